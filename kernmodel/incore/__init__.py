@@ -1,0 +1,1 @@
+"""How the core executes a loop: an `AssemblyLoop` in, an `InCore` answer out."""

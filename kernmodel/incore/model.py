@@ -1,0 +1,176 @@
+"""How the core executes a loop: values of the instruction tables and the result of the in-core analysis.
+
+Times are cycles per pass of the loop body unless said otherwise; `InCore.iterations_per_pass` converts to cy/It.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from kernmodel.assembly.model import Instruction
+from kernmodel.errors import Note
+
+
+@dataclass(frozen=True, slots=True)
+class PortUse:
+    """µops that may go to any of `ports`, occupying it for `cycles` in total (1 per µop; more for pipelines like "0DV")."""
+
+    ports: tuple[str, ...]
+    cycles: float
+
+
+@dataclass(frozen=True, slots=True)
+class FrontEnd:
+    """What decoding and issuing the instruction costs (used by front-end models): counts as uops.info gives them."""
+
+    retire_slots: int
+    uops_mite: int
+    uops_ms: int
+    complex_decoder: bool
+    simple_decoders: int
+    fusible_with: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionData:
+    """One row of an instruction table.
+
+    Attributes:
+        form: key, as `assembly.Instruction.form`.
+        ports: port usage of its µops (empty: eliminated at rename or no execution port). Loads name the load ports *and* the
+            load data paths ("2D", "3D") as two entries; dividers name their pipeline ("0DV") beside the port.
+        latencies: cycles from a source to a target. Sources and targets: "0", "1", … explicit operands; "F" flags (with "C"
+            for carry apart where it differs); implicit registers by full name ("rax"). Sources of a memory operand k: "Ak" its
+            base register, "Xk" its index register, "Mk" the data in memory (after address and load). Address latencies include
+            the load. Absent pairs take `default_latency`.
+        default_latency: for pairs that are not listed.
+        uops: unfused µops.
+        throughput: measured reciprocal throughput in cycles where the ports do not tell it (dividers, locked), else None.
+        breaks_dependency: with all sources the same register: "no", "dependency" (result does not depend on it, but executes),
+            "zero" (done at rename, no port).
+        eliminated: a register move that the core can eliminate at rename.
+        front_end: decode and issue costs, None where the source has none.
+        indexed: the row with an indexed memory operand where it differs (unlamination, port 7), else None.
+        source: where the row comes from.
+    """
+
+    form: str
+    ports: tuple[PortUse, ...]
+    latencies: Mapping[tuple[str, str], float]
+    default_latency: float
+    uops: int
+    throughput: float | None
+    breaks_dependency: Literal["no", "dependency", "zero"]
+    eliminated: bool
+    front_end: FrontEnd | None
+    indexed: InstructionData | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """Parameters of a microarchitecture, from `data/<NAME>.yml`.
+
+    Attributes:
+        name: "SKL"; title: "Intel Skylake"; isa.
+        ports: execution ports and pipelines in the order of display ("0", "0DV", "1", …, "2", "2D", …).
+        load_latency: L1 hit latency of a general-purpose load, cycles.
+        store_forward_latency: cycles from a store's data to a dependent load's result, through the store buffer.
+        issue_width: µops (fused domain) per cycle.
+        table: file name of the instruction table; aliases: other names.
+        sources: source of each figure by key.
+        extra: further figures for front-end models by key (field-notes C.9), as numbers, strings or booleans.
+    """
+
+    name: str
+    title: str
+    isa: str
+    ports: tuple[str, ...]
+    load_latency: float
+    store_forward_latency: float
+    issue_width: int
+    table: str
+    aliases: tuple[str, ...]
+    sources: Mapping[str, str]
+    extra: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionReport:
+    """One row of the answer.
+
+    Attributes:
+        instruction: the instruction.
+        pressure: cycles per port, in the order of `InCore.ports`.
+        latency: its longest register-to-register latency, cycles (0 for stores and branches).
+        on_critical_path, on_lcd: latency it contributes to the critical path or the longest LCD, None if it is not on it.
+        known: whether the table has a row for it.
+        eliminated: done at rename (zero idiom, move elimination, fused branch), so without port.
+        source: source of its row, "" if unknown.
+    """
+
+    instruction: Instruction
+    pressure: tuple[float, ...]
+    latency: float
+    on_critical_path: float | None
+    on_lcd: float | None
+    known: bool
+    eliminated: bool
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A dependency chain.
+
+    Attributes:
+        cycles: its length, for an LCD per pass of the loop (total latency over number of passes it spans).
+        members: indices into `InCore.rows`, in order.
+        carriers: what carries the dependency after each member ("zmm0", "flags", "memory a(%rsp)").
+        passes: loop passes the cycle spans (LCD), 1 for the critical path.
+    """
+
+    cycles: float
+    members: tuple[int, ...]
+    carriers: tuple[str, ...]
+    passes: int
+
+
+@dataclass(frozen=True, slots=True)
+class InCore:
+    """The in-core answer for one loop on one microarchitecture, data in L1.
+
+    Attributes:
+        microarchitecture: name; ports: names in display order.
+        port_model: "optimal" (the exact bound) or "even" (equal shares, as the OSACA papers).
+        rows: one per instruction.
+        uses: per instruction, its port usage after elimination and fusion (for bounds over groups of ports).
+        port_sums: cycles per port, in the order of `ports`.
+        throughput: TP, cycles per pass; binding_ports: the ports that bind it.
+        lcd: longest loop-carried dependency, None if there is none.
+        critical_path: longest path through one pass.
+        prediction: max(TP, LCD), the headline; bound_by: "throughput" or "dependency".
+        reason: one sentence why.
+        iterations_per_pass: source iterations per pass, None if not known.
+        uncertain: forms without a row; they count nothing.
+        notes: assumptions and warnings.
+    """
+
+    microarchitecture: str
+    ports: tuple[str, ...]
+    port_model: Literal["optimal", "even"]
+    rows: tuple[InstructionReport, ...]
+    uses: tuple[tuple[PortUse, ...], ...]
+    port_sums: tuple[float, ...]
+    throughput: float
+    binding_ports: tuple[str, ...]
+    lcd: Chain | None
+    critical_path: Chain
+    prediction: float
+    bound_by: Literal["throughput", "dependency"]
+    reason: str
+    iterations_per_pass: float | None
+    uncertain: tuple[str, ...]
+    notes: tuple[Note, ...]

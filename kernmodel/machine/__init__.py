@@ -1,0 +1,1 @@
+"""What the hardware can do: machine files in, `Machine` values out."""

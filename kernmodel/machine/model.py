@@ -1,0 +1,199 @@
+"""What the hardware can do, as values. Read from `machine-files/*.yml` by `kernmodel.machine.load`.
+
+All numbers are in base units (bytes, hertz, bytes per second, bytes per cycle, cycles); `Machine.sources` says where each
+comes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from kernmodel.machine.overlap import Overlap
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """Sockets, ccNUMA domains and cores. Cores are numbered so that domain 0 fills first."""
+
+    sockets: int
+    numa_domains_per_socket: int
+    cores_per_socket: int
+    threads_per_core: int
+
+    @property
+    def cores_per_numa_domain(self) -> int:
+        """Cores of one ccNUMA domain."""
+        return self.cores_per_socket // self.numa_domains_per_socket
+
+    @property
+    def cores(self) -> int:
+        """Cores of the whole machine."""
+        return self.sockets * self.cores_per_socket
+
+
+@dataclass(frozen=True, slots=True)
+class CacheLevel:
+    """One data cache.
+
+    Attributes:
+        name: "L1", "L2", …, innermost first.
+        size_bytes: size of one instance (the whole of a shared cache), = sets × ways × line.
+        cores_sharing: cores that share one instance (1: private).
+        filled_by: "miss": lines enter when they are loaded from further out; "victims": lines enter when the level inside
+            evicts them (a victim cache: a miss in the inner level that also misses here loads past this cache).
+        inclusive_of_inner: whether every line of the inner levels is here too (None: not known).
+        clean_victims: of a victim cache, whether clean victims enter it as well as modified ones.
+    """
+
+    name: str
+    size_bytes: float
+    ways: int
+    sets: int
+    line_bytes: int
+    replacement: Literal["LRU", "PLRU", "FIFO", "RR", "MRU"]
+    write_back: bool
+    write_allocate: bool
+    cores_sharing: int
+    filled_by: Literal["miss", "victims"]
+    inclusive_of_inner: bool | None
+    clean_victims: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TransferPath:
+    """The path between two neighbouring levels of the hierarchy, cache or memory.
+
+    Attributes:
+        name: inner and outer level, "L1L2", "L2L3", "L3Mem"; the time is called `T_` + name.
+        bytes_per_cycle: width in B/cy of one core (of one direction if full-duplex); None: given by measured bandwidth.
+        duplex: "half": loads and stores share the width (sum of both); "full": each direction has it (maximum of both).
+        penalty_load, penalty_store: extra cycles per cache line loaded or stored (fitted latency penalties, mostly 0).
+    """
+
+    name: str
+    inner: str
+    outer: str
+    bytes_per_cycle: float | None
+    duplex: Literal["half", "full"]
+    penalty_load: float = 0.0
+    penalty_store: float = 0.0
+
+    @property
+    def time_name(self) -> str:
+        """The name of this path's time in the overlap expression and in results, e.g. `T_L3Mem`."""
+        return f"T_{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamMix:
+    """A bandwidth benchmark by its streams of equal element size; `read_write` streams count in both others.
+
+    likwid-bench reports its bandwidth without write-allocate transfers: `write_allocate_factor` is what the true traffic
+    is larger by, (r + 2w − rw) / (r + w).
+    """
+
+    name: str
+    read: int
+    write: int
+    read_write: int
+    flops_per_iteration: float = 0.0
+
+    @property
+    def write_allocate_factor(self) -> float:
+        """True bytes over reported bytes on a write-allocating cache: (r + 2w − rw) / (r + w)."""
+        return (self.read + 2 * self.write - self.read_write) / (self.read + self.write)
+
+    @property
+    def read_share(self) -> float:
+        """Share of loaded lines in the true traffic, write-allocates counted: (r + w − rw) / (r + 2w − rw)."""
+        loads = self.read + self.write - self.read_write
+        return loads / (loads + self.write)
+
+
+@dataclass(frozen=True, slots=True)
+class BandwidthSeries:
+    """Measured bandwidth of one stream mix in one level over core counts, as reported (write-allocates not counted).
+
+    `cores` ascend; `bytes_per_second[k]` is the sum over `cores[k]` cores.
+    """
+
+    level: str
+    mix: StreamMix
+    cores: tuple[int, ...]
+    bytes_per_second: tuple[float, ...]
+    threads_per_core: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """A compiler that can build kernels for the machine: `name` is the command family (gcc, clang, icc)."""
+
+    name: str
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CoreModel:
+    """What the machine declares of its core.
+
+    Attributes:
+        microarchitecture: name of the instruction table and parameter file (`kernmodel.incore`), e.g. "CLX".
+        overlapping_ports: ports (and pipelines like "0DV") whose time overlaps with data transfers: T_OL.
+        non_overlapping_ports: ports whose time does not (on Intel the load data paths "2D", "3D"): T_nOL.
+        flop_per_cycle: peak FLOP/cy of a core by precision ("DP", "SP") and operation ("ADD", "MUL", "FMA", "total").
+    """
+
+    microarchitecture: str
+    overlapping_ports: tuple[str, ...]
+    non_overlapping_ports: tuple[str, ...]
+    flop_per_cycle: Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """One machine: everything the models need to know of the hardware.
+
+    Attributes:
+        name: short name, the stem of the file ("clx").
+        title: the processor as sold, with the mode it was measured in.
+        isa: "x86-64" or "aarch64".
+        clock_hz: the core clock all cycles refer to.
+        levels: caches, innermost first.
+        paths: len(levels) transfer paths, innermost first; the last one leads to memory.
+        overlap: how the times compose: an expression over T_OL, T_nOL and the paths' times.
+        bandwidths: all measured series.
+        sources: where figures come from, by the dotted path of the section in the file ("caches.L2", "bandwidths").
+        file: the file it was read from.
+        sha256: hash of the file's text, for provenance.
+    """
+
+    name: str
+    title: str
+    vendor: str
+    isa: str
+    clock_hz: float
+    line_bytes: int
+    topology: Topology
+    core: CoreModel
+    levels: tuple[CacheLevel, ...]
+    paths: tuple[TransferPath, ...]
+    overlap: Overlap
+    bandwidths: tuple[BandwidthSeries, ...]
+    compilers: tuple[Compiler, ...]
+    sources: Mapping[str, str]
+    file: str
+    sha256: str
+
+    @property
+    def residence_levels(self) -> tuple[str, ...]:
+        """The levels a data set can reside in: the caches and "Mem"."""
+        return (*(level.name for level in self.levels), "Mem")
+
+    def level(self, name: str) -> CacheLevel:
+        """The cache called `name` (KeyError if there is none)."""
+        for level in self.levels:
+            if level.name == name:
+                return level
+        raise KeyError(name)

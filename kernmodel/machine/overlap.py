@@ -1,0 +1,93 @@
+"""How in-core and transfer times compose to a runtime, as data: an expression of `max` and `sum` over named times.
+
+Intel cores up to Cascade Lake: `max(T_OL, T_nOL + T_L1L2 + T_L2L3 + T_L3Mem)`; Zen 2: `max(T_OL, T_nOL, T_L1L2, T_L2L3,
+T_L3Mem)`. Written in machine files as text, `+` and `max(…)` only.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from kernmodel.errors import Location, MachineError
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """A leaf: the time called `name`."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """Times that follow one another."""
+
+    terms: tuple[Overlap, ...]
+
+    def __str__(self) -> str:
+        return " + ".join(str(term) for term in self.terms)
+
+
+@dataclass(frozen=True, slots=True)
+class Max:
+    """Times that overlap: the longest counts."""
+
+    terms: tuple[Overlap, ...]
+
+    def __str__(self) -> str:
+        return f"max({', '.join(str(term) for term in self.terms)})"
+
+
+Overlap = Time | Sum | Max
+
+
+def parse_overlap(text: str, *, where: Location | str | None = None) -> Overlap:
+    """Read an overlap expression.
+
+    Raises:
+        MachineError: anything but names, `+` and `max(…)`.
+    """
+    try:
+        body = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError) as error:
+        raise MachineError(f"overlap {text!r} is not an expression", where=where, todo="use names of times, + and max(…)") from error
+    return _convert(body, text, where)
+
+
+def _convert(node: ast.expr, text: str, where: Location | str | None) -> Overlap:
+    match node:
+        case ast.Name(id=name):
+            return Time(name)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            parts = (_convert(left, text, where), _convert(right, text, where))
+            return Sum(tuple(term for part in parts for term in (part.terms if isinstance(part, Sum) else (part,))))
+        case ast.Call(func=ast.Name(id="max"), args=[_, *_] as args, keywords=[]):
+            return Max(tuple(_convert(arg, text, where) for arg in args))
+        case _:
+            part = ast.get_source_segment(text.strip(), node) or text
+            raise MachineError(f"overlap {text!r}: {part!r} is not allowed", where=where, todo="use names of times, + and max(…)")
+
+
+def evaluate(expression: Overlap, times: Mapping[str, float]) -> float:
+    """The composed time; a name that `times` lacks counts as 0 (levels beyond the residence level)."""
+    match expression:
+        case Time(name):
+            return times.get(name, 0.0)
+        case Sum(terms):
+            return sum(evaluate(term, times) for term in terms)
+        case Max(terms):
+            return max(evaluate(term, times) for term in terms)
+
+
+def names(expression: Overlap) -> Iterator[str]:
+    """All names of times in the expression, in order."""
+    if isinstance(expression, Time):
+        yield expression.name
+    else:
+        for term in expression.terms:
+            yield from names(term)

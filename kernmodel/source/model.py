@@ -1,0 +1,158 @@
+"""What the C code says: the loop nest, its arrays, its accesses and its operations, with sizes as sympy symbols.
+
+Offsets and sizes are sympy expressions in the size symbols (macros, parameters: positive integers) and, for indices, in the
+loop variables. A `LoopNest` is immutable; `bind` (in `kernmodel.source`) puts numbers in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import sympy
+
+from kernmodel.errors import Location, Note
+
+
+@dataclass(frozen=True, slots=True)
+class ElementType:
+    """An arithmetic C type: `name` as written ("double", "float", "int", …), `size_bytes` on LP64, kind of number."""
+
+    name: str
+    size_bytes: int
+    kind: Literal["float", "integer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """One loop, normalised: `variable` takes start, start + step, … while it is before `stop`.
+
+    Attributes:
+        variable: the C name; also the name of its symbol in index expressions.
+        start: first value (affine in sizes and outer loop variables; may be Max/Min of such for tiled nests).
+        stop: the bound, exclusive in the direction of `step` (so `i >= 1; --i` has stop 0, step −1).
+        step: non-zero constant.
+    """
+
+    variable: str
+    start: sympy.Expr
+    stop: sympy.Expr
+    step: int
+    location: Location
+
+    @property
+    def symbol(self) -> sympy.Symbol:
+        """The integer symbol that stands for the loop variable."""
+        return sympy.Symbol(self.variable, integer=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """An array: `shape` in elements, outermost dimension first (1-D for flat pointers whose extent is not declared: ())."""
+
+    name: str
+    element: ElementType
+    shape: tuple[sympy.Expr, ...]
+    location: Location
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One array reference in the innermost body, as the source writes it.
+
+    `a[j][i] += x` is two accesses, a read and a write, with the same index. References that repeat literally in one
+    iteration (same array, index and kind) appear once, with `count` saying how often.
+
+    Attributes:
+        array: name of the array.
+        kind: "read" or "write".
+        index: one affine expression per dimension of the (delinearised) array.
+        offset: linear offset in elements, affine in the loop variables: Σ index × product of inner extents.
+        coefficients: per loop variable of the nest (outermost first), the coefficient of that variable in `offset` (elements).
+        depth: number of enclosing loops of the nest at this reference (= len(loops) in the innermost body); smaller for
+            statements between loops (imperfect nests, accumulators initialised or stored outside the inner loop).
+        text: the reference as written, for reports.
+        location: where it stands first.
+    """
+
+    array: str
+    kind: Literal["read", "write"]
+    index: tuple[sympy.Expr, ...]
+    offset: sympy.Expr
+    coefficients: tuple[sympy.Expr, ...]
+    depth: int
+    count: int
+    text: str
+    location: Location
+
+
+Operation = Literal["add", "mul", "div", "sqrt", "fma", "compare", "function"]
+
+
+@dataclass(frozen=True, slots=True)
+class FlopCount:
+    """Floating-point operations of one kind and type per inner iteration. FMA counts 2 FLOP, all others 1 each.
+
+    `operation` is by source: a product whose result is added counts as one mul and one add (the compiler may fuse them);
+    "function" counts calls of math functions, which have no FLOP number of their own (`name` says which).
+    """
+
+    operation: Operation
+    element: ElementType
+    count: int
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopNest:
+    """A loop nest ready for analysis.
+
+    Attributes:
+        name: name of the kernel (function name, or stem of the file).
+        loops: outermost first.
+        arrays: by name.
+        accesses: all array references, in source order.
+        flops: floating-point operations per inner iteration (of the innermost body only).
+        scalars: scalar variables that are read or written in the innermost body, by name, with their types.
+        reductions: names of scalars (or of arrays whose element does not move in the inner loop) that each iteration updates
+            from its own previous value.
+        symbols: the size symbols by C name (macros with an integer value, integer parameters), all positive integers.
+        defaults: default values of symbols from the source (`#define N 5000`); parameters have none.
+        file: path of the source; text: the source itself.
+        function: name of the C function, or None for a bare nest.
+        notes: what was assumed (e.g. "index a[j*N+i] was split into a[j][i]").
+    """
+
+    name: str
+    loops: tuple[Loop, ...]
+    arrays: Mapping[str, Array]
+    accesses: tuple[Access, ...]
+    flops: tuple[FlopCount, ...]
+    scalars: Mapping[str, ElementType]
+    reductions: tuple[str, ...]
+    symbols: Mapping[str, sympy.Symbol]
+    defaults: Mapping[str, int]
+    file: str
+    text: str
+    function: str | None
+    notes: tuple[Note, ...]
+
+    @property
+    def inner(self) -> Loop:
+        """The innermost loop."""
+        return self.loops[-1]
+
+    @property
+    def flops_per_iteration(self) -> int:
+        """FLOP per inner iteration; comparisons and math functions are not counted, FMA counts 2."""
+        weight = {"fma": 2, "compare": 0, "function": 0}
+        return sum(weight.get(f.operation, 1) * f.count for f in self.flops)
+
+    def reads(self) -> tuple[Access, ...]:
+        """The read accesses."""
+        return tuple(a for a in self.accesses if a.kind == "read")
+
+    def writes(self) -> tuple[Access, ...]:
+        """The write accesses."""
+        return tuple(a for a in self.accesses if a.kind == "write")

@@ -1,0 +1,150 @@
+"""How the data moves: the result every predictor of traffic gives (layer conditions now, exact simulation beside it).
+
+Counts are per *unit of work*: the number of inner iterations that advance the fastest written stream (else the fastest
+read one) by one cache line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import sympy
+
+from kernmodel.errors import Note
+
+
+@dataclass(frozen=True, slots=True)
+class PathTraffic:
+    """Cache lines that cross one path of the hierarchy per unit of work.
+
+    Attributes:
+        path: name of the machine's `TransferPath` ("L1L2", …, "L3Mem").
+        loads: lines toward the core, write-allocates included.
+        stores: modified lines away from the core.
+        clean_victims: unmodified lines away from the core (into a victim cache).
+        loads_formula, stores_formula, clean_victims_formula: the same as expressions in the sizes, in the regime that holds.
+    """
+
+    path: str
+    loads: float
+    stores: float
+    clean_victims: float
+    loads_formula: sympy.Expr
+    stores_formula: sympy.Expr
+    clean_victims_formula: sympy.Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Reuse:
+    """One way the data of a reference can be reused, with the cache volume that this needs: one layer condition.
+
+    Attributes:
+        array: name of the array.
+        access: the reference (as written) whose misses the reuse saves.
+        carried_by: loop variable that carries the reuse ("sweep" for the repetition of the whole nest).
+        source: the reference that touched the line before (as written; the same for self reuse).
+        required_bytes: cache volume needed, as an expression in the sizes (the layer condition is
+            required_bytes ≤ safety × cache size).
+        required: the same as a number in bytes.
+        lines_saved: cache lines per unit of work that miss if the condition fails and hit if it holds.
+    """
+
+    array: str
+    access: str
+    carried_by: str
+    source: str
+    required_bytes: sympy.Expr
+    required: float
+    lines_saved: float
+
+
+@dataclass(frozen=True, slots=True)
+class LayerCondition:
+    """All reuses that need the same cache volume, judged against one cache.
+
+    Attributes:
+        cache: name of the cache.
+        capacity_bytes: what a core has of it (share of a shared cache, inner victim-cache levels added), × safety factor.
+        required_bytes, required: the volume needed, as formula and number.
+        holds: whether required ≤ capacity.
+        reuses: what is gained if it holds.
+        breaks_at: per size symbol, the largest value (others as given) for which the condition still holds; None where the
+            condition does not depend on it or holds for every value.
+        solved: the condition solved for each symbol as text, e.g. {"N": "N ≤ 4096"}.
+        misses, hits: read/write references that miss or hit if this is the strongest condition that holds.
+    """
+
+    cache: str
+    capacity_bytes: float
+    required_bytes: sympy.Expr
+    required: float
+    holds: bool
+    reuses: tuple[Reuse, ...]
+    breaks_at: Mapping[str, int | None]
+    solved: Mapping[str, str]
+    hits: int
+    misses: int
+
+
+@dataclass(frozen=True, slots=True)
+class AccessTraffic:
+    """Which level serves one array reference: `lines` per unit of work by level name ("L1", …, "Mem")."""
+
+    array: str
+    access: str
+    kind: str
+    served_by: Mapping[str, float]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Data traffic of a loop nest on a machine.
+
+    Attributes:
+        method: "layer conditions" (or "simulation").
+        iterations_per_unit: inner iterations in one unit of work.
+        unit_stream: the array reference whose cache line defines the unit of work.
+        iterations_per_sweep: inner iterations of the whole nest, None if not all sizes are known.
+        updates_per_iteration: lattice updates per inner iteration (None where no lattice is updated).
+        flops_per_iteration: FLOP per inner iteration.
+        register_loads_bytes, register_stores_bytes: bytes per unit of work that load and store instructions move between
+            registers and L1, by the source's references.
+        paths: innermost first.
+        accesses: per array reference, who serves it.
+        conditions: all layer conditions, per cache, weakest first.
+        transitions: sizes (of the first size symbol that matters) at which a condition in any cache breaks, ascending:
+            (symbol, largest value for which it holds, cache, text).
+        arithmetic_intensity: FLOP per byte by level name: at "L1" bytes of load and store instructions, at each path's outer
+            level ("L2", "L3", "Mem") bytes over that path; None where nothing moves.
+        cores: cores that share shared caches in this answer.
+        safety: factor on the cache sizes.
+        sizes: values of the symbols.
+        notes: assumptions and warnings.
+    """
+
+    method: str
+    iterations_per_unit: float
+    unit_stream: str
+    iterations_per_sweep: float | None
+    updates_per_iteration: float | None
+    flops_per_iteration: float
+    register_loads_bytes: float
+    register_stores_bytes: float
+    paths: tuple[PathTraffic, ...]
+    accesses: tuple[AccessTraffic, ...]
+    conditions: tuple[LayerCondition, ...]
+    transitions: tuple[tuple[str, int, str, str], ...]
+    arithmetic_intensity: Mapping[str, float | None]
+    cores: int
+    safety: float
+    sizes: Mapping[str, int]
+    notes: tuple[Note, ...]
+
+    def path(self, name: str) -> PathTraffic:
+        """The traffic of the path called `name` (KeyError if there is none)."""
+        for path in self.paths:
+            if path.path == name:
+                return path
+        raise KeyError(name)
