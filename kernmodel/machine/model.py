@@ -1,7 +1,7 @@
 """What the hardware can do, as values. Read from `machine-files/*.yml` by `kernmodel.machine.load`.
 
-All numbers are in base units (bytes, hertz, bytes per second, bytes per cycle, cycles); `Machine.sources` says where each
-comes from.
+All numbers are in base units (bytes, hertz, bytes per second, bytes per cycle, cycles); `Machine.sources` says where
+each comes from.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class CacheLevel:
         name: "L1", "L2", …, innermost first.
         size_bytes: size of one instance (the whole of a shared cache), = sets × ways × line.
         cores_sharing: cores that share one instance (1: private).
-        filled_by: "miss": lines enter when they are loaded from further out; "victims": lines enter when the level inside
+        filled_by: "miss": lines enter when they are loaded from further out; "victims": lines enter when the level
+            inside
             evicts them (a victim cache: a miss in the inner level that also misses here loads past this cache).
         inclusive_of_inner: whether every line of the inner levels is here too (None: not known).
         clean_victims: of a victim cache, whether clean victims enter it as well as modified ones.
@@ -90,8 +91,8 @@ class TransferPath:
 class StreamMix:
     """A bandwidth benchmark by its streams of equal element size; `read_write` streams count in both others.
 
-    likwid-bench reports its bandwidth without write-allocate transfers: `write_allocate_factor` is what the true traffic
-    is larger by, (r + 2w − rw) / (r + w).
+    likwid-bench reports its bandwidth without write-allocate transfers: `write_allocate_factor` is what the true
+    traffic is larger by, (r + 2w − rw) / (r + w).
     """
 
     name: str

@@ -53,10 +53,11 @@ def parse_overlap(text: str, *, where: Location | str | None = None) -> Overlap:
         MachineError: anything but names, `+` and `max(…)`.
     """
     try:
-        body = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError) as error:
-        raise MachineError(f"overlap {text!r} is not an expression", where=where, todo="use names of times, + and max(…)") from error
-    return _convert(body, text, where)
+        return _convert(ast.parse(text.strip(), mode="eval").body, text, where)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise MachineError(
+            f"overlap {text!r} is not an expression", where=where, todo="use names of times, + and max(…)"
+        ) from error
 
 
 def _convert(node: ast.expr, text: str, where: Location | str | None) -> Overlap:
@@ -70,7 +71,9 @@ def _convert(node: ast.expr, text: str, where: Location | str | None) -> Overlap
             return Max(tuple(_convert(arg, text, where) for arg in args))
         case _:
             part = ast.get_source_segment(text.strip(), node) or text
-            raise MachineError(f"overlap {text!r}: {part!r} is not allowed", where=where, todo="use names of times, + and max(…)")
+            raise MachineError(
+                f"overlap {text!r}: {part!r} is not allowed", where=where, todo="use names of times, + and max(…)"
+            )
 
 
 def evaluate(expression: Overlap, times: Mapping[str, float]) -> float:

@@ -1,0 +1,195 @@
+"""Checks of a machine file's figures against one another: what each alone may be, but not together.
+
+They run on whatever could be read, so that one run reports everything; figures that are missing or malformed have their
+own problem already and are passed over.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from kernmodel.machine.fields import Reading, Values, suggest
+from kernmodel.machine.overlap import names
+from kernmodel.units import format_bytes
+
+CORE_TIMES = ("T_OL", "T_nOL")
+
+
+def check_figures(reading: Reading, values: Values) -> None:
+    """Note every contradiction among the figures of a machine file."""
+    line = values.get("cache_line")
+    if line and (line != int(line) or int(line).bit_count() != 1):
+        reading.problem("cache_line", f"{line:g} B is no power of two", "write the size of a cache line, such as 64 B")
+    _check_topology(reading, values.get("topology", {}))
+    _check_core(reading, values.get("core", {}))
+    caches = values.get("caches", {})
+    for name, row in caches.items():
+        _check_cache(reading, f"caches.{name}", row, line)
+    _check_hierarchy(reading, caches, values.get("topology", {}))
+    _check_paths(reading, values)
+    _check_overlap(reading, values)
+    _check_bandwidths(reading, values)
+
+
+def _known(row: Values, *keys: str) -> tuple[Any, ...] | None:
+    """The values of `keys`, or None if one of them could not be read."""
+    found = tuple(row.get(key) for key in keys)
+    return None if None in found else found
+
+
+def _check_topology(reading: Reading, row: Values) -> None:
+    figures = _known(row, "cores_per_socket", "numa_domains_per_socket")
+    if figures and figures[0] % figures[1]:
+        what = f"{figures[0]} cores do not divide into {figures[1]} ccNUMA domains"
+        reading.problem("topology.numa_domains_per_socket", what, "check cores_per_socket and numa_domains_per_socket")
+
+
+def _check_core(reading: Reading, row: Values) -> None:
+    overlapping, others = row.get("overlapping_ports", ()), row.get("non_overlapping_ports", ())
+    for port in others:
+        if port in overlapping:
+            reading.problem(
+                "core.non_overlapping_ports", f"{port!r} is among the overlapping_ports too", "name it in one"
+            )
+    if overlapping == () and "overlapping_ports" in row:
+        reading.problem("core.overlapping_ports", "is empty", "name the ports whose time overlaps with data transfers")
+    for precision, rates in row.get("flop_per_cycle", {}).items():
+        for operation, rate in rates.items():
+            if rate > rates.get("total", rate):
+                key = f"core.flop_per_cycle.{precision}.total"
+                what = f"{rates['total']:g} is smaller than {operation} with {rate:g}"
+                reading.problem(key, what, "the total is the most FLOP/cy of any mix")
+
+
+def _check_cache(reading: Reading, key: str, row: Values, cache_line: float | None) -> None:
+    line = row.get("line") or cache_line
+    figures = _known(row, "size", "sets", "ways")
+    if figures and line:
+        size, sets, ways = figures
+        product = sets * ways * line
+        if size != product:
+            factors = f"sets × ways × line = {sets} × {ways} × {line:g} B"
+            what = f"{format_bytes(size)} is not {factors} = {format_bytes(product)}"
+            reading.problem(f"{key}.size", what, f"correct one of them (the product is {product:.0f} B)")
+    if cache_line and row.get("line") and row["line"] != cache_line:
+        what = f"{row['line']:g} B is not the cache_line of {cache_line:g} B"
+        reading.problem(f"{key}.line", what, "leave it out: all levels move lines of one size")
+    victims = row.get("filled_by") == "victims"
+    if victims and row.get("clean_victims", False) is None:
+        reading.problem(
+            f"{key}.clean_victims", "is missing", "say whether clean victims enter this victim cache (true or false)"
+        )
+    if not victims and row.get("clean_victims") is not None:
+        reading.problem(f"{key}.clean_victims", "has no meaning where filled_by is not victims", "leave it out")
+    if victims and row.get("inclusive"):
+        reading.problem(
+            f"{key}.inclusive", "a cache filled by victims cannot be inclusive", "write false, or filled_by: miss"
+        )
+
+
+def _check_hierarchy(reading: Reading, caches: dict[str, Values], topology: Values) -> None:
+    expected = [f"L{number}" for number in range(1, len(caches) + 1)]
+    if not caches and "caches" in reading.lines:
+        reading.problem("caches", "names no cache", "write at least L1")
+    if list(caches) != expected:
+        what = f"the levels are {', '.join(caches)}"
+        reading.problem("caches", what, f"name them {', '.join(expected)}, innermost first")
+    for name in list(caches)[:1]:
+        if caches[name].get("filled_by") == "victims":
+            reading.problem(f"caches.{name}.filled_by", "the innermost cache has no victims to take", "write miss")
+    for (_, inner), (name, outer) in pairwise(caches.items()):
+        sharing = _known(inner, "shared_by"), _known(outer, "shared_by")
+        if sharing[0] and sharing[1] and sharing[1][0] < sharing[0][0]:
+            what = f"{sharing[1][0]} cores share it, but {sharing[0][0]} share the level inside"
+            reading.problem(f"caches.{name}.shared_by", what, "count the cores of one instance")
+    cores = topology.get("cores_per_socket")
+    for name, row in caches.items():
+        if cores and row.get("shared_by") and cores % row["shared_by"]:
+            what = f"{cores} cores of a socket do not divide into groups of {row['shared_by']}"
+            reading.problem(f"caches.{name}.shared_by", what, "count the cores of one instance")
+
+
+def path_names(caches: Values) -> tuple[str, ...]:
+    """The names of the paths between neighbouring levels: "L1L2", …, "L3Mem"."""
+    return tuple(inner + outer for inner, outer in pairwise((*caches, "Mem")))
+
+
+def _check_paths(reading: Reading, values: Values) -> None:
+    paths, expected = values.get("paths"), path_names(values.get("caches", {}))
+    if paths is None or not expected:
+        return
+    for name in expected:
+        if name not in paths:
+            reading.problem(f"paths.{name}", "is missing", "each pair of neighbouring levels needs its path")
+    for name in paths:
+        if name not in expected:
+            reading.problem(f"paths.{name}", "joins no neighbouring levels", suggest(name, expected))
+    measured = {group.get("level") for group in values.get("bandwidths", {}).get("measured", ())}
+    for name, (_, outer) in zip(expected, pairwise((*values["caches"], "Mem")), strict=False):
+        if paths.get(name, {}).get("width") == "measured" and outer not in measured:
+            what = f"is measured, but bandwidths.measured has no series of {outer}"
+            reading.problem(f"paths.{name}.width", what, "add the series, or write the width in B/cy")
+
+
+def _check_overlap(reading: Reading, values: Values) -> None:
+    expression = values.get("overlap", {}).get("expression")
+    if expression is None or not values.get("caches"):
+        return
+    expected = (*CORE_TIMES, *(f"T_{name}" for name in path_names(values["caches"])))
+    found = list(names(expression))
+    for name in dict.fromkeys(found):
+        if name not in expected:
+            reading.problem("overlap.expression", f"names {name!r}, a time that there is not", suggest(name, expected))
+    for name in expected:
+        if name not in found:
+            reading.problem("overlap.expression", f"leaves out {name}", f"name each of {', '.join(expected)}")
+        elif found.count(name) > 1:
+            reading.problem("overlap.expression", f"names {name} {found.count(name)} times", "name each time once")
+
+
+def _check_bandwidths(reading: Reading, values: Values) -> None:
+    section = values.get("bandwidths", {})
+    for name, row in section.get("mixes", {}).items():
+        _check_mix(reading, f"bandwidths.mixes.{name}", row)
+    seen: set[tuple[str, str, int]] = set()
+    for index, group in enumerate(section.get("measured", ())):
+        key = f"bandwidths.measured[{index}]"
+        _check_group(reading, key, group, values)
+        for mix in group["values"]:
+            which = (group.get("level", ""), mix, group.get("threads_per_core", 1))
+            if which in seen:
+                what = f"{which[0]} with {which[2]} thread(s) per core has this mix already"
+                reading.problem(f"{key}.values.{mix}", what, "keep one of the series")
+            seen.add(which)
+
+
+def _check_mix(reading: Reading, key: str, row: Values) -> None:
+    streams = _known(row, "read", "write", "read_write")
+    if streams and not streams[0] + streams[1]:
+        reading.problem(key, "has no streams", "count its read and write streams")
+    if streams and streams[2] > min(streams[:2]):
+        reading.problem(
+            f"{key}.read_write", f"{streams[2]} exceeds the read or write streams", "it counts in both others"
+        )
+
+
+def _check_group(reading: Reading, key: str, group: Values, values: Values) -> None:
+    section, topology = values["bandwidths"], values.get("topology", {})
+    levels = (*values.get("caches", {}), "Mem")
+    if group.get("level", "Mem") not in levels:
+        reading.problem(f"{key}.level", f"{group['level']!r} is no level", suggest(group["level"], levels))
+    for mix, numbers in group["values"].items():
+        if mix not in section["mixes"]:
+            reading.problem(f"{key}.values.{mix}", "is no mix of bandwidths.mixes", suggest(mix, section["mixes"]))
+        if group.get("cores") and len(numbers) != len(group["cores"]):
+            what = f"has {len(numbers)} values for {len(group['cores'])} core counts"
+            reading.problem(f"{key}.values.{mix}", what, "give one value for each core count")
+    figures = _known(topology, "sockets", "cores_per_socket")
+    if figures and group.get("cores") and group["cores"][-1] > figures[0] * figures[1]:
+        what = f"{group['cores'][-1]} cores, but the machine has {figures[0] * figures[1]}"
+        reading.problem(f"{key}.cores", what, "check the topology and the core counts")
+    threads = topology.get("threads_per_core")
+    if threads and group.get("threads_per_core", 1) > threads:
+        what = f"{group['threads_per_core']} exceeds the topology's {threads}"
+        reading.problem(f"{key}.threads_per_core", what, "check the topology")

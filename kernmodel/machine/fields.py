@@ -1,0 +1,294 @@
+"""How single values and tables of a machine file are read, and how problems with them are collected.
+
+A field is read from a YAML node by a `Kind`: it returns the value in base units or raises `RejectedError`. `Reading`
+walks tables of fields, turns every rejection into a `Problem` with file, line and dotted key, and goes on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import yaml
+
+from kernmodel.errors import InputError, Location, MachineError
+from kernmodel.machine.document import line_of
+from kernmodel.units import FACTORS, parse_quantity
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong in a machine file.
+
+    Attributes:
+        where: file and line.
+        key: dotted key the problem is about ("caches.L2.size"), empty for the file as a whole.
+        what: what is wrong, as one clause.
+        todo: what to do about it, if there is something to say.
+    """
+
+    where: Location
+    key: str
+    what: str
+    todo: str | None = None
+
+    def __str__(self) -> str:
+        return str(self.error())
+
+    def error(self) -> MachineError:
+        """The problem as an exception with the same text."""
+        what = f"{self.key}: {self.what}" if self.key else self.what
+        return MachineError(what, where=self.where, todo=self.todo)
+
+
+class RejectedError(Exception):
+    """A value that its kind refuses; `Reading` turns it into a `Problem`."""
+
+    def __init__(self, what: str, todo: str | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.todo = todo
+
+
+Kind = Callable[[yaml.Node], Any]
+"""Reads a node or raises `RejectedError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One key of a table: how its value is read, and whether it must be there."""
+
+    kind: Kind
+    required: bool = True
+    default: Any = None
+
+
+Table = Mapping[str, Field]
+Values = dict[str, Any]
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that `name` was probably meant to be."""
+    from difflib import get_close_matches
+
+    found = get_close_matches(name, list(known), n=1, cutoff=0.5) if len(name) > 1 else []
+    return found[0] if found else None
+
+
+def suggest(name: str, known: Iterable[str], verb: str = "use") -> str:
+    """What to do about an unknown name: the nearest known one first, else all of them."""
+    names = list(known)
+    near = nearest(name, names)
+    return f"did you mean {near!r}?" if near else f"{verb} one of {', '.join(names)}"
+
+
+# {{{ kinds of values
+
+
+def scalar(node: yaml.Node) -> str:
+    """Any single value, as written."""
+    if not isinstance(node, yaml.ScalarNode):
+        kind = "a list" if isinstance(node, yaml.SequenceNode) else "a mapping"
+        raise RejectedError(f"is {kind}", "write a single value")
+    return str(node.value)
+
+
+def text(node: yaml.Node) -> str:
+    """A text that is not empty."""
+    value = scalar(node).strip()
+    if not value:
+        raise RejectedError("is empty", "write a text")
+    return value
+
+
+def integer(minimum: int = 1) -> Kind:
+    """A whole number of at least `minimum`."""
+
+    def read(node: yaml.Node) -> int:
+        value = scalar(node)
+        if not re.fullmatch(r"[+-]?\d{1,15}", value):
+            raise RejectedError(f"{value!r} is no whole number", "write digits only, without a unit")
+        if int(value) < minimum:
+            raise RejectedError(f"{value} is smaller than {minimum}", f"write a whole number of at least {minimum}")
+        return int(value)
+
+    return read
+
+
+def positive_number(node: yaml.Node) -> float:
+    """A number greater than zero, without a unit."""
+    value = scalar(node)
+    try:
+        number = float(value)
+    except ValueError:
+        raise RejectedError(f"{value!r} is no number", "write a number without a unit") from None
+    if not 0.0 < number < float("inf"):
+        raise RejectedError(f"{value} is not greater than zero", "write a positive number")
+    return number
+
+
+def flag(node: yaml.Node) -> bool:
+    """`true` or `false`."""
+    value = scalar(node)
+    if value not in ("true", "false"):
+        raise RejectedError(f"{value!r} is neither true nor false", "write true or false")
+    return value == "true"
+
+
+def choice(*options: str) -> Kind:
+    """One of the given words."""
+
+    def read(node: yaml.Node) -> str:
+        value = scalar(node)
+        if value not in options:
+            raise RejectedError(f"{value!r} is unknown", f"use one of {', '.join(options)}")
+        return value
+
+    return read
+
+
+def quantity(dimension: str, *, zero: bool = False) -> Kind:
+    """A number with a unit of `dimension`, in its base unit; positive, or also zero."""
+
+    def read(node: yaml.Node) -> float:
+        value = scalar(node)
+        try:
+            number = parse_quantity(value, dimension)
+        except InputError as error:
+            raise RejectedError(error.what, error.todo) from error
+        if not (0.0 < number < float("inf") or (zero and number == 0.0)):
+            raise RejectedError(f"{value!r} is {'negative' if zero else 'not greater than zero'}")
+        return number
+
+    return read
+
+
+def unit(dimension: str) -> Kind:
+    """A unit of `dimension`, as its factor to the base unit."""
+
+    def read(node: yaml.Node) -> float:
+        value = scalar(node)
+        if value not in FACTORS[dimension]:
+            raise RejectedError(f"{value!r} is no unit of {dimension}", f"use one of {', '.join(FACTORS[dimension])}")
+        return FACTORS[dimension][value]
+
+    return read
+
+
+def items(node: yaml.Node) -> list[yaml.Node]:
+    """The nodes of a list."""
+    if not isinstance(node, yaml.SequenceNode):
+        raise RejectedError("is no list", "write [first, second, …]")
+    return list(node.value)
+
+
+def names(node: yaml.Node) -> tuple[str, ...]:
+    """A list of different names."""
+    found = tuple(text(item) for item in items(node))
+    for index, name in enumerate(found):
+        if name in found[:index]:
+            raise RejectedError(f"names {name!r} twice", "name each once")
+    return found
+
+
+def positive_numbers(node: yaml.Node) -> tuple[float, ...]:
+    """A list of positive numbers."""
+    found = tuple(positive_number(item) for item in items(node))
+    if not found:
+        raise RejectedError("is an empty list", "write at least one number")
+    return found
+
+
+def core_counts(node: yaml.Node) -> tuple[int, ...]:
+    """Ascending core counts: a list `[1, 2, 4]`, or text with ranges `1-8, 10`."""
+    if isinstance(node, yaml.SequenceNode):
+        counts = [integer()(item) for item in node.value]
+    else:
+        counts = [count for part in scalar(node).split(",") for count in _core_range(part.strip())]
+    if not counts:
+        raise RejectedError("is empty", "write core counts, such as 1-20 or [1, 2, 4]")
+    for before, after in pairwise(counts):
+        if after <= before:
+            raise RejectedError(f"core counts do not ascend: {after} follows {before}", "sort them, each once")
+    return tuple(counts)
+
+
+def _core_range(part: str) -> range:
+    match = re.fullmatch(r"(\d{1,6})(?:\s*-\s*(\d{1,6}))?", part)
+    if match is None or int(match[1]) < 1:
+        raise RejectedError(f"{part!r} is no core count", "write core counts, such as 1-20 or [1, 2, 4]")
+    return range(int(match[1]), int(match[2] or match[1]) + 1)
+
+
+# }}}
+
+
+@dataclass(slots=True)
+class Reading:
+    """The state of reading one machine file: problems found so far, and the line of every key seen."""
+
+    file: str
+    problems: list[Problem] = field(default_factory=list)
+    lines: dict[str, int] = field(default_factory=dict)
+
+    def problem(self, key: str, what: str, todo: str | None = None) -> None:
+        """Note a problem with `key`, on its line or on that of the nearest section around it."""
+        around = key
+        while around and around not in self.lines:
+            around = around.rpartition(".")[0]
+        self.problems.append(Problem(Location(self.file, self.lines.get(around, 1)), key, what, todo))
+
+    def entries(self, node: yaml.Node, key: str) -> dict[str, yaml.Node]:
+        """Key and value nodes of a mapping; duplicate keys are problems, and so is something else than a mapping."""
+        if not isinstance(node, yaml.MappingNode):
+            self.problem(key, "is no mapping", "write `key: value` lines under it")
+            return {}
+        found: dict[str, yaml.Node] = {}
+        for name_node, value in node.value:
+            if not isinstance(name_node, yaml.ScalarNode):
+                self.problem(key, f"has a key in line {line_of(name_node)} that is no name", "write `key: value` lines")
+                continue
+            name = str(name_node.value)
+            dotted = f"{key}.{name}" if key else name
+            if name in found:
+                where = Location(self.file, line_of(name_node))
+                todo = f"leave out this one or the one in line {self.lines[dotted]}"
+                self.problems.append(Problem(where, dotted, "is given twice", todo))
+                continue
+            self.lines[dotted] = line_of(name_node)
+            found[name] = value
+        return found
+
+    def value(self, node: yaml.Node, key: str, kind: Kind) -> Any:
+        """What `kind` reads, or None with a problem noted."""
+        try:
+            return kind(node)
+        except RejectedError as rejected:
+            where = Location(self.file, line_of(node))
+            self.problems.append(Problem(where, key, rejected.what, rejected.todo))
+            return None
+
+    def fields(self, entries: Mapping[str, yaml.Node], key: str, table: Table) -> Values:
+        """The values of a table; those that are missing or malformed are left out, with a problem noted."""
+        values: Values = {}
+        for name, entry in table.items():
+            dotted = f"{key}.{name}" if key else name
+            if name in entries:
+                value = self.value(entries[name], dotted, entry.kind)
+                if value is not None:
+                    values[name] = value
+            elif entry.required:
+                self.problem(dotted, "is missing", "docs/machine-files.md says what belongs there")
+            else:
+                values[name] = entry.default
+        self.unknown(entries, key, table)
+        return values
+
+    def unknown(self, entries: Iterable[str], key: str, known: Iterable[str]) -> None:
+        """Note every entry that is not known."""
+        for name in entries:
+            if name not in known:
+                self.problem(f"{key}.{name}" if key else name, "is an unknown key", suggest(name, known))

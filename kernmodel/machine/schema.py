@@ -1,0 +1,363 @@
+"""The schema of machine files: which sections and keys there are, what they mean, and how they become a `Machine`.
+
+docs/machine-files.md describes it for people. Figures are checked against one another by `kernmodel.machine.checks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from itertools import pairwise
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import yaml
+
+from kernmodel.errors import Location, MachineError
+from kernmodel.machine.checks import check_figures
+from kernmodel.machine.document import Document, line_of, read_document
+from kernmodel.machine.fields import (
+    Field,
+    Problem,
+    Reading,
+    RejectedError,
+    Table,
+    Values,
+    choice,
+    core_counts,
+    flag,
+    integer,
+    items,
+    names,
+    positive_number,
+    positive_numbers,
+    quantity,
+    scalar,
+    suggest,
+    text,
+    unit,
+)
+from kernmodel.machine.model import (
+    BandwidthSeries,
+    CacheLevel,
+    Compiler,
+    CoreModel,
+    Machine,
+    StreamMix,
+    Topology,
+    TransferPath,
+)
+from kernmodel.machine.overlap import Overlap, parse_overlap
+
+MEASURED = "measured"
+"""The width of a path whose time follows from measured bandwidth."""
+
+
+def _width(node: yaml.Node) -> float | str:
+    return MEASURED if scalar(node) == MEASURED else quantity("bytes per cycle")(node)
+
+
+def _overlap(node: yaml.Node) -> Overlap:
+    try:
+        return parse_overlap(text(node))
+    except MachineError as error:
+        raise RejectedError(error.what, error.todo) from error
+
+
+MACHINE: Table = {
+    "title": Field(text),
+    "vendor": Field(text),
+    "isa": Field(choice("x86-64", "aarch64")),
+    "clock": Field(quantity("frequency")),
+    "cache_line": Field(quantity("data")),
+    "source": Field(text),
+}
+SECTIONS = ("topology", "core", "caches", "paths", "overlap", "bandwidths", "compilers")
+TOPOLOGY: Table = {
+    "sockets": Field(integer()),
+    "numa_domains_per_socket": Field(integer()),
+    "cores_per_socket": Field(integer()),
+    "threads_per_core": Field(integer()),
+    "source": Field(text),
+}
+CORE: Table = {
+    "microarchitecture": Field(text),
+    "overlapping_ports": Field(names),
+    "non_overlapping_ports": Field(names),
+    "source": Field(text),
+}
+PRECISIONS = ("DP", "SP")
+FLOP: Table = {
+    "ADD": Field(positive_number, required=False),
+    "MUL": Field(positive_number, required=False),
+    "FMA": Field(positive_number, required=False),
+    "total": Field(positive_number),
+}
+CACHE: Table = {
+    "size": Field(quantity("data")),
+    "ways": Field(integer()),
+    "sets": Field(integer()),
+    "line": Field(quantity("data"), required=False),
+    "replacement": Field(choice("LRU", "PLRU", "FIFO", "RR", "MRU")),
+    "write_back": Field(flag),
+    "write_allocate": Field(flag),
+    "shared_by": Field(integer()),
+    "filled_by": Field(choice("miss", "victims")),
+    "clean_victims": Field(flag, required=False),
+    "inclusive": Field(flag, required=False),
+    "source": Field(text),
+}
+PATH: Table = {
+    "width": Field(_width),
+    "duplex": Field(choice("half", "full")),
+    "penalty_load": Field(quantity("cycles per cache line", zero=True), required=False, default=0.0),
+    "penalty_store": Field(quantity("cycles per cache line", zero=True), required=False, default=0.0),
+    "source": Field(text),
+}
+OVERLAP: Table = {"expression": Field(_overlap), "source": Field(text)}
+BANDWIDTHS: Table = {"unit": Field(unit("bandwidth")), "source": Field(text)}
+MIX: Table = {
+    "read": Field(integer(0)),
+    "write": Field(integer(0)),
+    "read_write": Field(integer(0), required=False, default=0),
+    "flops": Field(integer(0), required=False, default=0),
+    "benchmark": Field(text, required=False),
+}
+SERIES: Table = {
+    "level": Field(text),
+    "threads_per_core": Field(integer(), required=False, default=1),
+    "cores": Field(core_counts),
+}
+
+
+def read_machine(document: Document) -> tuple[Machine | None, tuple[Problem, ...]]:
+    """The machine that a document describes, and all problems; the machine is None if there is any problem."""
+    reading = Reading(document.file)
+    values = _read_sections(reading, document.root)
+    check_figures(reading, values)
+    if reading.problems:
+        problems = sorted(reading.problems, key=lambda problem: problem.where.line or 0)
+        return None, tuple(problems)
+    return _build(document, values), ()
+
+
+def check_machine(path: str | Path, known_microarchitectures: Collection[str] | None = None) -> tuple[Problem, ...]:
+    """All problems of a machine file, in the order of their lines; none if it is fit for use.
+
+    Args:
+        path: the file.
+        known_microarchitectures: names that `core.microarchitecture` may have; None: not checked.
+    """
+    try:
+        document = read_document(Path(path))
+    except MachineError as error:
+        where = error.where if isinstance(error.where, Location) else Location(str(error.where))
+        return (Problem(where, "", error.what, error.todo),)
+    machine, problems = read_machine(document)
+    if machine is None or known_microarchitectures is None:
+        return problems
+    name = machine.core.microarchitecture
+    if name in known_microarchitectures:
+        return ()
+    reading = Reading(document.file)
+    reading.entries(reading.entries(document.root, "")["core"], "core")
+    reading.problem("core.microarchitecture", f"{name!r} is unknown", suggest(name, sorted(known_microarchitectures)))
+    return tuple(reading.problems)
+
+
+# {{{ sections
+
+
+def _read_sections(reading: Reading, root: yaml.MappingNode) -> Values:
+    entries = reading.entries(root, "")
+    reading.unknown(entries, "", (*MACHINE, *SECTIONS))
+    top = {name: node for name, node in entries.items() if name in MACHINE}
+    values: Values = reading.fields(top, "", MACHINE)
+    readers = {
+        "topology": _read_topology,
+        "core": _read_core,
+        "caches": _read_caches,
+        "paths": _read_paths,
+        "overlap": _read_overlap,
+        "bandwidths": _read_bandwidths,
+        "compilers": _read_compilers,
+    }
+    for name, read in readers.items():
+        if name in entries:
+            values[name] = read(reading, entries[name])
+        else:
+            reading.problem(name, "is missing", "docs/machine-files.md says what belongs there")
+    return values
+
+
+def _read_topology(reading: Reading, node: yaml.Node) -> Values:
+    return reading.fields(reading.entries(node, "topology"), "topology", TOPOLOGY)
+
+
+def _read_overlap(reading: Reading, node: yaml.Node) -> Values:
+    return reading.fields(reading.entries(node, "overlap"), "overlap", OVERLAP)
+
+
+def _read_core(reading: Reading, node: yaml.Node) -> Values:
+    entries = reading.entries(node, "core")
+    flop = entries.pop("flop_per_cycle", None)
+    values = reading.fields(entries, "core", CORE)
+    values["flop_per_cycle"] = {}
+    if flop is not None:
+        precisions = reading.entries(flop, "core.flop_per_cycle")
+        reading.unknown(precisions, "core.flop_per_cycle", PRECISIONS)
+        for precision in PRECISIONS:
+            if precision in precisions:
+                key = f"core.flop_per_cycle.{precision}"
+                row = reading.fields(reading.entries(precisions[precision], key), key, FLOP)
+                values["flop_per_cycle"][precision] = {name: value for name, value in row.items() if value is not None}
+    return values
+
+
+def _read_tables(reading: Reading, node: yaml.Node, key: str, table: Table) -> dict[str, Values]:
+    entries = reading.entries(node, key)
+    return {
+        name: reading.fields(reading.entries(row, f"{key}.{name}"), f"{key}.{name}", table)
+        for name, row in entries.items()
+    }
+
+
+def _read_caches(reading: Reading, node: yaml.Node) -> dict[str, Values]:
+    return _read_tables(reading, node, "caches", CACHE)
+
+
+def _read_paths(reading: Reading, node: yaml.Node) -> dict[str, Values]:
+    return _read_tables(reading, node, "paths", PATH)
+
+
+def _read_bandwidths(reading: Reading, node: yaml.Node) -> Values:
+    entries = reading.entries(node, "bandwidths")
+    mixes, measured = entries.pop("mixes", None), entries.pop("measured", None)
+    values = reading.fields(entries, "bandwidths", BANDWIDTHS)
+    values["mixes"], values["measured"] = {}, []
+    if mixes is None:
+        reading.problem("bandwidths.mixes", "is missing", "name each stream mix with its read and write streams")
+    else:
+        values["mixes"] = _read_tables(reading, mixes, "bandwidths.mixes", MIX)
+    if measured is None:
+        reading.problem("bandwidths.measured", "is missing", "list the measured series, or write []")
+    else:
+        nodes = reading.value(measured, "bandwidths.measured", items) or []
+        values["measured"] = [_read_series(reading, row, f"bandwidths.measured[{i}]") for i, row in enumerate(nodes)]
+    return values
+
+
+def _read_series(reading: Reading, node: yaml.Node, key: str) -> Values:
+    """One group of series: a level, core counts, and per mix one bandwidth for each core count."""
+    reading.lines[key] = line_of(node)
+    entries = reading.entries(node, key)
+    series = entries.pop("values", None)
+    values = reading.fields(entries, key, SERIES)
+    values["values"] = {}
+    if series is None:
+        reading.problem(f"{key}.values", "is missing", "write `mix: [bandwidth at each core count]` lines under it")
+    else:
+        for mix, numbers in reading.entries(series, f"{key}.values").items():
+            read = reading.value(numbers, f"{key}.values.{mix}", positive_numbers)
+            if read is not None:
+                values["values"][mix] = read
+    return values
+
+
+def _read_compilers(reading: Reading, node: yaml.Node) -> dict[str, str]:
+    entries = reading.entries(node, "compilers")
+    if not entries and isinstance(node, yaml.MappingNode):
+        reading.problem("compilers", "is empty", "write at least one line such as `gcc: -O3`")
+    flags = {name: reading.value(value, f"compilers.{name}", scalar) for name, value in entries.items()}
+    return {name: value for name, value in flags.items() if value is not None}
+
+
+# }}}
+# {{{ building the value, once nothing is wrong
+
+
+def _build(document: Document, values: Values) -> Machine:
+    line = values["cache_line"]
+    caches, paths = values["caches"], values["paths"]
+    levels = [*caches, "Mem"]
+    return Machine(
+        name=document.stem,
+        title=values["title"],
+        vendor=values["vendor"],
+        isa=values["isa"],
+        clock_hz=values["clock"],
+        line_bytes=int(line),
+        topology=Topology(**{name: value for name, value in values["topology"].items() if name != "source"}),
+        core=_build_core(values["core"]),
+        levels=tuple(_build_cache(name, row, line) for name, row in caches.items()),
+        paths=tuple(_build_path(inner, outer, paths[inner + outer]) for inner, outer in pairwise(levels)),
+        overlap=values["overlap"]["expression"],
+        bandwidths=_build_bandwidths(values["bandwidths"]),
+        compilers=tuple(Compiler(name, tuple(flags.split())) for name, flags in values["compilers"].items()),
+        sources=MappingProxyType(_sources(values)),
+        file=document.file,
+        sha256=document.sha256,
+    )
+
+
+def _build_core(row: Values) -> CoreModel:
+    flop = {precision: MappingProxyType(rates) for precision, rates in row["flop_per_cycle"].items()}
+    return CoreModel(
+        row["microarchitecture"], row["overlapping_ports"], row["non_overlapping_ports"], MappingProxyType(flop)
+    )
+
+
+def _build_cache(name: str, row: Values, line: float) -> CacheLevel:
+    return CacheLevel(
+        name=name,
+        size_bytes=row["size"],
+        ways=row["ways"],
+        sets=row["sets"],
+        line_bytes=int(row["line"] or line),
+        replacement=row["replacement"],
+        write_back=row["write_back"],
+        write_allocate=row["write_allocate"],
+        cores_sharing=row["shared_by"],
+        filled_by=row["filled_by"],
+        inclusive_of_inner=row["inclusive"],
+        clean_victims=bool(row["clean_victims"]),
+    )
+
+
+def _build_path(inner: str, outer: str, row: Values) -> TransferPath:
+    width = None if row["width"] == MEASURED else row["width"]
+    return TransferPath(inner + outer, inner, outer, width, row["duplex"], row["penalty_load"], row["penalty_store"])
+
+
+def _build_bandwidths(section: Values) -> tuple[BandwidthSeries, ...]:
+    factor = section["unit"]
+    mixes = {
+        name: StreamMix(name, row["read"], row["write"], row["read_write"], float(row["flops"]))
+        for name, row in section["mixes"].items()
+    }
+    return tuple(
+        BandwidthSeries(
+            level=group["level"],
+            mix=mixes[mix],
+            cores=group["cores"],
+            bytes_per_second=tuple(number * factor for number in numbers),
+            threads_per_core=group["threads_per_core"],
+        )
+        for group in section["measured"]
+        for mix, numbers in group["values"].items()
+    )
+
+
+def _sources(values: Values) -> dict[str, str]:
+    """Every `source` by the dotted path of its section; the one at the top of the file is called "machine"."""
+    found: dict[str, str] = {"machine": values["source"]}
+    rows: list[tuple[str, Any]] = [(name, values[name]) for name in ("topology", "core", "overlap", "bandwidths")]
+    rows += [(f"{section}.{name}", row) for section in ("caches", "paths") for name, row in values[section].items()]
+    found |= {key: row["source"] for key, row in rows}
+    for name, row in values["bandwidths"]["mixes"].items():
+        if row["benchmark"]:
+            found[f"bandwidths.mixes.{name}"] = row["benchmark"]
+    return found
+
+
+# }}}

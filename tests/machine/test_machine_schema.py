@@ -1,0 +1,327 @@
+"""Every class of problem that a machine file can have, with its line and its message."""
+
+from pathlib import Path
+
+import pytest
+
+from kernmodel.errors import MachineError
+from kernmodel.machine.load import load_machine
+from kernmodel.machine.schema import check_machine
+
+MINIMAL = """\
+title: A machine
+vendor: Nobody
+isa: x86-64
+clock: 2 GHz
+cache_line: 64 B
+source: invented for this test
+topology:
+  sockets: 2
+  numa_domains_per_socket: 2
+  cores_per_socket: 4
+  threads_per_core: 1
+  source: invented
+core:
+  microarchitecture: SKX
+  overlapping_ports: [0, 1]
+  non_overlapping_ports: [2D]
+  flop_per_cycle:
+    DP: {ADD: 8, FMA: 16, total: 16}
+  source: invented
+caches:
+  L1:
+    size: 32 KiB
+    ways: 8
+    sets: 64
+    replacement: LRU
+    write_back: true
+    write_allocate: true
+    shared_by: 1
+    filled_by: miss
+    source: invented
+  L2:
+    size: 1 MiB
+    ways: 16
+    sets: 1024
+    replacement: LRU
+    write_back: true
+    write_allocate: false
+    shared_by: 2
+    filled_by: victims
+    clean_victims: true
+    source: invented
+paths:
+  L1L2: {width: 64 B/cy, duplex: full, source: invented}
+  L2Mem: {width: measured, duplex: half, penalty_load: 1 cy/CL, source: invented}
+overlap: {expression: "max(T_OL, T_nOL + T_L1L2 + T_L2Mem)", source: invented}
+bandwidths:
+  unit: GB/s
+  source: invented
+  mixes:
+    copy: {read: 1, write: 1}
+  measured:
+    - level: Mem
+      cores: 1-4
+      values:
+        copy: [10, 18, 20, 20.5]
+compilers:
+  gcc: -O3
+"""
+
+# what to replace, by what, and the message from the line number on
+CASES = {
+    "wrong unit": ("size: 1 MiB", "size: 1 MX", ":32: caches.L2.size: '1 MX' has no unit of data; use one of B, byte"),
+    "no unit": ("clock: 2 GHz", "clock: 2", ":4: clock: '2' is not a frequency with a unit; write a number"),
+    "other dimension": ("clock: 2 GHz", "clock: 2 KiB", ":4: clock: '2 KiB' has no unit of frequency"),
+    "zero": ("clock: 2 GHz", "clock: 0 GHz", ":4: clock: '0 GHz' is not greater than zero"),
+    "negative penalty": ("1 cy/CL", "-1 cy/CL", ":44: paths.L2Mem.penalty_load: '-1 cy/CL' is negative"),
+    "missing key": ("clock: 2 GHz\n", "", ":1: clock: is missing"),
+    "missing key of a section": ("    ways: 16\n", "", ":31: caches.L2.ways: is missing"),
+    "missing section": ("compilers:\n  gcc: -O3\n", "", ":1: compilers: is missing"),
+    "level without source": (
+        "clean_victims: true\n    source: invented",
+        "clean_victims: true",
+        ":31: caches.L2.source: is missing",
+    ),
+    "unknown key": ("    ways: 16", "    weys: 16", ":33: caches.L2.weys: is an unknown key; did you mean 'ways'?"),
+    "unknown key at the top": ("isa:", "ida:", ":3: ida: is an unknown key; did you mean 'isa'?"),
+    "unknown word": ("isa: x86-64", "isa: riscv", ":3: isa: 'riscv' is unknown; use one of x86-64, aarch64"),
+    "no flag": ("write_back: true", "write_back: yes", ":26: caches.L1.write_back: 'yes' is neither true nor false"),
+    "no whole number": ("ways: 16", "ways: 16.5", ":33: caches.L2.ways: '16.5' is no whole number"),
+    "a list for a value": ("ways: 16", "ways: [16]", ":33: caches.L2.ways: is a list; write a single value"),
+    "a value for a mapping": (
+        "  L1L2: {width: 64 B/cy, duplex: full, source: invented}",
+        "  L1L2: 64 B/cy",
+        ":43: paths.L1L2: is no mapping",
+    ),
+    "empty text": ("vendor: Nobody", "vendor:", ":2: vendor: is empty"),
+    "duplicate key": (
+        "    ways: 16",
+        "    ways: 16\n    ways: 8",
+        ":34: caches.L2.ways: is given twice; leave out this one or the one in line 33",
+    ),
+    "size": (
+        "sets: 1024",
+        "sets: 1000",
+        ":32: caches.L2.size: 1 MiB is not sets × ways × line = 1000 × 16 × 64 B = 1000 KiB",
+    ),
+    "cache line": ("cache_line: 64 B", "cache_line: 60 B", ":5: cache_line: 60 B is no power of two"),
+    "line of a level": (
+        "    ways: 16",
+        "    line: 128 B\n    ways: 16",
+        ":33: caches.L2.line: 128 B is not the cache_line of 64 B",
+    ),
+    "domains": (
+        "numa_domains_per_socket: 2",
+        "numa_domains_per_socket: 3",
+        ":9: topology.numa_domains_per_socket: 4 cores do not divide into 3 ccNUMA domains",
+    ),
+    "sharing": (
+        "shared_by: 2",
+        "shared_by: 3",
+        ":38: caches.L2.shared_by: 4 cores of a socket do not divide into groups of 3",
+    ),
+    "sharing inside out": (
+        "shared_by: 1",
+        "shared_by: 4",
+        ":38: caches.L2.shared_by: 2 cores share it, but 4 share the level inside",
+    ),
+    "names of levels": ("  L2:", "  L5:", ":20: caches: the levels are L1, L5; name them L1, L2, innermost first"),
+    "innermost victims": (
+        "filled_by: miss",
+        "filled_by: victims\n    clean_victims: true",
+        ":29: caches.L1.filled_by: the innermost cache has no victims to take",
+    ),
+    "clean victims missing": (
+        "    clean_victims: true\n",
+        "",
+        ":31: caches.L2.clean_victims: is missing; say whether clean victims enter",
+    ),
+    "clean victims meaningless": (
+        "filled_by: victims",
+        "filled_by: miss",
+        ":40: caches.L2.clean_victims: has no meaning",
+    ),
+    "inclusive victims": (
+        "clean_victims: true",
+        "clean_victims: true\n    inclusive: true",
+        ":41: caches.L2.inclusive: a cache filled by victims cannot be inclusive",
+    ),
+    "path missing": ("  L1L2: {width: 64 B/cy, duplex: full, source: invented}\n", "", ":42: paths.L1L2: is missing"),
+    "path too many": ("  L2Mem:", "  L2L3:", ":44: paths.L2L3: joins no neighbouring levels; did you mean"),
+    "path unmeasured": (
+        "level: Mem",
+        "level: L2",
+        ":44: paths.L2Mem.width: is measured, but bandwidths.measured has no series of Mem",
+    ),
+    "width": ("64 B/cy", "64 B", ":43: paths.L1L2.width: '64 B' has no unit of bytes per cycle; use one of B/cy"),
+    "duplex": ("duplex: full", "duplex: both", ":43: paths.L1L2.duplex: 'both' is unknown; use one of half, full"),
+    "overlap unknown": (
+        "T_L2Mem)",
+        "T_L2L3 + T_L2Mem)",
+        ":45: overlap.expression: names 'T_L2L3', a time that there is not; did you mean",
+    ),
+    "overlap missing": (" + T_L2Mem", "", ":45: overlap.expression: leaves out T_L2Mem"),
+    "overlap twice": ("T_nOL +", "T_nOL + T_nOL +", ":45: overlap.expression: names T_nOL 2 times"),
+    "overlap no expression": (
+        "T_nOL +",
+        "T_nOL -",
+        ":45: overlap.expression: overlap 'max(T_OL, T_nOL - T_L1L2 + T_L2Mem)': 'T_nOL - T_L1L2' is not allowed",
+    ),
+    "ports in both": ("[2D]", "[2D, 0]", ":16: core.non_overlapping_ports: '0' is among the overlapping_ports too"),
+    "port twice": ("[0, 1]", "[0, 1, 0]", ":15: core.overlapping_ports: names '0' twice"),
+    "no ports": ("[0, 1]", "[]", ":15: core.overlapping_ports: is empty"),
+    "ports no list": ("[2D]", "2D", ":16: core.non_overlapping_ports: is no list"),
+    "total": ("total: 16", "total: 8", ":18: core.flop_per_cycle.DP.total: 8 is smaller than FMA with 16"),
+    "precision": ("    DP:", "    HP:", ":18: core.flop_per_cycle.HP: is an unknown key; did you mean"),
+    "series too short": (", 20.5]", "]", ":55: bandwidths.measured[0].values.copy: has 3 values for 4 core counts"),
+    "series not positive": ("20.5", "0", ":55: bandwidths.measured[0].values.copy: 0 is not greater than zero"),
+    "series no number": ("20.5", "fast", ":55: bandwidths.measured[0].values.copy: 'fast' is no number"),
+    "series not finite": ("20.5", "nan", ":55: bandwidths.measured[0].values.copy: nan is not greater than zero"),
+    "series empty": ("[10, 18, 20, 20.5]", "[]", ":55: bandwidths.measured[0].values.copy: is an empty list"),
+    "cores unsorted": (
+        "cores: 1-4",
+        "cores: [1, 2, 4, 3]",
+        ":53: bandwidths.measured[0].cores: core counts do not ascend: 3 follows 4",
+    ),
+    "cores malformed": ("cores: 1-4", "cores: 1 to 4", ":53: bandwidths.measured[0].cores: '1 to 4' is no core count"),
+    "cores too many": (
+        "cores: 1-4",
+        "cores: [1, 2, 3, 9]",
+        ":53: bandwidths.measured[0].cores: 9 cores, but the machine has 8",
+    ),
+    "threads too many": (
+        "cores: 1-4",
+        "cores: 1-4\n      threads_per_core: 2",
+        ":54: bandwidths.measured[0].threads_per_core: 2 exceeds the topology's 1",
+    ),
+    "level of a series": (
+        "level: Mem",
+        "level: Men",
+        ":52: bandwidths.measured[0].level: 'Men' is no level; did you mean 'Mem'?",
+    ),
+    "mix of a series": (
+        "        copy: [",
+        "        cope: [",
+        ":55: bandwidths.measured[0].values.cope: is no mix of bandwidths.mixes; did you mean 'copy'?",
+    ),
+    "mix without streams": ("{read: 1, write: 1}", "{read: 0, write: 0}", ":50: bandwidths.mixes.copy: has no streams"),
+    "mix read and written": (
+        "{read: 1, write: 1}",
+        "{read: 1, write: 1, read_write: 2}",
+        ":50: bandwidths.mixes.copy.read_write: 2 exceeds the read or write streams",
+    ),
+    "unit of bandwidth": (
+        "unit: GB/s",
+        "unit: GB",
+        ":47: bandwidths.unit: 'GB' is no unit of bandwidth; use one of B/s",
+    ),
+    "no compiler": ("  gcc: -O3", "  {}", ":56: compilers: is empty"),
+    "number of digits": ("ways: 16", f"ways: {'9' * 5000}", ":33: caches.L2.ways: '999"),
+}
+
+
+@pytest.fixture
+def write(tmp_path: Path):
+    def write_file(text: str | bytes, name: str = "foo.yml") -> Path:
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write_file
+
+
+def test_the_minimal_file_is_fit(write) -> None:
+    assert check_machine(write(MINIMAL)) == ()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_problem(write, case: str) -> None:
+    old, new, expected = CASES[case]
+    assert old in MINIMAL
+    path = write(MINIMAL.replace(old, new, 1))
+    messages = [str(problem) for problem in check_machine(path)]
+    assert any(message.startswith(f"{path}{expected}") for message in messages), messages
+    with pytest.raises(MachineError) as caught:
+        load_machine(str(path))
+    assert str(caught.value) == messages[0]
+    assert caught.value.exit_status == 1
+
+
+def test_all_problems_are_collected_in_the_order_of_lines(write) -> None:
+    text = MINIMAL.replace("clock: 2 GHz", "clock: fast").replace("ways: 16", "ways: many").replace("20.5", "-1")
+    problems = check_machine(write(text))
+    assert [problem.key for problem in problems] == ["clock", "caches.L2.ways", "bandwidths.measured[0].values.copy"]
+    assert [problem.where.line for problem in problems] == [4, 33, 55]
+
+
+def test_one_mistake_gives_one_problem(write) -> None:
+    """A figure that cannot be read has its own problem; the checks that need it stay silent."""
+    for old, new in (
+        ("size: 1 MiB", "size: big"),
+        ("cores_per_socket: 4", "cores_per_socket: x"),
+        ("unit: GB/s", "unit: x"),
+    ):
+        assert len(check_machine(write(MINIMAL.replace(old, new)))) == 1
+
+
+def test_same_series_twice(write) -> None:
+    group = MINIMAL[MINIMAL.index("    - level: Mem") : MINIMAL.index("compilers:")]
+    problems = check_machine(write(MINIMAL.replace("compilers:", f"{group}compilers:")))
+    assert [str(problem).partition(": ")[2] for problem in problems] == [
+        "bandwidths.measured[1].values.copy: Mem with 1 thread(s) per core has this mix already; keep one of the series"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"", ": is empty; docs/machine-files.md says what a machine file holds"),
+        (b"  \n\n", ": is empty"),
+        (b"# only a comment\n", ":1: is no mapping but only comments"),
+        (b"- a\n- b\n", ":1: is no mapping but a list; write keys with values"),
+        (b"hello\n", ":1: is no mapping but a single value"),
+        (b"a: [1, 2\nb: 3\n", ":2:2: is not valid YAML: "),
+        (b"a: 1\n\tb: 2\n", ":2:1: is not valid YAML: "),
+        (b"a: 1\n---\nb: 2\n", ":2:1: is not valid YAML: "),
+        (b"\x7fELF\x02\x01\x01\0\0\xff\xfe", ": is not text in UTF-8"),
+        (b"a: b\0c\n", ": is not text but a binary file"),
+        (b"a: \x01\n", ": is not valid YAML: "),
+        (b"[" * 20000, ": is "),
+        (b"&a [*a]: 1\n", ": has a key in line 1 that is no name"),
+        (b"? [a, b]\n: 1\n", ": has a key in line 1 that is no name"),
+    ],
+)
+def test_files_that_are_no_machine_files(write, text: bytes, message: str) -> None:
+    path = write(text)
+    problems = [str(problem) for problem in check_machine(path)]
+    assert any(message in problem and problem.startswith(str(path)) for problem in problems), problems
+    with pytest.raises(MachineError):
+        load_machine(str(path))
+
+
+def test_unreadable_file(write, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    path = write(MINIMAL)
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    assert [str(problem) for problem in check_machine(path)] == [f"{path}: cannot be read: Permission denied"]
+
+
+def test_unknown_microarchitecture(write) -> None:
+    path = write(MINIMAL)
+    assert check_machine(path, {"SKX", "CLX"}) == ()
+    (problem,) = check_machine(path, {"SKL", "CLX"})
+    assert str(problem) == f"{path}:14: core.microarchitecture: 'SKX' is unknown; did you mean 'SKL'?"
+
+
+def test_byte_order_mark_and_windows_line_ends(write) -> None:
+    text = MINIMAL.replace("\n", "\r\n")
+    assert check_machine(write(b"\xef\xbb\xbf" + text.encode())) == ()
+
+
+def test_missing_sections_are_named_once_each(write) -> None:
+    problems = check_machine(write("a: b\n"))
+    assert ":1: a: is an unknown key; use one of title, vendor, isa, clock" in str(problems[0])
+    assert len(problems) == len({problem.key for problem in problems}) == 14
