@@ -9,7 +9,7 @@ from kernmodel.errors import InputError
 
 
 def carried_folder(folder: str) -> Path:
-    """The folder of carried files ("machine-files", "kernels"): inside an installed package, beside it in a checkout."""
+    """The folder of carried files ("machine-files", "kernels"): in an installed package, beside it in a checkout."""
     package = Path(__file__).parent
     inside = package / folder
     return inside if inside.is_dir() else package.parent / folder
@@ -27,7 +27,7 @@ def resolve(name: str, folder: str, ending: str, what: str) -> Path:
         InputError: no such file; names the nearest carried ones. Also if `name` is a directory.
     """
     path = Path(name)
-    if path.is_file():
+    if path.exists() and not path.is_dir():
         return path
     stem = path.name.removesuffix(ending)
     if path.name == name:

@@ -48,7 +48,9 @@ def parse_quantity(text: object, dimension: str, *, where: Location | str | None
     match = _QUANTITY.match(text) if isinstance(text, str) else None
     examples = ", ".join(list(FACTORS[dimension])[:6])
     if match is None or match[2] is None:
-        raise InputError(f"{text!r} is not a {dimension} with a unit", where=where, todo=f"write a number and one of {examples}")
+        raise InputError(
+            f"{text!r} is not a {dimension} with a unit", where=where, todo=f"write a number and one of {examples}"
+        )
     factor = FACTORS[dimension].get(match[2])
     if factor is None:
         factor = _pint_factor(match[2], dimension)
@@ -65,10 +67,13 @@ def _pint_factor(unit: str, dimension: str) -> float | None:
     import pint
 
     registry = pint.UnitRegistry()
+    wanted = registry.Quantity(1.0, base).to_root_units()
     try:
-        return float(registry.Quantity(1.0, unit).to(base).magnitude)
+        given = registry.Quantity(1.0, unit).to_root_units()
     except Exception:  # pint raises its own, tokenize's and arithmetic errors for malformed units
         return None
+    # bits are dimensionless to pint, so GHz would convert to GB/s: the root units must be the same
+    return float(given.magnitude / wanted.magnitude) if given.units == wanted.units else None
 
 
 def format_bytes(value: float) -> str:
@@ -134,7 +139,9 @@ def convert_cycles(cycles: float, unit: str, work: Work) -> float:
         return rate * work.flops_per_iteration
     if unit == "s":
         if work.iterations_per_sweep is None:
-            raise UsageError("the sizes are not all known, so a sweep has no time", where="--unit", todo="give the sizes with -D")
+            raise UsageError(
+                "the sizes are not all known, so a sweep has no time", where="--unit", todo="give the sizes with -D"
+            )
         return per_iteration * work.iterations_per_sweep / work.clock_hz
     raise UsageError(f"unknown unit {unit!r}", where="--unit", todo=f"use one of {', '.join(TIME_UNITS)}")
 

@@ -16,8 +16,8 @@ from kernmodel.errors import Note
 class MemoryReference:
     """One memory operand: segment:[base + index × scale + displacement + symbol].
 
-    `size_bytes` is what one execution moves (for gathers: the sum of the lanes; with a broadcast: one element). `read` and
-    `written` are both False for address computations (lea, prefetch).
+    `size_bytes` is what one execution moves (for gathers: the sum of the lanes; with a broadcast: one element).
+    `read` and `written` are both False for address computations (lea, prefetch).
     """
 
     base: str | None
@@ -36,8 +36,8 @@ class Operand:
     """One explicit operand, in Intel order.
 
     Attributes:
-        kind: as in the form key: r8 r8h r16 r32 r64 mm xmm ymm zmm k st seg, m8 … m512 (m for sizeless), m64b (broadcast of
-            64-bit elements), vsib_xmm …, i8 i16 i32 i64, rel.
+        kind: as in the form key: r8 r8h r16 r32 r64 mm xmm ymm zmm k st seg, m8 … m512 (m for sizeless), m64b
+            (broadcast of 64-bit elements), vsib_xmm …, i8 i16 i32 i64, rel.
         register: full register name, for registers.
         read, written: whether the instruction reads or writes it (a merge into the old value is also a read).
     """
@@ -61,8 +61,8 @@ class Instruction:
         mnemonic: Intel mnemonic, lower case ("vfmadd231pd").
         form: the key of the instruction tables: mnemonic and operand kinds in Intel order, "vaddpd ymm,ymm,m256".
         operands: explicit operands.
-        implicit_reads, implicit_writes: full registers that are not explicit operands (address registers excluded: those
-            stand in the memory references).
+        implicit_reads, implicit_writes: full registers that are not explicit operands (address registers excluded:
+            those stand in the memory references).
         flags_read, flags_written: of "CPAZSO"; a flag that becomes undefined counts as written.
         memory: all memory references, implicit ones (push, movs) included.
         branch: kind of control flow, None for others; target: address it jumps to within the section, if known.
@@ -107,7 +107,8 @@ class ExpectedAccess:
 
     Attributes:
         array: name; element_bytes: size of an element.
-        stride_bytes: bytes the address moves per inner source iteration (negative for downward loops, 0 for invariants).
+        stride_bytes: bytes the address moves per inner source iteration (negative for downward loops, 0 for
+            invariants).
         written: whether it is a store.
     """
 
@@ -137,8 +138,8 @@ class AssemblyLoop:
         instructions: the body in execution order, ending in the closing branch where it is a loop.
         isa, syntax, file: as in the listing.
         label: label of the loop head, "" if none.
-        iterations_per_pass: source iterations that one pass of the body executes (unrolling × vector length), None where no
-            source was matched.
+        iterations_per_pass: source iterations that one pass of the body executes (unrolling × vector length), None
+            where no source was matched.
         streams: address streams of its memory references.
         evidence: one sentence: why this loop, and how iterations_per_pass was found and cross-checked.
         role: "main", "peeled", "remainder", "outer", "marked" or "chosen".

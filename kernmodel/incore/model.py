@@ -15,7 +15,8 @@ from kernmodel.errors import Note
 
 @dataclass(frozen=True, slots=True)
 class PortUse:
-    """µops that may go to any of `ports`, occupying it for `cycles` in total (1 per µop; more for pipelines like "0DV")."""
+    """µops that may go to any of `ports`, occupying it for `cycles` in total (1 per µop; more for pipelines like
+    "0DV")."""
 
     ports: tuple[str, ...]
     cycles: float
@@ -39,17 +40,20 @@ class InstructionData:
 
     Attributes:
         form: key, as `assembly.Instruction.form`.
-        ports: port usage of its µops (empty: eliminated at rename or no execution port). Loads name the load ports *and* the
+        ports: port usage of its µops (empty: eliminated at rename or no execution port). Loads name the load ports
+            *and* the
             load data paths ("2D", "3D") as two entries; dividers name their pipeline ("0DV") beside the port.
-        latencies: cycles from a source to a target. Sources and targets: "0", "1", … explicit operands; "F" flags (with "C"
-            for carry apart where it differs); implicit registers by full name ("rax"). Sources of a memory operand k: "Ak" its
-            base register, "Xk" its index register, "Mk" the data in memory (after address and load). Address latencies include
-            the load. Absent pairs take `default_latency`.
+        latencies: cycles from a source to a target. Sources and targets: "0", "1", … explicit operands; "F" flags
+            (with "C"
+            for carry apart where it differs); implicit registers by full name ("rax"). Sources of a memory operand k:
+            "Ak" its base register, "Xk" its index register, "Mk" the data in memory (after address and load). Address
+            latencies include the load. Absent pairs take `default_latency`.
         default_latency: for pairs that are not listed.
         uops: unfused µops.
-        throughput: measured reciprocal throughput in cycles where the ports do not tell it (dividers, locked), else None.
-        breaks_dependency: with all sources the same register: "no", "dependency" (result does not depend on it, but executes),
-            "zero" (done at rename, no port).
+        throughput: measured reciprocal throughput in cycles where the ports do not tell it (dividers, locked), else
+            None.
+        breaks_dependency: with all sources the same register: "no", "dependency" (result does not depend on it, but
+            executes), "zero" (done at rename, no port).
         eliminated: a register move that the core can eliminate at rename.
         front_end: decode and issue costs, None where the source has none.
         indexed: the row with an indexed memory operand where it differs (unlamination, port 7), else None.
@@ -105,7 +109,8 @@ class InstructionReport:
         instruction: the instruction.
         pressure: cycles per port, in the order of `InCore.ports`.
         latency: its longest register-to-register latency, cycles (0 for stores and branches).
-        on_critical_path, on_lcd: latency it contributes to the critical path or the longest LCD, None if it is not on it.
+        on_critical_path, on_lcd: latency it contributes to the critical path or the longest LCD, None if it is not on
+            it.
         known: whether the table has a row for it.
         eliminated: done at rename (zero idiom, move elimination, fused branch), so without port.
         source: source of its row, "" if unknown.

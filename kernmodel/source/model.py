@@ -1,7 +1,7 @@
 """What the C code says: the loop nest, its arrays, its accesses and its operations, with sizes as sympy symbols.
 
-Offsets and sizes are sympy expressions in the size symbols (macros, parameters: positive integers) and, for indices, in the
-loop variables. A `LoopNest` is immutable; `bind` (in `kernmodel.source`) puts numbers in.
+Offsets and sizes are sympy expressions in the size symbols (macros, parameters: positive integers) and, for indices,
+in the loop variables. A `LoopNest` is immutable; `bind` (in `kernmodel.source`) puts numbers in.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """An array: `shape` in elements, outermost dimension first (1-D for flat pointers whose extent is not declared: ())."""
+    """An array: `shape` in elements, outermost dimension first (1-D for flat pointers whose extent is not declared:
+    ())."""
 
     name: str
     element: ElementType
@@ -69,7 +70,8 @@ class Access:
         kind: "read" or "write".
         index: one affine expression per dimension of the (delinearised) array.
         offset: linear offset in elements, affine in the loop variables: Σ index × product of inner extents.
-        coefficients: per loop variable of the nest (outermost first), the coefficient of that variable in `offset` (elements).
+        coefficients: per loop variable of the nest (outermost first), the coefficient of that variable in `offset`
+            (elements).
         depth: number of enclosing loops of the nest at this reference (= len(loops) in the innermost body); smaller for
             statements between loops (imperfect nests, accumulators initialised or stored outside the inner loop).
         text: the reference as written, for reports.
@@ -94,8 +96,8 @@ Operation = Literal["add", "mul", "div", "sqrt", "fma", "compare", "function"]
 class FlopCount:
     """Floating-point operations of one kind and type per inner iteration. FMA counts 2 FLOP, all others 1 each.
 
-    `operation` is by source: a product whose result is added counts as one mul and one add (the compiler may fuse them);
-    "function" counts calls of math functions, which have no FLOP number of their own (`name` says which).
+    `operation` is by source: a product whose result is added counts as one mul and one add (the compiler may fuse
+    them); "function" counts calls of math functions, which have no FLOP number of their own (`name` says which).
     """
 
     operation: Operation
@@ -115,8 +117,8 @@ class LoopNest:
         accesses: all array references, in source order.
         flops: floating-point operations per inner iteration (of the innermost body only).
         scalars: scalar variables that are read or written in the innermost body, by name, with their types.
-        reductions: names of scalars (or of arrays whose element does not move in the inner loop) that each iteration updates
-            from its own previous value.
+        reductions: names of scalars (or of arrays whose element does not move in the inner loop) that each iteration
+            updates from its own previous value.
         symbols: the size symbols by C name (macros with an integer value, integer parameters), all positive integers.
         defaults: default values of symbols from the source (`#define N 5000`); parameters have none.
         file: path of the source; text: the source itself.

@@ -23,7 +23,8 @@ class PathTraffic:
         loads: lines toward the core, write-allocates included.
         stores: modified lines away from the core.
         clean_victims: unmodified lines away from the core (into a victim cache).
-        loads_formula, stores_formula, clean_victims_formula: the same as expressions in the sizes, in the regime that holds.
+        loads_formula, stores_formula, clean_victims_formula: the same as expressions in the sizes, in the regime that
+            holds.
     """
 
     path: str
@@ -65,12 +66,13 @@ class LayerCondition:
 
     Attributes:
         cache: name of the cache.
-        capacity_bytes: what a core has of it (share of a shared cache, inner victim-cache levels added), × safety factor.
+        capacity_bytes: what a core has of it (share of a shared cache, inner victim-cache levels added), × safety
+            factor.
         required_bytes, required: the volume needed, as formula and number.
         holds: whether required ≤ capacity.
         reuses: what is gained if it holds.
-        breaks_at: per size symbol, the largest value (others as given) for which the condition still holds; None where the
-            condition does not depend on it or holds for every value.
+        breaks_at: per size symbol, the largest value (others as given) for which the condition still holds; None
+            where the condition does not depend on it or holds for every value.
         solved: the condition solved for each symbol as text, e.g. {"N": "N ≤ 4096"}.
         misses, hits: read/write references that miss or hit if this is the strongest condition that holds.
     """
@@ -109,15 +111,15 @@ class Traffic:
         iterations_per_sweep: inner iterations of the whole nest, None if not all sizes are known.
         updates_per_iteration: lattice updates per inner iteration (None where no lattice is updated).
         flops_per_iteration: FLOP per inner iteration.
-        register_loads_bytes, register_stores_bytes: bytes per unit of work that load and store instructions move between
-            registers and L1, by the source's references.
+        register_loads_bytes, register_stores_bytes: bytes per unit of work that load and store instructions move
+            between registers and L1, by the source's references.
         paths: innermost first.
         accesses: per array reference, who serves it.
         conditions: all layer conditions, per cache, weakest first.
         transitions: sizes (of the first size symbol that matters) at which a condition in any cache breaks, ascending:
             (symbol, largest value for which it holds, cache, text).
-        arithmetic_intensity: FLOP per byte by level name: at "L1" bytes of load and store instructions, at each path's outer
-            level ("L2", "L3", "Mem") bytes over that path; None where nothing moves.
+        arithmetic_intensity: FLOP per byte by level name: at "L1" bytes of load and store instructions, at each
+            path's outer level ("L2", "L3", "Mem") bytes over that path; None where nothing moves.
         cores: cores that share shared caches in this answer.
         safety: factor on the cache sizes.
         sizes: values of the symbols.

@@ -1,0 +1,125 @@
+"""Wall time and memory of whole commands, beside the peers where a virtual environment with them is given.
+
+    python benchmarks/cold_start.py [--runs 7] [--peers VENV] [--kerncraft-sources DIR]
+
+VENV holds `kerncraft osaca "pycparser<3"`; DIR is Kerncraft's unpacked source distribution (`pip download --no-deps
+--no-binary kerncraft kerncraft`), which has the kernel and machine file its wheel lacks. The peers run on the same machine in the same call, interleaved with kernmodel's
+commands, so the ratios hold where absolute times do not. Prints the minimum and median wall time and the peak memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+TRIAD_30_LINES = """
+.L3:
+{body}
+    addq $256, %rax
+    cmpq %rdx, %rax
+    jne .L3
+"""
+
+
+@dataclass(frozen=True)
+class Result:
+    label: str
+    seconds: tuple[float, ...]
+    megabytes: float
+
+    @property
+    def best(self) -> float:
+        return min(self.seconds)
+
+    def row(self) -> str:
+        return f"{self.label:44} {self.best:8.3f} {statistics.median(self.seconds):8.3f} {self.megabytes:8.0f}"
+
+
+def run_once(command: list[str], cwd: Path) -> tuple[float, float]:
+    """Wall seconds and peak resident megabytes of the process and its children."""
+    code = "import resource,subprocess,sys;r=subprocess.run(sys.argv[1:],stdout=subprocess.DEVNULL,stderr=subprocess.PIPE);"
+    code += "sys.stderr.buffer.write(r.stderr[-2000:]) if r.returncode else None;"
+    code += "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss);sys.exit(r.returncode)"
+    start = time.perf_counter()
+    subprocess.run(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+    seconds = time.perf_counter() - start
+    memory = subprocess.run([sys.executable, "-c", code, *command], cwd=cwd, capture_output=True, text=True, check=False)
+    if memory.returncode:
+        raise SystemExit(f"{' '.join(command)} failed:\n{memory.stderr}")
+    return seconds, int(memory.stdout.split()[-1]) / 1024
+
+
+def measure(label: str, command: list[str], cwd: Path, runs: int) -> Result:
+    samples = [run_once(command, cwd) for _ in range(runs)]
+    return Result(label, tuple(s for s, _ in samples), max(m for _, m in samples))
+
+
+def listing() -> str:
+    body = []
+    for k in range(0, 256, 32):
+        body += [f"    vmovupd {k}(%rsi,%rax), %ymm0", f"    vfmadd213pd {k}(%rdi,%rax), %ymm1, %ymm0", f"    vmovupd %ymm0, {k}(%rcx,%rax)"]
+    return TRIAD_30_LINES.format(body="\n".join(body))
+
+
+def peer_commands(venv: Path, sources: Path | None, work: Path) -> list[tuple[str, list[str]]]:
+    commands = [("osaca --arch SKX (same 30 lines)", [str(venv / "bin/osaca"), "--arch", "SKX", "triad30.s"])]
+    if sources:
+        shutil.copy(sources / "examples/kernels/2d-5pt.c", work)
+        shutil.copy(sources / "examples/machine-files/SkylakeSP_Gold-6148.yml", work)
+        base = [str(venv / "bin/kerncraft"), "-m", "SkylakeSP_Gold-6148.yml", "2d-5pt.c", "-D", "N", "5000", "-D", "M", "5000"]
+        commands.append(("kerncraft -p ECM 2d-5pt", [*base, "-p", "ECM", "-C", "gcc", "--pointer-increment", "32"]))
+    return commands
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=7)
+    parser.add_argument("--peers", type=Path, help="virtual environment with kerncraft and osaca")
+    parser.add_argument("--kerncraft-sources", type=Path, help="unpacked source distribution of kerncraft")
+    options = parser.parse_args()
+    kernmodel = shutil.which("kernmodel") or str(Path(sys.executable).parent / "kernmodel")
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        (work / "triad30.s").write_text(listing())
+        os.environ["HOME"] = folder  # the peers write caches there: their first run is a first run
+        commands = [
+            ("kernmodel --help", [kernmodel, "--help"]),
+            ("kernmodel machine list", [kernmodel, "machine", "list"]),
+            ("kernmodel incore -m clx (30 lines)", [kernmodel, "incore", "-m", "clx", "triad30.s"]),
+            ("kernmodel traffic -m clx stencil.c", [kernmodel, "traffic", "-m", "clx", "stencil.c"]),
+            ("kernmodel ecm -m clx stencil.c", [kernmodel, "ecm", "-m", "clx", "stencil.c"]),
+            ("kernmodel ecm -m skx stencil.c", [kernmodel, "ecm", "-m", "skx", "stencil.c"]),
+        ]
+        print(f"{'command':44} {'min s':>8} {'median':>8} {'peak MB':>8}")
+        results = {}
+        for label, command in commands:
+            results[label] = measure(label, command, work, options.runs)
+            print(results[label].row(), flush=True)
+        if options.peers:
+            compare(options, work, results)
+
+
+def compare(options: argparse.Namespace, work: Path, results: dict[str, Result]) -> None:
+    ours = {"osaca": "kernmodel incore -m clx (30 lines)", "kerncraft": "kernmodel ecm -m skx stencil.c"}
+    for label, command in peer_commands(options.peers, options.kerncraft_sources, work):
+        start = time.perf_counter()
+        subprocess.run(command, cwd=work, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        first = time.perf_counter() - start
+        result = measure(label, command, work, max(2, options.runs // 3))
+        print(result.row(), flush=True)
+        own = results[ours[label.split()[0]]].best
+        print(f"    first run {first:.2f} s = {first / own:.1f}× kernmodel; warm {result.best:.2f} s = {result.best / own:.1f}×")
+
+
+if __name__ == "__main__":
+    main()
+    print(f"peak memory of this script: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")

@@ -1,0 +1,368 @@
+"""The Execution-Cache-Memory model: one core from in-core time and data traffic, many cores from bandwidth saturation.
+
+A loop's runtime per unit of work (one cache line of its leading stream) is composed of T_OL, the in-core time that
+overlaps
+with data transfers, T_nOL, the in-core time that does not (on Intel: the cycles in which loads occupy the L1 data
+paths),
+and one transfer time per path of the memory hierarchy (Stengel, Treibig, Hager, Wellein: Quantifying performance
+bottlenecks of stencil computations using the ECM model, ICS'15; Hofmann, Alappat, Hager, Fey, Wellein: Bridging the
+architecture gap, SuperFRI 7(2), 2020). How they compose is a property of the machine: `Machine.overlap`.
+
+All times are in cycles per unit of work (cy/CL) at the core clock of the machine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from kernmodel.errors import MachineError, Note
+from kernmodel.incore.model import InCore
+from kernmodel.incore.ports import group_bound
+from kernmodel.machine.model import BandwidthSeries, Machine, StreamMix, TransferPath
+from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate
+from kernmodel.traffic.model import PathTraffic, Traffic
+from kernmodel.units import Work
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBandwidth:
+    """The measured bandwidth a transfer time is derived from.
+
+    Attributes:
+        mix: the stream mix whose read share is nearest to the kernel's.
+        bytes_per_second: true bandwidth, write-allocates counted (reported × mix.write_allocate_factor).
+        cores: number of cores at which it was measured (where it is highest, up to one ccNUMA domain).
+        kernel_read_share, mix_read_share: loaded lines over all lines, of the kernel and of the mix.
+    """
+
+    level: str
+    mix: StreamMix
+    bytes_per_second: float
+    cores: int
+    kernel_read_share: float
+    mix_read_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class TransferTime:
+    """Time of one path: `cycles` in all, of which `penalty_cycles` are latency penalties and not bandwidth.
+
+    `bandwidth` is given where the time comes from a measured bandwidth, else None (the path's width in B/cy).
+    """
+
+    name: str
+    cycles: float
+    penalty_cycles: float
+    bytes: float
+    bandwidth: MemoryBandwidth | None
+
+    @property
+    def bandwidth_cycles(self) -> float:
+        """The part of the time that occupies the path."""
+        return self.cycles - self.penalty_cycles
+
+
+@dataclass(frozen=True, slots=True)
+class EcmPrediction:
+    """The single-core prediction.
+
+    Attributes:
+        machine: name; cores: active cores that share the shared caches in this prediction.
+        t_ol, t_nol: in-core times, cy/CL; ol_bound_by: "ports" or "dependency".
+        transfers: per path, innermost first.
+        levels: prediction per residence level, (level, cy/CL), innermost first; the last one is T_ECM.
+        binding: names of the times that add up to T_ECM.
+        bottleneck: one sentence.
+        saturation_simple: ⌈T_ECM / T_Mem⌉, None if nothing moves over the memory path.
+        saturation_recursive: first number of cores with full utilisation by the recursive rule, None if there is none.
+        work: what a unit of work is, for conversions.
+    """
+
+    machine: str
+    cores: int
+    t_ol: float
+    t_nol: float
+    ol_bound_by: Literal["ports", "dependency"]
+    transfers: tuple[TransferTime, ...]
+    levels: tuple[tuple[str, float], ...]
+    overlap: str
+    binding: tuple[str, ...]
+    bottleneck: str
+    saturation_simple: int | None
+    saturation_recursive: int | None
+    work: Work
+    notes: tuple[Note, ...]
+
+    @property
+    def cycles(self) -> float:
+        """T_ECM: cycles per unit of work with the traffic that the sizes cause."""
+        return self.levels[-1][1]
+
+    @property
+    def memory_cycles(self) -> float:
+        """T_Mem: the time the memory path is occupied per unit of work."""
+        return self.transfers[-1].bandwidth_cycles
+
+    @property
+    def times(self) -> dict[str, float]:
+        """All times by name, as the overlap expression uses them."""
+        return {"T_OL": self.t_ol, "T_nOL": self.t_nol, **{t.name: t.cycles for t in self.transfers}}
+
+    def shorthand(self) -> str:
+        """`{T_OL ‖ T_nOL | T_L1L2 | …} cy/CL`."""
+        inner = " | ".join(f"{value:.1f}" for value in (self.t_nol, *(t.cycles for t in self.transfers)))
+        return f"{{{self.t_ol:.1f} ‖ {inner}}} cy/CL"
+
+    def level_shorthand(self) -> str:
+        """`{T_L1 ⌉ T_L2 ⌉ T_L3 ⌉ T_Mem} cy/CL`."""
+        return f"{{{' ⌉ '.join(f'{cycles:.1f}' for _, cycles in self.levels)}}} cy/CL"
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingPoint:
+    """Performance on `cores` cores, ccNUMA domains filled one after the other.
+
+    Attributes:
+        domains: ccNUMA domains in use.
+        units_per_cycle: units of work per cycle of all cores together.
+        cycles: cycles per unit of work of all cores together (1 / units_per_cycle).
+        utilization: of the first domain's memory bandwidth, 0 to 1.
+        saturated: whether every domain in use is saturated.
+        single_core_cycles: T_ECM of one core in the fullest domain (its share of the shared caches).
+    """
+
+    cores: int
+    domains: int
+    units_per_cycle: float
+    cycles: float
+    utilization: float
+    saturated: bool
+    single_core_cycles: float
+
+
+def predict(traffic: Traffic, incore: InCore, machine: Machine) -> EcmPrediction:
+    """The single-core ECM prediction.
+
+    Raises:
+        MachineError: the machine file has no bandwidth for a path that needs one.
+    """
+    passes = traffic.iterations_per_unit / (incore.iterations_per_pass or 1.0)
+    t_ol, t_nol, bound_by = _incore_times(incore, machine, passes)
+    transfers = tuple(transfer_time(path, traffic.path(path.name), machine) for path in machine.paths)
+    times = {"T_OL": t_ol, "T_nOL": t_nol, **{t.name: t.cycles for t in transfers}}
+    levels = residence_predictions(machine, times)
+    t_ecm, t_mem = levels[-1][1], transfers[-1].bandwidth_cycles
+    binding = binding_times(machine.overlap, times)
+    return EcmPrediction(
+        machine=machine.name,
+        cores=traffic.cores,
+        t_ol=t_ol,
+        t_nol=t_nol,
+        ol_bound_by=bound_by,
+        transfers=transfers,
+        levels=levels,
+        overlap=str(machine.overlap),
+        binding=binding,
+        bottleneck=_bottleneck(binding, times, t_ecm, bound_by, incore, transfers),
+        saturation_simple=saturation_simple(t_ecm, t_mem),
+        saturation_recursive=saturation_recursive(t_ecm, t_mem),
+        work=_work(traffic, machine),
+        notes=_notes(incore, transfers),
+    )
+
+
+def _work(traffic: Traffic, machine: Machine) -> Work:
+    return Work(
+        iterations_per_unit=traffic.iterations_per_unit,
+        flops_per_iteration=traffic.flops_per_iteration,
+        updates_per_iteration=traffic.updates_per_iteration,
+        iterations_per_sweep=traffic.iterations_per_sweep,
+        clock_hz=machine.clock_hz,
+    )
+
+
+def _incore_times(
+    incore: InCore, machine: Machine, passes: float
+) -> tuple[float, float, Literal["ports", "dependency"]]:
+    """T_OL, T_nOL (cy/CL) and what bounds T_OL; a loop-carried dependency overlaps with transfers: it enters T_OL."""
+    uses = [use for row in incore.uses for use in row]
+    ports = group_bound(uses, machine.core.overlapping_ports)
+    lcd = incore.lcd.cycles if incore.lcd else 0.0
+    t_nol = group_bound(uses, machine.core.non_overlapping_ports)
+    return max(ports, lcd) * passes, t_nol * passes, "dependency" if lcd > ports else "ports"
+
+
+def transfer_time(path: TransferPath, moved: PathTraffic, machine: Machine) -> TransferTime:
+    """Time of one path per unit of work: half-duplex (loads + stores)/width, full-duplex the longer direction."""
+    inward = moved.loads * machine.line_bytes
+    outward = (moved.stores + moved.clean_victims) * machine.line_bytes
+    occupying = inward + outward if path.duplex == "half" else max(inward, outward)
+    penalty = moved.loads * path.penalty_load + (moved.stores + moved.clean_victims) * path.penalty_store
+    if path.bytes_per_cycle is not None:
+        return TransferTime(path.time_name, occupying / path.bytes_per_cycle + penalty, penalty, inward + outward, None)
+    total = moved.loads + moved.stores
+    bandwidth = nearest_bandwidth(machine, path.outer, moved.loads / total if total else 1.0)
+    cycles = occupying / bandwidth.bytes_per_second * machine.clock_hz
+    return TransferTime(path.time_name, cycles + penalty, penalty, inward + outward, bandwidth)
+
+
+def nearest_bandwidth(machine: Machine, level: str, read_share: float) -> MemoryBandwidth:
+    """The measured bandwidth of `level` whose stream mix is nearest in read share (write-allocates counted on both
+    sides).
+
+    Memory: the highest value over up to one ccNUMA domain's cores; a cache: the value for one core.
+
+    Raises:
+        MachineError: no measurement of this level.
+    """
+    series = [s for s in machine.bandwidths if s.level == level and s.threads_per_core == 1]
+    if not series:
+        raise MachineError(
+            f"has no measured bandwidth of {level}", where=machine.file, todo=f"add a series under bandwidths.{level}"
+        )
+    limit = machine.topology.cores_per_numa_domain if level == "Mem" else 1
+    best = min(series, key=lambda s: (abs(s.mix.read_share - read_share), -_peak(s, limit)[0]))
+    value, cores = _peak(best, limit)
+    return MemoryBandwidth(
+        level, best.mix, value * best.mix.write_allocate_factor, cores, read_share, best.mix.read_share
+    )
+
+
+def _peak(series: BandwidthSeries, limit: int) -> tuple[float, int]:
+    """Highest reported bandwidth over at most `limit` cores (else the fewest measured) and the cores it takes."""
+    within = [(b, c) for b, c in zip(series.bytes_per_second, series.cores, strict=True) if c <= limit]
+    return (
+        max(within, key=lambda pair: (pair[0], -pair[1])) if within else (series.bytes_per_second[0], series.cores[0])
+    )
+
+
+def residence_predictions(machine: Machine, times: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
+    """The prediction if the data came from each level: paths beyond it take no time."""
+    result = []
+    for depth, level in enumerate(machine.residence_levels):
+        beyond = {path.time_name for path in machine.paths[depth:]}
+        result.append((level, evaluate(machine.overlap, {k: v for k, v in times.items() if k not in beyond})))
+    return tuple(result)
+
+
+def binding_times(expression: Overlap, times: Mapping[str, float]) -> tuple[str, ...]:
+    """The names of the non-zero times that add up to the value of the overlap expression."""
+    match expression:
+        case Time(name):
+            return (name,) if times.get(name, 0.0) > 0 else ()
+        case Sum(terms):
+            return tuple(name for term in terms for name in binding_times(term, times))
+        case Max(terms):
+            return binding_times(max(terms, key=lambda term: evaluate(term, times)), times)
+
+
+def _bottleneck(
+    binding: tuple[str, ...],
+    times: Mapping[str, float],
+    t_ecm: float,
+    bound_by: str,
+    incore: InCore,
+    transfers: tuple[TransferTime, ...],
+) -> str:
+    """One sentence on what holds the kernel back."""
+    if not binding:
+        return "Nothing takes time: the loop body has no known instruction and moves no data."
+    largest = max(binding, key=lambda name: times[name])
+    share = 100 * times[largest] / t_ecm
+    if largest == "T_OL":
+        what = "a loop-carried dependency" if bound_by == "dependency" else "execution ports"
+        return f"In-core execution: {what} ({incore.reason.rstrip('.')}); data transfers hide behind it."
+    if largest == "T_nOL":
+        return f"Loads into registers (T_nOL) take {share:.0f} % of the {t_ecm:.1f} cy/CL; data come from nearby."
+    if largest == transfers[-1].name:
+        mix = transfers[-1].bandwidth
+        rate = f" at {mix.bytes_per_second / 1e9:.1f} GB/s" if mix else ""
+        return f"Memory bandwidth: {largest} takes {share:.0f} % of the {t_ecm:.1f} cy/CL{rate}."
+    return f"Cache bandwidth: {largest} takes {share:.0f} % of the {t_ecm:.1f} cy/CL."
+
+
+def _notes(incore: InCore, transfers: tuple[TransferTime, ...]) -> tuple[Note, ...]:
+    notes = []
+    if incore.iterations_per_pass is None:
+        notes.append(Note("iterations-unknown", "source iterations per pass of the loop are unknown; 1 is taken"))
+    for transfer in transfers:
+        found = transfer.bandwidth
+        if found and transfer.bytes and abs(found.kernel_read_share - found.mix_read_share) > 0.02:
+            notes.append(
+                Note(
+                    "bandwidth-mix",
+                    f"{transfer.name}: the kernel loads {found.kernel_read_share:.0%} of its lines, the "
+                    f"nearest measured mix ({found.mix.name}) {found.mix_read_share:.0%}",
+                    kind="assumption",
+                )
+            )
+    return tuple(notes)
+
+
+def saturation_simple(t_ecm: float, t_mem: float) -> int | None:
+    """n_S = ⌈T_ECM / T_Mem⌉ (Stengel et al. 2015): cores that saturate the memory bandwidth of a domain."""
+    return math.ceil(round(t_ecm / t_mem, 9)) if t_mem > 0 else None
+
+
+def utilization(cores: int, t_ecm: float, t_mem: float, latency_penalty: float | None = None) -> float:
+    """Utilisation u(n) of the memory bandwidth by `cores` cores, by the recursive latency-aware rule.
+
+    u(1) = T_Mem/T_ECM, u(n) = min(1, n·T_Mem / (T_ECM + u(n−1)·(n−1)·p0)) (Hofmann, Hager, Fey: On the accuracy and
+    usefulness of analytic energy models for contemporary multicore processors, ISC 2018). The penalty p0 was
+    fitted there; without a fit p0 = T_Mem/2, as Kerncraft takes it.
+    """
+    if t_mem <= 0:
+        return 0.0
+    p0 = t_mem / 2 if latency_penalty is None else latency_penalty
+    u = min(1.0, t_mem / t_ecm)
+    for n in range(2, cores + 1):
+        u = min(1.0, n * t_mem / (t_ecm + u * (n - 1) * p0))
+    return u
+
+
+def saturation_recursive(t_ecm: float, t_mem: float, limit: int = 100_000) -> int | None:
+    """The first number of cores with u(n) = 1, None if nothing moves over the memory path or `limit` do not do."""
+    if t_mem <= 0:
+        return None
+    u = min(1.0, t_mem / t_ecm)
+    n = 1
+    while u < 1.0 and n < limit:
+        n += 1
+        u = min(1.0, n * t_mem / (t_ecm + u * (n - 1) * t_mem / 2))
+    return n if u >= 1.0 else None
+
+
+def scale(predict_at: Callable[[int], EcmPrediction], cores: int, machine: Machine) -> ScalingPoint:
+    """Performance on `cores` cores; domains fill one after the other, each saturates on its own.
+
+    Args:
+        predict_at: the single-core prediction with that many cores active in a ccNUMA domain (they share its caches).
+    """
+    per_domain = machine.topology.cores_per_numa_domain
+    full, rest = divmod(cores, per_domain)
+    counts = [per_domain] * full + ([rest] if rest else [])
+    rates = {n: _domain_rate(predict_at(n), n) for n in set(counts)}
+    total = sum(rates[n] for n in counts)
+    first = predict_at(counts[0])
+    used = {n: utilization(n, predict_at(n).cycles, predict_at(n).memory_cycles) for n in set(counts)}
+    return ScalingPoint(
+        cores=cores,
+        domains=len(counts),
+        units_per_cycle=total,
+        cycles=1 / total if total else 0.0,
+        utilization=used[counts[0]],
+        saturated=all(u >= 1.0 for u in used.values()),
+        single_core_cycles=first.cycles,
+    )
+
+
+def _domain_rate(prediction: EcmPrediction, cores: int) -> float:
+    """Units of work per cycle of one domain: u(n)/T_Mem where memory moves, else n/T_ECM."""
+    if prediction.cycles <= 0:
+        return 0.0
+    if prediction.memory_cycles <= 0:
+        return cores / prediction.cycles
+    return utilization(cores, prediction.cycles, prediction.memory_cycles) / prediction.memory_cycles

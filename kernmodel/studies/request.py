@@ -1,0 +1,114 @@
+"""What a user asks for and what comes back: the values between the command line, the stages and the reports.
+
+Light on purpose: importing this module loads neither sympy nor the stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from kernmodel.errors import Note
+
+if TYPE_CHECKING:
+    from kernmodel.assembly.model import AssemblyLoop
+    from kernmodel.incore.model import InCore, Parameters
+    from kernmodel.machine.model import Machine
+    from kernmodel.models.ecm import EcmPrediction, ScalingPoint
+    from kernmodel.source.model import LoopNest
+    from kernmodel.traffic.model import Traffic
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRequest:
+    """Which kernel on which machine: `kernel` and `machine` are paths or carried names.
+
+    Attributes:
+        sizes: values for the size symbols, one point.
+        nest: which loop nest of the file (1-based), function: which function; None where there is only one.
+        cores: active cores that share the shared caches.
+        safety: factor on the cache sizes in layer conditions.
+    """
+
+    kernel: str
+    machine: str
+    sizes: Mapping[str, int]
+    nest: int | None = None
+    function: str | None = None
+    cores: int = 1
+    safety: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class CodeRequest:
+    """Which code executes the kernel, and how it is analysed.
+
+    Attributes:
+        asm: assembly file that replaces the compiler's output, or None.
+        compiler: command to use instead of the machine's first that is installed; flags: instead of the machine's
+            flags.
+        syntax: of the assembly, None: recognised by evidence.
+        loop: number of the loop to take (1-based, as listed when ambiguous); lines: range of lines of the listing.
+        port_model: "optimal" or "even".
+    """
+
+    asm: str | None = None
+    compiler: str | None = None
+    flags: tuple[str, ...] | None = None
+    syntax: Literal["att", "intel"] | None = None
+    loop: int | None = None
+    lines: tuple[int, int] | None = None
+    port_model: Literal["optimal", "even"] = "optimal"
+
+
+@dataclass(frozen=True, slots=True)
+class CodeOrigin:
+    """Where the assembly comes from: a file of the user, or a compiler with version and flags (command as it was
+    run)."""
+
+    file: str | None
+    compiler: str | None
+    version: str | None
+    flags: tuple[str, ...]
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficAnswer:
+    """The answer of `kernmodel traffic`."""
+
+    nest: LoopNest
+    machine: Machine
+    sizes: Mapping[str, int]
+    traffic: Traffic
+    notes: tuple[Note, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InCoreAnswer:
+    """The answer of `kernmodel incore`; `machine` is None where only a microarchitecture was named."""
+
+    machine: Machine | None
+    parameters: Parameters
+    loop: AssemblyLoop
+    incore: InCore
+    origin: CodeOrigin
+    notes: tuple[Note, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EcmAnswer:
+    """The answer of `kernmodel ecm` for one point: every stage's value and the prediction made of them."""
+
+    nest: LoopNest
+    machine: Machine
+    sizes: Mapping[str, int]
+    traffic: Traffic
+    origin: CodeOrigin
+    loop: AssemblyLoop
+    parameters: Parameters
+    incore: InCore
+    prediction: EcmPrediction
+    scaling: tuple[ScalingPoint, ...]
+    notes: tuple[Note, ...]

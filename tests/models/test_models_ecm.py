@@ -1,0 +1,204 @@
+"""The ECM model on values made by hand: composition, bandwidth choice, saturation, scaling, and its laws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+import sympy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernmodel.errors import MachineError
+from kernmodel.incore.model import Chain, InCore, PortUse
+from kernmodel.machine.model import (
+    BandwidthSeries,
+    CacheLevel,
+    CoreModel,
+    Machine,
+    StreamMix,
+    Topology,
+    TransferPath,
+)
+from kernmodel.machine.overlap import parse_overlap
+from kernmodel.models.ecm import (
+    binding_times,
+    nearest_bandwidth,
+    predict,
+    saturation_recursive,
+    saturation_simple,
+    scale,
+    utilization,
+)
+from kernmodel.traffic.model import PathTraffic, Traffic
+
+SERIAL = "max(T_OL, T_nOL + T_L1L2 + T_L2L3 + T_L3Mem)"
+OVERLAPPING = "max(T_OL, T_nOL, T_L1L2, T_L2L3, T_L3Mem)"
+LOAD, COPY = StreamMix("load", 1, 0, 0), StreamMix("copy", 1, 1, 0)
+
+
+def cache(name: str, kib: int) -> CacheLevel:
+    return CacheLevel(name, kib * 1024, 8, kib * 2, 64, "LRU", True, True, 1, "miss", None, False)
+
+
+def machine(overlap: str = SERIAL, bandwidth: float = 40e9, width: float = 32.0) -> Machine:
+    return Machine(
+        name="toy",
+        title="toy",
+        vendor="none",
+        isa="x86-64",
+        clock_hz=2e9,
+        line_bytes=64,
+        topology=Topology(2, 2, 8, 1),
+        core=CoreModel("SKL", ("0", "1", "4"), ("2D", "3D"), {}),
+        levels=(cache("L1", 32), cache("L2", 256), cache("L3", 4096)),
+        paths=(
+            TransferPath("L1L2", "L1", "L2", width, "half"),
+            TransferPath("L2L3", "L2", "L3", width, "full"),
+            TransferPath("L3Mem", "L3", "Mem", None, "half"),
+        ),
+        overlap=parse_overlap(overlap),
+        bandwidths=(
+            BandwidthSeries("Mem", LOAD, (1, 2, 4, 8), (bandwidth / 3, bandwidth / 2, bandwidth, bandwidth * 2)),
+            BandwidthSeries("Mem", COPY, (1, 2, 4), (bandwidth / 3, bandwidth / 2, bandwidth * 2 / 3)),
+        ),
+        compilers=(),
+        sources={},
+        file="toy.yml",
+        sha256="",
+    )
+
+
+def traffic(loads: float = 2, stores: float = 1) -> Traffic:
+    number = sympy.Integer(0)
+    paths = tuple(PathTraffic(name, loads, stores, 0, number, number, number) for name in ("L1L2", "L2L3", "L3Mem"))
+    empty: Mapping[str, float | None] = {}
+    return Traffic("test", 8, "a[i]", 1000, 1, 2, 128, 64, paths, (), (), (), empty, 1, 1.0, {}, ())
+
+
+def incore(lcd: float = 0.0, passes: float = 4) -> InCore:
+    uses = ((PortUse(("0", "1"), 4.0), PortUse(("4",), 1.0)), (PortUse(("2D", "3D"), 3.0),))
+    chain = Chain(lcd, (0,), ("zmm0",), 1)
+    return InCore(
+        "SKL", ("0",), "optimal", (), uses, (2.0,), 2.0, ("0",), chain if lcd else None, chain, max(2.0, lcd),
+        "throughput", "because", passes, (), (),
+    )  # fmt: skip
+
+
+def test_serial_composition_by_hand() -> None:
+    """Two passes a line: T_OL = 2·2, T_nOL = 2·1.5; 3 lines half-duplex at 32 B/cy = 6; full-duplex
+    max(2,1) lines = 4; 3 lines at the copy bandwidth 2/3·40e9·1.5 B/s = 192/40e9·2e9 = 9.6 cy."""
+    result = predict(traffic(), incore(), machine())
+    assert (result.t_ol, result.t_nol) == (4.0, 3.0)
+    assert [t.cycles for t in result.transfers] == pytest.approx([6.0, 4.0, 9.6])
+    assert dict(result.levels) == pytest.approx({"L1": 4.0, "L2": 9.0, "L3": 13.0, "Mem": 22.6})
+    assert result.shorthand() == "{4.0 ‖ 3.0 | 6.0 | 4.0 | 9.6} cy/CL"
+    assert result.level_shorthand() == "{4.0 ⌉ 9.0 ⌉ 13.0 ⌉ 22.6} cy/CL"
+    assert result.binding == ("T_nOL", "T_L1L2", "T_L2L3", "T_L3Mem")
+    assert result.bottleneck.startswith("Memory bandwidth: T_L3Mem takes 42 %")
+    assert (result.saturation_simple, result.saturation_recursive) == (3, 4)
+
+
+def test_overlapping_composition() -> None:
+    result = predict(traffic(), incore(), machine(OVERLAPPING))
+    assert dict(result.levels) == pytest.approx({"L1": 4.0, "L2": 6.0, "L3": 6.0, "Mem": 9.6})
+    assert result.binding == ("T_L3Mem",)
+
+
+def test_dependency_enters_overlapping_time() -> None:
+    result = predict(traffic(), incore(lcd=30.0), machine())
+    assert (result.t_ol, result.ol_bound_by, result.cycles) == (60.0, "dependency", 60.0)
+    assert "loop-carried dependency" in result.bottleneck
+
+
+def test_penalty_counts_as_time_but_not_as_bandwidth() -> None:
+    toy = machine()
+    paths = (*toy.paths[:2], replace(toy.paths[2], penalty_load=0.5, penalty_store=2.0))
+    result = predict(traffic(), incore(), replace(toy, paths=paths))
+    assert result.transfers[-1].cycles == pytest.approx(9.6 + 2 * 0.5 + 2.0)
+    assert result.memory_cycles == pytest.approx(9.6)
+
+
+def test_bandwidth_is_that_of_the_nearest_mix_within_a_domain() -> None:
+    """copy: reported 26.7 GB/s at 4 cores, with write-allocate 1.5 times; load: the 8-core value is beyond the domain."""
+    found = nearest_bandwidth(machine(), "Mem", 2 / 3)
+    assert (found.mix.name, found.cores) == ("copy", 4)
+    assert found.bytes_per_second == pytest.approx(40e9)
+    assert nearest_bandwidth(machine(), "Mem", 1.0).bytes_per_second == pytest.approx(40e9)
+    with pytest.raises(MachineError, match=r"toy\.yml: has no measured bandwidth of L2"):
+        nearest_bandwidth(machine(), "L2", 1.0)
+
+
+def test_write_allocate_factors() -> None:
+    """(r + 2w − rw)/(r + w), field-notes C.3: copy 3/2, update 1, load 1, triad 5/4, daxpy (2+2−1)/3 = 1."""
+    mixes = [(1, 1, 0, 1.5), (1, 1, 1, 1.0), (1, 0, 0, 1.0), (3, 1, 0, 1.25), (2, 1, 1, 1.0)]
+    for read, write, both, factor in mixes:
+        assert StreamMix("x", read, write, both).write_allocate_factor == pytest.approx(factor)
+
+
+@pytest.mark.parametrize(("t_ecm", "t_mem", "simple", "recursive"), [(36.7, 9.1, 5, 7), (18.28, 8.3, 3, 4)])
+def test_saturation_points(t_ecm: float, t_mem: float, simple: int, recursive: int) -> None:
+    """Both rules on the numbers of field-notes C.4: 4.03 → 5 by ceiling and 7 by recursion; 2.2 → 3 and 4."""
+    assert saturation_simple(t_ecm, t_mem) == simple
+    assert saturation_recursive(t_ecm, t_mem) == recursive
+
+
+def test_no_memory_traffic_scales_linearly() -> None:
+    result = predict(traffic(0, 0), incore(), machine())
+    assert (result.saturation_simple, result.saturation_recursive) == (None, None)
+    point = scale(lambda _: result, 12, machine())
+    assert point.units_per_cycle == pytest.approx(12 / result.cycles)
+    assert (point.domains, point.saturated) == (3, False)
+
+
+def test_domains_fill_one_after_the_other() -> None:
+    result = predict(traffic(), incore(), machine())
+    points = [scale(lambda _: result, n, machine()) for n in range(1, 17)]
+    assert points[3].units_per_cycle == pytest.approx(1 / 9.6)  # one domain, saturated at 4 cores
+    assert points[3].saturated
+    assert points[4].units_per_cycle == pytest.approx(1 / 9.6 + 1 / result.cycles)
+    assert not points[4].saturated
+    assert points[15].units_per_cycle == pytest.approx(4 / 9.6)
+
+
+TIMES = st.floats(0.01, 1e4)
+
+
+@given(TIMES, TIMES, st.integers(1, 200))
+def test_utilization_laws(rest: float, t_mem: float, cores: int) -> None:
+    """Utilisation stays within 0 and 1, never exceeds the ideal n·u(1), and the recursion saturates no earlier."""
+    t_ecm = rest + t_mem
+    u = utilization(cores, t_ecm, t_mem)
+    assert 0 < u <= 1
+    assert u <= cores * t_mem / t_ecm + 1e-12
+    simple, recursive = saturation_simple(t_ecm, t_mem), saturation_recursive(t_ecm, t_mem)
+    assert simple is not None
+    assert recursive is None or recursive >= simple
+
+
+@given(st.floats(1.0, 8.0), st.floats(0, 8), st.floats(0, 8), st.sampled_from([SERIAL, OVERLAPPING]))
+def test_more_bandwidth_is_never_slower(factor: float, loads: float, stores: float, overlap: str) -> None:
+    moved, core = traffic(loads, stores), incore()
+    slow = predict(moved, core, machine(overlap))
+    assert predict(moved, core, machine(overlap, bandwidth=40e9 * factor)).cycles <= slow.cycles + 1e-9
+    assert predict(moved, core, machine(overlap, width=32 * factor)).cycles <= slow.cycles + 1e-9
+
+
+@given(st.integers(1, 32))
+def test_unrolling_leaves_the_prediction_alone(unroll: int) -> None:
+    once, often = incore(lcd=3.0, passes=1), incore(lcd=3.0 * unroll, passes=unroll)
+    uses = tuple(tuple(PortUse(u.ports, u.cycles * unroll) for u in row) for row in once.uses)
+    assert predict(traffic(), replace(often, uses=uses), machine()).cycles == pytest.approx(
+        predict(traffic(), once, machine()).cycles
+    )
+
+
+@given(st.dictionaries(st.sampled_from(["T_OL", "T_nOL", "T_L1L2", "T_L2L3", "T_L3Mem"]), st.floats(0, 100)))
+def test_binding_times_add_up(times: dict[str, float]) -> None:
+    from kernmodel.machine.overlap import evaluate
+
+    for text in (SERIAL, OVERLAPPING, "max(T_OL, T_nOL, T_L1L2, T_L2L3 + T_L3Mem)"):
+        expression = parse_overlap(text)
+        binding = binding_times(expression, times)
+        assert sum(times[name] for name in binding) == pytest.approx(evaluate(expression, times))
