@@ -16,6 +16,13 @@ from kernmodel.units import format_bytes
 CORE_TIMES = ("T_OL", "T_nOL")
 
 
+_VICTIM_CACHE = {
+    "clean_victims": "clean victims enter this victim cache",
+    "loads_pass_by": "lines from further out pass this victim cache by on their way to the level inside",
+}
+"""What a victim cache must state, and no other cache may."""
+
+
 def check_figures(reading: Reading, values: Values) -> None:
     """Note every contradiction among the figures of a machine file."""
     line = values.get("cache_line")
@@ -76,12 +83,11 @@ def _check_cache(reading: Reading, key: str, row: Values, cache_line: float | No
         what = f"{row['line']:g} B is not the cache_line of {cache_line:g} B"
         reading.problem(f"{key}.line", what, "leave it out: all levels move lines of one size")
     victims = row.get("filled_by") == "victims"
-    if victims and row.get("clean_victims", False) is None:
-        reading.problem(
-            f"{key}.clean_victims", "is missing", "say whether clean victims enter this victim cache (true or false)"
-        )
-    if not victims and row.get("clean_victims") is not None:
-        reading.problem(f"{key}.clean_victims", "has no meaning where filled_by is not victims", "leave it out")
+    for name, question in _VICTIM_CACHE.items():
+        if victims and row.get(name, False) is None:
+            reading.problem(f"{key}.{name}", "is missing", f"say whether {question} (true or false)")
+        if not victims and row.get(name) is not None:
+            reading.problem(f"{key}.{name}", "has no meaning where filled_by is not victims", "leave it out")
     if victims and row.get("inclusive"):
         reading.problem(
             f"{key}.inclusive", "a cache filled by victims cannot be inclusive", "write false, or filled_by: miss"

@@ -264,10 +264,10 @@ def _levels(state: _Import, data: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _cache(state: _Import, level: Mapping[str, Any], levels: list[dict[str, Any]]) -> Facts:
     cache, name = _mapping(level.get("cache per group")), level["level"]
     victims, suppliers = _suppliers(levels, name)
-    if victims and any(_mapping(inner.get("cache per group")).get("load_from") == name for inner in suppliers):
-        state.note(
-            "loads-through-victims", f"{name} takes victims, yet loads go through it too; written as filled by victims"
-        )
+    through = any(_mapping(inner.get("cache per group")).get("load_from") == name for inner in suppliers)
+    if victims and through:
+        what = f"{name} takes victims, yet loads go through it too; written as filled by victims that loads do not pass by"
+        state.note("loads-through-victims", what)
     line = _whole(cache.get("cl_size"))
     return {
         "size": _size(state, level, cache),
@@ -279,7 +279,7 @@ def _cache(state: _Import, level: Mapping[str, Any], levels: list[dict[str, Any]
         "write_allocate": state.missing(f"write_allocate of {name}", _flag(cache.get("write_allocate"))),
         "shared_by": state.missing(f"cores per group of {name}", _whole(level.get("cores per group"))),
         "filled_by": "victims" if victims else "miss",
-        **({"clean_victims": "true"} if victims else {}),
+        **({"clean_victims": "true", "loads_pass_by": str(not through).lower()} if victims else {}),
         "source": state.source,
     }
 

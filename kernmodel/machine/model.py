@@ -46,6 +46,8 @@ class CacheLevel:
             evicts them (a victim cache: a miss in the inner level that also misses here loads past this cache).
         inclusive_of_inner: whether every line of the inner levels is here too (None: not known).
         clean_victims: of a victim cache, whether clean victims enter it as well as modified ones.
+        loads_pass_by: of a victim cache, whether lines from further out reach the level inside by another way (Skylake
+            SP), so that they do not occupy the path between the two.
     """
 
     name: str
@@ -60,6 +62,7 @@ class CacheLevel:
     filled_by: Literal["miss", "victims"]
     inclusive_of_inner: bool | None
     clean_victims: bool
+    loads_pass_by: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,6 +104,7 @@ CACHE: Table = {
     "shared_by": Field(integer()),
     "filled_by": Field(choice("miss", "victims")),
     "clean_victims": Field(flag, required=False),
+    "loads_pass_by": Field(flag, required=False),
     "inclusive": Field(flag, required=False),
     "source": Field(text),
 }
@@ -321,6 +322,7 @@ def _build_cache(name: str, row: Values, line: float) -> CacheLevel:
         filled_by=row["filled_by"],
         inclusive_of_inner=row["inclusive"],
         clean_victims=bool(row["clean_victims"]),
+        loads_pass_by=bool(row["loads_pass_by"]),
     )
 
 

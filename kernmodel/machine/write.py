@@ -146,6 +146,7 @@ def _number(value: float) -> str:
 def _cache_facts(level: CacheLevel, source: str) -> Facts:
     optional = {
         "clean_victims": _flag(level.clean_victims) if level.filled_by == "victims" else None,
+        "loads_pass_by": _flag(level.loads_pass_by) if level.filled_by == "victims" else None,
         "inclusive": None if level.inclusive_of_inner is None else _flag(level.inclusive_of_inner),
     }
     return {

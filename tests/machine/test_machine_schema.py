@@ -49,6 +49,7 @@ caches:
     shared_by: 2
     filled_by: victims
     clean_victims: true
+    loads_pass_by: false
     source: invented
 paths:
   L1L2: {width: 64 B/cy, duplex: full, source: invented}
@@ -74,13 +75,13 @@ CASES = {
     "no unit": ("clock: 2 GHz", "clock: 2", ":4: clock: '2' is not a frequency with a unit; write a number"),
     "other dimension": ("clock: 2 GHz", "clock: 2 KiB", ":4: clock: '2 KiB' has no unit of frequency"),
     "zero": ("clock: 2 GHz", "clock: 0 GHz", ":4: clock: '0 GHz' is not greater than zero"),
-    "negative penalty": ("1 cy/CL", "-1 cy/CL", ":44: paths.L2Mem.penalty_load: '-1 cy/CL' is negative"),
+    "negative penalty": ("1 cy/CL", "-1 cy/CL", ":45: paths.L2Mem.penalty_load: '-1 cy/CL' is negative"),
     "missing key": ("clock: 2 GHz\n", "", ":1: clock: is missing"),
     "missing key of a section": ("    ways: 16\n", "", ":31: caches.L2.ways: is missing"),
     "missing section": ("compilers:\n  gcc: -O3\n", "", ":1: compilers: is missing"),
     "level without source": (
-        "clean_victims: true\n    source: invented",
-        "clean_victims: true",
+        "loads_pass_by: false\n    source: invented",
+        "loads_pass_by: false",
         ":31: caches.L2.source: is missing",
     ),
     "unknown key": ("    ways: 16", "    weys: 16", ":33: caches.L2.weys: is an unknown key; did you mean 'ways'?"),
@@ -92,7 +93,7 @@ CASES = {
     "a value for a mapping": (
         "  L1L2: {width: 64 B/cy, duplex: full, source: invented}",
         "  L1L2: 64 B/cy",
-        ":43: paths.L1L2: is no mapping",
+        ":44: paths.L1L2: is no mapping",
     ),
     "empty text": ("vendor: Nobody", "vendor:", ":2: vendor: is empty"),
     "duplicate key": (
@@ -129,13 +130,18 @@ CASES = {
     "names of levels": ("  L2:", "  L5:", ":20: caches: the levels are L1, L5; name them L1, L2, innermost first"),
     "innermost victims": (
         "filled_by: miss",
-        "filled_by: victims\n    clean_victims: true",
+        "filled_by: victims\n    clean_victims: true\n    loads_pass_by: true",
         ":29: caches.L1.filled_by: the innermost cache has no victims to take",
     ),
     "clean victims missing": (
         "    clean_victims: true\n",
         "",
         ":31: caches.L2.clean_victims: is missing; say whether clean victims enter",
+    ),
+    "loads pass by missing": (
+        "    loads_pass_by: false\n",
+        "",
+        ":31: caches.L2.loads_pass_by: is missing; say whether lines from further out pass",
     ),
     "clean victims meaningless": (
         "filled_by: victims",
@@ -147,26 +153,26 @@ CASES = {
         "clean_victims: true\n    inclusive: true",
         ":41: caches.L2.inclusive: a cache filled by victims cannot be inclusive",
     ),
-    "path missing": ("  L1L2: {width: 64 B/cy, duplex: full, source: invented}\n", "", ":42: paths.L1L2: is missing"),
-    "path too many": ("  L2Mem:", "  L2L3:", ":44: paths.L2L3: joins no neighbouring levels; did you mean"),
+    "path missing": ("  L1L2: {width: 64 B/cy, duplex: full, source: invented}\n", "", ":43: paths.L1L2: is missing"),
+    "path too many": ("  L2Mem:", "  L2L3:", ":45: paths.L2L3: joins no neighbouring levels; did you mean"),
     "path unmeasured": (
         "level: Mem",
         "level: L2",
-        ":44: paths.L2Mem.width: is measured, but bandwidths.measured has no series of Mem",
+        ":45: paths.L2Mem.width: is measured, but bandwidths.measured has no series of Mem",
     ),
-    "width": ("64 B/cy", "64 B", ":43: paths.L1L2.width: '64 B' has no unit of bytes per cycle; use one of B/cy"),
-    "duplex": ("duplex: full", "duplex: both", ":43: paths.L1L2.duplex: 'both' is unknown; use one of half, full"),
+    "width": ("64 B/cy", "64 B", ":44: paths.L1L2.width: '64 B' has no unit of bytes per cycle; use one of B/cy"),
+    "duplex": ("duplex: full", "duplex: both", ":44: paths.L1L2.duplex: 'both' is unknown; use one of half, full"),
     "overlap unknown": (
         "T_L2Mem)",
         "T_L2L3 + T_L2Mem)",
-        ":45: overlap.expression: names 'T_L2L3', a time that there is not; did you mean",
+        ":46: overlap.expression: names 'T_L2L3', a time that there is not; did you mean",
     ),
-    "overlap missing": (" + T_L2Mem", "", ":45: overlap.expression: leaves out T_L2Mem"),
-    "overlap twice": ("T_nOL +", "T_nOL + T_nOL +", ":45: overlap.expression: names T_nOL 2 times"),
+    "overlap missing": (" + T_L2Mem", "", ":46: overlap.expression: leaves out T_L2Mem"),
+    "overlap twice": ("T_nOL +", "T_nOL + T_nOL +", ":46: overlap.expression: names T_nOL 2 times"),
     "overlap no expression": (
         "T_nOL +",
         "T_nOL -",
-        ":45: overlap.expression: overlap 'max(T_OL, T_nOL - T_L1L2 + T_L2Mem)': 'T_nOL - T_L1L2' is not allowed",
+        ":46: overlap.expression: overlap 'max(T_OL, T_nOL - T_L1L2 + T_L2Mem)': 'T_nOL - T_L1L2' is not allowed",
     ),
     "ports in both": ("[2D]", "[2D, 0]", ":16: core.non_overlapping_ports: '0' is among the overlapping_ports too"),
     "port twice": ("[0, 1]", "[0, 1, 0]", ":15: core.overlapping_ports: names '0' twice"),
@@ -174,49 +180,49 @@ CASES = {
     "ports no list": ("[2D]", "2D", ":16: core.non_overlapping_ports: is no list"),
     "total": ("total: 16", "total: 8", ":18: core.flop_per_cycle.DP.total: 8 is smaller than FMA with 16"),
     "precision": ("    DP:", "    HP:", ":18: core.flop_per_cycle.HP: is an unknown key; did you mean"),
-    "series too short": (", 20.5]", "]", ":55: bandwidths.measured[0].values.copy: has 3 values for 4 core counts"),
-    "series not positive": ("20.5", "0", ":55: bandwidths.measured[0].values.copy: 0 is not greater than zero"),
-    "series no number": ("20.5", "fast", ":55: bandwidths.measured[0].values.copy: 'fast' is no number"),
-    "series not finite": ("20.5", "nan", ":55: bandwidths.measured[0].values.copy: nan is not greater than zero"),
-    "series empty": ("[10, 18, 20, 20.5]", "[]", ":55: bandwidths.measured[0].values.copy: is an empty list"),
+    "series too short": (", 20.5]", "]", ":56: bandwidths.measured[0].values.copy: has 3 values for 4 core counts"),
+    "series not positive": ("20.5", "0", ":56: bandwidths.measured[0].values.copy: 0 is not greater than zero"),
+    "series no number": ("20.5", "fast", ":56: bandwidths.measured[0].values.copy: 'fast' is no number"),
+    "series not finite": ("20.5", "nan", ":56: bandwidths.measured[0].values.copy: nan is not greater than zero"),
+    "series empty": ("[10, 18, 20, 20.5]", "[]", ":56: bandwidths.measured[0].values.copy: is an empty list"),
     "cores unsorted": (
         "cores: 1-4",
         "cores: [1, 2, 4, 3]",
-        ":53: bandwidths.measured[0].cores: core counts do not ascend: 3 follows 4",
+        ":54: bandwidths.measured[0].cores: core counts do not ascend: 3 follows 4",
     ),
-    "cores malformed": ("cores: 1-4", "cores: 1 to 4", ":53: bandwidths.measured[0].cores: '1 to 4' is no core count"),
+    "cores malformed": ("cores: 1-4", "cores: 1 to 4", ":54: bandwidths.measured[0].cores: '1 to 4' is no core count"),
     "cores too many": (
         "cores: 1-4",
         "cores: [1, 2, 3, 9]",
-        ":53: bandwidths.measured[0].cores: 9 cores, but the machine has 8",
+        ":54: bandwidths.measured[0].cores: 9 cores, but the machine has 8",
     ),
     "threads too many": (
         "cores: 1-4",
         "cores: 1-4\n      threads_per_core: 2",
-        ":54: bandwidths.measured[0].threads_per_core: 2 exceeds the topology's 1",
+        ":55: bandwidths.measured[0].threads_per_core: 2 exceeds the topology's 1",
     ),
     "level of a series": (
         "level: Mem",
         "level: Men",
-        ":52: bandwidths.measured[0].level: 'Men' is no level; did you mean 'Mem'?",
+        ":53: bandwidths.measured[0].level: 'Men' is no level; did you mean 'Mem'?",
     ),
     "mix of a series": (
         "        copy: [",
         "        cope: [",
-        ":55: bandwidths.measured[0].values.cope: is no mix of bandwidths.mixes; did you mean 'copy'?",
+        ":56: bandwidths.measured[0].values.cope: is no mix of bandwidths.mixes; did you mean 'copy'?",
     ),
-    "mix without streams": ("{read: 1, write: 1}", "{read: 0, write: 0}", ":50: bandwidths.mixes.copy: has no streams"),
+    "mix without streams": ("{read: 1, write: 1}", "{read: 0, write: 0}", ":51: bandwidths.mixes.copy: has no streams"),
     "mix read and written": (
         "{read: 1, write: 1}",
         "{read: 1, write: 1, read_write: 2}",
-        ":50: bandwidths.mixes.copy.read_write: 2 exceeds the read or write streams",
+        ":51: bandwidths.mixes.copy.read_write: 2 exceeds the read or write streams",
     ),
     "unit of bandwidth": (
         "unit: GB/s",
         "unit: GB",
-        ":47: bandwidths.unit: 'GB' is no unit of bandwidth; use one of B/s",
+        ":48: bandwidths.unit: 'GB' is no unit of bandwidth; use one of B/s",
     ),
-    "no compiler": ("  gcc: -O3", "  {}", ":56: compilers: is empty"),
+    "no compiler": ("  gcc: -O3", "  {}", ":57: compilers: is empty"),
     "number of digits": ("ways: 16", f"ways: {'9' * 5000}", ":33: caches.L2.ways: '999"),
 }
 
@@ -252,7 +258,7 @@ def test_all_problems_are_collected_in_the_order_of_lines(write) -> None:
     text = MINIMAL.replace("clock: 2 GHz", "clock: fast").replace("ways: 16", "ways: many").replace("20.5", "-1")
     problems = check_machine(write(text))
     assert [problem.key for problem in problems] == ["clock", "caches.L2.ways", "bandwidths.measured[0].values.copy"]
-    assert [problem.where.line for problem in problems] == [4, 33, 55]
+    assert [problem.where.line for problem in problems] == [4, 33, 56]
 
 
 def test_one_mistake_gives_one_problem(write) -> None:
