@@ -1,7 +1,7 @@
 """What the C code says: the loop nest, its arrays, its accesses and its operations, with sizes as sympy symbols.
 
 Offsets and sizes are sympy expressions in the size symbols (macros, parameters: positive integers) and, for indices,
-in the loop variables. A `LoopNest` is immutable; `bind` (in `kernmodel.source`) puts numbers in.
+in the loop variables. `kernmodel.source.sizes` puts numbers in.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class LoopNest:
         name: name of the kernel (function name, or stem of the file).
         loops: outermost first.
         arrays: by name.
-        accesses: all array references, in source order.
+        accesses: all array references, in the order of execution (reads of a statement before its write).
         flops: floating-point operations per inner iteration (of the innermost body only).
         scalars: scalar variables that are read or written in the innermost body, by name, with their types.
         reductions: names of scalars (or of arrays whose element does not move in the inner loop) that each iteration

@@ -1,0 +1,390 @@
+"""What the statements of a nest do: array references, floating-point operations, scalars and reductions."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import sympy
+
+from kernmodel.errors import Location
+from kernmodel.source.elements import DOUBLE, FLOAT, INT, LONG, LONG_DOUBLE, common_type
+from kernmodel.source.model import ElementType, FlopCount, Loop, Operation
+from kernmodel.source.names import MATH_FUNCTIONS
+from kernmodel.source.scope import Scope
+from kernmodel.source.syntax import Node, c_ast, c_generator, subscripts
+
+Kind = Literal["read", "write"]
+_Carried = frozenset[str]
+
+_ARITHMETIC: Mapping[str, Operation] = {"+": "add", "-": "add", "*": "mul", "/": "div"}
+_COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
+_BITS = frozenset({"%", "&", "|", "^", "<<", ">>", "&&", "||"})
+_OPERATIONS: Mapping[str, Operation] = {"sqrt": "sqrt", "fma": "fma", "fmin": "compare", "fmax": "compare"}
+_INTEGER_FUNCTIONS = frozenset({"abs", "labs", "llabs"})
+_SPACED = re.compile(r"\s*([-+*/,%<>])\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """An array reference before its index is linearised: the subscripts as expressions, outermost dimension first."""
+
+    array: str
+    kind: Kind
+    subscripts: tuple[sympy.Expr, ...]
+    depth: int
+    text: str
+    location: Location
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What an expression yields: its type, whether a compiler folds it, and the carried variables it depends on."""
+
+    element: ElementType
+    literal: bool = False
+    carried: _Carried = frozenset()
+
+
+class Body:
+    """Reads the statements of a nest in execution order and gathers what they do.
+
+    Attributes:
+        references: array references in execution order (what a statement reads before what it writes).
+        flops: operations of the innermost body.
+        scalars: scalar variables of the innermost body.
+    """
+
+    def __init__(self, scope: Scope, loops: Sequence[Loop]) -> None:
+        self.scope = scope
+        self.references: list[Reference] = []
+        self.flops: Counter[tuple[Operation, ElementType, str]] = Counter()
+        self.scalars: dict[str, ElementType] = {}
+        self._innermost = len(loops)
+        self._inner_symbol = loops[-1].symbol
+        self._depth = 0
+        self._carried: dict[str, _Carried] = {}
+        self._elements: dict[str, str] = {}
+
+    def read(self, statement: Node, depth: int) -> None:
+        """Read one statement that stands inside `depth` loops.
+
+        Raises:
+            UnsupportedKernelError: it does something that the models do not cover.
+            SourceError: a name is not declared.
+        """
+        self._depth = depth
+        if isinstance(statement, c_ast.DeclList):
+            for part in statement.decls:
+                self.read(part, depth)
+        elif isinstance(statement, c_ast.Decl):
+            self._declaration(statement)
+        elif isinstance(statement, (c_ast.Assignment, c_ast.UnaryOp, c_ast.FuncCall, c_ast.ExprList, c_ast.Cast)):
+            self.evaluate(statement)
+        elif not isinstance(statement, (c_ast.ID, c_ast.Constant)):
+            what = type(statement).__name__
+            raise self.scope.unsupported(
+                f"a statement of this kind ({what}) in a loop nest is not supported",
+                statement,
+                "a nest may hold declarations of scalars, assignments and calls of math functions",
+            )
+
+    def reductions(self) -> tuple[str, ...]:
+        """The variables whose new value in an iteration depends, perhaps through others, on their own old one."""
+        return tuple(dict.fromkeys(self._elements.get(n, n) for n in self._carried if n in self._reached(n)))
+
+    def _reached(self, name: str) -> set[str]:
+        """What the new value of `name` depends on, followed through the variables that the iteration updates."""
+        reached: set[str] = set()
+        frontier = set(self._carried.get(name, ()))
+        while frontier:
+            reached |= frontier
+            frontier = {source for n in frontier for source in self._carried.get(n, ())} - reached
+        return reached
+
+    # Statements
+
+    def _declaration(self, node: Node) -> None:
+        self.scope.declare(node)
+        if node.name in self.scope.arrays:
+            if node.init is not None or self.scope.arrays[node.name].computed:
+                raise self._pointer_change(node.name, node)
+            return
+        value = self.evaluate(node.init) if node.init is not None else Value(INT, True)
+        if self._depth == self._innermost:
+            self._note_scalar(node.name)
+            self._carried[node.name] = value.carried
+
+    def _assignment(self, node: Node) -> Value:
+        target, operator = node.lvalue, node.op.removesuffix("=")
+        place = self._target(target)
+        value = self.evaluate(node.rvalue)
+        if operator:
+            # `a[i] += x` reads a[i] first, as the operand of the operation
+            old = self._fetch(target, place)
+            self._operate(operator, old, value, node)
+            value = Value(value.element, carried=value.carried | old.carried)
+        return self._store(target, place, value, None if operator else node.rvalue)
+
+    def _target(self, target: Node) -> Reference | None:
+        """The array element an assignment writes, None for a scalar."""
+        if not isinstance(target, c_ast.ID):
+            return self._reference(target, "write")
+        if target.name in self.scope.arrays:
+            raise self._pointer_change(target.name, target)
+        if target.name not in self.scope.scalars:
+            raise self.scope.undeclared(target)
+        return None
+
+    def _pointer_change(self, name: str, node: Node) -> Exception:
+        return self.scope.unsupported(
+            f"the pointer {name} changes in the loop nest",
+            node,
+            "index the arrays themselves; pointers must stay as they are",
+        )
+
+    def _fetch(self, target: Node, place: Reference | None) -> Value:
+        if place is None:
+            return self._scalar(target.name)
+        self.references.append(replace(place, kind="read"))
+        return Value(self._element(place.array, target), carried=self._incoming(place))
+
+    def _store(self, target: Node, place: Reference | None, value: Value, source: Node | None) -> Value:
+        if place is not None:
+            self.references.append(place)
+            if self._depth == self._innermost and self._stays(place):
+                key = self._key(place)
+                self._elements[key] = place.array
+                self._carried[key] = value.carried
+            return Value(self._element(place.array, target), carried=value.carried)
+        name = target.name
+        if self._depth == self._innermost:
+            self._note_scalar(name)
+            self._carried[name] = value.carried
+        if source is not None and self.scope.scalars[name].kind == "integer":
+            self.scope.assign(name, source)
+        return Value(self.scope.scalars[name], carried=value.carried)
+
+    # Expressions
+
+    def evaluate(self, node: Node) -> Value:
+        """Read an expression: count its operations, note its references; the value it yields."""
+        handler = _HANDLERS.get(type(node))
+        if handler is None:
+            raise self.scope.unsupported(
+                f"an expression of this kind ({type(node).__name__}) is not supported",
+                node,
+                "expressions may hold arithmetic, comparisons in ?:, casts, array elements, scalars and math functions",
+            )
+        return handler(self, node)
+
+    def _constant(self, node: Node) -> Value:
+        if node.type in ("string", "char"):
+            return Value(INT, True)
+        if node.type in ("float", "double", "long double"):
+            suffix = node.value[-1].lower() if not node.value.lower().startswith("0x") else ""
+            return Value({"f": FLOAT, "l": LONG_DOUBLE}.get(suffix, DOUBLE), True)
+        return Value(LONG if "l" in node.value.lower() else INT, True)
+
+    def _name(self, node: Node) -> Value:
+        name = node.name
+        if name in self.scope.scalars:
+            return self._scalar(name)
+        if name in self.scope.arrays:
+            raise self.scope.unsupported(
+                f"the array {name} is used without an index", node, "index it down to one element, as in a[j][i]"
+            )
+        if name in self.scope.values or self.scope.is_size(name):
+            return Value(INT, True)
+        raise self.scope.undeclared(node)
+
+    def _scalar(self, name: str) -> Value:
+        if self._depth == self._innermost:
+            self._note_scalar(name)
+        return Value(self.scope.scalars[name], carried=self._carried.get(name, frozenset({name})))
+
+    def _note_scalar(self, name: str) -> None:
+        value = self.scope.values.get(name)
+        if value is None or value != sympy.Symbol(name, integer=True):
+            self.scalars.setdefault(name, self.scope.scalars[name])
+
+    def _array(self, node: Node) -> Value:
+        place = self._reference(node, "read")
+        self.references.append(place)
+        return Value(self._element(place.array, node), carried=self._incoming(place))
+
+    def _unary(self, node: Node) -> Value:
+        operator = node.op.removeprefix("p")
+        if operator == "*":
+            return self._array(node)
+        if operator in ("++", "--"):
+            place = self._target(node.expr)
+            old = self._fetch(node.expr, place)
+            self._count("add", old.element)
+            return self._store(node.expr, place, old, None)
+        if operator == "sizeof":
+            return Value(LONG, True)
+        if operator == "&":
+            raise self.scope.unsupported(
+                "taking an address in a loop nest is not supported", node, "use array elements"
+            )
+        value = self.evaluate(node.expr)
+        return Value(INT, value.literal, value.carried) if operator == "!" else value
+
+    def _binary(self, node: Node) -> Value:
+        chain = [node]
+        while isinstance(chain[-1].left, c_ast.BinaryOp):
+            # a sum of many terms nests to the left, deeper than Python's recursion allows
+            chain.append(chain[-1].left)
+        value = self.evaluate(chain[-1].left)
+        for operation in reversed(chain):
+            value = self._operate(operation.op, value, self.evaluate(operation.right), operation)
+        return value
+
+    def _operate(self, operator: str, left: Value, right: Value, node: Node) -> Value:
+        element = common_type(left.element, right.element)
+        carried = left.carried | right.carried
+        literal = left.literal and right.literal
+        if operator in _COMPARISONS:
+            self._count("compare", element, literal=literal)
+            return Value(INT, literal, carried)
+        if operator in _ARITHMETIC:
+            self._count(_ARITHMETIC[operator], element, literal=literal)
+        elif operator not in _BITS:
+            raise self.scope.unsupported(
+                f"the operator {operator} is not supported", node, "use C arithmetic operators"
+            )
+        return Value(element, literal, carried)
+
+    def _conditional(self, node: Node) -> Value:
+        test, yes, no = (self.evaluate(part) for part in (node.cond, node.iftrue, node.iffalse))
+        carried = test.carried | yes.carried | no.carried
+        return Value(common_type(yes.element, no.element), test.literal and yes.literal and no.literal, carried)
+
+    def _cast(self, node: Node) -> Value:
+        value = self.evaluate(node.expr)
+        return Value(self.scope.cast_type(node), value.literal, value.carried)
+
+    def _sequence(self, node: Node) -> Value:
+        return [self.evaluate(part) for part in node.exprs][-1]
+
+    def _call(self, node: Node) -> Value:
+        written = getattr(node.name, "name", "")
+        name = written.removeprefix("__builtin_")
+        function, element = math_function(name)
+        if function is None or element is None:
+            raise self.scope.unsupported(
+                f"the call of {written or 'a function pointer'}, which is not a known function, is not supported",
+                node,
+                f"write its code into the loop; of <math.h> {', '.join(sorted(MATH_FUNCTIONS))} are known",
+            )
+        values = [self.evaluate(argument) for argument in (node.args.exprs if node.args else ())]
+        literal = all(value.literal for value in values)
+        operation = _OPERATIONS.get(function, "function")
+        self._count(operation, element, name=function if operation == "function" else "", literal=literal)
+        return Value(element, literal, frozenset().union(*(value.carried for value in values)))
+
+    def _structure(self, node: Node) -> Value:
+        raise self.scope.unsupported(
+            "a member of a struct is not supported", node, "use one array for each member; pointers are not followed"
+        )
+
+    def _count(self, operation: Operation, element: ElementType, *, name: str = "", literal: bool = False) -> None:
+        """Count an operation of the innermost body, unless it is on integers or any compiler folds it."""
+        if self._depth == self._innermost and element.kind == "float" and not literal:
+            self.flops[operation, element, name] += 1
+
+    # References
+
+    def _reference(self, node: Node, kind: Kind) -> Reference:
+        base, nodes = subscripts(node)
+        if isinstance(base, c_ast.StructRef):
+            self._structure(base)
+        if not isinstance(base, c_ast.ID):
+            raise self.scope.unsupported("an address that is computed is not supported", node, "index a named array")
+        array = self.scope.arrays.get(base.name)
+        if array is None:
+            if base.name in self.scope.scalars:
+                raise self.scope.unsupported(
+                    f"{base.name} is indexed, but it is no array", node, "declare it as an array"
+                )
+            raise self.scope.undeclared(base, "array")
+        if array.computed:
+            raise self.scope.unsupported(
+                f"{base.name} is a pointer that is computed from another ({array.computed})",
+                node,
+                "index the array itself",
+            )
+        if None in array.dimensions[1:]:
+            raise self.scope.unsupported(
+                f"{base.name} is an array of pointers; following pointers is not supported",
+                node,
+                "use a two-dimensional array, or one pointer with a[j*N+i]",
+            )
+        if len(nodes) != len(array.dimensions):
+            raise self.scope.unsupported(
+                f"{base.name} has {len(array.dimensions)} dimension(s) but {len(nodes)} index(es)",
+                node,
+                "index one element",
+            )
+        indices = tuple(self.scope.integer(index) for index in nodes)
+        return Reference(base.name, kind, indices, self._depth, written(node), self.scope.location(node))
+
+    def _element(self, array: str, node: Node) -> ElementType:
+        element = self.scope.arrays[array].element
+        if element is None:
+            raise self.scope.unsupported(
+                f"the elements of {array} are no numbers", node, "use arrays of float, double or integer types"
+            )
+        return element
+
+    def _stays(self, place: Reference) -> bool:
+        """Whether the element is the same in all iterations of the innermost loop."""
+        return not any(self._inner_symbol in index.free_symbols for index in place.subscripts)
+
+    def _key(self, place: Reference) -> str:
+        return f"{place.array}[{', '.join(map(str, place.subscripts))}]"
+
+    def _incoming(self, place: Reference) -> _Carried:
+        if not self._stays(place):
+            return frozenset()
+        key = self._key(place)
+        return self._carried.get(key, frozenset({key}))
+
+    def flop_counts(self) -> tuple[FlopCount, ...]:
+        """The operations of the innermost body, in the order in which they first occur."""
+        return tuple(FlopCount(op, element, count, name) for (op, element, name), count in self.flops.items())
+
+
+def math_function(name: str) -> tuple[str | None, ElementType | None]:
+    """The double-precision name of a function of <math.h> and the type it computes in; (None, None) if it is none."""
+    if name in _INTEGER_FUNCTIONS:
+        return name, LONG
+    if name in MATH_FUNCTIONS:
+        return name, DOUBLE
+    if name[:-1] in MATH_FUNCTIONS and name[-1] in "fl":
+        return name[:-1], FLOAT if name[-1] == "f" else LONG_DOUBLE
+    return None, None
+
+
+def written(node: Node) -> str:
+    """An expression as C text, with as few spaces as it needs."""
+    return _SPACED.sub(r"\1", c_generator.CGenerator(reduce_parentheses=True).visit(node))
+
+
+_HANDLERS: Mapping[type[Any], Callable[[Body, Node], Value]] = {
+    c_ast.Constant: Body._constant,
+    c_ast.ID: Body._name,
+    c_ast.ArrayRef: Body._array,
+    c_ast.StructRef: Body._structure,
+    c_ast.UnaryOp: Body._unary,
+    c_ast.BinaryOp: Body._binary,
+    c_ast.TernaryOp: Body._conditional,
+    c_ast.Cast: Body._cast,
+    c_ast.FuncCall: Body._call,
+    c_ast.ExprList: Body._sequence,
+    c_ast.Assignment: Body._assignment,
+}

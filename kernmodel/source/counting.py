@@ -1,0 +1,229 @@
+"""Exact iteration counts and index ranges of a nest at given sizes, without walking through all iterations.
+
+Loops whose bounds do not depend on one another (directly or through others) multiply, so the nest falls into groups; in
+a group only the variables that inner bounds use are enumerated, and the innermost loop is summed in closed form where
+it is triangular.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import sympy
+
+from kernmodel.source.affine import linear_parts
+from kernmodel.source.model import Loop
+
+Environment = dict[str, int]
+Bound = Callable[[Environment], int]
+
+ENUMERATION_LIMIT = 1_000_000
+"""Most values of loop variables that are enumerated for one count (about a second)."""
+
+RANGE_LIMIT = 100_000
+"""Most values of loop variables that are enumerated for one index range: a kernel asks for several of them."""
+
+
+class TooManyValues(Exception):  # noqa: N818  # a signal within the package, turned into a SourceError by `sizes`
+    """An exact answer would need the enumeration of more values than the limits allow."""
+
+
+@dataclass(frozen=True, slots=True)
+class NumericLoop:
+    """A loop with numbers for the sizes.
+
+    Attributes:
+        start, stop: bounds as functions of the outer variables.
+        uses: the outer loop variables that the bounds use.
+        slope: coefficients of the outer variables in (stop − start), with the rest under ""; None where a minimum or
+            maximum stands in the way.
+    """
+
+    variable: str
+    start: Bound
+    stop: Bound
+    step: int
+    uses: frozenset[str]
+    slope: Mapping[str, int] | None
+
+    def values(self, environment: Environment) -> range:
+        """The values that the variable takes."""
+        return range(self.start(environment), self.stop(environment), self.step)
+
+
+def numeric_loops(loops: Sequence[Loop], sizes: Mapping[str, int]) -> tuple[NumericLoop, ...]:
+    """The loops with the sizes put in."""
+    numbers = {name: sympy.Integer(value) for name, value in sizes.items()}
+    return tuple(_numeric_loop(loop, [outer.symbol for outer in loops[:k]], numbers) for k, loop in enumerate(loops))
+
+
+def _numeric_loop(loop: Loop, outer: Sequence[sympy.Symbol], numbers: Mapping[str, sympy.Integer]) -> NumericLoop:
+    start, stop = put_in(loop.start, numbers, outer), put_in(loop.stop, numbers, outer)
+    parts = linear_parts(stop - start, outer)
+    slope = None
+    if parts is not None and parts[1].is_Integer:
+        slope = {symbol.name: int(factor) for symbol, factor in parts[0].items()} | {"": int(parts[1])}
+    uses = frozenset(symbol.name for symbol in start.free_symbols | stop.free_symbols)
+    return NumericLoop(loop.variable, compiled(start), compiled(stop), loop.step, uses, slope)
+
+
+def put_in(
+    expression: sympy.Expr, numbers: Mapping[str, sympy.Integer], variables: Iterable[sympy.Symbol]
+) -> sympy.Expr:
+    """The expression with numbers for the sizes (every symbol that is not one of the loop variables)."""
+    symbols = expression.free_symbols - set(variables)
+    return expression.xreplace({symbol: numbers[symbol.name] for symbol in symbols})
+
+
+def compiled(expression: sympy.Expr) -> Bound:
+    """An integer expression of loop variables as a Python function."""
+    if expression.is_Integer:
+        value = int(expression)
+        return lambda environment: value
+    if expression.is_Symbol:
+        name = expression.name
+        return lambda environment: environment[name]
+    parts = [compiled(argument) for argument in expression.args]
+    if isinstance(expression, (sympy.Min, sympy.Max)):
+        extreme = min if isinstance(expression, sympy.Min) else max
+        return lambda environment: extreme(part(environment) for part in parts)
+    if isinstance(expression, sympy.Mul):
+        return lambda environment: prod(part(environment) for part in parts)
+    if isinstance(expression, sympy.Add):
+        return lambda environment: sum(part(environment) for part in parts)
+    raise TypeError(f"{expression} is no bound that the parser lets through")
+
+
+# Counting
+
+
+def count_iterations(loops: Sequence[NumericLoop]) -> int:
+    """How often the body of the innermost of these loops is executed.
+
+    Raises:
+        TooManyValues: the bounds depend on one another so deeply that the count would take too long.
+    """
+    return prod(_Count(group).total() for group in _groups(loops))
+
+
+def _groups(loops: Sequence[NumericLoop]) -> list[list[NumericLoop]]:
+    """The loops in groups that do not depend on one another, each with the outermost first."""
+    groups: list[list[NumericLoop]] = []
+    for loop in loops:
+        mine = [group for group in groups if any(outer.variable in loop.uses for outer in group)]
+        groups = [group for group in groups if group not in mine]
+        order = {outer.variable: k for k, outer in enumerate(loops)}
+        merged = sorted((outer for group in mine for outer in group), key=lambda outer: order[outer.variable])
+        groups.append([*merged, loop])
+    return groups
+
+
+class _Count:
+    """Counts the iterations of one group; what inner loops yield is remembered per value of the variables they use."""
+
+    def __init__(self, loops: Sequence[NumericLoop]) -> None:
+        self.loops = loops
+        self.inner_uses = [frozenset().union(*(loop.uses for loop in loops[k:])) for k in range(len(loops) + 1)]
+        self.known: dict[tuple[int, ...], int] = {}
+        self.enumerated = 0
+
+    def total(self) -> int:
+        return self._from(0, {})
+
+    def _from(self, depth: int, environment: Environment) -> int:
+        if depth == len(self.loops):
+            return 1
+        key = (depth, *(environment[name] for name in sorted(self.inner_uses[depth]) if name in environment))
+        if key not in self.known:
+            self.known[key] = self._count(depth, environment)
+        return self.known[key]
+
+    def _count(self, depth: int, environment: Environment) -> int:
+        loop = self.loops[depth]
+        values = loop.values(environment)
+        if loop.variable not in self.inner_uses[depth + 1]:
+            return len(values) * self._from(depth + 1, environment) if values else 0
+        if depth + 2 == len(self.loops):
+            series = _triangular(loop.variable, values, self.loops[depth + 1], environment)
+            if series is not None:
+                return series
+        self.enumerated += len(values)
+        if self.enumerated > ENUMERATION_LIMIT:
+            raise TooManyValues
+        return sum(self._from(depth + 1, environment | {loop.variable: value}) for value in values)
+
+
+def _triangular(own: str, values: range, inner: NumericLoop, environment: Environment) -> int | None:
+    """Σ over the `values` of variable `own` of an inner loop's iterations; None unless step ±1 and affine bounds.
+
+    The iterations are max(0, a·v + b): an arithmetic series over those v for which they are positive.
+    """
+    if inner.slope is None or abs(inner.step) != 1:
+        return None
+    a = inner.step * inner.slope.get(own, 0)
+    b = inner.step * sum(f * environment.get(name, 1) for name, f in inner.slope.items() if name != own)
+    # the k-th value gives a·(start + k·step) + b iterations, a line in k that is positive on one side of its zero
+    slope, constant = a * values.step, a * values.start + b
+    low, high = 0, len(values) - 1
+    if slope > 0:
+        low = max(low, -constant // slope + 1)
+    elif slope < 0:
+        high = min(high, (constant - 1) // -slope)
+    elif constant <= 0:
+        return 0
+    terms = max(0, high - low + 1)
+    return terms * constant + slope * (low + high) * terms // 2
+
+
+# Index ranges
+
+
+def index_range(coefficients: Mapping[str, int], constant: int, loops: Sequence[NumericLoop]) -> tuple[int, int] | None:
+    """Smallest and largest value of `Σ coefficient × variable + constant` in the nest, None if it is never reached.
+
+    Raises:
+        TooManyValues: as `count_iterations`.
+    """
+    low = high = constant
+    for group in _groups(loops):
+        found = _group_range(coefficients, group)
+        if found is None:
+            return None
+        low, high = low + found[0], high + found[1]
+    return low, high
+
+
+def _group_range(coefficients: Mapping[str, int], loops: Sequence[NumericLoop]) -> tuple[int, int] | None:
+    used = frozenset().union(*(loop.uses for loop in loops))
+    lowest: int | None = None
+    highest: int | None = None
+    for count, (low, high) in enumerate(_ranges(coefficients, loops, used, {})):
+        if count > RANGE_LIMIT:
+            raise TooManyValues
+        lowest = low if lowest is None else min(low, lowest)
+        highest = high if highest is None else max(high, highest)
+    return None if lowest is None or highest is None else (lowest, highest)
+
+
+def _ranges(
+    coefficients: Mapping[str, int], loops: Sequence[NumericLoop], used: frozenset[str], environment: Environment
+) -> Iterator[tuple[int, int]]:
+    """Ranges whose union covers the group; only variables that bounds use are enumerated."""
+    if not loops:
+        yield 0, 0
+        return
+    loop, inner = loops[0], loops[1:]
+    values = loop.values(environment)
+    if not values:
+        return
+    factor = coefficients.get(loop.variable, 0)
+    if loop.variable in used:
+        for value in values:
+            for low, high in _ranges(coefficients, inner, used, environment | {loop.variable: value}):
+                yield low + factor * value, high + factor * value
+    else:
+        ends = (factor * values[0], factor * values[-1])
+        for low, high in _ranges(coefficients, inner, used, environment):
+            yield low + min(ends), high + max(ends)

@@ -1,0 +1,285 @@
+"""From subscripts to linear offsets: shapes of arrays, and flat indices split into dimensions where that is proven.
+
+A flat index such as `j*N + i` is split by the coefficients of the loop variables: they are the candidate row lengths.
+The split is kept only if it recomposes to the same expression and every index stays provably within its extent, so that
+equal offsets mean equal elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import gcd
+
+import sympy
+
+from kernmodel.errors import Location, Note, UnsupportedKernelError
+from kernmodel.source.affine import largest, linear_parts, nonnegative, upper_bound
+from kernmodel.source.body import Reference
+from kernmodel.source.model import Access, Array, ElementType, Loop
+from kernmodel.source.scope import DeclaredArray, Scope
+
+_Index = tuple[sympy.Expr, ...]
+_AFFINE = "indices must be sums of constants, sizes and multiples of loop variables; see docs/kernels.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Shaped:
+    """An array with the accesses to it, in the order of the references it was made from."""
+
+    array: Array
+    indices: tuple[_Index, ...]
+    notes: tuple[Note, ...]
+
+
+def shape_array(
+    declared: DeclaredArray, references: Sequence[Reference], loops: Sequence[Loop], scope: Scope
+) -> Shaped:
+    """The array with its shape, and the index of each reference in that shape.
+
+    Raises:
+        UnsupportedKernelError: an index is not affine in the loop variables.
+    """
+    element = declared.element or ElementType("", 0, "integer")
+    indices = [tuple(_affine(part, ref, loops) for part in ref.subscripts) for ref in references]
+    extents = [None if node is None else sympy.expand(scope.integer(node)) for node in declared.dimensions]
+    if len(extents) > 1:
+        return _declared_shape(declared, element, extents, indices, references, loops)
+    nested = [loops[: reference.depth] for reference in references]
+    flat = [index[0] for index in indices]
+    variables = [loop.symbol for loop in loops]
+    candidates = [rows for whole in (True, False) if (rows := row_lengths(flat, variables, whole=whole))]
+    for rows in candidates:
+        split = _split_all(flat, rows, nested)
+        shape = None if split is None else _split_shape(extents[0], rows, split, nested)
+        if split is not None and shape is not None:
+            array = Array(declared.name, element, shape, declared.location)
+            return Shaped(array, tuple(split), (_split_note(array, references[0]),))
+    shape = () if extents[0] is None else (extents[0],)
+    array = Array(declared.name, element, shape, declared.location)
+    return Shaped(array, tuple(indices), _linear_notes(declared.name, references, bool(candidates)))
+
+
+def _split_note(array: Array, reference: Reference) -> Note:
+    listed = "".join(f"[{extent}]" for extent in array.shape)
+    text = f"{array.name}: the flat index {reference.text} was split into dimensions of {listed}"
+    return Note("index-split", text, "assumption", reference.location)
+
+
+def _linear_notes(name: str, references: Sequence[Reference], flattened: bool) -> tuple[Note, ...]:
+    if not flattened:
+        return ()
+    text = f"{name}: the flat index {references[0].text} could not be proven to be rows of equal length; kept linear"
+    return (Note("index-linear", text, "assumption", references[0].location),)
+
+
+def _declared_shape(
+    declared: DeclaredArray,
+    element: ElementType,
+    extents: list[sympy.Expr | None],
+    indices: list[_Index],
+    references: Sequence[Reference],
+    loops: Sequence[Loop],
+) -> Shaped:
+    notes: tuple[Note, ...] = ()
+    if extents[0] is None:
+        touched = _touched([(index[0], loops[: ref.depth]) for index, ref in zip(indices, references, strict=True)])
+        if touched is None:
+            raise UnsupportedKernelError(
+                f"the first dimension of {declared.name} has no extent, and the loops do not give one",
+                where=declared.location,
+                todo=f"declare {declared.name} with all its extents",
+            )
+        extents[0] = touched
+        text = f"{declared.name}: the first extent is not declared; {touched} is what the loops touch"
+        notes = (Note("inferred-extent", text, "assumption", declared.location),)
+    shape = tuple(extent for extent in extents if extent is not None)
+    return Shaped(Array(declared.name, element, shape, declared.location), tuple(indices), notes)
+
+
+def _touched(indices: Sequence[tuple[sympy.Expr, Sequence[Loop]]]) -> sympy.Expr | None:
+    """The extent that the indices touch from 0 on, None if the loops do not bound them."""
+    bounds = [upper_bound(index, loops) for index, loops in indices]
+    if any(bound is None for bound in bounds):
+        return None
+    return largest(bound + 1 for bound in bounds if bound is not None)
+
+
+def access(reference: Reference, array: Array, index: _Index, loops: Sequence[Loop], count: int) -> Access:
+    """The access of a reference, with its linear offset and the coefficients of the loop variables in it."""
+    offset = sympy.expand(recomposed(index, array.shape[1:]))
+    parts = linear_parts(offset, [loop.symbol for loop in loops])
+    coefficients = parts[0] if parts else {}
+    return Access(
+        array=array.name,
+        kind=reference.kind,
+        index=index,
+        offset=offset,
+        coefficients=tuple(coefficients.get(loop.symbol, sympy.Integer(0)) for loop in loops),
+        depth=reference.depth,
+        count=count,
+        text=reference.text,
+        location=reference.location,
+    )
+
+
+def recomposed(index: Sequence[sympy.Expr], inner_extents: Sequence[sympy.Expr]) -> sympy.Expr:
+    """The linear offset of an index: Σ index × product of the extents further in (Horner's scheme)."""
+    offset: sympy.Expr = index[0]
+    for part, extent in zip(index[1:], inner_extents, strict=True):
+        offset = offset * extent + part
+    return offset
+
+
+def _affine(expression: sympy.Expr, reference: Reference, loops: Sequence[Loop]) -> sympy.Expr:
+    parts = linear_parts(expression, [loop.symbol for loop in loops])
+    if parts is None or parts[1].has(sympy.Min, sympy.Max) or any(p.has(sympy.floor) for p in parts[0].values()):
+        raise UnsupportedKernelError(
+            f"index {reference.text} is not affine in the loop variables", where=reference.location, todo=_AFFINE
+        )
+    return sympy.expand(expression)
+
+
+# Splitting flat indices
+
+
+def row_lengths(
+    flat: Sequence[sympy.Expr], variables: Sequence[sympy.Symbol], *, whole: bool
+) -> tuple[sympy.Expr, ...]:
+    """Candidate strides of the dimensions of a flat array, the largest first, the elements (1) left out.
+
+    With `whole`, a coefficient such as 60·N is a stride of its own (a middle extent of 60); without, it is a loop that
+    steps over 60 rows of N. Empty if the strides do not form a chain in which each divides the one before.
+    """
+    strides: dict[sympy.Expr, None] = {}
+    for expression in flat:
+        parts = linear_parts(expression, variables)
+        found = {_without_content(c, whole=whole) for c in parts[0].values()} if parts else set()
+        if len(found) > 1 or sympy.Integer(1) in found:
+            strides.update(dict.fromkeys(found))
+    # the smallest stride belongs to the last dimension, even where it is 2 (every second element)
+    ordered = sorted(strides, key=_magnitude, reverse=True)[:-1]
+    chain = [*ordered, sympy.Integer(1)]
+    divides = all(_quotient(big, small) is not None for big, small in pairwise(chain))
+    return tuple(ordered) if divides else ()
+
+
+def _without_content(coefficient: sympy.Expr, *, whole: bool) -> sympy.Expr:
+    """The coefficient without its sign and, unless `whole` or a number, without its integer factor."""
+    factors = [int(term.as_coeff_Mul()[0]) for term in sympy.Add.make_args(coefficient)]
+    sign = -1 if max(factors) < 0 else 1
+    content = 1 if whole or not coefficient.free_symbols else gcd(*factors)
+    return sympy.expand(coefficient / (sign * content))
+
+
+def _magnitude(stride: sympy.Expr) -> tuple[int, float, str]:
+    """Order by degree in the sizes, then by value at one size for all."""
+    degree = max(
+        sum(int(p) for b, p in t.as_powers_dict().items() if b.free_symbols) for t in sympy.Add.make_args(stride)
+    )
+    return degree, float(stride.xreplace(dict.fromkeys(stride.free_symbols, sympy.Integer(1000)))), str(stride)
+
+
+def _quotient(dividend: sympy.Expr, divisor: sympy.Expr) -> sympy.Expr | None:
+    """The polynomial quotient if the division is exact and leaves no fraction."""
+    quotient, remainder = _divided(dividend, divisor)
+    return quotient if remainder.is_zero else None
+
+
+def _divided(dividend: sympy.Expr, divisor: sympy.Expr) -> tuple[sympy.Expr, sympy.Expr]:
+    """Polynomial division in the sizes; integer coefficients are divided as integers, rounding down."""
+    content, primitive = divisor.as_content_primitive()
+    quotient = _divided_by_primitive(dividend, primitive)
+    terms = (term.as_coeff_Mul() for term in sympy.Add.make_args(quotient))
+    quotient = sympy.Add(*(factor // content * monomial for factor, monomial in terms))
+    return quotient, sympy.expand(dividend - quotient * divisor)
+
+
+def _divided_by_primitive(dividend: sympy.Expr, divisor: sympy.Expr) -> sympy.Expr:
+    if divisor == 1:
+        return dividend
+    if not divisor.is_Add:
+        quotients = (term / divisor for term in sympy.Add.make_args(dividend))
+        return sympy.Add(*(quotient for quotient in quotients if _is_whole(quotient)))
+    symbols = sorted(dividend.free_symbols | divisor.free_symbols, key=str)
+    return sympy.div(dividend, divisor, *symbols, domain=sympy.ZZ)[0].as_expr()
+
+
+def _is_whole(monomial: sympy.Expr) -> bool:
+    """Whether a quotient of monomials is one itself, with an integer coefficient."""
+    return all(
+        power.is_Integer and power > 0 and (base.is_Integer or base.is_Symbol)
+        for base, power in monomial.as_powers_dict().items()
+    )
+
+
+def _split_all(
+    flat: Sequence[sympy.Expr], rows: Sequence[sympy.Expr], nested: Sequence[Sequence[Loop]]
+) -> list[_Index] | None:
+    extents = [q for q in map(_quotient, rows, [*rows[1:], sympy.Integer(1)]) if q is not None]
+    found = [split_index(expression, rows, extents, loops) for expression, loops in zip(flat, nested, strict=True)]
+    complete = [index for index in found if index is not None]
+    return complete if len(complete) == len(found) else None
+
+
+def split_index(
+    flat: sympy.Expr, rows: Sequence[sympy.Expr], extents: Sequence[sympy.Expr], loops: Sequence[Loop]
+) -> _Index | None:
+    """The index in dimensions whose strides are `rows` and 1; None unless it is proven.
+
+    Args:
+        flat: the linear index.
+        rows: strides of all dimensions but the last, the largest first.
+        extents: extents of all dimensions but the first: `extents[k] = rows[k] / rows[k + 1]`.
+        loops: the loops around the reference.
+    """
+    index = _split_from(flat, rows, extents, loops)
+    if index is None or sympy.expand(recomposed(index, extents) - flat) != 0:
+        return None
+    return index
+
+
+def _split_from(
+    flat: sympy.Expr, rows: Sequence[sympy.Expr], extents: Sequence[sympy.Expr], loops: Sequence[Loop]
+) -> _Index | None:
+    """Split off the outermost dimension; the rest must lie within one row, which decides between nearby quotients."""
+    if not rows:
+        return (flat,)
+    row = rows[0]
+    parts = linear_parts(flat, [loop.symbol for loop in loops])
+    if parts is None:
+        return None
+    outer = sympy.Integer(0)
+    for variable, coefficient in parts[0].items():
+        outer += variable * (_quotient(coefficient, row) or 0)
+    quotient, _ = _divided(parts[1], row)
+    for correction in (0, -1, 1):
+        candidate = outer + quotient + correction
+        rest = sympy.expand(flat - candidate * row)
+        if nonnegative(candidate, loops) and nonnegative(rest, loops) and nonnegative(row - 1 - rest, loops):
+            inner = _split_from(rest, rows[1:], extents[1:], loops)
+            if inner is not None:
+                return (candidate, *inner)
+    return None
+
+
+def _split_shape(
+    total: sympy.Expr | None,
+    rows: Sequence[sympy.Expr],
+    indices: Sequence[_Index],
+    nested: Sequence[Sequence[Loop]],
+) -> tuple[sympy.Expr, ...] | None:
+    """The shape of a flat array: its declared total by rows, or the rows that the loops touch."""
+    inner = [_quotient(big, small) for big, small in zip(rows, [*rows[1:], sympy.Integer(1)], strict=True)]
+    if total is None:
+        outer: sympy.Expr | None = _touched([(index[0], loops) for index, loops in zip(indices, nested, strict=True)])
+    else:
+        outer = _quotient(total, rows[0])
+    return None if outer is None else (outer, *(extent for extent in inner if extent is not None))
+
+
+def inner_invariant(name: str, location: Location, loop: Loop) -> Note:
+    """The note for an array whose references all stay where they are in the inner loop."""
+    text = f"{name} is not indexed by the inner loop variable {loop.variable}: its element can stay in a register"
+    return Note("inner-invariant", text, "assumption", location)

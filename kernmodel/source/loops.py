@@ -1,0 +1,204 @@
+"""A C `for` statement as a normalised `Loop`, and the chain of loops of a nest with the statements between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import sympy
+
+from kernmodel.errors import UnsupportedKernelError
+from kernmodel.source.affine import linear_parts, pushed_in
+from kernmodel.source.model import Loop
+from kernmodel.source.scope import Scope
+from kernmodel.source.syntax import Node, c_ast, statements, walk, written_names
+
+_SUPPORTED = "write the loop as for (i = start; i < stop; i += constant), with <, <=, >, >= or != in either direction"
+_JUMPS = (
+    c_ast.While,
+    c_ast.DoWhile,
+    c_ast.If,
+    c_ast.Switch,
+    c_ast.Goto,
+    c_ast.Label,
+    c_ast.Break,
+    c_ast.Continue,
+    c_ast.Return,
+)
+_SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One `for` of a nest: the statements before and after the next inner loop (all in `before` for the innermost)."""
+
+    statement: Node
+    before: tuple[Node, ...]
+    after: tuple[Node, ...]
+
+
+def levels(statement: Node, scope: Scope) -> tuple[Level, ...]:
+    """The loops of the nest that starts with this `for`, outermost first.
+
+    Raises:
+        UnsupportedKernelError: branches or jumps in the nest, or two loops side by side in one body.
+    """
+    _refuse_jumps(statement, scope)
+    found = []
+    node: Node | None = statement
+    while node is not None:
+        body = tuple(statements(node.stmt))
+        inner = [k for k, item in enumerate(body) if isinstance(item, c_ast.For)]
+        if len(inner) > 1:
+            raise scope.unsupported(
+                "a second loop stands beside the first in the body of a loop",
+                body[inner[1]],
+                "a nest may hold one loop inside each loop; split the outer loop, or model the inner loops one by one",
+            )
+        split = inner[0] if inner else len(body)
+        found.append(Level(node, body[:split], body[split + 1 :]))
+        node = body[split] if inner else None
+    return tuple(found)
+
+
+def _refuse_jumps(statement: Node, scope: Scope) -> None:
+    for node in walk(statement):
+        if isinstance(node, _JUMPS):
+            keyword = type(node).__name__.lower().replace("dowhile", "do-while")
+            raise scope.unsupported(
+                f"{keyword} in a loop nest is not supported",
+                node,
+                "a nest may hold for-loops and straight-line statements; write a condition as ?:, a while as for",
+            )
+
+
+def loop_steps(nest: tuple[Level, ...]) -> tuple[Node, ...]:
+    """The expressions by which the loops of the nest step."""
+    return tuple(step for level in nest if (step := _step_parts(level.statement)[1]) is not None)
+
+
+def read_loop(statement: Node, scope: Scope) -> Loop:
+    """The normalised loop of a `for` statement; its variable gets its symbol in the scope.
+
+    Raises:
+        UnsupportedKernelError: a form of start, condition or step that is not covered.
+    """
+    name, start_node = _start(statement, scope)
+    for inner in walk(statement.stmt):
+        if isinstance(inner, c_ast.For) and _step_parts(inner)[0] == name:
+            raise scope.unsupported(f"two loops of the nest use the variable {name}", inner, "give each its own")
+    start = pushed_in(scope.integer(start_node))
+    symbol = sympy.Symbol(name, integer=True)
+    scope.values[name] = symbol
+    step = _step(statement, name, scope)
+    for written, node in written_names(statement.stmt):
+        if written == name:
+            raise scope.unsupported(f"the loop variable {name} is changed in the loop's body", node, _SUPPORTED)
+    stop = _stop(statement.cond, symbol, step, scope) if statement.cond is not None else None
+    if stop is None:
+        raise scope.unsupported(f"the loop over {name} has no condition", statement, _SUPPORTED)
+    loop = Loop(name, start, stop, step, scope.location(statement))
+    _refuse_curved_bounds(loop, statement, scope)
+    return loop
+
+
+def _start(statement: Node, scope: Scope) -> tuple[str, Node]:
+    init = statement.init
+    if isinstance(init, c_ast.DeclList):
+        for extra in init.decls[1:]:
+            scope.declare(extra)
+        scope.declare(init.decls[0])
+        if init.decls[0].init is not None:
+            return _integer_variable(init.decls[0].name, init.decls[0], scope), init.decls[0].init
+    if isinstance(init, c_ast.Assignment) and init.op == "=" and isinstance(init.lvalue, c_ast.ID):
+        return _integer_variable(init.lvalue.name, init, scope), init.rvalue
+    raise scope.unsupported("the loop does not set one variable to its start value", statement, _SUPPORTED)
+
+
+def _integer_variable(name: str, node: Node, scope: Scope) -> str:
+    declared = scope.scalars.get(name)
+    if declared is None:
+        raise scope.undeclared(c_ast.ID(name, node.coord))
+    if declared.kind != "integer" or not declared.size_bytes:
+        raise scope.unsupported(f"the loop variable {name} is no integer", node, _SUPPORTED)
+    return name
+
+
+def _step_parts(statement: Node) -> tuple[str | None, Node | None, int]:
+    """Variable, step expression (None for ++ and --) and direction of the increment; no variable for other forms."""
+    node = statement.next
+    if (
+        isinstance(node, c_ast.UnaryOp)
+        and node.op.removeprefix("p") in ("++", "--")
+        and isinstance(node.expr, c_ast.ID)
+    ):
+        return node.expr.name, None, 1 if "+" in node.op else -1
+    if not isinstance(node, c_ast.Assignment) or not isinstance(node.lvalue, c_ast.ID):
+        return None, None, 0
+    name, value = node.lvalue.name, node.rvalue
+    if node.op in ("+=", "-="):
+        return name, value, 1 if node.op == "+=" else -1
+    if node.op == "=" and isinstance(value, c_ast.BinaryOp) and value.op in ("+", "-"):
+        if isinstance(value.left, c_ast.ID) and value.left.name == name:
+            return name, value.right, 1 if value.op == "+" else -1
+        if value.op == "+" and isinstance(value.right, c_ast.ID) and value.right.name == name:
+            return name, value.left, 1
+    return None, None, 0
+
+
+def _step(statement: Node, name: str, scope: Scope) -> int:
+    variable, expression, direction = _step_parts(statement)
+    if variable != name:
+        raise scope.unsupported(f"the loop does not step {name} by a constant", statement, _SUPPORTED)
+    step = sympy.Integer(1) if expression is None else scope.integer(expression)
+    if not step.is_Integer or step.is_zero:
+        raise scope.unsupported(f"the step of {name} is not a constant other than 0", statement, _SUPPORTED)
+    return direction * int(step)
+
+
+def _stop(condition: Node, symbol: sympy.Symbol, step: int, scope: Scope) -> sympy.Expr:
+    """The exclusive bound of a condition; several joined by && give the tightest."""
+    if isinstance(condition, c_ast.BinaryOp) and condition.op == "&&":
+        tightest: Callable[..., sympy.Expr] = sympy.Min if step > 0 else sympy.Max
+        return tightest(_stop(condition.left, symbol, step, scope), _stop(condition.right, symbol, step, scope))
+    if not isinstance(condition, c_ast.BinaryOp) or condition.op not in _SWAPPED:
+        raise scope.unsupported(f"the condition does not compare {symbol}", condition, _SUPPORTED)
+    operator, bound = _bound(condition, symbol, scope)
+    if operator != "!=" and (operator in ("<", "<=")) != (step > 0):
+        raise scope.unsupported(
+            f"the loop over {symbol} steps away from its bound ({operator} with step {step})", condition, _SUPPORTED
+        )
+    if operator in ("<=", ">="):
+        return pushed_in(bound + (1 if operator == "<=" else -1))
+    return bound
+
+
+def _bound(condition: Node, symbol: sympy.Symbol, scope: Scope) -> tuple[str, sympy.Expr]:
+    """The condition as `symbol operator bound`."""
+    left, right = pushed_in(scope.integer(condition.left)), pushed_in(scope.integer(condition.right))
+    if left == symbol and symbol not in right.free_symbols:
+        return condition.op, right
+    if right == symbol and symbol not in left.free_symbols:
+        return _SWAPPED[condition.op], left
+    parts = linear_parts(left - right, [symbol])
+    factor = parts[0].get(symbol) if parts else None
+    if parts is None or factor not in (1, -1):
+        raise scope.unsupported(f"the condition does not bound {symbol} itself", condition, _SUPPORTED)
+    return (condition.op, -parts[1]) if factor == 1 else (_SWAPPED[condition.op], parts[1])
+
+
+def _refuse_curved_bounds(loop: Loop, statement: Node, scope: Scope) -> None:
+    """Bounds must be affine in the outer loop variables, or minima and maxima of such."""
+    for bound, node in ((loop.start, statement.init), (loop.stop, statement.cond)):
+        if not _piecewise_affine(bound):
+            raise UnsupportedKernelError(
+                f"the bound {bound} of the loop over {loop.variable} is not affine in the outer loop variables",
+                where=scope.location(node) if node.coord else loop.location,
+                todo="bounds may be sums of constants, sizes and multiples of outer variables, and min or max of such",
+            )
+
+
+def _piecewise_affine(bound: sympy.Expr) -> bool:
+    if isinstance(bound, (sympy.Min, sympy.Max)):
+        return all(_piecewise_affine(argument) for argument in bound.args)
+    return linear_parts(bound, [symbol for symbol in bound.free_symbols if not symbol.is_positive]) is not None

@@ -1,0 +1,232 @@
+"""From a syntax tree to a `LoopNest`: choose the function and the nest, read its loops and its body."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+
+import sympy
+
+from kernmodel.errors import Note, SourceError
+from kernmodel.source.body import Body, Reference
+from kernmodel.source.linearise import access, inner_invariant, shape_array
+from kernmodel.source.loops import Level, levels, loop_steps, read_loop
+from kernmodel.source.model import Access, Array, Loop, LoopNest
+from kernmodel.source.scope import Scope
+from kernmodel.source.syntax import Node, Program, c_ast, statements, walk
+
+_UNLOOPED = (c_ast.While, c_ast.DoWhile, c_ast.If, c_ast.Switch, c_ast.Label)
+
+
+def choose_function(program: Program, wanted: str | None) -> Node:
+    """The function that holds the kernel: the one named, else the only one with a loop.
+
+    Raises:
+        SourceError: no such function, none with a loop, or several to choose from.
+    """
+    if wanted is not None and not program.bare:
+        return _named_function(program, wanted)
+    looped = [function for function in program.functions if any(isinstance(n, c_ast.For) for n in walk(function.body))]
+    file = program.preprocessed.file
+    if not looped:
+        _refuse_other_loops(program)
+        raise SourceError("has no loop", where=file, todo="give a kernel with at least one for-loop")
+    if len(looped) > 1:
+        listed = ", ".join(f"{function.decl.name} at {program.location(function.decl)}" for function in looped)
+        raise SourceError(
+            f"{len(looped)} functions have loops: {listed}", where=file, todo="choose one with --function NAME"
+        )
+    return looped[0]
+
+
+def _named_function(program: Program, wanted: str) -> Node:
+    names = [function.decl.name for function in program.functions]
+    if wanted not in names:
+        near = get_close_matches(wanted, names, n=3) or names
+        raise SourceError(
+            f"there is no function {wanted}", where=program.preprocessed.file, todo=f"choose among {', '.join(near)}"
+        )
+    return program.functions[names.index(wanted)]
+
+
+def _refuse_other_loops(program: Program) -> None:
+    for function in program.functions:
+        for node in walk(function.body):
+            if isinstance(node, (c_ast.While, c_ast.DoWhile)):
+                raise Scope(program, function).unsupported(
+                    "a while loop is not supported", node, "write it as a for-loop with a counter"
+                )
+
+
+def choose_nest(program: Program, function: Node, wanted: int | None) -> Node:
+    """The `for` statement of the kernel: number `wanted` (from 1), else the only one at the top level of the function.
+
+    Raises:
+        SourceError: none, or several to choose from.
+    """
+    top = tuple(statements(function.body))
+    nests = [statement for statement in top if isinstance(statement, c_ast.For)]
+    name = program.preprocessed.file if program.bare else f"{program.preprocessed.file}: {function.decl.name}"
+    if not nests:
+        for statement in top:
+            if isinstance(statement, _UNLOOPED) and any(isinstance(n, c_ast.For) for n in walk(statement)):
+                keyword = type(statement).__name__.lower().replace("dowhile", "do-while")
+                raise Scope(program, function).unsupported(
+                    f"the loop stands under {keyword}",
+                    statement,
+                    "give the loop nest at the top level of the function",
+                )
+        raise SourceError("has no loop", where=name, todo="give a kernel with at least one for-loop")
+    listed = ", ".join(f"{k} at {program.location(nest)}" for k, nest in enumerate(nests, 1))
+    if wanted is None and len(nests) > 1:
+        raise SourceError(f"{len(nests)} loop nests: {listed}", where=name, todo="choose one with --nest K")
+    if wanted is not None and not 1 <= wanted <= len(nests):
+        raise SourceError(f"there is no loop nest {wanted}", where=name, todo=f"choose among {listed}")
+    return nests[(wanted or 1) - 1]
+
+
+def build_nest(program: Program, function: Node, statement: Node, text: str, name: str) -> LoopNest:
+    """The `LoopNest` of this `for` statement.
+
+    Raises:
+        UnsupportedKernelError: the nest holds what the models do not cover.
+        SourceError: an undeclared name, a step without value.
+    """
+    scope = Scope(program, function)
+    _read_until(statement, function, scope)
+    chain = levels(statement, scope)
+    scope.fixed = _fixed_steps(chain, scope)
+    loops = _read_loops(chain, scope)
+    body = _read_body(chain, loops, scope)
+    arrays, accesses, notes = _arrays(body.references, loops, scope)
+    symbols = _symbols(loops, arrays, accesses)
+    values = program.preprocessed.values
+    return LoopNest(
+        name=name if program.bare else function.decl.name,
+        loops=loops,
+        arrays=arrays,
+        accesses=accesses,
+        flops=body.flop_counts(),
+        scalars=body.scalars,
+        reductions=body.reductions(),
+        symbols=symbols,
+        defaults={n: v for n, v in values.items() if n in symbols} | scope.fixed,
+        file=program.preprocessed.file,
+        text=text,
+        function=None if program.bare else function.decl.name,
+        notes=(*_step_notes(scope, chain, loops), *notes),
+    )
+
+
+def _read_until(nest: Node, function: Node, scope: Scope) -> None:
+    """Take the declarations and integer assignments before the nest into the scope."""
+    for statement in statements(function.body):
+        if statement is nest:
+            return
+        _take_integers(statement, scope)
+
+
+def _take_integers(statement: Node, scope: Scope) -> None:
+    scope.declare(statement)
+    if isinstance(statement, c_ast.Assignment) and statement.op == "=" and isinstance(statement.lvalue, c_ast.ID):
+        name = statement.lvalue.name
+        if name in scope.scalars and scope.scalars[name].kind == "integer":
+            scope.assign(name, statement.rvalue)
+
+
+def _fixed_steps(chain: Sequence[Level], scope: Scope) -> dict[str, int]:
+    """The sizes that loops step by: a step must be a number, so their values are taken now."""
+    fixed = {}
+    for expression in loop_steps(tuple(chain)):
+        for node in walk(expression):
+            if not isinstance(node, c_ast.ID) or (node.name in scope.scalars and node.name not in scope.values):
+                continue
+            if node.name in scope.values and scope.values[node.name].is_Integer:
+                continue
+            value = scope.program.preprocessed.values.get(node.name)
+            if value is None:
+                raise SourceError(
+                    f"macro or parameter {node.name}, by which a loop steps, has no value",
+                    where=scope.location(node),
+                    todo=f"give -D {node.name}=…",
+                )
+            fixed[node.name] = value
+    return fixed
+
+
+def _step_notes(scope: Scope, chain: Sequence[Level], loops: Sequence[Loop]) -> tuple[Note, ...]:
+    where = loops[0].location
+    notes = [
+        Note(
+            "fixed-step",
+            f"{name} is the step of a loop, so its value {value} was taken as a number",
+            "assumption",
+            where,
+        )
+        for name, value in scope.fixed.items()
+    ]
+    for level, loop in zip(chain, loops, strict=True):
+        if getattr(level.statement.cond, "op", "") == "!=" and abs(loop.step) > 1:
+            text = f"the loop over {loop.variable} is taken to meet its bound {loop.stop} exactly"
+            notes.append(Note("exact-end", text, "assumption", loop.location))
+    return tuple(notes)
+
+
+def _read_loops(chain: Sequence[Level], scope: Scope) -> tuple[Loop, ...]:
+    loops = []
+    for level in chain:
+        loops.append(read_loop(level.statement, scope))
+        for statement in level.before:
+            # bounds of inner loops may use integers that are set between the loops
+            _take_integers(statement, scope)
+    return tuple(loops)
+
+
+def _read_body(chain: Sequence[Level], loops: Sequence[Loop], scope: Scope) -> Body:
+    body = Body(scope, loops)
+    for depth, level in enumerate(chain, 1):
+        for statement in level.before:
+            body.read(statement, depth)
+    for depth, level in reversed(tuple(enumerate(chain, 1))):
+        for statement in level.after:
+            body.read(statement, depth)
+    return body
+
+
+def _arrays(
+    references: Sequence[Reference], loops: tuple[Loop, ...], scope: Scope
+) -> tuple[dict[str, Array], tuple[Access, ...], tuple[Note, ...]]:
+    """Arrays by name, accesses in the order of the references with repetitions counted, and notes."""
+    arrays: dict[str, Array] = {}
+    found: dict[Reference, Access] = {}
+    notes: list[Note] = []
+    for name in dict.fromkeys(reference.array for reference in references):
+        own = [reference for reference in references if reference.array == name]
+        shaped = shape_array(scope.arrays[name], own, loops, scope)
+        arrays[name] = shaped.array
+        notes += shaped.notes
+        for reference, index in zip(own, shaped.indices, strict=True):
+            found[reference] = access(reference, shaped.array, index, loops, 1)
+        inner = [found[reference] for reference in own if reference.depth == len(loops)]
+        if inner and all(item.coefficients[-1].is_zero for item in inner):
+            notes.append(inner_invariant(name, inner[0].location, loops[-1]))
+    return arrays, _counted([found[reference] for reference in references]), tuple(notes)
+
+
+def _counted(accesses: Sequence[Access]) -> tuple[Access, ...]:
+    """References that repeat literally become one access with their count."""
+    groups: dict[tuple[object, ...], list[Access]] = {}
+    for item in accesses:
+        groups.setdefault((item.array, item.kind, item.index, item.depth), []).append(item)
+    return tuple(replace(group[0], count=len(group)) for group in groups.values())
+
+
+def _symbols(loops: Sequence[Loop], arrays: Mapping[str, Array], accesses: Sequence[Access]) -> dict[str, sympy.Symbol]:
+    """The size symbols that bounds, shapes and offsets use, by name."""
+    expressions = [bound for loop in loops for bound in (loop.start, loop.stop)]
+    expressions += [extent for array in arrays.values() for extent in array.shape]
+    expressions += [item.offset for item in accesses]
+    variables = {loop.symbol for loop in loops}
+    free = {symbol for expression in expressions for symbol in expression.free_symbols} - variables
+    return {symbol.name: symbol for symbol in sorted(free, key=str)}

@@ -1,0 +1,245 @@
+"""The C preprocessor (pcpp), except that integer macros stay names: they are the sizes of the kernel.
+
+`#define N 5000` leaves `N` in the text and 5000 in `Preprocessed.values`; every other macro is expanded. Each token
+keeps the place it has in the user's file, so that messages after the preprocessor still point there.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pcpp
+
+from kernmodel.errors import Location, SourceError
+from kernmodel.source.names import STANDARD_TYPEDEFS
+from kernmodel.source.reading import read_source
+
+# GNU spellings that the parser does not know; all of them leave the meaning of a kernel alone.
+_SPELLINGS = (
+    "__restrict restrict",
+    "__restrict__ restrict",
+    "__const const",
+    "__inline inline",
+    "__inline__ inline",
+    "__volatile__ volatile",
+    "__extension__",
+    "__attribute__(x)",
+    "__declspec(x)",
+    "__STDC__ 1",
+    "__STDC_VERSION__ 201112L",
+)
+_INTEGER = re.compile(r"^(0[xX][0-9a-fA-F]+|\d+)[uUlL]*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Preprocessed:
+    """C text for the parser.
+
+    Attributes:
+        text: the expanded text; its lines and columns are its own.
+        origins: (line, column) in `text` of each token → its place in the user's file.
+        values: the integer macros that stayed names, with their values.
+        file: name of the user's file, for places that have no token.
+    """
+
+    text: str
+    origins: Mapping[tuple[int, int], Location]
+    values: Mapping[str, int]
+    file: str
+
+    def location(self, line: int | None, column: int | None) -> Location:
+        """The user's place of a position in `text`: that of the last token at or before it."""
+        key = (line or 0, column or 0)
+        origin = self.origins.get(key)
+        if origin is not None:
+            return origin
+        before = [position for position in self.origins if position <= key]
+        return self.origins[max(before)] if before else Location(self.file)
+
+
+def integer_literal(text: str) -> int | None:
+    """The value of a C integer literal (decimal, hexadecimal, octal, with suffix), None if it is none."""
+    match = _INTEGER.match(text)
+    if match is None:
+        return None
+    digits = match[1]
+    if digits[:2] in ("0x", "0X"):
+        return int(digits, 16)
+    octal = len(digits) > 1 and digits[0] == "0"
+    if octal and not set(digits) <= set("01234567"):
+        return None
+    return int(digits, 8 if octal else 10)
+
+
+def preprocess(text: str, file: str, defines: Mapping[str, str | int]) -> Preprocessed:
+    """Expand the text; `defines` act as -D on a compiler's command line and win over `#define` lines of the file.
+
+    Raises:
+        SourceError: a malformed directive, `#error`, an include of the user that is missing.
+    """
+    preprocessor = _Preprocessor(file, defines)
+    try:
+        preprocessor.parse(text, file)
+        tokens = list(iter(preprocessor.token, None))
+    except (SourceError, RecursionError):
+        raise
+    except Exception as error:  # pcpp meets malformed directives with IndexError, AttributeError and the like
+        line = getattr(preprocessor.lastdirective, "lineno", None)
+        raise SourceError("a preprocessor line cannot be read", where=Location(file, line)) from error
+    prelude = "".join(f"typedef {meaning} {name};\n" for name, meaning in STANDARD_TYPEDEFS.items() if name in text)
+    expanded, origins = _join(_placed(tokens, preprocessor), prelude)
+    return Preprocessed(expanded, origins, preprocessor.values, file)
+
+
+class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]  # pcpp has no types
+    """pcpp with integer macros kept, system includes left out, and errors raised instead of printed.
+
+    Attributes:
+        values: the integer macros that stand for themselves.
+        texts: per file read, where its lines start.
+        uses: per file, the macro names in the text with their positions, in order.
+    """
+
+    def __init__(self, file: str, defines: Mapping[str, str | int]) -> None:
+        self.file = file
+        self.values: dict[str, int] = {}
+        self.texts: dict[str, _Lines] = {}
+        self.uses: dict[str, list[tuple[int, str]]] = {}
+        self._depth = 0
+        self._given: frozenset[str] = frozenset()
+        super().__init__()  # defines its own macros through `define` below
+        for spelling in _SPELLINGS:
+            self.define(spelling)
+        for name, value in defines.items():
+            self.define(f"{name} {value}")
+        self._given = frozenset(defines)
+
+    def define(self, tokens: Any) -> None:
+        written = isinstance(tokens, str)
+        name = tokens.partition(" ")[0] if written else tokens[0].value
+        if name in self._given:
+            return
+        super().define(tokens)
+        macro = self.macros.get(name)
+        value = None if macro is None or macro.arglist is not None else _integer_value(macro.value)
+        self.values.pop(name, None)
+        # what the file itself defines as zero or negative is a constant; a size given by the user is checked later
+        if value is not None and not name.startswith("__") and (value > 0 or written):
+            # C expands `#define N N` to N, so the name stays; `#if` gets its value from `values`
+            self.values[name] = value
+            macro.value = self.tokenize(name)
+
+    def undef(self, tokens: Any) -> None:
+        super().undef(tokens)
+        self.values.pop(tokens[0].value, None)
+
+    def group_lines(self, text: str, abssource: Any) -> Any:
+        self.texts[str(abssource)] = _Lines(text)
+        return super().group_lines(text, abssource)
+
+    def expand_macros(self, tokens: list[Any], expanding_from: Any = ()) -> Any:
+        if self._depth == 0:
+            for token in tokens:
+                token.place = token.lexpos
+                if token.value in self.macros:
+                    self.uses.setdefault(str(token.source), []).append((token.lexpos, token.value))
+        self._depth += 1
+        try:
+            return super().expand_macros(tokens, list(expanding_from))
+        finally:
+            self._depth -= 1
+
+    def on_error(self, file: str, line: int, msg: str) -> NoReturn:
+        if "evaluate" in msg:
+            msg = "the condition of a preprocessor line cannot be evaluated"
+        where = Location(self.file if file == str(Path(self.file).absolute()) else file, line or None)
+        raise SourceError(msg[:1].lower() + msg[1:], where=where)
+
+    def on_unknown_macro_in_expr(self, ident: str) -> int:
+        return self.values.get(ident, 0)
+
+    def on_file_open(self, is_system_include: bool, includepath: str) -> Any:
+        # what the standard headers declare is known already; their text would only slow the parser down
+        if is_system_include or not Path(includepath).is_file():
+            raise FileNotFoundError(includepath)
+        return io.StringIO(read_source(Path(includepath)))
+
+    def on_include_not_found(
+        self, is_malformed: bool, is_system_include: bool, curdir: str, includepath: str
+    ) -> NoReturn:
+        if is_system_include:
+            raise pcpp.OutputDirective(pcpp.Action.IgnoreAndRemove)
+        directive = self.lastdirective
+        raise SourceError(
+            f"include file {includepath} is not found",
+            where=Location(self.file, directive.lineno),
+            todo="put it beside the kernel, or write what the kernel needs of it into the file",
+        )
+
+    def on_directive_unknown(self, directive: Any, toks: Any, ifpassthru: bool, precedingtoks: Any) -> bool | None:
+        if directive.value == "error":
+            message = "".join(str(token.value) for token in toks)
+            raise SourceError(f"#error {message}", where=Location(self.file, directive.lineno))
+        return None if directive.value == "pragma" else True
+
+
+def _integer_value(tokens: Iterable[Any]) -> int | None:
+    """The value of a macro whose replacement is one integer literal, perhaps with a sign and in parentheses."""
+    written = "".join(str(token.value) for token in tokens).replace(" ", "")
+    while written.startswith("(") and written.endswith(")"):
+        written = written[1:-1]
+    value = integer_literal(written.removeprefix("-"))
+    return -value if value is not None and written.startswith("-") else value
+
+
+class _Lines:
+    """Where the lines of a text start, as the preprocessor counts: lines stripped at their end."""
+
+    def __init__(self, text: str) -> None:
+        self._starts = [0]
+        for line in text.splitlines():
+            self._starts.append(self._starts[-1] + len(line.rstrip()) + 1)
+
+    def location(self, file: str, position: int) -> Location:
+        line = bisect_right(self._starts, position)
+        return Location(file, line, position - self._starts[line - 1] + 1)
+
+
+def _placed(tokens: Iterable[Any], preprocessor: _Preprocessor) -> Iterator[tuple[Any, Location]]:
+    """Each token with its place; a token from the body of a macro has the place where the macro is used."""
+    main = str(Path(preprocessor.file).absolute())
+    last: dict[str, int] = {}
+    outermost = None
+    for token in tokens:
+        source = str(token.source)
+        before, outermost = outermost, (getattr(token, "expanded_from", None) or [None])[-1]
+        place = getattr(token, "place", None if outermost else token.lexpos)
+        if place is None and outermost != before:
+            uses = preprocessor.uses[source]
+            following = uses[bisect_right(uses, (last.get(source, -1), "\U0010ffff")) :]
+            place = next((position for position, name in following if name == outermost), None)
+        if place is not None:
+            last[source] = max(place, last.get(source, -1))
+        file = preprocessor.file if source == main else source
+        yield token, preprocessor.texts[source].location(file, last.get(source, 0))
+
+
+def _join(placed: Iterable[tuple[Any, Location]], prelude: str) -> tuple[str, dict[tuple[int, int], Location]]:
+    """The text of the tokens after the prelude, and where each token of it comes from."""
+    parts = [prelude]
+    origins: dict[tuple[int, int], Location] = {}
+    line, column = prelude.count("\n") + 1, 1
+    for token, location in placed:
+        value = str(token.value)
+        if not value.strip() or value.startswith("\\"):
+            value = "\n" if value == "\n" else " "
+        origins[line, column] = location
+        parts.append(value)
+        line, column = (line + 1, 1) if value == "\n" else (line, column + len(value))
+    return "".join(parts), origins

@@ -1,0 +1,80 @@
+"""C text for the compiler from a whole function, without a parser: cheap enough to start the compiler first.
+
+Nothing here imports sympy or pycparser. Text that is no visible whole function goes through `codegen`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+
+from kernmodel.source.names import MATH_FUNCTIONS, STANDARD_TYPEDEFS
+from kernmodel.source.reading import (
+    blanked,
+    function_bodies,
+    kernel_path,
+    read_source,
+    refuse_other_languages,
+    top_level_words,
+    without_comments,
+)
+
+_HEADERS = {"size_t": "stddef.h", "ptrdiff_t": "stddef.h", "ssize_t": "sys/types.h", "bool": "stdbool.h"}
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_TYPE_WORDS = r"(?:int|long|short|char|signed|unsigned|float|double|_Bool|\w+_t|const)"
+_LINKAGE = frozenset({"static", "inline", "__inline", "__inline__"})
+
+
+def quick_compilable(name_or_path: str, defines: Collection[str] = ()) -> str | None:
+    """The text for the compiler if the file visibly holds a whole C function, else None.
+
+    Args:
+        name_or_path: as for `load_kernel`.
+        defines: names of the macros that are given to the compiler with -D.
+
+    Raises:
+        InputError: no such file; SourceError: it cannot be read, or is C++ or Fortran.
+    """
+    path = kernel_path(name_or_path)
+    text = read_source(path)
+    refuse_other_languages(text, str(path))
+    if not function_bodies(without_comments(text, directives=False)):
+        return None
+    return compilable_function(text, str(path), defines)
+
+
+def compilable_function(text: str, file: str, defines: Collection[str] = ()) -> str:
+    """A whole function as the compiler needs it; every line keeps its number.
+
+    Functions lose `static` and `inline`, so that the compiler keeps them; a `#define` of a name that -D gives is taken
+    out, so that -D wins; standard headers that the text uses but does not include are included.
+    """
+    for name in defines:
+        text = re.sub(
+            rf"^[ \t]*#[ \t]*define[ \t]+{re.escape(name)}\b(?:[^\n\\]|\\.|\\\n)*", blanked, text, flags=re.MULTILINE
+        )
+    bare = without_comments(text, directives=False)
+    for start, end in reversed(top_level_words(bare, _LINKAGE)):
+        text = text[:start] + " " * (end - start) + text[end:]
+    includes = missing_headers(text)
+    quoted = file.replace("\\", "\\\\").replace('"', '\\"')
+    return f'{includes}#line 1 "{quoted}"\n{text}' if includes else text
+
+
+def missing_headers(text: str) -> str:
+    """`#include` lines of the standard headers whose names the text uses without including them."""
+    words = set(_WORD.findall(without_comments(text)))
+    needed = {_HEADERS.get(word, "stdint.h") for word in words & STANDARD_TYPEDEFS.keys()}
+    if any(word in MATH_FUNCTIONS or (word[-1] in "fl" and word[:-1] in MATH_FUNCTIONS) for word in words):
+        needed.add("math.h")
+    missing = (header for header in sorted(needed) if not re.search(rf"#[ \t]*include[ \t]*<{header}>", text))
+    return "".join(f"#include <{header}>\n" for header in missing)
+
+
+def compiler_defines(text: str, defines: Mapping[str, str | int]) -> dict[str, str]:
+    """Those of the -D values that a compiler may be given: not those that name a parameter or variable of the text."""
+    bare = without_comments(text, directives=False)
+    declared = rf"\b{_TYPE_WORDS}\s+{{}}\s*[,;=)\[]"
+    return {
+        name: str(value) for name, value in defines.items() if not re.search(declared.format(re.escape(name)), bare)
+    }

@@ -1,0 +1,134 @@
+"""From a file to C text: what is missing, empty, binary or another language is refused here with a clear message.
+
+Free of sympy and pycparser, so that a caller can start the compiler before the analysis is imported.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from kernmodel.errors import Location, SourceError
+from kernmodel.resources import resolve
+
+_CXX_ENDINGS = frozenset({".cpp", ".cc", ".cxx", ".c++", ".hpp", ".hh", ".hxx", ".cu"})
+_FORTRAN_ENDINGS = frozenset({".f", ".for", ".ftn", ".f77", ".f90", ".f95", ".f03", ".f08"})
+
+# Only forms that no C file holds outside comments and strings.
+_CXX = re.compile(
+    r"\bstd::|\btemplate\s*<|\bnamespace\s+\w+\s*[{;]|\busing\s+namespace\b|\bclass\s+\w+\s*[{:]|\bpublic\s*:"
+    r"|\bstatic_cast\s*<|#[ \t]*include[ \t]*<(?:iostream|vector|cmath|array|cstd\w+|algorithm|span|memory)>"
+)
+_FORTRAN = re.compile(
+    r"^[ \t]*(?:(?:end[ \t]*)?(?:subroutine|module|program)[ \t]+\w+|end[ \t]*do\b|implicit[ \t]+none"
+    r"|do[ \t]+\w+[ \t]*=|real[ \t]*(?:\([^)]*\))?[ \t]*(?:,[^:\n]*)?::)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_BLANKED = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
+_DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", re.MULTILINE)
+_STRUCTURE = re.compile(r"\w+|[^\w\s]")
+_CONTROL = frozenset({"for", "while", "if", "switch"})
+
+
+def kernel_path(name_or_path: str) -> Path:
+    """The file meant by `name_or_path`: a path first, else a kernel that the package carries.
+
+    Raises:
+        InputError: no such file; SourceError: its ending says C++ or Fortran.
+    """
+    path = resolve(name_or_path, "kernels", ".c", "kernel")
+    if path.suffix.lower() in _CXX_ENDINGS or path.suffix == ".C":
+        raise _other_language("C++", Location(name_or_path))
+    if path.suffix.lower() in _FORTRAN_ENDINGS:
+        raise _other_language("Fortran", Location(name_or_path))
+    return path
+
+
+def read_source(path: Path) -> str:
+    """The text of a C file.
+
+    Raises:
+        SourceError: it cannot be read, is empty, or holds bytes that are no text.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise SourceError(f"cannot be read ({error.strerror})", where=str(path)) from error
+    if b"\0" in data:
+        raise SourceError("is a binary file, not C source", where=str(path), todo="give the kernel's C source")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise SourceError(
+            "is not text in UTF-8", where=Location(str(path), line), todo="give C source; recode it if it is older text"
+        ) from error
+
+
+def refuse_other_languages(text: str, file: str) -> None:
+    """Raise `SourceError` if the text is empty, or by its evidence C++ or Fortran."""
+    bare = without_comments(text)
+    if not bare.strip():
+        raise SourceError("is empty", where=file, todo="give C source with a loop nest")
+    cxx = _CXX.search(bare)
+    if cxx:
+        raise _other_language("C++", Location(file, _line(bare, cxx.start())), cxx[0])
+    fortran = _FORTRAN.search(bare)
+    if fortran:
+        raise _other_language("Fortran", Location(file, _line(bare, fortran.start())), fortran[0].strip())
+
+
+def blanked(match: re.Match[str]) -> str:
+    """The match as spaces, line breaks kept."""
+    return re.sub(r"[^\n]", " ", match[0])
+
+
+def without_comments(text: str, *, directives: bool = True) -> str:
+    """The text with comments and the content of strings blanked by spaces, so that every position stays.
+
+    Without `directives`, preprocessor lines are blanked as well.
+    """
+    bare = _BLANKED.sub(blanked, text)
+    return bare if directives else _DIRECTIVE.sub(blanked, bare)
+
+
+def function_bodies(bare: str) -> tuple[int, ...]:
+    """The positions of the `{` that open a function body: at the top level, after a `)` that is no loop's or branch's.
+
+    `bare` is text without comments and directives.
+    """
+    bodies = []
+    braces = parentheses = 0
+    head = last = ""
+    for token in _STRUCTURE.finditer(bare):
+        text = token[0]
+        if text == "{" and braces == parentheses == 0 and last == ")" and head not in _CONTROL:
+            bodies.append(token.start())
+        if text == "(" and parentheses == 0:
+            head = last
+        braces += (text == "{") - (text == "}")
+        parentheses += (text == "(") - (text == ")")
+        last = text
+    return tuple(bodies)
+
+
+def top_level_words(bare: str, words: frozenset[str]) -> tuple[tuple[int, int], ...]:
+    """Start and end of these words where they stand outside of all braces and parentheses."""
+    found = []
+    depth = 0
+    for token in _STRUCTURE.finditer(bare):
+        depth += (token[0] in "({") - (token[0] in ")}")
+        if depth == 0 and token[0] in words:
+            found.append(token.span())
+    return tuple(found)
+
+
+def _line(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
+
+
+def _other_language(language: str, where: Location, evidence: str = "") -> SourceError:
+    said = f" ({' '.join(evidence.split())})" if evidence else ""
+    return SourceError(
+        f"is {language}{said}, but kernmodel reads C", where=where, todo="write the loop nest as a C function"
+    )

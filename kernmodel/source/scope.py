@@ -1,0 +1,283 @@
+"""What the names of a kernel stand for: arrays, scalars, sizes, and integers that are expressions of these."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import sympy
+
+from kernmodel.errors import Location, SourceError, UnsupportedKernelError
+from kernmodel.source.elements import element_type
+from kernmodel.source.model import ElementType
+from kernmodel.source.preprocess import integer_literal
+from kernmodel.source.syntax import Node, Program, c_ast, walk, written_names
+
+_MACRO_NAME = re.compile(r"^[A-Z][A-Z0-9_]*$")
+_MINIMUM = frozenset({"min", "MIN", "Min", "imin", "fmin", "fminf"})
+_MAXIMUM = frozenset({"max", "MAX", "Max", "imax", "fmax", "fmaxf"})
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredArray:
+    """An array or pointer as declared.
+
+    Attributes:
+        element: its element type, None if it is no arithmetic type (a struct).
+        dimensions: the extents as syntax trees, outermost first; None where no extent is declared.
+        computed: where its address is computed from another pointer, None if it is not.
+    """
+
+    name: str
+    element: ElementType | None
+    dimensions: tuple[Node | None, ...]
+    location: Location
+    computed: Location | None
+
+
+def size_symbol(name: str) -> sympy.Symbol:
+    """The symbol of a size: a positive integer."""
+    return sympy.Symbol(name, integer=True, positive=True)
+
+
+class Scope:
+    """The names of one function while its statements are read in order.
+
+    Attributes:
+        arrays, scalars: what is declared.
+        values: integer names whose value is known: size symbols, loop variables, substituted locals.
+        fixed: size symbols that must be numbers because a loop steps by them, with their values.
+    """
+
+    def __init__(self, program: Program, function: Node) -> None:
+        self.program = program
+        self.function = function
+        self.arrays: dict[str, DeclaredArray] = {}
+        self.scalars: dict[str, ElementType] = {}
+        self.values: dict[str, sympy.Expr] = {}
+        self.fixed: dict[str, int] = {}
+        self._types: dict[str, Node] = {}
+        self._writes = Counter(name for name, _ in written_names(function))
+        for node in program.globals:
+            self.declare(node)
+        parameters = getattr(function.decl.type, "args", None)
+        for node in parameters.params if parameters else ():
+            self.declare(node, parameter=True)
+
+    def location(self, node: Node) -> Location:
+        """Where the node stands in the user's file."""
+        return self.program.location(node)
+
+    def unsupported(self, what: str, node: Node, todo: str) -> UnsupportedKernelError:
+        """The error that says what is outside of what the models cover, where, and what is supported."""
+        return UnsupportedKernelError(what, where=self.location(node), todo=todo)
+
+    # Declarations
+
+    def declare(self, node: Node, *, parameter: bool = False) -> None:
+        """Take a declaration, typedef or enumeration into the scope; other nodes declare nothing."""
+        if isinstance(node, c_ast.Typedef):
+            self._types[node.name] = node.type
+        elif isinstance(node, c_ast.DeclList):
+            for part in node.decls:
+                self.declare(part)
+        elif isinstance(node, c_ast.Decl):
+            self._enumerators(node)
+            if node.name and not isinstance(node.type, c_ast.FuncDecl):
+                self._declare_variable(node, parameter)
+
+    def _enumerators(self, node: Node) -> None:
+        for part in walk(node.type):
+            if isinstance(part, c_ast.EnumeratorList):
+                value = sympy.Integer(-1)
+                for item in part.enumerators:
+                    value = value + 1 if item.value is None else self.integer(item.value)
+                    self.values[item.name] = value
+
+    def _declare_variable(self, node: Node, parameter: bool) -> None:
+        element, dimensions = self._resolved(node.type)
+        name = node.name
+        for known in (self.arrays, self.scalars, self.values):
+            known.pop(name, None)
+        if dimensions:
+            computed = _computed_pointer(node.init) if isinstance(dimensions[0], type(None)) else False
+            place = self.location(node)
+            self.arrays[name] = DeclaredArray(name, element, tuple(dimensions), place, place if computed else None)
+            return
+        self.scalars[name] = element or ElementType("struct", 0, "integer")
+        if element is None or element.kind != "integer":
+            return
+        if parameter and not self._writes[name]:
+            self.values[name] = size_symbol(name)
+        elif node.init is not None:
+            self.assign(name, node.init, final="const" in (node.quals or ()))
+
+    def _resolved(self, node: Node) -> tuple[ElementType | None, list[Node | None]]:
+        """Element type and dimensions (None: not declared) of a declarator, typedefs followed."""
+        dimensions: list[Node | None] = []
+        while isinstance(node, (c_ast.ArrayDecl, c_ast.PtrDecl)):
+            dimensions.append(node.dim if isinstance(node, c_ast.ArrayDecl) else None)
+            node = node.type
+        inner = node.type if isinstance(node, (c_ast.TypeDecl, c_ast.Typename)) else node
+        if not isinstance(inner, c_ast.IdentifierType):
+            return None, dimensions
+        if len(inner.names) == 1 and inner.names[0] in self._types:
+            element, more = self._resolved(self._types[inner.names[0]])
+            return element, dimensions + more
+        return element_type(inner.names), dimensions
+
+    def cast_type(self, node: Node) -> ElementType:
+        """The arithmetic type a cast names."""
+        element, dimensions = self._resolved(node.to_type.type)
+        if element is None or dimensions:
+            raise self.unsupported(
+                "a cast to a type that is not arithmetic", node, "cast to float, double or integer types"
+            )
+        return element
+
+    def assign(self, name: str, value: Node, *, final: bool = False) -> None:
+        """Remember the value of an integer that is written once in the function, if it is an integer expression."""
+        if self._writes[name] > 1 and not final:
+            return
+        try:
+            self.values[name] = self.integer(value)
+        except SourceError:
+            # the value matters only if an index or a bound uses the name, which then says that it is not known
+            self.values.pop(name, None)
+
+    # Integer expressions
+
+    def integer(self, node: Node) -> sympy.Expr:
+        """The integer expression that the node stands for.
+
+        Raises:
+            UnsupportedKernelError: it reads memory, floats, or uses an operation that has no integer formula here.
+            SourceError: a name is not declared.
+        """
+        handler = _INTEGER_HANDLERS.get(type(node))
+        if handler is None:
+            raise self._no_integer(node, "this expression")
+        return handler(self, node)
+
+    def _no_integer(self, node: Node, what: str) -> UnsupportedKernelError:
+        return self.unsupported(
+            f"{what} is no integer formula of sizes and loop variables",
+            node,
+            "indices and bounds may use +, −, ×, constants, sizes, loop variables, min and max",
+        )
+
+    def _constant(self, node: Node) -> sympy.Expr:
+        value = integer_literal(node.value)
+        if value is None:
+            raise self._no_integer(node, f"the constant {node.value}")
+        return sympy.Integer(value)
+
+    def _name(self, node: Node) -> sympy.Expr:
+        name = node.name
+        if name in self.fixed:
+            return sympy.Integer(self.fixed[name])
+        if name in self.values:
+            return self.values[name]
+        if name in self.scalars:
+            changes = "changes or is not known here" if self.scalars[name].kind == "integer" else "is no integer"
+            raise self._no_integer(node, f"the variable {name}, which {changes},")
+        if name in self.arrays:
+            raise self._no_integer(node, f"the pointer {name}")
+        if not self.is_size(name):
+            raise self.undeclared(node)
+        return size_symbol(name)
+
+    def is_size(self, name: str) -> bool:
+        """Whether an undeclared name is a size: an integer macro, or by its capitals a macro that has no value yet."""
+        return name in self.program.preprocessed.values or bool(_MACRO_NAME.match(name))
+
+    def undeclared(self, node: Node, what: str = "variable") -> SourceError:
+        """The error for a name that nothing declares."""
+        names = [*self.arrays, *self.scalars, *self.values, *self.program.preprocessed.values]
+        near = get_close_matches(node.name, names, n=3)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"declare it, or define it with -D {node.name}=…"
+        return SourceError(f"{what} {node.name} is not declared", where=self.location(node), todo=hint)
+
+    def _unary(self, node: Node) -> sympy.Expr:
+        if node.op == "+":
+            return self.integer(node.expr)
+        if node.op == "-":
+            return -self.integer(node.expr)
+        if node.op == "*":
+            return self._memory(node)
+        raise self._no_integer(node, f"the operator {node.op.removeprefix('p')}")
+
+    def _binary(self, node: Node) -> sympy.Expr:
+        if node.op not in ("+", "-", "*", "/", "%", "<<", ">>"):
+            raise self._no_integer(node, f"the operator {node.op}")
+        left, right = self.integer(node.left), self.integer(node.right)
+        if node.op == "+":
+            return left + right
+        if node.op == "-":
+            return left - right
+        if node.op == "*":
+            return left * right
+        if node.op == "<<" and right.is_nonnegative and right.is_Integer:
+            return left * 2 ** int(right)
+        if node.op == ">>" and right.is_nonnegative and right.is_Integer:
+            return sympy.floor(left / 2 ** int(right))
+        if node.op == "/" and not right.is_zero:
+            # C truncates toward zero, which is the floor for the sizes (≥ 0) this is used for
+            return sympy.floor(left / right)
+        if node.op == "%" and left.is_Integer and right.is_Integer and not right.is_zero:
+            return sympy.Integer(abs(int(left)) % abs(int(right)) * (1 if left >= 0 else -1))
+        raise self._no_integer(node, f"this use of the operator {node.op}")
+
+    def _conditional(self, node: Node) -> sympy.Expr:
+        """`x < y ? x : y` and its seven relatives are a minimum or maximum."""
+        test = node.cond
+        if isinstance(test, c_ast.BinaryOp) and test.op in ("<", "<=", ">", ">="):
+            left, right = self.integer(test.left), self.integer(test.right)
+            chosen, other = self.integer(node.iftrue), self.integer(node.iffalse)
+            if {chosen, other} == {left, right}:
+                smaller = (chosen == left) == (test.op in ("<", "<="))
+                return sympy.Min(left, right) if smaller else sympy.Max(left, right)
+        raise self._no_integer(node, "this ?: (no minimum or maximum of two terms)")
+
+    def _call(self, node: Node) -> sympy.Expr:
+        name = getattr(node.name, "name", "")
+        if name in _MINIMUM or name in _MAXIMUM:
+            arguments = [self.integer(argument) for argument in node.args.exprs]
+            return sympy.Min(*arguments) if name in _MINIMUM else sympy.Max(*arguments)
+        raise self._no_integer(node, f"the call of {name}")
+
+    def _cast(self, node: Node) -> sympy.Expr:
+        if self.cast_type(node).kind == "float":
+            raise self._no_integer(node, "a conversion to floating point")
+        return self.integer(node.expr)
+
+    def _memory(self, node: Node) -> sympy.Expr:
+        raise self.unsupported(
+            "an index or bound that is read from memory (indirect access) is not affine in the loop variables",
+            node,
+            "only indices that are affine in loop variables can be modelled",
+        )
+
+
+_INTEGER_HANDLERS: Mapping[type[Any], Any] = {
+    c_ast.Constant: Scope._constant,
+    c_ast.ID: Scope._name,
+    c_ast.UnaryOp: Scope._unary,
+    c_ast.BinaryOp: Scope._binary,
+    c_ast.TernaryOp: Scope._conditional,
+    c_ast.FuncCall: Scope._call,
+    c_ast.Cast: Scope._cast,
+    c_ast.ArrayRef: Scope._memory,
+    c_ast.StructRef: Scope._memory,
+}
+
+
+def _computed_pointer(init: Node | None) -> bool:
+    """Whether a pointer's first value is computed from another pointer (a call, such as malloc, gives a new array)."""
+    while isinstance(init, c_ast.Cast):
+        init = init.expr
+    return init is not None and not isinstance(init, (c_ast.FuncCall, c_ast.InitList))

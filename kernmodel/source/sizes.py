@@ -1,0 +1,198 @@
+"""Numbers for the sizes of a nest, checked against its loops and arrays, and the iteration counts they give."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+from itertools import pairwise
+from math import prod
+
+import sympy
+
+from kernmodel.errors import SourceError
+from kernmodel.source.affine import linear_parts
+from kernmodel.source.counting import (
+    NumericLoop,
+    TooManyValues,
+    count_iterations,
+    index_range,
+    numeric_loops,
+    put_in,
+)
+from kernmodel.source.model import Access, Array, LoopNest
+
+_LIMIT = 2**63
+
+
+def sizes_of(nest: LoopNest, defines: Mapping[str, int]) -> dict[str, int]:
+    """The value of every size symbol: `defines` first, else the default of the source; checked.
+
+    An index is checked against the extents over exactly the iterations that the loops execute, unless bounds depend on
+    one another so deeply that this would enumerate more than 100,000 values; then it is not checked.
+
+    Raises:
+        SourceError: a size without value or below 1, an unknown name, sizes that overflow 63 bits, a loop that executes
+            no iteration, an index outside of its array.
+    """
+    _refuse_unknown(nest, defines)
+    sizes = {}
+    for name in nest.symbols:
+        value = defines.get(name, nest.defaults.get(name))
+        if value is None:
+            raise SourceError(
+                f"macro or parameter {name} has no value",
+                where=nest.file,
+                todo=f"give -D {name}=…, for example -D {name}=1000",
+            )
+        if value < 1:
+            raise SourceError(
+                f"the size {name} is {value}", where=f"-D {name}={value}", todo="give a positive whole number"
+            )
+        sizes[name] = value
+    loops = numeric_loops(nest.loops, sizes)
+    _check_arrays(nest, sizes)
+    _check_iterations(nest, loops, sizes)
+    _check_indices(nest, loops, sizes)
+    return sizes
+
+
+def _refuse_unknown(nest: LoopNest, defines: Mapping[str, int]) -> None:
+    for name, value in defines.items():
+        fixed = nest.defaults.get(name) if name not in nest.symbols else None
+        if fixed is not None and fixed != value:
+            raise SourceError(
+                f"{name} is the step of a loop and was read as {fixed}, not {value}",
+                where=f"-D {name}={value}",
+                todo=f"read the kernel with {name}={value}",
+            )
+        if name not in nest.symbols and not re.search(rf"\b{re.escape(name)}\b", nest.text):
+            known = sorted({*nest.symbols, *nest.defaults})
+            near = get_close_matches(name, known, n=3) or known
+            hint = f"its sizes are {', '.join(near)}" if near else "it has no sizes"
+            raise SourceError(f"{nest.name} has no macro or parameter {name}", where=f"-D {name}={value}", todo=hint)
+
+
+def _given(sizes: Mapping[str, int]) -> str:
+    """The sizes for a message: " at N=4, M=4", nothing if there are none."""
+    return f" at {', '.join(f'{name}={value}' for name, value in sizes.items())}" if sizes else ""
+
+
+def _check_arrays(nest: LoopNest, sizes: Mapping[str, int]) -> None:
+    for array in nest.arrays.values():
+        extents = shape_of(array, sizes)
+        if any(extent < 1 for extent in extents):
+            listed = "".join(f"[{extent}]" for extent in extents)
+            raise SourceError(
+                f"{array.name}{listed} has no element{_given(sizes)}", where=array.location, todo="give larger sizes"
+            )
+        if prod(extents) * array.element.size_bytes >= _LIMIT:
+            raise _overflow(f"the array {array.name}", sizes, nest)
+
+
+def shape_of(array: Array, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """The extents of an array in elements, outermost first; () where none is declared."""
+    numbers = {name: sympy.Integer(value) for name, value in sizes.items()}
+    return tuple(int(put_in(extent, numbers, ())) for extent in array.shape)
+
+
+def _overflow(what: str, sizes: Mapping[str, int], nest: LoopNest) -> SourceError:
+    return SourceError(
+        f"sizes overflow: {what} is beyond 2^63{_given(sizes)}", where=nest.file, todo="give smaller sizes"
+    )
+
+
+def _check_iterations(nest: LoopNest, loops: tuple[NumericLoop, ...], sizes: Mapping[str, int]) -> None:
+    total = _count(nest, loops)
+    if total >= _LIMIT:
+        raise _overflow("the number of iterations", sizes, nest)
+    if total:
+        return
+    executed = [_count(nest, loops[: k + 1]) for k in range(len(loops))]
+    idle = nest.loops[executed.index(0)]
+    raise SourceError(
+        f"the loop over {idle.variable} executes no iteration{_given(sizes)} (from {idle.start} to before {idle.stop})",
+        where=idle.location,
+        todo="give larger sizes",
+    )
+
+
+def _count(nest: LoopNest, loops: tuple[NumericLoop, ...]) -> int:
+    try:
+        return count_iterations(loops)
+    except TooManyValues as error:
+        raise SourceError(
+            "the loop bounds depend on one another so deeply that the iterations cannot be counted",
+            where=nest.loops[0].location,
+            todo="give smaller sizes",
+        ) from error
+
+
+def _check_indices(nest: LoopNest, loops: tuple[NumericLoop, ...], sizes: Mapping[str, int]) -> None:
+    numbers = {name: sympy.Integer(value) for name, value in sizes.items()}
+    ranges: dict[tuple[int, tuple[tuple[str, int], ...]], tuple[int, int] | None] = {}
+    for access in nest.accesses:
+        extents = shape_of(nest.arrays[access.array], sizes)
+        for k, (index, extent) in enumerate(zip(access.index, extents, strict=False)):
+            variables = [loop.symbol for loop in nest.loops[: access.depth]]
+            parts = linear_parts(put_in(index, numbers, variables), variables)
+            if parts is None:
+                continue
+            coefficients = {symbol.name: int(factor) for symbol, factor in parts[0].items()}
+            key = (access.depth, tuple(sorted(coefficients.items())))
+            if key not in ranges:
+                ranges[key] = _moving_range(coefficients, loops[: access.depth])
+            moving = ranges[key]
+            if moving is not None:
+                _check_range(access, k, (moving[0] + int(parts[1]), moving[1] + int(parts[1])), extent, sizes)
+
+
+def _moving_range(coefficients: Mapping[str, int], loops: tuple[NumericLoop, ...]) -> tuple[int, int] | None:
+    try:
+        return index_range(coefficients, 0, loops)
+    except TooManyValues:
+        return None
+
+
+def _check_range(access: Access, dimension: int, found: tuple[int, int], extent: int, sizes: Mapping[str, int]) -> None:
+    low, high = found
+    if low >= 0 and high < extent:
+        return
+    which = (
+        f"index {dimension + 1} ({access.index[dimension]})"
+        if len(access.index) > 1
+        else f"the index {access.index[0]}"
+    )
+    raise SourceError(
+        f"{access.text} is out of bounds: {which} runs from {low} to {high}, but {access.array} has 0 to {extent - 1} "
+        f"there{_given(sizes)}",
+        where=access.location,
+        todo="mend the loop bounds or the shape of the array",
+    )
+
+
+def iterations_per_sweep(nest: LoopNest, sizes: Mapping[str, int]) -> int:
+    """Inner iterations of one execution of the whole nest: exact also for triangular and tiled nests and any step.
+
+    Raises:
+        SourceError: bounds that depend on one another too deeply to be counted.
+    """
+    return _count(nest, numeric_loops(nest.loops, sizes))
+
+
+def trip_counts(nest: LoopNest, sizes: Mapping[str, int]) -> tuple[float, ...]:
+    """Per loop, outermost first, its iterations averaged over its executions (0 where it is never reached)."""
+    loops = numeric_loops(nest.loops, sizes)
+    bodies = [1, *(_count(nest, loops[: k + 1]) for k in range(len(loops)))]
+    return tuple(inner / outer if outer else 0.0 for outer, inner in pairwise(bodies))
+
+
+def iterations_formula(nest: LoopNest) -> sympy.Expr | None:
+    """Inner iterations of a sweep as an expression in the sizes; None unless the nest is rectangular.
+
+    Valid for sizes at which every loop executes.
+    """
+    variables = {loop.symbol for loop in nest.loops}
+    if any((loop.start.free_symbols | loop.stop.free_symbols) & variables for loop in nest.loops):
+        return None
+    return sympy.Mul(*(sympy.ceiling((loop.stop - loop.start) / loop.step) for loop in nest.loops))

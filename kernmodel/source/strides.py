@@ -1,0 +1,43 @@
+"""How the accesses advance with the inner loop: the evidence by which the compiled loop is recognised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import sympy
+
+from kernmodel.source.counting import put_in
+from kernmodel.source.model import Access, LoopNest
+
+
+def access_strides(nest: LoopNest, sizes: Mapping[str, int], loop: int = -1) -> tuple[tuple[Access, int], ...]:
+    """The accesses inside a loop of the nest, each with the bytes by which it advances per step of that loop.
+
+    The stride is coefficient × step × element size: negative for downward loops, 0 for an element that stays. `loop`
+    is an index into `nest.loops`; by default it is the innermost loop.
+    """
+    numbers = {name: sympy.Integer(value) for name, value in sizes.items()}
+    enclosing = loop % len(nest.loops)
+    return tuple(
+        (
+            access,
+            int(put_in(access.coefficients[loop], numbers, ()))
+            * nest.loops[loop].step
+            * nest.arrays[access.array].element.size_bytes,
+        )
+        for access in nest.accesses
+        if access.depth > enclosing
+    )
+
+
+def updates_per_iteration(nest: LoopNest) -> int | None:
+    """Lattice updates per inner iteration: distinct elements written whose index moves with the inner loop.
+
+    None for kernels that update no lattice, such as reductions.
+    """
+    moving = {
+        (access.array, access.index)
+        for access in nest.writes()
+        if access.depth == len(nest.loops) and not access.coefficients[-1].is_zero
+    }
+    return len(moving) or None

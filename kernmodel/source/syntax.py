@@ -1,0 +1,146 @@
+"""The syntax tree of a kernel (pycparser), with every place in the user's own lines and columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pycparser import c_ast, c_generator  # type: ignore[import-untyped]
+from pycparser.c_lexer import CLexer  # type: ignore[import-untyped]
+from pycparser.c_parser import CParser, ParseError  # type: ignore[import-untyped]
+
+from kernmodel.errors import Location, SourceError
+from kernmodel.source.preprocess import Preprocessed, preprocess
+from kernmodel.source.reading import function_bodies, refuse_other_languages, without_comments
+
+__all__ = [
+    "Node",
+    "Program",
+    "c_ast",
+    "c_generator",
+    "parse_program",
+    "statements",
+    "subscripts",
+    "walk",
+    "written_names",
+]
+
+# Several syntax trees of pycparser have no common typed base class worth naming.
+Node = Any
+
+_BARE = "bare_nest"
+_WRAP = f"void {_BARE}(void) {{\n"
+_MESSAGE = re.compile(r"^(?:.*?:)?(\d+):(?:(\d+):)? *(.*)$", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A parsed source file.
+
+    Attributes:
+        globals: declarations at file scope.
+        functions: the functions with a body, in source order; one without a name for a bare loop nest.
+        bare: whether the text is a bare loop nest with declarations.
+        preprocessed: the text the tree was parsed from.
+    """
+
+    globals: tuple[Node, ...]
+    functions: tuple[Node, ...]
+    bare: bool
+    preprocessed: Preprocessed
+
+    def location(self, node: Node) -> Location:
+        """Where the node starts in the user's file."""
+        coord = node.coord
+        if coord is None:
+            return Location(self.preprocessed.file)
+        return self.preprocessed.location(coord.line - (1 if self.bare else 0), coord.column)
+
+
+def parse_program(text: str, file: str, defines: Mapping[str, str | int]) -> Program:
+    """The program that `text` holds.
+
+    Raises:
+        SourceError: empty, C++ or Fortran, a preprocessor line that cannot be read, a syntax error.
+    """
+    refuse_other_languages(text, file)
+    preprocessed = preprocess(text, file, defines)
+    bare = not function_bodies(without_comments(preprocessed.text, directives=False))
+    body = f"{_WRAP}{preprocessed.text}\n}}" if bare else preprocessed.text
+    parser = CParser(lexer=_Lexer)
+    try:
+        tree = parser.parse(body, "")
+    except ParseError as error:
+        raise _syntax_error(str(error), parser.clex.last, preprocessed, bare) from error
+    functions = tuple(node for node in tree.ext if isinstance(node, c_ast.FuncDef))
+    others = tuple(node for node in tree.ext if not isinstance(node, c_ast.FuncDef))
+    return Program(others, functions, bare, preprocessed)
+
+
+class _Lexer(CLexer):  # type: ignore[misc]  # pycparser has no types
+    """pycparser's lexer, which remembers the last token: some errors of the parser name no place."""
+
+    last: Any = None
+
+    def token(self) -> Any:
+        found = super().token()
+        self.last = found or self.last
+        return found
+
+
+def _syntax_error(message: str, last: Any, preprocessed: Preprocessed, bare: bool) -> SourceError:
+    """The error at its token; where the parser names none, at the last one it had read."""
+    match = _MESSAGE.match(message)
+    if match is not None:
+        line, column, message = int(match[1]), int(match[2] or 1), match[3]
+    else:
+        line, column, message = getattr(last, "lineno", 1), getattr(last, "column", 1), message.lstrip(": ")
+    where = preprocessed.location(line - (1 if bare else 0), column)
+    return SourceError(f"syntax error ({message})", where=where, todo="give C that a compiler accepts")
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """The node and all nodes below it, in source order; without recursion, since sums of many terms nest deeply."""
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        yield top
+        stack.extend(child for _, child in reversed(top.children()))
+
+
+def statements(node: Node | None) -> Iterator[Node]:
+    """The statements of a body, blocks opened, without pragmas and empty statements."""
+    if isinstance(node, c_ast.Compound):
+        for item in node.block_items or ():
+            yield from statements(item)
+    elif node is not None and not isinstance(node, (c_ast.Pragma, c_ast.EmptyStatement)):
+        yield node
+
+
+def subscripts(node: Node) -> tuple[Node, list[Node]]:
+    """The base of `a[x][y]`, `*p`, `*(p + x)` or `(*a)[y]`, and its subscripts from the outermost dimension on."""
+    if isinstance(node, c_ast.ArrayRef):
+        base, indices = subscripts(node.name)
+        return base, [*indices, node.subscript]
+    if isinstance(node, c_ast.UnaryOp) and node.op == "*":
+        inner = node.expr
+        if isinstance(inner, c_ast.BinaryOp) and inner.op == "+":
+            base, indices = subscripts(inner.left)
+            return base, [*indices, inner.right]
+        base, indices = subscripts(inner)
+        return base, [*indices, c_ast.Constant("int", "0", node.coord)]
+    return node, []
+
+
+def written_names(node: Node) -> Iterator[tuple[str, Node]]:
+    """The variables that assignments, `++`, `--` and initialisers below the node write (array elements not counted)."""
+    for part in walk(node):
+        if isinstance(part, c_ast.Assignment) and isinstance(part.lvalue, c_ast.ID):
+            yield part.lvalue.name, part
+        elif isinstance(part, c_ast.UnaryOp) and part.op in ("++", "--", "p++", "p--"):
+            if isinstance(part.expr, c_ast.ID):
+                yield part.expr.name, part
+        elif isinstance(part, c_ast.Decl) and part.init is not None and part.name:
+            yield part.name, part
