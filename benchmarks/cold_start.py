@@ -52,7 +52,9 @@ def run_once(command: list[str], cwd: Path) -> tuple[float, float]:
     start = time.perf_counter()
     subprocess.run(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
     seconds = time.perf_counter() - start
-    memory = subprocess.run([sys.executable, "-c", code, *command], cwd=cwd, capture_output=True, text=True, check=False)
+    memory = subprocess.run(
+        [sys.executable, "-c", code, *command], cwd=cwd, capture_output=True, text=True, check=False
+    )
     if memory.returncode:
         raise SystemExit(f"{' '.join(command)} failed:\n{memory.stderr}")
     return seconds, int(memory.stdout.split()[-1]) / 1024
@@ -66,7 +68,11 @@ def measure(label: str, command: list[str], cwd: Path, runs: int) -> Result:
 def listing() -> str:
     body = []
     for k in range(0, 256, 32):
-        body += [f"    vmovupd {k}(%rsi,%rax), %ymm0", f"    vfmadd213pd {k}(%rdi,%rax), %ymm1, %ymm0", f"    vmovupd %ymm0, {k}(%rcx,%rax)"]
+        body += [
+            f"    vmovupd {k}(%rsi,%rax), %ymm0",
+            f"    vfmadd213pd {k}(%rdi,%rax), %ymm1, %ymm0",
+            f"    vmovupd %ymm0, {k}(%rcx,%rax)",
+        ]
     return TRIAD_30_LINES.format(body="\n".join(body))
 
 
@@ -75,7 +81,18 @@ def peer_commands(venv: Path, sources: Path | None, work: Path) -> list[tuple[st
     if sources:
         shutil.copy(sources / "examples/kernels/2d-5pt.c", work)
         shutil.copy(sources / "examples/machine-files/SkylakeSP_Gold-6148.yml", work)
-        base = [str(venv / "bin/kerncraft"), "-m", "SkylakeSP_Gold-6148.yml", "2d-5pt.c", "-D", "N", "5000", "-D", "M", "5000"]
+        base = [
+            str(venv / "bin/kerncraft"),
+            "-m",
+            "SkylakeSP_Gold-6148.yml",
+            "2d-5pt.c",
+            "-D",
+            "N",
+            "5000",
+            "-D",
+            "M",
+            "5000",
+        ]
         commands.append(("kerncraft -p ECM 2d-5pt", [*base, "-p", "ECM", "-C", "gcc", "--pointer-increment", "32"]))
     return commands
 
@@ -117,7 +134,9 @@ def compare(options: argparse.Namespace, work: Path, results: dict[str, Result])
         result = measure(label, command, work, max(2, options.runs // 3))
         print(result.row(), flush=True)
         own = results[ours[label.split()[0]]].best
-        print(f"    first run {first:.2f} s = {first / own:.1f}× kernmodel; warm {result.best:.2f} s = {result.best / own:.1f}×")
+        print(
+            f"    first run {first:.2f} s = {first / own:.1f}× kernmodel; warm {result.best:.2f} s = {result.best / own:.1f}×"
+        )
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernmodel.assembly.compile import Compilation, find_compiler, start_compile
-from kernmodel.assembly.model import AssemblyLoop, ExpectedAccess, Listing
+from kernmodel.assembly.model import AssemblyLoop, Listing
 from kernmodel.errors import Note
 from kernmodel.incore.model import InCore, Parameters
 from kernmodel.incore.parameters import load_parameters
@@ -24,7 +24,6 @@ from kernmodel.machine.model import Machine
 from kernmodel.studies.request import CodeOrigin, CodeRequest, EcmAnswer, InCoreAnswer, KernelRequest, TrafficAnswer
 
 if TYPE_CHECKING:
-    from kernmodel.assembly.match import OuterLoop
     from kernmodel.models.ecm import EcmPrediction
     from kernmodel.source.model import LoopNest
     from kernmodel.traffic.model import Traffic
@@ -59,11 +58,13 @@ def predict_ecm_sweep(
             pending = _start_late(stack, nest, code, machine, compiled_at)
         sizes = [_sizes(nest, point) for point in points]
         stages = _Stages(nest, machine, kernel.safety)
-        traffics = [stages.traffic(values, kernel.cores) for values in sizes]
-        loop, origin = _find_loop(nest, _sizes(nest, compiled_at), code, pending)
+        first = stages.traffic(sizes[0], kernel.cores)  # while the compiler runs
+        at = _sizes(nest, compiled_at)
+        loop, origin = _find_loop(nest, at, code, pending)
     incore = _analyse(loop, parameters, code)
-    notes = () if len(points) == 1 or code.asm else (_compiled_once(compiled_at),)
-    for values, traffic in zip(sizes, traffics, strict=True):
+    notes = () if len(points) == 1 or code.asm else (_compiled_once(at),)
+    for number, values in enumerate(sizes):
+        traffic = stages.traffic(values, kernel.cores) if number else first
         yield _answer(stages, values, traffic, loop, origin, parameters, incore, scaling_cores, notes)
 
 
@@ -215,7 +216,7 @@ def _find_loop(
 ) -> tuple[AssemblyLoop, CodeOrigin]:
     """The loop of the kernel in the user's assembly or in what the compiler made."""
     from kernmodel.assembly.listing import read_listing
-    from kernmodel.assembly.match import choose_loop
+    from kernmodel.studies.expectation import expectation, find_loop
 
     if code.asm is not None:
         listing, region = _read_code(code.asm, code)
@@ -225,50 +226,8 @@ def _find_loop(
         made = pending.finish()
         listing, region = read_listing(made.text, made.name), None
         origin = CodeOrigin(None, made.compiler, made.version, made.flags, made.command)
-    expected, outer = _expected(nest, sizes)
-    loop = choose_loop(
-        listing,
-        expected,
-        outer=outer,
-        work=_work(nest),
-        trip_count=_inner_trips(nest, sizes),
-        loop=code.loop,
-        lines=code.lines,
-        region=region,
-    )
-    return loop, origin
-
-
-def _expected(nest: LoopNest, sizes: Mapping[str, int]) -> tuple[tuple[ExpectedAccess, ...], tuple[OuterLoop, ...]]:
-    """What the loop finder needs of the source: the innermost body's references as each loop advances them."""
-    from kernmodel.assembly.match import OuterLoop
-    from kernmodel.source.strides import access_strides
-
-    per_loop = [
-        tuple(
-            ExpectedAccess(access.array, nest.arrays[access.array].element.size_bytes, stride, access.kind == "write")
-            for access, stride in access_strides(nest, sizes, loop)
-        )
-        for loop in range(len(nest.loops))
-    ]
-    outer = (OuterLoop(loop.variable, moved) for loop, moved in zip(nest.loops, per_loop[:-1], strict=False))
-    return per_loop[-1], tuple(outer)
-
-
-def _inner_trips(nest: LoopNest, sizes: Mapping[str, int]) -> int | None:
-    """Iterations of the innermost loop where they are the same in every execution."""
-    from kernmodel.source.sizes import trip_counts
-
-    trips = trip_counts(nest, sizes)[-1]
-    return int(trips) if trips == int(trips) else None
-
-
-def _work(nest: LoopNest) -> dict[str, int]:
-    """Operations per iteration by kind, a second evidence for the iterations per pass."""
-    work: dict[str, int] = {}
-    for flops in nest.flops:
-        work[flops.operation] = work.get(flops.operation, 0) + flops.count
-    return work
+    told = expectation(nest, sizes)
+    return find_loop(listing, told, loop=code.loop, lines=code.lines, region=region), origin
 
 
 def _read_code(file: str, code: CodeRequest) -> tuple[Listing, tuple[int, int] | None]:

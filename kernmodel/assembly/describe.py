@@ -1,0 +1,98 @@
+"""What distinguishes a loop: where it stands, its floating-point work, vector width and streams."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from kernmodel.assembly.loops import LoopBody
+from kernmodel.assembly.model import Instruction, Listing
+from kernmodel.assembly.strides import LoopStrides
+
+_FUSED = ("fmadd", "fmsub", "fnmadd", "fnmsub", "fmaddsub", "fmsubadd")
+_STEMS = {
+    **dict.fromkeys(("add", "sub", "addsub"), ("add",)),
+    **dict.fromkeys(("div", "rcp", "rcp14", "rcp28"), ("div",)),
+    **dict.fromkeys(("sqrt", "rsqrt", "rsqrt14", "rsqrt28"), ("sqrt",)),
+    **dict.fromkeys(("min", "max"), ("compare",)),
+    **{f"{name}{order}": ("add", "mul") for name in _FUSED for order in ("132", "213", "231")},
+    "mul": ("mul",),
+}
+"""Kinds of work by mnemonic without the ending for type and lanes."""
+_ELEMENT = {"pd": 8, "sd": 8, "ps": 4, "ss": 4}
+
+
+def floating_work(body: Iterable[Instruction]) -> Counter[str]:
+    """Floating-point operations of one pass by kind ("add", "mul", "div", "sqrt", "compare"), lanes counted.
+
+    A fused multiply-add is one "add" and one "mul"; an approximate reciprocal stands for the division it replaces.
+    """
+    work: Counter[str] = Counter()
+    for instruction in body:
+        stem, ending = instruction.mnemonic.removeprefix("v")[:-2], instruction.mnemonic[-2:]
+        if ending not in _ELEMENT:
+            continue
+        lanes = max(1, instruction.vector_bytes // _ELEMENT[ending]) if ending.startswith("p") else 1
+        for kind in _STEMS.get(stem, ()):
+            work[kind] += lanes
+    return work
+
+
+def body_of(listing: Listing, loop: LoopBody) -> tuple[Instruction, ...]:
+    """The instructions of `loop` in execution order."""
+    return tuple(listing.instructions[index] for index in loop.instructions)
+
+
+def place(listing: Listing, loop: LoopBody) -> str:
+    """ "loop 2 (.L4, lines 20-31)" for messages."""
+    lines = [line for line in (instruction.line for instruction in body_of(listing, loop)) if line]
+    parts = [loop.label] if loop.label else []
+    parts += [f"lines {min(lines)}-{max(lines)}"] if lines else []
+    return f"loop {loop.number} ({', '.join(parts)})" if parts else f"loop {loop.number}"
+
+
+def begin(listing: Listing, loop: LoopBody) -> str:
+    """`place` as the beginning of a sentence."""
+    name = place(listing, loop)
+    return name[0].upper() + name[1:]
+
+
+def describe(listing: Listing, strides: LoopStrides, iterations: float | None = None) -> str:
+    """One line that tells a loop from others: place, size, vector width, work, strides, passes."""
+    body = body_of(listing, strides.loop)
+    parts = [f"{len(body)} instructions"]
+    if iterations is not None:
+        parts.append(f"{iterations:g} iteration{'s' * (iterations != 1)} per pass")
+    width = vector_bytes(body)
+    parts.append(f"{width}-byte vectors" if width else "scalar")
+    work = floating_work(body)
+    parts.append(" ".join(f"{count} {kind}" for kind, count in sorted(work.items())) or "no floating-point work")
+    parts.append(describe_streams(strides))
+    if strides.passes is not None:
+        parts.append(f"{strides.passes} passes")
+    return f"--loop {strides.loop.number}: {place(listing, strides.loop)}: {'; '.join(parts)}"
+
+
+def describe_streams(strides: LoopStrides) -> str:
+    """ "2 loads +64 B, 1 store +64 B" per pass."""
+    count: Counter[tuple[str, str]] = Counter()
+    for stream in strides.streams:
+        if not stream.reference.size_bytes or stream.stride_bytes == 0:
+            continue
+        by = "unknown stride" if stream.stride_bytes is None else f"{stream.stride_bytes:+d} B"
+        for kind, present in (("load", stream.reference.read), ("store", stream.reference.written)):
+            count[kind, by] += present
+    parts = [f"{n} {kind}{'s' * (n > 1)} {by}" for (kind, by), n in count.items() if n]
+    return ", ".join(parts) or "no moving streams"
+
+
+def vector_bytes(body: Iterable[Instruction]) -> int:
+    """Width in bytes of the widest packed operation or vector load or store of a body, 0 where it is scalar."""
+    return max(map(_packed_bytes, body), default=0)
+
+
+def _packed_bytes(instruction: Instruction) -> int:
+    """Width of a packed floating-point operation or of a moved vector; constants of the data section do not count."""
+    if instruction.mnemonic.endswith(("pd", "ps")) and instruction.mnemonic.removeprefix("v")[:-2] in _STEMS:
+        return instruction.vector_bytes
+    return max((m.size_bytes for m in instruction.memory if m.size_bytes >= 16 and m.base != "rip"), default=0)

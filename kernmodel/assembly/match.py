@@ -1,0 +1,535 @@
+"""Finding the loop that executes a kernel: address streams of each innermost loop against the source's accesses.
+
+One pass of a loop body executes u source iterations if every address it moves advances by u times what a source access
+advances per iteration. That is checked against the bytes that a pass stores (u × element × written references) or,
+where nothing is stored, loads. Among the loops that fit, the one with the most iterations per pass is the main loop;
+the others are its peeled and remainder loops, or the fallback of a version for arrays that may overlap. The method and
+its limits stand in docs/loop-finding.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+
+from kernmodel.assembly.describe import begin, body_of, describe, describe_streams, floating_work, vector_bytes
+from kernmodel.assembly.loops import control_flow
+from kernmodel.assembly.model import AddressStream, AssemblyLoop, ExpectedAccess, Instruction, Listing
+from kernmodel.assembly.select import assembly_loop, pick_by_hand
+from kernmodel.assembly.strides import LoopStrides, analyse, loop_strides
+from kernmodel.errors import AmbiguousLoopError, AssemblyError, Location, Note
+
+
+@dataclass(frozen=True, slots=True)
+class OuterLoop:
+    """Another loop of the nest: what the accesses of the innermost body do per step of its variable."""
+
+    variable: str
+    expected: tuple[ExpectedAccess, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How a loop fits the source.
+
+    Attributes:
+        strides: the loop.
+        iterations: source iterations that one pass executes (innermost bodies), `steps` × `copies`.
+        steps: steps of the matched loop variable per pass.
+        copies: executions of the innermost body per step: more than 1 where another loop is unrolled into the body or
+            runs over vector lanes.
+        variable: the outer loop variable that the loop runs over, None for the innermost one.
+        exact: the bytes stored and loaded agree.
+        proof: what was cross-checked, in words.
+        doubts: what was not certain.
+    """
+
+    strides: LoopStrides
+    iterations: int
+    steps: int
+    copies: int
+    variable: str | None
+    exact: bool
+    proof: str
+    doubts: tuple[Note, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Moving:
+    """The moving address streams of a loop, bytes per pass by stride; `unknown` are those whose stride is no number."""
+
+    stored: Mapping[int, int]
+    loaded: Mapping[int, int]
+    unknown_stored: int
+    unknown_loaded: int
+
+    @property
+    def strides(self) -> set[int]:
+        """The distinct strides."""
+        return {*self.stored, *self.loaded}
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What is expected of a loop: accesses per step of its variable, work per innermost body, and who it is."""
+
+    expected: tuple[ExpectedAccess, ...]
+    work: Mapping[str, int]
+    variable: str | None
+
+    def bytes_of(self, stride: int, *, written: bool) -> int:
+        """Bytes per step of the references that move by `stride`."""
+        same = (a for a in self.expected if a.stride_bytes == stride and a.written == written)
+        return sum(access.element_bytes for access in same)
+
+    def strides(self, *, written: bool | None = None) -> set[int]:
+        """The distinct strides of what moves, of the written or of all accesses."""
+        chosen = (a for a in self.expected if written is None or a.written == written)
+        return {a.stride_bytes for a in chosen if a.stride_bytes}
+
+
+def choose_loop(
+    listing: Listing,
+    expected: tuple[ExpectedAccess, ...],
+    *,
+    outer: tuple[OuterLoop, ...] = (),
+    work: Mapping[str, int] | None = None,
+    trip_count: int | None = None,
+    function: str | None = None,
+    loop: int | None = None,
+    lines: tuple[int, int] | None = None,
+    region: tuple[int, int] | None = None,
+) -> AssemblyLoop:
+    """The loop of `listing` that executes the kernel, and how many source iterations one pass of it executes.
+
+    Args:
+        listing: what the compiler made of the kernel.
+        expected: the accesses of the innermost body per iteration of the innermost loop; () for a kernel without
+            arrays.
+        outer: the same accesses per step of the other loops, outermost first, for compilers that exchange loops or
+            unroll the inner one.
+        work: floating-point operations per iteration by kind ("add", "mul", "div", "sqrt", "fma"), a further
+            cross-check and the only measure of kernels without moving arrays.
+        trip_count: iterations of the innermost loop, where known.
+        function: look only at this function, if the listing has a label of that name.
+        loop, lines, region: choice by hand, as in `select_without_source`.
+
+    Raises:
+        AmbiguousLoopError: loops that fit equally well and differ in nothing that decides.
+        AssemblyError: no loop fits, or the compiler replaced the loop by a library call.
+        UsageError: the choice by hand names no loop.
+    """
+    sources = _sources(expected, outer, work or {})
+    picked = pick_by_hand(listing, loop, lines, region)
+    if picked is not None:
+        return _by_hand(listing, picked.strides, sources, trip_count, picked.how, picked.role)
+    loops = _innermost(listing, function)
+    for source in sources:
+        fits = [fit for strides in loops if (fit := _fit(listing, strides, source, trip_count)) is not None]
+        if fits:
+            return _result(listing, *_choose(listing, fits, trip_count), source, trip_count)
+    raise _nothing_fits(listing, loops, sources[0])
+
+
+def match_loops(
+    listing: Listing,
+    expected: tuple[ExpectedAccess, ...],
+    *,
+    outer: tuple[OuterLoop, ...] = (),
+    work: Mapping[str, int] | None = None,
+    trip_count: int | None = None,
+    function: str | None = None,
+) -> tuple[tuple[str, Fit | None, LoopStrides], ...]:
+    """All innermost loops with their role: "main", "peeled", "remainder" or "unrelated".
+
+    Raises:
+        AmbiguousLoopError, AssemblyError: as `choose_loop`.
+    """
+    loops = _innermost(listing, function)
+    for source in _sources(expected, outer, work or {}):
+        fits = {s.loop.number: f for s in loops if (f := _fit(listing, s, source, trip_count)) is not None}
+        if fits:
+            main, _ = _choose(listing, list(fits.values()), trip_count)
+            return tuple((_role(fits.get(s.loop.number), main), fits.get(s.loop.number), s) for s in loops)
+    raise _nothing_fits(listing, loops, _sources(expected, outer, work or {})[0])
+
+
+def _role(fit: Fit | None, main: Fit) -> str:
+    """What a loop is beside the main one: peeled if it stands before it, else a remainder (or a fallback version)."""
+    if fit is None:
+        return "unrelated"
+    if fit is main:
+        return "main"
+    return "peeled" if fit.strides.loop.number < main.strides.loop.number else "remainder"
+
+
+def _sources(
+    expected: tuple[ExpectedAccess, ...], outer: tuple[OuterLoop, ...], work: Mapping[str, int]
+) -> tuple[_Source, ...]:
+    """What the innermost loop does, then what the other loops do, from the inside out."""
+    per_body = {kind: work.get(kind, 0) + (work.get("fma", 0) if kind in ("add", "mul") else 0) for kind in _KINDS}
+    others = (_Source(other.expected, per_body, other.variable) for other in reversed(outer))
+    return (_Source(expected, per_body, None), *(other for other in others if other.strides()))
+
+
+_KINDS = ("div", "sqrt", "mul", "add")
+"""Kinds of work, the ones that compilers rewrite least first."""
+
+
+def _innermost(listing: Listing, function: str | None) -> list[LoopStrides]:
+    analysis = analyse(listing, control_flow(listing))
+    start, end = _extent(listing, function)
+    inner = [body for body in analysis.flow.loops if body.innermost]
+    inside = [body for body in inner if start <= listing.instructions[body.instructions[0]].address < end]
+    return [loop_strides(analysis, body) for body in inside]
+
+
+def _extent(listing: Listing, function: str | None) -> tuple[float, float]:
+    """Addresses of a function: from its label to the next one that is not local; everything if it has no label."""
+    start = next((address for name, address in listing.labels if name == function), None)
+    if start is None:
+        return -inf, inf
+    later = [address for name, address in listing.labels if address > start and not name.startswith(".L")]
+    return start, min(later, default=inf)
+
+
+def _fit(listing: Listing, strides: LoopStrides, source: _Source, trip_count: int | None) -> Fit | None:
+    """How the loop fits, None if it does not."""
+    if not source.strides():
+        return _fit_by_work(listing, strides, source, trip_count)
+    moving = _moving(strides)
+    fits = [_fit_steps(listing, strides, moving, source, u, trip_count) for u in _candidates(moving, source)]
+    return max((fit for fit in fits if fit is not None), key=lambda f: (f.exact, f.steps), default=None)
+
+
+def _moving(strides: LoopStrides) -> _Moving:
+    """The moving streams, each byte counted once."""
+    spans: dict[tuple[bool, int | None], dict[object, list[tuple[int, int]]]] = {}
+    for stream, address in zip(strides.streams, strides.addresses, strict=True):
+        reference = stream.reference
+        if stream.stride_bytes == 0:
+            continue
+        for written in _directions(stream):
+            key = (written, stream.stride_bytes)
+            # the displacement tells references of one base apart; those of different bases cannot be compared
+            span = (address.constant, address.constant + reference.size_bytes)
+            spans.setdefault(key, {}).setdefault(address.terms, []).append(span)
+    total = {key: sum(map(_union, bases.values())) for key, bases in spans.items()}
+    return _Moving(
+        stored={stride: size for (written, stride), size in total.items() if written and stride is not None},
+        loaded={stride: size for (written, stride), size in total.items() if not written and stride is not None},
+        unknown_stored=total.get((True, None), 0),
+        unknown_loaded=total.get((False, None), 0),
+    )
+
+
+def _directions(stream: AddressStream) -> tuple[bool, ...]:
+    """False for a load, True for a store, both for an operand that is updated in place."""
+    reference = stream.reference
+    return (False,) * (reference.read and reference.size_bytes > 0) + (True,) * reference.written
+
+
+def _union(spans: list[tuple[int, int]]) -> int:
+    """Bytes covered by intervals."""
+    covered, reach = 0, -(1 << 80)
+    for start, end in sorted(spans):
+        covered += max(0, end - max(start, reach))
+        reach = max(reach, end)
+    return covered
+
+
+def _candidates(moving: _Moving, source: _Source) -> list[int]:
+    """Steps per pass that explain every stride that is a number, and leave no source stride without a stream."""
+    wanted, observed = source.strides(), moving.strides
+    steps = {o // w for o in observed for w in wanted if o % w == 0 and o // w > 0}
+    explained = [u for u in sorted(steps) if all(o % u == 0 and o // u in wanted for o in observed)]
+    unknown = moving.unknown_loaded + moving.unknown_stored
+    complete = [u for u in explained if unknown or {u * w for w in wanted} <= observed]
+    if complete or observed:
+        return complete
+    stored = source.strides(written=True)
+    per_step = sum(source.bytes_of(w, written=True) for w in stored)
+    by_bytes = moving.unknown_stored // per_step if per_step and moving.unknown_stored % per_step == 0 else 0
+    return [by_bytes] if by_bytes else []
+
+
+def _fit_steps(
+    listing: Listing, strides: LoopStrides, moving: _Moving, source: _Source, steps: int, trip_count: int | None
+) -> Fit | None:
+    """The fit with `steps` steps of the source's variable per pass, None if the streams contradict it."""
+    if not _directions_fit(moving, source, steps):
+        return None
+    copies, exact, proof = _copies(body_of(listing, strides.loop), moving, source, steps, trip_count)
+    unknown = moving.unknown_loaded + moving.unknown_stored > 0
+    doubts = [_doubt_unknown(strides)] if unknown else []
+    if not exact:
+        doubts.append(Note("bytes-per-pass", f"the bytes do not agree with the source: {proof}"))
+    return Fit(strides, steps * copies, steps, copies, source.variable, exact and not unknown, proof, tuple(doubts))
+
+
+def _directions_fit(moving: _Moving, source: _Source, steps: int) -> bool:
+    """Whether stores move only where the source writes, and each written array is stored to."""
+    written = {steps * stride for stride in source.strides(written=True)}
+    if moving.unknown_stored and not written:
+        return False
+    return set(moving.stored) <= written and (bool(moving.unknown_stored) or written <= set(moving.stored))
+
+
+def _doubt_unknown(strides: LoopStrides) -> Note:
+    number = sum(1 for s in strides.streams if s.stride_bytes is None and s.reference.size_bytes)
+    return Note("unknown-stride", f"{number} address streams of the loop have no stride that is known as a number")
+
+
+def _copies(
+    body: tuple[Instruction, ...], moving: _Moving, source: _Source, steps: int, trip_count: int | None
+) -> tuple[int, bool, str]:
+    """How often the innermost body executes per step, whether the evidence agrees, and the evidence in words.
+
+    From the bytes stored; without moving stores from the floating-point work, and else from the bytes loaded.
+    """
+    by_work = _copies_by_work(body, source, steps)
+    by_loads = _copies_by_loads(moving, source, steps)
+    if source.strides(written=True):
+        copies, exact, proof = _copies_by_stores(moving, source, steps)
+    else:
+        copies, exact = by_work or by_loads, by_loads > 0
+        proof = f"{sum(moving.loaded.values()) + moving.unknown_loaded} B loaded per pass"
+    if source.variable is not None and exact:
+        # a sum that the compiler keeps in a register is stored once for all iterations of an unrolled inner loop
+        copies = max(copies, by_work or by_loads)
+        copies = trip_count if trip_count is not None and copies > 1 else copies
+    covered = all(
+        moving.loaded.get(steps * stride, 0) + moving.unknown_loaded >= steps * _least_loaded(source, stride)
+        for stride in source.strides()
+    )
+    if by_work is not None and by_work == copies:
+        proof += f" and {_work_words(body, source)}"
+    return max(copies, 1), exact and covered, proof
+
+
+def _copies_by_stores(moving: _Moving, source: _Source, steps: int) -> tuple[int, bool, str]:
+    """As `_copies`, by the bytes stored: all written arrays have to agree."""
+    size = sum(moving.stored.values()) + moving.unknown_stored
+    per_step = sum(source.bytes_of(stride, written=True) for stride in source.strides(written=True))
+    copies, rest = divmod(size, per_step * steps)
+    even = all(
+        stored == copies * steps * source.bytes_of(stride // steps, written=True)
+        for stride, stored in moving.stored.items()
+    )
+    exact = not rest and copies > 0 and (even or moving.unknown_stored > 0)
+    return copies, exact, f"{size} B stored per pass"
+
+
+def _least_loaded(source: _Source, stride: int) -> int:
+    """Bytes per step that have to be loaded: an element of each array that moves by `stride` and is only read.
+
+    What the kernel also writes may stay in registers from one iteration to the next.
+    """
+    written = {access.array for access in source.expected if access.written}
+    read = {a.array: a.element_bytes for a in source.expected if not a.written and a.stride_bytes == stride}
+    return sum(size for array, size in read.items() if array not in written)
+
+
+_WIDEST_VECTOR = 64
+"""Bytes: no vector load reaches from one iteration into the next where the stride is larger."""
+
+
+def _copies_by_loads(moving: _Moving, source: _Source, steps: int) -> int:
+    """The fewest innermost bodies per step that account for all distinct bytes loaded; 0 if they make no sense.
+
+    Of the innermost loop, only strides beyond a vector's width tell: in smaller ones a load may bring the bytes between
+    two elements.
+    """
+    copies = 1
+    for stride, size in moving.loaded.items():
+        if abs(stride // steps) > _WIDEST_VECTOR or source.variable is not None:
+            refs = source.bytes_of(stride // steps, written=False) or source.bytes_of(stride // steps, written=True)
+            copies = max(copies, -(-size // (steps * refs)) if refs else 0)
+    return copies
+
+
+def _copies_by_work(body: Iterable[Instruction], source: _Source, steps: int) -> int | None:
+    """Innermost bodies per step by counting floating-point operations, None where they do not divide."""
+    done = floating_work(body)
+    for kind in _KINDS:
+        if source.work.get(kind) and done[kind]:
+            copies, rest = divmod(done[kind], source.work[kind] * steps)
+            return copies if copies and not rest else None
+    return None
+
+
+def _work_words(body: Iterable[Instruction], source: _Source) -> str:
+    done = floating_work(body)
+    counts = [(done[kind], kind) for kind in _KINDS if source.work.get(kind) and done[kind]]
+    return f"{counts[0][0]} {counts[0][1]} operation{'s' * (counts[0][0] > 1)}"
+
+
+def _fit_by_work(listing: Listing, strides: LoopStrides, source: _Source, trip_count: int | None) -> Fit | None:
+    """Fit of a kernel without moving arrays: the loop that does its arithmetic and moves no address."""
+    body = body_of(listing, strides.loop)
+    if _moving(strides).strides or (any(source.work.values()) and not floating_work(body)):
+        return None
+    iterations = _copies_by_work(body, source, 1)
+    proof = f"{_work_words(body, source)} per pass" if iterations else "nothing in the body counts iterations"
+    by_passes = trip_count // strides.passes if trip_count and strides.passes else None
+    if iterations is None and by_passes:
+        iterations, proof = by_passes, f"{strides.passes} passes for {trip_count} iterations"
+    if iterations is None:
+        return None
+    return Fit(strides, iterations, iterations, 1, None, True, proof, ())
+
+
+def _choose(listing: Listing, fits: Sequence[Fit], trip_count: int | None) -> tuple[Fit, tuple[Note, ...]]:
+    """The main loop among those that fit, and notes on what decided.
+
+    Raises:
+        AmbiguousLoopError: two different loops remain.
+    """
+    best = [fit for fit in fits if fit.exact] or list(fits)
+    if trip_count is not None:
+        best = [fit for fit in best if fit.steps <= trip_count or fit.variable] or best
+    notes: list[Note] = []
+    for rank, code, text in _RANKS:
+        top = max(rank(listing, fit) for fit in best)
+        kept = [fit for fit in best if rank(listing, fit) == top]
+        if len(kept) < len(best) and text:
+            notes.append(Note(code, text, "assumption"))
+        best = kept
+    first, *others = best
+    if any(_forms(listing, fit) != _forms(listing, first) for fit in others):
+        raise AmbiguousLoopError(
+            f"{len(best)} loops fit the kernel equally well",
+            tuple(describe(listing, fit.strides, fit.iterations) for fit in best),
+            where=listing.file,
+            todo="choose with --loop N",
+        )
+    if others:
+        text = f"the loop stands {len(best)} times in the listing with the same instructions; the first is taken"
+        notes.append(Note("loop-copies", text, "assumption"))
+    return first, tuple(notes)
+
+
+def _forms(listing: Listing, fit: Fit) -> tuple[str, ...]:
+    return tuple(instruction.form for instruction in body_of(listing, fit.strides.loop))
+
+
+def _rank_iterations(listing: Listing, fit: Fit) -> int:
+    return fit.iterations
+
+
+def _rank_width(listing: Listing, fit: Fit) -> int:
+    return vector_bytes(body_of(listing, fit.strides.loop))
+
+
+def _rank_depth(listing: Listing, fit: Fit) -> int:
+    return fit.strides.loop.depth
+
+
+def _rank_passes(listing: Listing, fit: Fit) -> int:
+    return fit.strides.passes or 0
+
+
+_RANKS = (
+    (_rank_iterations, "", ""),
+    (
+        _rank_width,
+        "fallback-loop",
+        "a loop with the same iterations per pass but narrower vectors is taken for the version for overlapping arrays",
+    ),
+    (_rank_depth, "outside-copy", "a copy of the loop outside the outer loop is taken for its peeled iteration"),
+    (_rank_passes, "shorter-copy", "a copy of the loop with fewer passes is left aside"),
+)
+"""What decides among the loops that fit, in this order, and the note where a later one has to."""
+
+
+def _result(
+    listing: Listing, fit: Fit, notes: tuple[Note, ...], source: _Source, trip_count: int | None
+) -> AssemblyLoop:
+    """The chosen loop with its evidence."""
+    evidence = f"{begin(listing, fit.strides.loop)}: {'; '.join(_reasons(fit, source, trip_count))}."
+    where = Location(listing.file, body_of(listing, fit.strides.loop)[0].line or None)
+    found = tuple(replace(note, where=where) for note in fit.doubts + notes + _transformations(fit, trip_count))
+    return assembly_loop(listing, fit.strides, float(fit.iterations), evidence, "main", found)
+
+
+def _reasons(fit: Fit, source: _Source, trip_count: int | None) -> list[str]:
+    """Why this loop, and how its iterations per pass were found and cross-checked."""
+    strides, per = fit.strides, "iteration" if fit.variable is None else f"step of {fit.variable}"
+    number = sum(1 for s in strides.streams if s.stride_bytes and s.reference.size_bytes)
+    if not source.strides():
+        reasons = [f"it does the kernel's arithmetic, {fit.proof}"]
+    elif number:
+        moves = f"its {number} moving address streams advance" if number > 1 else "its moving address stream advances"
+        reasons = [f"{moves} per pass by {fit.steps} × the source's strides per {per}", fit.proof]
+    else:
+        reasons = [f"{fit.proof}, as {fit.steps} × the source does per {per}"]
+    if fit.copies > 1:
+        reasons.append(f"{fit.copies} executions of the innermost body each")
+    if strides.passes is not None and fit.variable is None:
+        total = strides.passes * fit.steps
+        of = f" of {trip_count}" if trip_count is not None and total <= trip_count else ""
+        reasons.append(f"{strides.passes} passes × {fit.steps} = {total}{of} iterations")
+    return reasons
+
+
+def _transformations(fit: Fit, trip_count: int | None) -> tuple[Note, ...]:
+    """Notes on loops that the compiler exchanged or folded into one another."""
+    if fit.variable is None and trip_count is not None and (fit.strides.passes or 0) * fit.steps > trip_count:
+        text = "the compiler made one loop of the inner loop and those around it"
+        return (Note("loops-collapsed", text, "assumption"),)
+    if fit.variable is not None and fit.copies == 1:
+        text = f"the compiler exchanged loops: the innermost loop of the code runs over {fit.variable}"
+        return (Note("loops-exchanged", text),)
+    if fit.variable is not None:
+        text = f"the compiler unrolled the inner loop: a step of {fit.variable} executes {fit.copies} inner iterations"
+        return (Note("inner-loop-unrolled", text, "assumption"),)
+    if fit.copies > 1:
+        text = (
+            f"the compiler executes {fit.copies} iterations of an outer loop at once (unroll-and-jam or vector lanes)"
+        )
+        return (Note("outer-loop-unrolled", text),)
+    return ()
+
+
+def _by_hand(
+    listing: Listing, strides: LoopStrides, sources: tuple[_Source, ...], trip_count: int | None, how: str, role: str
+) -> AssemblyLoop:
+    """A loop that the user chose: matched as far as it fits, never refused."""
+    for source in sources:
+        fit = _fit(listing, strides, source, trip_count)
+        if fit is not None:
+            result = _result(listing, fit, (), source, trip_count)
+            return replace(result, role=role, evidence=f"{how} {result.evidence}")
+    text = f"the chosen code does not fit the kernel: it has {describe_streams(strides)}, {_wanted(sources[0])}"
+    note = Note("unmatched-loop", text, where=Location(listing.file, body_of(listing, strides.loop)[0].line or None))
+    return assembly_loop(listing, strides, None, how, role, (note,))
+
+
+def _wanted(source: _Source) -> str:
+    """What the source expects, in words."""
+    moving = [a for a in source.expected if a.stride_bytes]
+    if not moving:
+        return "the source moves no array in its innermost loop"
+    parts = dict.fromkeys(f"{'store' if a.written else 'load'} {a.array} {a.stride_bytes:+d} B" for a in moving)
+    return f"the source has per iteration {', '.join(parts)}"
+
+
+_LIBRARY = ("memcpy", "memmove", "memset")
+
+
+def _nothing_fits(listing: Listing, loops: list[LoopStrides], source: _Source) -> AssemblyError:
+    """The error for a listing without a fitting loop: says what was found and what was expected."""
+    for instruction in listing.instructions:
+        called = next((name for name in _LIBRARY if name in instruction.text), None)
+        repeated = instruction.form.startswith("rep ")
+        if repeated or (called and instruction.branch in ("call", "jump")):
+            what = f"the compiler replaced the loop by {'a call of ' + called if called else instruction.text.strip()}"
+            todo = f"compile with -fno-tree-loop-distribute-patterns (gcc) or -fno-builtin-{called or 'memcpy'} (clang)"
+            return AssemblyError(what, where=Location(listing.file, instruction.line or None), todo=todo)
+    if not loops:
+        what = "the code has no loop: the compiler unrolled it entirely, or removed it"
+        return AssemblyError(what, where=listing.file, todo="give larger sizes with -D, or another listing with --asm")
+    found = "\n".join(f"  {describe(listing, strides)}" for strides in loops)
+    todo = f"choose by hand with --loop N, --lines or markers:\n{found}"
+    return AssemblyError(f"no loop of the code fits the kernel: {_wanted(source)}", where=listing.file, todo=todo)

@@ -1,0 +1,314 @@
+"""Matching loops to the source: what gcc and clang make of small kernels, and every way a choice can fail."""
+
+from __future__ import annotations
+
+import shutil
+from functools import cache
+
+import pytest
+
+from kernmodel.assembly.compile import FoundCompiler, start_compile
+from kernmodel.assembly.listing import read_listing
+from kernmodel.assembly.match import OuterLoop, choose_loop, match_loops
+from kernmodel.assembly.model import ExpectedAccess, Listing
+from kernmodel.assembly.select import select_without_source
+from kernmodel.errors import AmbiguousLoopError, AssemblyError, UsageError
+
+
+def read(array: str, stride: int, element: int = 8) -> ExpectedAccess:
+    return ExpectedAccess(array, element, stride, False)
+
+
+def write(array: str, stride: int, element: int = 8) -> ExpectedAccess:
+    return ExpectedAccess(array, element, stride, True)
+
+
+@cache
+def compiled(source: str, flags: str, compiler: str = "gcc") -> Listing:
+    command = shutil.which(compiler) or shutil.which(f"{compiler}-19")
+    if command is None:
+        pytest.skip(f"no {compiler} on this system")
+    found = FoundCompiler(compiler, command, ())
+    made = start_compile(source, name="k.c", compiler=found, flags=tuple(flags.split()), defines={}).finish()
+    return read_listing(made.text, "k.s")
+
+
+TRIAD = (
+    "void k(double*restrict a,double*restrict b,double*restrict c,double s){for(int i=0;i<5000;++i)a[i]=b[i]+s*c[i];}"
+)
+TRIAD_ACCESSES = (read("b", 8), read("c", 8), write("a", 8))
+
+
+@pytest.mark.parametrize(
+    ("flags", "compiler", "iterations"),
+    [
+        ("-O0", "gcc", 1),
+        ("-O1", "gcc", 1),
+        ("-O3 -march=sandybridge", "gcc", 4),
+        ("-O3 -march=skylake-avx512 -mprefer-vector-width=512", "gcc", 8),
+        ("-O3 -march=haswell -funroll-loops", "gcc", None),
+        ("-O0", "clang", 1),
+        ("-O3 -march=haswell", "clang", 32),
+    ],
+)
+def test_triad_is_found_and_accounts_for_all_its_iterations(flags: str, compiler: str, iterations: int | None) -> None:
+    listing = compiled(TRIAD, flags, compiler)
+    found = choose_loop(listing, TRIAD_ACCESSES, trip_count=5000)
+    assert found.iterations_per_pass is not None
+    if iterations is not None:
+        assert found.iterations_per_pass == iterations
+    (main,) = [fit for role, fit, _ in match_loops(listing, TRIAD_ACCESSES) if role == "main" and fit]
+    assert main.strides.passes is not None
+    assert 0 <= 5000 - main.strides.passes * found.iterations_per_pass < 2 * found.iterations_per_pass
+    assert found.role == "main"
+    assert found.instructions[-1].branch in ("conditional", "jump")
+    assert f"{int(found.iterations_per_pass) * 8} B stored" in found.evidence
+
+
+def test_vector_loop_is_preferred_to_the_fallback_for_overlapping_arrays() -> None:
+    listing = compiled(TRIAD.replace("restrict", ""), "-O3 -march=haswell")
+    found = choose_loop(listing, TRIAD_ACCESSES, trip_count=5000)
+    assert found.iterations_per_pass == 4
+    roles = [role for role, _, _ in match_loops(listing, TRIAD_ACCESSES)]
+    assert sorted(roles) == ["main", "remainder"]
+
+
+def test_single_precision_integers_and_mixed_types() -> None:
+    mixed = "void k(double*restrict a,float*restrict b,int*restrict c){for(int i=0;i<4096;++i)a[i]=b[i]*c[i];}"
+    found = choose_loop(
+        compiled(mixed, "-O3 -march=haswell"), (read("b", 4, 4), read("c", 4, 4), write("a", 8)), trip_count=4096
+    )
+    assert found.iterations_per_pass == 8
+
+
+def test_downward_and_strided_loops() -> None:
+    down = "void k(double*restrict a,double*restrict b){for(int i=4999;i>=0;--i)a[i]=3*b[i];}"
+    by_two = "void k(double*restrict a,double*restrict b){for(int i=0;i<5000;i+=2)a[i]=3*b[i];}"
+    found = choose_loop(compiled(down, "-O3 -march=haswell"), (read("b", -8), write("a", -8)))
+    assert found.iterations_per_pass == 4
+    found = choose_loop(compiled(by_two, "-O3 -march=haswell"), (read("b", 16), write("a", 16)))
+    assert found.iterations_per_pass == 4
+
+
+DOT = "double k(double*restrict a,double*restrict b){double s=0;for(int i=0;i<5000;++i)s+=a[i]*b[i];return s;}"
+
+
+def test_reduction_is_measured_by_its_loads_and_its_work() -> None:
+    accesses = (read("a", 8), read("b", 8))
+    found = choose_loop(compiled(DOT, "-Ofast -march=haswell"), accesses, work={"add": 1, "mul": 1})
+    assert found.iterations_per_pass == 4
+    assert "64 B loaded per pass and 4 mul operations" in found.evidence
+
+
+PI = "double k(void){double s=0;for(int i=0;i<4096;++i){double x=(i+0.5)/4096;s+=4/(1+x*x);}return s;}"
+
+
+def test_kernel_without_arrays_is_measured_by_its_work_or_its_passes() -> None:
+    listing = compiled(PI, "-Ofast -march=haswell")
+    by_work = choose_loop(listing, (), work={"div": 1, "mul": 2, "add": 3})
+    by_passes = choose_loop(listing, (), trip_count=4096)
+    assert by_work.iterations_per_pass == by_passes.iterations_per_pass == 8
+
+
+TRANSPOSED = (
+    "void k(double a[restrict 999][1000],double*restrict x,double*restrict y)"
+    "{for(int j=0;j<1000;++j)for(int i=0;i<999;++i)y[j]+=a[i][j]*x[i];}"
+)
+
+
+def test_outer_loop_in_vector_lanes_counts_all_lanes() -> None:
+    accesses = (read("a", 8000), read("x", 8), read("y", 0), write("y", 0))
+    found = choose_loop(compiled(TRANSPOSED, "-O3 -march=haswell"), accesses, trip_count=999)
+    assert found.iterations_per_pass == 4
+    assert [note.code for note in found.notes] == ["outer-loop-unrolled"]
+
+
+MATMUL = (
+    "void k(double a[restrict 500][500],double b[restrict 500][500],double c[restrict 500][500])"
+    "{for(int i=0;i<500;++i)for(int j=0;j<500;++j)for(int k=0;k<500;++k)c[i][j]+=a[i][k]*b[k][j];}"
+)
+
+
+def test_exchanged_loops_are_found_by_the_strides_of_the_other_loop() -> None:
+    inner = (read("a", 8), read("b", 4000), read("c", 0), write("c", 0))
+    over_j = OuterLoop("j", (read("a", 0), read("b", 8), read("c", 8), write("c", 8)))
+    listing = compiled(MATMUL, "-Ofast -march=haswell -fno-loop-unroll-and-jam")
+    found = choose_loop(listing, inner, outer=(over_j,), work={"add": 1, "mul": 1}, trip_count=500)
+    assert found.iterations_per_pass == 4
+    assert [note.code for note in found.notes] == ["loops-exchanged"]
+    assert "step of j" in found.evidence
+
+
+ROWS = (
+    "void k(double (*restrict a)[4],double*restrict b)"
+    "{for(int j=0;j<5000;++j){double s=0;for(int i=0;i<4;++i)s+=a[j][i];b[j]=s;}}"
+)
+
+
+@pytest.mark.parametrize("flags", ["-O1", "-O3 -march=haswell", "-Ofast -march=haswell"])
+def test_inner_loop_that_is_unrolled_entirely(flags: str) -> None:
+    over_j = OuterLoop("j", (read("a", 32), write("b", 8)))
+    found = choose_loop(compiled(ROWS, flags), (read("a", 8),), outer=(over_j,), work={"add": 1}, trip_count=4)
+    assert found.iterations_per_pass == (4 if flags == "-O1" else 16)
+    assert [note.code for note in found.notes] == ["inner-loop-unrolled"]
+
+
+def test_collapsed_loops_are_said_to_be_so() -> None:
+    source = (
+        "void k(double (*restrict a)[4],double (*restrict b)[4])"
+        "{for(int j=0;j<5000;++j)for(int i=0;i<4;++i)b[j][i]=2*a[j][i];}"
+    )
+    found = choose_loop(compiled(source, "-O3 -march=haswell"), (read("a", 8), write("b", 8)), trip_count=4)
+    assert [note.code for note in found.notes] == ["loops-collapsed"]
+    assert found.iterations_per_pass == 4
+
+
+def test_initialising_loops_of_the_same_stride_are_not_mistaken() -> None:
+    source = (
+        "void k(double*restrict a,double*restrict b,double*restrict c){for(int i=0;i<5000;++i)b[i]=i;"
+        "for(int i=0;i<5000;++i)c[i]=1.5;for(int i=0;i<5000;++i)a[i]=b[i]+3*c[i];}"
+    )
+    for flags in ("-O1", "-O3 -march=haswell"):
+        listing = compiled(source, flags)
+        found = choose_loop(listing, TRIAD_ACCESSES, trip_count=5000)
+        assert sum(1 for s in found.streams if s.reference.read and s.stride_bytes) == 2
+        assert [role for role, _, _ in match_loops(listing, TRIAD_ACCESSES)].count("main") == 1
+
+
+def test_runtime_row_length_leaves_strides_symbolic_and_is_said() -> None:
+    source = (
+        "void k(int n,int m,double (*restrict a)[n],double (*restrict b)[n])"
+        "{for(int i=0;i<n;++i)for(int j=0;j<m;++j)b[j][i]=a[j][i]*2;}"
+    )
+    found = choose_loop(compiled(source, "-O1"), (read("a", 8000), write("b", 8000)))
+    assert found.iterations_per_pass == 1
+    assert [note.code for note in found.notes] == ["unknown-stride"]
+
+
+def test_body_with_branches_is_said_to_count_all_blocks() -> None:
+    source = "void k(double*restrict a,double*restrict b){for(int i=0;i<5000;++i)b[i]=a[i]>0.5?1/a[i]:b[i]+1;}"
+    found = choose_loop(compiled(source, "-O1"), (read("a", 8), read("b", 8), write("b", 8)))
+    assert found.iterations_per_pass == 1
+    assert "conditional-blocks" in [note.code for note in found.notes]
+
+
+def test_only_the_named_function_is_searched() -> None:
+    other = TRIAD.replace("void k", "void other").replace("b[i]+s", "b[i]-s")
+    listing = compiled(f"{TRIAD}\n{other}", "-O1")
+    with pytest.raises(AmbiguousLoopError):
+        choose_loop(listing, TRIAD_ACCESSES)
+    found = choose_loop(listing, TRIAD_ACCESSES, function="other")
+    assert any("sub" in i.mnemonic for i in found.instructions)
+
+
+def test_identical_copies_are_taken_once_with_a_note() -> None:
+    listing = compiled(f"{TRIAD}\n{TRIAD.replace('void k', 'void other')}", "-O1")
+    assert [note.code for note in choose_loop(listing, TRIAD_ACCESSES).notes] == ["loop-copies"]
+
+
+def test_ambiguous_loops_are_listed_with_what_distinguishes_them() -> None:
+    listing = compiled(f"{TRIAD}\n{TRIAD.replace('void k', 'void other').replace('b[i]+', 'b[i]/')}", "-O1")
+    with pytest.raises(AmbiguousLoopError) as caught:
+        choose_loop(listing, TRIAD_ACCESSES)
+    first, second = caught.value.candidates
+    assert "--loop 1: loop 1 (.L2, lines " in first
+    assert "1 div" in second
+    assert "5000 passes" in second
+    assert "choose with --loop N" in str(caught.value)
+    assert choose_loop(listing, TRIAD_ACCESSES, loop=2).role == "chosen"
+
+
+COPY = "void k(double*restrict a,double*restrict b){for(int i=0;i<5000;++i)a[i]=b[i];}"
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_a_loop_replaced_by_a_library_call_is_said_to_be_and_how_to_avoid_it(compiler: str) -> None:
+    accesses = (read("b", 8), write("a", 8))
+    with pytest.raises(AssemblyError, match=r"k\.s:\d+: the compiler replaced the loop by a call of memcpy") as caught:
+        choose_loop(compiled(COPY, "-O3", compiler), accesses)
+    option = "-fno-tree-loop-distribute-patterns" if compiler == "gcc" else "-fno-builtin-memcpy"
+    assert option in str(caught.value)
+    assert choose_loop(compiled(COPY, f"-O3 {option}", compiler), accesses).iterations_per_pass is not None
+
+
+def test_no_fitting_loop_says_what_was_found_and_what_was_expected() -> None:
+    with pytest.raises(AssemblyError) as caught:
+        choose_loop(compiled(TRIAD, "-O1"), (read("b", 8), write("a", 16)))
+    assert "store a +16 B" in str(caught.value)
+    assert "2 loads +8 B, 1 store +8 B" in str(caught.value)
+
+
+def test_code_without_a_loop() -> None:
+    with pytest.raises(AssemblyError, match="has no loop"):
+        choose_loop(read_listing("f:\nmovsd (%rdi),%xmm0\nret\n", "x.s"), TRIAD_ACCESSES)
+
+
+def test_indirect_stores_do_not_pass_for_a_kernel_that_stores_nothing() -> None:
+    source = "void k(double*restrict a,int*restrict b){for(int i=0;i<5000;++i)a[b[i]]+=1;}"
+    with pytest.raises(AssemblyError, match="unknown stride"):
+        choose_loop(compiled(source, "-O1"), (read("b", 4, 4),))
+
+
+def test_choice_by_hand_is_never_refused_but_says_what_does_not_fit() -> None:
+    found = choose_loop(compiled(TRIAD, "-O1"), (read("b", 8), write("a", 16)), loop=1)
+    assert (found.role, found.iterations_per_pass) == ("chosen", None)
+    assert [note.code for note in found.notes] == ["unmatched-loop"]
+
+
+def test_marked_region_and_lines_give_the_same_loop_as_the_search() -> None:
+    listing = compiled(TRIAD, "-O3 -march=haswell")
+    found = choose_loop(listing, TRIAD_ACCESSES)
+    first = listing.instructions.index(found.instructions[0])
+    end = first + len(found.instructions)
+    marked = choose_loop(listing, TRIAD_ACCESSES, region=(first, end))
+    lines = choose_loop(listing, TRIAD_ACCESSES, lines=(found.instructions[0].line, found.instructions[-1].line))
+    assert (marked.role, lines.role) == ("marked", "chosen")
+    assert marked.instructions == lines.instructions == found.instructions
+    assert marked.iterations_per_pass == lines.iterations_per_pass == found.iterations_per_pass
+    cut = choose_loop(listing, TRIAD_ACCESSES, region=(first, end - 1))
+    assert cut.instructions == found.instructions[:-1]
+    assert cut.iterations_per_pass == found.iterations_per_pass
+
+
+def test_wrong_choices_by_hand() -> None:
+    listing = compiled(TRIAD, "-O1")
+    with pytest.raises(UsageError, match="no loop 7; choose 1 to 1"):
+        choose_loop(listing, TRIAD_ACCESSES, loop=7)
+    with pytest.raises(UsageError, match="give one of them"):
+        choose_loop(listing, TRIAD_ACCESSES, loop=1, lines=(1, 2))
+    with pytest.raises(AssemblyError, match="no instruction on lines 900 to 901"):
+        choose_loop(listing, TRIAD_ACCESSES, lines=(900, 901))
+    with pytest.raises(AssemblyError, match="the marked region is empty"):
+        choose_loop(listing, TRIAD_ACCESSES, region=(3, 3))
+
+
+class TestWithoutSource:
+    def test_the_only_loop(self) -> None:
+        found = select_without_source(compiled(TRIAD, "-O3 -march=haswell"))
+        assert (found.role, found.iterations_per_pass, found.label) == ("main", None, ".L2")
+        assert "only innermost loop" in found.evidence
+
+    def test_remainders_are_recognised(self) -> None:
+        source = TRIAD.replace("double s)", "double s,int n)").replace("5000", "n")
+        listing = compiled(source, "-O3 -march=haswell -fno-tree-slp-vectorize", "clang")
+        found = select_without_source(listing)
+        assert max(s.stride_bytes or 0 for s in found.streams) == 128
+        assert "smaller steps" in found.evidence
+
+    def test_several_loops_are_listed(self) -> None:
+        other = DOT.replace("double k", "double other")
+        with pytest.raises(AmbiguousLoopError) as caught:
+            select_without_source(compiled(f"{TRIAD}\n{other}", "-O1"))
+        assert len(caught.value.candidates) == 2
+        assert select_without_source(compiled(f"{TRIAD}\n{other}", "-O1"), loop=2).role == "chosen"
+
+    def test_code_without_a_loop_is_taken_whole_with_a_note(self) -> None:
+        found = select_without_source(read_listing("vaddpd %ymm0,%ymm1,%ymm2\nvmulpd %ymm2,%ymm2,%ymm3\n", "x.s"))
+        assert len(found.instructions) == 2
+        assert [note.code for note in found.notes] == ["no-loop"]
+
+    def test_a_marked_stretch_of_straight_code_repeats(self) -> None:
+        listing = read_listing("movsd (%rdi),%xmm0\naddq $8,%rdi\nret\n", "x.s")
+        found = select_without_source(listing, region=(0, 2))
+        assert found.role == "marked"
+        assert [stream.stride_bytes for stream in found.streams] == [8]
