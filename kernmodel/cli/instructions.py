@@ -1,0 +1,131 @@
+"""`kernmodel instructions`: list, show, import."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kernmodel.cli import options
+from kernmodel.cli.output import print_line, show, show_json, show_text, write_error
+from kernmodel.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from kernmodel.incore.tables import InstructionTable
+
+target_options = options.together(options.machine_option(required=False), options.uarch_option)
+
+
+@click.group()
+def instructions() -> None:
+    """List, show and import instruction tables.
+
+    \b
+    Example:
+      kernmodel instructions show "vaddpd ymm,ymm,m256" -m clx
+    """
+
+
+@instructions.command("list", short_help="List the instruction forms of a table.")
+@click.argument("mnemonic", default="")
+@target_options
+@options.json_option
+def list_(mnemonic: str, machine: str | None, uarch: str | None, as_json: bool) -> None:
+    """List the instruction forms of a table whose mnemonic begins with MNEMONIC.
+
+    \b
+    Example:
+      kernmodel instructions list vfmadd -m clx
+    """
+    table = _table(machine, uarch)
+    forms = [form for form in table.forms() if form.startswith(mnemonic.lower())]
+    if as_json:
+        from kernmodel.report.json_instruction import instruction_list_document
+
+        show_json(instruction_list_document(forms, table.parameters))
+    else:
+        for form in forms:
+            print_line(form)
+
+
+@instructions.command("show", short_help="Show rows of a table.")
+@click.argument("form")
+@target_options
+@options.json_option
+def show_(form: str, machine: str | None, uarch: str | None, as_json: bool) -> None:
+    """Show the row of FORM, or of all forms of a mnemonic: ports, latencies, front end, and where it comes from.
+
+    \b
+    Example:
+      kernmodel instructions show "vaddpd ymm,ymm,m256" -m clx
+    """
+    table = _table(machine, uarch)
+    found = [row for name in _forms(table, form) if (row := table.row(name)) is not None]
+    if as_json:
+        from kernmodel.report.json_instruction import instruction_document
+
+        show_json(instruction_document(found, table.parameters))
+    else:
+        from kernmodel.report.instruction import instruction_report
+
+        show(block for row in found for block in instruction_report(row, table.parameters))
+
+
+def _table(machine: str | None, uarch: str | None) -> InstructionTable:
+    from kernmodel.incore.parameters import load_parameters
+    from kernmodel.incore.tables import InstructionTable
+
+    if (machine is None) == (uarch is None):
+        raise UsageError("give either a machine or a microarchitecture", todo="write -m clx or --uarch CLX")
+    if machine is not None:
+        from kernmodel.machine.load import load_machine
+
+        uarch = load_machine(machine).core.microarchitecture
+    return InstructionTable.open(load_parameters(uarch or ""))
+
+
+def _forms(table: InstructionTable, wanted: str) -> list[str]:
+    """The form itself, or all forms of the mnemonic `wanted`.
+
+    Raises:
+        InputError: the table has none; names the nearest forms.
+    """
+    wanted = " ".join(wanted.lower().replace(", ", ",").split())
+    if table.row(wanted) is not None:
+        return [wanted]
+    forms = [form for form in table.forms() if "[" not in form]
+    same = [form for form in forms if form.partition(" ")[0] == wanted]
+    if same:
+        return same
+    from difflib import get_close_matches
+
+    mnemonic = wanted.partition(" ")[0]
+    near = [form for form in forms if form.partition(" ")[0] == mnemonic] or forms
+    hint = ", ".join(repr(form) for form in get_close_matches(wanted, near, n=4, cutoff=0.4))
+    todo = f"did you mean {hint}?" if hint else "see `kernmodel instructions list`"
+    raise InputError(f"no row for {wanted!r} in the table of {table.parameters.name}", todo=todo)
+
+
+@instructions.command("import", short_help="Build a table from measurements.")
+@click.argument("source", type=click.Path())
+@click.option("--uarch", type=options.Microarchitecture(), required=True, help="Microarchitecture the data describe.")
+@click.option("-o", "--output", metavar="FILE", help="Table to write.  [default: standard output]")
+def import_(source: str, uarch: str, output: str | None) -> None:
+    """Build an instruction table from SOURCE, the measurements of uops.info as JSON lines (plain or gzip).
+
+    \b
+    Example:
+      kernmodel instructions import SKL.jsonl.gz --uarch SKL -o skl.table
+    """
+    from kernmodel.incore.importers.build import import_uops
+
+    target = options.output_file(output) if output else None
+    text, report = import_uops(Path(source), uarch)
+    write_error(f"kernmodel: {report.rows} rows cover {report.coverage:.1%} of {report.records} records")
+    for reason, strings in report.left_out.items():
+        write_error(f"kernmodel: left out {len(strings)}: {reason}")
+    if target is None:
+        show_text(text)
+    else:
+        target.write_text(text, encoding="utf-8")

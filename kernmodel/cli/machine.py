@@ -1,0 +1,124 @@
+"""`kernmodel machine`: list, show, check, import."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from kernmodel.cli import options
+from kernmodel.cli.output import print_line, show, show_json, show_text, write_error
+from kernmodel.errors import UsageError
+
+
+@click.group()
+def machine() -> None:
+    """List, show, check and import machine files.
+
+    \b
+    Example:
+      kernmodel machine list
+    """
+
+
+@machine.command("list", short_help="List the carried machine files.")
+@options.json_option
+def list_(as_json: bool) -> None:
+    """List the carried machine files.
+
+    \b
+    Example:
+      kernmodel machine list
+    """
+    from kernmodel.machine.load import list_machines
+
+    machines = list_machines()
+    if as_json:
+        from kernmodel.report.json_machine import machine_list_document
+
+        show_json(machine_list_document(machines))
+    else:
+        from kernmodel.report.machine import machine_list
+
+        show(machine_list(machines))
+
+
+@machine.command("show", short_help="Show a machine with the sources of its figures.")
+@click.argument("name", type=options.MACHINE)
+@click.option("-v", "--verbose", is_flag=True, help="Show all measured bandwidths.")
+@options.json_option
+def show_(name: str, verbose: bool, as_json: bool) -> None:
+    """Show everything about the machine NAME (a path, or a carried name) with the sources of its figures.
+
+    \b
+    Example:
+      kernmodel machine show clx
+    """
+    from kernmodel.machine.load import load_machine
+
+    found = load_machine(name)
+    if as_json:
+        from kernmodel.report.json_machine import machine_document
+
+        show_json(machine_document(found))
+    else:
+        from kernmodel.report.machine import machine_report
+
+        show(machine_report(found, verbose=verbose))
+
+
+@machine.command(short_help="Check machine files.")
+@click.argument("files", nargs=-1, type=options.MACHINE)
+@click.option("--carried", is_flag=True, help="Check all carried machine files.")
+@options.json_option
+@click.pass_context
+def check(ctx: click.Context, files: tuple[str, ...], carried: bool, as_json: bool) -> None:
+    """Check the machine files FILES: prints ok or every problem; exit status 1 if there is any.
+
+    \b
+    Example:
+      kernmodel machine check my-machine.yml
+    """
+    from kernmodel.incore.parameters import known_microarchitectures
+    from kernmodel.machine.load import find_machine
+    from kernmodel.machine.schema import check_machine
+    from kernmodel.resources import carried_files
+
+    paths = [
+        *(find_machine(name) for name in files),
+        *(carried_files(options.MACHINE.folder, ".yml") if carried else ()),
+    ]
+    if not paths:
+        raise UsageError("no machine file to check", todo="give files, or --carried for the carried ones")
+    known = known_microarchitectures()
+    checked = {str(path): check_machine(path, known) for path in paths}
+    if as_json:
+        from kernmodel.report.json_machine import machine_check_document
+
+        show_json(machine_check_document(checked))
+    else:
+        for file, problems in checked.items():
+            print_line("\n".join(map(str, problems)) or f"{file}: ok")
+    ctx.exit(1 if any(checked.values()) else 0)
+
+
+@machine.command("import", short_help="Import a machine file of Kerncraft.")
+@click.argument("file", type=click.Path())
+@click.option("-o", "--output", metavar="OUT", help="File to write.  [default: standard output]")
+def import_(file: str, output: str | None) -> None:
+    """Turn the Kerncraft machine file FILE into one of kernmodel; what is missing or doubtful is named.
+
+    \b
+    Example:
+      kernmodel machine import SkylakeSP_Gold-6148.yml -o my-skx.yml
+    """
+    from kernmodel.machine.kerncraft import read_kerncraft
+
+    target = options.output_file(output) if output else None
+    imported = read_kerncraft(Path(file))
+    for note in imported.notes:
+        write_error(f"kernmodel: {note.kind}: {note}")
+    if target is None:
+        show_text(imported.text)
+    else:
+        target.write_text(imported.text, encoding="utf-8")

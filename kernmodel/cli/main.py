@@ -1,0 +1,112 @@
+"""The entry point: the table of commands, and errors as one line with an exit status.
+
+A command's module is imported only when the command is invoked; help and completion read the table.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+
+import click
+
+from kernmodel import __version__
+from kernmodel.cli.lazy import LazyGroup
+from kernmodel.cli.output import write_error
+from kernmodel.errors import KernmodelError
+
+COMPLETION_VARIABLE = "_KERNMODEL_COMPLETE"
+INTERRUPTED, CLOSED_PIPE, INTERNAL = 130, 141, 70
+
+COMMANDS = {
+    "ecm": ("kernmodel.cli.ecm:ecm", "Predict the runtime of a loop kernel with the ECM model."),
+    "traffic": ("kernmodel.cli.traffic:traffic", "Data traffic of a loop kernel by layer conditions."),
+    "incore": ("kernmodel.cli.incore:incore", "Throughput, critical path and dependencies of an assembly loop."),
+    "machine": ("kernmodel.cli.machine:machine", "List, show, check and import machine files."),
+    "kernel": ("kernmodel.cli.kernel:kernel", "List and show the carried kernels."),
+    "instructions": ("kernmodel.cli.instructions:instructions", "List, show and import instruction tables."),
+    "completion": ("kernmodel.cli.completion:completion", "Print the completion script of a shell."),
+}
+"""Per command: where it is defined, and its line in the help."""
+
+
+@click.group(cls=LazyGroup, commands_at=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="kernmodel")
+def commands() -> None:
+    """How fast a C loop kernel can be on a machine, and what holds it back, before anything is run.
+
+    \b
+    Example:
+      kernmodel ecm --machine clx.yml stencil.c
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Returns:
+        The exit status: 0 success, 1 the input is at fault, 2 usage, 3 a needed tool is missing or failed, 70 a bug of
+        kernmodel, 130 interrupted, 141 the reader of a pipe went away.
+    """
+    try:
+        status = _run(sys.argv[1:] if arguments is None else list(arguments))
+        sys.stdout.flush()
+        return status
+    except KernmodelError as error:
+        return _fail(str(error), error.exit_status)
+    except click.ClickException as error:
+        return _fail(_usage_text(error), error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        return _fail("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        return _closed_pipe()
+    except OSError as error:
+        what = error.strerror or str(error)
+        return _fail(f"{error.filename}: {what}" if error.filename else what, 1)
+    except Exception as error:  # the last resort: a bug must not look like the user's fault, nor end in a traceback
+        return _bug(error)
+
+
+def _run(arguments: list[str]) -> int:
+    if COMPLETION_VARIABLE in os.environ:
+        commands.main(arguments, prog_name="kernmodel", complete_var=COMPLETION_VARIABLE)
+    try:
+        with commands.make_context("kernmodel", arguments) as context:
+            commands.invoke(context)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return error.exit_code
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    return 0
+
+
+def _usage_text(error: click.ClickException) -> str:
+    """click's message with the option it is about, and where to find help."""
+    text = error.format_message().rstrip(".")
+    context = getattr(error, "ctx", None)
+    return f"{text}; see {context.command_path} -h" if context else text
+
+
+def _fail(text: str, status: int) -> int:
+    write_error(f"kernmodel: error: {text}")
+    return status
+
+
+def _closed_pipe() -> int:
+    """Leave quietly: what is still buffered goes nowhere, so that Python does not complain at exit."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return CLOSED_PIPE
+
+
+def _bug(error: Exception) -> int:
+    if os.environ.get("KERNMODEL_DEBUG") == "1":
+        import traceback
+
+        write_error("".join(traceback.format_exception(error)))
+    what = f"{type(error).__name__}: {error}".splitlines()[0]
+    todo = "please report it with the command and the output of KERNMODEL_DEBUG=1"
+    return _fail(f"a bug in kernmodel ({what}); {todo}", INTERNAL)

@@ -1,0 +1,245 @@
+"""Options that several commands share, their types, and what completes them in the shell."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from kernmodel.errors import UsageError, refuse_warnings
+from kernmodel.resources import carried_files
+from kernmodel.studies.ranges import grid, parse_defines, parse_values
+from kernmodel.units import TIME_UNITS
+
+if TYPE_CHECKING:
+    from kernmodel.errors import Note
+
+    ParamType = click.ParamType[Any]
+else:
+    ParamType = click.ParamType  # not generic at run time in older releases of click
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Decorator = Callable[[Function], Function]
+Port = Literal["optimal", "even"]
+Syntax = Literal["att", "intel"]
+
+
+class Carried(ParamType):
+    """A path, or the name of a carried file; both complete in the shell."""
+
+    name = "file or name"
+
+    def __init__(self, folder: str, ending: str) -> None:
+        self.folder = folder
+        self.ending = ending
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The carried names that match, and files."""
+        names = (file.stem for file in carried_files(self.folder, self.ending))
+        # the shell's own completion of files comes first: bash forgets what stood before it
+        return [
+            CompletionItem(incomplete, type="file"),
+            *(CompletionItem(n) for n in names if n.startswith(incomplete)),
+        ]
+
+
+class Microarchitecture(ParamType):
+    """The name of a microarchitecture."""
+
+    name = "name"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The known names that match in any case."""
+        from kernmodel.incore.parameters import known_microarchitectures
+
+        return [CompletionItem(n) for n in known_microarchitectures() if n.lower().startswith(incomplete.lower())]
+
+
+class Unit(ParamType):
+    """One of several units, written in any case."""
+
+    name = "unit"
+
+    def __init__(self, units: Sequence[str]) -> None:
+        self.units = tuple(units)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The unit as it is spelt."""
+        for unit in self.units:
+            if unit.lower() == str(value).lower():
+                return unit
+        raise UsageError(f"unknown unit {value!r}", where="--unit", todo=f"use one of {', '.join(self.units)}")
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The units that match in any case."""
+        return [CompletionItem(unit) for unit in self.units if unit.lower().startswith(incomplete.lower())]
+
+
+class CoreCounts(ParamType):
+    """Core counts such as `1-20`."""
+
+    name = "counts"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        """The counts as integers."""
+        return value if isinstance(value, tuple) else parse_values(value, "--cores")
+
+
+class Lines(ParamType):
+    """A range of lines `A-B`."""
+
+    name = "A-B"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        """First and last line."""
+        if isinstance(value, tuple):
+            return value
+        match = re.fullmatch(r"(\d+)-(\d+)", value)
+        if match is None or not 1 <= int(match[1]) <= int(match[2]):
+            raise UsageError(f"{value!r} is no range of lines", where="--lines", todo="write --lines 10-25")
+        return int(match[1]), int(match[2])
+
+
+class Factor(ParamType):
+    """A finite number above 0."""
+
+    name = "factor"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number."""
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not (math.isfinite(number) and number > 0):
+            raise UsageError(f"{value!r} is no factor above 0", where="--safety", todo="write --safety 0.5")
+        return number
+
+
+class Flags(ParamType):
+    """Compiler flags in one string, split as a shell does."""
+
+    name = "flags"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        """The flags, one each."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            return tuple(shlex.split(value))
+        except ValueError as error:
+            raise UsageError(f"{value!r} cannot be split: {error}", where="--flags", todo="check the quotes") from error
+
+
+MACHINE = Carried("machine-files", ".yml")
+KERNEL = Carried("kernels", ".c")
+
+
+def together(*decorators: Decorator[Any]) -> Decorator[Any]:
+    """Several decorators as one, the first one outermost."""
+
+    def decorate(function: Function) -> Function:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return decorate
+
+
+def machine_option(*, required: bool = True) -> Decorator[Any]:
+    """`-m/--machine`."""
+    text = "Machine file, or the name of a carried one (see `machine list`)."
+    return click.option("-m", "--machine", type=MACHINE, required=required, help=text)
+
+
+kernel_argument = click.argument("kernel", type=KERNEL)
+uarch_option = click.option("--uarch", type=Microarchitecture(), help="Microarchitecture, in place of a machine.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print a JSON document (docs/json.md).")
+verbose_option = click.option("-v", "--verbose", is_flag=True, help="Show how the numbers come about.")
+strict_option = click.option("--strict", is_flag=True, help="Refuse results that carry a warning.")
+defines_option = click.option(
+    "-D",
+    "defines",
+    multiple=True,
+    metavar="NAME=VALUES",
+    help="Value of a size: 4000, 1,2,4, 1-20 (all), 100-10000:20 (20 points), 100-10000:20log. Several give a table.",
+)
+ports_option = click.option(
+    "--ports",
+    type=click.Choice(["optimal", "even"]),
+    default="optimal",
+    show_default=True,
+    help="How uops share ports: the exact bound, or equal shares.",
+)
+output_options = together(verbose_option, strict_option, json_option)
+nest_help = "Number of the loop nest in the file."
+nest_option = click.option("--nest", type=click.IntRange(min=1), metavar="K", help=nest_help)
+function_option = click.option("--function", metavar="F", help="C function to take.")
+kernel_options = together(
+    defines_option,
+    nest_option,
+    function_option,
+    click.option(
+        "--safety",
+        type=Factor(),
+        default=1.0,
+        show_default=True,
+        metavar="X",
+        help="Factor on the cache sizes in layer conditions (0.5: the rule of thumb).",
+    ),
+)
+loop_options = together(
+    click.option("--loop", type=click.IntRange(min=1), metavar="N", help="Number of the assembly loop, as listed."),
+    click.option("--lines", type=Lines(), metavar="A-B", help="Lines of the assembly to take as the loop body."),
+    click.option(
+        "--syntax", type=click.Choice(["att", "intel"]), help="Syntax of the assembly.  [default: by evidence]"
+    ),
+    ports_option,
+)
+time_unit_option = click.option(
+    "--unit",
+    type=Unit(TIME_UNITS),
+    default="cy/CL",
+    show_default=True,
+    help=f"Unit of the headline: {', '.join(TIME_UNITS)} (s: seconds per sweep).",
+)
+
+
+def points_of(defines: tuple[str, ...]) -> tuple[Mapping[str, int], ...]:
+    """All points that the `-D` options stand for; one empty point without them.
+
+    Raises:
+        UsageError: an option that cannot be read, or too many points.
+    """
+    return grid(parse_defines(defines))
+
+
+def one_point_of(defines: tuple[str, ...]) -> Mapping[str, int]:
+    """The one point that the `-D` options stand for.
+
+    Raises:
+        UsageError: an option that cannot be read, or several points.
+    """
+    points = points_of(defines)
+    if len(points) > 1:
+        raise UsageError("this command takes one value for each size", where="-D", todo="write -D N=4000")
+    return points[0]
+
+
+def accept_notes(notes: tuple[Note, ...], strict: bool) -> None:
+    """With `--strict`, raise `StrictError` for the first warning."""
+    if strict:
+        refuse_warnings(notes)
+
+
+def output_file(path: str) -> Path:
+    """The path of a file to write; refuses a directory before any work is done."""
+    if Path(path).is_dir():
+        raise UsageError("is a directory", where=path, todo="give the name of a file to write")
+    return Path(path)

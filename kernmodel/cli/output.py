@@ -1,0 +1,108 @@
+"""Writing results: text or JSON on standard output, progress and errors on standard error."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+
+if TYPE_CHECKING:
+    from kernmodel.errors import Note
+    from kernmodel.report.layout import Block, Column, Style
+
+Value = TypeVar("Value")
+
+
+def show(blocks: Iterable[Block]) -> None:
+    """Print a report."""
+    from kernmodel.report.layout import render
+
+    sys.stdout.write(render(blocks, style_of(sys.stdout)))
+
+
+def show_rows(columns: tuple[Column, ...], rows: Iterable[tuple[str, ...]]) -> None:
+    """Print a table whose rows take their time, each as soon as it is there."""
+    from kernmodel.report.layout import stream
+
+    for line in stream(columns, rows, style_of(sys.stdout)):
+        print_line(line)
+
+
+def show_notes(notes: Iterable[Note]) -> None:
+    """Print the notes below a table of rows; nothing if there are none."""
+    from kernmodel.report.sections import notes_section
+
+    section = notes_section(notes)
+    if section:
+        print_line("")
+        show(section)
+
+
+def print_line(text: str) -> None:
+    """Print a line at once."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def show_json(document: Mapping[str, Any]) -> None:
+    """Print a JSON document."""
+    from kernmodel.report.json_common import dumps
+
+    sys.stdout.write(dumps(document))
+
+
+def show_text(text: str) -> None:
+    """Print text as it stands (scripts, YAML), in ASCII where the output knows nothing else."""
+    from kernmodel.report.layout import to_ascii
+
+    sys.stdout.write(to_ascii(text) if _is_ascii_only(sys.stdout) else text)
+
+
+def write_error(text: str) -> None:
+    """Print a message on standard error."""
+    if _is_ascii_only(sys.stderr):
+        from kernmodel.report.layout import to_ascii
+
+        text = to_ascii(text)
+    with suppress(BrokenPipeError):  # nobody reads the messages
+        sys.stderr.write(text + "\n")
+
+
+def style_of(stream: TextIO) -> Style:
+    """What fits a stream: colour only on a terminal without NO_COLOR, no limit of width in a pipe."""
+    from kernmodel.report.layout import Style
+
+    terminal = stream.isatty()
+    color = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    width = _terminal_width() if terminal else None
+    return Style(width=width, color=color, ascii_only=_is_ascii_only(stream))
+
+
+def _terminal_width() -> int:
+    from shutil import get_terminal_size
+
+    return get_terminal_size().columns
+
+
+def _is_ascii_only(stream: TextIO) -> bool:
+    """Whether the stream cannot write the field's signs."""
+    try:
+        "‖⌉≤×µ".encode(stream.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return True
+    return False
+
+
+def with_progress(values: Iterable[Value], total: int, *, streamed: bool) -> Iterator[Value]:
+    """The values as they come; a counter on standard error where that is a terminal and no rows show the progress."""
+    shown = sys.stderr.isatty() and not (streamed and sys.stdout.isatty())
+    for number, value in enumerate(values, 1):
+        if shown:
+            sys.stderr.write(f"\r{number} of {total} points")
+            sys.stderr.flush()
+        yield value
+    if shown:
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()

@@ -1,0 +1,226 @@
+"""The answer of `kernmodel ecm` as text: one point, or a table over sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table
+from kernmodel.report.numbers import count, decimal, sizes, time_in
+from kernmodel.report.sections import (
+    code_fields,
+    loop_section,
+    machine_fields,
+    notes_section,
+    parameters_section,
+    sources_section,
+)
+from kernmodel.report.traffic import access_table, carried_by, inequality, path_table, reuse_in, size_columns, strongest
+from kernmodel.units import meaningful_units
+
+if TYPE_CHECKING:
+    from kernmodel.models.ecm import EcmPrediction, ScalingPoint
+    from kernmodel.studies.request import EcmAnswer
+    from kernmodel.traffic.model import LayerCondition, Traffic
+
+
+def ecm_report(answer: EcmAnswer, unit: str, *, verbose: bool = False) -> tuple[Block, ...]:
+    """The whole answer for one point; `unit` (one of `units.TIME_UNITS`) is the unit of the headline.
+
+    Raises:
+        UsageError: the unit has no meaning for this kernel.
+    """
+    return (
+        *_inputs(answer),
+        *_model(answer.prediction, unit),
+        *_levels(answer.prediction, unit),
+        *_conditions(answer.traffic),
+        *_saturation(answer),
+        *_scaling(answer, unit),
+        *(_details(answer) if verbose else ()),
+        *notes_section(answer.notes),
+    )
+
+
+def _inputs(answer: EcmAnswer) -> tuple[Block, ...]:
+    traffic = answer.traffic
+    unit = f"{traffic.iterations_per_unit:g} iterations (one cache line of {traffic.unit_stream})"
+    pairs = (
+        ("kernel", f"{answer.nest.name}, {answer.nest.file}"),
+        ("sizes", sizes(dict(answer.sizes))),
+        *machine_fields(answer.machine),
+        *code_fields(answer.origin),
+        ("unit of work", unit),
+    )
+    return (Heading(f"ECM prediction of {answer.nest.name} on {answer.machine.name}"), Fields(pairs))
+
+
+def _model(prediction: EcmPrediction, unit: str) -> tuple[Block, ...]:
+    terms = " | ".join(("T_nOL", *(transfer.name for transfer in prediction.transfers)))
+    levels = " ⌉ ".join(f"T_{level}" for level, _ in prediction.levels)
+    pairs = (
+        ("ECM model", prediction.shorthand()),
+        ("", f"{{T_OL ‖ {terms}}}"),
+        ("prediction", prediction.level_shorthand()),
+        ("", f"{{{levels}}}"),
+        ("composition", prediction.overlap),
+        ("bottleneck", prediction.bottleneck),
+    )
+    headline = f"T_ECM = {time_in(prediction.cycles, unit, prediction.work)}"
+    return (Heading("Single core"), Line(f"  {headline}", "strong"), Fields(pairs))
+
+
+def _levels(prediction: EcmPrediction, unit: str) -> tuple[Block, ...]:
+    """The prediction per residence level in all units; the headline's unit and T_ECM are marked with a star."""
+    units = meaningful_units(prediction.work)
+    columns = (Column("data in", "left"), *(Column(f"* {name}" if name == unit else name) for name in units))
+    last = prediction.levels[-1][0]
+    rows = tuple(
+        (f"* {level}" if level == last else level, *(time_in(cycles, name, prediction.work) for name in units))
+        for level, cycles in prediction.levels
+    )
+    titles = "seconds per sweep" if "s" in units else "no seconds per sweep: not all sizes are known"
+    return (Heading(f"Prediction per residence level ({titles})"), Table(columns, rows))
+
+
+def _conditions(traffic: Traffic) -> tuple[Block, ...]:
+    """Per cache: the strongest layer condition that holds and the weakest that does not."""
+    columns = tuple(Column(name, "left") for name in ("cache", "reuse along", "holds", "condition", "solved"))
+    shown = []
+    for cache in dict.fromkeys(condition.cache for condition in traffic.conditions):
+        here = [condition for condition in traffic.conditions if condition.cache == cache]
+        holding = strongest(here)
+        failing = next((condition for condition in here if not condition.holds), None)
+        shown += [condition for condition in (holding, failing) if condition is not None]
+    if not shown:
+        return ()
+    return (Heading("Layer conditions"), Table(columns, tuple(_condition_row(condition) for condition in shown)))
+
+
+def _condition_row(condition: LayerCondition) -> tuple[str, ...]:
+    holds = "yes" if condition.holds else "no"
+    solved = "; ".join(condition.solved.values()) or "for every size"
+    return (condition.cache, carried_by(condition), holds, inequality(condition), solved)
+
+
+def _saturation(answer: EcmAnswer) -> tuple[Block, ...]:
+    prediction = answer.prediction
+    domain = answer.machine.topology.cores_per_numa_domain
+    if prediction.saturation_simple is None:
+        text = "  none: nothing moves over the memory path, so performance scales with the cores"
+        return (Heading("Saturation point of a ccNUMA domain"), Line(text))
+    pairs = (
+        ("simple rule ⌈T_ECM/T_Mem⌉", _cores(prediction.saturation_simple, domain)),
+        ("recursive latency-aware rule", _cores(prediction.saturation_recursive, domain)),
+    )
+    return (Heading("Saturation point of a ccNUMA domain"), Fields(pairs))
+
+
+def _cores(number: int | None, domain: int) -> str:
+    if number is None:
+        return "never"
+    beyond = f", more than the {domain} of a domain: it does not saturate" if number > domain else f" of {domain}"
+    return f"n_S = {count(number, 'core')}{beyond}"
+
+
+def _scaling(answer: EcmAnswer, unit: str) -> tuple[Block, ...]:
+    if not answer.scaling:
+        return ()
+    units = _scaling_units(answer.prediction, unit)
+    columns = scaling_columns(units)
+    rows = tuple(scaling_row(point, answer.prediction, units) for point in answer.scaling)
+    return (Heading("Scaling over cores (ccNUMA domains fill one after the other)"), Table(columns, rows))
+
+
+def _scaling_units(prediction: EcmPrediction, unit: str) -> tuple[str, ...]:
+    """The headline's unit and the rates that the kernel has."""
+    rates = (name for name in meaningful_units(prediction.work) if name.endswith("/s"))
+    return tuple(dict.fromkeys((unit, *rates)))
+
+
+def scaling_columns(units: Sequence[str]) -> tuple[Column, ...]:
+    """The columns that `scaling_row` fills."""
+    tail = ("speed-up", "utilisation (first domain)", "saturated")
+    return tuple(Column(name) for name in ("cores", "domains", *units, *tail))
+
+
+def scaling_row(point: ScalingPoint, prediction: EcmPrediction, units: Sequence[str]) -> tuple[str, ...]:
+    """One core count: performance of all cores, speed-up over one core, utilisation of the memory bandwidth."""
+    return (
+        str(point.cores),
+        str(point.domains),
+        *(time_in(point.cycles, unit, prediction.work) for unit in units),
+        decimal(point.units_per_cycle * prediction.cycles),
+        f"{point.utilization:.0%}",
+        "yes" if point.saturated else "no",
+    )
+
+
+def _details(answer: EcmAnswer) -> tuple[Block, ...]:
+    from kernmodel.report.incore import chain_section, pressure_section
+
+    return (
+        *path_table(answer.traffic, answer.machine),
+        *access_table(answer.traffic),
+        *_transfers(answer.prediction),
+        *pressure_section(answer.incore),
+        *chain_section(answer.incore),
+        *loop_section(answer.loop, answer.origin),
+        *sources_section(
+            answer.machine.sources, f"Sources of {answer.machine.file} (sha256 {answer.machine.sha256[:12]})"
+        ),
+        *parameters_section(answer.parameters),
+    )
+
+
+def _transfers(prediction: EcmPrediction) -> tuple[Block, ...]:
+    columns = (*(Column(name) for name in ("time", "cy/CL", "of it penalty", "B/CL")), Column("bandwidth", "left"))
+    rows = []
+    for transfer in prediction.transfers:
+        found = transfer.bandwidth
+        origin = "width of the path in B/cy"
+        if found is not None:
+            rate = f"{found.bytes_per_second / 1e9:.1f} GB/s"
+            origin = f"{rate} measured with {found.mix.name} on {count(found.cores, 'core')}, write-allocates counted"
+        cells = (transfer.name, decimal(transfer.cycles), decimal(transfer.penalty_cycles), decimal(transfer.bytes, 1))
+        rows.append((*cells, origin))
+    return (Heading("Transfer times"), Table(columns, tuple(rows)))
+
+
+def sweep_inputs(answer: EcmAnswer) -> tuple[Block, ...]:
+    """What all points of a sweep share."""
+    title = f"ECM prediction of {answer.nest.name} on {answer.machine.name} over sizes (times in cy/CL)"
+    pairs = (
+        ("kernel", f"{answer.nest.name}, {answer.nest.file}"),
+        *machine_fields(answer.machine),
+        *code_fields(answer.origin),
+        ("composition", answer.prediction.overlap),
+    )
+    return (Heading(title), Fields(pairs), Line(""))
+
+
+def sweep_columns(answer: EcmAnswer, unit: str, points: Iterable[Mapping[str, int]]) -> tuple[Column, ...]:
+    """The columns of a sweep: sizes, the model's times, the headline, and the layer conditions that hold."""
+    symbols = size_columns(points, answer.sizes)
+    if answer.scaling:
+        units = _scaling_units(answer.prediction, unit)
+        return (*symbols, Column("T_ECM cy/CL"), *scaling_columns(units))
+    times = (Column(f"{name}") for name in answer.prediction.times)
+    levels = (Column(f"T({level})") for level, _ in answer.prediction.levels)
+    caches = (Column(f"reuse in {level.name}", "left") for level in answer.machine.levels)
+    return (*symbols, *times, *levels, Column(f"T_ECM {unit}"), *caches)
+
+
+def sweep_rows(answer: EcmAnswer, unit: str) -> Iterator[tuple[str, ...]]:
+    """The rows of one point: one, or one per core count where scaling was asked for. Times are in cy/CL."""
+    prediction = answer.prediction
+    symbols = tuple(str(value) for value in answer.sizes.values())
+    if answer.scaling:
+        units = _scaling_units(prediction, unit)
+        for point in answer.scaling:
+            yield (*symbols, decimal(prediction.cycles), *scaling_row(point, prediction, units))
+        return
+    times = (decimal(value) for value in prediction.times.values())
+    levels = (decimal(cycles) for _, cycles in prediction.levels)
+    held = (reuse_in(answer.traffic, level.name) for level in answer.machine.levels)
+    yield (*symbols, *times, *levels, time_in(prediction.cycles, unit, prediction.work), *held)

@@ -1,0 +1,203 @@
+"""Blocks of a report and how they become text: plain in a pipe, coloured and folded on a terminal.
+
+A report is a sequence of blocks. Tables go through rich, which is imported only when there is one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+_UNLIMITED = 100_000
+_LEAST_FOLDED = 24
+_ANSI = {"plain": "", "strong": "1", "warning": "33", "heading": "1;4"}
+_SIGNS = {
+    "‖": "||", "⌉": "\\", "≤": "<=", "≥": ">=", "×": "x", "·": "*", "µ": "u", "→": "->", "–": "-", "−": "-", "…": "...",
+    "⌊": "floor(", "⌋": ")", "∞": "inf", "Σ": "sum", "≈": "~", "“": '"', "”": '"', "’": "'", "²": "^2", "³": "^3",
+}  # fmt: skip
+_CEILING = re.compile("⌈([^⌉]*)⌉")
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The title of a section; a blank line goes before it."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Text as it stands, one or more lines."""
+
+    text: str
+    style: Literal["plain", "strong", "warning"] = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """Labels and their values, one pair a line, values aligned."""
+
+    pairs: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        fold: whether cells are broken into lines where a terminal is too narrow.
+        least: least width, for tables that are printed before all rows are known.
+    """
+
+    header: str
+    align: Literal["left", "right"] = "right"
+    fold: bool = False
+    least: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table; `sums` stand below the rows, behind a rule."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+    sums: tuple[tuple[str, ...], ...] = ()
+
+
+Block = Heading | Line | Fields | Table
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """Where the text goes: width of the terminal (None: no limit), whether it shows colours and the field's signs."""
+
+    width: int | None = None
+    color: bool = False
+    ascii_only: bool = False
+
+
+def to_ascii(text: str) -> str:
+    """`text` in ASCII: `‖` becomes `||`, `⌉` becomes a backslash, `⌈x⌉` becomes `ceil(x)`."""
+    text = _CEILING.sub(r"ceil(\1)", text)
+    text = "".join(_SIGNS.get(character, character) for character in text)
+    return text.encode("ascii", "replace").decode("ascii")
+
+
+def render(blocks: Iterable[Block], style: Style) -> str:
+    """The report as text that ends in a line break."""
+    parts: list[str] = []
+    for block in blocks:
+        if isinstance(block, Heading) and parts:
+            parts.append("")
+        parts.append(_render_block(block, style))
+    return "\n".join(parts) + "\n"
+
+
+def _render_block(block: Block, style: Style) -> str:
+    match block:
+        case Heading(text):
+            return _paint(_signs(text, style), "heading", style)
+        case Line(text, kind):
+            return _paint(_signs(text, style), kind, style)
+        case Fields(pairs):
+            return "\n".join(_field_lines(pairs, style))
+        case Table():
+            return _render_table(block, style)
+
+
+def _signs(text: str, style: Style) -> str:
+    return to_ascii(text) if style.ascii_only else text
+
+
+def _paint(text: str, kind: str, style: Style) -> str:
+    code = _ANSI[kind]
+    return f"\x1b[{code}m{text}\x1b[0m" if style.color and code else text
+
+
+def _field_lines(pairs: tuple[tuple[str, str], ...], style: Style) -> Iterator[str]:
+    labels = [_signs(label, style) for label, _ in pairs]
+    width = max(map(len, labels), default=0)
+    for label, (_, value) in zip(labels, pairs, strict=True):
+        yield f"  {label:<{width}}  {_signs(value, style)}".rstrip()
+
+
+def _render_table(table: Table, style: Style) -> str:
+    """The table by rich: never narrower than its cells that may not fold, so that nothing is cut off."""
+    from io import StringIO
+
+    from rich.console import Console
+    from rich.measure import Measurement
+
+    out = StringIO()
+    console = Console(
+        file=out,
+        width=_UNLIMITED,
+        force_terminal=style.color,
+        color_system="standard" if style.color else None,
+        no_color=not style.color,
+        legacy_windows=False,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+    rich_table = _rich_table(table, style)
+    measured = Measurement.get(console, console.options, rich_table)
+    console.width = (
+        measured.maximum if style.width is None else max(measured.minimum, min(style.width, measured.maximum))
+    )
+    console.print(rich_table)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+
+
+def _rich_table(table: Table, style: Style) -> RichTable:
+    from rich.box import Box
+    from rich.cells import cell_len
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    rules = Box("    \n    \n -- \n    \n -- \n    \n    \n    \n", ascii=True)
+    result = RichTable(box=rules, show_edge=False, padding=(0, 1, 0, 0), header_style="bold" if style.color else "")
+    for index, column in enumerate(table.columns):
+        header = _signs(column.header, style)
+        whole = max(
+            cell_len(_signs(text, style)) for text in (header, *(row[index] for row in table.rows + table.sums))
+        )
+        # rich takes the longest word for the least width, and cuts off what is longer than the table is wide
+        least = min(whole, _LEAST_FOLDED) if column.fold else whole
+        result.add_column(Text(header), justify=column.align, no_wrap=not column.fold, overflow="fold", min_width=least)
+    for row in table.rows:
+        result.add_row(*(Text(_signs(cell, style)) for cell in row))
+    if table.sums:
+        result.add_section()
+    for row in table.sums:
+        result.add_row(*(Text(_signs(cell, style)) for cell in row))
+    return result
+
+
+def stream(columns: tuple[Column, ...], rows: Iterable[tuple[str, ...]], style: Style) -> Iterator[str]:
+    """A table line by line while its rows arrive; the first row sets the widths, with room for longer numbers."""
+    rows = iter(rows)
+    first = next(rows, None)
+    headers = tuple(_signs(column.header, style) for column in columns)
+    widths = [
+        max(len(header), len(cell) + 1, column.least)
+        for header, cell, column in zip(headers, first or headers, columns, strict=True)
+    ]
+
+    def line(cells: Iterable[str]) -> str:
+        padded = (
+            cell.ljust(width) if column.align == "left" else cell.rjust(width)
+            for cell, width, column in zip(cells, widths, columns, strict=True)
+        )
+        return " " + "  ".join(padded).rstrip()
+
+    yield _paint(line(headers), "strong", style)
+    yield "-" * (sum(widths) + 2 * len(widths))
+    for row in chain(() if first is None else (first,), rows):
+        yield line(_signs(cell, style) for cell in row)

@@ -1,0 +1,76 @@
+"""Parts that several reports share: notes, where the code comes from, which machine."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from kernmodel.errors import Note
+from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table
+
+if TYPE_CHECKING:
+    from kernmodel.assembly.model import AssemblyLoop
+    from kernmodel.incore.model import Parameters
+    from kernmodel.machine.model import Machine
+    from kernmodel.studies.request import CodeOrigin
+
+_USED_PARAMETERS = ("load latency", "store forward latency")
+
+
+def notes_section(notes: Iterable[Note]) -> tuple[Block, ...]:
+    """What the result does not know (warnings) and then what it assumes; nothing if there are no notes."""
+    ordered = sorted(notes, key=lambda note: note.kind != "warning")
+    lines = (Line(f"  {note.kind}: {note}", "warning" if note.kind == "warning" else "plain") for note in ordered)
+    return (Heading("Notes"), *lines) if ordered else ()
+
+
+def machine_fields(machine: Machine) -> tuple[tuple[str, str], ...]:
+    """Name, title and file of the machine as label and value."""
+    return (("machine", f"{machine.name}: {machine.title}"), ("machine file", machine.file))
+
+
+def code_fields(origin: CodeOrigin) -> tuple[tuple[str, str], ...]:
+    """The compiler with version and flags, or the file that holds the assembly."""
+    if origin.compiler is None:
+        return (("assembly", origin.file or "standard input"),)
+    version = f" {origin.version}" if origin.version else ""
+    return (("compiler", f"{origin.compiler}{version}"), ("flags", shlex.join(origin.flags)))
+
+
+def loop_section(loop: AssemblyLoop, origin: CodeOrigin) -> tuple[Block, ...]:
+    """The assembly loop that was analysed, and why this one."""
+    passes = loop.iterations_per_pass
+    pairs = [("role", loop.role), ("label", loop.label or "none"), ("evidence", loop.evidence)]
+    if passes is not None:
+        pairs.append(("iterations per pass", f"{passes:g}"))
+    if origin.command:
+        pairs.append(("command", shlex.join(origin.command)))
+    columns = (Column("line"), Column("instruction", "left"), Column("stride per pass", "left"))
+    rows = tuple(
+        (str(instruction.line or "-"), instruction.text.strip(), _strides(loop, index))
+        for index, instruction in enumerate(loop.instructions)
+    )
+    return (Heading(f"Assembly loop ({loop.syntax} syntax)"), Fields(tuple(pairs)), Table(columns, rows))
+
+
+def _strides(loop: AssemblyLoop, index: int) -> str:
+    strides = [stream.stride_bytes for stream in loop.streams if stream.instruction == index]
+    return ", ".join("not constant" if stride is None else f"{stride} B" for stride in strides)
+
+
+def parameters_section(parameters: Parameters) -> tuple[Block, ...]:
+    """Where the parameters come from that the in-core analysis uses; the front end's are not among them."""
+    used = {key: parameters.sources[key] for key in _USED_PARAMETERS if key in parameters.sources}
+    return sources_section(used, f"Sources of the parameters of {parameters.name}")
+
+
+def sources_section(sources: Mapping[str, str], title: str) -> tuple[Block, ...]:
+    """Where figures come from: sections of the file (or names of figures) that share a source, and the source."""
+    if not sources:
+        return ()
+    sections: dict[str, list[str]] = {}
+    for section, source in sources.items():
+        sections.setdefault(source, []).append(section)
+    lines = (line for source, names in sections.items() for line in (f"  {', '.join(names)}:", f"    {source}"))
+    return (Heading(title), *(Line(line) for line in lines))

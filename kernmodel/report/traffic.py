@@ -1,0 +1,227 @@
+"""The answer of `kernmodel traffic` as text: layer conditions in formulas and numbers, traffic per path and access."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Literal
+
+from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table
+from kernmodel.report.numbers import MISSING, decimal, short, sizes
+from kernmodel.report.sections import machine_fields, notes_section, sources_section
+from kernmodel.units import format_bytes
+
+if TYPE_CHECKING:
+    from kernmodel.machine.model import Machine
+    from kernmodel.studies.request import TrafficAnswer
+    from kernmodel.traffic.model import LayerCondition, PathTraffic, Traffic
+
+TrafficUnit = Literal["CL", "B", "B/It"]
+TRAFFIC_UNITS: tuple[TrafficUnit, ...] = ("CL", "B", "B/It")
+"""Units of the traffic in a sweep: cache lines or bytes per unit of work, bytes per iteration."""
+
+
+def traffic_report(answer: TrafficAnswer, *, verbose: bool = False) -> tuple[Block, ...]:
+    """The whole answer for one point."""
+    sources = sources_section(answer.machine.sources, f"Sources of {answer.machine.file}") if verbose else ()
+    return (
+        *_inputs(answer),
+        *_condition_table(answer.traffic),
+        *(_reuse_table(answer.traffic) if verbose else ()),
+        *_transitions(answer.traffic),
+        *path_table(answer.traffic, answer.machine),
+        *_intensity(answer.traffic),
+        *access_table(answer.traffic),
+        *sources,
+        *notes_section(answer.notes),
+    )
+
+
+def _inputs(answer: TrafficAnswer) -> tuple[Block, ...]:
+    traffic = answer.traffic
+    pairs = (
+        ("kernel", f"{answer.nest.name}, {answer.nest.file}"),
+        ("sizes", sizes(dict(answer.sizes))),
+        *machine_fields(answer.machine),
+        ("method", f"{traffic.method}, safety factor {traffic.safety:g} on the cache sizes"),
+        ("active cores", str(traffic.cores)),
+        ("unit of work", f"{traffic.iterations_per_unit:g} iterations (one cache line of {traffic.unit_stream})"),
+    )
+    return (Heading(f"Data traffic of {answer.nest.name} on {answer.machine.name}"), Fields(pairs))
+
+
+def strongest(conditions: Iterable[LayerCondition]) -> LayerCondition | None:
+    """The strongest condition that holds, None if none does (conditions come weakest first)."""
+    return max((c for c in conditions if c.holds), key=lambda c: c.required, default=None)
+
+
+def carried_by(condition: LayerCondition) -> str:
+    """The loops that carry the reuses of a condition ("j", "sweep")."""
+    return ", ".join(dict.fromkeys(reuse.carried_by for reuse in condition.reuses)) or MISSING
+
+
+def inequality(condition: LayerCondition) -> str:
+    """The condition as a formula, with its numbers ("32*N - 16 B ≤ 32 KiB: 156.2 KiB needed")."""
+    formula = f"{condition.required_bytes} B ≤ {format_bytes(condition.capacity_bytes)}"
+    return f"{formula}: {format_bytes(condition.required)} needed"
+
+
+def _condition_table(traffic: Traffic) -> tuple[Block, ...]:
+    if not traffic.conditions:
+        return (Heading("Layer conditions"), Line("  none: no reference can reuse the line of another"))
+    columns = tuple(
+        Column(name, align)
+        for name, align in _align(
+            left=("cache", "reuse along", "condition", "holds", "solved"), right=("hits", "misses")
+        )
+    )
+    rows = tuple(
+        (
+            condition.cache,
+            carried_by(condition),
+            inequality(condition),
+            "yes" if condition.holds else "no",
+            "; ".join(condition.solved.values()) or "for every size",
+            str(condition.hits),
+            str(condition.misses),
+        )
+        for condition in traffic.conditions
+    )
+    return (Heading("Layer conditions (bytes needed ≤ bytes a core has)"), Table(columns, rows))
+
+
+def _align(*, left: tuple[str, ...], right: tuple[str, ...]) -> Iterator[tuple[str, Literal["left", "right"]]]:
+    yield from ((name, "left") for name in left)
+    yield from ((name, "right") for name in right)
+
+
+def _reuse_table(traffic: Traffic) -> tuple[Block, ...]:
+    """Every reuse on its own: which reference finds the line that which other one touched."""
+    names = ("cache", "reference", "reuses the line of", "along", "needs")
+    columns = (*(Column(name, "left") for name in names), Column("saves CL"))
+    rows = tuple(
+        (
+            c.cache,
+            r.access,
+            r.source,
+            r.carried_by,
+            f"{r.required_bytes} B = {format_bytes(r.required)}",
+            short(r.lines_saved),
+        )
+        for c in traffic.conditions
+        for r in c.reuses
+    )
+    return (Heading("Reuses"), Table(columns, rows)) if rows else ()
+
+
+def _transitions(traffic: Traffic) -> tuple[Block, ...]:
+    lines = tuple(Line(f"  {text}") for _, _, _, text in traffic.transitions)
+    return (Heading("Transition points (largest size for which a condition holds)"), *lines) if lines else ()
+
+
+def path_table(traffic: Traffic, machine: Machine) -> tuple[Block, ...]:
+    """Traffic per path: lines with their formulas, bytes per unit of work and per iteration."""
+    names = ("loads CL", "stores CL", "clean victims CL", "B/CL", "B/It")
+    columns = (
+        Column("path", "left"),
+        *(Column(name) for name in names),
+        Column("formulas (loads, stores, clean victims)", "left", fold=True),
+    )
+    registers = (traffic.register_loads_bytes, traffic.register_stores_bytes)
+    size = machine.line_bytes
+    first = (
+        "registers-L1",
+        *(decimal(value / size) for value in registers),
+        MISSING,
+        *_bytes(sum(registers), traffic),
+        "",
+    )
+    rows = tuple(_path_row(path, traffic, size) for path in traffic.paths)
+    return (Heading("Traffic per path"), Table(columns, (first, *rows)))
+
+
+def _path_row(path: PathTraffic, traffic: Traffic, line_bytes: int) -> tuple[str, ...]:
+    counts = (path.loads, path.stores, path.clean_victims)
+    formulas = (path.loads_formula, path.stores_formula, path.clean_victims_formula)
+    cells = (path.path, *(decimal(value) for value in counts))
+    return (*cells, *_bytes(sum(counts) * line_bytes, traffic), ", ".join(map(str, formulas)))
+
+
+def _bytes(value: float, traffic: Traffic) -> tuple[str, str]:
+    return decimal(value, 1), decimal(value / traffic.iterations_per_unit)
+
+
+def _intensity(traffic: Traffic) -> tuple[Block, ...]:
+    if not traffic.flops_per_iteration:
+        return (Heading("Arithmetic intensity"), Line("  none: the kernel has no floating-point operations"))
+    pairs = tuple(
+        (level, "nothing moves" if value is None else f"{short(value)} FLOP/B")
+        for level, value in traffic.arithmetic_intensity.items()
+    )
+    return (Heading(f"Arithmetic intensity ({short(traffic.flops_per_iteration)} FLOP/It)"), Fields(pairs))
+
+
+def access_table(traffic: Traffic) -> tuple[Block, ...]:
+    """Which level serves each reference, in cache lines per unit of work."""
+    levels = tuple(dict.fromkeys(level for access in traffic.accesses for level in access.served_by))
+    columns = (
+        Column("reference", "left"),
+        Column("kind", "left"),
+        *(Column(level) for level in levels),
+        Column("why", "left", fold=True),
+    )
+    rows = tuple(
+        (access.access, access.kind, *(decimal(access.served_by.get(level)) for level in levels), access.reason)
+        for access in traffic.accesses
+    )
+    return (
+        Heading("Traffic per reference (cache lines per unit of work by the level that serves it)"),
+        Table(columns, rows),
+    )
+
+
+def sweep_inputs(answer: TrafficAnswer) -> tuple[Block, ...]:
+    """What all points of a sweep share."""
+    title = f"Data traffic of {answer.nest.name} on {answer.machine.name} over sizes"
+    pairs = (
+        ("kernel", f"{answer.nest.name}, {answer.nest.file}"),
+        *machine_fields(answer.machine),
+        ("method", f"{answer.traffic.method}, safety factor {answer.traffic.safety:g} on the cache sizes"),
+        ("active cores", str(answer.traffic.cores)),
+    )
+    return (Heading(title), Fields(pairs), Line(""))
+
+
+def size_columns(points: Iterable[Mapping[str, int]], names: Iterable[str]) -> tuple[Column, ...]:
+    """A column for each size symbol of a sweep, wide enough for its largest value."""
+    points = tuple(points)
+    return tuple(Column(name, least=max(len(str(point.get(name, ""))) for point in points)) for name in names)
+
+
+def sweep_columns(answer: TrafficAnswer, unit: TrafficUnit, points: Iterable[Mapping[str, int]]) -> tuple[Column, ...]:
+    """The columns of a sweep: sizes, loads and stores per path, and the layer conditions that hold."""
+    symbols = size_columns(points, answer.sizes)
+    paths = (Column(f"{path.path} {kind} {unit}") for path in answer.traffic.paths for kind in ("in", "out"))
+    caches = (Column(f"reuse in {level.name}", "left") for level in answer.machine.levels)
+    return (*symbols, *paths, *caches)
+
+
+def sweep_row(answer: TrafficAnswer, unit: TrafficUnit) -> tuple[str, ...]:
+    """The row of one point: lines toward the core (in), and modified lines and clean victims away from it (out)."""
+    traffic = answer.traffic
+    factor = {
+        "CL": 1.0,
+        "B": answer.machine.line_bytes,
+        "B/It": answer.machine.line_bytes / traffic.iterations_per_unit,
+    }[unit]
+    moved = (value for path in traffic.paths for value in (path.loads, path.stores + path.clean_victims))
+    return (
+        *(str(value) for value in answer.sizes.values()),
+        *(decimal(value * factor) for value in moved),
+        *(reuse_in(traffic, level.name) for level in answer.machine.levels),
+    )
+
+
+def reuse_in(traffic: Traffic, cache: str) -> str:
+    """The loops that carry the strongest reuse that holds in a cache."""
+    holding = strongest(condition for condition in traffic.conditions if condition.cache == cache)
+    return carried_by(holding) if holding else MISSING

@@ -1,0 +1,126 @@
+"""The bad input that users give, through the command line: exit status, where, and what to do."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kernmodel.resources import carried_folder
+
+LOOP = "for (int i = 0; i < N; ++i) a[i] = b[i];"
+KERNELS = {
+    "empty": ("k.c", "", "is empty"),
+    "only comments": ("k.c", "/* nothing */\n", "is empty"),
+    "C++": ("k.c", "#include <vector>\nstd::vector<double> a;\n", "C++"),
+    "C++ by its ending": ("k.cpp", LOOP, "C++"),
+    "Fortran": ("k.c", "subroutine f(a, n)\n  do i = 1, n\n  end do\nend subroutine f\n", "Fortran"),
+    "Fortran by its ending": ("k.f90", "do i = 1, n\nend do\n", "Fortran"),
+    "syntax error": ("k.c", "double a[10];\nfor (int i = 0; i < 10; ++i a[i] = 0;\n", "k.c:2:"),
+    "macro without value": ("k.c", f"double a[N], b[N];\n{LOOP}\n", "-D N="),
+    "no loop": ("k.c", "double a[10];\na[0] = 1;\n", "loop"),
+    "two nests": ("k.c", f"#define N 10\ndouble a[N], b[N];\n{LOOP}\n{LOOP}\n", "--nest"),
+    "indirect index": ("k.c", "double a[10]; int p[10];\nfor (int i = 0; i < 10; ++i) a[p[i]] = 0;\n", "k.c:2:"),
+    "if in the loop": ("k.c", "double a[10];\nfor (int i = 0; i < 10; ++i) if (i > 3) a[i] = 0;\n", "k.c:2:"),
+    "not affine": ("k.c", "double a[100];\nfor (int i = 0; i < 10; ++i) a[i*i] = 0;\n", "k.c:2:"),
+}
+
+
+def assert_refused(outcome, status: int, *parts: str) -> None:
+    assert outcome.status == status, outcome
+    assert outcome.out == ""
+    assert outcome.err.startswith("kernmodel: error: ")
+    for part in parts:
+        assert part in outcome.err
+
+
+@pytest.mark.parametrize(("name", "text", "part"), KERNELS.values(), ids=KERNELS)
+def test_kernels(run, tmp_path, name, text, part):
+    path = tmp_path / name
+    path.write_text(text)
+    assert_refused(run("traffic", "-m", "clx", path), 1, name, part)
+
+
+def test_a_binary_kernel(run, tmp_path):
+    path = tmp_path / "k.c"
+    path.write_bytes(b"\x7fELF\0\1\2\3")
+    assert_refused(run("ecm", "-m", "clx", path), 1, "k.c", "binary")
+
+
+@pytest.mark.parametrize("size", ["N=4611686018427387904", "N=9223372036854775807"])
+def test_sizes_that_overflow(run, size):
+    assert_refused(run("traffic", "-m", "clx", "stencil", "-D", size), 1, "N")
+
+
+def test_a_size_that_the_kernel_does_not_have(run):
+    assert_refused(run("traffic", "-m", "clx", "stencil", "-D", "Q=3"), 1, "Q")
+
+
+CLX = (carried_folder("machine-files") / "clx.yml").read_text(encoding="utf-8")
+MACHINES = {
+    "wrong unit": (CLX.replace("clock: 2.5 GHz", "clock: 2.5 GB"), "clock"),
+    "missing key": (CLX.replace("clock: 2.5 GHz", ""), "clock"),
+    "unknown microarchitecture": (CLX.replace("microarchitecture: CLX", "microarchitecture: QQQ"), "qqq"),
+    "no mapping": ("- 1\n- 2\n", "is no mapping"),
+    "no YAML": ("a: [1,\n", "is not valid YAML"),
+    "empty": ("", "is empty"),
+}
+
+
+@pytest.mark.parametrize(("text", "part"), MACHINES.values(), ids=MACHINES)
+def test_machine_files(run, tmp_path, text, part):
+    path = tmp_path / "m.yml"
+    path.write_text(text)
+    outcome = run("incore", "-m", path, tmp_path / "x.s")
+    assert_refused(outcome, 1)
+    assert part in outcome.err.lower() or part in outcome.err
+    check = run("machine", "check", path)
+    assert check.status == 1
+    assert "m.yml" in check.out
+
+
+LISTINGS = {
+    "unknown mnemonic": (".L1:\n  frobnicate %rax\n  jne .L1\n", "frobnicate"),
+    "ARM": (".L1:\n  ldr q0, [x1, x3]\n  fadd v0.2d, v0.2d, v1.2d\n  str q0, [x0, x3]\n  b.ne .L1\n", "x.s"),
+    "empty": ("", "x.s"),
+}
+
+
+@pytest.mark.parametrize(("text", "part"), LISTINGS.values(), ids=LISTINGS)
+def test_listings(run, tmp_path, text, part):
+    path = tmp_path / "x.s"
+    path.write_text(text)
+    assert_refused(run("incore", "-m", "clx", path), 1, part)
+
+
+def test_a_binary_listing(run, tmp_path):
+    path = tmp_path / "x.s"
+    path.write_bytes(bytes(range(256)) * 4)
+    assert_refused(run("incore", "-m", "clx", path), 1, "x.s")
+
+
+def test_interruption_leaves_nothing_behind(tmp_path):
+    """Ctrl-C while the compiler runs: status 130, one line, no file in the user's or the temporary directory."""
+    started, work, temporary = (tmp_path / name for name in ("started", "work", "temporary"))
+    work.mkdir()
+    temporary.mkdir()
+    compiler = tmp_path / "slow-gcc"
+    compiler.write_text(f"#!/bin/sh\ntouch {started}\nexec sleep 60\n")
+    compiler.chmod(0o755)
+    arguments = ["ecm", "-m", "clx", "stencil", "--compiler", str(compiler)]
+    code = f"import sys; from kernmodel.cli.main import main; sys.exit(main({arguments!r}))"
+    environment = {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": str(Path(__file__).parents[2])}
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=work, env=environment, stderr=subprocess.PIPE, text=True, process_group=0
+    )
+    while not started.exists() and process.poll() is None:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (130, "kernmodel: error: interrupted\n")
+    assert [*work.iterdir(), *temporary.iterdir()] == []

@@ -1,0 +1,236 @@
+"""What goes wrong: one line on standard error, the right exit status, never a traceback."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from kernmodel.cli import main as entry
+from kernmodel.errors import AmbiguousLoopError, Location, ToolError
+
+ECM = ("ecm", "-m", "clx", "stencil")
+
+
+def assert_refused(outcome, status: int, *parts: str) -> None:
+    assert outcome.status == status, outcome
+    assert outcome.out == ""
+    assert outcome.err.startswith("kernmodel: error: ")
+    assert "Traceback" not in outcome.err
+    for part in parts:
+        assert part.lower() in outcome.err.lower()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (("-D", "N=abc"), ("-D N", "'abc'")),
+        (("-D", "N=0"), ("not positive",)),
+        (("-D", "N=-4"), ("not positive",)),
+        (("-D", "N=99999999999999999999"), ("overflows",)),
+        (("-D", "N"), ("is not NAME=VALUE",)),
+        (("-D", "N="), ("-D N",)),
+        (("-D", "N=20-10"), ("empty",)),
+        (("-D", "4N=3"), ("is not NAME=VALUE",)),
+        (("--cores", "0"), ("--cores", "not positive")),
+        (("--cores", "x"), ("--cores",)),
+        (("--unit", "furlong"), ("'furlong'", "cy/CL, cy/It", "LUP/s")),
+        (("--lines", "9-3"), ("--lines",)),
+        (("--lines", "x"), ("--lines",)),
+        (("--loop", "0"), ("--loop", "ecm -h")),
+        (("--nest", "x"), ("--nest",)),
+        (("--safety", "0"), ("--safety",)),
+        (("--safety", "nan"), ("--safety",)),
+        (("--safety", "half"), ("--safety",)),
+        (("--flags", "'-O3"), ("--flags", "quotes")),
+        (("--ports", "odd"), ("'optimal'",)),
+        (("--syntax", "arm"), ("'att'",)),
+        (("--cors", "3"), ("--cors", "--cores")),
+        (("more",), ("more",)),
+    ],
+    ids=" ".join,
+)
+def test_usage_of_ecm(run, arguments, parts):
+    assert_refused(run(*ECM, *arguments), 2, *parts)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (("emc",), "emc"),
+        (("ecm", "stencil"), "--machine"),
+        (("ecm", "-m", "clx"), "KERNEL"),
+        (("traffic", "-m", "clx", "stencil", "--cores", "1-4"), "1-4"),
+        (("traffic", "-m", "clx", "stencil", "--unit", "miles"), "B/It"),
+        (("incore", "x.s"), "-m clx or --uarch CLX"),
+        (("incore", "-m", "clx", "--uarch", "SKL", "x.s"), "either"),
+        (("incore", "-m", "clx", "triad.c"), "kernmodel ecm -v triad.c"),
+        (("instructions", "show", "vaddpd"), "either"),
+        (("machine", "check"), "--carried"),
+        (("machine", "frobnicate"), "frobnicate"),
+        (("machine", "import", "x.yml", "-o", "."), "is a directory"),
+        (("kernel", "show", "stencil", "-D", "N=1,2"), "one value"),
+        (("completion", "tcsh"), "'bash'"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_usage_of_other_commands(run, arguments, part):
+    assert_refused(run(*arguments), 2, part)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (("machine", "show", "clxx"), ("clxx", "clx")),
+        (("ecm", "-m", "sxk", "stencil"), ("sxk", "skx")),
+        (("ecm", "-m", "clx", "stencli"), ("stencli", "stencil")),
+        (("ecm", "-m", "clx", "/nowhere/x.c"), ("/nowhere/x.c", "no such kernel")),
+        (("ecm", "-m", ".", "stencil"), ("directory",)),
+        (("traffic", "-m", "clx", "nothing"), ("nothing",)),
+        (("kernel", "show", "stensil"), ("stencil",)),
+        (("incore", "-m", "clx", "missing.s"), ("missing.s",)),
+        (("incore", "--uarch", "SKYLAKE9", "missing.s"), ("skylake9",)),
+        (("ecm", "-m", "clx", "stencil", "--asm", "missing.s"), ("missing.s",)),
+        (("machine", "import", "missing.yml"), ("missing.yml",)),
+        (("instructions", "import", "missing.gz", "--uarch", "SKL"), ("missing.gz",)),
+        (("instructions", "show", "vaddpd", "--uarch", "XYZ"), ("xyz",)),
+        (("machine", "check", "nothing.yml"), ("nothing.yml",)),
+    ],
+    ids=lambda value: " ".join(value),
+)
+def test_input_that_is_not_there(run, arguments, parts):
+    assert_refused(run(*arguments), 1, *parts)
+
+
+def test_an_output_file_that_cannot_be_written(run, tmp_path):
+    source = tmp_path / "source.yml"
+    source.write_text("model type: x\n")
+    outcome = run("machine", "import", source, "-o", tmp_path / "no" / "out.yml")
+    assert outcome.status == 1
+    assert "Traceback" not in outcome.err
+
+
+def test_a_compiler_that_is_missing(run):
+    assert_refused(run(*ECM, "--compiler", "no-such-compiler"), 3, "no-such-compiler")
+
+
+def test_a_compiler_that_fails(run):
+    assert_refused(run(*ECM, "--flags", "--no-such-flag"), 3, "no-such-flag")
+
+
+# {{{ what main does with exceptions
+
+
+@pytest.fixture
+def raising(monkeypatch):
+    """Make `machine list` raise an exception."""
+
+    def arrange(error: BaseException) -> None:
+        def fail() -> None:
+            raise error
+
+        monkeypatch.setattr("kernmodel.machine.load.list_machines", fail)
+
+    return arrange
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "text"),
+    [
+        (ToolError("is missing", where="gcc", todo="install it"), 3, "gcc: is missing; install it"),
+        (
+            AmbiguousLoopError("two loops", ("1: a", "2: b"), where=Location("x.s", 3)),
+            1,
+            "x.s:3: two loops\n  1: a\n  2: b",
+        ),
+        (PermissionError(13, "Permission denied", "secret.c"), 1, "secret.c: Permission denied"),
+        (OSError(28, "No space left on device"), 1, "No space left on device"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_status_and_message(run, raising, error, status, text):
+    raising(error)
+    assert run("machine", "list").status == status
+    assert run("machine", "list").err == f"kernmodel: error: {text}\n"
+
+
+def test_a_bug_is_one_line_that_asks_for_a_report(run, raising, monkeypatch):
+    raising(ZeroDivisionError("division\nby zero"))
+    outcome = run("machine", "list")
+    assert outcome.status == entry.INTERNAL == 70
+    assert outcome.err.count("\n") == 1
+    assert "KERNMODEL_DEBUG=1" in outcome.err
+    monkeypatch.setenv("KERNMODEL_DEBUG", "1")
+    assert "Traceback" in run("machine", "list").err
+
+
+# }}}
+# {{{ pipes, colours, encodings
+
+
+def test_a_closed_pipe_is_left_quietly():
+    code = "import sys; from kernmodel.cli.main import main; sys.exit(main(['machine', 'show', '-v', 'clx']))"
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([sys.executable, "-c", code], stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (entry.CLOSED_PIPE, "")
+
+
+def test_no_colour_and_full_width_in_a_pipe(run_apart):
+    done = run_apart("machine", "list", COLUMNS="40")
+    assert "\x1b" not in done.stdout
+    assert "Intel Xeon Gold 6248 (Cascade Lake SP)" in done.stdout
+
+
+def on_a_terminal(*arguments: str, **environment: str) -> str:
+    """What a command prints on a pseudo-terminal."""
+    import pty
+
+    code = f"import sys; from kernmodel.cli.main import main; sys.exit(main({list(arguments)!r}))"
+    parent, child = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", **environment}
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=child, stderr=child, stdin=child, env=environment)
+    os.close(child)
+    parts = []
+    try:
+        while part := os.read(parent, 65536):
+            parts.append(part)
+    except OSError:  # Linux reports the end of a pseudo-terminal as an error
+        pass
+    process.wait()
+    os.close(parent)
+    return b"".join(parts).decode()
+
+
+def test_colour_on_a_terminal_unless_refused():
+    assert "\x1b[1" in on_a_terminal("machine", "show", "clx", NO_COLOR="")
+    assert "\x1b" not in on_a_terminal("machine", "show", "clx", NO_COLOR="1")
+    assert "\x1b" not in on_a_terminal("machine", "show", "clx", NO_COLOR="", TERM="dumb")
+
+
+def test_ascii_where_the_output_knows_nothing_else(run_apart):
+    done = run_apart("traffic", "-m", "clx", "stencil", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0
+    assert done.stdout.isascii()
+    assert "<=" in done.stdout
+
+
+# }}}
+# {{{ strict
+
+
+def test_strict_refuses_an_unknown_instruction(run, tmp_path):
+    listing = tmp_path / "odd.s"
+    listing.write_text(".L1:\n  aesenc %xmm0, %xmm1\n  ud2\n  dec %rax\n  jne .L1\n")
+    loose = run("incore", "--uarch", "SKL", "--lines", "1-5", listing)
+    assert loose.status == 0
+    assert "uncertain: 1 unknown instruction" in loose.out
+    assert "warning" in loose.out
+    assert_refused(run("incore", "--uarch", "SKL", "--lines", "1-5", "--strict", listing), 1, "leave out --strict")
+
+
+# }}}

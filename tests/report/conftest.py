@@ -1,0 +1,294 @@
+"""Answers made by hand: a stencil on a small invented machine, so that reports are tested without the stages."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import sympy
+
+from kernmodel.assembly.model import AddressStream, AssemblyLoop, Instruction, MemoryReference
+from kernmodel.errors import Location, Note
+from kernmodel.incore.model import Chain, FrontEnd, InCore, InstructionData, InstructionReport, Parameters, PortUse
+from kernmodel.machine.model import (
+    BandwidthSeries,
+    CacheLevel,
+    Compiler,
+    CoreModel,
+    Machine,
+    StreamMix,
+    Topology,
+    TransferPath,
+)
+from kernmodel.machine.overlap import parse_overlap
+from kernmodel.models.ecm import EcmPrediction, MemoryBandwidth, ScalingPoint, TransferTime
+from kernmodel.source.model import Access, Array, ElementType, FlopCount, Loop, LoopNest
+from kernmodel.studies.request import CodeOrigin, EcmAnswer, InCoreAnswer, TrafficAnswer
+from kernmodel.traffic.model import AccessTraffic, LayerCondition, PathTraffic, Reuse, Traffic
+from kernmodel.units import Work
+
+N, M = sympy.symbols("N M", positive=True, integer=True)
+COLUMN, ROW = sympy.symbols("i j", integer=True)
+WARNING = Note("test-warning", "a figure was interpolated", where=Location("stencil.c", 4, 9))
+ASSUMPTION = Note("test-assumption", "streams are aligned", kind="assumption")
+
+
+def make_machine() -> Machine:
+    def cache(name: str, size: float, sharing: int = 1) -> CacheLevel:
+        return CacheLevel(name, size, 8, int(size / 512), 64, "LRU", True, True, sharing, "miss", None, False)
+
+    mix = StreamMix("copy", 1, 1, 0)
+    return Machine(
+        name="toy",
+        title="Toy [processor]",
+        vendor="Toys",
+        isa="x86-64",
+        clock_hz=2e9,
+        line_bytes=64,
+        topology=Topology(1, 1, 8, 1),
+        core=CoreModel("SKL", ("0", "1"), ("2D",), {"DP": {"FMA": 32.0, "total": 32.0}}),
+        levels=(cache("L1", 32768), cache("L2", 262144), cache("L3", 8 * 2**20, 8)),
+        paths=(
+            TransferPath("L1L2", "L1", "L2", 64.0, "half"),
+            TransferPath("L2L3", "L2", "L3", 32.0, "half"),
+            TransferPath("L3Mem", "L3", "Mem", None, "half"),
+        ),
+        overlap=parse_overlap("max(T_OL, T_nOL + T_L1L2 + T_L2L3 + T_L3Mem)"),
+        bandwidths=(BandwidthSeries("Mem", mix, (1, 2, 8), (10e9, 18e9, 40e9)),),
+        compilers=(Compiler("gcc", ("-O3", "-march=skylake")),),
+        sources={"topology": "invented", "bandwidths": "invented too"},
+        file="toy.yml",
+        sha256="0" * 64,
+    )
+
+
+def make_nest() -> LoopNest:
+    double = ElementType("double", 8, "float")
+    here = Location("stencil.c", 3, 1)
+    array = Array("a", double, (M, N), here)
+    accesses = tuple(
+        Access(
+            "a" if kind == "read" else "b",
+            kind,
+            (row, column),
+            row * N + column,
+            (N, sympy.Integer(1)),
+            2,
+            1,
+            text,
+            here,
+        )
+        for kind, row, column, text in (
+            ("read", ROW - 1, COLUMN, "a[j-1][i]"),
+            ("read", ROW + 1, COLUMN, "a[j+1][i]"),
+            ("write", ROW, COLUMN, "b[j][i]"),
+        )
+    )
+    return LoopNest(
+        name="stencil",
+        loops=(Loop("j", sympy.Integer(1), M - 1, 1, here), Loop("i", sympy.Integer(1), N - 1, 1, here)),
+        arrays={"a": array, "b": dataclasses.replace(array, name="b")},
+        accesses=accesses,
+        flops=(FlopCount("add", double, 3), FlopCount("mul", double, 1)),
+        scalars={"s": double},
+        reductions=(),
+        symbols={"M": M, "N": N},
+        defaults={"M": 5000, "N": 5000},
+        file="stencil.c",
+        text="/* 2D stencil. */\nfor (j = 1; …)\n",
+        function="stencil",
+        notes=(),
+    )
+
+
+def make_condition(cache: str, capacity: float, *, rows: bool) -> LayerCondition:
+    """The condition of the row reuse (32N − 16 B), or of the reuse within a row (which always holds)."""
+    formula = 32 * N - 16 if rows else sympy.Integer(64)
+    required = float(formula.subs(N, 5000))
+    along, lines = ("j", 2.0) if rows else ("i", 0.0)
+    limit = int((capacity + 16) // 32)
+    return LayerCondition(
+        cache=cache,
+        capacity_bytes=capacity,
+        required_bytes=formula,
+        required=required,
+        holds=required <= capacity,
+        reuses=(Reuse("a", "a[j-1][i]", along, "a[j+1][i]", formula, required, lines),),
+        breaks_at={"N": limit} if rows else {"N": None},
+        solved={"N": f"N ≤ {limit}"} if rows else {},
+        hits=3 if rows else 1,
+        misses=2 if rows else 4,
+    )
+
+
+def make_traffic() -> Traffic:
+    caches = (("L1", 32768.0), ("L2", 262144.0), ("L3", 8.0 * 2**20))
+    conditions = tuple(make_condition(name, size, rows=rows) for name, size in caches for rows in (False, True))
+    one = sympy.Integer(1)
+    return Traffic(
+        method="layer conditions",
+        iterations_per_unit=8.0,
+        unit_stream="b[j][i]",
+        iterations_per_sweep=24980004.0,
+        updates_per_iteration=1.0,
+        flops_per_iteration=4.0,
+        register_loads_bytes=256.0,
+        register_stores_bytes=64.0,
+        paths=(
+            PathTraffic("L1L2", 4.0, 1.0, 0.0, 4 * one, one, 0 * one),
+            PathTraffic("L2L3", 2.0, 1.0, 0.0, 2 * one, one, 0 * one),
+            PathTraffic("L3Mem", 2.0, 1.0, 0.0, 2 * one, one, 0 * one),
+        ),
+        accesses=(
+            AccessTraffic("a", "a[j-1][i]", "read", {"L2": 1.0}, "row reuse holds in L2"),
+            AccessTraffic("b", "b[j][i]", "write", {"Mem": 1.0}, "first touch"),
+        ),
+        conditions=conditions,
+        transitions=(("N", 1024, "L1", "N ≤ 1024: L1 holds the rows"),),
+        arithmetic_intensity={"L1": 0.1, "L2": 0.1, "L3": 1 / 6, "Mem": None},
+        cores=1,
+        safety=1.0,
+        sizes={"M": 5000, "N": 5000},
+        notes=(),
+    )
+
+
+def make_instruction(text: str, form: str, line: int, memory: tuple[MemoryReference, ...] = ()) -> Instruction:
+    mnemonic = form.partition(" ")[0]
+    return Instruction(text, line, line, 4, mnemonic, form, (), (), (), "", "", memory, None, None, False, 32, False)
+
+
+def make_loop() -> AssemblyLoop:
+    reference = MemoryReference("rax", None, 1, 0, None, None, 32, True, False)
+    instructions = (
+        make_instruction("vaddpd (%rax,%rcx), %ymm1, %ymm1", "vaddpd ymm,ymm,m256", 10, (reference,)),
+        make_instruction("vmulpd [bold]%ymm0[/bold], %ymm1, %ymm1", "vmulpd ymm,ymm,ymm", 11),
+        make_instruction("mystery %rax", "mystery r64", 12),
+    )
+    stream = AddressStream(0, reference, 32)
+    return AssemblyLoop(
+        instructions, "x86-64", "att", "stencil.s", ".L3", 4.0, (stream,), "the strides match", "main", ()
+    )
+
+
+def make_incore(loop: AssemblyLoop) -> InCore:
+    def row(index: int, pressure: tuple[float, ...], lcd: float | None, **values: bool) -> InstructionReport:
+        known = values.get("known", True)
+        return InstructionReport(
+            loop.instructions[index], pressure, 4.0, 4.0, lcd, known, values.get("eliminated", False), "a table"
+        )
+
+    return InCore(
+        microarchitecture="SKL",
+        ports=("0", "1", "2D"),
+        port_model="optimal",
+        rows=(row(0, (0.5, 0.5, 1.0), 4.0), row(1, (1.0, 0.0, 0.0), None), row(2, (0.0, 0.0, 0.0), None, known=False)),
+        uses=((PortUse(("0", "1"), 1.0), PortUse(("2D",), 1.0)), (PortUse(("0",), 1.0),), ()),
+        port_sums=(1.5, 0.5, 1.0),
+        throughput=1.5,
+        binding_ports=("0",),
+        lcd=Chain(4.0, (0,), ("ymm1",), 1),
+        critical_path=Chain(8.0, (0, 1), ("ymm1", ""), 1),
+        prediction=4.0,
+        bound_by="dependency",
+        reason="ymm1 is carried over passes",
+        iterations_per_pass=4.0,
+        uncertain=("mystery r64",),
+        notes=(),
+    )
+
+
+def make_parameters() -> Parameters:
+    figures = {"load latency": "a manual"}
+    return Parameters("SKL", "Toy core", "x86-64", ("0", "1", "2D"), 4.0, 5.0, 4, "skl.table", (), figures, {})
+
+
+def make_prediction(traffic: Traffic) -> EcmPrediction:
+    mix = StreamMix("copy", 1, 1, 0)
+    bandwidth = MemoryBandwidth("Mem", mix, 60e9, 8, 2 / 3, 2 / 3)
+    return EcmPrediction(
+        machine="toy",
+        cores=1,
+        t_ol=8.0,
+        t_nol=4.0,
+        ol_bound_by="dependency",
+        transfers=(
+            TransferTime("T_L1L2", 5.0, 0.0, 320.0, None),
+            TransferTime("T_L2L3", 6.0, 0.0, 192.0, None),
+            TransferTime("T_L3Mem", 6.4, 0.0, 192.0, bandwidth),
+        ),
+        levels=(("L1", 8.0), ("L2", 9.0), ("L3", 15.0), ("Mem", 21.4)),
+        overlap="max(T_OL, T_nOL + T_L1L2 + T_L2L3 + T_L3Mem)",
+        binding=("T_nOL", "T_L1L2", "T_L2L3", "T_L3Mem"),
+        bottleneck="Memory bandwidth: T_L3Mem takes 30 % of the 21.4 cy/CL at 60.0 GB/s.",
+        saturation_simple=4,
+        saturation_recursive=5,
+        work=Work(8.0, traffic.flops_per_iteration, traffic.updates_per_iteration, traffic.iterations_per_sweep, 2e9),
+        notes=(),
+    )
+
+
+@pytest.fixture
+def toy_machine() -> Machine:
+    return make_machine()
+
+
+@pytest.fixture
+def toy_parameters() -> Parameters:
+    return make_parameters()
+
+
+@pytest.fixture
+def instruction_row() -> InstructionData:
+    front = FrontEnd(1, 2, 0, True, 0, ("ja",))
+    ports = (PortUse(("0", "1"), 1.0),)
+    plain = InstructionData(
+        "addpd xmm,m128", ports, {("A1", "0"): 9.0}, 4.0, 2, 0.5, "zero", True, front, None, "a table"
+    )
+    return dataclasses.replace(plain, indexed=plain)
+
+
+@pytest.fixture
+def nest() -> LoopNest:
+    return make_nest()
+
+
+@pytest.fixture
+def traffic_answer() -> TrafficAnswer:
+    traffic = make_traffic()
+    return TrafficAnswer(make_nest(), make_machine(), traffic.sizes, traffic, (ASSUMPTION, WARNING))
+
+
+@pytest.fixture
+def incore_answer() -> InCoreAnswer:
+    loop = make_loop()
+    origin = CodeOrigin("stencil.s", None, None, (), ())
+    return InCoreAnswer(None, make_parameters(), loop, make_incore(loop), origin, (WARNING,))
+
+
+@pytest.fixture
+def ecm_answer() -> EcmAnswer:
+    loop, traffic = make_loop(), make_traffic()
+    flags = ("-O3", "-march=skylake")
+    return EcmAnswer(
+        nest=make_nest(),
+        machine=make_machine(),
+        sizes=traffic.sizes,
+        traffic=traffic,
+        origin=CodeOrigin(None, "gcc", "12.2.0", flags, ("gcc", *flags, "-S", "stencil.c")),
+        loop=loop,
+        parameters=make_parameters(),
+        incore=make_incore(loop),
+        prediction=make_prediction(traffic),
+        scaling=(),
+        notes=(ASSUMPTION, WARNING),
+    )
+
+
+@pytest.fixture
+def scaled_answer(ecm_answer: EcmAnswer) -> EcmAnswer:
+    points = (
+        ScalingPoint(1, 1, 1 / 21.4, 21.4, 0.3, False, 21.4),
+        ScalingPoint(8, 1, 1 / 6.4, 6.4, 1.0, True, 21.4),
+    )
+    return dataclasses.replace(ecm_answer, scaling=points)
