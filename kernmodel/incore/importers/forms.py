@@ -1,0 +1,76 @@
+"""Names of instruction forms: from the strings of uops.info to the keys of the tables."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_STRING = re.compile(r"(\S+)(?: \((.*)\))?")
+
+_KINDS = {"R8l": "r8", "R8h": "r8h", "AL": "r8", "AX": "r16", "EAX": "r32", "RAX": "r64", "SEG": "seg", "FS": "seg"}
+_KINDS |= {"GS": "seg", "Rel8": "rel", "Rel32": "rel", "DX": "r16"}
+_ACCUMULATORS = frozenset({"AL", "AX", "EAX", "RAX"})
+
+_CONDITIONS = {"NB": "ae", "Z": "e", "NZ": "ne", "NBE": "a", "NL": "ge", "NLE": "g"}
+"""XED's names of conditions whose Intel mnemonic differs."""
+
+_CONDITIONAL = re.compile(r"(J|CMOV|SET)(NBE|NLE|NB|NZ|NL|Z)")
+_LEA = re.compile(r"LEA_(\w+)")
+_ENCODING = re.compile(r"_(?:(?:0F)?[0-9A-F]{2}|R0|R4|SSE4|EXCLUSIVE|NEAR|XMM(?:_0F1[01])?|CR|DR)$")
+_PREFIXES = {"_REPE": "rep ", "_REPNE": "repne ", "_LOCK": "lock "}
+_LEA_PARTS = {"B": "b", "I": "i", "IS": "i*s", "D8": "d", "D32": "d", "R": "rip"}
+
+
+@dataclass(frozen=True, slots=True)
+class FormName:
+    """The key of a form and what its string says beside it.
+
+    Attributes:
+        form: the key ("lea r64,m [b+i+d]").
+        mnemonic, kinds: its parts.
+        accumulator: it is the short encoding for al, ax, eax or rax; encoding: an encoding among several of the same
+            form.
+    """
+
+    form: str
+    mnemonic: str
+    kinds: tuple[str, ...]
+    accumulator: bool
+    encoding: str
+
+
+def form_name(string: str) -> FormName | None:
+    """The key for a string of uops.info ("ADD_01 (R64, R64)"), None for one that no compiler can name in a listing."""
+    match = _STRING.fullmatch(string)
+    if match is None:
+        return None
+    raw = match[2].split(", ") if match[2] else []
+    if any(kind.startswith("Moffs") for kind in raw):
+        return None
+    mnemonic, variant, encoding = _mnemonic(match[1])
+    kinds = tuple(_KINDS.get(kind, kind.lower()) for kind in raw)
+    if _LEA.match(match[1]):
+        kinds += ("m",)
+    if "0" in kinds:
+        kinds = tuple("i8" if kind == "0" else kind for kind in kinds)
+        variant = "[0]"
+    form = " ".join(part for part in (mnemonic, ",".join(kinds), variant) if part)
+    return FormName(form, mnemonic, kinds, not _ACCUMULATORS.isdisjoint(raw), encoding)
+
+
+def _mnemonic(name: str) -> tuple[str, str, str]:
+    """Intel mnemonic, variant in brackets, and encoding of a name ("ADD_01", "LEA_B_I_D8", "MOVSQ_REPE_REX64")."""
+    lea = _LEA.fullmatch(name)
+    if lea and lea[1] != "W":
+        return "lea", "[" + "+".join(_LEA_PARTS[part] for part in lea[1].split("_")) + "]", ""
+    name = name.removesuffix("_REX64")
+    prefix = ""
+    for ending, word in _PREFIXES.items():
+        if name.endswith(ending):
+            name, prefix = name.removesuffix(ending), word
+    encoding = ""
+    while match := _ENCODING.search(name):
+        name, encoding = name[: match.start()], match[0] + encoding
+    if condition := _CONDITIONAL.fullmatch(name):
+        name = condition[1] + _CONDITIONS[condition[2]]
+    return prefix + name.lower(), "", encoding

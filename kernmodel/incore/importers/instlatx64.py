@@ -1,0 +1,61 @@
+"""Import of InstLatx64 readings: latency and reciprocal throughput per form, for what no port model gives.
+
+InstLatx64 (http://instlatx64.atw.hu) measures with a scaled clock, so readings carry a few percent of error; they are
+senseless for instructions that are eliminated, and for sums of several instructions, which are left out here.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernmodel.errors import InstructionTableError
+
+_FORM = re.compile(r"(?:\{EVEX\} )?([A-Z0-9]+) ([^+()]*)")
+_IMMEDIATE = re.compile(r"imm(\d+)")
+_MEMORY = re.compile(r"\[(m\d+)\]")
+_NUMBERED = re.compile(r"\b([xyz]mm|r64|r32|k)\d\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Latency and reciprocal throughput in cycles, None where the file gives none."""
+
+    latency: float | None
+    throughput: float | None
+
+
+def read_instlatx64(path: Path) -> Mapping[str, Reading]:
+    """Readings by form key ("vdivpd ymm,ymm,ymm"); the first of several of a form holds.
+
+    Raises:
+        InstructionTableError: the file cannot be read or lacks the columns.
+    """
+    readings: dict[str, Reading] = {}
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            lines = (line for line in file if not line.startswith("#"))
+            for row in csv.DictReader(lines):
+                form = _form(row["form"])
+                if form is not None:
+                    latency, throughput = row["latency_cycles"], row["reciprocal_throughput_cycles"]
+                    readings.setdefault(form, Reading(_number(latency), _number(throughput)))
+    except (OSError, KeyError, ValueError) as error:
+        raise InstructionTableError(f"cannot be read as InstLatx64 readings ({error})", where=str(path)) from None
+    return readings
+
+
+def _number(text: str) -> float | None:
+    return float(text) if text else None
+
+
+def _form(text: str) -> str | None:
+    """The form key of "VADDPD zmm, zmm, [m512]", None for sums, special operands and equal registers."""
+    match = _FORM.fullmatch(text)
+    if match is None or _NUMBERED.search(match[2]):
+        return None
+    operands = _IMMEDIATE.sub(r"i\1", _MEMORY.sub(r"\1", match[2]))
+    return f"{match[1].lower()} {operands.replace(', ', ',').strip()}"

@@ -1,0 +1,204 @@
+"""Instruction costs of LLVM's scheduling models, by `llvm-mca -instruction-tables` over one line per form.
+
+LLVM is a project of its own (Apache-2.0 with LLVM exceptions, https://llvm.org); only the facts of its models are
+taken.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from typing import Any
+
+from kernmodel.errors import ToolError
+from kernmodel.incore.model import PortUse
+
+TOOLS = ("llvm-mca-19", "llvm-mca")
+_TIMEOUT_SECONDS = 120
+
+_REGISTERS = {
+    "r8": ("cl", "bl", "dil", "r8b"),
+    "r8h": ("ch", "bh", "dh", "ah"),
+    "r16": ("cx", "bx", "di", "r8w"),
+    "r32": ("ecx", "ebx", "edi", "r8d"),
+    "r64": ("rcx", "rbx", "rdi", "r8"),
+    "k": ("k1", "k2", "k3", "k4"),
+    **{kind: tuple(f"{kind}{number}" for number in (1, 2, 3, 4)) for kind in ("mm", "xmm", "ymm", "zmm")},
+}
+_SIZES = {"8": "byte", "16": "word", "32": "dword", "64": "qword", "80": "tbyte"}
+_SIZES |= {"128": "xmmword", "256": "ymmword", "512": "zmmword"}
+_IMMEDIATES = {"i8": "5", "i16": "0x1234", "i32": "0x123456", "i64": "0x123456789abcdef0", "1": "1"}
+_ADDRESS = {"b": "rsi", "i": "rdx", "i*s": "rdx*4", "d": "64", "rip": "rip"}
+_OPERAND = re.compile(r"(m\d+b|m\d*|vsib_(\w+)|\w+)(\{k\})?(\{kz\})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What LLVM's model says of one form: µops, latency and reciprocal throughput in cycles, cycles per resource."""
+
+    uops: int
+    latency: float
+    throughput: float
+    usage: Mapping[str, float]
+    loads: bool
+    stores: bool
+
+
+def assembly_line(form: str) -> str | None:
+    """An instruction of this form in Intel syntax, None for kinds that no text can be made of."""
+    head, _, variant = form.partition(" [")
+    mnemonic, _, kinds = head.partition(" ")
+    shape = variant.rstrip("]")
+    if shape == "0" or mnemonic in ("lock", "rep", "repne"):
+        return None
+    taken: dict[str, int] = {}
+    operands = [_operand(kind, taken, shape) for kind in kinds.split(",") if kind]
+    if any(operand is None for operand in operands):
+        return None
+    masked = [operand for operand in operands if operand]
+    broadcast = next((kind for kind in kinds.split(",") if re.fullmatch(r"m\d+b", kind)), None)
+    if broadcast:
+        lanes = _vector_bits(kinds) // int(broadcast[1:-1])
+        masked = [f"{text}{{1to{lanes}}}" if "ptr" in text else text for text in masked]
+    return f"{mnemonic} {', '.join(masked)}".strip()
+
+
+def _vector_bits(kinds: str) -> int:
+    widths = {"xmm": 128, "ymm": 256, "zmm": 512}
+    return max((bits for kind, bits in widths.items() if kind in kinds), default=512)
+
+
+def _operand(kind: str, taken: dict[str, int], shape: str) -> str | None:
+    match = _OPERAND.fullmatch(kind)
+    if match is None:
+        return None
+    name = match[1]
+    suffix = "{k5}" if match[3] else "{k5}{z}" if match[4] else ""
+    if name in _REGISTERS:
+        number = taken[name] = taken.get(name, -1) + 1
+        return _REGISTERS[name][number % 4] + suffix
+    if name == "m":
+        return "[" + "+".join(_ADDRESS[part] for part in (shape or "b").split("+")) + "]"
+    if match[2]:
+        return f"[rsi+{match[2]}9*4]{suffix}"
+    if name[0] == "m" and name[1:].rstrip("b") in _SIZES:
+        return f"{_SIZES[name[1:].rstrip('b')]} ptr [rsi]{suffix}"
+    return {"rel": ".Ltarget", "cl": "cl"}.get(name, _IMMEDIATES.get(name))
+
+
+def instruction_costs(cpu: str, forms: Iterable[str]) -> dict[str, Cost]:
+    """Costs of the forms on an LLVM `-mcpu`; forms that LLVM cannot assemble or has no model for are left out.
+
+    Raises:
+        ToolError: llvm-mca is missing or fails.
+    """
+    lines = {form: line for form in forms if (line := assembly_line(form)) is not None}
+    ordered = list(lines)
+    output = _run(cpu, "\n".join((".intel_syntax noprefix", ".Ltarget:", *_regions(lines.values()), "")))
+    document = json.loads(output)
+    resources = document["TargetInfo"]["Resources"]
+    costs = {}
+    for region in document["CodeRegions"]:
+        cost = _cost(region, resources)
+        if cost is not None:
+            costs[ordered[int(region["Name"])]] = cost
+    return costs
+
+
+def _regions(lines: Iterable[str]) -> Iterable[str]:
+    for number, line in enumerate(lines):
+        # the nop keeps a region whose instruction LLVM skips from being empty, which it refuses
+        yield from (f"# LLVM-MCA-BEGIN {number}", line, "nop", f"# LLVM-MCA-END {number}")
+
+
+def llvm_version() -> str:
+    """The version line of the llvm-mca that is used, for the headers of tables."""
+    result = subprocess.run(
+        [_tool(), "--version"], capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False
+    )
+    match = re.search(r"LLVM version (\S+)", result.stdout)
+    return f"LLVM {match[1]}" if match else "LLVM"
+
+
+def _tool() -> str:
+    for name in TOOLS:
+        if (path := shutil.which(name)) is not None:
+            return path
+    raise ToolError("llvm-mca is not installed", where="instruction tables", todo="install LLVM 19")
+
+
+def _run(cpu: str, text: str) -> str:
+    command = [_tool(), f"-mcpu={cpu}", "-instruction-tables", "-json", "--skip-unsupported-instructions=any", "-"]
+    result = subprocess.run(command, input=text, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False)
+    if not result.stdout:
+        raise ToolError(f"llvm-mca failed: {result.stderr.strip()[-200:]}", where=cpu, todo="LLVM 19 is known to work")
+    return result.stdout
+
+
+def _cost(region: Mapping[str, Any], resources: list[str]) -> Cost | None:
+    info = region.get("InstructionInfoView", {}).get("InstructionList", [])
+    if len(info) != 2:
+        return None
+    usage: dict[str, float] = {}
+    for entry in region["ResourcePressureView"]["ResourcePressureInfo"]:
+        if entry["InstructionIndex"] == 0:
+            usage[resources[entry["ResourceIndex"]]] = entry["ResourceUsage"]
+    fact = info[0]
+    return Cost(fact["NumMicroOpcodes"], fact["Latency"], fact["RThroughput"], usage, fact["mayLoad"], fact["mayStore"])
+
+
+def port_groups(usage: Mapping[str, float], *, any_of: Iterable[tuple[str, ...]] = ()) -> tuple[PortUse, ...]:
+    """µops per group of ports that make up this pressure per port; LLVM spreads a µop evenly over its group.
+
+    Args:
+        usage: cycles per port.
+        any_of: the groups that the core has; with them the answer is exact, the fewest and narrowest groups that sum up
+            to
+            the pressure. Without, equal shares are taken together, the smallest first, and whole shares are single
+            ports.
+    """
+    rest = {port: share for port, share in usage.items() if share > _EPSILON}
+    groups = tuple(group for group in any_of if set(group) <= set(rest))
+    if groups and (exact := _exact_groups(rest, groups)) is not None:
+        return exact
+    uses: list[PortUse] = []
+    while rest:
+        share = min(rest.values())
+        group = tuple(sorted(rest))
+        if len(group) > 1 and abs(share - round(share)) < _EPSILON:
+            uses.extend(PortUse((port,), round(cycles, 2)) for port, cycles in sorted(rest.items()))
+            break
+        uses.append(PortUse(group, round(share * len(group), 2)))
+        rest = {port: left for port, cycles in rest.items() if (left := cycles - share) > _EPSILON}
+    return tuple(uses)
+
+
+def _exact_groups(usage: Mapping[str, float], groups: tuple[tuple[str, ...], ...]) -> tuple[PortUse, ...] | None:
+    """Whole µops of these groups that sum up to the pressure, None if there are none or too many to try."""
+    total = sum(usage.values())
+    count = round(total)
+    if count > _MOST_UOPS or abs(total - count) > _EPSILON:
+        return None
+    fits = [chosen for chosen in combinations_with_replacement(groups, count) if _adds_up(chosen, usage)]
+    if not fits:
+        return None
+    best = min(fits, key=lambda chosen: (len(set(chosen)), sum(map(len, chosen))))
+    return tuple(PortUse(group, float(number)) for group, number in sorted(Counter(best).items()))
+
+
+def _adds_up(chosen: Iterable[tuple[str, ...]], usage: Mapping[str, float]) -> bool:
+    left = dict(usage)
+    for group in chosen:
+        for port in group:
+            left[port] -= 1 / len(group)
+    return all(abs(share) < _EPSILON for share in left.values())
+
+
+_EPSILON = 1e-3
+_MOST_UOPS = 6

@@ -1,0 +1,251 @@
+"""Tables of the Zen cores: uops.info's vector ports and latencies, LLVM's integer ports, and the load and store units.
+
+uops.info publishes the ports of vector µops alone for these cores. Integer µops take theirs from LLVM's model of the
+core; every load takes an address unit and a load path, every store an address unit and a store path.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kernmodel.errors import InstructionTableError
+from kernmodel.incore.importers.instlatx64 import Reading, read_instlatx64
+from kernmodel.incore.importers.llvm import Cost, instruction_costs, llvm_version, port_groups
+from kernmodel.incore.importers.uops import NO_LATENCY, SOURCE, ImportReport, PortRule, Record, read_rows, table_header
+from kernmodel.incore.model import InstructionData, PortUse
+from kernmodel.incore.tables import table_text
+
+MICROCODE = SOURCE + "; microcode, whose ports are not published; only its loads and stores are counted"
+INTEGER = SOURCE + "; ports of integer µops from LLVM's model of the core"
+DIVIDER = SOURCE + "; divider occupancy from InstLatx64"
+_TAGS = {"u": SOURCE, "i": INTEGER, "d": DIVIDER, "m": MICROCODE}
+SOURCES = {**_TAGS, **{f"{tag}?": text + NO_LATENCY for tag, text in _TAGS.items()}}
+
+_RESOURCE = re.compile(r"Zn\d?(ALU|AGU|FPU?|BRU|Divider)(\d*)")
+_DIVIDES = re.compile(r"v?(div|sqrt)[sp][sd]\b")
+_ELIMINATED = re.compile(r"(mov [re]?(?:r64,r64|r32,r32)|v?mov(?:ap[sd]|up[sd]|dq[au]) [xy]mm,[xy]mm)")
+_VECTOR = re.compile(r"\b([xyz]mm|mm)\b")
+_GATHER = re.compile(r"VP?GATHER([DQ])(P[SD]|[DQ]) \(([XY])MM, VSIB_([XY])MM")
+_WIDTH = {"X": 16, "Y": 32}
+_MICROCODE_UOPS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ZenCore:
+    """What differs between the Zen cores.
+
+    Attributes:
+        name: of the microarchitecture; pack: uops.info's name; llvm: `-mcpu`; readings: CPU of InstLatx64 for the
+            dividers.
+        address: address units; load, vector_load: load paths for general and vector registers; store, vector_store:
+            store paths likewise.
+        divider: pipeline of floating-point division and square root.
+        halves: µops and transfers for 256 bits.
+    """
+
+    name: str
+    pack: str
+    llvm: str
+    readings: str
+    address: tuple[str, ...]
+    load: tuple[str, ...]
+    vector_load: tuple[str, ...]
+    store: tuple[str, ...]
+    vector_store: tuple[str, ...]
+    divider: str
+    halves: int
+
+
+ZEN_CORES = (
+    # Fig. 3 and section III.A of OSACA (PMBS 2018): two address units for two loads or a load and a store, 128-bit data
+    # paths
+    ZenCore(
+        "ZEN", "ZEN+", "znver1", "zen1", ("AGU0", "AGU1"), ("LD0", "LD1"), ("LD0", "LD1"), ("ST",), ("ST",), "FP3DV", 2
+    ),
+    # LLVM's znver2: three address units; two loads and one store of 256 bits per cycle; dividers as in Zen 1 and Zen 4,
+    # which agree in the readings
+    ZenCore(
+        "ZEN2",
+        "ZEN2",
+        "znver2",
+        "zen4",
+        ("AGU0", "AGU1", "AGU2"),
+        ("LD0", "LD1"),
+        ("LD0", "LD1"),
+        ("ST",),
+        ("ST",),
+        "FP3DV",
+        1,
+    ),
+    # LLVM's znver3: three loads, two of them of vectors, and two stores, one of them of vectors, per cycle
+    ZenCore(
+        "ZEN3",
+        "ZEN3",
+        "znver3",
+        "zen4",
+        ("AGU0", "AGU1", "AGU2"),
+        ("LD0", "LD1", "LD2"),
+        ("LD0", "LD1"),
+        ("ST0", "ST1"),
+        ("ST0",),
+        "FP1DV",
+        1,
+    ),
+)
+
+
+def zen_table(core: ZenCore, pack: Path, readings: Path, store_forward: float | None) -> tuple[str, ImportReport]:
+    """The text of a Zen core's table from its pack of uops.info records and the InstLatx64 readings of its dividers.
+
+    Raises:
+        InstructionTableError, ToolError: a pack is missing or malformed, llvm-mca is missing.
+    """
+    rows, report = read_rows(pack, _vector_ports(core), store_forward=store_forward)
+    costs = instruction_costs(core.llvm, [row.form for row in rows])
+    by_form = {row.form: row for row in rows}
+    dividers = read_instlatx64(readings)
+    filled = []
+    for row in rows:
+        if _ELIMINATED.fullmatch(row.form) and row.default_latency == 0:
+            filled.append(replace(row, eliminated=True, ports=()))
+        elif _DIVIDES.match(row.form):
+            filled.append(_with_divider(_fill_ports(row, core, by_form, costs), core, _reading(row.form, dividers)))
+        else:
+            filled.append(_fill_ports(row, core, by_form, costs))
+    inputs = f"Integer ports: {llvm_version()}, -mcpu={core.llvm}; dividers: InstLatx64 readings {readings.name}."
+    return table_text(table_header(core.name, pack.name, report, inputs), filled, SOURCES), report
+
+
+def _vector_ports(core: ZenCore) -> PortRule:
+    """Rule for the ports of the records: vector µops, loads and stores."""
+
+    def rule(ports: Mapping[str, float], record: Record) -> tuple[PortUse, ...]:
+        uses = [
+            PortUse(tuple(f"FP{unit}" for unit in group.removeprefix("FP")), float(count))
+            for group, count in sorted(ports.items())
+        ]
+        return tuple(uses) + _memory_ports(core, record)
+
+    return rule
+
+
+def _memory_ports(core: ZenCore, record: Record) -> tuple[PortUse, ...]:
+    """Address units and data paths of the memory operands; a gather loads every element."""
+    if record["string"].startswith("NOP"):
+        return ()
+    string = record["string"]
+    vector = bool(_VECTOR.search(string.lower()))
+    count = float(core.halves if "M256" in string else _gathered(string))
+    reads = sum(operand["type"] == "mem" and operand["read"] for operand in record["operands"])
+    writes = sum(operand["type"] == "mem" and operand["write"] for operand in record["operands"])
+    uses = []
+    if reads:
+        uses += [
+            PortUse(core.address, reads * count),
+            PortUse(core.vector_load if vector else core.load, reads * count),
+        ]
+    if writes:
+        stores = core.vector_store if vector else core.store
+        uses += [PortUse(core.address, writes * count), PortUse(stores, writes * count)]
+    return tuple(uses)
+
+
+def _gathered(string: str) -> int:
+    """Elements that a gather loads, 1 for other instructions ("VGATHERQPS (XMM, VSIB_YMM, XMM)")."""
+    match = _GATHER.match(string)
+    if match is None:
+        return 1
+    index_bytes = 4 if match[1] == "D" else 8
+    element_bytes = 8 if match[2] in ("PD", "Q") else 4
+    return min(_WIDTH[match[3]] // element_bytes, _WIDTH[match[4]] // index_bytes)
+
+
+def _fill_ports(
+    row: InstructionData, core: ZenCore, rows: Mapping[str, InstructionData], costs: Mapping[str, Cost]
+) -> InstructionData:
+    """The row with the ports that uops.info does not publish."""
+    if _vector_uses(row) or row.uops == 0 or row.form.partition(" ")[0] == "nop":
+        return row
+    vector = bool(_VECTOR.search(row.form))
+    if vector and _is_move(row.form) and row.ports:
+        return row
+    twin = rows.get(row.form.replace("ymm", "xmm").replace("m256", "m128"))
+    if core.halves > 1 and "ymm" in row.form and twin is not None and _vector_uses(twin):
+        return _doubled(row, twin)
+    cost = costs.get(row.form)
+    uses = _core_ports(cost, row) if cost is not None and row.uops <= _MICROCODE_UOPS else ()
+    if not uses:
+        pure_memory = row.ports and row.uops <= len(row.ports)
+        return row if pure_memory else _from(row, MICROCODE)
+    return _from(replace(row, ports=uses + row.ports), INTEGER)
+
+
+def _is_move(form: str) -> bool:
+    return form.removeprefix("v").startswith(("mov", "lddqu", "broadcast")) and "r64" not in form and "r32" not in form
+
+
+def _doubled(row: InstructionData, twin: InstructionData) -> InstructionData:
+    """A 256-bit row of a core with 128-bit units: the vector µops of the 128-bit row for each half."""
+    factor = row.uops / max(twin.uops, 1)
+    vector = tuple(PortUse(use.ports, use.cycles * factor) for use in _vector_uses(twin))
+    return replace(row, ports=vector + row.ports, breaks_dependency=twin.breaks_dependency)
+
+
+def _vector_uses(row: InstructionData) -> tuple[PortUse, ...]:
+    return tuple(use for use in row.ports if use.ports[0].startswith("FP"))
+
+
+def _core_ports(cost: Cost, row: InstructionData) -> tuple[PortUse, ...]:
+    """Integer, branch and vector ports of LLVM's resources; address units and memory queues are left to
+    `_memory_ports`.
+
+    Zen 3's branch unit beside ALU0 becomes port "ALU4"; an integer divider is busy for the measured reciprocal
+    throughput.
+    """
+    kinds: dict[str, dict[str, float]] = {}
+    for resource, cycles in cost.usage.items():
+        match = _RESOURCE.match(resource.split(".")[0])
+        if match is None or (match[1] == "AGU" and not row.form.startswith("lea ")):
+            continue
+        kind, unit = match.groups()
+        if kind == "Divider":
+            kinds["IDV"] = {"IDV": row.throughput or cycles}
+        elif unit == "45":
+            pair = "FP4" if resource.endswith("\x00") else "FP5"
+            kinds.setdefault("FP45", {})[pair] = min(cycles, row.uops / 2)
+        elif kind == "BRU":
+            kinds.setdefault("ALU", {})["ALU4"] = cycles
+        else:
+            kinds.setdefault(kind[:3].replace("FPU", "FP"), {})[kind[:3].replace("FPU", "FP") + unit] = cycles
+    return tuple(use for usage in kinds.values() for use in port_groups(usage))
+
+
+def _reading(form: str, readings: Mapping[str, Reading]) -> Reading:
+    """The reading of a division or square root with its operands in registers."""
+    register = re.sub(r"m256", "ymm", re.sub(r"m(?:32|64|128)\b", "xmm", form))
+    reading = readings.get(register) or readings.get(register.replace("xmm,xmm,xmm", "xmm,xmm"))
+    if reading is None or reading.throughput is None:
+        raise InstructionTableError(
+            f"no reading of {register}", where="InstLatx64", todo="give the readings of another core"
+        )
+    return reading
+
+
+def _with_divider(row: InstructionData, core: ZenCore, reading: Reading) -> InstructionData:
+    """The row with the divider occupied for the measured reciprocal throughput, rounded to quarters of a cycle.
+
+    uops.info's shortest latencies hold for easy operands; the reading's, where it is longer, for usual ones.
+    """
+    busy = PortUse((core.divider,), round((reading.throughput or 0.0) * 4) / 4)
+    longer = max(round(reading.latency or 0.0) - row.default_latency, 0.0)
+    pairs = {pair: cycles + longer for pair, cycles in row.latencies.items()}
+    default = row.default_latency + longer
+    return _from(replace(row, ports=(*row.ports, busy), latencies=pairs, default_latency=default), DIVIDER)
+
+
+def _from(row: InstructionData, source: str) -> InstructionData:
+    """The row with another source, the doubt about its latency kept."""
+    return replace(row, source=source + (NO_LATENCY if row.source.endswith(NO_LATENCY) else ""))

@@ -1,0 +1,173 @@
+"""The table format: rows survive a round trip, every row is found by search, malformed rows are named."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernmodel.errors import InstructionTableError
+from kernmodel.incore.model import FrontEnd, InstructionData, PortUse
+from kernmodel.incore.parameters import known_microarchitectures, load_parameters
+from kernmodel.incore.tables import (
+    InstructionTable,
+    Legend,
+    check_table,
+    format_ports,
+    format_row,
+    parse_ports,
+    parse_row,
+    table_text,
+)
+
+LEGEND = Legend({"u": "a source"}, {"a": ("je", "jne")})
+LINE = "vaddpd ymm,ymm,m256 | 1*p01+1*p23+1*p23D | 2 | 4 A2>0:12 | | | 1/1/0 | u"
+
+PORT_GROUPS = st.sampled_from(
+    [("0",), ("0", "1"), ("2", "3"), ("2D", "3D"), ("0DV",), ("FP0", "FP1"), ("FP3DV",), ("IDV",), ("ST",), ("ALU0",)]
+)
+CYCLES = st.integers(0, 400).map(lambda quarters: quarters / 4)
+OPERANDS = st.sampled_from(["0", "1", "F", "rax", "A1", "M1", "M"])
+FRONT_ENDS = st.builds(
+    FrontEnd,
+    retire_slots=st.integers(0, 99),
+    uops_mite=st.integers(0, 9),
+    uops_ms=st.integers(0, 99),
+    complex_decoder=st.booleans(),
+    simple_decoders=st.integers(0, 4),
+    fusible_with=st.sampled_from([(), ("je", "jne")]),
+)
+ROWS = st.builds(
+    InstructionData,
+    form=st.sampled_from(["add r64,r64", "vaddpd zmm{k},zmm,m64b", "lea r64,m [b+i*s+d]"]),
+    ports=st.lists(st.builds(PortUse, PORT_GROUPS, CYCLES.filter(bool)), max_size=4).map(tuple),
+    latencies=st.dictionaries(st.tuples(OPERANDS, OPERANDS), CYCLES, max_size=5),
+    default_latency=CYCLES,
+    uops=st.integers(0, 99),
+    throughput=st.none() | CYCLES,
+    breaks_dependency=st.sampled_from(["no", "dependency", "zero"]),
+    eliminated=st.booleans(),
+    front_end=st.none() | FRONT_ENDS,
+    indexed=st.none(),
+    source=st.just("a source"),
+)
+
+
+def with_index_latencies(row: InstructionData) -> InstructionData:
+    """The row as it is read: index registers as their base where they are not listed."""
+    index = {("X" + s[1:], t): cycles for (s, t), cycles in row.latencies.items() if s[0] == "A"}
+    return replace(row, latencies={**index, **row.latencies})
+
+
+@given(ROWS)
+def test_a_row_survives_the_round_trip(row: InstructionData) -> None:
+    assert parse_row(format_row(row, LEGEND), LEGEND) == with_index_latencies(row)
+
+
+@given(st.lists(st.builds(PortUse, PORT_GROUPS, CYCLES.filter(bool)), max_size=6).map(tuple))
+def test_port_usage_survives_the_round_trip(uses: tuple[PortUse, ...]) -> None:
+    assert parse_ports(format_ports(uses)) == uses
+
+
+@given(st.sets(st.text("abcd [],", min_size=1, max_size=12).map(str.strip).filter(bool), min_size=1, max_size=40))
+def test_every_row_of_a_table_is_found_and_no_other(forms: set[str]) -> None:
+    row = parse_row(LINE, LEGEND)
+    forms = {form for form in forms if not form.startswith("[") and " [" not in form}
+    if not forms:
+        return
+    with temporary_table(
+        table_text(("A table.",), [replace(row, form=form) for form in forms], LEGEND.sources)
+    ) as table:
+        for form in forms:
+            found = table.row(form)
+            assert found is not None
+            assert found.form == form
+        assert table.row("e") is None
+        assert table.row("") is None
+        assert table.row("a source") is None
+
+
+class temporary_table:
+    """A table of this text in a file that goes away."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __enter__(self) -> InstructionTable:
+        import tempfile
+
+        self.folder = tempfile.TemporaryDirectory()
+        path = Path(self.folder.name) / "X.txt"
+        path.write_text(self.text, encoding="utf-8")
+        return InstructionTable(path, load_parameters("SKL"))
+
+    def __exit__(self, *_: object) -> None:
+        self.folder.cleanup()
+
+
+@pytest.mark.parametrize("name", known_microarchitectures())
+def test_carried_tables_are_sorted_well_formed_and_name_ports_of_their_core(name: str) -> None:
+    assert check_table(load_parameters(name)) > 3000
+
+
+def test_carried_tables_are_of_reasonable_size() -> None:
+    sizes = {
+        path: path.stat().st_size for path in (Path(check_table.__code__.co_filename).parent / "data").glob("*.txt")
+    }
+    assert sizes
+    assert max(sizes.values()) < 600_000
+
+
+def test_the_indexed_variant_hangs_on_its_row() -> None:
+    row = InstructionTable.open(load_parameters("SKL")).row("vaddpd ymm,ymm,m256")
+    assert row is not None
+    assert row.indexed is not None
+    assert row.indexed.form == row.form
+    assert (row.front_end.retire_slots, row.indexed.front_end.retire_slots) == (1, 2)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (" | u", " | x", "source 'x'"),
+        ("1*p01", "1*01", "'1*01' is no port usage"),
+        ("A2>0:12", "A2>0", "'A2>0' is no latency"),
+        ("1/1/0", "1/1", "'1/1' is no front end"),
+        ("| 2 |", "| two |", "two"),
+        (" | | ", " | fast | ", "'fast'"),
+        (" | u", "", "7 cells instead of 8"),
+    ],
+)
+def test_malformed_rows_are_named_with_file_line_and_reason(old: str, new: str, said: str) -> None:
+    text = "# A table.\n#! source u = a source\n" + LINE.replace(old, new, 1) + "\n"
+    with temporary_table(text) as table, pytest.raises(InstructionTableError) as error:
+        table.row("vaddpd ymm,ymm,m256")
+    assert said in str(error.value)
+    assert "X.txt:3" in str(error.value)
+
+
+def test_a_missing_or_empty_table_is_an_error(tmp_path: Path) -> None:
+    parameters = replace(load_parameters("SKL"), table=str(tmp_path / "none.txt"))
+    with pytest.raises(InstructionTableError, match="cannot read"):
+        InstructionTable.open(parameters)
+    (tmp_path / "none.txt").touch()
+    with pytest.raises(InstructionTableError, match="cannot read"):
+        InstructionTable.open(parameters)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (("b r64 | | 1 | 0 | | | - | u", "a r64 | | 1 | 0 | | | - | u"), "out of order"),
+        (("a r64 | | 1 | 0 | | | - | u", "a r64 | | 1 | 0 | | | - | u"), "out of order"),
+        (("a r64 | 1*p9 | 1 | 0 | | | - | u",), "unknown ports"),
+    ],
+)
+def test_the_check_finds_disorder_and_unknown_ports(tmp_path: Path, rows: tuple[str, ...], said: str) -> None:
+    path = tmp_path / "X.txt"
+    path.write_text("\n".join(("#! source u = a source", *rows, "")))
+    with pytest.raises(InstructionTableError) as error:
+        check_table(replace(load_parameters("SKL"), table=str(path)))
+    assert said in str(error.value)
+    assert str(path) in str(error.value)
