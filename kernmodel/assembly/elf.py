@@ -101,10 +101,12 @@ def damage_reported(file: str, what: str = "is a damaged ELF file", todo: str = 
     from elftools.common.exceptions import DWARFError, ELFError
     from elftools.construct import ConstructError
 
-    damage = (ELFError, DWARFError, ConstructError, LookupError, ValueError, ArithmeticError, AssertionError)
+    declared = (ELFError, DWARFError, ConstructError)
+    # pyelftools trusts what it reads: entries that contradict one another make it stumble over its own values
+    stumbled = (LookupError, ValueError, ArithmeticError, AssertionError, TypeError, AttributeError)
     try:
         yield
-    except damage as error:
+    except (*declared, *stumbled) as error:
         raise AssemblyError(what, where=file, todo=todo) from error
 
 

@@ -102,7 +102,7 @@ def test_sizes_beyond_the_file_are_damage(name: str, size: int) -> None:
 @pytest.mark.parametrize("content", [".long 1", ".long 200, 3, 4", ".long 20; .value 3; .long 0; .zero 14", ".byte 1"])
 def test_debugging_sections_in_a_listing_that_break_its_rows(section: str, content: str) -> None:
     text = f"\t.pushsection {section}\n\t{content}\n\t.popsection\nf:\tincl %eax\n\tjne f\n"
-    with pytest.raises(AssemblyError, match="^x: has debugging sections that hide its lines; leave them out"):
+    with pytest.raises(AssemblyError, match=r"^x: has debugging sections that hide its lines; leave them out"):
         read_listing(text, "x")
 
 
