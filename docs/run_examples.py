@@ -1,61 +1,91 @@
 """Run the examples of README.md and docs/: every `$ command` in a ```console block must exit with the status it should.
 
-    python docs/run_examples.py [FILE.md ...]
+    python docs/run_examples.py [--update] [FILE.md ...]
 
-A block's commands run in one temporary folder per document, in order, so that later ones may use files of earlier ones
-(```c and ```asm blocks whose first line is a comment naming a file are written there). `# exit N` at the end of a command
-states an exit status other than 0. Installation commands (pip, venv, git) are left to the check itself.
+The commands of a document run in one temporary folder, in order, so that later ones may use files of earlier ones;
+```c, ```asm and ```yaml blocks whose first line is a comment naming a file are written there. `# exit N` at the end of a
+command states an exit status other than 0. Commands that install are left to the check itself. With --update, the output
+shown below each command is replaced by what it prints now.
 """
 
 from __future__ import annotations
 
+import argparse
+import os
 import re
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
+
+from kernmodel.resources import carried_folder
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"^```(console|c|asm|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE_NAME = re.compile(r"^\s*(?://|/\*|#)\s*([\w.-]+\.(?:c|s|yml))\b")
+STATUS = re.compile(r"#\s*exit (\d+)\s*$")
 LEFT_OUT = ("pip ", "python -m venv", "python3 -m venv", "git ", ". ", "source ", "python -m pip", "python -m pytest")
 
 
-def commands_of(block: str) -> list[tuple[str, int]]:
-    """The commands of a console block with the exit status each must have."""
-    joined = re.sub(r"\\\n>?\s*", " ", block)
-    result = []
-    for line in joined.splitlines():
-        if line.startswith("$ ") and not line[2:].startswith(LEFT_OUT):
-            status = re.search(r"#\s*exit (\d+)\s*$", line)
-            result.append((line[2:], int(status[1]) if status else 0))
-    return result
-
-
-def run_document(document: Path) -> list[str]:
-    """The failures of one document's examples."""
-    failures = []
+def run_document(document: Path, *, update: bool) -> list[str]:
+    """Run one document's examples, in place of their output if `update`; the failures."""
+    failures: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
-        for match in BLOCK.finditer(document.read_text()):
+
+        def run_block(match: re.Match[str]) -> str:
             kind, body = match.groups()
-            name = FILE_NAME.match(body)
-            if kind != "console":
-                if name:
-                    (Path(folder) / name[1]).write_text(body)
-                continue
-            for command, expected in commands_of(body):
-                done = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True, check=False)
-                print(f"{'ok  ' if done.returncode == expected else 'FAIL'} {document.name}: {command}")
-                if done.returncode != expected:
-                    failures.append(f"{document.name}: {command}\n  exit {done.returncode}, not {expected}\n  {done.stderr[-500:]}")
+            if kind == "console":
+                return f"```console\n{run_commands(body, Path(folder), document.name, failures)}```"
+            if name := FILE_NAME.match(body):
+                (Path(folder) / name[1]).write_text(body)
+            return match[0]
+
+        text = document.read_text()
+        updated = BLOCK.sub(run_block, text)
+    if update and updated != text:
+        document.write_text(updated)
     return failures
+
+
+def run_commands(body: str, folder: Path, document: str, failures: list[str]) -> str:
+    """Run the commands of one block; the block with their present output."""
+    shown: list[str] = []
+    kept = ""
+    for line in re.sub(r"\\\n>?\s*", " ", body).splitlines(keepends=True):
+        if not line.startswith("$ "):
+            kept += line
+            continue
+        shown.append(kept)
+        kept = ""
+        shown.append(line)
+        if not line[2:].startswith(LEFT_OUT):
+            shown.append(run(line[2:].strip(), folder, document, failures))
+            kept = "\0"  # what stood below is replaced
+    shown.append(kept)
+    return "".join(part for part in shown if not part.startswith("\0"))
+
+
+def run(command: str, folder: Path, document: str, failures: list[str]) -> str:
+    """Run one command; what it prints, with the folder of the carried files left out."""
+    status = STATUS.search(command)
+    expected = int(status[1]) if status else 0
+    environment = os.environ | {"COLUMNS": "120"}
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=folder, capture_output=True, text=True, check=False, env=environment
+    )
+    print(f"{'ok  ' if done.returncode == expected else 'FAIL'} {document}: {command}")
+    if done.returncode != expected:
+        failures.append(f"{document}: {command}\n  exit {done.returncode}, not {expected}\n  {done.stderr[-500:]}")
+    return (done.stdout + done.stderr).replace(f"{carried_folder('kernels').parent}/", "")
 
 
 def main() -> int:
     """Run the given documents, or README and all of docs."""
-    given = [Path(name) for name in sys.argv[1:]]
-    documents = given or [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-    failures = [failure for document in documents for failure in run_document(document)]
+    parser = argparse.ArgumentParser(description="Run the examples of the documentation.")
+    parser.add_argument("--update", action="store_true", help="replace the output shown by what is printed now")
+    parser.add_argument("documents", nargs="*", type=Path)
+    options = parser.parse_args()
+    documents = options.documents or [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    failures = [failure for document in documents for failure in run_document(document, update=options.update)]
     print("\n".join(failures) or "all examples run")
     return 1 if failures else 0
 

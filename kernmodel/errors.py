@@ -80,6 +80,10 @@ class AssemblyError(InputError):
     """Assembly that cannot be read, or in which the kernel's loop cannot be found."""
 
 
+_SHOWN = 20
+"""Candidates that a message lists; an executable may have hundreds of loops."""
+
+
 class AmbiguousLoopError(AssemblyError):
     """Several loops match the kernel equally well; `candidates` says what distinguishes them."""
 
@@ -95,7 +99,10 @@ class AmbiguousLoopError(AssemblyError):
         self.candidates = candidates
 
     def __str__(self) -> str:
-        return "\n".join((super().__str__(), *(f"  {line}" for line in self.candidates)))
+        lines = [f"  {line}" for line in self.candidates[:_SHOWN]]
+        if len(self.candidates) > _SHOWN:
+            lines.append(f"  … and {len(self.candidates) - _SHOWN} more")
+        return "\n".join((super().__str__(), *lines))
 
 
 class InstructionTableError(InputError):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from kernmodel.errors import InputError, Location, UsageError
 
@@ -66,7 +67,7 @@ def _pint_factor(unit: str, dimension: str) -> float | None:
         return None
     import pint
 
-    registry = pint.UnitRegistry()
+    registry: pint.UnitRegistry[Any] = pint.UnitRegistry()
     wanted = registry.Quantity(1.0, base).to_root_units()
     try:
         given = registry.Quantity(1.0, unit).to_root_units()

@@ -266,7 +266,7 @@ def _cache(state: _Import, level: Mapping[str, Any], levels: list[dict[str, Any]
     victims, suppliers = _suppliers(levels, name)
     through = any(_mapping(inner.get("cache per group")).get("load_from") == name for inner in suppliers)
     if victims and through:
-        what = f"{name} takes victims, yet loads go through it too; written as filled by victims that loads do not pass by"
+        what = f"{name} takes victims, yet loads go through it too; written as such a victim cache"
         state.note("loads-through-victims", what)
     line = _whole(cache.get("cl_size"))
     return {

@@ -143,6 +143,10 @@ class ScalingPoint:
     single_core_cycles: float
 
 
+_MANY_CORES = 100_000
+"""More than any machine has: a saturation point beyond is none."""
+
+
 def predict(traffic: Traffic, incore: InCore, machine: Machine) -> EcmPrediction:
     """The single-core ECM prediction.
 
@@ -189,7 +193,9 @@ def _incore_times(
 ) -> tuple[float, float, Literal["ports", "dependency"]]:
     """T_OL, T_nOL (cy/CL) and what bounds T_OL; a loop-carried dependency overlaps with transfers: it enters T_OL."""
     uses = [use for row in incore.uses for use in row]
-    ports = group_bound(uses, machine.core.overlapping_ports)
+    # a throughput that no port explains (a locked or microcoded instruction) was measured: it occupies the core
+    measured = 0.0 if incore.binding_ports else incore.throughput
+    ports = max(group_bound(uses, machine.core.overlapping_ports), measured)
     lcd = incore.lcd.cycles if incore.lcd else 0.0
     t_nol = group_bound(uses, machine.core.non_overlapping_ports)
     return max(ports, lcd) * passes, t_nol * passes, "dependency" if lcd > ports else "ports"
@@ -303,8 +309,13 @@ def _notes(incore: InCore, transfers: tuple[TransferTime, ...]) -> tuple[Note, .
 
 
 def saturation_simple(t_ecm: float, t_mem: float) -> int | None:
-    """n_S = ⌈T_ECM / T_Mem⌉ (Stengel et al. 2015): cores that saturate the memory bandwidth of a domain."""
-    return math.ceil(round(t_ecm / t_mem, 9)) if t_mem > 0 else None
+    """n_S = ⌈T_ECM / T_Mem⌉ (Stengel et al. 2015): cores that saturate the memory bandwidth of a domain.
+
+    None if nothing moves over the memory path, or so little that no number of cores saturates it.
+    """
+    if t_mem <= 0 or t_ecm / t_mem > _MANY_CORES:
+        return None
+    return math.ceil(round(t_ecm / t_mem, 9))
 
 
 def utilization(cores: int, t_ecm: float, t_mem: float, latency_penalty: float | None = None) -> float:
@@ -323,7 +334,7 @@ def utilization(cores: int, t_ecm: float, t_mem: float, latency_penalty: float |
     return u
 
 
-def saturation_recursive(t_ecm: float, t_mem: float, limit: int = 100_000) -> int | None:
+def saturation_recursive(t_ecm: float, t_mem: float, limit: int = _MANY_CORES) -> int | None:
     """The first number of cores with u(n) = 1, None if nothing moves over the memory path or `limit` do not do."""
     if t_mem <= 0:
         return None

@@ -14,6 +14,7 @@ from kernmodel.report.sections import (
     notes_section,
     parameters_section,
     sources_section,
+    unit_of_work,
 )
 from kernmodel.report.traffic import access_table, carried_by, inequality, path_table, reuse_in, size_columns, strongest
 from kernmodel.units import meaningful_units
@@ -44,7 +45,7 @@ def ecm_report(answer: EcmAnswer, unit: str, *, verbose: bool = False) -> tuple[
 
 def _inputs(answer: EcmAnswer) -> tuple[Block, ...]:
     traffic = answer.traffic
-    unit = f"{traffic.iterations_per_unit:g} iterations (one cache line of {traffic.unit_stream})"
+    unit = unit_of_work(traffic)
     pairs = (
         ("kernel", f"{answer.nest.name}, {answer.nest.file}"),
         ("sizes", sizes(dict(answer.sizes))),

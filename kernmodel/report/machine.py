@@ -89,7 +89,11 @@ def _caches(levels: Iterable[CacheLevel]) -> tuple[Block, ...]:
 
 def _cache_row(level: CacheLevel) -> tuple[str, ...]:
     inclusive = {True: "yes", False: "no", None: "not known"}[level.inclusive_of_inner]
-    filled = "misses" if level.filled_by == "miss" else f"victims{' (clean ones too)' if level.clean_victims else ''}{', loads pass by' if level.loads_pass_by else ''}"
+    filled = (
+        "misses"
+        if level.filled_by == "miss"
+        else f"victims{' (clean ones too)' if level.clean_victims else ''}{', loads pass by' if level.loads_pass_by else ''}"
+    )
     back = "back" if level.write_back else "through"
     return (
         level.name,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kernmodel.incore.model import Parameters
     from kernmodel.machine.model import Machine
     from kernmodel.studies.request import CodeOrigin
+    from kernmodel.traffic.model import Traffic
 
 _USED_PARAMETERS = ("load latency", "store forward latency")
 
@@ -23,6 +24,13 @@ def notes_section(notes: Iterable[Note]) -> tuple[Block, ...]:
     ordered = sorted(notes, key=lambda note: note.kind != "warning")
     lines = (Line(f"  {note.kind}: {note}", "warning" if note.kind == "warning" else "plain") for note in ordered)
     return (Heading("Notes"), *lines) if ordered else ()
+
+
+def unit_of_work(traffic: Traffic) -> str:
+    """What one unit of work is, in words."""
+    if not traffic.unit_stream:
+        return "1 iteration (no array moves with the inner loop); cy/CL below means cycles per iteration"
+    return f"{traffic.iterations_per_unit:g} iterations (one cache line of {traffic.unit_stream})"
 
 
 def machine_fields(machine: Machine) -> tuple[tuple[str, str], ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table
 from kernmodel.report.numbers import MISSING, decimal, short, sizes
-from kernmodel.report.sections import machine_fields, notes_section, sources_section
+from kernmodel.report.sections import machine_fields, notes_section, sources_section, unit_of_work
 from kernmodel.units import format_bytes
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def _inputs(answer: TrafficAnswer) -> tuple[Block, ...]:
         *machine_fields(answer.machine),
         ("method", f"{traffic.method}, safety factor {traffic.safety:g} on the cache sizes"),
         ("active cores", str(traffic.cores)),
-        ("unit of work", f"{traffic.iterations_per_unit:g} iterations (one cache line of {traffic.unit_stream})"),
+        ("unit of work", unit_of_work(traffic)),
     )
     return (Heading(f"Data traffic of {answer.nest.name} on {answer.machine.name}"), Fields(pairs))
 

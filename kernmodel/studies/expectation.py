@@ -1,4 +1,4 @@
-"""What the loop finder is told of the source: plain values made of a loop nest, so that `assembly` need not know `source`."""
+"""What the loop finder is told of the source: plain values of a loop nest, so that `assembly` need not know `source`."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def find_loop(
     lines: tuple[int, int] | None = None,
     region: tuple[int, int] | None = None,
 ) -> AssemblyLoop:
-    """The loop of `listing` that executes the kernel; `loop`, `lines` and `region` choose by hand, as in `choose_loop`."""
+    """The loop of `listing` that executes the kernel; `loop`, `lines`, `region` choose by hand, as in `choose_loop`."""
     return choose_loop(
         listing,
         told.expected,

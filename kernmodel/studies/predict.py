@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from kernmodel.assembly.compile import Compilation, find_compiler, start_compile
 from kernmodel.assembly.model import AssemblyLoop, Listing
-from kernmodel.errors import Note
+from kernmodel.errors import Note, UsageError
 from kernmodel.incore.model import InCore, Parameters
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.tables import InstructionTable
@@ -49,6 +49,7 @@ def predict_ecm_sweep(
 ) -> Iterator[EcmAnswer]:
     """The ECM prediction for each point of sizes, as they come; the kernel is compiled once, at the largest sizes."""
     machine = load_machine(kernel.machine)
+    _check_cores(machine, scaling_cores)
     parameters = load_parameters(machine.core.microarchitecture)
     compiled_at = _largest(points)
     with ExitStack() as stack:
@@ -155,6 +156,13 @@ def _prediction_by_cores(stages: _Stages, sizes: Mapping[str, int], incore: InCo
         return predict(stages.traffic(sizes, cores), incore, stages.machine)
 
     return predict_at
+
+
+def _check_cores(machine: Machine, cores: Sequence[int]) -> None:
+    available = machine.topology.cores
+    if cores and max(cores) > available:
+        todo = f"give 1 to {available}"
+        raise UsageError(f"{max(cores)} cores, but {machine.name} has {available}", where="--cores", todo=todo)
 
 
 def _largest(points: Sequence[Mapping[str, int]]) -> dict[str, int]:

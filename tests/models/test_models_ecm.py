@@ -112,6 +112,12 @@ def test_dependency_enters_overlapping_time() -> None:
     assert "loop-carried dependency" in result.bottleneck
 
 
+def test_measured_throughput_enters_overlapping_time() -> None:
+    """A divider that the tables know by its measured throughput only: 20 cycles a pass, bound by no port."""
+    result = predict(traffic(), replace(incore(), throughput=20.0, binding_ports=()), machine())
+    assert (result.t_ol, result.ol_bound_by) == (40.0, "ports")
+
+
 def test_penalty_counts_as_time_but_not_as_bandwidth() -> None:
     toy = machine()
     paths = (*toy.paths[:2], replace(toy.paths[2], penalty_load=0.5, penalty_store=2.0))
