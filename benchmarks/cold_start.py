@@ -3,8 +3,9 @@
     python benchmarks/cold_start.py [--runs 7] [--peers VENV] [--kerncraft-sources DIR]
 
 VENV holds `kerncraft osaca "pycparser<3"`; DIR is Kerncraft's unpacked source distribution (`pip download --no-deps
---no-binary kerncraft kerncraft`), which has the kernel and machine file its wheel lacks. The peers run on the same machine in the same call, interleaved with kernmodel's
-commands, so the ratios hold where absolute times do not. Prints the minimum and median wall time and the peak memory.
+--no-binary kerncraft kerncraft`), which has the kernel and machine file its wheel lacks. The peers run on the same
+machine in the same call, so the ratios hold where absolute times do not. Prints the minimum and median wall time and
+the peak memory.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ class Result:
 
 def run_once(command: list[str], cwd: Path) -> tuple[float, float]:
     """Wall seconds and peak resident megabytes of the process and its children."""
-    code = "import resource,subprocess,sys;r=subprocess.run(sys.argv[1:],stdout=subprocess.DEVNULL,stderr=subprocess.PIPE);"
-    code += "sys.stderr.buffer.write(r.stderr[-2000:]) if r.returncode else None;"
+    code = "import resource,subprocess,sys;r=subprocess.run(sys.argv[1:],stdout=subprocess.DEVNULL,"
+    code += "stderr=subprocess.PIPE);sys.stderr.buffer.write(r.stderr[-2000:]) if r.returncode else None;"
     code += "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss);sys.exit(r.returncode)"
     start = time.perf_counter()
     subprocess.run(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
@@ -134,9 +135,8 @@ def compare(options: argparse.Namespace, work: Path, results: dict[str, Result])
         result = measure(label, command, work, max(2, options.runs // 3))
         print(result.row(), flush=True)
         own = results[ours[label.split()[0]]].best
-        print(
-            f"    first run {first:.2f} s = {first / own:.1f}× kernmodel; warm {result.best:.2f} s = {result.best / own:.1f}×"
-        )
+        warm = result.best
+        print(f"    first run {first:.2f} s = {first / own:.1f}× kernmodel; warm {warm:.2f} s = {warm / own:.1f}×")
 
 
 if __name__ == "__main__":

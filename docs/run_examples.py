@@ -3,9 +3,9 @@
     python docs/run_examples.py [--update] [FILE.md ...]
 
 The commands of a document run in one temporary folder, in order, so that later ones may use files of earlier ones;
-```c, ```asm and ```yaml blocks whose first line is a comment naming a file are written there. `# exit N` at the end of a
-command states an exit status other than 0. Commands that install are left to the check itself. With --update, the output
-shown below each command is replaced by what it prints now.
+```c, ```asm and ```yaml blocks whose first line is a comment naming a file are written there. `# exit N` at the end of
+a command states an exit status other than 0. Commands that install are left to the check itself. With --update, the
+output shown below each command is replaced by what it prints now.
 """
 
 from __future__ import annotations

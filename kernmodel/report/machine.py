@@ -89,11 +89,8 @@ def _caches(levels: Iterable[CacheLevel]) -> tuple[Block, ...]:
 
 def _cache_row(level: CacheLevel) -> tuple[str, ...]:
     inclusive = {True: "yes", False: "no", None: "not known"}[level.inclusive_of_inner]
-    filled = (
-        "misses"
-        if level.filled_by == "miss"
-        else f"victims{' (clean ones too)' if level.clean_victims else ''}{', loads pass by' if level.loads_pass_by else ''}"
-    )
+    clean, by = " (clean ones too)" * level.clean_victims, ", loads pass by" * level.loads_pass_by
+    filled = "misses" if level.filled_by == "miss" else f"victims{clean}{by}"
     back = "back" if level.write_back else "through"
     return (
         level.name,

@@ -1,4 +1,4 @@
-"""What the loop finder is told of the source: plain values of a loop nest, so that `assembly` need not know `source`."""
+"""What the loop finder is told of the source: plain values of a loop nest, so `assembly` need not know `source`."""
 
 from __future__ import annotations
 

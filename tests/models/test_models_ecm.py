@@ -127,7 +127,7 @@ def test_penalty_counts_as_time_but_not_as_bandwidth() -> None:
 
 
 def test_bandwidth_is_that_of_the_nearest_mix_within_a_domain() -> None:
-    """copy: reported 26.7 GB/s at 4 cores, with write-allocate 1.5 times; load: the 8-core value is beyond the domain."""
+    """copy: reported 26.7 GB/s at 4 cores, with write-allocate 1.5 times; load: 8 cores are beyond the domain."""
     found = nearest_bandwidth(machine(), "Mem", 2 / 3)
     assert (found.mix.name, found.cores) == ("copy", 4)
     assert found.bytes_per_second == pytest.approx(40e9)
@@ -179,8 +179,8 @@ def test_utilization_laws(rest: float, t_mem: float, cores: int) -> None:
     assert 0 < u <= 1
     assert u <= cores * t_mem / t_ecm + 1e-12
     simple, recursive = saturation_simple(t_ecm, t_mem), saturation_recursive(t_ecm, t_mem)
-    assert simple is not None
-    assert recursive is None or recursive >= simple
+    assert (simple is None) == (t_ecm / t_mem > 100_000)
+    assert recursive is None or simple is None or recursive >= simple
 
 
 @given(st.floats(1.0, 8.0), st.floats(0, 8), st.floats(0, 8), st.sampled_from([SERIAL, OVERLAPPING]))
