@@ -3,9 +3,9 @@
     python docs/run_examples.py [--update] [FILE.md ...]
 
 The commands of a document run in one temporary folder, in order, so that later ones may use files of earlier ones;
-```c, ```asm and ```yaml blocks whose first line is a comment naming a file are written there. `# exit N` at the end of
-a command states an exit status other than 0. Commands that install are left to the check itself. With --update, the
-output shown below each command is replaced by what it prints now.
+```c, ```asm, ```yaml and ```python blocks whose first line is a comment naming a file are written there. `# exit N` at
+the end of a command states an exit status other than 0. Commands that install are left to the check itself. With
+--update, the output shown below each command is replaced by what it prints now.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from pathlib import Path
 from kernmodel.resources import carried_folder
 
 ROOT = Path(__file__).resolve().parent.parent
-BLOCK = re.compile(r"^```(console|c|asm|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-FILE_NAME = re.compile(r"^\s*(?://|/\*|#)\s*([\w.-]+\.(?:c|s|yml))\b")
+BLOCK = re.compile(r"^```(console|c|asm|yaml|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FILE_NAME = re.compile(r"^\s*(?://|/\*|#)\s*([\w.-]+\.(?:c|s|yml|py))\b")
 STATUS = re.compile(r"#\s*exit (\d+)\s*$")
 LEFT_OUT = ("pip ", "python -m venv", "python3 -m venv", "git ", ". ", "source ", "python -m pip", "python -m pytest")
 
@@ -69,9 +69,8 @@ def run(command: str, folder: Path, document: str, failures: list[str]) -> str:
     status = STATUS.search(command)
     expected = int(status[1]) if status else 0
     environment = os.environ | {"COLUMNS": "120"}
-    done = subprocess.run(
-        ["bash", "-c", command], cwd=folder, capture_output=True, text=True, check=False, env=environment
-    )
+    shell = ["bash", "-o", "pipefail", "-c", command]
+    done = subprocess.run(shell, cwd=folder, capture_output=True, text=True, check=False, env=environment)
     print(f"{'ok  ' if done.returncode == expected else 'FAIL'} {document}: {command}")
     if done.returncode != expected:
         failures.append(f"{document}: {command}\n  exit {done.returncode}, not {expected}\n  {done.stderr[-500:]}")

@@ -1,0 +1,199 @@
+"""What every predictor of traffic shares: the unit of work, what a core has of a cache, and how misses become paths.
+
+Layer conditions count misses and modified evictions per level from formulas, a simulation counts them one by one; both
+hand them to `path_traffic` as `LevelCounts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import sympy
+
+from kernmodel.errors import InputError, Note, UsageError
+from kernmodel.machine.model import CacheLevel, Machine
+from kernmodel.source.model import Access
+from kernmodel.traffic.model import PathTraffic
+from kernmodel.traffic.polynomial import Rate, fixed, product
+from kernmodel.traffic.streams import SizedNest
+
+
+@dataclass(frozen=True, slots=True)
+class UnitOfWork:
+    """The iterations that advance the fastest written (else read) stream by a cache line, and that reference."""
+
+    iterations: Fraction
+    reference: str
+    notes: tuple[Note, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LevelCounts:
+    """Lines per unit of work that miss one cache, and modified lines that it evicts."""
+
+    misses: float
+    modified: float
+    misses_formula: sympy.Expr
+    modified_formula: sympy.Expr
+
+
+def check_options(machine: Machine, cores: int, safety: float) -> None:
+    """Refuse core counts and safety factors without a meaning.
+
+    Raises:
+        UsageError: cores < 1 or more than the machine has, safety ≤ 0.
+        InputError: caches with cache lines of different length.
+    """
+    if not 1 <= cores <= machine.topology.cores:
+        raise UsageError(
+            f"{cores} cores, but {machine.name} has {machine.topology.cores}",
+            where="--cores",
+            todo=f"give 1 to {machine.topology.cores}",
+        )
+    if not safety > 0:
+        raise UsageError(
+            f"safety factor {safety} is not positive", where="--safety", todo="give a number like 1 or 0.5"
+        )
+    if any(level.line_bytes != machine.line_bytes for level in machine.levels):
+        raise InputError(
+            "caches differ in the length of a cache line",
+            where=machine.file,
+            todo="give all levels the same line length",
+        )
+
+
+def unit_of_work(nest: SizedNest, line_bytes: int) -> UnitOfWork:
+    """The unit of work of a nest; a stream that moves by more than a line counts one iteration.
+
+    Where no array moves with the inner loop, a unit is one iteration.
+    """
+    moving = [
+        (stream.strides[-1].magnitude, stream, reference)
+        for stream in nest.streams
+        for reference in stream.references
+        if stream.strides[-1].value
+    ]
+    written = [item for item in moving if item[2].access.kind == "write"]
+    if not moving:
+        note = Note("no-stream", "no array moves with the inner loop; a unit of work is one iteration", "assumption")
+        return UnitOfWork(Fraction(1), "", (note,))
+    stride, _, reference = min(written or moving, key=lambda item: (-item[0], item[2].order))
+    return UnitOfWork(max(Fraction(line_bytes) / stride, Fraction(1)), reference.access.text, ())
+
+
+def capacities(machine: Machine, cores: int, safety: float) -> tuple[float, ...]:
+    """Bytes of each cache that a core has: its share of a shared one, a victim cache with the level that fills it."""
+    result: list[float] = []
+    for index, level in enumerate(machine.levels):
+        share = level.size_bytes / min(cores, level.cores_sharing)
+        inner = result[index - 1] / safety if index and level.filled_by == "victims" else 0.0
+        result.append((share + inner) * safety)
+    return tuple(result)
+
+
+def capacity_notes(machine: Machine, cores: int) -> tuple[Note, ...]:
+    """What the capacities assume."""
+    notes = [Note("lru", "caches are taken as fully associative with LRU replacement", "assumption")]
+    for inner, level in zip(machine.levels, machine.levels[1:], strict=False):
+        if level.filled_by == "victims":
+            text = (
+                f"{level.name} is a victim cache: it holds what {inner.name} evicts, so its conditions are judged by "
+                f"the sizes of {inner.name} and {level.name} together; loads from memory pass it by"
+            )
+            notes.append(Note("victim-cache", text, "assumption"))
+    for level in machine.levels:
+        if min(cores, level.cores_sharing) > 1:
+            text = f"each of {min(cores, level.cores_sharing)} cores has an equal share of {level.name}"
+            notes.append(Note("shared-cache", text, "assumption"))
+        if not level.write_back:
+            notes.append(Note("write-through", f"{level.name} writes through; it is modelled as write-back", "warning"))
+    return tuple(notes)
+
+
+def path_traffic(machine: Machine, counts: Sequence[LevelCounts]) -> tuple[PathTraffic, ...]:
+    """Lines on each path, from what each cache misses and evicts; `counts` are in the order of `machine.levels`.
+
+    A level misses over the path to the next one and evicts modified lines over it. If the next one is a victim cache,
+    only the lines found there cross toward the core (the others come from beyond, past it), and all evicted lines cross
+    away from the core, unmodified ones if the victim cache takes them: in the steady state as many leave as enter.
+    """
+    paths = []
+    for index, (path, inner) in enumerate(zip(machine.paths, counts, strict=True)):
+        outer = machine.levels[index + 1] if index + 1 < len(machine.levels) else None
+        if outer is not None and outer.filled_by == "victims":
+            paths.append(_victim_path(path.name, inner, counts[index + 1], outer))
+        else:
+            zero = sympy.Integer(0)
+            formulas = (inner.misses_formula, inner.modified_formula, zero)
+            paths.append(PathTraffic(path.name, inner.misses, inner.modified, 0.0, *formulas))
+    return tuple(paths)
+
+
+def _victim_path(name: str, inner: LevelCounts, outer: LevelCounts, level: CacheLevel) -> PathTraffic:
+    takes_clean = level.clean_victims and inner.misses > inner.modified
+    return PathTraffic(
+        path=name,
+        loads=inner.misses - outer.misses,
+        stores=inner.modified,
+        clean_victims=inner.misses - inner.modified if takes_clean else 0.0,
+        loads_formula=inner.misses_formula - outer.misses_formula,
+        stores_formula=inner.modified_formula,
+        clean_victims_formula=inner.misses_formula - inner.modified_formula if takes_clean else sympy.Integer(0),
+    )
+
+
+def register_traffic(nest: SizedNest) -> tuple[Rate, Rate]:
+    """Bytes per iteration that load and store instructions move by the source's references: (loads, stores).
+
+    A reference that the innermost loops do not move is held in a register while they run.
+    """
+    loads, stores = list[Rate](), list[Rate]()
+    for stream in nest.streams:
+        runs = product(nest.trips[stream.held_from :])
+        for reference in stream.references:
+            moved = Rate(fixed(stream.element_bytes * reference.access.count), runs)
+            (stores if reference.access.kind == "write" else loads).append(moved)
+    return _add(loads), _add(stores)
+
+
+def _add(rates: Sequence[Rate]) -> Rate:
+    result = Rate(fixed(0), fixed(1))
+    for rate in rates:
+        if rate.denominator == result.denominator:
+            result = Rate(result.numerator + rate.numerator, result.denominator)
+        else:
+            numerator = result.numerator * rate.denominator + rate.numerator * result.denominator
+            result = Rate(numerator, result.denominator * rate.denominator)
+    return result
+
+
+def register_notes(nest: SizedNest) -> tuple[Note, ...]:
+    """Which references are taken to be held in registers."""
+    held = [
+        reference.access
+        for stream in nest.streams
+        if not stream.strides[-1].value
+        for reference in stream.references
+        if reference.access.depth == len(nest.trips)
+    ]
+    names = ", ".join(dict.fromkeys(access.text for access in sorted(held, key=_place)))
+    if not names:
+        return ()
+    return (Note("held-in-register", f"{names}: held in a register while the inner loop runs", "assumption"),)
+
+
+def _place(access: Access) -> tuple[int, int]:
+    return access.location.line or 0, access.location.column or 0
+
+
+def arithmetic_intensity(
+    flops: float, register_bytes: float, paths: Sequence[PathTraffic], machine: Machine
+) -> Mapping[str, float | None]:
+    """FLOP per byte by level: "L1" by load and store instructions, an outer level by all lines on the path to it."""
+    intensity = {machine.levels[0].name: flops / register_bytes if register_bytes else None}
+    for path, traffic in zip(machine.paths, paths, strict=True):
+        moved = (traffic.loads + traffic.stores + traffic.clean_victims) * machine.line_bytes
+        intensity[path.outer] = flops / moved if moved else None
+    return intensity

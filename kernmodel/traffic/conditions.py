@@ -1,0 +1,150 @@
+"""Layer conditions: every reuse with the cache volume it needs, judged against every cache and solved for the sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import sympy
+
+from kernmodel.machine.model import Machine
+from kernmodel.traffic.model import LayerCondition, Reuse
+from kernmodel.traffic.polynomial import Size
+from kernmodel.traffic.reuse import Analysis, StreamReuse
+from kernmodel.traffic.solve import largest_size, solution
+from kernmodel.traffic.windows import SWEEP, Window
+from kernmodel.units import format_bytes
+
+Transition = tuple[str, int, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Saving:
+    """One reuse: `lines` per unit of work that it saves."""
+
+    window: Window
+    carrier: str
+    array: str
+    access: str
+    source: str
+    lines: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Requirement:
+    """A volume, the reuses that need it, and how many references hit and miss where no larger one fits."""
+
+    volume: Size
+    formula: sympy.Expr
+    reuses: tuple[Reuse, ...]
+    hits: int
+    misses: int
+
+
+def layer_conditions_of(
+    analysis: Analysis, machine: Machine, shares: Sequence[float], unit: Fraction
+) -> tuple[LayerCondition, ...]:
+    """All conditions of all caches, innermost cache first, per cache the one that needs least first.
+
+    Args:
+        analysis: the reuse of the nest.
+        machine: gives the caches their names.
+        shares: bytes of each cache that a core has, × safety factor.
+        unit: iterations in a unit of work.
+    """
+    requirements = _requirements(analysis, unit)
+    return tuple(
+        _condition(level.name, share, requirement, analysis)
+        for level, share in zip(machine.levels, shares, strict=True)
+        for requirement in requirements
+    )
+
+
+def _requirements(analysis: Analysis, unit: Fraction) -> list[_Requirement]:
+    """The distinct volumes, smallest first."""
+    gathered: dict[object, tuple[Size, list[_Saving]]] = {}
+    for reuse in analysis.reuses:
+        for saving in _savings(reuse, analysis.nest.variables, unit, analysis.line_bytes):
+            needed = analysis.volume(saving.window)
+            gathered.setdefault(needed.formula.key(), (needed, []))[1].append(saving)
+    ordered = sorted(gathered.values(), key=lambda item: item[0].value)
+    return [_requirement(analysis, needed, savings) for needed, savings in ordered]
+
+
+def _requirement(analysis: Analysis, needed: Size, savings: Sequence[_Saving]) -> _Requirement:
+    formula = needed.formula.expression(analysis.nest.prepared.generators)
+    reuses = tuple(
+        Reuse(s.array, s.access, s.carrier, s.source, formula, float(needed.value), s.lines) for s in savings
+    )
+    hits = references = 0
+    for reuse, misses in zip(analysis.reuses, analysis.misses_in(needed.value), strict=True):
+        references += len(misses)
+        hits += sum(2 * m.misses.value < reuse.base.value for m in misses)
+    return _Requirement(needed, formula, reuses, hits, references - hits)
+
+
+def loop_name(carrier: int, variables: Sequence[str]) -> str:
+    """The loop variable that carries a reuse, or "sweep"."""
+    return "sweep" if carrier == SWEEP else variables[carrier]
+
+
+def _savings(reuse: StreamReuse, variables: Sequence[str], unit: Fraction, line_bytes: int) -> Iterator[_Saving]:
+    stream, leader = reuse.stream, reuse.stream.references[0].access
+    for link in reuse.links:
+        if link.window is not None and link.possible:
+            lines = float(reuse.base.value * unit * link.fresh.value / line_bytes)
+            texts = link.reference.access.text, link.source.access.text
+            yield _Saving(link.window, loop_name(link.window.carrier, variables), stream.array, *texts, lines)
+    lone = reuse.base
+    for own in reuse.selves:
+        lines = float((lone.value - own.rate.value) * unit)
+        yield _Saving(own.window, loop_name(own.carrier, variables), stream.array, leader.text, leader.text, lines)
+        lone = own.rate
+
+
+def _condition(cache: str, capacity: float, requirement: _Requirement, analysis: Analysis) -> LayerCondition:
+    nest, needed = analysis.nest, requirement.volume
+    names = {s.name for s in requirement.formula.free_symbols}
+    breaks_at = {
+        symbol: largest_size(needed.formula, capacity, symbol, nest.values, nest.prepared.generators)
+        if symbol in names
+        else None
+        for symbol in nest.prepared.nest.symbols
+    }
+    return LayerCondition(
+        cache=cache,
+        capacity_bytes=capacity,
+        required_bytes=requirement.formula,
+        required=float(needed.value),
+        holds=needed.value <= capacity,
+        reuses=requirement.reuses,
+        breaks_at=breaks_at,
+        solved={s: solution(s, n, needed.formula, nest.values) for s, n in breaks_at.items() if s in names},
+        hits=requirement.hits,
+        misses=requirement.misses,
+    )
+
+
+def transitions_of(conditions: Sequence[LayerCondition], symbols: Sequence[str]) -> tuple[Transition, ...]:
+    """The sizes at which conditions break, ascending, for the first symbol that any of them depends on."""
+    for symbol in symbols:
+        if any(symbol in condition.solved for condition in conditions):
+            found = [
+                (symbol, largest, condition.cache, _transition_text(condition, symbol))
+                for condition in conditions
+                if (largest := condition.breaks_at[symbol])
+            ]
+            return tuple(sorted(found, key=lambda transition: transition[1]))
+    return ()
+
+
+def _transition_text(condition: LayerCondition, symbol: str) -> str:
+    saved = list(dict.fromkeys(reuse.access for reuse in condition.reuses))
+    shown = ", ".join(saved[:3]) + (", …" if len(saved) > 3 else "")
+    carried = " and ".join(dict.fromkeys(reuse.carried_by for reuse in condition.reuses))
+    over = "the repetition of the sweep" if carried == "sweep" else f"loop {carried}"
+    return (
+        f"{condition.solved[symbol]}: reuse over {over} fits {condition.cache} "
+        f"({format_bytes(condition.capacity_bytes)}): {shown}"
+    )

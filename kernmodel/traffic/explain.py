@@ -1,0 +1,75 @@
+"""Who serves each array reference, and why: the access table of a `Traffic`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from kernmodel.machine.model import Machine
+from kernmodel.traffic.conditions import loop_name
+from kernmodel.traffic.model import AccessTraffic
+from kernmodel.traffic.polynomial import Size
+from kernmodel.traffic.reuse import Analysis, Link, ReferenceMisses, StreamReuse
+from kernmodel.traffic.windows import SWEEP
+from kernmodel.units import format_bytes
+
+
+def access_table(
+    analysis: Analysis,
+    misses: Sequence[Sequence[Sequence[ReferenceMisses]]],
+    machine: Machine,
+    shares: Sequence[float],
+    unit: Fraction,
+) -> tuple[AccessTraffic, ...]:
+    """One row per array reference, in source order.
+
+    Args:
+        analysis: the reuse of the nest.
+        misses: per level, per stream, what its references miss.
+        machine: gives the levels their names.
+        shares: bytes of each cache that a core has, × safety factor.
+        unit: iterations in a unit of work.
+    """
+    levels = machine.residence_levels
+    rows = []
+    for number, reuse in enumerate(analysis.reuses):
+        for place, reference in enumerate(reuse.stream.references):
+            missing = [float(level[number][place].misses.value * unit) for level in misses]
+            reaching = [max(float(reuse.base.value * unit), *missing), *missing, 0.0]
+            served = {name: reaching[k] - reaching[k + 1] for k, name in enumerate(levels)}
+            reason = _reason(analysis, reuse, place, levels, shares)
+            access = reference.access
+            rows.append((reference.order, AccessTraffic(access.array, access.text, access.kind, served, reason)))
+    return tuple(row for _, row in sorted(rows, key=lambda item: item[0]))
+
+
+def _reason(analysis: Analysis, reuse: StreamReuse, place: int, levels: Sequence[str], shares: Sequence[float]) -> str:
+    if place:
+        return _link_reason(analysis, reuse.links[place - 1], levels, shares)
+    own = reuse.selves[0]
+    needed = analysis.volume(own.window)
+    fit = _fit(needed, levels, shares)
+    if own.carrier == SWEEP:
+        return f"touches its lines first; only a repetition of the nest finds them again, which {fit}"
+    loop = loop_name(own.carrier, analysis.nest.variables)
+    return f"finds its lines again in the next iteration of loop {loop}, which {fit}"
+
+
+def _link_reason(analysis: Analysis, link: Link, levels: Sequence[str], shares: Sequence[float]) -> str:
+    source = link.source.access.text
+    if link.window is None:
+        return f"finds the lines of {source} in the same iteration"
+    loop = loop_name(link.window.carrier, analysis.nest.variables)
+    if not link.possible:
+        return f"touches what {source} touched further back than loop {loop} runs: no reuse"
+    fit = _fit(analysis.volume(link.window), levels, shares)
+    return f"finds the lines of {source} again over loop {loop}, which {fit}"
+
+
+def _fit(needed: Size, levels: Sequence[str], shares: Sequence[float]) -> str:
+    """Which caches hold a volume."""
+    size = format_bytes(float(needed.value))
+    for name, share in zip(levels, shares, strict=False):
+        if needed.value <= share:
+            return f"needs {size} and fits {name} ({format_bytes(share)})"
+    return f"needs {size} and fits no cache ({levels[len(shares) - 1]} has {format_bytes(shares[-1])})"

@@ -1,0 +1,182 @@
+"""The ways data is reused in a nest, each with the window it spans, and what misses where only some of them hold.
+
+A reference's line was touched before by the reference ahead of it in its stream (group reuse); the leading reference
+finds its lines again where a loop does not move it, or moves it by less than a line (self reuse); and everything is
+found again when the whole nest is repeated (the sweep).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from kernmodel.traffic.polynomial import NEVER, NOTHING, Number, Rate, Size, fixed, smaller
+from kernmodel.traffic.streams import Reference, SizedNest, Stream
+from kernmodel.traffic.windows import SWEEP, Window, lines_per_iteration, unit_window, volume
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Group reuse of `reference` from the one ahead of it.
+
+    Attributes:
+        source: the reference ahead.
+        window: the time between them; None if it is within one iteration (always holds).
+        possible: False if it is longer than the carrying loop runs.
+        fresh: share of lines that are new if the reuse fails, as bytes of a line (at most a whole line): a neighbour
+            less than a line away finds most lines already fetched for the reference ahead.
+    """
+
+    reference: Reference
+    source: Reference
+    window: Window | None
+    possible: bool
+    fresh: Size
+
+
+@dataclass(frozen=True, slots=True)
+class SelfReuse:
+    """Reuse carried by a loop (or `SWEEP`): the time it spans, and lines per iteration of a leading reference with it.
+
+    The window is shorter than an iteration of the carrying loop where the next inner loop does not move the reference:
+    then the line was touched in that loop's last iteration.
+    """
+
+    carrier: int
+    window: Window
+    rate: Rate
+
+
+@dataclass(frozen=True, slots=True)
+class StreamReuse:
+    """All reuse of one stream.
+
+    Attributes:
+        base: lines per iteration of one reference alone, reuse within the innermost loop counted.
+        links: group reuse of all references but the first.
+        selves: self reuse from inner to outer loops, the sweep last.
+    """
+
+    stream: Stream
+    base: Rate
+    links: tuple[Link, ...]
+    selves: tuple[SelfReuse, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceMisses:
+    """Lines per iteration that a reference misses, and whether they are modified and read before they leave."""
+
+    reference: Reference
+    misses: Rate
+    modified: bool
+    read: bool
+
+
+Holds = Callable[[Window], bool]
+
+
+def _stream_reuse(stream: Stream, nest: SizedNest, line_bytes: int) -> StreamReuse:
+    depth = len(nest.trips)
+    base = Rate(*lines_per_iteration(stream, nest.trips, depth - 1, line_bytes))
+    selves, rate = list[SelfReuse](), base
+    for loop in reversed(range(depth - 1)):
+        outer = Rate(*lines_per_iteration(stream, nest.trips, loop, line_bytes))
+        if outer.value < rate.value:
+            selves.append(SelfReuse(loop, unit_window(depth, _span(stream, loop)), outer))
+            rate = outer
+    selves.append(SelfReuse(SWEEP, unit_window(depth, _span(stream, SWEEP)), NEVER))
+    pairs = zip(stream.references, stream.references[1:], strict=False)
+    links = tuple(_link(stream, nest, ahead, behind, line_bytes) for ahead, behind in pairs)
+    return StreamReuse(stream, base, links, tuple(selves))
+
+
+def _span(stream: Stream, carrier: int) -> int:
+    """The loop of which one iteration passes between two touches that `carrier` brings together.
+
+    While the innermost loops that do not move it run, a reference is held in a register: a touch is then one before or
+    after them.
+    """
+    inner = carrier + 1
+    while inner < stream.held_from and not stream.strides[inner].value:
+        inner += 1
+    return inner - 1
+
+
+def _link(stream: Stream, nest: SizedNest, ahead: Reference, behind: Reference, line_bytes: int) -> Link:
+    vector = tuple(a - b for a, b in zip(ahead.shift, behind.shift, strict=True))
+    carrier = next((loop for loop, part in enumerate(vector) if part.value), None)
+    if carrier is None:
+        return Link(behind, ahead, None, True, NOTHING)
+    possible = vector[carrier].value < nest.trips[carrier].value
+    away = abs(stream.strides[carrier]) * vector[carrier]
+    return Link(behind, ahead, Window(carrier, vector), possible, smaller(away, fixed(line_bytes)))
+
+
+def misses_where(reuse: StreamReuse, holds: Holds, line_bytes: int) -> tuple[ReferenceMisses, ...]:
+    """What the references of a stream miss in a cache where exactly the windows hold that `holds` says.
+
+    A line stays from the reference that misses it to the last one that still hits it, and leaves modified if any of
+    them writes; so modified lines leave at the rate at which they entered.
+    """
+    lone = reuse.base
+    for own in reuse.selves:
+        if holds(own.window):
+            lone = own.rate
+    rates = [lone]
+    for link in reuse.links:
+        if link.window is None or (link.possible and holds(link.window)):
+            rates.append(NEVER)
+        elif link.fresh.value >= line_bytes or not lone.numerator.value:
+            rates.append(lone)
+        else:
+            rates.append(Rate(lone.numerator * link.fresh, lone.denominator.scaled(line_bytes)))
+    return tuple(
+        ReferenceMisses(reference, rate, *_residency(reuse, rates, index))
+        for index, (reference, rate) in enumerate(zip(reuse.stream.references, rates, strict=True))
+    )
+
+
+def _residency(reuse: StreamReuse, rates: list[Rate], index: int) -> tuple[bool, bool]:
+    """Whether the lines that reference `index` brings in are written, and read, while they stay."""
+    if rates[index] is NEVER:
+        return False, False
+    end = next((k for k in range(index + 1, len(rates)) if rates[k] is not NEVER), len(rates))
+    kinds = {reference.access.kind for reference in reuse.stream.references[index:end]}
+    return "write" in kinds, "read" in kinds
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """The reuse of a nest at given sizes, before any cache is looked at.
+
+    `volumes` gives the cache volume of each window by `Window.key`.
+    """
+
+    nest: SizedNest
+    line_bytes: int
+    reuses: tuple[StreamReuse, ...]
+    volumes: Mapping[tuple[object, ...], Size]
+
+    def volume(self, window: Window) -> Size:
+        """Bytes that a cache must hold for data to survive the window."""
+        return self.volumes[window.key]
+
+    def misses_in(self, capacity: float | Number) -> tuple[tuple[ReferenceMisses, ...], ...]:
+        """Per stream, what its references miss in a cache of this capacity (bytes)."""
+        return tuple(
+            misses_where(reuse, lambda window: self.volume(window).value <= capacity, self.line_bytes)
+            for reuse in self.reuses
+        )
+
+
+def analyse_reuse(nest: SizedNest, line_bytes: int) -> Analysis:
+    """All reuse of a nest at given sizes, with the volume that each needs."""
+    reuses = tuple(_stream_reuse(stream, nest, line_bytes) for stream in nest.streams)
+    volumes: dict[tuple[object, ...], Size] = {}
+    for reuse in reuses:
+        linked = [link.window for link in reuse.links if link.window is not None and link.possible]
+        for window in [*linked, *(own.window for own in reuse.selves)]:
+            if window.key not in volumes:
+                volumes[window.key] = volume(nest, window, line_bytes)
+    return Analysis(nest, line_bytes, reuses, volumes)

@@ -1,0 +1,306 @@
+"""The prepared nest at given sizes: trip counts, and the references as streams with strides and shifts.
+
+Everything is counted in *execution order*: τ_ℓ = 0, 1, … is the τ-th iteration of loop ℓ, whatever its start, step and
+direction, so that a backward loop is a forward one with mirrored addresses. A reference touches the address
+Σ_ℓ stride_ℓ × (τ_ℓ + shift_ℓ) + offset; references of one stream differ in their shifts only, which makes the reuse
+vector between two of them the difference of their shifts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor
+
+import sympy
+
+from kernmodel.errors import InputError, Note
+from kernmodel.source.model import Access
+from kernmodel.traffic.polynomial import (
+    NOTHING,
+    ONE,
+    Number,
+    Polynomial,
+    Size,
+    exact,
+    fixed,
+    total,
+)
+from kernmodel.traffic.prepared import Affine, Bound, PreparedLoop, PreparedNest, PreparedReference, ReferenceClass
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """An array reference within its stream: `shift` in iterations per loop, `offset` in bytes beside the shifts."""
+
+    access: Access
+    order: int
+    shift: tuple[Size, ...]
+    offset: Size
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """References that touch the same cache lines, some iterations apart; the one that touches a line first leads.
+
+    Attributes:
+        array: name of the array.
+        element_bytes: size of an element.
+        strides: bytes per iteration of each loop, outermost first, signed; 0 where the loop does not move it.
+        references: in order of first touch.
+        start: address of the first of them in the first iteration, in bytes from the start of the array.
+    """
+
+    array: str
+    element_bytes: int
+    strides: tuple[Size, ...]
+    references: tuple[Reference, ...]
+    start: Number
+
+    @property
+    def held_from(self) -> int:
+        """The outermost of the innermost loops that do not move it: while they run, it is held in a register."""
+        loop = len(self.strides)
+        while loop and not self.strides[loop - 1].value:
+            loop -= 1
+        return loop
+
+    @property
+    def is_written(self) -> bool:
+        """Whether any of its references writes."""
+        return any(reference.access.kind == "write" for reference in self.references)
+
+
+@dataclass(frozen=True, slots=True)
+class SizedNest:
+    """A nest at given sizes.
+
+    Attributes:
+        prepared: what it came from.
+        variables: the loop variables, outermost first.
+        trips: trip count per loop, (stop − start) / step without rounding; a mean where it depends on outer loops.
+        streams: in source order of their first reference.
+        values: the number of each generator.
+        notes: what was assumed.
+    """
+
+    prepared: PreparedNest
+    variables: tuple[str, ...]
+    trips: tuple[Size, ...]
+    streams: tuple[Stream, ...]
+    values: Mapping[str, int]
+    notes: tuple[Note, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Space:
+    """Per loop: trip count, first value of the variable, and how its start follows the outer loop variables."""
+
+    trips: tuple[Size, ...]
+    firsts: tuple[Size, ...]
+    starts: tuple[Affine, ...]
+    averaged: tuple[str, ...]
+
+
+def at_sizes(prepared: PreparedNest, sizes: Mapping[str, int], line_bytes: int) -> SizedNest:
+    """Put numbers in.
+
+    Raises:
+        InputError: a size is missing, or a loop makes no iteration.
+    """
+    values = _values(prepared, sizes)
+    space = _space(prepared, values)
+    streams = [
+        stream for members in prepared.classes for stream in _streams(prepared, members, space, values, line_bytes)
+    ]
+    streams.sort(key=lambda stream: min(reference.order for reference in stream.references))
+    variables = tuple(loop.variable for loop in prepared.loops)
+    return SizedNest(prepared, variables, space.trips, tuple(streams), values, _notes(prepared, space))
+
+
+def _values(prepared: PreparedNest, sizes: Mapping[str, int]) -> dict[str, int]:
+    values: dict[str, int] = {}
+    for name, generator in prepared.generators.items():
+        missing = sorted(s.name for s in generator.free_symbols if s.name not in sizes)
+        if missing:
+            raise InputError(
+                f"no value for {missing[0]}", where=prepared.nest.file, todo=f"give one with -D {missing[0]}=…"
+            )
+        values[name] = (
+            sizes[name]
+            if generator.is_Symbol
+            else int(generator.subs({s: sizes[s.name] for s in generator.free_symbols}))
+        )
+    return values
+
+
+def generator_value(generator: sympy.Expr, sizes: Mapping[str, int]) -> int:
+    """The number of a generator that is no symbol, like floor(N/2)."""
+    return int(generator.subs({symbol: sizes[symbol.name] for symbol in generator.free_symbols}))
+
+
+def _space(prepared: PreparedNest, values: Mapping[str, int]) -> _Space:
+    trips: list[Size] = []
+    means: list[Size] = []
+    firsts: list[Size] = []
+    starts: list[Affine] = []
+    averaged: list[str] = []
+    for loop in prepared.loops:
+        start, stop = (_choose(bound, means, values) for bound in (loop.start, loop.stop))
+        first = _at(start, means, values)
+        trip = (_at(stop, means, values) - first).scaled(Fraction(1, loop.step))
+        _require_iterations(loop, trip, values)
+        trip = trip if trip.value > 1 else ONE
+        if any((a - b).terms for a, b in zip(start.coefficients, stop.coefficients, strict=True)):
+            averaged.append(loop.variable)
+        trips.append(trip)
+        means.append(first + (trip - fixed(1)).scaled(Fraction(loop.step, 2)))
+        firsts.append(_at(start, firsts, values))
+        starts.append(start)
+    return _Space(tuple(trips), tuple(firsts), tuple(starts), tuple(averaged))
+
+
+def _require_iterations(loop: PreparedLoop, trip: Size, values: Mapping[str, int]) -> None:
+    if trip.value > 0:
+        return
+    given = ", ".join(f"{name} = {value}" for name, value in sorted(values.items()))
+    raise InputError(
+        f"loop {loop.variable} makes no iteration with {given or 'these bounds'}",
+        where=loop.location,
+        todo="give larger sizes with -D",
+    )
+
+
+def _choose(bound: Bound, means: Sequence[Size], values: Mapping[str, int]) -> Affine:
+    """The part of a bound that counts in the middle of the outer loops."""
+    parts = [_choose(part, means, values) if isinstance(part, Bound) else part for part in bound.parts]
+    pick = min if bound.pick == "min" else max
+    return pick(parts, key=lambda part: _at(part, means, values).value)
+
+
+def _at(affine: Affine, means: Sequence[Size], values: Mapping[str, int]) -> Size:
+    """An affine form at these values of the outer loop variables."""
+    result = _size(affine.constant, values)
+    for coefficient, mean in zip(affine.coefficients, means, strict=False):
+        if coefficient.terms:
+            result += _size(coefficient, values) * mean
+    return result
+
+
+def _size(formula: Polynomial, values: Mapping[str, int]) -> Size:
+    return Size(formula.value(values), formula)
+
+
+def _notes(prepared: PreparedNest, space: _Space) -> tuple[Note, ...]:
+    notes = [
+        Note("mean-trip-count", f"the trip count of loop {name} depends on outer loops; its mean is used", "assumption")
+        for name in space.averaged
+    ]
+    patterns: dict[str, int] = {}
+    for members in prepared.classes:
+        patterns[members.array] = patterns.get(members.array, 0) + 1
+    notes += [
+        Note("several-index-patterns", f"array {name} is indexed in {count} ways; reuse between them is not counted")
+        for name, count in patterns.items()
+        if count > 1
+    ]
+    return tuple(notes)
+
+
+def _streams(
+    prepared: PreparedNest, members: ReferenceClass, space: _Space, values: Mapping[str, int], line_bytes: int
+) -> list[Stream]:
+    """Divide a class of references into streams: those that never touch a common cache line part."""
+    pitches = tuple(_size(pitch, values).scaled(members.element_bytes) for pitch in members.pitches)
+    moves = tuple(_moves(form, prepared.loops, space, values) for form in members.references[0].index)
+    strides = tuple(
+        total(pitch * move[loop] for pitch, move in zip(pitches, moves, strict=True))
+        for loop in range(len(prepared.loops))
+    )
+    groups: dict[object, list[Reference]] = {}
+    for reference in members.references:
+        placed = _place(reference, members.references[0], pitches, moves, values)
+        groups.setdefault(_kinship(placed, strides, line_bytes), []).append(placed)
+    streams = []
+    for group in groups.values():
+        ordered = tuple(sorted(group, key=_first_touch))
+        start = _start(members, ordered[0], space, values)
+        streams.append(Stream(members.array, members.element_bytes, strides, ordered, start))
+    return streams
+
+
+def _start(members: ReferenceClass, leader: Reference, space: _Space, values: Mapping[str, int]) -> Number:
+    """Address of a reference in the first iteration, in bytes from the start of its array."""
+    index = next(reference.index for reference in members.references if reference.order == leader.order)
+    elements = total(
+        _at(form, space.firsts, values) * _size(pitch, values)
+        for form, pitch in zip(index, members.pitches, strict=True)
+    )
+    return elements.value * members.element_bytes
+
+
+def _moves(form: Affine, loops: Sequence[PreparedLoop], space: _Space, values: Mapping[str, int]) -> tuple[Size, ...]:
+    """How an index moves per iteration of each loop, where inner starts follow outer variables (tiled nests)."""
+    coefficients = [_size(c, values) for c in form.coefficients]
+    for inner in reversed(range(len(loops))):
+        if coefficients[inner].value:
+            for outer, follows in enumerate(space.starts[inner].coefficients[:inner]):
+                if follows.terms:
+                    coefficients[outer] += coefficients[inner] * _size(follows, values)
+    # a loop that runs once moves nothing
+    repeats = (trip.value > 1 for trip in space.trips)
+    return tuple(
+        c.scaled(loop.step) if again else NOTHING for c, loop, again in zip(coefficients, loops, repeats, strict=True)
+    )
+
+
+def _place(
+    reference: PreparedReference,
+    origin: PreparedReference,
+    pitches: Sequence[Size],
+    moves: Sequence[tuple[Size, ...]],
+    values: Mapping[str, int],
+) -> Reference:
+    """Express the constants of an index as shifts of the loops that move its dimensions; what is left is the offset."""
+    shift = [NOTHING] * len(moves[0]) if moves else []
+    offset = NOTHING
+    for form, base, pitch, move in zip(reference.index, origin.index, pitches, moves, strict=True):
+        movers = [loop for loop, step in enumerate(move) if step.value]
+        if not movers:
+            offset += _size(form.constant, values) * pitch
+            continue
+        rest = _size(form.constant - base.constant, values)
+        for loop in sorted(movers, key=lambda loop: -move[loop].magnitude):
+            steps = _steps(rest, move[loop], last=loop == min(movers, key=lambda m: move[m].magnitude))
+            shift[loop] += steps
+            rest -= steps * move[loop]
+        offset += rest * pitch
+    return Reference(reference.access, reference.order, tuple(shift), offset)
+
+
+def _steps(distance: Size, step: Size, *, last: bool) -> Size:
+    """How many steps make up a distance: exactly for the last (smallest) step if that is a number, else the nearest."""
+    if last and step.formula.is_constant:
+        return distance.scaled(Fraction(1) / step.value)
+    return fixed(round(Fraction(distance.value) / step.value))
+
+
+def _kinship(reference: Reference, strides: Sequence[Size], line_bytes: int) -> object:
+    """Equal for references that may touch the same cache line: same phase in long strides, same line of the offset."""
+    long = [s.magnitude >= line_bytes for s in strides]
+    phases = tuple(_phase(d.value) if far else 0 for d, far in zip(reference.shift, long, strict=True))
+    moving = [s.magnitude for s in strides if s.value]
+    if any(phases):
+        return phases, reference.offset.value
+    block = min(moving) if moving and min(moving) < line_bytes else line_bytes
+    return phases, floor(Fraction(reference.offset.value) / block)
+
+
+def _phase(value: Number) -> Number:
+    return exact(Fraction(value) - floor(value))
+
+
+def _first_touch(reference: Reference) -> tuple[object, ...]:
+    """Sort key: the larger shift touches an element in an earlier iteration; within one, source order."""
+    return (*(-d.value for d in reference.shift), reference.order)

@@ -1,0 +1,236 @@
+"""How much data a loop nest touches during a reuse window: the cache volume that a reuse needs.
+
+A window is the time between two touches of a cache line, as a vector of iterations per loop (outermost first). What all
+streams touch in it is the union of what their references touch; where references of one stream follow each other over
+contiguous memory, each adds the smaller of its distance to the next one and of the way travelled in the window
+(Σ min(gap, t) + t; field-notes C.1, IPTW'16 §2.4.2). Numbers decide between cases, the result keeps its formula.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from math import gcd
+
+from kernmodel.traffic.polynomial import NOTHING, ONE, Number, Size, fixed, product, smaller, total
+from kernmodel.traffic.streams import Reference, SizedNest, Stream
+
+HOLE_SHARE = Fraction(1, 8)
+"""Rows count as contiguous if the part of a row that the loops leave out (boundaries) is at most this share of it: the
+references beside the centre mostly touch it, and formulas stay those of the literature."""
+
+EDGE_SHARE = Fraction(1, 32)
+"""The lines at the ends of a stretch that stands alone are counted while they add more than this share of it."""
+
+SWEEP = -1
+"""The carrying "loop" of the repetition of the whole nest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Time between two touches: `vector[carrier]` > 0 is its first component that is not 0; all 0 for a sweep."""
+
+    carrier: int
+    vector: tuple[Size, ...]
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for windows that are equal as formulas."""
+        return (self.carrier, *(part.formula.key() for part in self.vector))
+
+
+def unit_window(loops: int, carrier: int) -> Window:
+    """One iteration of loop `carrier` (or a sweep)."""
+    return Window(carrier, tuple(ONE if loop == carrier else NOTHING for loop in range(loops)))
+
+
+def volume(nest: SizedNest, window: Window, line_bytes: int) -> Size:
+    """Bytes of cache lines that all streams touch during the window."""
+    return total(stream_volume(stream, nest.trips, window, line_bytes) for stream in nest.streams)
+
+
+def stream_volume(stream: Stream, trips: Sequence[Size], window: Window, line_bytes: int) -> Size:
+    """Bytes that the references of one stream touch during the window."""
+    travel = _contiguous_travel(stream, trips, window, line_bytes)
+    if travel is not None:
+        return _union([_position(stream, r, range(len(trips))) for r in stream.references], travel)
+    return _box_volume(stream, trips, window, line_bytes)
+
+
+def is_dense(stride: Number, inner_extent: Number, line_bytes: int) -> bool:
+    """Whether the next stretch follows the one before with no hole, or one that boundaries leave."""
+    return stride - inner_extent <= max(Fraction(line_bytes), stride * HOLE_SHARE)
+
+
+def overlaps(stride: Number, inner_extent: Number) -> bool:
+    """Whether the next stretch covers part of the one before (a[i+j]), more than boundaries do."""
+    return stride < inner_extent * (1 - HOLE_SHARE)
+
+
+def _contiguous_travel(stream: Stream, trips: Sequence[Size], window: Window, line_bytes: int) -> Size | None:
+    """The way a stream travels in the window if it runs through memory row by row without holes, else None."""
+    moving = [loop for loop, stride in enumerate(stream.strides) if stride.value]
+    inside = [loop for loop in moving if loop >= window.carrier]
+    strides = [stream.strides[loop].magnitude for loop in moving]
+    if not inside or strides != sorted(strides, reverse=True) or strides[-1] >= line_bytes:
+        return None
+    for outer, inner in pairwise(inside):
+        extent = stream.strides[inner].magnitude * trips[inner].value
+        stride = stream.strides[outer].magnitude
+        if not is_dense(stride, extent, line_bytes) or overlaps(stride, extent):
+            return None
+    top = abs(stream.strides[inside[0]])
+    if inside[0] != window.carrier:
+        return top * trips[inside[0]]
+    travel = total(abs(stream.strides[loop]) * window.vector[loop] for loop in inside)
+    return travel if travel.value > 0 else top * window.vector[window.carrier]
+
+
+def _position(stream: Stream, reference: Reference, loops: Sequence[int]) -> Size:
+    """Where a reference is ahead of the stream's origin, in bytes in the direction of travel."""
+    ahead = total(abs(stream.strides[loop]) * reference.shift[loop] for loop in loops if stream.strides[loop].value)
+    return ahead + abs(reference.offset) if reference.offset.value else ahead
+
+
+def _union(positions: Sequence[Size], travel: Size) -> Size:
+    """Union of equal stretches that start at the positions: Σ min(gap to the next, travel) + travel."""
+    ordered = sorted(positions, key=lambda position: position.value)
+    gaps = (after - before for before, after in pairwise(ordered))
+    return total(smaller(gap, travel) for gap in gaps if gap.value) + travel
+
+
+def _extent(loop: int, trips: Sequence[Size], window: Window) -> Size | None:
+    """Iterations of a loop during the window, None where it stands still."""
+    if loop < window.carrier:
+        return None
+    return window.vector[loop] if loop == window.carrier else trips[loop]
+
+
+def _box_volume(stream: Stream, trips: Sequence[Size], window: Window, line_bytes: int) -> Size:
+    """The union where the stream touches separate stretches (columns, blocks): a box per reference.
+
+    Loops whose stride continues the stretch so far lengthen it; the others repeat it at a distance.
+    """
+    ascending = sorted(
+        (loop for loop, stride in enumerate(stream.strides) if stride.value),
+        key=lambda loop: (stream.strides[loop].magnitude, -loop),
+    )
+    stretch, within, apart, repeated = fixed(stream.element_bytes), list[int](), list[int](), False
+    for loop in ascending:
+        stride, extent = abs(stream.strides[loop]), _extent(loop, trips, window)
+        if not apart and extent is None and stride.value < line_bytes:
+            within.append(loop)
+        elif not apart and extent is not None and _continues(stride, stretch, line_bytes, first=not within):
+            stretch = _lengthen(stretch, stride, extent)
+            within.append(loop)
+        else:
+            apart.append(loop)
+            repeated = repeated or extent is not None
+    if repeated and _edges_count(stream, stretch, line_bytes):
+        stretch += fixed(line_bytes - stream.element_bytes)  # lines under a stretch exceed it by this on average
+    extents = {loop: _extent(loop, trips, window) for loop in apart}
+    return _boxes(stream, stream.references, apart[::-1], extents, within, stretch)
+
+
+def _edges_count(stream: Stream, stretch: Size, line_bytes: int) -> bool:
+    return line_bytes - stream.element_bytes > stretch.value * EDGE_SHARE
+
+
+def _continues(stride: Size, stretch: Size, line_bytes: int, *, first: bool) -> bool:
+    if first:
+        return stride.value < line_bytes
+    return is_dense(stride.value, stretch.value, line_bytes)
+
+
+def _lengthen(stretch: Size, stride: Size, extent: Size) -> Size:
+    """The stretch after `extent` steps of `stride`: end to end, or overlapping."""
+    if overlaps(stride.value, stretch.value):
+        return stretch + stride * (extent - ONE)
+    return stride * extent
+
+
+def _boxes(
+    stream: Stream,
+    references: Sequence[Reference],
+    apart: Sequence[int],
+    extents: dict[int, Size | None],
+    within: Sequence[int],
+    stretch: Size,
+) -> Size:
+    """Union of the references' boxes, by slices along the loops that set stretches apart."""
+    if not apart:
+        return _union([_position(stream, r, within) for r in references], stretch)
+    loop, rest = apart[0], apart[1:]
+    shifts = {reference.shift[loop].value: reference.shift[loop] for reference in references}
+    extent = extents[loop]
+    if extent is None or len(shifts) == 1:
+        slices = ([r for r in references if r.shift[loop].value == value] for value in shifts)
+        return total(_boxes(stream, part, rest, extents, within, stretch) for part in slices) * (extent or ONE)
+    edges = sorted([*shifts.values(), *(shift + extent for shift in shifts.values())], key=lambda edge: edge.value)
+    volumes = []
+    for low, high in pairwise(edges):
+        covering = [r for r in references if low.value - extent.value < r.shift[loop].value <= low.value]
+        if covering and high.value > low.value:
+            volumes.append((high - low) * _boxes(stream, covering, rest, extents, within, stretch))
+    return total(volumes)
+
+
+def lines_per_iteration(stream: Stream, trips: Sequence[Size], outermost: int, line_bytes: int) -> tuple[Size, Size]:
+    """Distinct lines that one reference touches per iteration, over all iterations of the loops from `outermost` in.
+
+    Returns numerator and denominator. Loops that do not move the reference divide; so do small strides, which touch a
+    line several times.
+    """
+    loops = range(outermost, len(trips))
+    divisors = [trips[loop] for loop in loops if not stream.strides[loop].value]
+    moving = (loop for loop in loops if stream.strides[loop].value)
+    ascending = sorted(moving, key=lambda loop: stream.strides[loop].magnitude)
+    step, extent = ONE, NOTHING  # the stretch grows by `step` bytes in each iteration of the loop merged last
+    merged, last = list[int](), list[Size]()
+    for loop in ascending:
+        stride = abs(stream.strides[loop])
+        if merged and overlaps(stride.value, extent.value):
+            extent += stride * (trips[loop] - ONE)
+            divisors += [*last, trips[loop]]
+            step, last = extent, [ONE]
+        elif stride.value < line_bytes:
+            extent = stride * trips[loop]
+            divisors += last
+            step, last = stride, [trips[loop]]
+        else:
+            break
+        merged.append(loop)
+    if not merged:
+        return ONE, product(divisors)
+    if _is_apart(stream, merged, extent, outermost, line_bytes):
+        return extent + _edges(stream, trips, merged, extent, line_bytes), product(divisors + last).scaled(line_bytes)
+    if extent.value < line_bytes:
+        return ONE, product(divisors + last)
+    return step, product(divisors).scaled(line_bytes)
+
+
+def _is_apart(stream: Stream, merged: Sequence[int], extent: Size, outermost: int, line_bytes: int) -> bool:
+    """Whether a stretch of memory is not continued by the next one, so that lines at its ends are fetched for it."""
+    if not _edges_count(stream, extent, line_bytes):
+        return False
+    moving = [loop for loop, stride in enumerate(stream.strides) if stride.value and loop not in merged]
+    around = [loop for loop in moving if loop >= outermost]
+    around += [loop for loop in moving if loop < min(merged)][-1:]  # the next stretch in time
+    distances = [stream.strides[loop].magnitude for loop in around]
+    return bool(distances) and not any(is_dense(distance, extent.value, line_bytes) for distance in distances)
+
+
+def _edges(stream: Stream, trips: Sequence[Size], merged: Sequence[int], extent: Size, line_bytes: int) -> Size:
+    """Bytes by which the lines under a stretch exceed it, the mean over the places where the other loops put it."""
+    inner = min(merged, key=lambda loop: stream.strides[loop].magnitude)
+    length = int(extent.value - stream.strides[inner].magnitude) + stream.element_bytes
+    backward = sum(
+        stream.strides[loop].magnitude * (trips[loop].value - 1) for loop in merged if stream.strides[loop].value < 0
+    )
+    others = (int(stride.value) for loop, stride in enumerate(stream.strides) if loop not in merged)
+    grain = gcd(line_bytes, *others)
+    first = int(stream.start - backward) % grain
+    lines = [(phase + length - 1) // line_bytes + 1 for phase in range(first, line_bytes, grain)]
+    return fixed(Fraction(sum(lines), len(lines)) * line_bytes - extent.value)
