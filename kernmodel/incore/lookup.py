@@ -10,13 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from kernmodel.assembly.model import Instruction, MemoryReference
-from kernmodel.incore.model import FrontEnd, InstructionData
-
-if TYPE_CHECKING:
-    from kernmodel.incore.tables import InstructionTable
+from kernmodel.incore.model import FrontEnd, InstructionData, Parameters
 
 _MASK = re.compile(r"\{kz?\}")
 _SIZES = ("m64", "m32", "m128", "m256", "m512", "m16", "m8", "m", "m80")
@@ -33,6 +30,17 @@ _REGISTERS = {"m8": ("r8",), "m16": ("r16", "r32"), "m32": ("r32", "xmm"), "m64"
 _REGISTERS |= {"m128": ("xmm",), "m256": ("ymm",), "m512": ("zmm",)}
 _BITS = {"zmm": 512, "ymm": 256, "xmm": 128}
 _BROADCASTS = frozenset({"m16b", "m32b", "m64b"})
+
+
+class RowSource(Protocol):
+    """What the rules ask of an instruction table: its rows by exact form, and the core it describes."""
+
+    @property
+    def parameters(self) -> Parameters:
+        """Parameters of the microarchitecture."""
+
+    def row(self, form: str) -> InstructionData | None:
+        """The row of exactly this form, or None."""
 
 
 def lookup_key(instruction: Instruction) -> tuple[str, str]:
@@ -63,7 +71,7 @@ def _address_shape(reference: MemoryReference) -> str:
     return "+".join(parts)
 
 
-def find_row(table: InstructionTable, instruction: Instruction) -> InstructionData | None:
+def find_row(table: RowSource, instruction: Instruction) -> InstructionData | None:
     """The row for the instruction, exact or approximated, or None.
 
     Raises:
@@ -157,7 +165,7 @@ def _join(mnemonic: str, kinds: tuple[str, ...]) -> str:
     return f"{mnemonic} {','.join(kinds)}" if kinds else mnemonic
 
 
-def _compose(table: InstructionTable, instruction: Instruction) -> InstructionData | None:
+def _compose(table: RowSource, instruction: Instruction) -> InstructionData | None:
     """The register form with a load before it, or a store after it, for a memory form without row."""
     position = next((n for n, operand in enumerate(instruction.operands) if operand.memory is not None), None)
     if position is None:
@@ -186,7 +194,7 @@ def _register_kinds(memory_kind: str, kinds: list[str]) -> tuple[str, ...]:
     return _REGISTERS.get(memory_kind, ())
 
 
-def _plain(table: InstructionTable, register: str, *, store: bool) -> InstructionData | None:
+def _plain(table: RowSource, register: str, *, store: bool) -> InstructionData | None:
     """The row of a plain load or store of such a register."""
     size = _BITS.get(register, register[1:] if register[0] == "r" else "64")
     name = "vmovaps" if register in ("ymm", "zmm") else "movaps" if register == "xmm" else "mov"

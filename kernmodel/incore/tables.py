@@ -34,6 +34,7 @@ from pathlib import Path
 
 from kernmodel.assembly.model import Instruction
 from kernmodel.errors import InstructionTableError, Location
+from kernmodel.incore.lookup import find_row, lookup_key
 from kernmodel.incore.model import FrontEnd, InstructionData, Parameters, PortUse
 
 DATA = Path(__file__).parent / "data"
@@ -250,8 +251,6 @@ class InstructionTable:
 
         A row that is not exact says so in its `source`.
         """
-        from kernmodel.incore.lookup import find_row, lookup_key
-
         key = lookup_key(instruction)
         if key not in self._found:
             self._found[key] = find_row(self, instruction)

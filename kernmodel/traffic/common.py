@@ -100,8 +100,10 @@ def capacity_notes(machine: Machine, cores: int) -> tuple[Note, ...]:
         if level.filled_by == "victims":
             text = (
                 f"{level.name} is a victim cache: it holds what {inner.name} evicts, so its conditions are judged by "
-                f"the sizes of {inner.name} and {level.name} together; loads from memory pass it by"
+                f"the sizes of {inner.name} and {level.name} together"
             )
+            if level.loads_pass_by:
+                text += f"; loads from memory reach {inner.name} past it"
             notes.append(Note("victim-cache", text, "assumption"))
     for level in machine.levels:
         if min(cores, level.cores_sharing) > 1:
@@ -116,8 +118,9 @@ def path_traffic(machine: Machine, counts: Sequence[LevelCounts]) -> tuple[PathT
     """Lines on each path, from what each cache misses and evicts; `counts` are in the order of `machine.levels`.
 
     A level misses over the path to the next one and evicts modified lines over it. If the next one is a victim cache,
-    only the lines found there cross toward the core (the others come from beyond, past it), and all evicted lines cross
-    away from the core, unmodified ones if the victim cache takes them: in the steady state as many leave as enter.
+    only the lines found there cross toward the core where the others, from further out, pass it by; and all evicted
+    lines cross away from the core, unmodified ones if the victim cache takes them: in the steady state as many leave
+    as enter.
     """
     paths = []
     for index, (path, inner) in enumerate(zip(machine.paths, counts, strict=True)):
@@ -133,12 +136,13 @@ def path_traffic(machine: Machine, counts: Sequence[LevelCounts]) -> tuple[PathT
 
 def _victim_path(name: str, inner: LevelCounts, outer: LevelCounts, level: CacheLevel) -> PathTraffic:
     takes_clean = level.clean_victims and inner.misses > inner.modified
+    beyond = (outer.misses, outer.misses_formula) if level.loads_pass_by else (0.0, sympy.Integer(0))
     return PathTraffic(
         path=name,
-        loads=inner.misses - outer.misses,
+        loads=inner.misses - beyond[0],
         stores=inner.modified,
         clean_victims=inner.misses - inner.modified if takes_clean else 0.0,
-        loads_formula=inner.misses_formula - outer.misses_formula,
+        loads_formula=inner.misses_formula - beyond[1],
         stores_formula=inner.modified_formula,
         clean_victims_formula=inner.misses_formula - inner.modified_formula if takes_clean else sympy.Integer(0),
     )

@@ -68,8 +68,8 @@ def prepared_layer_conditions(
     shares = capacities(machine, cores, safety)
     misses = _misses_per_level(analysis, machine.levels, shares)
     counts = [
-        _counts(streams, level, unit.iterations, prepared.generators)
-        for streams, level in zip(misses, machine.levels, strict=True)
+        _counts(streams, unit.iterations, prepared.generators, allocates=_allocates(machine.levels[: number + 1]))
+        for number, streams in enumerate(misses)
     ]
     paths = path_traffic(machine, counts)
     conditions = layer_conditions_of(analysis, machine, shares, unit.iterations)
@@ -111,13 +111,18 @@ def _misses_per_level(
     return tuple(found)
 
 
-def _counts(streams: StreamMisses, level: CacheLevel, unit: Fraction, generators: Generators) -> LevelCounts:
+def _allocates(levels: Sequence[CacheLevel]) -> bool:
+    """Whether a store that misses the last of these levels loads the line: an inner level asks for it."""
+    return any(level.write_allocate for level in levels)
+
+
+def _counts(streams: StreamMisses, unit: Fraction, generators: Generators, *, allocates: bool) -> LevelCounts:
     """Misses and modified evictions of a level per unit of work.
 
     Without write-allocate, a written line that nobody reads is not loaded; it leaves all the same.
     """
     missed = [m for stream in streams for m in stream if m.misses.numerator.value]
-    loaded = [m.misses for m in missed if level.write_allocate or m.read]
+    loaded = [m.misses for m in missed if allocates or m.read]
     modified = [m.misses for m in missed if m.modified]
     factor = sympy.Rational(unit.numerator, unit.denominator)
     return LevelCounts(

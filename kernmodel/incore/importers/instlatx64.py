@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kernmodel.errors import InstructionTableError
 
-_FORM = re.compile(r"(?:\{EVEX\} )?([A-Z0-9]+) ([^+()]*)")
+_FORM = re.compile(r"(?:\{(?:EVEX|VEX|REX)\} +)?([A-Z0-9]+) ([^+()]*)")
 _IMMEDIATE = re.compile(r"imm(\d+)")
 _MEMORY = re.compile(r"\[(m\d+)\]")
 _NUMBERED = re.compile(r"\b([xyz]mm|r64|r32|k)\d\b")

@@ -2,50 +2,85 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from kernmodel.errors import InstructionTableError
-from kernmodel.incore.importers.uops import SOURCE, SOURCES, ImportReport, PortRule, read_rows, table_header
+from kernmodel.incore.importers.dividers import DIVIDES, with_usual_operands
+from kernmodel.incore.importers.instlatx64 import Reading
+from kernmodel.incore.importers.uops import (
+    ONES_FORMS,
+    SOURCE,
+    SOURCES,
+    ImportReport,
+    PortRule,
+    read_rows,
+    table_header,
+    told_by_ports,
+)
 from kernmodel.incore.model import InstructionData, PortUse
 from kernmodel.incore.tables import table_text
 
 ONES = SOURCE + "; dependency-breaking as a ones idiom (Intel optimization manual)"
-INTEL_SOURCES = {**SOURCES, "o": ONES}
+DIVIDER = SOURCE + "; divider occupancy and latency with usual operands from the readings that the header names"
+INTEL_SOURCES = {**SOURCES, "o": ONES, "d": DIVIDER}
+DIVIDER_PORT = "0DV"
 
 _LOAD_PORTS = frozenset({"23", "23A"})
-_ONES = re.compile(r"v?pcmpeq[bwdq] ([xy]mm)(?:,\1){1,2}")
 _ADDRESS_ONLY = frozenset({"237", "78"})
 _DOUBLE_PUMPED = frozenset({"SNB", "IVB"})
 """Cores that move 256 bits between registers and L1 as two halves (Intel optimization manual, Sandy Bridge L1 data
 cache)."""
 
 
-def intel_table(path: Path, name: str, store_forward: float | None) -> tuple[str, ImportReport]:
+def intel_table(
+    path: Path,
+    name: str,
+    store_forward: float | None,
+    readings: Mapping[str, Reading] | None = None,
+    readings_name: str = "",
+) -> tuple[str, ImportReport]:
     """The text of an Intel core's table from a pack of uops.info records.
 
+    Args:
+        path: the pack.
+        name: of the microarchitecture.
+        store_forward: its store-forward latency, cycles.
+        readings: of divisions and square roots with usual operands; without, uops.info's easy ones stand.
+        readings_name: what they are, for the header.
+
     Raises:
-        InstructionTableError: the file cannot be read, holds something else, or gives no ports.
+        InstructionTableError: the file cannot be read, or holds something else, or gives no ports, or a reading lacks.
     """
-    rows, report = intel_rows(path, name, store_forward)
+    rows, report = intel_rows(path, name, store_forward, readings)
     if not any(row.ports for row in rows):
         raise InstructionTableError(
             "holds no port usage", where=str(path), todo="choose a core whose ports are published"
         )
-    return table_text(table_header(name, path.name, report), rows, INTEL_SOURCES), report
+    dividers = (f"Dividers: {readings_name}.",) if readings else ()
+    return table_text(table_header(name, path.name, report, *dividers), rows, INTEL_SOURCES), report
 
 
-def intel_rows(path: Path, name: str, store_forward: float | None) -> tuple[tuple[InstructionData, ...], ImportReport]:
-    """The rows of `intel_table`; comparisons of a register with itself do not wait for it (ones idiom)."""
+def intel_rows(
+    path: Path, name: str, store_forward: float | None, readings: Mapping[str, Reading] | None = None
+) -> tuple[tuple[InstructionData, ...], ImportReport]:
+    """The rows of `intel_table`."""
     rows, report = read_rows(path, intel_rule(name), store_forward=store_forward)
-    return tuple(_ones_idiom(row) for row in rows), report
+    return tuple(told_by_ports(_refined(row, readings)) for row in rows), report
+
+
+def _refined(row: InstructionData, readings: Mapping[str, Reading] | None) -> InstructionData:
+    """The row with what the records do not say: ones idioms, and dividers with usual operands."""
+    if readings and DIVIDES.match(row.form):
+        return with_usual_operands(row, DIVIDER_PORT, readings, DIVIDER)
+    return _ones_idiom(row)
 
 
 def _ones_idiom(row: InstructionData) -> InstructionData:
-    return replace(row, breaks_dependency="dependency", source=ONES) if _ONES.fullmatch(row.form) else row
+    """Comparisons of a register with itself do not wait for it."""
+    return replace(row, breaks_dependency="dependency", source=ONES) if ONES_FORMS.fullmatch(row.form) else row
 
 
 def intel_rule(name: str) -> PortRule:
@@ -62,7 +97,9 @@ def intel_rule(name: str) -> PortRule:
             if loads:
                 uses.append(PortUse(tuple(unit + "D" for unit in units), float(loads * wide)))
         if record["div_cycles"]:
-            uses.append(PortUse(("0DV",), float(record["div_cycles"])))
+            # the counter of Sandy Bridge, and those of some 256-bit and integer forms, count less than the time that
+            # the next division waits
+            uses.append(PortUse((DIVIDER_PORT,), max(float(record["div_cycles"]), record["tp"] or 0.0)))
         return tuple(uses)
 
     return rule

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from typing import Any, Literal
 from kernmodel.errors import InstructionTableError, Location
 from kernmodel.incore.importers.forms import FormName, form_name
 from kernmodel.incore.model import FrontEnd, InstructionData, PortUse
+from kernmodel.incore.ports import optimal_bound
 from kernmodel.incore.tables import INDEXED
 
 Record = Mapping[str, Any]
@@ -28,6 +30,9 @@ SOURCE = "uops.info measurements (Abel, Reineke, ASPLOS 2019), as of 2026"
 NO_LATENCY = "; latency not measured, 1 cycle taken"
 UNMEASURED = SOURCE + NO_LATENCY
 SOURCES = {"u": SOURCE, "u?": UNMEASURED}
+
+ONES_FORMS = re.compile(r"v?pcmpeq[bwdq] ([xy]mm)(?:,\1){1,2}")
+"""Comparisons for equality, which give ones and wait for nothing if all their operands are one register."""
 
 _IMPLICIT = {
     **dict.fromkeys(("mul", "div", "imul", "idiv", "cwd", "cdq", "cqo"), ("rax", "rdx")),
@@ -145,6 +150,13 @@ def read_rows(
     kept = tuple(row for row in rows.values() if not _repeats(row, rows))
     merged += len(rows) - len(kept)
     return kept, ImportReport(count, len(kept), merged, {reason: tuple(items) for reason, items in left.items()})
+
+
+def told_by_ports(row: InstructionData) -> InstructionData:
+    """The row without its measured reciprocal throughput where its ports explain that."""
+    if row.throughput is None or optimal_bound(row.ports)[0] < row.throughput:
+        return row
+    return replace(row, throughput=None, indexed=told_by_ports(row.indexed) if row.indexed else None)
 
 
 def _repeats(row: InstructionData, rows: Mapping[str, InstructionData]) -> bool:
@@ -321,6 +333,9 @@ def _store_latencies(
     item: _Measured, measured: Mapping[str, _Measured], bases: _Bases, base: float
 ) -> Iterator[tuple[tuple[str, str], float]]:
     """Latencies to memory operands, those of a read-modify-write by its register form."""
+    if item.name.mnemonic.removeprefix("v").startswith("movnt"):
+        # measured to memory and back; nothing waits for the data once the store buffer has them
+        return
     targets = {target for _, target in item.memory if target[0] == "m" and target[1:]}
     for target in targets:
         twin = _register_form(item, measured, target[1:])

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kernmodel.errors import InstructionTableError
-from kernmodel.incore.importers.instlatx64 import Reading, read_instlatx64
+from kernmodel.incore.importers.dividers import DIVIDES, with_usual_operands
+from kernmodel.incore.importers.instlatx64 import read_instlatx64
 from kernmodel.incore.importers.llvm import Cost, instruction_costs, llvm_version, port_groups
 from kernmodel.incore.importers.uops import NO_LATENCY, SOURCE, ImportReport, PortRule, Record, read_rows, table_header
 from kernmodel.incore.model import InstructionData, PortUse
@@ -25,7 +26,6 @@ _TAGS = {"u": SOURCE, "i": INTEGER, "d": DIVIDER, "m": MICROCODE}
 SOURCES = {**_TAGS, **{f"{tag}?": text + NO_LATENCY for tag, text in _TAGS.items()}}
 
 _RESOURCE = re.compile(r"Zn\d?(ALU|AGU|FPU?|BRU|Divider)(\d*)")
-_DIVIDES = re.compile(r"v?(div|sqrt)[sp][sd]\b")
 _ELIMINATED = re.compile(r"(mov [re]?(?:r64,r64|r32,r32)|v?mov(?:ap[sd]|up[sd]|dq[au]) [xy]mm,[xy]mm)")
 _VECTOR = re.compile(r"\b([xyz]mm|mm)\b")
 _GATHER = re.compile(r"VP?GATHER([DQ])(P[SD]|[DQ]) \(([XY])MM, VSIB_([XY])MM")
@@ -111,10 +111,11 @@ def zen_table(core: ZenCore, pack: Path, readings: Path, store_forward: float | 
     for row in rows:
         if _ELIMINATED.fullmatch(row.form) and row.default_latency == 0:
             filled.append(replace(row, eliminated=True, ports=()))
-        elif _DIVIDES.match(row.form):
-            filled.append(_with_divider(_fill_ports(row, core, by_form, costs), core, _reading(row.form, dividers)))
-        else:
-            filled.append(_fill_ports(row, core, by_form, costs))
+            continue
+        full = _fill_indexed(_fill_ports(row, core, by_form, costs), core, by_form, costs)
+        if DIVIDES.match(row.form):
+            full = _from(with_usual_operands(full, core.divider, dividers, DIVIDER), DIVIDER)
+        filled.append(told_by_ports(_ones_idiom(full)))
     inputs = f"Integer ports: {llvm_version()}, -mcpu={core.llvm}; dividers: InstLatx64 readings {readings.name}."
     return table_text(table_header(core.name, pack.name, report, inputs), filled, SOURCES), report
 
@@ -183,6 +184,20 @@ def _fill_ports(
     return _from(replace(row, ports=uses + row.ports), INTEGER)
 
 
+def _fill_indexed(
+    row: InstructionData, core: ZenCore, rows: Mapping[str, InstructionData], costs: Mapping[str, Cost]
+) -> InstructionData:
+    """The row with its indexed variant filled as the row itself is."""
+    if row.indexed is None:
+        return row
+    return replace(row, indexed=_fill_ports(row.indexed, core, rows, costs))
+
+
+def _ones_idiom(row: InstructionData) -> InstructionData:
+    """Comparisons of a register with itself, which give ones, do not wait for it."""
+    return _from(replace(row, breaks_dependency="dependency"), ONES) if ONES_FORMS.fullmatch(row.form) else row
+
+
 def _is_move(form: str) -> bool:
     return form.removeprefix("v").startswith(("mov", "lddqu", "broadcast")) and "r64" not in form and "r32" not in form
 
@@ -221,29 +236,6 @@ def _core_ports(cost: Cost, row: InstructionData) -> tuple[PortUse, ...]:
         else:
             kinds.setdefault(kind[:3].replace("FPU", "FP"), {})[kind[:3].replace("FPU", "FP") + unit] = cycles
     return tuple(use for usage in kinds.values() for use in port_groups(usage))
-
-
-def _reading(form: str, readings: Mapping[str, Reading]) -> Reading:
-    """The reading of a division or square root with its operands in registers."""
-    register = re.sub(r"m256", "ymm", re.sub(r"m(?:32|64|128)\b", "xmm", form))
-    reading = readings.get(register) or readings.get(register.replace("xmm,xmm,xmm", "xmm,xmm"))
-    if reading is None or reading.throughput is None:
-        raise InstructionTableError(
-            f"no reading of {register}", where="InstLatx64", todo="give the readings of another core"
-        )
-    return reading
-
-
-def _with_divider(row: InstructionData, core: ZenCore, reading: Reading) -> InstructionData:
-    """The row with the divider occupied for the measured reciprocal throughput, rounded to quarters of a cycle.
-
-    uops.info's shortest latencies hold for easy operands; the reading's, where it is longer, for usual ones.
-    """
-    busy = PortUse((core.divider,), round((reading.throughput or 0.0) * 4) / 4)
-    longer = max(round(reading.latency or 0.0) - row.default_latency, 0.0)
-    pairs = {pair: cycles + longer for pair, cycles in row.latencies.items()}
-    default = row.default_latency + longer
-    return _from(replace(row, ports=(*row.ports, busy), latencies=pairs, default_latency=default), DIVIDER)
 
 
 def _from(row: InstructionData, source: str) -> InstructionData:
