@@ -40,5 +40,6 @@ def ecm_over_sizes(kernel: str, machine: str, sizes: str) -> None:
 
 if __name__ == "__main__":
     mpl.rcParams["svg.hashsalt"] = "kernmodel"  # the same picture gives the same file
+    mpl.rcParams["svg.fonttype"] = "none"
     PICTURES.mkdir(exist_ok=True)
     ecm_over_sizes("stencil.c", "clx", "20-20000:240log")

@@ -230,7 +230,11 @@ def nearest_bandwidth(machine: Machine, level: str, read_share: float) -> Memory
             f"has no measured bandwidth of {level}", where=machine.file, todo=f"add a series under bandwidths.{level}"
         )
     limit = machine.topology.cores_per_numa_domain if level == "Mem" else 1
-    best = min(series, key=lambda s: (abs(s.mix.read_share - read_share), -_peak(s, limit)[0]))
+    # of mixes with the same share the faster one counts: 9 digits, so that rounding does not decide
+    best = min(
+        series,
+        key=lambda s: (round(abs(s.mix.read_share - read_share), 9), -_peak(s, limit)[0] * s.mix.write_allocate_factor),
+    )
     value, cores = _peak(best, limit)
     return MemoryBandwidth(
         level, best.mix, value * best.mix.write_allocate_factor, cores, read_share, best.mix.read_share

@@ -1,0 +1,53 @@
+"""docs/ecm-by-hand.md: the tool gives what the page derives, for the listings that the page prints."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from kernmodel.studies.predict import predict_ecm
+from kernmodel.studies.request import CodeRequest, EcmAnswer, KernelRequest
+
+PAGE = Path(__file__).parents[2] / "docs" / "ecm-by-hand.md"
+
+
+@pytest.fixture
+def answer_of(tmp_path: Path):
+    listings = dict(re.findall(r"^```asm\n# (\S+\.s)\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL))
+
+    def answer(kernel: str, machine: str, listing: str) -> EcmAnswer:
+        file = tmp_path / listing
+        file.write_text(listings[listing])
+        return predict_ecm(KernelRequest(kernel, machine, {}), CodeRequest(asm=str(file)))
+
+    return answer
+
+
+def test_schoenauer_on_snb(answer_of) -> None:
+    answer = answer_of("schoenauer", "snb", "schoenauer-snb.s")
+    prediction = answer.prediction
+    t_mem = 320 / (30.73e9 * 5 / 4) * 2.7e9
+    assert answer.loop.iterations_per_pass == 4
+    assert (prediction.t_ol, prediction.t_nol) == (8, 6)
+    assert [t.cycles for t in prediction.transfers] == pytest.approx([10, 10, t_mem])
+    assert prediction.cycles == pytest.approx(6 + 10 + 10 + t_mem)
+    assert prediction.cycles == pytest.approx(48.5, abs=0.05)
+    assert prediction.saturation_simple == 3
+
+
+def test_stencil_on_clx(answer_of) -> None:
+    answer = answer_of("stencil", "clx", "stencil-clx.s")
+    prediction = answer.prediction
+    t_mem = 192 / 55.02e9 * 2.5e9
+    assert answer.loop.iterations_per_pass == 4
+    assert (prediction.t_ol, prediction.t_nol) == (5, 4)
+    assert [t.cycles for t in prediction.transfers] == pytest.approx([5, 8, t_mem])
+    assert prediction.cycles == pytest.approx(25.7, abs=0.05)
+    assert prediction.saturation_simple == 3
+    rows = [c for c in answer.traffic.conditions if str(c.required_bytes) == "32*N - 16"]
+    assert {c.cache: (c.holds, c.breaks_at["N"]) for c in rows if c.cache != "L3"} == {
+        "L1": (False, 1024),
+        "L2": (True, 32768),
+    }
