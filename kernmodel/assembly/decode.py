@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal, NamedTuple, cast
 
 import iced_x86 as iced
@@ -125,6 +126,7 @@ _FORMATTER.show_branch_size = False
 _FORMATTER.hex_prefix = "0x"
 _FORMATTER.hex_suffix = ""
 _NO_PREFIX = FormatMnemonicOptions.NO_PREFIXES
+_MNEMONICS: dict[int, str] = {}  # by iced's code, as they are met: iced is slow to format them
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,9 +208,11 @@ def translate(instruction: iced.Instruction, text: str, line: int, fixup: Fixup 
 
 def _mnemonic(instruction: iced.Instruction) -> str:
     """The Intel mnemonic; iced writes the short nops with an operand size as `xchg ax,ax`."""
-    if instruction.mnemonic == Mnemonic.NOP:
-        return "nop"
-    return _FORMATTER.format_mnemonic(instruction, _NO_PREFIX)
+    code = instruction.code
+    if code not in _MNEMONICS:
+        nop = instruction.mnemonic == Mnemonic.NOP
+        _MNEMONICS[code] = "nop" if nop else _FORMATTER.format_mnemonic(instruction, _NO_PREFIX)
+    return _MNEMONICS[code]
 
 
 def _is_vector(instruction: iced.Instruction, index: int) -> bool:
@@ -376,6 +380,7 @@ def _implicit_registers(
     return tuple(name for name in reads if name not in explicit_sources), new_writes
 
 
+@cache
 def _flag_letters(bits: int) -> str:
     """The flags of `bits` (iced's RflagsBits) as letters of "CPAZSO"."""
     return "".join(letter for letter, bit in _FLAGS if bits & bit)

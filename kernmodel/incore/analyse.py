@@ -22,6 +22,10 @@ PortModel = Literal["optimal", "even"]
 CLOSED_BY_ZMM = "zmm closes vector port"
 """Key of `Parameters.extra`: the port whose vector units a loop with 512-bit registers loses to its neighbour."""
 
+FUSED_WITH_JUMPS = "fused with conditional jumps"
+"""Key of `Parameters.extra`: mnemonics that macro-fuse with any conditional jump, on cores whose table lists no pairs
+(not those that compare memory with an immediate)."""
+
 _ZMM_BYTES = 64
 _TINY = 1e-9
 _NAMED = 4  # instructions that the reason spells out
@@ -53,7 +57,7 @@ def analyse(loop: AssemblyLoop, parameters: Parameters, table: Table, *, port_mo
     """
     instructions = loop.instructions
     rows = tuple(_row_of(instruction, table) for instruction in instructions)
-    fused = _fused(instructions, rows) if port_model == "optimal" else frozenset()
+    fused = _fused(instructions, rows, parameters) if port_model == "optimal" else frozenset()
     uses = _port_uses(instructions, rows, parameters, port_model, fused)
     graph = dependency_graph(instructions, rows, parameters, "att" if loop.syntax == "att" else "intel")
     lcd, lcd_shares = _loop_carried(graph)
@@ -61,7 +65,7 @@ def analyse(loop: AssemblyLoop, parameters: Parameters, table: Table, *, port_mo
     pressure = (optimal_pressure if port_model == "optimal" else even_pressure)(uses, parameters.ports)
     port_sums = tuple(sum(column) for column in zip(*pressure, strict=True)) or (0.0,) * len(parameters.ports)
     throughput, binding = _throughput(uses, port_sums, parameters.ports, port_model)
-    slow_form, slow = _slowest_form(rows)
+    slow_forms, slow = _one_at_a_time(rows)
     if slow > throughput + _TINY:
         throughput, binding = slow, ()
     dependency = lcd is not None and lcd.cycles > throughput + _TINY
@@ -81,7 +85,7 @@ def analyse(loop: AssemblyLoop, parameters: Parameters, table: Table, *, port_mo
         bound_by="dependency" if chain else "throughput",
         reason=_dependency_reason(chain, instructions)
         if chain
-        else _throughput_reason(throughput, binding, slow_form, uses, instructions, port_model),
+        else _throughput_reason(throughput, binding, slow_forms, uses, instructions, port_model),
         iterations_per_pass=loop.iterations_per_pass,
         uncertain=tuple(i.form for i, row in zip(instructions, rows, strict=True) if row is None),
         notes=_notes(loop, rows, graph, parameters),
@@ -97,14 +101,25 @@ def _row_of(instruction: Instruction, table: Table) -> InstructionData | None:
     return row.indexed if indexed else row
 
 
-def _fused(instructions: Sequence[Instruction], rows: Rows) -> frozenset[int]:
+def _fused(instructions: Sequence[Instruction], rows: Rows, parameters: Parameters) -> frozenset[int]:
     """The instructions that macro-fuse with the conditional branch right behind them."""
+    always = str(parameters.extra.get(FUSED_WITH_JUMPS, "")).split()
     fused = set()
     for number, branch in enumerate(instructions[1:]):
-        row = rows[number]
-        if branch.branch == "conditional" and row and row.front_end and branch.mnemonic in row.front_end.fusible_with:
+        row, first = rows[number], instructions[number]
+        if branch.branch != "conditional" or row is None:
+            continue
+        pairs = row.front_end.fusible_with if row.front_end else ()
+        if branch.mnemonic in pairs or (row.front_end is None and _fuses(first, branch, always)):
             fused.add(number)
     return frozenset(fused)
+
+
+def _fuses(first: Instruction, branch: Instruction, mnemonics: Sequence[str]) -> bool:
+    """Whether an instruction fuses with a branch by the parameters: only if the branch reads what it writes."""
+    compares_immediate = first.memory and any(operand.immediate is not None for operand in first.operands)
+    feeds = not set(branch.flags_read).isdisjoint(first.flags_written)
+    return first.mnemonic in mnemonics and feeds and not compares_immediate
 
 
 def _port_uses(
@@ -168,13 +183,13 @@ def _throughput(
     return bound, tuple(p for p, total in zip(ports, port_sums, strict=True) if bound and total > bound - _TINY)
 
 
-def _slowest_form(rows: Rows) -> tuple[str, float]:
-    """The form whose measured reciprocal throughput, which ports do not tell, takes most of a pass, and its cycles."""
-    total: dict[str, float] = {}
-    for row in rows:
-        if row is not None and row.throughput is not None:
-            total[row.form] = total.get(row.form, 0.0) + row.throughput
-    return max(total.items(), key=lambda item: item[1], default=("", 0.0))
+def _one_at_a_time(rows: Rows) -> tuple[tuple[str, ...], float]:
+    """The forms whose measured reciprocal throughput ports do not tell, and the cycles of all of them together.
+
+    These are locked and microcoded instructions: one waits for the other, whatever their forms.
+    """
+    slow = [(row.form, row.throughput) for row in rows if row is not None and row.throughput is not None]
+    return tuple(dict.fromkeys(form for form, _ in slow)), sum(cycles for _, cycles in slow)
 
 
 def _loop_carried(graph: Graph) -> tuple[Chain | None, dict[int, float]]:
@@ -255,7 +270,7 @@ def _dependency_reason(chain: Chain, instructions: Sequence[Instruction]) -> str
 def _throughput_reason(
     throughput: float,
     binding: tuple[str, ...],
-    slow_form: str,
+    slow_forms: tuple[str, ...],
     uses: Uses,
     instructions: Sequence[Instruction],
     port_model: PortModel,
@@ -263,7 +278,11 @@ def _throughput_reason(
     if not throughput:
         return "no instruction needs an execution port"
     if not binding:
-        return f"{slow_form} has a measured reciprocal throughput that takes {throughput:.2f} cycles per pass"
+        more = f" and {len(slow_forms) - _NAMED} more" if len(slow_forms) > _NAMED else ""
+        return (
+            f"{', '.join(slow_forms[:_NAMED])}{more}: measured reciprocal throughput, one after the other, takes "
+            f"{throughput:.2f} cycles per pass"
+        )
     inside = frozenset(binding)
     meets = inside.issuperset if port_model == "optimal" else inside.intersection
     users = Counter(
@@ -290,6 +309,10 @@ def _notes(loop: AssemblyLoop, rows: Rows, graph: Graph, parameters: Parameters)
         for instruction, row in zip(loop.instructions, rows, strict=True)
         if row is None
     ]
+    for instruction in loop.instructions:
+        if instruction.form.startswith(("rep ", "repne ")):
+            text = f"{instruction.form} takes as long as its count says; its row holds for a few repetitions"
+            notes.append(Note("repeat-count", text, where=_place(loop, instruction)))
     for link in graph.blocked:
         load = loop.instructions[link.load[0]]
         text = "the load needs bytes from more than the store before it: the core cannot forward them, it takes longer"

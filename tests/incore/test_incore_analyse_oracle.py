@@ -46,6 +46,10 @@ def through_memory(answer: InCore) -> bool:
     return answer.lcd is not None and any(name.startswith("memory") for name in answer.lcd.carriers)
 
 
+def divides(answer: InCore) -> bool:
+    return any("0DV" in use.ports for uses in answer.uses for use in uses)
+
+
 def test_every_instruction_is_known() -> None:
     assert {form for _, answer in answers() for form in answer.uncertain} == set()
 
@@ -75,8 +79,9 @@ def test_dependencies_agree() -> None:
 def test_the_bounds_do_not_exceed_the_simulation() -> None:
     """uiCA simulates ports, dependencies and front end; its memory follows equal address texts only.
 
-    Its finite window says 12.59 cycles for 13 µops on one port, hence the tolerance.
+    Its finite window says 12.59 cycles for 13 µops on one port, hence the tolerance. Its divisions and square roots are
+    those of easy operands.
     """
     for row, answer in answers():
-        if not through_memory(answer):
+        if not through_memory(answer) and not divides(answer):
             assert answer.prediction <= 1.04 * float(row["uica_l"]) + 0.02, describe(row)

@@ -199,8 +199,27 @@ def test_a_divider_is_a_pipeline_and_its_missing_load_latency_is_composed(tmp_pa
     row = imported(tmp_path, vector_load, DIVIDE)["vdivpd ymm,ymm,m256"]
     assert PortUse(("0DV",), 16) in row.ports
     assert row.latencies["A2", "0"] == 25
-    halves = imported(tmp_path, vector_load, DIVIDE, name="SNB")["vdivpd ymm,ymm,m256"]
-    assert PortUse(("2D", "3D"), 2) in halves.ports
+    readings = tmp_path / "latency-throughput" / "snb.csv"
+    readings.parent.mkdir()
+    readings.write_text(
+        'isa,form,latency_cycles,reciprocal_throughput_cycles\nAVX,"{VEX}  VDIVPD ymm, ymm, ymm",45.5,44.08\n'
+    )
+    usual = imported(tmp_path, vector_load, DIVIDE, name="SNB")["vdivpd ymm,ymm,m256"]
+    assert {PortUse(("2D", "3D"), 2), PortUse(("0DV",), 44)} <= set(usual.ports)
+    assert (usual.default_latency, usual.latencies["A2", "0"]) == (46, 51)
+
+
+def test_a_divider_is_busy_as_long_as_the_next_division_waits(tmp_path: Path) -> None:
+    """Sandy Bridge counts 3 cycles of its divider for a division that is measured every 10."""
+    row = imported(tmp_path, {**DIVIDE, "div_cycles": 3, "tp": 10.0})["vdivpd ymm,ymm,m256"]
+    assert PortUse(("0DV",), 10) in row.ports
+    assert row.throughput is None
+
+
+def test_nothing_waits_for_a_non_temporal_store(tmp_path: Path) -> None:
+    store = {**STORE, "string": "MOVNTI (M64, R64)", "latencies": [latency("REG0", "MEM0", 350)]}
+    row = imported(tmp_path, LOAD, store)["movnti m64,r64"]
+    assert row.latencies.get(("1", "M0"), row.default_latency) == 0
 
 
 def test_bad_packs_are_named(tmp_path: Path) -> None:

@@ -56,9 +56,8 @@ def server_table(pack: Path, readings: Path, store_forward: float | None) -> tup
     Raises:
         InstructionTableError, ToolError: a pack is missing or malformed, llvm-mca is missing.
     """
-    rows, report = intel_rows(pack, "SKX", store_forward)
-    base = {row.form: row for row in rows}
-    extra = avx512_rows(base, read_instlatx64(readings))
+    rows, report = intel_rows(pack, "SKX", store_forward, lambda _: read_instlatx64(readings))
+    extra = avx512_rows({row.form: row for row in rows}, read_instlatx64(readings))
     return table_text(
         table_header("SKX and CLX", pack.name, report, *_inputs(readings)), [*rows, *extra], SOURCES
     ), report
@@ -186,7 +185,9 @@ def _row(
         source=MEASURED if measured and not moves else MODEL,
     )
     twin = base.get(_twin_name(plain)) if form == plain else None
-    return row if twin is None or twin.uops != row.uops else _as_twin(row, twin, cost)
+    if twin is not None and twin.uops == row.uops:
+        row = _as_twin(row, twin, cost)
+    return _with_indexed(row, twin) if cost.stores else row
 
 
 def _latency(form: str, cost: Cost, costs: Mapping[str, Cost], readings: Mapping[str, Reading]) -> tuple[float, bool]:
@@ -204,13 +205,19 @@ def _as_twin(row: InstructionData, twin: InstructionData, cost: Cost) -> Instruc
     """The row with what its 256-bit or VEX twin has and LLVM has not: front end, indexed variant, store latencies."""
     if cost.stores:
         row = replace(row, latencies=twin.latencies, default_latency=twin.default_latency)
-    indexed = None
-    if twin.indexed is not None:
-        ports = row.ports
-        if cost.stores:
-            ports = tuple(PortUse(("2", "3"), use.cycles) if use.ports == ("2", "3", "7") else use for use in ports)
-        indexed = replace(row, ports=ports, front_end=twin.indexed.front_end)
-    return replace(row, front_end=twin.front_end, indexed=indexed)
+    row = replace(row, front_end=twin.front_end)
+    if cost.stores or twin.indexed is None:
+        return row
+    return replace(row, indexed=replace(row, front_end=twin.indexed.front_end))
+
+
+def _with_indexed(row: InstructionData, twin: InstructionData | None) -> InstructionData:
+    """The row of a store with its indexed variant, whose address port 7 cannot form."""
+    ports = tuple(PortUse(("2", "3"), use.cycles) if use.ports == ("2", "3", "7") else use for use in row.ports)
+    if ports == row.ports:
+        return row
+    front = twin.indexed.front_end if row.front_end and twin is not None and twin.indexed else row.front_end
+    return replace(row, indexed=replace(row, ports=ports, front_end=front))
 
 
 def _twin_name(form: str) -> str:

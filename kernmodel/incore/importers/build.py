@@ -10,11 +10,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from kernmodel.errors import InstructionTableError, KernmodelError
 from kernmodel.incore.importers.avx512 import server_table
+from kernmodel.incore.importers.dividers import llvm_readings
+from kernmodel.incore.importers.instlatx64 import read_instlatx64
 from kernmodel.incore.importers.intel import intel_table
+from kernmodel.incore.importers.llvm import llvm_version
 from kernmodel.incore.importers.uops import ImportReport
 from kernmodel.incore.importers.zen import ZEN_CORES, zen_table
 from kernmodel.incore.parameters import known_microarchitectures, load_parameters
@@ -24,6 +28,13 @@ PACKS = {"SNB": "SNB", "IVB": "IVB", "HSW": "HSW", "BDW": "BDW", "SKL": "SKL", "
 PACKS |= {core.name: core.pack for core in ZEN_CORES}
 """Pack of uops.info that each carried table is built from; Cascade Lake shares the table of Skylake-X."""
 
+READINGS = {"SNB": "snb", "IVB": "hsw", "HSW": "hsw", "SKL": "skl"}
+"""Readings of InstLatx64 for the dividers. None are at hand of Ivy Bridge; its divider is Haswell's by uops.info's
+figures for easy operands, which are the same."""
+
+_LLVM_DIVIDERS = {"BDW": "broadwell"}
+"""LLVM's model for the dividers of cores without readings."""
+
 _SERVERS = ("SKX", "CLX")
 _SERVER_READINGS = "clx"
 
@@ -31,9 +42,9 @@ _SERVER_READINGS = "clx"
 def import_uops(path: Path, name: str) -> tuple[str, ImportReport]:
     """The text of the instruction table of microarchitecture `name` from a pack of uops.info records.
 
-    For the Zens and Skylake-X, readings of InstLatx64 are looked for in `../latency-throughput` beside the pack's
-    folder, and llvm-mca is run. Store latencies are measured against the store-forward latency of the parameter file,
-    if there is one.
+    Readings of InstLatx64 are looked for in `../latency-throughput` beside the pack's folder (for the dividers of the
+    carried cores, and for AVX-512), and llvm-mca is run for the Zens, Skylake-X and Broadwell. Store latencies are
+    measured against the store-forward latency of the parameter file, if there is one.
 
     Args:
         path: `.jsonl.gz` or `.jsonl`, one record per instruction variant.
@@ -54,6 +65,12 @@ def import_uops(path: Path, name: str) -> tuple[str, ImportReport]:
         raise InstructionTableError(f"{name} is no Zen core that the importer knows", where=str(path), todo=todo)
     if name in _SERVERS:
         return server_table(path, readings / f"{_SERVER_READINGS}.csv", forward)
+    if name in READINGS:
+        file = readings / f"{READINGS[name]}.csv"
+        return intel_table(path, name, forward, lambda _: read_instlatx64(file), f"InstLatx64 readings {file.name}")
+    if name in _LLVM_DIVIDERS:
+        cpu = _LLVM_DIVIDERS[name]
+        return intel_table(path, name, forward, partial(llvm_readings, cpu), f"{llvm_version()}, -mcpu={cpu}")
     return intel_table(path, name, forward)
 
 

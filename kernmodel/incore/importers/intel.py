@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,9 @@ DIVIDER = SOURCE + "; divider occupancy and latency with usual operands from the
 INTEL_SOURCES = {**SOURCES, "o": ONES, "d": DIVIDER}
 DIVIDER_PORT = "0DV"
 
+DividerSource = Callable[[Iterable[str]], Mapping[str, Reading]]
+"""Readings of divisions and square roots with usual operands, for the forms of a table."""
+
 _LOAD_PORTS = frozenset({"23", "23A"})
 _ADDRESS_ONLY = frozenset({"237", "78"})
 _DOUBLE_PUMPED = frozenset({"SNB", "IVB"})
@@ -39,8 +42,8 @@ def intel_table(
     path: Path,
     name: str,
     store_forward: float | None,
-    readings: Mapping[str, Reading] | None = None,
-    readings_name: str = "",
+    dividers: DividerSource | None = None,
+    dividers_name: str = "",
 ) -> tuple[str, ImportReport]:
     """The text of an Intel core's table from a pack of uops.info records.
 
@@ -48,26 +51,27 @@ def intel_table(
         path: the pack.
         name: of the microarchitecture.
         store_forward: its store-forward latency, cycles.
-        readings: of divisions and square roots with usual operands; without, uops.info's easy ones stand.
-        readings_name: what they are, for the header.
+        dividers: divisions and square roots with usual operands; without, uops.info's figures for easy ones stand.
+        dividers_name: what that is, for the header.
 
     Raises:
         InstructionTableError: the file cannot be read, or holds something else, or gives no ports, or a reading lacks.
     """
-    rows, report = intel_rows(path, name, store_forward, readings)
+    rows, report = intel_rows(path, name, store_forward, dividers)
     if not any(row.ports for row in rows):
         raise InstructionTableError(
             "holds no port usage", where=str(path), todo="choose a core whose ports are published"
         )
-    dividers = (f"Dividers: {readings_name}.",) if readings else ()
-    return table_text(table_header(name, path.name, report, *dividers), rows, INTEL_SOURCES), report
+    more = (f"Dividers: {dividers_name}.",) if dividers else ()
+    return table_text(table_header(name, path.name, report, *more), rows, INTEL_SOURCES), report
 
 
 def intel_rows(
-    path: Path, name: str, store_forward: float | None, readings: Mapping[str, Reading] | None = None
+    path: Path, name: str, store_forward: float | None, dividers: DividerSource | None = None
 ) -> tuple[tuple[InstructionData, ...], ImportReport]:
     """The rows of `intel_table`."""
     rows, report = read_rows(path, intel_rule(name), store_forward=store_forward)
+    readings = dividers(row.form for row in rows) if dividers else None
     return tuple(told_by_ports(_refined(row, readings)) for row in rows), report
 
 

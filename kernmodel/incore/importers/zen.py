@@ -11,18 +11,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kernmodel.errors import InstructionTableError
-from kernmodel.incore.importers.dividers import DIVIDES, with_usual_operands
-from kernmodel.incore.importers.instlatx64 import read_instlatx64
+from kernmodel.incore.importers.dividers import DIVIDES, register_form, with_usual_operands
+from kernmodel.incore.importers.instlatx64 import Reading, read_instlatx64
 from kernmodel.incore.importers.llvm import Cost, instruction_costs, llvm_version, port_groups
-from kernmodel.incore.importers.uops import NO_LATENCY, SOURCE, ImportReport, PortRule, Record, read_rows, table_header
+from kernmodel.incore.importers.uops import (
+    NO_LATENCY,
+    ONES_FORMS,
+    SOURCE,
+    ImportReport,
+    PortRule,
+    Record,
+    read_rows,
+    table_header,
+    told_by_ports,
+)
 from kernmodel.incore.model import InstructionData, PortUse
-from kernmodel.incore.tables import table_text
+from kernmodel.incore.tables import INDEXED, table_text
 
 MICROCODE = SOURCE + "; microcode, whose ports are not published; only its loads and stores are counted"
+TIMED = MICROCODE + ", and the reciprocal throughput that InstLatx64 measured"
 INTEGER = SOURCE + "; ports of integer µops from LLVM's model of the core"
 DIVIDER = SOURCE + "; divider occupancy from InstLatx64"
-_TAGS = {"u": SOURCE, "i": INTEGER, "d": DIVIDER, "m": MICROCODE}
+IDIOM = SOURCE + "; dependency-breaking on equal registers (LLVM's models of znver1 to znver3)"
+_TAGS = {"u": SOURCE, "i": INTEGER, "d": DIVIDER, "m": MICROCODE, "t": TIMED, "o": IDIOM}
 SOURCES = {**_TAGS, **{f"{tag}?": text + NO_LATENCY for tag, text in _TAGS.items()}}
 
 _RESOURCE = re.compile(r"Zn\d?(ALU|AGU|FPU?|BRU|Divider)(\d*)")
@@ -106,7 +117,7 @@ def zen_table(core: ZenCore, pack: Path, readings: Path, store_forward: float | 
     rows, report = read_rows(pack, _vector_ports(core), store_forward=store_forward)
     costs = instruction_costs(core.llvm, [row.form for row in rows])
     by_form = {row.form: row for row in rows}
-    dividers = read_instlatx64(readings)
+    measured = read_instlatx64(readings)
     filled = []
     for row in rows:
         if _ELIMINATED.fullmatch(row.form) and row.default_latency == 0:
@@ -114,9 +125,11 @@ def zen_table(core: ZenCore, pack: Path, readings: Path, store_forward: float | 
             continue
         full = _fill_indexed(_fill_ports(row, core, by_form, costs), core, by_form, costs)
         if DIVIDES.match(row.form):
-            full = _from(with_usual_operands(full, core.divider, dividers, DIVIDER), DIVIDER)
-        filled.append(told_by_ports(_ones_idiom(full)))
-    inputs = f"Integer ports: {llvm_version()}, -mcpu={core.llvm}; dividers: InstLatx64 readings {readings.name}."
+            full = _from(with_usual_operands(full, core.divider, measured, DIVIDER), DIVIDER)
+        filled.append(told_by_ports(_idiom(_timed(full, measured))))
+    inputs = (
+        f"Integer ports: {llvm_version()}, -mcpu={core.llvm}; dividers, microcode: InstLatx64 readings {readings.name}."
+    )
     return table_text(table_header(core.name, pack.name, report, inputs), filled, SOURCES), report
 
 
@@ -170,13 +183,14 @@ def _fill_ports(
     """The row with the ports that uops.info does not publish."""
     if _vector_uses(row) or row.uops == 0 or row.form.partition(" ")[0] == "nop":
         return row
+    form = row.form.removesuffix(INDEXED)
     vector = bool(_VECTOR.search(row.form))
     if vector and _is_move(row.form) and row.ports:
         return row
-    twin = rows.get(row.form.replace("ymm", "xmm").replace("m256", "m128"))
+    twin = rows.get(form.replace("ymm", "xmm").replace("m256", "m128"))
     if core.halves > 1 and "ymm" in row.form and twin is not None and _vector_uses(twin):
         return _doubled(row, twin)
-    cost = costs.get(row.form)
+    cost = costs.get(form)
     uses = _core_ports(cost, row) if cost is not None and row.uops <= _MICROCODE_UOPS else ()
     if not uses:
         pure_memory = row.ports and row.uops <= len(row.ports)
@@ -193,9 +207,19 @@ def _fill_indexed(
     return replace(row, indexed=_fill_ports(row.indexed, core, rows, costs))
 
 
-def _ones_idiom(row: InstructionData) -> InstructionData:
-    """Comparisons of a register with itself, which give ones, do not wait for it."""
-    return _from(replace(row, breaks_dependency="dependency"), ONES) if ONES_FORMS.fullmatch(row.form) else row
+def _timed(row: InstructionData, readings: Mapping[str, Reading]) -> InstructionData:
+    """A microcoded row with its measured reciprocal throughput, as its ports tell next to nothing."""
+    reading = readings.get(register_form(row.form))
+    if not row.source.startswith(MICROCODE) or row.throughput or reading is None or reading.throughput is None:
+        return row
+    return _from(replace(row, throughput=round(reading.throughput * 4) / 4), TIMED)
+
+
+def _idiom(row: InstructionData) -> InstructionData:
+    """Comparisons and sbb of a register with itself do not wait for it (sbb does for the carry flag)."""
+    if ONES_FORMS.fullmatch(row.form) or row.form in ("sbb r32,r32", "sbb r64,r64"):
+        return _from(replace(row, breaks_dependency="dependency"), IDIOM)
+    return row
 
 
 def _is_move(form: str) -> bool:
@@ -235,7 +259,18 @@ def _core_ports(cost: Cost, row: InstructionData) -> tuple[PortUse, ...]:
             kinds.setdefault("ALU", {})["ALU4"] = cycles
         else:
             kinds.setdefault(kind[:3].replace("FPU", "FP"), {})[kind[:3].replace("FPU", "FP") + unit] = cycles
-    return tuple(use for usage in kinds.values() for use in port_groups(usage))
+    return tuple(use for kind, usage in kinds.items() for use in _limited(kind, port_groups(usage), row.uops))
+
+
+def _limited(kind: str, uses: tuple[PortUse, ...], uops: int) -> tuple[PortUse, ...]:
+    """The integer µops on ALUs, each for one cycle on one of them; a single unit may be busy for longer (division).
+
+    LLVM books a µop on several ALUs at once, or for a hundred cycles, to lower the throughput of some instructions.
+    """
+    ports = tuple(sorted({port for use in uses for port in use.ports}))
+    if kind != "ALU" or len(ports) == 1 or sum(use.cycles for use in uses) <= uops:
+        return uses
+    return (PortUse(ports, float(uops)),)
 
 
 def _from(row: InstructionData, source: str) -> InstructionData:
