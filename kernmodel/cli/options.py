@@ -6,6 +6,7 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -42,11 +43,20 @@ class Carried(ParamType):
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The carried names that match, and files."""
         names = (file.stem for file in carried_files(self.folder, self.ending))
+        matching = [name for name in names if name.startswith(incomplete)]
+        # bash completes files by itself only where nothing else matches, so the user's are named here
+        own = [name for name in _files(incomplete) if name.endswith(self.ending)]
         # the shell's own completion of files comes first: bash forgets what stood before it
-        return [
-            CompletionItem(incomplete, type="file"),
-            *(CompletionItem(n) for n in names if n.startswith(incomplete)),
-        ]
+        return [CompletionItem(incomplete, type="file"), *(CompletionItem(name) for name in [*matching, *own])]
+
+
+def _files(incomplete: str) -> list[str]:
+    """The files whose path, as it is written, begins like this."""
+    folder, slash, beginning = incomplete.rpartition("/")
+    with suppress(OSError):
+        entries = Path(folder + slash or ".").iterdir()
+        return sorted(folder + slash + entry.name for entry in entries if entry.name.startswith(beginning))
+    return []
 
 
 class Microarchitecture(ParamType):

@@ -34,7 +34,7 @@ def ecm_report(answer: EcmAnswer, unit: str, *, verbose: bool = False) -> tuple[
     return (
         *_inputs(answer),
         *_model(answer.prediction, unit),
-        *_levels(answer.prediction, unit),
+        *_levels(answer.prediction),
         *_conditions(answer.traffic),
         *_saturation(answer),
         *_scaling(answer, unit),
@@ -71,22 +71,22 @@ def _model(prediction: EcmPrediction, unit: str) -> tuple[Block, ...]:
     return (Heading("Single core"), Line(f"  {headline}", "strong"), Fields(pairs))
 
 
-def _levels(prediction: EcmPrediction, unit: str) -> tuple[Block, ...]:
-    """The prediction per residence level in all units; the headline's unit and T_ECM are marked with a star."""
+def _levels(prediction: EcmPrediction) -> tuple[Block, ...]:
+    """The prediction per residence level in all units; T_ECM is marked with a star."""
     units = meaningful_units(prediction.work)
-    columns = (Column("data in", "left"), *(Column(f"* {name}" if name == unit else name) for name in units))
+    columns = (Column("data in", "left"), *map(Column, units))
     last = prediction.levels[-1][0]
     rows = tuple(
         (f"* {level}" if level == last else level, *(time_in(cycles, name, prediction.work) for name in units))
         for level, cycles in prediction.levels
     )
-    titles = "seconds per sweep" if "s" in units else "no seconds per sweep: not all sizes are known"
-    return (Heading(f"Prediction per residence level ({titles})"), Table(columns, rows))
+    sweep = "s: one sweep of the nest" if "s" in units else "no time of a sweep: not all sizes are known"
+    return (Heading(f"Prediction if the data came from each level (* T_ECM; {sweep})"), Table(columns, rows))
 
 
 def _conditions(traffic: Traffic) -> tuple[Block, ...]:
     """Per cache: the strongest layer condition that holds and the weakest that does not."""
-    columns = tuple(Column(name, "left") for name in ("cache", "reuse along", "holds", "condition", "solved"))
+    columns = tuple(Column(name, "left") for name in ("cache", "reuse along", "holds", "condition", "holds for"))
     shown = []
     for cache in dict.fromkeys(condition.cache for condition in traffic.conditions):
         here = [condition for condition in traffic.conditions if condition.cache == cache]
@@ -95,7 +95,8 @@ def _conditions(traffic: Traffic) -> tuple[Block, ...]:
         shown += [condition for condition in (holding, failing) if condition is not None]
     if not shown:
         return ()
-    return (Heading("Layer conditions"), Table(columns, tuple(_condition_row(condition) for condition in shown)))
+    rows = tuple(_condition_row(condition) for condition in shown)
+    return (Heading("Layer conditions (bytes needed ≤ bytes a core has)"), Table(columns, rows))
 
 
 def _condition_row(condition: LayerCondition) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table
-from kernmodel.report.numbers import count, decimal
+from kernmodel.report.numbers import count, decimal, quantity
 from kernmodel.report.sections import code_fields, loop_section, machine_fields, notes_section, parameters_section
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def headline(incore: InCore) -> tuple[Block, ...]:
 def _per_pass(cycles: float, incore: InCore) -> str:
     text = f"{cycles:.2f} cy per pass"
     passes = incore.iterations_per_pass
-    return f"{text} = {cycles / passes:.2f} cy/It" if passes else text
+    return f"{text} = {quantity(cycles / passes, 'cy/It')}" if passes else text
 
 
 def _details(answer: InCoreAnswer) -> tuple[Block, ...]:

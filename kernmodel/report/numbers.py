@@ -1,12 +1,13 @@
-"""Numbers as people read them: cycles with two decimals, rates with an SI prefix, times with the prefix that fits."""
+"""Numbers as people read them: cycles with fixed decimals, rates and times with four significant digits."""
 
 from __future__ import annotations
 
 import math
 
-from kernmodel.units import Work, convert_cycles, format_si
+from kernmodel.units import Work, convert_cycles
 
 MISSING = "-"
+_PREFIXES = {-3: "n", -2: "µ", -1: "m", 0: "", 1: "k", 2: "M", 3: "G", 4: "T"}
 
 
 def decimal(value: float | None, digits: int = 2) -> str:
@@ -21,21 +22,25 @@ def short(value: float) -> str:
     return f"{value:.4g}" if math.isfinite(value) else MISSING
 
 
-def seconds(value: float) -> str:
-    """A duration ("12.3 ms")."""
-    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if value >= factor:
-            return f"{value / factor:.4g} {unit}"
-    return f"{value / 1e-9:.4g} ns"
+def prefixed(value: float, unit: str) -> str:
+    """A rate or duration with an SI prefix and four significant digits, zeros kept ("4.000 GIt/s", "12.30 ms")."""
+    if not value:
+        return f"0 {unit}"
+    value = float(f"{value:.3e}")  # first rounded, so that 999.97 k becomes 1.000 M
+    least, most = (-3, 0) if unit == "s" else (0, 4)
+    power = max(least, min(most, int(f"{value:e}".partition("e")[2]) // 3))
+    scaled = value / 1000.0**power
+    digits = max(0, 3 - int(f"{scaled:e}".partition("e")[2]))
+    return f"{scaled:.{digits}f} {_PREFIXES[power]}{unit}"
 
 
 def quantity(value: float, unit: str) -> str:
-    """A value in one of `units.TIME_UNITS` with that unit ("32.50 cy/CL", "1.2 GLUP/s")."""
+    """A value in one of `units.TIME_UNITS` with that unit ("32.50 cy/CL", "1.200 GLUP/s")."""
     if not math.isfinite(value):
         return MISSING
-    if unit == "s":
-        return seconds(value)
-    return f"{value:.2f} {unit}" if unit.startswith("cy/") else format_si(value, unit)
+    if unit.startswith("cy/"):
+        return f"{value:.{3 if unit == 'cy/It' else 2}f} {unit}"
+    return prefixed(value, unit)
 
 
 def time_in(cycles: float, unit: str, work: Work) -> str:

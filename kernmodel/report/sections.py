@@ -30,7 +30,9 @@ def unit_of_work(traffic: Traffic) -> str:
     """What one unit of work is, in words."""
     if not traffic.unit_stream:
         return "1 iteration (no array moves with the inner loop); cy/CL below means cycles per iteration"
-    return f"{traffic.iterations_per_unit:g} iterations (one cache line of {traffic.unit_stream})"
+    iterations = traffic.iterations_per_unit
+    noun = "iteration" if iterations == 1 else "iterations"
+    return f"{iterations:g} {noun} (one cache line of {traffic.unit_stream})"
 
 
 def machine_fields(machine: Machine) -> tuple[tuple[str, str], ...]:

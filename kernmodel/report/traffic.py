@@ -60,9 +60,15 @@ def carried_by(condition: LayerCondition) -> str:
 
 
 def inequality(condition: LayerCondition) -> str:
-    """The condition as a formula, with its numbers ("32*N - 16 B ≤ 32 KiB: 156.2 KiB needed")."""
-    formula = f"{condition.required_bytes} B ≤ {format_bytes(condition.capacity_bytes)}"
+    """The condition as a formula, with its numbers ("(32*N - 16) B ≤ 32 KiB: 156.2 KiB needed")."""
+    formula = f"{_in_brackets(condition.required_bytes)} B ≤ {format_bytes(condition.capacity_bytes)}"
     return f"{formula}: {format_bytes(condition.required)} needed"
+
+
+def _in_brackets(formula: object) -> str:
+    """A formula as the factor of a unit: in brackets if it is a sum."""
+    text = str(formula)
+    return f"({text})" if " " in text else text
 
 
 def _condition_table(traffic: Traffic) -> tuple[Block, ...]:
@@ -71,7 +77,7 @@ def _condition_table(traffic: Traffic) -> tuple[Block, ...]:
     columns = tuple(
         Column(name, align)
         for name, align in _align(
-            left=("cache", "reuse along", "condition", "holds", "solved"), right=("hits", "misses")
+            left=("cache", "reuse along", "condition", "holds", "holds for"), right=("hits", "misses")
         )
     )
     rows = tuple(
@@ -104,7 +110,7 @@ def _reuse_table(traffic: Traffic) -> tuple[Block, ...]:
             r.access,
             r.source,
             r.carried_by,
-            f"{r.required_bytes} B = {format_bytes(r.required)}",
+            f"{_in_brackets(r.required_bytes)} B = {format_bytes(r.required)}",
             short(r.lines_saved),
         )
         for c in traffic.conditions

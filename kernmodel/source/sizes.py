@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from itertools import pairwise
 from math import prod
@@ -21,6 +21,7 @@ from kernmodel.source.counting import (
     put_in,
 )
 from kernmodel.source.model import Access, Array, LoopNest
+from kernmodel.source.reading import without_comments
 
 _LIMIT = 2**63
 
@@ -71,6 +72,18 @@ def _refuse_unknown(nest: LoopNest, defines: Mapping[str, int]) -> None:
             near = get_close_matches(name, known, n=3) or known
             hint = f"its sizes are {', '.join(near)}" if near else "it has no sizes"
             raise SourceError(f"{nest.name} has no macro or parameter {name}", where=f"-D {name}={value}", todo=hint)
+
+
+_CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:el)?if\b((?:[^\n\\]|\\.|\\\n)*)", re.MULTILINE)
+
+
+def deciding_names(nest: LoopNest, names: Iterable[str]) -> tuple[str, ...]:
+    """Those of the names whose value decides what the source says: a loop steps by it, or an `#if` asks for it.
+
+    Another value needs the kernel to be read anew (`load_kernel`); all other sizes are symbols of the nest.
+    """
+    asked = set(re.findall(r"[A-Za-z_]\w*", " ".join(_CONDITION.findall(without_comments(nest.text)))))
+    return tuple(name for name in names if name not in nest.symbols or name in asked)
 
 
 def _given(sizes: Mapping[str, int]) -> str:

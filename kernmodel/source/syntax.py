@@ -11,7 +11,7 @@ from pycparser import c_ast, c_generator  # type: ignore[import-untyped]
 from pycparser.c_lexer import CLexer  # type: ignore[import-untyped]
 from pycparser.c_parser import CParser, ParseError  # type: ignore[import-untyped]
 
-from kernmodel.errors import Location, SourceError
+from kernmodel.errors import Location, SourceError, UnsupportedKernelError
 from kernmodel.source.preprocess import Preprocessed, preprocess
 from kernmodel.source.reading import function_bodies, refuse_other_languages, without_comments
 
@@ -73,7 +73,8 @@ def parse_program(text: str, file: str, defines: Mapping[str, str | int]) -> Pro
     try:
         tree = parser.parse(body, "")
     except ParseError as error:
-        raise _syntax_error(str(error), parser.clex.last, preprocessed, bare) from error
+        wrong = _syntax_error(str(error), parser.clex.last, preprocessed, bare)
+        raise _known_cause(text, wrong) or wrong from error
     functions = tuple(node for node in tree.ext if isinstance(node, c_ast.FuncDef))
     others = tuple(node for node in tree.ext if not isinstance(node, c_ast.FuncDef))
     return Program(others, functions, bare, preprocessed)
@@ -99,6 +100,26 @@ def _syntax_error(message: str, last: Any, preprocessed: Preprocessed, bare: boo
         line, column, message = getattr(last, "lineno", 1), getattr(last, "column", 1), message.lstrip(": ")
     where = preprocessed.location(line - (1 if bare else 0), column)
     return SourceError(f"syntax error ({message})", where=where, todo="give C that a compiler accepts")
+
+
+def _known_cause(text: str, wrong: SourceError) -> SourceError | None:
+    """A better error for a syntax error in a line that uses a macro without a value, or complex numbers."""
+    where = wrong.where
+    if not isinstance(where, Location) or where.line is None:
+        return None
+    bare = without_comments(text)
+    line = "".join(bare.splitlines()[where.line - 1 : where.line])
+    empty = re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]*$", bare, re.MULTILINE)
+    for name in empty:
+        if use := re.search(rf"\b{name}\b", line):
+            place = Location(where.file, where.line, use.start() + 1)
+            todo = f"write it behind the #define, or give -D {name}=…, for example -D {name}=1000"
+            return SourceError(f"the macro {name} is defined without a value", where=place, todo=todo)
+    if use := re.search(r"\bcomplex\b", line):
+        place = Location(where.file, where.line, use.start() + 1)
+        todo = "use two arrays, for the real and the imaginary parts"
+        return UnsupportedKernelError("complex numbers are not supported", where=place, todo=todo)
+    return None
 
 
 def walk(node: Node) -> Iterator[Node]:

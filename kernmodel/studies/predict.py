@@ -1,7 +1,7 @@
 """One prediction from end to end, and the same kernel over many sizes.
 
 The stages meet here and nowhere else. The compiler is started before sympy is imported, so that both take their time at
-once; a sweep over sizes compiles once.
+once; a sweep over sizes compiles once for all sizes that leave the text of the kernel alone.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 
 from kernmodel.assembly.compile import Compilation, find_compiler, start_compile
 from kernmodel.assembly.model import AssemblyLoop, Listing
-from kernmodel.errors import Note, UsageError
+from kernmodel.errors import Note
 from kernmodel.incore.model import InCore, Parameters
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.tables import InstructionTable
+from kernmodel.machine.limits import check_cores
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import Machine
 from kernmodel.studies.request import CodeOrigin, CodeRequest, EcmAnswer, InCoreAnswer, KernelRequest, TrafficAnswer
@@ -47,26 +48,28 @@ def predict_ecm_sweep(
     points: Sequence[Mapping[str, int]],
     scaling_cores: Sequence[int] = (),
 ) -> Iterator[EcmAnswer]:
-    """The ECM prediction for each point of sizes, as they come; the kernel is compiled once, at the largest sizes."""
+    """The ECM prediction for each point of sizes, as they come.
+
+    The kernel is compiled once, at the largest sizes; once more for every value of a macro that decides what the source
+    says (the step of a loop, the condition of an `#if`).
+    """
     machine = load_machine(kernel.machine)
-    _check_cores(machine, scaling_cores)
+    for cores in scaling_cores:
+        check_cores(machine, cores)
     parameters = load_parameters(machine.core.microarchitecture)
-    compiled_at = _largest(points)
+    at = _largest(points)
     with ExitStack() as stack:
-        pending = _start_early(stack, kernel, code, machine, compiled_at)
-        nest = _load(kernel, compiled_at)
-        if pending is None and code.asm is None:
-            pending = _start_late(stack, nest, code, machine, compiled_at)
-        sizes = [_sizes(nest, point) for point in points]
-        stages = _Stages(nest, machine, kernel.safety)
-        first = stages.traffic(sizes[0], kernel.cores)  # while the compiler runs
-        at = _sizes(nest, compiled_at)
-        loop, origin = _find_loop(nest, at, code, pending)
-    incore = _analyse(loop, parameters, code)
-    notes = () if len(points) == 1 or code.asm else (_compiled_once(at),)
-    for number, values in enumerate(sizes):
-        traffic = stages.traffic(values, kernel.cores) if number else first
-        yield _answer(stages, values, traffic, loop, origin, parameters, incore, scaling_cores, notes)
+        pending = _start_early(stack, kernel, code, machine, at)
+        nest = _load(kernel, at)
+        groups = _groups(nest, points)
+        if len(groups) == 1:
+            prepared = {key: _prepare(stack, kernel, code, machine, nest, group, pending) for key, group in groups}
+    if len(groups) > 1:
+        prepared = {key: _prepare_anew(kernel, code, machine, group) for key, group in groups}
+    incores = {key: _analyse(case.loop, parameters, code) for key, case in prepared.items()}
+    for point in points:
+        key = _key(nest, point)
+        yield _answer(prepared[key], point, kernel.cores, parameters, incores[key], scaling_cores)
 
 
 def predict_traffic(kernel: KernelRequest) -> TrafficAnswer:
@@ -78,11 +81,13 @@ def predict_traffic_sweep(kernel: KernelRequest, points: Sequence[Mapping[str, i
     """The data traffic for each point of sizes, as they come."""
     machine = load_machine(kernel.machine)
     nest = _load(kernel, _largest(points))
-    stages = _Stages(nest, machine, kernel.safety)
+    groups = _groups(nest, points)
+    nests = {key: nest if len(groups) == 1 else _load(kernel, group[0]) for key, group in groups}
     for point in points:
+        nest = nests[_key(nest, point)]
         sizes = _sizes(nest, point)
-        traffic = stages.traffic(sizes, kernel.cores)
-        yield TrafficAnswer(nest, machine, sizes, traffic, (*nest.notes, *traffic.notes))
+        traffic = _Stages(nest, machine, kernel.safety).traffic(sizes, kernel.cores)
+        yield TrafficAnswer(nest, machine, _shown(nest, point, sizes), traffic, (*nest.notes, *traffic.notes))
 
 
 def analyse_code(code: CodeRequest, *, file: str, machine: str | None, microarchitecture: str | None) -> InCoreAnswer:
@@ -103,7 +108,7 @@ def analyse_code(code: CodeRequest, *, file: str, machine: str | None, microarch
 
 @dataclass(frozen=True, slots=True)
 class _Stages:
-    """What stays the same over the points of a sweep."""
+    """What stays the same over points that differ in sizes only."""
 
     nest: LoopNest
     machine: Machine
@@ -115,29 +120,105 @@ class _Stages:
         return layer_conditions(self.nest, self.machine, sizes, cores=cores, safety=self.safety)
 
 
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """Points that share their code: the compiled loop, and the traffic of the first point, found meanwhile."""
+
+    stages: _Stages
+    first_sizes: Mapping[str, int]
+    first_traffic: Traffic
+    loop: AssemblyLoop
+    origin: CodeOrigin
+    notes: tuple[Note, ...]
+
+    def traffic(self, sizes: Mapping[str, int], cores: int) -> Traffic:
+        return self.first_traffic if sizes == self.first_sizes else self.stages.traffic(sizes, cores)
+
+
+_Key = tuple[int | None, ...]
+_Points = Sequence[Mapping[str, int]]
+
+
+def _key(nest: LoopNest, point: Mapping[str, int]) -> _Key:
+    """The values in which a point may differ only if the kernel is read anew."""
+    from kernmodel.source.sizes import deciding_names
+
+    return tuple(point[name] for name in deciding_names(nest, point))
+
+
+def _groups(nest: LoopNest, points: _Points) -> tuple[tuple[_Key, list[Mapping[str, int]]], ...]:
+    """The points by the text of the kernel that they share, in the order in which they come."""
+    groups: dict[_Key, list[Mapping[str, int]]] = {}
+    for point in points:
+        groups.setdefault(_key(nest, point), []).append(point)
+    return tuple(groups.items())
+
+
+def _prepare_anew(kernel: KernelRequest, code: CodeRequest, machine: Machine, points: _Points) -> _Prepared:
+    """Read the kernel for these points, and compile it."""
+    at = _largest(points)
+    with ExitStack() as stack:
+        pending = _start_early(stack, kernel, code, machine, at)
+        return _prepare(stack, kernel, code, machine, _load(kernel, at), points, pending)
+
+
+def _prepare(
+    stack: ExitStack,
+    kernel: KernelRequest,
+    code: CodeRequest,
+    machine: Machine,
+    nest: LoopNest,
+    points: _Points,
+    pending: Compilation | None,
+) -> _Prepared:
+    """Check all points, find the traffic of the first while the compiler runs, and then the loop."""
+    from kernmodel.source.sizes import deciding_names
+
+    at = _largest(points)
+    if pending is None and code.asm is None:
+        pending = _start_late(stack, nest, code, machine, at)
+    sizes = [_sizes(nest, point) for point in points]
+    stages = _Stages(nest, machine, kernel.safety)
+    traffic = stages.traffic(sizes[0], kernel.cores)
+    compiled = _sizes(nest, at)
+    loop, origin = _find_loop(nest, compiled, code, pending)
+    notes = (
+        () if len(points) == 1 or code.asm else (_compiled_once(_shown(nest, at, compiled), deciding_names(nest, at)),)
+    )
+    return _Prepared(stages, sizes[0], traffic, loop, origin, notes)
+
+
+def _shown(nest: LoopNest, point: Mapping[str, int], sizes: Mapping[str, int]) -> dict[str, int]:
+    """The sizes with the values that decide what the source says: of steps, and of conditions where -D gives them."""
+    from kernmodel.source.sizes import deciding_names
+
+    fixed = {name: value for name, value in nest.defaults.items() if name not in nest.symbols}
+    return fixed | {name: point[name] for name in deciding_names(nest, point)} | dict(sizes)
+
+
 def _answer(
-    stages: _Stages,
-    sizes: Mapping[str, int],
-    traffic: Traffic,
-    loop: AssemblyLoop,
-    origin: CodeOrigin,
+    prepared: _Prepared,
+    point: Mapping[str, int],
+    cores: int,
     parameters: Parameters,
     incore: InCore,
     scaling_cores: Sequence[int],
-    notes: tuple[Note, ...],
 ) -> EcmAnswer:
     from kernmodel.models.ecm import predict, scale
 
+    stages, loop = prepared.stages, prepared.loop
+    sizes = _sizes(stages.nest, point)
+    traffic = prepared.traffic(sizes, cores)
     prediction = predict(traffic, incore, stages.machine)
     predict_at = _prediction_by_cores(stages, sizes, incore)
-    scaling = tuple(scale(predict_at, cores, stages.machine) for cores in scaling_cores)
-    everything = (*notes, *stages.nest.notes, *traffic.notes, *loop.notes, *incore.notes, *prediction.notes)
+    scaling = tuple(scale(predict_at, count, stages.machine) for count in scaling_cores)
+    everything = (*prepared.notes, *stages.nest.notes, *traffic.notes, *loop.notes, *incore.notes, *prediction.notes)
     return EcmAnswer(
         nest=stages.nest,
         machine=stages.machine,
-        sizes=sizes,
+        sizes=_shown(stages.nest, point, sizes),
         traffic=traffic,
-        origin=origin,
+        origin=prepared.origin,
         loop=loop,
         parameters=parameters,
         incore=incore,
@@ -158,23 +239,17 @@ def _prediction_by_cores(stages: _Stages, sizes: Mapping[str, int], incore: InCo
     return predict_at
 
 
-def _check_cores(machine: Machine, cores: Sequence[int]) -> None:
-    available = machine.topology.cores
-    if cores and max(cores) > available:
-        todo = f"give 1 to {available}"
-        raise UsageError(f"{max(cores)} cores, but {machine.name} has {available}", where="--cores", todo=todo)
-
-
 def _largest(points: Sequence[Mapping[str, int]]) -> dict[str, int]:
     """The largest value of each size over all points."""
     return {name: max(point[name] for point in points) for name in points[0]}
 
 
-def _compiled_once(sizes: Mapping[str, int]) -> Note:
+def _compiled_once(sizes: Mapping[str, int], deciding: Sequence[str]) -> Note:
     at = ", ".join(f"{name}={value}" for name, value in sizes.items())
-    return Note(
-        "compiled-once", f"the kernel was compiled once, with {at}; all points share its in-core time", "assumption"
-    )
+    same = ", ".join(f"{name}={sizes[name]}" for name in deciding)
+    points = f"all points with {same}" if same else "all points"
+    text = f"the kernel was compiled once, with {at}; {points} share its in-core time"
+    return Note("compiled-once", text, "assumption")
 
 
 def _load(kernel: KernelRequest, sizes: Mapping[str, int]) -> LoopNest:

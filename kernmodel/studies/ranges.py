@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from itertools import product
+from math import prod
 
 from kernmodel.errors import UsageError
 
@@ -84,6 +85,13 @@ def parse_defines(options: Iterable[str]) -> dict[str, tuple[int, ...]]:
 
 
 def grid(defines: Mapping[str, tuple[int, ...]]) -> tuple[dict[str, int], ...]:
-    """All combinations of the values, the last name varying fastest."""
+    """All combinations of the values, the last name varying fastest.
+
+    Raises:
+        UsageError: more than 100,000 combinations.
+    """
     names = list(defines)
+    count = prod(map(len, defines.values()))
+    if count > _MAX_POINTS:
+        raise UsageError(f"{count} combinations of sizes", where="-D", todo=f"take at most {_MAX_POINTS}")
     return tuple(dict(zip(names, point, strict=True)) for point in product(*defines.values()))

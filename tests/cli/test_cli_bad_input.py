@@ -23,6 +23,14 @@ KERNELS = {
     "Fortran by its ending": ("k.f90", "do i = 1, n\nend do\n", "Fortran"),
     "syntax error": ("k.c", "double a[10];\nfor (int i = 0; i < 10; ++i a[i] = 0;\n", "k.c:2:"),
     "macro without value": ("k.c", f"double a[N], b[N];\n{LOOP}\n", "-D N="),
+    "macro defined without value": ("k.c", f"#define N\ndouble a[9], b[9];\n{LOOP}\n", "k.c:3:21: the macro N"),
+    "complex numbers": ("k.c", f"#define N 9\ndouble complex a[N], b[N];\n{LOOP}\n", "k.c:2:8: complex numbers"),
+    "struct": ("k.c", "struct { double x; } a[9];\nfor (int i = 0; i < 9; ++i) a[i].x = 0;\n", "k.c:2:29: a member"),
+    "while": ("k.c", "double a[9]; int i = 0;\nwhile (i < 9) a[i++] = 0;\n", "k.c:2:"),
+    "switch": ("k.c", "double a[9];\nfor (int i = 0; i < 9; ++i) switch (i) { case 0: a[i] = 0; }\n", "k.c:2:"),
+    "unknown function": ("k.c", "double a[9];\nfor (int i = 0; i < 9; ++i) a[i] = g(i);\n", "k.c:2:"),
+    "parameter without value": ("k.c", "void f(int n, double *a) { for (int i = 0; i < n; ++i) a[i] = 0; }\n", "-D n="),
+    "two functions": ("k.c", f"double a[9], b[9];\nvoid f() {{ {LOOP} }}\nvoid g() {{ {LOOP} }}\n", "--function"),
     "no loop": ("k.c", "double a[10];\na[0] = 1;\n", "loop"),
     "two nests": ("k.c", f"#define N 10\ndouble a[N], b[N];\n{LOOP}\n{LOOP}\n", "--nest"),
     "indirect index": ("k.c", "double a[10]; int p[10];\nfor (int i = 0; i < 10; ++i) a[p[i]] = 0;\n", "k.c:2:"),
@@ -44,6 +52,30 @@ def test_kernels(run, tmp_path, name, text, part):
     path = tmp_path / name
     path.write_text(text)
     assert_refused(run("traffic", "-m", "clx", path), 1, name, part)
+
+
+def test_two_nests_are_chosen_by_number(run, tmp_path):
+    path = tmp_path / "k.c"
+    path.write_text(KERNELS["two nests"][1])
+    assert run("traffic", "-m", "clx", path, "--nest", 2).status == 0
+    assert_refused(run("traffic", "-m", "clx", path, "--nest", 3), 1, "k.c", "2 at")
+
+
+def test_an_array_that_the_inner_loop_never_indexes(run, tmp_path):
+    """It is no mistake: the element stays in a register, and the answer says so."""
+    path = tmp_path / "k.c"
+    path.write_text("double a[99], b[9];\nfor (int j = 0; j < 9; ++j) for (int i = 0; i < 99; ++i) a[i] = b[j];\n")
+    outcome = run("traffic", "-m", "clx", path)
+    assert (outcome.status, outcome.err) == (0, "")
+    assert "b is not indexed by the inner loop variable i" in outcome.out
+
+
+def test_a_kernel_without_any_moving_array(run, tmp_path):
+    path = tmp_path / "k.c"
+    path.write_text("double b[9];\nfor (int j = 0; j < 9; ++j) for (int i = 0; i < 99; ++i) b[j] += 1.5;\n")
+    outcome = run("traffic", "-m", "clx", path)
+    assert (outcome.status, outcome.err) == (0, "")
+    assert "no array moves with the inner loop" in outcome.out
 
 
 def test_a_binary_kernel(run, tmp_path):
@@ -86,7 +118,7 @@ def test_machine_files(run, tmp_path, text, part):
 
 LISTINGS = {
     "unknown mnemonic": (".L1:\n  frobnicate %rax\n  jne .L1\n", "frobnicate"),
-    "ARM": (".L1:\n  ldr q0, [x1, x3]\n  fadd v0.2d, v0.2d, v1.2d\n  str q0, [x0, x3]\n  b.ne .L1\n", "x.s"),
+    "ARM": (".L1:\n  ldr q0, [x1, x3]\n  fadd v0.2d, v0.2d, v1.2d\n  str q0, [x0, x3]\n  b.ne .L1\n", "AArch64"),
     "empty": ("", "x.s"),
 }
 
@@ -96,6 +128,7 @@ def test_listings(run, tmp_path, text, part):
     path = tmp_path / "x.s"
     path.write_text(text)
     assert_refused(run("incore", "-m", "clx", path), 1, part)
+    assert_refused(run("ecm", "-m", "clx", "triad", "--asm", path), 1, part)
 
 
 def test_a_binary_listing(run, tmp_path):

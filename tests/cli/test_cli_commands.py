@@ -144,6 +144,18 @@ def test_completion_offers_files_too(run_apart):
     assert done.stdout.splitlines()[0] == "file,"
 
 
+def test_completion_names_the_files_of_the_user_beside_the_carried_ones(run_apart, tmp_path):
+    (tmp_path / "steady.c").touch()
+    (tmp_path / "steps.txt").touch()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "k.c").touch()
+    for word, expected in (("ste", ["steady.c", "stencil"]), ("mine/", ["mine/k.c"]), ("nowhere/k", [])):
+        words = f"kernmodel ecm -m clx {word}"
+        done = run_apart(_KERNMODEL_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD="4")
+        found = [line.partition(",")[2] for line in done.stdout.splitlines() if line.startswith("plain,")]
+        assert sorted(found) == expected
+
+
 # }}}
 # {{{ machine, kernel, instructions
 

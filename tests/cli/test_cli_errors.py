@@ -33,9 +33,12 @@ def assert_refused(outcome, status: int, *parts: str) -> None:
         (("-D", "N"), ("is not NAME=VALUE",)),
         (("-D", "N="), ("-D N",)),
         (("-D", "N=20-10"), ("empty",)),
+        (("-D", "N=1e6"), ("-D N", "'1e6'")),
+        (("-D", "N=1-99999", "-D", "M=1-99999"), ("-D", "9999800001 combinations")),
         (("-D", "4N=3"), ("is not NAME=VALUE",)),
         (("--cores", "0"), ("--cores", "not positive")),
         (("--cores", "x"), ("--cores",)),
+        (("--cores", "1-41"), ("--cores", "41 cores, but clx has 40")),
         (("--unit", "furlong"), ("'furlong'", "cy/CL, cy/It", "LUP/s")),
         (("--lines", "9-3"), ("--lines",)),
         (("--lines", "x"), ("--lines",)),
@@ -118,6 +121,13 @@ def test_a_compiler_that_is_missing(run):
 
 def test_a_compiler_that_fails(run):
     assert_refused(run(*ECM, "--flags", "--no-such-flag"), 3, "no-such-flag")
+
+
+def test_a_compiler_that_crashes(run, tmp_path):
+    compiler = tmp_path / "crash"
+    compiler.write_text("#!/bin/sh\nkill -SEGV $$\n")
+    compiler.chmod(0o755)
+    assert_refused(run(*ECM, "--compiler", compiler), 3, "crash", "--asm")
 
 
 # {{{ what main does with exceptions
