@@ -13,6 +13,7 @@ from fractions import Fraction
 import sympy
 
 from kernmodel.errors import InputError, Note, UsageError
+from kernmodel.machine.limits import check_cores
 from kernmodel.machine.model import CacheLevel, Machine
 from kernmodel.source.model import Access
 from kernmodel.traffic.model import PathTraffic
@@ -46,12 +47,7 @@ def check_options(machine: Machine, cores: int, safety: float) -> None:
         UsageError: cores < 1 or more than the machine has, safety ≤ 0.
         InputError: caches with cache lines of different length.
     """
-    if not 1 <= cores <= machine.topology.cores:
-        raise UsageError(
-            f"{cores} cores, but {machine.name} has {machine.topology.cores}",
-            where="--cores",
-            todo=f"give 1 to {machine.topology.cores}",
-        )
+    check_cores(machine, cores)
     if not safety > 0:
         raise UsageError(
             f"safety factor {safety} is not positive", where="--safety", todo="give a number like 1 or 0.5"

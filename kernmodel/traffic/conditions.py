@@ -127,23 +127,22 @@ def _condition(cache: str, capacity: float, requirement: _Requirement, analysis:
 
 
 def transitions_of(conditions: Sequence[LayerCondition], symbols: Sequence[str]) -> tuple[Transition, ...]:
-    """The sizes at which conditions break, ascending, for the first symbol that any of them depends on."""
-    for symbol in symbols:
-        if any(symbol in condition.solved for condition in conditions):
-            found = [
-                (symbol, largest, condition.cache, _transition_text(condition, symbol))
-                for condition in conditions
-                if (largest := condition.breaks_at[symbol])
-            ]
-            return tuple(sorted(found, key=lambda transition: transition[1]))
-    return ()
+    """The sizes at which conditions break, ascending, for the symbol that most of them depend on (else the first)."""
+    dependent = {symbol: sum(symbol in condition.solved for condition in conditions) for symbol in symbols}
+    symbol = max(dependent, key=lambda name: dependent[name], default="")
+    found = [
+        (symbol, largest, condition.cache, _transition_text(condition, symbol))
+        for condition in conditions
+        if (largest := condition.breaks_at.get(symbol))
+    ]
+    return tuple(sorted(found, key=lambda transition: transition[1]))
 
 
 def _transition_text(condition: LayerCondition, symbol: str) -> str:
     saved = list(dict.fromkeys(reuse.access for reuse in condition.reuses))
     shown = ", ".join(saved[:3]) + (", …" if len(saved) > 3 else "")
     carried = " and ".join(dict.fromkeys(reuse.carried_by for reuse in condition.reuses))
-    over = "the repetition of the sweep" if carried == "sweep" else f"loop {carried}"
+    over = "repeated sweeps" if carried == "sweep" else f"loop {carried}"
     return (
         f"{condition.solved[symbol]}: reuse over {over} fits {condition.cache} "
         f"({format_bytes(condition.capacity_bytes)}): {shown}"

@@ -116,8 +116,8 @@ class Traffic:
         paths: innermost first.
         accesses: per array reference, who serves it.
         conditions: all layer conditions, per cache, weakest first.
-        transitions: sizes (of the first size symbol that matters) at which a condition in any cache breaks, ascending:
-            (symbol, largest value for which it holds, cache, text).
+        transitions: sizes (of the symbol that most conditions depend on) at which a condition in any cache breaks,
+            ascending: (symbol, largest value for which it holds, cache, text).
         arithmetic_intensity: FLOP per byte by level name: at "L1" bytes of load and store instructions, at each
             path's outer level ("L2", "L3", "Mem") bytes over that path; None where nothing moves.
         cores: cores that share shared caches in this answer.

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd
 
-from kernmodel.traffic.polynomial import NEVER, NOTHING, Number, Rate, Size, fixed, smaller
+from kernmodel.traffic.polynomial import NEVER, NOTHING, Number, Rate, Size, fixed
 from kernmodel.traffic.streams import Reference, SizedNest, Stream
 from kernmodel.traffic.windows import SWEEP, Window, lines_per_iteration, unit_window, volume
 
@@ -21,7 +23,7 @@ class Link:
 
     Attributes:
         source: the reference ahead.
-        window: the time between them; None if it is within one iteration (always holds).
+        window: the time between them; None if both touch the line in the same iteration (always holds).
         possible: False if it is longer than the carrying loop runs.
         fresh: share of lines that are new if the reuse fails, as bytes of a line (at most a whole line): a neighbour
             less than a line away finds most lines already fetched for the reference ahead.
@@ -108,9 +110,22 @@ def _link(stream: Stream, nest: SizedNest, ahead: Reference, behind: Reference, 
     carrier = next((loop for loop, part in enumerate(vector) if part.value), None)
     if carrier is None:
         return Link(behind, ahead, None, True, NOTHING)
+    fresh = _fresh_bytes(stream, ahead, stream.strides[carrier].value * vector[carrier].value, line_bytes)
+    if not fresh:
+        return Link(behind, ahead, None, True, NOTHING)
     possible = vector[carrier].value < nest.trips[carrier].value
-    away = abs(stream.strides[carrier]) * vector[carrier]
-    return Link(behind, ahead, Window(carrier, vector), possible, smaller(away, fixed(line_bytes)))
+    return Link(behind, ahead, Window(carrier, vector), possible, fixed(fresh))
+
+
+def _fresh_bytes(stream: Stream, ahead: Reference, distance: Number, line_bytes: int) -> Number:
+    """Bytes of a line that lie in another line than `ahead`, `distance` bytes from it, mean over all iterations."""
+    if not -line_bytes < distance < line_bytes:
+        return line_bytes
+    steps = zip(stream.strides, ahead.shift, stream.references[0].shift, strict=True)
+    start = stream.start + sum(stride.value * (own.value - first.value) for stride, own, first in steps)
+    grain = gcd(line_bytes, *(int(stride.value) for stride in stream.strides))
+    places = range(int(start) % grain, line_bytes, grain)
+    return Fraction(sum((place - distance) // line_bytes != 0 for place in places) * line_bytes, len(places))
 
 
 def misses_where(reuse: StreamReuse, holds: Holds, line_bytes: int) -> tuple[ReferenceMisses, ...]:
@@ -138,10 +153,13 @@ def misses_where(reuse: StreamReuse, holds: Holds, line_bytes: int) -> tuple[Ref
 
 
 def _residency(reuse: StreamReuse, rates: list[Rate], index: int) -> tuple[bool, bool]:
-    """Whether the lines that reference `index` brings in are written, and read, while they stay."""
-    if rates[index] is NEVER:
-        return False, False
-    end = next((k for k in range(index + 1, len(rates)) if rates[k] is not NEVER), len(rates))
+    """Whether the lines that reference `index` brings in are written, and read, while they stay.
+
+    A reference that brings in only part of its lines writes mostly to those of the one ahead, which counts for both.
+    """
+    if rates[index] is not rates[0]:
+        return False, rates[index] is not NEVER
+    end = next((k for k in range(index + 1, len(rates)) if rates[k] is rates[0]), len(rates))
     kinds = {reference.access.kind for reference in reuse.stream.references[index:end]}
     return "write" in kinds, "read" in kinds
 
