@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kernmodel.models.ecm import EcmPrediction
     from kernmodel.source.model import LoopNest
     from kernmodel.traffic.model import Traffic
+    from kernmodel.traffic.prepared import PreparedNest
 
 
 def predict_ecm(kernel: KernelRequest, code: CodeRequest, scaling_cores: Sequence[int] = ()) -> EcmAnswer:
@@ -83,11 +84,13 @@ def predict_traffic_sweep(kernel: KernelRequest, points: Sequence[Mapping[str, i
     nest = _load(kernel, _largest(points))
     groups = _groups(nest, points)
     nests = {key: nest if len(groups) == 1 else _load(kernel, group[0]) for key, group in groups}
+    stages = {key: _stages(nest, machine, kernel.safety) for key, nest in nests.items()}
     for point in points:
-        nest = nests[_key(nest, point)]
-        sizes = _sizes(nest, point)
-        traffic = _Stages(nest, machine, kernel.safety).traffic(sizes, kernel.cores)
-        yield TrafficAnswer(nest, machine, _shown(nest, point, sizes), traffic, (*nest.notes, *traffic.notes))
+        here = stages[_key(nest, point)]
+        sizes = _sizes(here.nest, point)
+        traffic = here.traffic(sizes, kernel.cores)
+        shown = _shown(here.nest, point, sizes)
+        yield TrafficAnswer(here.nest, machine, shown, traffic, (*here.nest.notes, *traffic.notes))
 
 
 def analyse_code(code: CodeRequest, *, file: str, machine: str | None, microarchitecture: str | None) -> InCoreAnswer:
@@ -111,13 +114,20 @@ class _Stages:
     """What stays the same over points that differ in sizes only."""
 
     nest: LoopNest
+    prepared: PreparedNest
     machine: Machine
     safety: float
 
     def traffic(self, sizes: Mapping[str, int], cores: int) -> Traffic:
-        from kernmodel.traffic.layer_conditions import layer_conditions
+        from kernmodel.traffic.layer_conditions import prepared_layer_conditions
 
-        return layer_conditions(self.nest, self.machine, sizes, cores=cores, safety=self.safety)
+        return prepared_layer_conditions(self.prepared, self.machine, sizes, cores=cores, safety=self.safety)
+
+
+def _stages(nest: LoopNest, machine: Machine, safety: float) -> _Stages:
+    from kernmodel.traffic.prepared import analyse
+
+    return _Stages(nest, analyse(nest), machine, safety)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +188,7 @@ def _prepare(
     if pending is None and code.asm is None:
         pending = _start_late(stack, nest, code, machine, at)
     sizes = [_sizes(nest, point) for point in points]
-    stages = _Stages(nest, machine, kernel.safety)
+    stages = _stages(nest, machine, kernel.safety)
     traffic = stages.traffic(sizes[0], kernel.cores)
     compiled = _sizes(nest, at)
     loop, origin = _find_loop(nest, compiled, code, pending)
