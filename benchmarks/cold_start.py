@@ -78,7 +78,7 @@ def listing() -> str:
 
 
 def peer_commands(venv: Path, sources: Path | None, work: Path) -> list[tuple[str, list[str]]]:
-    commands = [("osaca --arch SKX (same 30 lines)", [str(venv / "bin/osaca"), "--arch", "SKX", "triad30.s"])]
+    commands = [("osaca --arch CSX (same 30 lines)", [str(venv / "bin/osaca"), "--arch", "CSX", "triad30.s"])]
     if sources:
         shutil.copy(sources / "examples/kernels/2d-5pt.c", work)
         shutil.copy(sources / "examples/machine-files/SkylakeSP_Gold-6148.yml", work)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from kernmodel.errors import AssemblyError, Location, ToolError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kernmodel.assembly.syntax import Syntax
 
 _MESSAGE = re.compile(r"\{standard input\}:(\d+): (?:Error|Fatal error): (.*)")
@@ -30,30 +32,35 @@ def assembler_name() -> str:
     return "as" if platform.machine().lower() in ("x86_64", "amd64", "i686") else "x86_64-linux-gnu-as"
 
 
-def assemble(source: str, *, syntax: Syntax, file: str) -> bytes:
+def assemble(source: str, *, syntax: Syntax, file: str, meanwhile: Callable[[], object] | None = None) -> bytes:
     """The ELF object that GNU as makes of `source`, with line rows and local labels.
 
-    The object is written to a file that has no name (its directory entry is gone before as starts), so that whatever
-    ends this process, nothing stays behind.
+    The source, the object and the messages are in files that have no name (their directory entries are gone before as
+    starts), so that whatever ends this process, nothing stays behind. `meanwhile` is called while as works.
 
     Raises:
         AssemblyError: as rejects the text; names the first line at fault.
         ToolError: there is no GNU as for x86-64.
     """
-    with tempfile.TemporaryFile() as output:
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as messages:
         # --gdwarf-3 gives the line of every instruction, -L keeps the local labels (.L4) in the symbol table
         options = ("--64", "-L", "-W", "--gdwarf-3")
         command = (assembler_name(), *options, "-o", f"/dev/fd/{output.fileno()}", "-")
-        text = (_SYNTAX_DIRECTIVES[syntax] + source).encode("utf-8", "surrogateescape")
+        given.write((_SYNTAX_DIRECTIVES[syntax] + source).encode("utf-8", "surrogateescape"))
+        given.seek(0)
         try:
-            run = subprocess.run(
-                command, input=text, capture_output=True, pass_fds=(output.fileno(),), env=english(), check=False
+            run = subprocess.Popen(
+                command, stdin=given, stdout=messages, stderr=messages, pass_fds=(output.fileno(),), env=english()
             )
         except OSError as error:
             todo = "install GNU binutils; compiled objects can be read without it"
             raise ToolError(f"the assembler {command[0]!r} could not be run: {error.strerror}", todo=todo) from error
+        with run:  # waits for as, also where `meanwhile` fails
+            if meanwhile is not None:
+                meanwhile()
         if run.returncode:
-            raise _rejection(run.stderr.decode("utf-8", "replace"), syntax, file)
+            messages.seek(0)
+            raise _rejection(messages.read().decode("utf-8", "replace"), syntax, file)
         output.seek(0)
         return output.read()
 

@@ -75,6 +75,11 @@ def is_elf(data: bytes) -> bool:
     return data[:4] == b"\x7fELF"
 
 
+def load_reader() -> None:
+    """Import pyelftools, which takes as long as assembling a listing: the two can happen at once."""
+    import elftools.elf.elffile  # noqa: F401
+
+
 def read_elf(data: bytes, file: str) -> ElfFile:
     """Read an ELF file; `file` names it in messages.
 

@@ -22,6 +22,7 @@ from kernmodel.assembly.elf import (
     damage_reported,
     is_elf,
     line_rows,
+    load_reader,
     machine_name,
     read_elf,
 )
@@ -154,7 +155,7 @@ def _assemble_masm(text: str, file: str) -> _Assembled:
 
 def _assembled(source: str, text: str, syntax: Syntax, file: str, *, semicolon_comments: bool) -> _Assembled:
     """Assemble `source`, which is `text` in the form that GNU as reads."""
-    elf = read_elf(assemble(source, syntax=syntax, file=file), file)
+    elf = read_elf(assemble(source, syntax=syntax, file=file, meanwhile=load_reader), file)
     if not source.isascii():
         elf = replace(elf, symbols=tuple(replace(symbol, name=spelled_back(symbol.name)) for symbol in elf.symbols))
     with damage_reported(file, "has debugging sections that hide its lines", todo="leave them out"):

@@ -13,7 +13,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kernmodel.assembly.compile import Compilation, find_compiler, start_compile
 from kernmodel.assembly.model import AssemblyLoop, Listing
 from kernmodel.errors import Note
 from kernmodel.incore.model import InCore, Parameters
@@ -25,6 +24,7 @@ from kernmodel.machine.model import Machine
 from kernmodel.studies.request import CodeOrigin, CodeRequest, EcmAnswer, InCoreAnswer, KernelRequest, TrafficAnswer
 
 if TYPE_CHECKING:
+    from kernmodel.assembly.compile import Compilation
     from kernmodel.models.ecm import EcmPrediction
     from kernmodel.source.model import LoopNest
     from kernmodel.traffic.model import Traffic
@@ -296,6 +296,7 @@ def _start_late(
 
 
 def _start(text: str, name: str, code: CodeRequest, machine: Machine, sizes: Mapping[str, int]) -> Compilation:
+    from kernmodel.assembly.compile import find_compiler, start_compile
     from kernmodel.source.quick import compiler_defines
 
     compiler = find_compiler(machine.compilers, code.compiler)

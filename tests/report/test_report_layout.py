@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from kernmodel.report.layout import Column, Fields, Heading, Line, Style, Table, render, stream, to_ascii
 
 CELL = st.text(alphabet=st.characters(codec="utf-8", exclude_categories=("C", "Z", "M", "Lo", "Lm", "So")), max_size=30)
+SIGNS = st.text(alphabet="abcXYZ 0189.,:;()[]{}<>=*+-/%$_‖⌈⌉≤×µ·→é", max_size=20).map(str.strip)
 COLUMNS = (Column("a", "left"), Column("b"), Column("c", "left", fold=True))
 
 
@@ -88,3 +89,10 @@ def test_rows_are_streamed_as_they_arrive():
 
 def test_a_streamed_table_without_rows_has_its_header():
     assert len(list(stream(COLUMNS, (), Style()))) == 2
+
+
+@given(st.lists(st.tuples(SIGNS, SIGNS, SIGNS), min_size=1, max_size=5), st.booleans())
+def test_a_table_in_a_pipe_is_what_rich_makes_of_it(rows: list[tuple[str, str, str]], summed: bool):
+    """The padding of our own must not differ from that of a wide terminal without colours."""
+    table = Table(COLUMNS, tuple(rows), tuple(rows[:1]) if summed else ())
+    assert render((table,), Style()) == render((table,), Style(width=100_000))
