@@ -1,11 +1,12 @@
-"""Run the examples of README.md and docs/: every `$ command` in a ```console block must exit with the status it should.
+"""Run the examples of README.md and docs/: every `$ command` in a ```console block, and every line of a ```shell block,
+must exit with the status it should.
 
     python docs/run_examples.py [--update] [FILE.md ...]
 
 The commands of a document run in one temporary folder, in order, so that later ones may use files of earlier ones;
 ```c, ```asm, ```yaml and ```python blocks whose first line is a comment naming a file are written there. `# exit N` at
 the end of a command states an exit status other than 0. Commands that install are left to the check itself. With
---update, the output shown below each command is replaced by what it prints now.
+--update, the output shown in ```console blocks is replaced by what the commands print now.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 from kernmodel.resources import carried_folder
 
 ROOT = Path(__file__).resolve().parent.parent
-BLOCK = re.compile(r"^```(console|c|asm|yaml|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(console|shell|c|asm|yaml|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE_NAME = re.compile(r"^\s*(?://|/\*|#)\s*([\w.-]+\.(?:c|s|yml|py))\b")
 STATUS = re.compile(r"#\s*exit (\d+)\s*$")
 LEFT_OUT = ("pip ", "python -m venv", "python3 -m venv", "git ", ". ", "source ", "python -m pip", "python -m pytest")
@@ -35,7 +36,11 @@ def run_document(document: Path, *, update: bool) -> list[str]:
             kind, body = match.groups()
             if kind == "console":
                 return f"```console\n{run_commands(body, Path(folder), document.name, failures)}```"
-            if name := FILE_NAME.match(body):
+            if kind == "shell":
+                for line in body.splitlines():
+                    if line and not line.startswith(("#", *LEFT_OUT)):
+                        run(line, Path(folder), document.name, failures)
+            elif name := FILE_NAME.match(body):
                 (Path(folder) / name[1]).write_text(body)
             return match[0]
 
