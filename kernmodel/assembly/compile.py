@@ -179,7 +179,8 @@ class Compilation:
         """Wait for the compiler; call it once.
 
         Raises:
-            ToolError: it failed; names the place in the source and the compiler's first message.
+            ToolError: it failed; names the place in the source and the compiler's first message. Or it made no
+                assembly.
         """
         try:
             status = self._process.wait()
@@ -191,6 +192,9 @@ class Compilation:
             text = self._output.read().decode("utf-8", "surrogateescape")
         finally:
             self.close()
+        if not text.strip():
+            todo = "leave out --flags that stop it before it (-fsyntax-only, -o), or name another --compiler"
+            raise ToolError(f"{self._compiler.name} made no assembly", where=self._compiler.command, todo=todo)
         version = _version(text)
         return CompiledAssembly(text, self._name, self._compiler.name, version, self._flags, self.command)
 

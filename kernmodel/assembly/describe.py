@@ -38,6 +38,17 @@ def floating_work(body: Iterable[Instruction]) -> Counter[str]:
     return work
 
 
+_X87 = ("fadd", "fsub", "fmul", "fdiv", "fsqrt", "fiadd", "fisub", "fimul", "fidiv")
+
+
+def has_floating_work(body: Iterable[Instruction]) -> bool | None:
+    """Whether a body computes with floating-point numbers, None if a function that it calls may do that."""
+    body = tuple(body)
+    if floating_work(body) or any(instruction.mnemonic.startswith(_X87) for instruction in body):
+        return True
+    return None if any(instruction.branch == "call" for instruction in body) else False
+
+
 def body_of(listing: Listing, loop: LoopBody) -> tuple[Instruction, ...]:
     """The instructions of `loop` in execution order."""
     return tuple(listing.instructions[index] for index in loop.instructions)

@@ -3,7 +3,8 @@
 A loop is a strongly connected part of the control-flow graph: that covers loops that test at the bottom, at the top or
 in the middle (entered by a jump to the test), bodies of several blocks (`?:` compiled to branches), several closing
 branches, and code that was cut out of a function so that nothing enters the loop. Inside a loop, the branches back to
-its head are taken away and what is still strongly connected is an inner loop.
+its head are taken away and what is still strongly connected is an inner loop. Blocks with a call that the hot path of a
+loop avoids are taken away first.
 """
 
 from __future__ import annotations
@@ -11,16 +12,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from kernmodel.assembly.calls import called_name, is_square_root
 from kernmodel.assembly.model import Instruction, Listing, Operand
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A basic block: instructions `first` up to, not including, `end`, and the blocks that may follow it."""
+    """A basic block: instructions `first` up to, not including, `end`, and the blocks that may follow it.
+
+    `avoided` are blocks that may follow, but are left out of the flow because the hot path avoids them.
+    """
 
     first: int
     end: int
     successors: tuple[int, ...]
+    avoided: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,7 @@ class LoopBody:
         depth: 1 for outermost loops.
         innermost: no other loop inside.
         label: label of the first instruction of the pass, "" if it has none.
+        left_out: indices of instructions of blocks with a call that the hot path avoids.
     """
 
     number: int
@@ -46,6 +53,7 @@ class LoopBody:
     depth: int
     innermost: bool
     label: str
+    left_out: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +72,12 @@ def find_loops(listing: Listing) -> tuple[LoopBody, ...]:
 
 def control_flow(listing: Listing) -> ControlFlow:
     """Basic blocks and loops of `listing`."""
-    return _flow_of(listing, _without_padding(listing.instructions, _blocks(listing.instructions)))
+    blocks = _without_padding(listing.instructions, _blocks(listing.instructions))
+    flow = _flow_of(listing, blocks, ())
+    if not any(instruction.branch == "call" for instruction in listing.instructions):
+        return flow
+    detours = _detours(listing, flow)
+    return _flow_of(listing, _without_detours(blocks, detours), detours) if detours else flow
 
 
 def region_flow(listing: Listing, first: int, end: int) -> ControlFlow:
@@ -116,8 +129,90 @@ def _without_padding(instructions: tuple[Instruction, ...], blocks: tuple[Block,
     )
 
 
-def _flow_of(listing: Listing, blocks: tuple[Block, ...]) -> ControlFlow:
-    """Loops over given blocks."""
+@dataclass(frozen=True, slots=True)
+class _Detour:
+    """Blocks around a call (`cold`) that a loop avoids while it stays on the blocks `hot`."""
+
+    hot: frozenset[int]
+    cold: frozenset[int]
+
+
+def _detours(listing: Listing, flow: ControlFlow) -> tuple[_Detour, ...]:
+    """What the hot paths of the loops avoid because of the calls in it."""
+    graph = _Graph(listing.instructions, flow.blocks, flow.predecessors)
+    labels = _labels(listing)
+    found = []
+    for loop in flow.loops:
+        whole = hot = frozenset(loop.blocks)
+        others = [other for other in flow.loops if other.number != loop.number]
+        inner = frozenset[int]().union(*(other.blocks for other in others if whole > set(other.blocks)))
+        # what looks like a detour may be the end of an outer loop that begins with its inner one
+        shares_head = any(other.header == loop.header for other in others)
+        for block in sorted(whole - inner):
+            calls = [i for i in _inside(graph, (block,)) if i.branch == "call"]
+            without = _around(graph, hot - {block}, loop.header) if calls and block in hot else None
+            if without is None:
+                continue
+            names = [called_name(call, labels) for call in calls]
+            spare = _out_of_line(graph, without, hot - without) and not shares_head
+            if spare or _sets_errno(graph, without, hot - without, names):
+                hot = without
+        if hot != whole:
+            found.append(_Detour(hot, whole - hot))
+    return tuple(found)
+
+
+def _around(graph: _Graph, within: frozenset[int], header: int) -> frozenset[int] | None:
+    """The blocks of `within` that still form a loop through its header, None if there is none."""
+    return next((part for part in _components(graph, within, frozenset()) if header in part), None)
+
+
+def _sets_errno(graph: _Graph, hot: frozenset[int], cold: frozenset[int], names: list[str]) -> bool:
+    """Whether the cold blocks call a square root that the hot ones compute.
+
+    In objects the call may have no name; then the test of its argument has to stand before it.
+    """
+    if not any("sqrt" in instruction.mnemonic for instruction in _inside(graph, hot)):
+        return False
+    guards = [block for block in hot if cold.intersection(graph.blocks[block].successors)]
+    tested = all(any("comis" in instruction.mnemonic for instruction in _inside(graph, (b,))) for b in guards)
+    return all(is_square_root(name) or (not name and tested) for name in names)
+
+
+def _out_of_line(graph: _Graph, hot: frozenset[int], cold: frozenset[int]) -> bool:
+    """Whether the cold blocks stand before or behind all hot ones, and only taken branches lead from these to them.
+
+    Blocks that set a register anew which the hot ones count are the end of an outer loop.
+    """
+    counted = {register for register, *_, read in _writes(graph, hot) if read}
+    anew = {
+        register
+        for register, _, operands, _ in _writes(graph, cold) - _writes(graph, hot)
+        if not any(operand.memory and operand.memory.base in ("rsp", "rbp") for operand in operands)
+    }
+    return not counted & anew and all(
+        (block < min(hot) or block > max(hot))
+        and not (block - 1 in hot and graph.instructions[graph.blocks[block - 1].end - 1].branch != "jump")
+        for block in cold
+    )
+
+
+def _without_detours(blocks: tuple[Block, ...], detours: tuple[_Detour, ...]) -> tuple[Block, ...]:
+    """`blocks` without the edges into and out of the cold ones."""
+    cold = frozenset[int]().union(*(detour.cold for detour in detours))
+    return tuple(
+        Block(
+            block.first,
+            block.end,
+            () if number in cold else tuple(s for s in block.successors if s not in cold),
+            tuple(s for s in block.successors if s in cold),
+        )
+        for number, block in enumerate(blocks)
+    )
+
+
+def _flow_of(listing: Listing, blocks: tuple[Block, ...], detours: tuple[_Detour, ...]) -> ControlFlow:
+    """Loops over given blocks, from which those of `detours` are left out."""
     predecessors: list[list[int]] = [[] for _ in blocks]
     for number, block in enumerate(blocks):
         for successor in block.successors:
@@ -125,7 +220,7 @@ def _flow_of(listing: Listing, blocks: tuple[Block, ...]) -> ControlFlow:
     graph = _Graph(listing.instructions, blocks, tuple(map(tuple, predecessors)))
     found: list[tuple[int, frozenset[int], int | None]] = []  # header, blocks, index of the enclosing loop in `found`
     _collect(graph, frozenset(range(len(blocks))), None, frozenset(), found)
-    return ControlFlow(blocks, graph.predecessors, _number(listing, graph, found))
+    return ControlFlow(blocks, graph.predecessors, _number(listing, graph, found, detours))
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +348,10 @@ def _writes(graph: _Graph, blocks: frozenset[int]) -> set[tuple[str, str, tuple[
 
 
 def _number(
-    listing: Listing, graph: _Graph, found: list[tuple[int, frozenset[int], int | None]]
+    listing: Listing,
+    graph: _Graph,
+    found: list[tuple[int, frozenset[int], int | None]],
+    detours: tuple[_Detour, ...],
 ) -> tuple[LoopBody, ...]:
     """Give the loops their numbers, nesting and execution order."""
     labels = _labels(listing)
@@ -271,7 +369,9 @@ def _number(
         innermost = all(other[2] != k for other in found)
         label = labels.get(listing.instructions[inside[0]].address, "")
         up = None if parent is None else number[parent]
-        loops.append(LoopBody(number[k], header, order, inside, up, depth, innermost, label))
+        cold = sorted(b for detour in detours if detour.hot <= blocks for b in detour.cold)
+        left_out = tuple(i for b in cold for i in range(graph.blocks[b].first, graph.blocks[b].end))
+        loops.append(LoopBody(number[k], header, order, inside, up, depth, innermost, label, left_out))
     return tuple(loops)
 
 

@@ -3,8 +3,9 @@
 One pass of a loop body executes u source iterations if every address it moves advances by u times what a source access
 advances per iteration. That is checked against the bytes that a pass stores (u × element × written references) or,
 where nothing is stored, loads. Among the loops that fit, the one with the most iterations per pass is the main loop;
-the others are its peeled and remainder loops, or the fallback of a version for arrays that may overlap. The method and
-its limits stand in docs/loop-finding.md.
+the others are its peeled and remainder loops, or the fallback of a version for arrays that may overlap. Loops of other
+nests that move the same bytes differ in their floating-point work. The method and its limits stand in
+docs/loop-finding.md.
 """
 
 from __future__ import annotations
@@ -13,7 +14,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from kernmodel.assembly.describe import begin, body_of, describe, describe_streams, floating_work, vector_bytes
+from kernmodel.assembly.describe import (
+    begin,
+    body_of,
+    describe,
+    describe_streams,
+    floating_work,
+    has_floating_work,
+    vector_bytes,
+)
 from kernmodel.assembly.loops import control_flow
 from kernmodel.assembly.model import AddressStream, AssemblyLoop, ExpectedAccess, Instruction, Listing
 from kernmodel.assembly.select import assembly_loop, pick_by_hand
@@ -72,10 +81,14 @@ class _Moving:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """What is expected of a loop: accesses per step of its variable, work per innermost body, and who it is."""
+    """What is expected of a loop: accesses per step of its variable, work per innermost body, and who it is.
+
+    `works` says whether the body computes with floating-point numbers, None where that is not known.
+    """
 
     expected: tuple[ExpectedAccess, ...]
     work: Mapping[str, int]
+    works: bool | None
     variable: str | None
 
     def bytes_of(self, stride: int, *, written: bool) -> int:
@@ -109,8 +122,9 @@ def choose_loop(
             arrays.
         outer: the same accesses per step of the other loops, outermost first, for compilers that exchange loops or
             unroll the inner one.
-        work: floating-point operations per iteration by kind ("add", "mul", "div", "sqrt", "fma"), a further
-            cross-check and the only measure of kernels without moving arrays.
+        work: floating-point operations per iteration by kind ("add", "mul", "div", "sqrt", "fma"), {} if it has none:
+            a further cross-check, what tells loops apart that move the same bytes, and the only measure of kernels
+            without moving arrays.
         trip_count: iterations of the innermost loop, where known.
         function: look only at this function, if the listing has a label of that name.
         loop, lines, region: choice by hand, as in `select_without_source`.
@@ -120,16 +134,13 @@ def choose_loop(
         AssemblyError: no loop fits, or the compiler replaced the loop by a library call.
         UsageError: the choice by hand names no loop.
     """
-    sources = _sources(expected, outer, work or {})
+    sources = _sources(expected, outer, work)
     picked = pick_by_hand(listing, loop, lines, region)
     if picked is not None:
         return _by_hand(listing, picked.strides, sources, trip_count, picked.how, picked.role)
     loops = _innermost(listing, function)
-    for source in sources:
-        fits = [fit for strides in loops if (fit := _fit(listing, strides, source, trip_count)) is not None]
-        if fits:
-            return _result(listing, *_choose(listing, fits, trip_count), source, trip_count)
-    raise _nothing_fits(listing, loops, sources[0])
+    source, fits = _fitting(listing, loops, sources, trip_count)
+    return _result(listing, *_choose(listing, fits, source, trip_count), source, trip_count)
 
 
 def match_loops(
@@ -147,12 +158,40 @@ def match_loops(
         AmbiguousLoopError, AssemblyError: as `choose_loop`.
     """
     loops = _innermost(listing, function)
-    for source in _sources(expected, outer, work or {}):
-        fits = {s.loop.number: f for s in loops if (f := _fit(listing, s, source, trip_count)) is not None}
+    source, fitting = _fitting(listing, loops, _sources(expected, outer, work), trip_count)
+    main, _ = _choose(listing, fitting, source, trip_count)
+    fits = {fit.strides.loop.number: fit for fit in fitting}
+    return tuple((_role(fits.get(s.loop.number), main), fits.get(s.loop.number), s) for s in loops)
+
+
+def _fitting(
+    listing: Listing, loops: list[LoopStrides], sources: tuple[_Source, ...], trip_count: int | None
+) -> tuple[_Source, list[Fit]]:
+    """The loops that fit the innermost of the sources that any fits, those first that work where the source does.
+
+    Only where none is left, the work may differ: compilers fold it and move it out of the loop.
+
+    Raises:
+        AssemblyError: no loop fits.
+    """
+    every = [
+        (source, [fit for strides in loops if (fit := _fit(listing, strides, source, trip_count)) is not None])
+        for source in sources
+    ]
+    for source, fits in every:
+        working = [fit for fit in fits if not _works_otherwise(listing, fit.strides, source)]
+        if working:
+            return source, working
+    for source, fits in every:
         if fits:
-            main, _ = _choose(listing, list(fits.values()), trip_count)
-            return tuple((_role(fits.get(s.loop.number), main), fits.get(s.loop.number), s) for s in loops)
-    raise _nothing_fits(listing, loops, _sources(expected, outer, work or {})[0])
+            return source, fits
+    raise _nothing_fits(listing, loops, sources[0])
+
+
+def _works_otherwise(listing: Listing, strides: LoopStrides, source: _Source) -> bool:
+    """Whether only one of loop and source computes with floating-point numbers."""
+    done = has_floating_work(body_of(listing, strides.loop))
+    return done is not None and source.works is not None and done != source.works
 
 
 def _role(fit: Fit | None, main: Fit) -> str:
@@ -165,12 +204,14 @@ def _role(fit: Fit | None, main: Fit) -> str:
 
 
 def _sources(
-    expected: tuple[ExpectedAccess, ...], outer: tuple[OuterLoop, ...], work: Mapping[str, int]
+    expected: tuple[ExpectedAccess, ...], outer: tuple[OuterLoop, ...], told: Mapping[str, int] | None
 ) -> tuple[_Source, ...]:
     """What the innermost loop does, then what the other loops do, from the inside out."""
+    work = told or {}
     per_body = {kind: work.get(kind, 0) + (work.get("fma", 0) if kind in ("add", "mul") else 0) for kind in _KINDS}
-    others = (_Source(other.expected, per_body, other.variable) for other in reversed(outer))
-    return (_Source(expected, per_body, None), *(other for other in others if other.strides()))
+    works = True if any(per_body.values()) else None if told is None or any(work.values()) else False
+    others = (_Source(other.expected, per_body, works, other.variable) for other in reversed(outer))
+    return (_Source(expected, per_body, works, None), *(other for other in others if other.strides()))
 
 
 _KINDS = ("div", "sqrt", "mul", "add")
@@ -281,6 +322,14 @@ def _doubt_unknown(strides: LoopStrides) -> Note:
     return Note("unknown-stride", f"{number} address streams of the loop have no stride that is known as a number")
 
 
+def _doubt_work(listing: Listing, fit: Fit, source: _Source) -> tuple[Note, ...]:
+    if not _works_otherwise(listing, fit.strides, source):
+        return ()
+    loop, kernel = ("no", "some") if source.works else ("some", "no")
+    text = f"the loop does {loop} floating-point work and the source {kernel}: it may be the loop of another nest"
+    return (Note("work-differs", text),)
+
+
 def _copies(
     body: tuple[Instruction, ...], moving: _Moving, source: _Source, steps: int, trip_count: int | None
 ) -> tuple[int, bool, str]:
@@ -380,7 +429,9 @@ def _fit_by_work(listing: Listing, strides: LoopStrides, source: _Source, trip_c
     return Fit(strides, iterations, iterations, 1, None, True, proof, ())
 
 
-def _choose(listing: Listing, fits: Sequence[Fit], trip_count: int | None) -> tuple[Fit, tuple[Note, ...]]:
+def _choose(
+    listing: Listing, fits: Sequence[Fit], source: _Source, trip_count: int | None
+) -> tuple[Fit, tuple[Note, ...]]:
     """The main loop among those that fit, and notes on what decided.
 
     Raises:
@@ -389,10 +440,11 @@ def _choose(listing: Listing, fits: Sequence[Fit], trip_count: int | None) -> tu
     best = [fit for fit in fits if fit.exact] or list(fits)
     if trip_count is not None:
         best = [fit for fit in best if fit.steps <= trip_count or fit.variable] or best
+        best = _of_the_nest(listing, best, source, trip_count)
     notes: list[Note] = []
     for rank, code, text in _RANKS:
-        top = max(rank(listing, fit) for fit in best)
-        kept = [fit for fit in best if rank(listing, fit) == top]
+        top = max(rank(listing, fit, source) for fit in best)
+        kept = [fit for fit in best if rank(listing, fit, source) == top]
         if len(kept) < len(best) and text:
             notes.append(Note(code, text, "assumption"))
         best = kept
@@ -414,19 +466,52 @@ def _forms(listing: Listing, fit: Fit) -> tuple[str, ...]:
     return tuple(instruction.form for instruction in body_of(listing, fit.strides.loop))
 
 
-def _rank_iterations(listing: Listing, fit: Fit) -> int:
+def _of_the_nest(listing: Listing, fits: list[Fit], source: _Source, trip_count: int) -> list[Fit]:
+    """`fits` without those that stand beside a loop with the source's work, although they are no part of it.
+
+    Main, peeled and remainder loops share the iterations, and a fallback version has other vectors. So two loops with
+    equal vectors, each of which does most of the iterations, are two loops of the source.
+    """
+
+    def alike(fit: Fit) -> tuple[int, bool]:
+        return _rank_width(listing, fit, source), (fit.strides.passes or 0) * fit.steps * 2 > trip_count
+
+    best = {key: max(_rank_work(listing, fit, source) for fit in fits if alike(fit) == key) for key in map(alike, fits)}
+    return [fit for fit in fits if not alike(fit)[1] or _rank_work(listing, fit, source) == best[alike(fit)]]
+
+
+def _rank_iterations(listing: Listing, fit: Fit, source: _Source) -> int:
     return fit.iterations
 
 
-def _rank_width(listing: Listing, fit: Fit) -> int:
+def _rank_width(listing: Listing, fit: Fit, source: _Source) -> int:
     return vector_bytes(body_of(listing, fit.strides.loop))
 
 
-def _rank_depth(listing: Listing, fit: Fit) -> int:
+def _rank_work(listing: Listing, fit: Fit, source: _Source) -> int:
+    """How little the loop's floating-point operations differ from the source's."""
+    if source.works is None:
+        return 0
+    done = floating_work(body_of(listing, fit.strides.loop))
+    return -sum(abs(done[kind] - fit.iterations * source.work[kind]) for kind in _KINDS)
+
+
+def _rank_accesses(listing: Listing, fit: Fit, source: _Source) -> int:
+    """How little the bytes that the loop loads and stores differ from the source's, array by array of one stride."""
+    moving, steps = _moving(fit.strides), fit.steps
+    sides = ((moving.loaded, False), (moving.stored, True))
+    return -sum(
+        abs(moved.get(steps * stride, 0) - fit.iterations * source.bytes_of(stride, written=written))
+        for moved, written in sides
+        for stride in source.strides()
+    )
+
+
+def _rank_depth(listing: Listing, fit: Fit, source: _Source) -> int:
     return fit.strides.loop.depth
 
 
-def _rank_passes(listing: Listing, fit: Fit) -> int:
+def _rank_passes(listing: Listing, fit: Fit, source: _Source) -> int:
     return fit.strides.passes or 0
 
 
@@ -437,6 +522,8 @@ _RANKS = (
         "fallback-loop",
         "a loop with the same iterations per pass but narrower vectors is taken for the version for overlapping arrays",
     ),
+    (_rank_work, "other-work", "a loop with the same strides but other floating-point work is left aside"),
+    (_rank_accesses, "other-accesses", "a loop with the same strides that loads or stores other bytes is left aside"),
     (_rank_depth, "outside-copy", "a copy of the loop outside the outer loop is taken for its peeled iteration"),
     (_rank_passes, "shorter-copy", "a copy of the loop with fewer passes is left aside"),
 )
@@ -449,7 +536,8 @@ def _result(
     """The chosen loop with its evidence."""
     evidence = f"{begin(listing, fit.strides.loop)}: {'; '.join(_reasons(fit, source, trip_count))}."
     where = Location(listing.file, body_of(listing, fit.strides.loop)[0].line or None)
-    found = tuple(replace(note, where=where) for note in fit.doubts + notes + _transformations(fit, trip_count))
+    doubts = fit.doubts + _doubt_work(listing, fit, source)
+    found = tuple(replace(note, where=where) for note in doubts + notes + _transformations(fit, trip_count))
     return assembly_loop(listing, fit.strides, float(fit.iterations), evidence, "main", found)
 
 

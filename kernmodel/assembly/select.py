@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from kernmodel.assembly.calls import call_notes, left_out_note
 from kernmodel.assembly.describe import begin, body_of, describe, floating_work
-from kernmodel.assembly.loops import control_flow, region_flow
+from kernmodel.assembly.loops import LoopBody, control_flow, region_flow
 from kernmodel.assembly.model import AssemblyLoop, Instruction, Listing
 from kernmodel.assembly.strides import LoopStrides, analyse, loop_strides
 from kernmodel.errors import AmbiguousLoopError, AssemblyError, Location, Note, UsageError
@@ -175,8 +176,10 @@ def assembly_loop(
     role: str,
     notes: tuple[Note, ...] = (),
 ) -> AssemblyLoop:
-    """The result of a choice; adds a note if the body branches inside."""
+    """The result of a choice; adds notes if the body branches inside, calls a function, or avoids a call."""
     body = body_of(listing, strides.loop)
+    left_out = [listing.instructions[index] for index in strides.loop.left_out]
+    avoided = (left_out_note(listing, left_out),) if left_out else ()
     return AssemblyLoop(
         instructions=body,
         isa=listing.isa,
@@ -187,14 +190,20 @@ def assembly_loop(
         streams=strides.streams,
         evidence=evidence,
         role=role,
-        notes=notes + _branching(listing, body),
+        notes=notes + _branching(listing, strides.loop) + call_notes(listing, body) + avoided,
     )
 
 
-def _branching(listing: Listing, body: tuple[Instruction, ...]) -> tuple[Note, ...]:
+def _branching(listing: Listing, loop: LoopBody) -> tuple[Note, ...]:
     """A note for a body with blocks that some passes skip."""
+    body = body_of(listing, loop)
     places = {instruction.address for instruction in body[1:]}
-    inside = [i for i in body if i.branch == "conditional" and i.target in places]
+    before_cold = {index - 1 for index in loop.left_out}  # such a branch has one way only that is analysed
+    inside = [
+        instruction
+        for index, instruction in zip(loop.instructions, body, strict=True)
+        if instruction.branch == "conditional" and instruction.target in places and index not in before_cold
+    ]
     if not inside:
         return ()
     text = "the loop branches inside its body; the instructions of all its blocks are counted for every pass"

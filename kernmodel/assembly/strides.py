@@ -178,7 +178,8 @@ def _leaves(analysis: Analysis, loop: LoopBody, number: int) -> bool:
     """Whether a block has a way out of the loop, which may be out of the listing."""
     block = analysis.flow.blocks[number]
     conditional = analysis.listing.instructions[block.end - 1].branch == "conditional"
-    return not set(loop.blocks).issuperset(block.successors) or (conditional and len(block.successors) < 2)
+    ways = len(block.successors) + len(block.avoided)
+    return not set(loop.blocks).issuperset(block.successors) or (conditional and ways < 2)
 
 
 _OPPOSITE = {

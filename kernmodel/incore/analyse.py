@@ -28,7 +28,7 @@ FUSED_WITH_JUMPS = "fused with conditional jumps"
 
 _ZMM_BYTES = 64
 _TINY = 1e-9
-_NAMED = 4  # instructions that the reason spells out
+_NAMED = 4  # instructions or ports that the reason spells out
 
 
 class Table(Protocol):
@@ -262,7 +262,7 @@ def _dependency_reason(chain: Chain, instructions: Sequence[Instruction]) -> str
         f"{instructions[member].mnemonic} ({carrier})"
         for member, carrier in zip(chain.members[:_NAMED], chain.carriers, strict=False)
     )
-    more = f" → {len(chain.members) - _NAMED} more" if len(chain.members) > _NAMED else ""
+    more = f" → … ({len(chain.members) - _NAMED} more)" if len(chain.members) > _NAMED else ""
     span = "from pass to pass" if chain.passes == 1 else f"over {chain.passes} passes"
     return f"the dependency chain {span} takes {chain.cycles:.2f} cycles per pass: {steps}{more}"
 
@@ -278,9 +278,8 @@ def _throughput_reason(
     if not throughput:
         return "no instruction needs an execution port"
     if not binding:
-        more = f" and {len(slow_forms) - _NAMED} more" if len(slow_forms) > _NAMED else ""
         return (
-            f"{', '.join(slow_forms[:_NAMED])}{more}: measured reciprocal throughput, one after the other, takes "
+            f"{_listed(slow_forms)}: measured reciprocal throughput, one after the other, takes "
             f"{throughput:.2f} cycles per pass"
         )
     inside = frozenset(binding)
@@ -290,13 +289,19 @@ def _throughput_reason(
         for instruction, row in zip(instructions, uses, strict=True)
         if any(use.ports and meets(use.ports) for use in row)
     )
-    named = ", ".join(f"{n}× {name}" if n > 1 else name for name, n in users.most_common(_NAMED))
-    more = f" and {len(users) - _NAMED} more" if len(users) > _NAMED else ""
+    named = _listed([f"{n}× {name}" if n > 1 else name for name, n in users.most_common()])
     many = len(binding) > 1
     return (
-        f"{'ports' if many else 'port'} {', '.join(binding)} {'are' if many else 'is'} busy "
-        f"{throughput:.2f} cycles per pass with {named}{more}"
+        f"{'ports' if many else 'port'} {_listed(binding)} {'are' if many else 'is'} busy "
+        f"{throughput:.2f} cycles per pass with {named}"
     )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first of the names, and how many there are besides; one more is named as well."""
+    shown = len(names) if len(names) <= _NAMED + 1 else _NAMED
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return f"{', '.join(names[:shown])}{more}"
 
 
 def _notes(loop: AssemblyLoop, rows: Rows, graph: Graph, parameters: Parameters) -> tuple[Note, ...]:

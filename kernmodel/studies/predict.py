@@ -312,14 +312,14 @@ def _find_loop(
     from kernmodel.assembly.listing import read_listing
     from kernmodel.studies.expectation import expectation, find_loop
 
-    if code.asm is not None:
-        listing, region = _read_code(code.asm, code)
-        origin = CodeOrigin(code.asm, None, None, (), ())
-    else:
-        assert pending is not None, "the compiler is started wherever no assembly is given"
+    if pending is not None:
         made = pending.finish()
-        listing, region = read_listing(made.text, made.name), None
+        listing, region = read_listing(made.text, f"assembly of {made.name}"), None
         origin = CodeOrigin(None, made.compiler, made.version, made.flags, made.command)
+    else:
+        file = code.asm or "-"
+        listing, region = _read_code(file, code)
+        origin = CodeOrigin(file, None, None, (), ())
     told = expectation(nest, sizes)
     return find_loop(listing, told, loop=code.loop, lines=code.lines, region=region), origin
 

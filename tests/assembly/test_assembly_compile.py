@@ -116,6 +116,19 @@ def test_a_compiler_that_fails_without_a_message(commands: Path) -> None:
         compile_text(KERNEL, find_compiler((GCC,)))
 
 
+def test_a_compiler_that_succeeds_without_making_assembly(commands: Path) -> None:
+    install(commands, "gcc")
+    with pytest.raises(ToolError, match="gcc made no assembly") as raised:
+        compile_text(KERNEL, find_compiler((GCC,)))
+    assert raised.value.exit_status == 3
+
+
+@needs_gcc
+def test_flags_that_only_check_the_source_make_no_assembly() -> None:
+    with pytest.raises(ToolError, match="-fsyntax-only"):
+        compile_text(KERNEL, find_compiler((GCC,)), "-fsyntax-only", N=1000)
+
+
 def test_a_compiler_that_cannot_be_run(tmp_path: Path) -> None:
     (tmp_path / "gcc").write_text("no program")
     with pytest.raises(ToolError, match="gcc could not be run"):

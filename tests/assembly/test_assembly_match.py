@@ -8,6 +8,7 @@ from functools import cache
 import pytest
 
 from kernmodel.assembly.compile import FoundCompiler, start_compile
+from kernmodel.assembly.describe import floating_work
 from kernmodel.assembly.listing import read_listing
 from kernmodel.assembly.match import OuterLoop, choose_loop, match_loops
 from kernmodel.assembly.model import ExpectedAccess, Listing
@@ -200,6 +201,63 @@ def test_only_the_named_function_is_searched() -> None:
         choose_loop(listing, TRIAD_ACCESSES)
     found = choose_loop(listing, TRIAD_ACCESSES, function="other")
     assert any("sub" in i.mnemonic for i in found.instructions)
+
+
+COPY_THEN_UPDATE = (
+    "void k(double*restrict a,double*restrict b){for(int i=0;i<5000;++i)a[i]=b[i];for(int i=0;i<5000;++i)a[i]+=3*b[i];}"
+)
+BOTH_COMPILERS = pytest.mark.parametrize("compiler", ["gcc", "clang"])
+LEVELS = pytest.mark.parametrize("flags", ["-O1", "-O3 -march=haswell", "-Ofast -march=haswell"])
+
+
+@BOTH_COMPILERS
+@LEVELS
+def test_loops_of_two_nests_are_told_apart_by_whether_they_compute(compiler: str, flags: str) -> None:
+    listing = compiled(COPY_THEN_UPDATE, flags, compiler)
+    copy = choose_loop(listing, (read("b", 8), write("a", 8)), work={}, trip_count=5000)
+    update = choose_loop(
+        listing, (read("a", 8), read("b", 8), write("a", 8)), work={"add": 1, "mul": 1}, trip_count=5000
+    )
+    assert not floating_work(copy.instructions)
+    assert floating_work(update.instructions)["mul"] == update.iterations_per_pass
+    assert not copy.notes + update.notes
+
+
+@BOTH_COMPILERS
+@LEVELS
+def test_loops_of_two_nests_are_told_apart_by_how_much_they_compute(compiler: str, flags: str) -> None:
+    source = COPY_THEN_UPDATE.replace("a[i]=b[i]", "a[i]=b[i]*2.5").replace("a[i]+=3*b[i]", "a[i]=(a[i]+b[i])*b[i]")
+    listing = compiled(source, flags, compiler)
+    scale = choose_loop(listing, (read("b", 8), write("a", 8)), work={"mul": 1}, trip_count=5000)
+    other = choose_loop(
+        listing, (read("a", 8), read("b", 8), write("a", 8)), work={"add": 1, "mul": 1}, trip_count=5000
+    )
+    assert not floating_work(scale.instructions)["add"]
+    assert floating_work(other.instructions)["add"] == other.iterations_per_pass
+
+
+def test_loops_of_two_nests_are_told_apart_by_their_accesses() -> None:
+    source = (
+        "void k(long*restrict a,long*restrict b){for(int i=0;i<5000;++i)a[i]=b[i];for(int i=0;i<5000;++i)a[i]^=b[i];}"
+    )
+    listing = compiled(source, "-O1 -fno-tree-loop-distribute-patterns")
+    copy = choose_loop(listing, (read("b", 8), write("a", 8)), work={}, trip_count=5000)
+    xor = choose_loop(listing, (read("a", 8), read("b", 8), write("a", 8)), work={}, trip_count=5000)
+    assert "xor" not in {i.mnemonic for i in copy.instructions}
+    assert "xor" in {i.mnemonic for i in xor.instructions}
+    assert "other-accesses" in [note.code for note in copy.notes]
+
+
+def test_the_only_loop_that_moves_the_bytes_is_taken_with_a_warning_if_it_does_not_compute() -> None:
+    hoisted = "void k(double*restrict a,double x,double y){for(int i=0;i<5000;++i)a[i]=x*y;}"
+    found = choose_loop(compiled(hoisted, "-O2"), (write("a", 8),), work={"mul": 1}, trip_count=5000)
+    assert [(note.code, note.kind) for note in found.notes] == [("work-differs", "warning")]
+
+
+def test_work_of_the_x87_unit_is_work() -> None:
+    source = "void k(long double*restrict a,long double*restrict b){for(int i=0;i<5000;++i)a[i]=3*b[i];}"
+    found = choose_loop(compiled(source, "-O2"), (read("b", 16, 16), write("a", 16, 16)), work={"mul": 1})
+    assert "work-differs" not in [note.code for note in found.notes]
 
 
 def test_identical_copies_are_taken_once_with_a_note() -> None:

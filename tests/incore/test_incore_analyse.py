@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernmodel.assembly.listing import read_listing
-from kernmodel.assembly.model import AssemblyLoop
+from kernmodel.assembly.model import AssemblyLoop, Instruction
 from kernmodel.errors import StrictError, refuse_warnings
 from kernmodel.incore.analyse import PortModel, analyse
 from kernmodel.incore.model import FrontEnd, InCore, InstructionData, Parameters, PortUse
@@ -56,6 +56,24 @@ def test_the_headline_is_the_larger_bound_with_its_reason() -> None:
     assert (by_chain.prediction, by_chain.bound_by) == (4.0, "dependency")
     assert by_chain.reason == "the dependency chain from pass to pass takes 4.00 cycles per pass: vaddsd (zmm0)"
     assert by_chain.iterations_per_pass == 4.0
+
+
+def test_the_reason_names_only_the_first_of_many() -> None:
+    chain = answer("mulsd %xmm1, %xmm0;addsd %xmm2, %xmm0;subsd %xmm3, %xmm0;divsd %xmm4, %xmm0;maxsd %xmm5, %xmm0")
+    assert chain.reason.endswith("(zmm0) → … (1 more)")
+    assert chain.reason.count(" → ") == 4
+    ports = tuple("abcdefghi")
+    parameters = replace(core("SKL")[0], ports=ports)
+
+    class Everywhere:
+        def lookup(self, instruction: Instruction) -> InstructionData:
+            return vector(instruction.form, *ports)
+
+    wide = analyse(
+        loop_of(";".join(f"vaddpd %ymm{k}, %ymm15, %ymm{k + 7}" for k in range(7))), parameters, Everywhere()
+    )
+    assert wide.binding_ports == ports
+    assert wide.reason.startswith("ports a, b, c, d and 5 more are busy")
 
 
 def test_rows_sum_to_the_shown_totals() -> None:
