@@ -58,24 +58,9 @@ def marked_region(listing: Listing, text: str, name: str | None = None) -> Regio
     return _without_padding(listing, lines, first, end), end
 
 
-def lines_region(listing: Listing, first_line: int, last_line: int) -> Region:
-    """The instructions of lines `first_line` to `last_line` (1-based, inclusive).
-
-    Raises:
-        AssemblyError: no instruction stands there.
-    """
-    region = _between(listing, first_line - 1, last_line)
-    if region is None:
-        where = f"{listing.file}:{first_line}-{last_line}"
-        raise AssemblyError(
-            "no instruction stands in these lines", where=where, todo="give lines of the listing itself"
-        )
-    return region
-
-
-def _between(listing: Listing, after: int, last: int) -> Region | None:
-    """The instructions of the lines beyond `after` up to `last`, None if there are none."""
-    inside = [index for index, item in enumerate(listing.instructions) if after < item.line <= last]
+def instructions_on(listing: Listing, first: int, last: int) -> Region | None:
+    """The instructions on lines `first` to `last` (1-based, inclusive), None if there are none."""
+    inside = [index for index, item in enumerate(listing.instructions) if first <= item.line <= last]
     return (inside[0], inside[-1] + 1) if inside else None
 
 
@@ -100,7 +85,7 @@ def _comment_regions(listing: Listing, lines: list[str]) -> dict[str, Region]:
         start = pending.pop(key, None)
         if start is None:
             raise _unpaired(listing, mark, "BEGIN")
-        region = _between(listing, start.line, mark.line)
+        region = instructions_on(listing, start.line + 1, mark.line)
         if region is None:
             todo = "put the markers around the instructions of the loop"
             raise AssemblyError("the marked region is empty", where=Location(listing.file, start.line), todo=todo)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from kernmodel.assembly.calls import call_notes, left_out_note
 from kernmodel.assembly.describe import begin, body_of, describe, floating_work
 from kernmodel.assembly.loops import LoopBody, control_flow, region_flow
+from kernmodel.assembly.markers import instructions_on
 from kernmodel.assembly.model import AssemblyLoop, Instruction, Listing
 from kernmodel.assembly.strides import LoopStrides, analyse, loop_strides
 from kernmodel.errors import AmbiguousLoopError, AssemblyError, Location, Note, UsageError
@@ -93,11 +94,11 @@ def _pick_number(listing: Listing, number: int) -> Picked:
 
 def _stretch_of_lines(listing: Listing, first: int, last: int) -> tuple[int, int]:
     """Index of the first, and one past the last, instruction that stands on lines `first` to `last`."""
-    inside = [index for index, instruction in enumerate(listing.instructions) if first <= instruction.line <= last]
-    if not inside:
+    stretch = instructions_on(listing, first, last)
+    if stretch is None:
         todo = "give the first and last line of the loop's body"
         raise AssemblyError(f"no instruction on lines {first} to {last}", where=listing.file, todo=todo)
-    return inside[0], inside[-1] + 1
+    return stretch
 
 
 def _pick_stretch(listing: Listing, first: int, end: int, role: str, how: str) -> Picked:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kernmodel.cli import options
-from kernmodel.cli.output import show, show_json, show_notes, show_rows, with_progress
+from kernmodel.cli.output import accepted, show, show_json, show_sweep, with_progress
 from kernmodel.studies.request import CodeRequest, KernelRequest
 
 if TYPE_CHECKING:
@@ -60,13 +60,7 @@ def ecm(
     request = KernelRequest(kernel, machine, points[0], nest, function, safety=safety)
     code = CodeRequest(asm, compiler, flags, syntax, loop, lines, ports)
     answers = predict_ecm_sweep(request, code, points, cores or ())
-    _print(_accepted(answers, strict), points, unit, verbose=verbose, as_json=as_json)
-
-
-def _accepted(answers: Iterator[EcmAnswer], strict: bool) -> Iterator[EcmAnswer]:
-    for answer in answers:
-        options.accept_notes(answer.notes, strict)
-        yield answer
+    _print(accepted(answers, strict), points, unit, verbose=verbose, as_json=as_json)
 
 
 def _print(
@@ -97,19 +91,11 @@ def _print_sweep_json(answers: Iterator[EcmAnswer], unit: str) -> None:
 
 
 def _print_sweep(answers: Iterator[EcmAnswer], points: tuple[Mapping[str, int], ...], unit: str) -> None:
-    """The inputs that all points share, then a row per point as it comes, then all notes."""
-    from itertools import chain
-
     from kernmodel.report.ecm import sweep_columns, sweep_inputs, sweep_rows
 
-    first = next(answers)
-    show(sweep_inputs(first))
-    notes = dict.fromkeys(first.notes)
-
-    def rows() -> Iterator[tuple[str, ...]]:
-        for answer in chain((first,), answers):
-            notes.update(dict.fromkeys(answer.notes))
-            yield from sweep_rows(answer, unit)
-
-    show_rows(sweep_columns(first, unit, points), rows())
-    show_notes(notes)
+    show_sweep(
+        answers,
+        sweep_inputs,
+        columns=lambda first: sweep_columns(first, unit, points),
+        rows=lambda answer: sweep_rows(answer, unit),
+    )

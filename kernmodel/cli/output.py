@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
+
+from kernmodel.errors import refuse_warnings
 
 if TYPE_CHECKING:
     from kernmodel.errors import Note
     from kernmodel.report.layout import Block, Column, Style
 
 Value = TypeVar("Value")
+
+
+class _Noted(Protocol):
+    """An answer with notes."""
+
+    @property
+    def notes(self) -> tuple[Note, ...]: ...
+
+
+Answer = TypeVar("Answer", bound=_Noted)
 
 
 def show(blocks: Iterable[Block]) -> None:
@@ -38,6 +51,34 @@ def show_notes(notes: Iterable[Note]) -> None:
     if section:
         print_line("")
         show(section)
+
+
+def accepted(answers: Iterator[Answer], strict: bool) -> Iterator[Answer]:
+    """The answers as they come; with `--strict` the first warning among their notes is raised."""
+    for answer in answers:
+        if strict:
+            refuse_warnings(answer.notes)
+        yield answer
+
+
+def show_sweep(
+    answers: Iterator[Answer],
+    inputs: Callable[[Answer], Iterable[Block]],
+    columns: Callable[[Answer], tuple[Column, ...]],
+    rows: Callable[[Answer], Iterable[tuple[str, ...]]],
+) -> None:
+    """Print the inputs that all points of a sweep share, then the rows of each as it comes, then all notes."""
+    first = next(answers)
+    show(inputs(first))
+    notes = dict.fromkeys(first.notes)
+
+    def all_rows() -> Iterator[tuple[str, ...]]:
+        for answer in chain((first,), answers):
+            notes.update(dict.fromkeys(answer.notes))
+            yield from rows(answer)
+
+    show_rows(columns(first), all_rows())
+    show_notes(notes)
 
 
 def print_line(text: str) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import click
 
 from kernmodel.cli import options
-from kernmodel.cli.output import show, show_json, show_notes, show_rows, with_progress
+from kernmodel.cli.output import accepted, show, show_json, show_sweep, with_progress
 from kernmodel.studies.request import KernelRequest
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def traffic(
 
     points = options.points_of(defines)
     request = KernelRequest(kernel, machine, points[0], nest, function, cores, safety)
-    answers = _accepted(predict_traffic_sweep(request, points), strict)
+    answers = accepted(predict_traffic_sweep(request, points), strict)
     if len(points) > 1:
         answers = with_progress(answers, len(points), streamed=not as_json)
         _print_sweep_json(answers) if as_json else _print_sweep(answers, points, unit)
@@ -75,12 +74,6 @@ def traffic(
         show(traffic_report(next(answers), verbose=verbose))
 
 
-def _accepted(answers: Iterator[TrafficAnswer], strict: bool) -> Iterator[TrafficAnswer]:
-    for answer in answers:
-        options.accept_notes(answer.notes, strict)
-        yield answer
-
-
 def _print_sweep_json(answers: Iterator[TrafficAnswer]) -> None:
     from kernmodel.report.json_traffic import traffic_sweep_document
 
@@ -88,17 +81,11 @@ def _print_sweep_json(answers: Iterator[TrafficAnswer]) -> None:
 
 
 def _print_sweep(answers: Iterator[TrafficAnswer], points: tuple[Mapping[str, int], ...], unit: TrafficUnit) -> None:
-    """The inputs that all points share, then a row per point as it comes, then all notes."""
     from kernmodel.report.traffic import sweep_columns, sweep_inputs, sweep_row
 
-    first = next(answers)
-    show(sweep_inputs(first))
-    notes = dict.fromkeys(first.notes)
-
-    def rows() -> Iterator[tuple[str, ...]]:
-        for answer in chain((first,), answers):
-            notes.update(dict.fromkeys(answer.notes))
-            yield sweep_row(answer, unit)
-
-    show_rows(sweep_columns(first, unit, points), rows())
-    show_notes(notes)
+    show_sweep(
+        answers,
+        sweep_inputs,
+        columns=lambda first: sweep_columns(first, unit, points),
+        rows=lambda answer: (sweep_row(answer, unit),),
+    )

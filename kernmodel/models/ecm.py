@@ -359,10 +359,9 @@ def scale(predict_at: Callable[[int], EcmPrediction], cores: int, machine: Machi
     per_domain = machine.topology.cores_per_numa_domain
     full, rest = divmod(cores, per_domain)
     counts = [per_domain] * full + ([rest] if rest else [])
-    rates = {n: _domain_rate(predict_at(n), n) for n in set(counts)}
-    total = sum(rates[n] for n in counts)
-    first = predict_at(counts[0])
-    used = {n: utilization(n, predict_at(n).cycles, predict_at(n).memory_cycles) for n in set(counts)}
+    single = {n: predict_at(n) for n in set(counts)}
+    used = {n: utilization(n, one.cycles, one.memory_cycles) for n, one in single.items()}
+    total = sum(_domain_rate(single[n], n, used[n]) for n in counts)
     return ScalingPoint(
         cores=cores,
         domains=len(counts),
@@ -370,14 +369,14 @@ def scale(predict_at: Callable[[int], EcmPrediction], cores: int, machine: Machi
         cycles=1 / total if total else 0.0,
         utilization=used[counts[0]],
         saturated=all(u >= 1.0 for u in used.values()),
-        single_core_cycles=first.cycles,
+        single_core_cycles=single[counts[0]].cycles,
     )
 
 
-def _domain_rate(prediction: EcmPrediction, cores: int) -> float:
-    """Units of work per cycle of one domain: u(n)/T_Mem where memory moves, else n/T_ECM."""
+def _domain_rate(prediction: EcmPrediction, cores: int, used: float) -> float:
+    """Units of work per cycle of one domain: u(n)/T_Mem where memory moves (`used` is u(n)), else n/T_ECM."""
     if prediction.cycles <= 0:
         return 0.0
     if prediction.memory_cycles <= 0:
         return cores / prediction.cycles
-    return utilization(cores, prediction.cycles, prediction.memory_cycles) / prediction.memory_cycles
+    return used / prediction.memory_cycles

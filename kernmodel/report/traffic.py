@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from kernmodel.traffic.model import LayerCondition, PathTraffic, Traffic
 
 TrafficUnit = Literal["CL", "B", "B/It"]
-TRAFFIC_UNITS: tuple[TrafficUnit, ...] = ("CL", "B", "B/It")
 """Units of the traffic in a sweep: cache lines or bytes per unit of work, bytes per iteration."""
 
 
