@@ -70,7 +70,14 @@ def outcome(source: Source, listing: Listing, machines: str, compiler: str, leve
     told = source.told
     try:
         found = find_loop(listing, told)
-        loops = match_loops(listing, told.expected, outer=told.outer, work=told.work, trip_count=told.trip_count)
+        loops = match_loops(
+            listing,
+            told.expected,
+            indirect=told.indirect,
+            outer=told.outer,
+            work=told.work,
+            trip_count=told.trip_count,
+        )
         fit = next(fit for role, fit, _ in loops if role == "main" and fit)
     except KernmodelError as error:
         ambiguous = isinstance(error, AmbiguousLoopError)

@@ -31,11 +31,21 @@ from kernmodel.errors import AmbiguousLoopError, AssemblyError, Location, Note
 
 
 @dataclass(frozen=True, slots=True)
+class ExpectedIndirect:
+    """An access of the source whose index is read from an index array at each step: its address has no stride."""
+
+    array: str
+    element_bytes: int
+    written: bool
+
+
+@dataclass(frozen=True, slots=True)
 class OuterLoop:
     """Another loop of the nest: what the accesses of the innermost body do per step of its variable."""
 
     variable: str
     expected: tuple[ExpectedAccess, ...]
+    indirect: tuple[ExpectedIndirect, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +97,14 @@ class _Source:
     """
 
     expected: tuple[ExpectedAccess, ...]
+    indirect: tuple[ExpectedIndirect, ...]
     work: Mapping[str, int]
     works: bool | None
     variable: str | None
+
+    def indirect_bytes(self, *, written: bool) -> int:
+        """Bytes per step of the references that index arrays place."""
+        return sum(access.element_bytes for access in self.indirect if access.written == written)
 
     def bytes_of(self, stride: int, *, written: bool) -> int:
         """Bytes per step of the references that move by `stride`."""
@@ -106,6 +121,7 @@ def choose_loop(
     listing: Listing,
     expected: tuple[ExpectedAccess, ...],
     *,
+    indirect: tuple[ExpectedIndirect, ...] = (),
     outer: tuple[OuterLoop, ...] = (),
     work: Mapping[str, int] | None = None,
     trip_count: int | None = None,
@@ -120,6 +136,7 @@ def choose_loop(
         listing: what the compiler made of the kernel.
         expected: the accesses of the innermost body per iteration of the innermost loop; () for a kernel without
             arrays.
+        indirect: those among them that have no stride, because an index array places them.
         outer: the same accesses per step of the other loops, outermost first, for compilers that exchange loops or
             unroll the inner one.
         work: floating-point operations per iteration by kind ("add", "mul", "div", "sqrt", "fma"), {} if it has none:
@@ -134,7 +151,7 @@ def choose_loop(
         AssemblyError: no loop fits, or the compiler replaced the loop by a library call.
         UsageError: the choice by hand names no loop.
     """
-    sources = _sources(expected, outer, work)
+    sources = _sources(expected, indirect, outer, work)
     picked = pick_by_hand(listing, loop, lines, region)
     if picked is not None:
         return _by_hand(listing, picked.strides, sources, trip_count, picked.how, picked.role)
@@ -147,6 +164,7 @@ def match_loops(
     listing: Listing,
     expected: tuple[ExpectedAccess, ...],
     *,
+    indirect: tuple[ExpectedIndirect, ...] = (),
     outer: tuple[OuterLoop, ...] = (),
     work: Mapping[str, int] | None = None,
     trip_count: int | None = None,
@@ -158,7 +176,7 @@ def match_loops(
         AmbiguousLoopError, AssemblyError: as `choose_loop`.
     """
     loops = _innermost(listing, function)
-    source, fitting = _fitting(listing, loops, _sources(expected, outer, work), trip_count)
+    source, fitting = _fitting(listing, loops, _sources(expected, indirect, outer, work), trip_count)
     main, _ = _choose(listing, fitting, source, trip_count)
     fits = {fit.strides.loop.number: fit for fit in fitting}
     return tuple((_role(fits.get(s.loop.number), main), fits.get(s.loop.number), s) for s in loops)
@@ -204,14 +222,17 @@ def _role(fit: Fit | None, main: Fit) -> str:
 
 
 def _sources(
-    expected: tuple[ExpectedAccess, ...], outer: tuple[OuterLoop, ...], told: Mapping[str, int] | None
+    expected: tuple[ExpectedAccess, ...],
+    indirect: tuple[ExpectedIndirect, ...],
+    outer: tuple[OuterLoop, ...],
+    told: Mapping[str, int] | None,
 ) -> tuple[_Source, ...]:
     """What the innermost loop does, then what the other loops do, from the inside out."""
     work = told or {}
     per_body = {kind: work.get(kind, 0) + (work.get("fma", 0) if kind in ("add", "mul") else 0) for kind in _KINDS}
     works = True if any(per_body.values()) else None if told is None or any(work.values()) else False
-    others = (_Source(other.expected, per_body, works, other.variable) for other in reversed(outer))
-    return (_Source(expected, per_body, works, None), *(other for other in others if other.strides()))
+    others = (_Source(other.expected, other.indirect, per_body, works, other.variable) for other in reversed(outer))
+    return (_Source(expected, indirect, per_body, works, None), *(other for other in others if other.strides()))
 
 
 _KINDS = ("div", "sqrt", "mul", "add")
@@ -286,13 +307,21 @@ def _candidates(moving: _Moving, source: _Source) -> list[int]:
     steps = {o // w for o in observed for w in wanted if o % w == 0 and o // w > 0}
     explained = [u for u in sorted(steps) if all(o % u == 0 and o // u in wanted for o in observed)]
     unknown = moving.unknown_loaded + moving.unknown_stored
-    complete = [u for u in explained if unknown or {u * w for w in wanted} <= observed]
+    placed = source.indirect_bytes(written=False) + source.indirect_bytes(written=True)
+    doubtful = not _placed_by_indices(moving, source, unknown // placed if placed else 0)
+    complete = [u for u in explained if doubtful or {u * w for w in wanted} <= observed]
     if complete or observed:
         return complete
     stored = source.strides(written=True)
-    per_step = sum(source.bytes_of(w, written=True) for w in stored)
+    per_step = sum(source.bytes_of(w, written=True) for w in stored) + source.indirect_bytes(written=True)
     by_bytes = moving.unknown_stored // per_step if per_step and moving.unknown_stored % per_step == 0 else 0
     return [by_bytes] if by_bytes else []
+
+
+def _placed_by_indices(moving: _Moving, source: _Source, bodies: int) -> bool:
+    """Whether the streams without a stride are those that the source's index arrays place in so many bodies."""
+    loaded, stored = (bodies * source.indirect_bytes(written=written) for written in (False, True))
+    return (moving.unknown_loaded, moving.unknown_stored) == (loaded, stored)
 
 
 def _fit_steps(
@@ -302,7 +331,7 @@ def _fit_steps(
     if not _directions_fit(moving, source, steps):
         return None
     copies, exact, proof = _copies(body_of(listing, strides.loop), moving, source, steps, trip_count)
-    unknown = moving.unknown_loaded + moving.unknown_stored > 0
+    unknown = not _placed_by_indices(moving, source, steps * copies)
     doubts = [_doubt_unknown(strides)] if unknown else []
     if not exact:
         doubts.append(Note("bytes-per-pass", f"the bytes do not agree with the source: {proof}"))
@@ -312,9 +341,10 @@ def _fit_steps(
 def _directions_fit(moving: _Moving, source: _Source, steps: int) -> bool:
     """Whether stores move only where the source writes, and each written array is stored to."""
     written = {steps * stride for stride in source.strides(written=True)}
-    if moving.unknown_stored and not written:
+    unknown, placed = moving.unknown_stored > 0, source.indirect_bytes(written=True) > 0
+    if (placed and not unknown) or (unknown and not written and not placed):
         return False
-    return set(moving.stored) <= written and (bool(moving.unknown_stored) or written <= set(moving.stored))
+    return set(moving.stored) <= written and ((unknown and not placed) or written <= set(moving.stored))
 
 
 def _doubt_unknown(strides: LoopStrides) -> Note:
@@ -339,11 +369,13 @@ def _copies(
     """
     by_work = _copies_by_work(body, source, steps)
     by_loads = _copies_by_loads(moving, source, steps)
-    if source.strides(written=True):
+    if source.strides(written=True) or source.indirect_bytes(written=True):
         copies, exact, proof = _copies_by_stores(moving, source, steps)
     else:
         copies, exact = by_work or by_loads, by_loads > 0
         proof = f"{sum(moving.loaded.values()) + moving.unknown_loaded} B loaded per pass"
+    if source.variable is None and exact and by_work is not None and _is_jammed(moving, source, steps, copies, by_work):
+        copies = by_work
     if source.variable is not None and exact:
         # a sum that the compiler keeps in a register is stored once for all iterations of an unrolled inner loop
         copies = max(copies, by_work or by_loads)
@@ -361,6 +393,7 @@ def _copies_by_stores(moving: _Moving, source: _Source, steps: int) -> tuple[int
     """As `_copies`, by the bytes stored: all written arrays have to agree."""
     size = sum(moving.stored.values()) + moving.unknown_stored
     per_step = sum(source.bytes_of(stride, written=True) for stride in source.strides(written=True))
+    per_step += source.indirect_bytes(written=True)
     copies, rest = divmod(size, per_step * steps)
     even = all(
         stored == copies * steps * source.bytes_of(stride // steps, written=True)
@@ -368,6 +401,29 @@ def _copies_by_stores(moving: _Moving, source: _Source, steps: int) -> tuple[int
     )
     exact = not rest and copies > 0 and (even or moving.unknown_stored > 0)
     return copies, exact, f"{size} B stored per pass"
+
+
+def _is_jammed(moving: _Moving, source: _Source, steps: int, stored: int, worked: int) -> bool:
+    """Whether a pass executes several iterations of an outer loop that update the same elements (unroll-and-jam).
+
+    The elements are then stored once for all of them, while the work and the bytes loaded from the arrays that are only
+    read are as many times more.
+    """
+    if not stored or worked <= stored or worked % stored:
+        return False
+    updated = {access.array for access in source.expected if access.written}
+    reads = [access for access in source.expected if access.stride_bytes and not access.written]
+    only_read = [access for access in reads if access.array not in updated]
+    # registers may be wider than what they hold, so the work alone does not tell
+    return bool(only_read) and all(
+        moving.loaded.get(steps * stride, 0)
+        >= sum(
+            steps * a.element_bytes * (stored if a.array in updated else worked)
+            for a in reads
+            if a.stride_bytes == stride
+        )
+        for stride in {access.stride_bytes for access in only_read}
+    )
 
 
 def _least_loaded(source: _Source, stride: int) -> int:
@@ -599,8 +655,9 @@ def _wanted(source: _Source) -> str:
     moving = [a for a in source.expected if a.stride_bytes]
     if not moving:
         return "the source moves no array in its innermost loop"
-    parts = dict.fromkeys(f"{'store' if a.written else 'load'} {a.array} {a.stride_bytes:+d} B" for a in moving)
-    return f"the source has per iteration {', '.join(parts)}"
+    parts = [f"{'store' if a.written else 'load'} {a.array} {a.stride_bytes:+d} B" for a in moving]
+    parts += [f"{'store' if a.written else 'load'} {a.array} through an index" for a in source.indirect]
+    return f"the source has per iteration {', '.join(dict.fromkeys(parts))}"
 
 
 _LIBRARY = ("memcpy", "memmove", "memset")

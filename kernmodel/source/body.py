@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from kernmodel.source.elements import DOUBLE, FLOAT, INT, LONG, LONG_DOUBLE, com
 from kernmodel.source.model import ElementType, FlopCount, Loop, Operation
 from kernmodel.source.names import MATH_FUNCTIONS
 from kernmodel.source.scope import Scope
-from kernmodel.source.syntax import Node, c_ast, c_generator, subscripts
+from kernmodel.source.syntax import Node, c_ast, memory_reads, subscripts, written
 
 Kind = Literal["read", "write"]
 _Carried = frozenset[str]
@@ -25,7 +24,6 @@ _COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 _BITS = frozenset({"%", "&", "|", "^", "<<", ">>", "&&", "||"})
 _OPERATIONS: Mapping[str, Operation] = {"sqrt": "sqrt", "fma": "fma", "fmin": "compare", "fmax": "compare"}
 _INTEGER_FUNCTIONS = frozenset({"abs", "labs", "llabs"})
-_SPACED = re.compile(r"\s*([-+*/,%<>])\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +36,7 @@ class Reference:
     depth: int
     text: str
     location: Location
+    after_inner: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +65,21 @@ class Body:
         self._innermost = len(loops)
         self._inner_symbol = loops[-1].symbol
         self._depth = 0
+        self._after_inner = False
         self._carried: dict[str, _Carried] = {}
         self._elements: dict[str, str] = {}
 
-    def read(self, statement: Node, depth: int) -> None:
-        """Read one statement that stands inside `depth` loops.
+    def read(self, statement: Node, depth: int, *, after_inner: bool = False) -> None:
+        """Read one statement that stands inside `depth` loops, before or after the next inner one.
 
         Raises:
             UnsupportedKernelError: it does something that the models do not cover.
             SourceError: a name is not declared.
         """
-        self._depth = depth
+        self._depth, self._after_inner = depth, after_inner
         if isinstance(statement, c_ast.DeclList):
             for part in statement.decls:
-                self.read(part, depth)
+                self.read(part, depth, after_inner=after_inner)
         elif isinstance(statement, c_ast.Decl):
             self._declaration(statement)
         elif isinstance(statement, (c_ast.Assignment, c_ast.UnaryOp, c_ast.FuncCall, c_ast.ExprList, c_ast.Cast)):
@@ -330,8 +330,12 @@ class Body:
                 node,
                 "index one element",
             )
-        indices = tuple(self.scope.integer(index) for index in nodes)
-        return Reference(base.name, kind, indices, self._depth, written(node), self.scope.location(node))
+        for index in nodes:
+            for part in memory_reads(index):
+                self._array(part)
+        indices = tuple(self.scope.index(index) for index in nodes)
+        place = self.scope.location(node)
+        return Reference(base.name, kind, indices, self._depth, written(node), place, self._after_inner)
 
     def _element(self, array: str, node: Node) -> ElementType:
         element = self.scope.arrays[array].element
@@ -343,7 +347,9 @@ class Body:
 
     def _stays(self, place: Reference) -> bool:
         """Whether the element is the same in all iterations of the innermost loop."""
-        return not any(self._inner_symbol in index.free_symbols for index in place.subscripts)
+        symbols = {symbol for index in place.subscripts for symbol in index.free_symbols}
+        entries = [self.scope.indirect[symbol.name] for symbol in symbols if symbol.name in self.scope.indirect]
+        return not any(self._inner_symbol in found for found in (symbols, *(e.position.free_symbols for e in entries)))
 
     def _key(self, place: Reference) -> str:
         return f"{place.array}[{', '.join(map(str, place.subscripts))}]"
@@ -368,11 +374,6 @@ def math_function(name: str) -> tuple[str | None, ElementType | None]:
     if name[:-1] in MATH_FUNCTIONS and name[-1] in "fl":
         return name[:-1], FLOAT if name[-1] == "f" else LONG_DOUBLE
     return None, None
-
-
-def written(node: Node) -> str:
-    """An expression as C text, with as few spaces as it needs."""
-    return _SPACED.sub(r"\1", c_generator.CGenerator(reduce_parentheses=True).visit(node))
 
 
 _HANDLERS: Mapping[type[Any], Callable[[Body, Node], Value]] = {

@@ -21,7 +21,10 @@ from kernmodel.source.model import Access, Array, ElementType, Loop
 from kernmodel.source.scope import DeclaredArray, Scope
 
 _Index = tuple[sympy.Expr, ...]
-_AFFINE = "indices must be sums of constants, sizes and multiples of loop variables; see docs/kernels.md"
+_AFFINE = (
+    "indices must be sums of constants, sizes and multiples of loop variables or of values from index arrays; "
+    "see docs/kernels.md"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,7 @@ def shape_array(
         UnsupportedKernelError: an index is not affine in the loop variables.
     """
     element = declared.element or ElementType("", 0, "integer")
-    indices = [tuple(_affine(part, ref, loops) for part in ref.subscripts) for ref in references]
+    indices = [tuple(_affine(part, ref, loops, scope) for part in ref.subscripts) for ref in references]
     extents = [None if node is None else sympy.expand(scope.integer(node)) for node in declared.dimensions]
     if len(extents) > 1:
         return _declared_shape(declared, element, extents, indices, references, loops)
@@ -99,14 +102,14 @@ def _declared_shape(
 
 
 def _touched(indices: Sequence[tuple[sympy.Expr, Sequence[Loop]]]) -> sympy.Expr | None:
-    """The extent that the indices touch from 0 on, None if the loops do not bound them."""
+    """The extent that the indices touch from 0 on, None if the loops do not bound them (or an index array does)."""
     bounds = [upper_bound(index, loops) for index, loops in indices]
-    if any(bound is None for bound in bounds):
+    if any(bound is None or not all(symbol.is_positive for symbol in bound.free_symbols) for bound in bounds):
         return None
     return largest(bound + 1 for bound in bounds if bound is not None)
 
 
-def access(reference: Reference, array: Array, index: _Index, loops: Sequence[Loop], count: int) -> Access:
+def access(reference: Reference, array: Array, index: _Index, loops: Sequence[Loop], scope: Scope) -> Access:
     """The access of a reference, with its linear offset and the coefficients of the loop variables in it."""
     offset = sympy.expand(recomposed(index, array.shape[1:]))
     parts = linear_parts(offset, [loop.symbol for loop in loops])
@@ -118,9 +121,11 @@ def access(reference: Reference, array: Array, index: _Index, loops: Sequence[Lo
         offset=offset,
         coefficients=tuple(coefficients.get(loop.symbol, sympy.Integer(0)) for loop in loops),
         depth=reference.depth,
-        count=count,
+        count=1,
         text=reference.text,
         location=reference.location,
+        indirect=tuple(entry for name, entry in scope.indirect.items() if entry.symbol in offset.free_symbols),
+        after_inner=reference.after_inner,
     )
 
 
@@ -132,8 +137,9 @@ def recomposed(index: Sequence[sympy.Expr], inner_extents: Sequence[sympy.Expr])
     return offset
 
 
-def _affine(expression: sympy.Expr, reference: Reference, loops: Sequence[Loop]) -> sympy.Expr:
-    parts = linear_parts(expression, [loop.symbol for loop in loops])
+def _affine(expression: sympy.Expr, reference: Reference, loops: Sequence[Loop], scope: Scope) -> sympy.Expr:
+    values = [entry.symbol for entry in scope.indirect.values()]
+    parts = linear_parts(expression, [*(loop.symbol for loop in loops), *values])
     if parts is None or parts[1].has(sympy.Min, sympy.Max) or any(p.has(sympy.floor) for p in parts[0].values()):
         raise UnsupportedKernelError(
             f"index {reference.text} is not affine in the loop variables", where=reference.location, todo=_AFFINE

@@ -53,7 +53,8 @@ def levels(statement: Node, scope: Scope) -> tuple[Level, ...]:
             raise scope.unsupported(
                 "a second loop stands beside the first in the body of a loop",
                 body[inner[1]],
-                "a nest may hold one loop inside each loop; split the outer loop, or model the inner loops one by one",
+                "a nest is a chain of loops: give each inner loop an outer loop of its own (loop fission) and choose "
+                "with --nest K, or fuse the inner loops into one",
             )
         split = inner[0] if inner else len(body)
         found.append(Level(node, body[:split], body[split + 1 :]))

@@ -6,7 +6,7 @@ in the loop variables. `kernmodel.source.sizes` puts numbers in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -59,6 +59,28 @@ class Array:
 
 
 @dataclass(frozen=True, slots=True)
+class IndirectIndex:
+    """A value read from an index array inside an index: the `idx[i]` of `x[idx[i]]`.
+
+    Attributes:
+        name: name of the symbol that stands for the value in `Access.index` and `Access.offset`.
+        array: the index array ("idx"); the read of it is an access of its own.
+        position: linear index of the entry, in elements of the index array, affine in the loop variables.
+        text: as written ("idx[i]").
+    """
+
+    name: str
+    array: str
+    position: sympy.Expr
+    text: str
+
+    @property
+    def symbol(self) -> sympy.Symbol:
+        """The integer symbol that stands for the value."""
+        return sympy.Symbol(self.name, integer=True)
+
+
+@dataclass(frozen=True, slots=True)
 class Access:
     """One array reference in the innermost body, as the source writes it.
 
@@ -76,6 +98,8 @@ class Access:
             statements between loops (imperfect nests, accumulators initialised or stored outside the inner loop).
         text: the reference as written, for reports.
         location: where it stands first.
+        indirect: the values from index arrays that `index` and `offset` contain; empty for affine accesses.
+        after_inner: of an access between loops (depth < number of loops), whether it stands after the inner loop.
     """
 
     array: str
@@ -87,6 +111,16 @@ class Access:
     count: int
     text: str
     location: Location
+    indirect: tuple[IndirectIndex, ...] = ()
+    after_inner: bool = False
+
+    def jumps(self, variable: sympy.Symbol) -> bool:
+        """Whether a step of this loop variable takes another value from an index array, so that no stride is known."""
+        return any(variable in index.position.free_symbols for index in self.indirect)
+
+    def moves(self, loops: Sequence[Loop], number: int = -1) -> bool:
+        """Whether the element changes with this loop of the nest, by default the innermost."""
+        return not self.coefficients[number].is_zero or self.jumps(loops[number].symbol)
 
 
 Operation = Literal["add", "mul", "div", "sqrt", "fma", "compare", "function"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
 import sympy
 
-from kernmodel.errors import Note, SourceError
+from kernmodel.errors import Note, SourceError, UnsupportedKernelError
 from kernmodel.source.body import Body, Reference
 from kernmodel.source.linearise import access, inner_invariant, shape_array
 from kernmodel.source.loops import Level, levels, loop_steps, read_loop
@@ -140,7 +140,9 @@ def _fixed_steps(chain: Sequence[Level], scope: Scope) -> dict[str, int]:
     fixed = {}
     for expression in loop_steps(tuple(chain)):
         for node in walk(expression):
-            if not isinstance(node, c_ast.ID) or (node.name in scope.scalars and node.name not in scope.values):
+            if not isinstance(node, c_ast.ID) or node.name in scope.arrays:
+                continue
+            if node.name in scope.scalars and node.name not in scope.values:
                 continue
             if node.name in scope.values and scope.values[node.name].is_Integer:
                 continue
@@ -190,7 +192,7 @@ def _read_body(chain: Sequence[Level], loops: Sequence[Loop], scope: Scope) -> B
             body.read(statement, depth)
     for depth, level in reversed(tuple(enumerate(chain, 1))):
         for statement in level.after:
-            body.read(statement, depth)
+            body.read(statement, depth, after_inner=True)
     return body
 
 
@@ -207,18 +209,40 @@ def _arrays(
         arrays[name] = shaped.array
         notes += shaped.notes
         for reference, index in zip(own, shaped.indices, strict=True):
-            found[reference] = access(reference, shaped.array, index, loops, 1)
+            found[reference] = access(reference, shaped.array, index, loops, scope)
         inner = [found[reference] for reference in own if reference.depth == len(loops)]
-        if inner and all(item.coefficients[-1].is_zero for item in inner):
+        if inner and not any(item.moves(loops) for item in inner):
             notes.append(inner_invariant(name, inner[0].location, loops[-1]))
-    return arrays, _counted([found[reference] for reference in references]), tuple(notes)
+    accesses = _counted([found[reference] for reference in references])
+    return arrays, accesses, (*notes, *_index_array_notes(accesses))
+
+
+def _index_array_notes(accesses: Sequence[Access]) -> Iterator[Note]:
+    """Warnings about index arrays that the nest writes.
+
+    Raises:
+        UnsupportedKernelError: an index that is read before the nest.
+    """
+    written = {item.array: item for item in accesses if item.kind == "write"}
+    read = {item.array for item in accesses if item.kind == "read"}
+    placed = {entry.array: (item, entry.text) for item in accesses for entry in item.indirect}
+    for array, (user, index) in placed.items():
+        if array not in read:
+            raise UnsupportedKernelError(
+                f"the index of {user.text} is read from {index} before the loops",
+                where=user.location,
+                todo="read it inside of the loops, or take an integer parameter for it",
+            )
+        if array in written:
+            text = f"{written[array].text} is written in the nest and used as an index: its values are taken to stay"
+            yield Note("index-array-written", text, where=written[array].location)
 
 
 def _counted(accesses: Sequence[Access]) -> tuple[Access, ...]:
     """References that repeat literally become one access with their count."""
     groups: dict[tuple[object, ...], list[Access]] = {}
     for item in accesses:
-        groups.setdefault((item.array, item.kind, item.index, item.depth), []).append(item)
+        groups.setdefault((item.array, item.kind, item.index, item.depth, item.after_inner), []).append(item)
     return tuple(replace(group[0], count=len(group)) for group in groups.values())
 
 
@@ -227,6 +251,6 @@ def _symbols(loops: Sequence[Loop], arrays: Mapping[str, Array], accesses: Seque
     expressions = [bound for loop in loops for bound in (loop.start, loop.stop)]
     expressions += [extent for array in arrays.values() for extent in array.shape]
     expressions += [item.offset for item in accesses]
-    variables = {loop.symbol for loop in loops}
-    free = {symbol for expression in expressions for symbol in expression.free_symbols} - variables
+    known = {loop.symbol for loop in loops} | {entry.symbol for item in accesses for entry in item.indirect}
+    free = {symbol for expression in expressions for symbol in expression.free_symbols} - known
     return {symbol.name: symbol for symbol in sorted(free, key=str)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -13,9 +13,9 @@ import sympy
 
 from kernmodel.errors import Location, SourceError, UnsupportedKernelError
 from kernmodel.source.elements import element_type
-from kernmodel.source.model import ElementType
+from kernmodel.source.model import ElementType, IndirectIndex
 from kernmodel.source.preprocess import integer_literal
-from kernmodel.source.syntax import Node, Program, c_ast, walk, written_names
+from kernmodel.source.syntax import Node, Program, c_ast, memory_reads, subscripts, walk, written, written_names
 
 _MACRO_NAME = re.compile(r"^[A-Z][A-Z0-9_]*$")
 _MINIMUM = frozenset({"min", "MIN", "Min", "imin", "fmin", "fminf"})
@@ -51,6 +51,7 @@ class Scope:
         arrays, scalars: what is declared.
         values: integer names whose value is known: size symbols, loop variables, substituted locals.
         fixed: size symbols that must be numbers because a loop steps by them, with their values.
+        indirect: by the name of their symbol, the values from index arrays that integer expressions contain.
     """
 
     def __init__(self, program: Program, function: Node) -> None:
@@ -60,6 +61,8 @@ class Scope:
         self.scalars: dict[str, ElementType] = {}
         self.values: dict[str, sympy.Expr] = {}
         self.fixed: dict[str, int] = {}
+        self.indirect: dict[str, IndirectIndex] = {}
+        self._unread: dict[str, UnsupportedKernelError] = {}
         self._types: dict[str, Node] = {}
         self._writes = Counter(name for name, _ in written_names(function))
         for node in program.globals:
@@ -101,7 +104,7 @@ class Scope:
     def _declare_variable(self, node: Node, parameter: bool) -> None:
         element, dimensions = self._resolved(node.type)
         name = node.name
-        for known in (self.arrays, self.scalars, self.values):
+        for known in (self.arrays, self.scalars, self.values, self._unread):
             known.pop(name, None)
         if dimensions:
             computed = _computed_pointer(node.init) if isinstance(dimensions[0], type(None)) else False
@@ -143,20 +146,40 @@ class Scope:
         """Remember the value of an integer that is written once in the function, if it is an integer expression."""
         if self._writes[name] > 1 and not final:
             return
+        self.values.pop(name, None)
         try:
-            self.values[name] = self.integer(value)
+            self.values[name] = self.index(value)
+        except UnsupportedKernelError as error:
+            # the value matters only if an index or a bound uses the name, which then says why it is not known
+            self._unread[name] = error
         except SourceError:
-            # the value matters only if an index or a bound uses the name, which then says that it is not known
-            self.values.pop(name, None)
+            return
 
     # Integer expressions
 
     def integer(self, node: Node) -> sympy.Expr:
-        """The integer expression that the node stands for.
+        """The integer expression of sizes and loop variables that the node stands for: a bound, an extent, a step.
 
         Raises:
             UnsupportedKernelError: it reads memory, floats, or uses an operation that has no integer formula here.
             SourceError: a name is not declared.
+        """
+        expression = self.index(node)
+        for symbol in expression.free_symbols:
+            if symbol.name in self.indirect:
+                raise self.unsupported(
+                    f"{self.indirect[symbol.name].text} is read from memory, so bounds and extents cannot be computed "
+                    "from it",
+                    next(memory_reads(node), node),
+                    "take a size in its place, such as K entries in every row (ELLPACK, as in the kernel spmv-ell)",
+                )
+        return expression
+
+    def index(self, node: Node) -> sympy.Expr:
+        """The integer expression that an index stands for: as `integer`, but values from index arrays are symbols too.
+
+        Raises:
+            As `integer`.
         """
         handler = _INTEGER_HANDLERS.get(type(node))
         if handler is None:
@@ -182,6 +205,8 @@ class Scope:
             return sympy.Integer(self.fixed[name])
         if name in self.values:
             return self.values[name]
+        if name in self._unread:
+            raise self._unread[name]
         if name in self.scalars:
             changes = "changes or is not known here" if self.scalars[name].kind == "integer" else "is no integer"
             raise self._no_integer(node, f"the variable {name}, which {changes},")
@@ -204,9 +229,9 @@ class Scope:
 
     def _unary(self, node: Node) -> sympy.Expr:
         if node.op == "+":
-            return self.integer(node.expr)
+            return self.index(node.expr)
         if node.op == "-":
-            return -self.integer(node.expr)
+            return -self.index(node.expr)
         if node.op == "*":
             return self._memory(node)
         raise self._no_integer(node, f"the operator {node.op.removeprefix('p')}")
@@ -214,7 +239,7 @@ class Scope:
     def _binary(self, node: Node) -> sympy.Expr:
         if node.op not in ("+", "-", "*", "/", "%", "<<", ">>"):
             raise self._no_integer(node, f"the operator {node.op}")
-        left, right = self.integer(node.left), self.integer(node.right)
+        left, right = self.index(node.left), self.index(node.right)
         if node.op == "+":
             return left + right
         if node.op == "-":
@@ -236,8 +261,8 @@ class Scope:
         """`x < y ? x : y` and its seven relatives are a minimum or maximum."""
         test = node.cond
         if isinstance(test, c_ast.BinaryOp) and test.op in ("<", "<=", ">", ">="):
-            left, right = self.integer(test.left), self.integer(test.right)
-            chosen, other = self.integer(node.iftrue), self.integer(node.iffalse)
+            left, right = self.index(test.left), self.index(test.right)
+            chosen, other = self.index(node.iftrue), self.index(node.iffalse)
             if {chosen, other} == {left, right}:
                 smaller = (chosen == left) == (test.op in ("<", "<="))
                 return sympy.Min(left, right) if smaller else sympy.Max(left, right)
@@ -246,21 +271,44 @@ class Scope:
     def _call(self, node: Node) -> sympy.Expr:
         name = getattr(node.name, "name", "")
         if name in _MINIMUM or name in _MAXIMUM:
-            arguments = [self.integer(argument) for argument in node.args.exprs]
+            arguments = [self.index(argument) for argument in node.args.exprs]
             return sympy.Min(*arguments) if name in _MINIMUM else sympy.Max(*arguments)
         raise self._no_integer(node, f"the call of {name}")
 
     def _cast(self, node: Node) -> sympy.Expr:
         if self.cast_type(node).kind == "float":
             raise self._no_integer(node, "a conversion to floating point")
-        return self.integer(node.expr)
+        return self.index(node.expr)
+
+    def _structure(self, node: Node) -> sympy.Expr:
+        raise self._no_integer(node, "a member of a struct")
 
     def _memory(self, node: Node) -> sympy.Expr:
-        raise self.unsupported(
-            "an index or bound that is read from memory (indirect access) is not affine in the loop variables",
-            node,
-            "only indices that are affine in loop variables can be modelled",
-        )
+        """The symbol of a value that is read from an index array."""
+        base, nodes = subscripts(node)
+        array = self.arrays.get(base.name) if isinstance(base, c_ast.ID) else None
+        text = written(node)
+        if array is None or array.element is None or array.element.kind != "integer":
+            raise self._no_integer(node, f"{text}, which is read from memory but is no element of an integer array,")
+        place = [self.index(part) for part in nodes]
+        if any(symbol.name in self.indirect for part in place for symbol in part.free_symbols):
+            raise self.unsupported(
+                f"the index {text} is itself found through an index array",
+                node,
+                "one index array may stand in an index: put two together before the nest, c[i] = a[b[i]], for x[c[i]]",
+            )
+        found = self._entry(array, place, text)
+        self.indirect.setdefault(found.name, found)
+        return found.symbol
+
+    def _entry(self, array: DeclaredArray, place: Sequence[sympy.Expr], text: str) -> IndirectIndex:
+        """The value at this index of an index array; equal elements have equal names, however they are written."""
+        name = array.name + "".join(f"[{sympy.expand(part)}]" for part in place)
+        position = sympy.Integer(0)
+        for part, dimension in zip(place, array.dimensions, strict=False):
+            extent = sympy.Integer(0) if dimension is None else self.integer(dimension)
+            position = position * extent + part
+        return IndirectIndex(name, array.name, sympy.expand(position), text)
 
 
 _INTEGER_HANDLERS: Mapping[type[Any], Any] = {
@@ -272,7 +320,7 @@ _INTEGER_HANDLERS: Mapping[type[Any], Any] = {
     c_ast.FuncCall: Scope._call,
     c_ast.Cast: Scope._cast,
     c_ast.ArrayRef: Scope._memory,
-    c_ast.StructRef: Scope._memory,
+    c_ast.StructRef: Scope._structure,
 }
 
 

@@ -146,7 +146,10 @@ def _check_indices(nest: LoopNest, loops: tuple[NumericLoop, ...], sizes: Mappin
     ranges: dict[tuple[int, tuple[tuple[str, int], ...]], tuple[int, int] | None] = {}
     for access in nest.accesses:
         extents = shape_of(nest.arrays[access.array], sizes)
+        unknown = {entry.symbol for entry in access.indirect}
         for k, (index, extent) in enumerate(zip(access.index, extents, strict=False)):
+            if index.free_symbols & unknown:
+                continue
             variables = [loop.symbol for loop in nest.loops[: access.depth]]
             parts = linear_parts(put_in(index, numbers, variables), variables)
             if parts is None:

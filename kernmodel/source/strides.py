@@ -13,11 +13,12 @@ from kernmodel.source.model import Access, LoopNest
 def access_strides(nest: LoopNest, sizes: Mapping[str, int], loop: int = -1) -> tuple[tuple[Access, int], ...]:
     """The accesses inside a loop of the nest, each with the bytes by which it advances per step of that loop.
 
-    The stride is coefficient × step × element size: negative for downward loops, 0 for an element that stays. `loop`
-    is an index into `nest.loops`; by default it is the innermost loop.
+    The stride is coefficient × step × element size: negative for downward loops, 0 for an element that stays. Accesses
+    that jump with that loop, because their index is read anew from an index array, have no stride and are left out:
+    `jumping_accesses`. `loop` is an index into `nest.loops`; by default it is the innermost loop.
     """
     numbers = {name: sympy.Integer(value) for name, value in sizes.items()}
-    enclosing = loop % len(nest.loops)
+    symbol = nest.loops[loop].symbol
     return tuple(
         (
             access,
@@ -25,9 +26,19 @@ def access_strides(nest: LoopNest, sizes: Mapping[str, int], loop: int = -1) -> 
             * nest.loops[loop].step
             * nest.arrays[access.array].element.size_bytes,
         )
-        for access in nest.accesses
-        if access.depth > enclosing
+        for access in _inside(nest, loop)
+        if not access.jumps(symbol)
     )
+
+
+def jumping_accesses(nest: LoopNest, loop: int = -1) -> tuple[Access, ...]:
+    """The accesses inside a loop of the nest whose index is read from an index array anew at each step of that loop."""
+    return tuple(access for access in _inside(nest, loop) if access.jumps(nest.loops[loop].symbol))
+
+
+def _inside(nest: LoopNest, loop: int) -> tuple[Access, ...]:
+    enclosing = loop % len(nest.loops)
+    return tuple(access for access in nest.accesses if access.depth > enclosing)
 
 
 def updates_per_iteration(nest: LoopNest) -> int | None:
@@ -38,6 +49,6 @@ def updates_per_iteration(nest: LoopNest) -> int | None:
     moving = {
         (access.array, access.index)
         for access in nest.writes()
-        if access.depth == len(nest.loops) and not access.coefficients[-1].is_zero
+        if access.depth == len(nest.loops) and access.moves(nest.loops)
     }
     return len(moving) or None

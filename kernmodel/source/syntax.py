@@ -20,10 +20,12 @@ __all__ = [
     "Program",
     "c_ast",
     "c_generator",
+    "memory_reads",
     "parse_program",
     "statements",
     "subscripts",
     "walk",
+    "written",
     "written_names",
 ]
 
@@ -32,6 +34,7 @@ Node = Any
 
 _BARE = "bare_nest"
 _WRAP = f"void {_BARE}(void) {{\n"
+_SPACED = re.compile(r"\s*([-+*/,%<>])\s*")
 _MESSAGE = re.compile(r"^(?:.*?:)?(\d+):(?:(\d+):)? *(.*)$", re.DOTALL)
 
 
@@ -153,6 +156,20 @@ def subscripts(node: Node) -> tuple[Node, list[Node]]:
         base, indices = subscripts(inner)
         return base, [*indices, c_ast.Constant("int", "0", node.coord)]
     return node, []
+
+
+def written(node: Node) -> str:
+    """An expression as C text, with as few spaces as it needs."""
+    return _SPACED.sub(r"\1", c_generator.CGenerator(reduce_parentheses=True).visit(node))
+
+
+def memory_reads(node: Node) -> Iterator[Node]:
+    """The array elements that an expression reads, without those that stand within the index of another."""
+    if isinstance(node, c_ast.ArrayRef) or (isinstance(node, c_ast.UnaryOp) and node.op == "*"):
+        yield node
+        return
+    for _, child in node.children():
+        yield from memory_reads(child)
 
 
 def written_names(node: Node) -> Iterator[tuple[str, Node]]:

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kernmodel.assembly.match import OuterLoop, choose_loop
+from kernmodel.assembly.match import ExpectedIndirect, OuterLoop, choose_loop
 from kernmodel.assembly.model import AssemblyLoop, ExpectedAccess, Listing
 from kernmodel.source.model import LoopNest
 from kernmodel.source.sizes import trip_counts
-from kernmodel.source.strides import access_strides
+from kernmodel.source.strides import access_strides, jumping_accesses
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,7 @@ class Expectation:
 
     Attributes:
         expected: the accesses of the innermost body, per iteration of the innermost loop.
+        indirect: those of them that an index array places anew in each iteration.
         outer: the accesses inside each other loop, per step of that loop.
         work: floating-point operations per iteration by kind.
         trip_count: iterations of the innermost loop where they are the same in every execution.
@@ -26,6 +27,7 @@ class Expectation:
     """
 
     expected: tuple[ExpectedAccess, ...]
+    indirect: tuple[ExpectedIndirect, ...]
     outer: tuple[OuterLoop, ...]
     work: Mapping[str, int]
     trip_count: int | None
@@ -38,9 +40,13 @@ def expectation(nest: LoopNest, sizes: Mapping[str, int]) -> Expectation:
     for flops in nest.flops:
         work[flops.operation] += flops.count
     trips = trip_counts(nest, sizes)[-1]
-    loops = [OuterLoop(loop.variable, _accesses(nest, sizes, number)) for number, loop in enumerate(nest.loops)]
+    loops = [
+        OuterLoop(loop.variable, _accesses(nest, sizes, number), _indirect(nest, number))
+        for number, loop in enumerate(nest.loops)
+    ]
     return Expectation(
         expected=loops[-1].expected,
+        indirect=loops[-1].indirect,
         outer=tuple(loops[:-1]),
         work=dict(work),
         trip_count=int(trips) if trips == int(trips) else None,
@@ -52,6 +58,13 @@ def _accesses(nest: LoopNest, sizes: Mapping[str, int], loop: int) -> tuple[Expe
     return tuple(
         ExpectedAccess(access.array, nest.arrays[access.array].element.size_bytes, stride, access.kind == "write")
         for access, stride in access_strides(nest, sizes, loop)
+    )
+
+
+def _indirect(nest: LoopNest, loop: int) -> tuple[ExpectedIndirect, ...]:
+    return tuple(
+        ExpectedIndirect(access.array, nest.arrays[access.array].element.size_bytes, access.kind == "write")
+        for access in jumping_accesses(nest, loop)
     )
 
 
@@ -67,6 +80,7 @@ def find_loop(
     return choose_loop(
         listing,
         told.expected,
+        indirect=told.indirect,
         outer=told.outer,
         work=told.work,
         trip_count=told.trip_count,

@@ -10,7 +10,7 @@ import pytest
 from kernmodel.assembly.compile import FoundCompiler, start_compile
 from kernmodel.assembly.describe import floating_work
 from kernmodel.assembly.listing import read_listing
-from kernmodel.assembly.match import OuterLoop, choose_loop, match_loops
+from kernmodel.assembly.match import ExpectedIndirect, OuterLoop, choose_loop, match_loops
 from kernmodel.assembly.model import ExpectedAccess, Listing
 from kernmodel.assembly.select import select_without_source
 from kernmodel.errors import AmbiguousLoopError, AssemblyError, UsageError
@@ -290,6 +290,72 @@ def test_a_loop_replaced_by_a_library_call_is_said_to_be_and_how_to_avoid_it(com
     assert choose_loop(compiled(COPY, "-O3", compiler), accesses).iterations_per_pass is not None
 
 
+GATHER = "void k(double*restrict a,double*restrict x,int*restrict p){for(int i=0;i<5000;++i)a[i]=x[p[i]];}"
+SCATTER = "void k(double*restrict x,double*restrict b,int*restrict p){for(int i=0;i<5000;++i)x[p[i]]=b[i];}"
+COUNT = "void k(int*restrict x,int*restrict p){for(int i=0;i<5000;++i)x[p[i]]+=1;}"
+FROM_X, TO_X = ExpectedIndirect("x", 8, False), ExpectedIndirect("x", 8, True)
+COUNTED = (ExpectedIndirect("x", 4, False), ExpectedIndirect("x", 4, True))
+
+
+@pytest.mark.parametrize(
+    ("source", "accesses", "indirect"),
+    [
+        (GATHER, (read("p", 4, 4), write("a", 8)), (FROM_X,)),
+        (SCATTER, (read("p", 4, 4), read("b", 8)), (TO_X,)),
+        (COUNT, (read("p", 4, 4),), COUNTED),
+    ],
+)
+@pytest.mark.parametrize("flags", ["-O1", "-O3", "-O3 -march=haswell", "-O3 -march=skylake-avx512"])
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_streams_that_an_index_array_places_are_accounted_for(
+    source: str,
+    accesses: tuple[ExpectedAccess, ...],
+    indirect: tuple[ExpectedIndirect, ...],
+    flags: str,
+    compiler: str,
+) -> None:
+    listing = compiled(source, flags, compiler)
+    found = choose_loop(listing, accesses, indirect=indirect, work={}, trip_count=5000)
+    assert not found.notes
+    (main,) = [fit for role, fit, _ in match_loops(listing, accesses, indirect=indirect) if role == "main" and fit]
+    assert main.exact and main.strides.passes is not None
+    assert 0 <= 5000 - main.strides.passes * main.iterations < 2 * main.iterations
+
+
+def test_streams_without_a_stride_must_be_those_of_the_source() -> None:
+    listing, accesses = compiled(GATHER, "-O1"), (read("p", 4, 4), write("a", 8))
+    for indirect in ((), (FROM_X, FROM_X)):
+        found = choose_loop(listing, accesses, indirect=indirect, trip_count=5000)
+        assert [note.code for note in found.notes] == ["unknown-stride"]
+    with pytest.raises(AssemblyError, match=r"load p \+4 B, store a \+8 B, store x through an index"):
+        choose_loop(listing, accesses, indirect=(TO_X,), trip_count=5000)
+
+
+def test_loop_without_the_store_through_an_index_is_another_one() -> None:
+    copy = compiled(COPY, "-O1")
+    with pytest.raises(AssemblyError, match="no loop of the code fits"):
+        choose_loop(copy, (read("b", 8),), indirect=(TO_X,))
+
+
+def test_inner_loop_with_a_gather_that_is_unrolled_entirely() -> None:
+    source = (
+        "void k(double*restrict y,double(*restrict v)[8],int(*restrict p)[8],double*restrict x){"
+        "for(int j=0;j<999;++j){double s=0;for(int i=0;i<8;++i)s+=v[j][i]*x[p[j][i]];y[j]=s;}}"
+    )
+    outer = OuterLoop("j", (read("v", 64), read("p", 32, 4), write("y", 8)), (FROM_X,))
+    inner = (read("v", 8), read("p", 4, 4))
+    found = choose_loop(
+        compiled(source, "-O3 -march=haswell"),
+        inner,
+        indirect=(FROM_X,),
+        outer=(outer,),
+        work={"add": 1, "mul": 1},
+        trip_count=8,
+    )
+    assert found.iterations_per_pass is not None and found.iterations_per_pass % 8 == 0
+    assert [note.code for note in found.notes] == ["inner-loop-unrolled"]
+
+
 def test_no_fitting_loop_says_what_was_found_and_what_was_expected() -> None:
     with pytest.raises(AssemblyError) as caught:
         choose_loop(compiled(TRIAD, "-O1"), (read("b", 8), write("a", 16)))
@@ -371,3 +437,25 @@ class TestWithoutSource:
         found = select_without_source(listing, region=(0, 2))
         assert found.role == "marked"
         assert [stream.stride_bytes for stream in found.streams] == [8]
+
+
+JAMMED = (
+    "void k(double*restrict y,double (*restrict a)[4000],double*restrict x){for(int j=0;j<4000;++j)"
+    "for(int i=0;i<4000;++i)y[i]+=a[j][i]*x[j];}"
+)
+
+
+def test_an_outer_loop_jammed_into_the_pass_counts_every_body() -> None:
+    """Two outer iterations update y[i] in a register: stored once, while work and loads of a are twice as many."""
+    accesses = (read("y", 8), read("a", 8), read("x", 0), write("y", 8))
+    work = {"add": 1, "mul": 1}
+    jammed = compiled(JAMMED, "-O3 -march=haswell")
+    apart = compiled(JAMMED, "-O3 -march=haswell -fno-loop-unroll-and-jam")
+    per_pass = [
+        choose_loop(listing, accesses, work=work, trip_count=4000).iterations_per_pass for listing in (jammed, apart)
+    ]
+    assert per_pass[0] is not None
+    assert per_pass[1] is not None
+    for listing, iterations in zip((jammed, apart), per_pass, strict=True):
+        loop = choose_loop(listing, accesses, work=work, trip_count=4000)
+        assert floating_work(loop.instructions)["mul"] == iterations

@@ -39,7 +39,9 @@ def test_every_kernel_is_found_at_every_level(machine: str) -> None:
     unfound = {(r.kernel, r.level): r.evidence for r in results if r.verdict not in ("checked", "bytes")}
     assert not unfound, unfound
     verdicts = Counter(result.verdict for result in results)
-    assert verdicts["checked"] >= 3 * (len(names) - 1)
+    # iterations that differ from row to row have no passes to compare with
+    uncounted = ("trmv", "stencil-blocked", "matmul-blocked")
+    assert verdicts["checked"] >= 3 * (len(names) - len(uncounted))
     assert all(r.iterations == 1 for r in results if r.level == "-O1")
     vectorised = {r.kernel for r in results if r.level == "-O3" and (r.iterations or 0) > 1}
     assert {"stencil", "triad", "daxpy", "3d-7pt", "himeno"} <= vectorised

@@ -19,7 +19,6 @@ def function(statements: str) -> str:
 
 
 UNSUPPORTED = {
-    "for (int i = 0; i < n; ++i) x[k[i]] = s;": ("4:31", "read from memory"),
     "for (int i = 0; i < n; ++i) x[i * i] = s;": ("4:29", "index x[i*i] is not affine"),
     "for (int j = 0; j < n; ++j) for (int i = 0; i < n; ++i) x[i * j] = s;": ("4:57", "index x[i*j] is not affine"),
     "for (int i = 0; i < n; ++i) x[i / 2] = s;": ("4:29", "index x[i/2] is not affine"),

@@ -27,23 +27,31 @@ EXPECTED = {
     "copy": (1, 1, {}, 20_000_000, 1, ()),
     "daxpy": (2, 1, {"add": 1, "mul": 1}, 20_000_000, 1, ()),
     "dot": (2, 0, {"add": 1, "mul": 1}, 20_000_000, None, ("sum",)),
+    "gather": (2, 1, {}, 20_000_000, 1, ()),
     "himeno": (31, 1, {"add": 21, "mul": 13}, 254**3, 1, ("gosa",)),
+    "histogram": (2, 1, {}, 20_000_000, 1, ()),
     "iso3dfd": (27, 1, {"add": 26, "mul": 7}, 392**3, 1, ()),
     "kahan-dot": (2, 0, {"add": 4, "mul": 1}, 20_000_000, None, ("c", "sum")),
     "long-range": (27, 1, {"add": 26, "mul": 7}, 392**3, 1, ()),
     "matmul": (3, 1, {"add": 1, "mul": 1}, 2000**3, 1, ()),
+    "matmul-blocked": (3, 1, {"add": 1, "mul": 1}, 2000**3, 1, ()),
     "matvec": (2, 0, {"add": 1, "mul": 1}, 5000**2, None, ("sum",)),
     "matvec-transposed": (3, 1, {"add": 1, "mul": 1}, 5000**2, 1, ()),
     "pi": (0, 0, {"add": 3, "mul": 2, "div": 1}, 10**9, None, ("sum",)),
     "scale": (1, 1, {"mul": 1}, 20_000_000, 1, ()),
+    "scatter": (2, 1, {}, 20_000_000, 1, ()),
     "schoenauer": (3, 1, {"add": 1, "mul": 1}, 20_000_000, 1, ()),
+    "spmv-ell": (3, 0, {"add": 1, "mul": 1}, 32_000_000, None, ("sum",)),
     "stencil": (4, 1, {"add": 3, "mul": 1}, 4998**2, 1, ()),
+    "stencil-blocked": (4, 1, {"add": 3, "mul": 1}, 4998**2, 1, ()),
     "sum": (1, 0, {"add": 1}, 20_000_000, None, ("s",)),
     "triad": (2, 1, {"add": 1, "mul": 1}, 20_000_000, 1, ()),
+    "trmv": (2, 0, {"add": 1, "mul": 1}, 5000 * 5001 // 2, None, ("sum",)),
     "update": (1, 1, {"mul": 1}, 20_000_000, 1, ()),
     "uxx": (17, 1, {"add": 15, "mul": 8, "div": 1}, 396**3, 1, ()),
 }
 FLOAT = {"himeno", "iso3dfd"}
+UNEVEN = {"matmul-blocked", "stencil-blocked", "trmv"}  # loops whose iterations depend on outer loops
 
 
 def test_every_carried_kernel_is_checked_here() -> None:
@@ -63,8 +71,8 @@ def test_kernel_is_read_as_its_header_says(name: str) -> None:
     assert updates_per_iteration(nest) == updates
     assert nest.reductions == reductions
     formula = iterations_formula(nest)
-    assert formula is not None
-    assert formula.subs({nest.symbols[n]: v for n, v in sizes.items()}) == iterations
+    assert (formula is None) == (name in UNEVEN)
+    assert formula is None or formula.subs({nest.symbols[n]: v for n, v in sizes.items()}) == iterations
 
 
 @pytest.mark.parametrize("name", EXPECTED)

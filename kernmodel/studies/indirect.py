@@ -1,0 +1,122 @@
+"""Where index arrays point, as the command line says it: `--indirect idx=uniform`, `idx=banded:64`, `idx=FILE`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+
+from kernmodel.errors import InputError, Location, UsageError
+from kernmodel.traffic.options import Distribution
+
+_KINDS = ("uniform", "banded")
+_FORMS = "write NAME=uniform, NAME=banded:WIDTH or NAME=FILE"
+_DIGITS = re.compile(rb"\d+")
+_MAX_VALUE = 2**63 - 1
+_MAX_ENTRIES = 10_000_000
+"""Entries of a file: a Python tuple of them takes about 40 bytes each."""
+
+
+def parse_indirect(texts: Sequence[str], where: str = "--indirect") -> Mapping[str, Distribution]:
+    """The distributions of `NAME=uniform`, `NAME=banded:WIDTH` and `NAME=FILE` by name of the index array.
+
+    A file holds whole numbers from 0 on, apart from one another by white space or line breaks, or is an integer array
+    of numpy (`.npy`, read in C order); its values are repeated where the kernel reads more. A later text for the same
+    name replaces an earlier one. `./uniform` is a file.
+
+    Raises:
+        UsageError: no `=`, a name that is no C identifier, a band without a width, neither a distribution nor a file.
+        InputError: a file that cannot be read, is empty or binary, or holds other things than whole numbers from 0 on.
+    """
+    result: dict[str, Distribution] = {}
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or not value or not re.fullmatch(r"[A-Za-z_]\w*", name):
+            raise UsageError(f"{text!r} is not NAME=DISTRIBUTION", where=where, todo=_FORMS)
+        result[name] = _distribution(name, value, where)
+    return result
+
+
+def _distribution(name: str, value: str, where: str) -> Distribution:
+    kind, _, width = value.partition(":")
+    if value == "uniform":
+        return Distribution("uniform", value)
+    if kind == "banded":
+        return Distribution("banded", value, width=_width(name, value, width, where))
+    path = Path(value)
+    if not path.exists():
+        near = get_close_matches(kind, _KINDS, n=1)
+        found = f"did you mean {name}={near[0]}{':WIDTH' if near[0] == 'banded' else ''}?" if near else _FORMS
+        raise UsageError(f"{value!r} is neither uniform nor banded:WIDTH nor a file", where=where, todo=found)
+    return Distribution("table", value, values=_table(path))
+
+
+def _width(name: str, value: str, width: str, where: str) -> int:
+    if not re.fullmatch(r"\d{1,18}", width):
+        raise UsageError(
+            f"{value!r} has no width that is a whole number from 0 on",
+            where=where,
+            todo=f"say how far from the diagonal the values may lie, as in {name}=banded:64",
+        )
+    return int(width)
+
+
+def _table(path: Path) -> tuple[int, ...]:
+    """The values in a file."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot be read ({error.strerror})", where=str(path)) from error
+    values = _numpy_values(path) if data.startswith(b"\x93NUMPY") else _text_values(path, data)
+    if not values:
+        raise InputError("holds no values", where=str(path), todo="give at least one index, one on each line")
+    return values
+
+
+def _text_values(path: Path, data: bytes) -> tuple[int, ...]:
+    if b"\0" in data:
+        raise InputError("is a binary file", where=str(path), todo="give whole numbers as text, or an .npy file")
+    words = data.split()
+    _refuse_too_many(path, len(words))
+    for word in words:
+        if not _DIGITS.fullmatch(word) or int(word) > _MAX_VALUE:
+            raise _no_index(word.decode(errors="replace"), _location(path, data, word))
+    return tuple(map(int, words))
+
+
+def _location(path: Path, data: bytes, wrong: bytes) -> Location:
+    """The first line that holds the word."""
+    line = next(number for number, text in enumerate(data.splitlines(), 1) if wrong in text.split())
+    return Location(str(path), line)
+
+
+def _no_index(text: str, where: Location | str) -> InputError:
+    shown = text if len(text) <= 40 else f"{text[:40]}…"
+    return InputError(f"{shown!r} is no index", where=where, todo="indices are whole numbers from 0 to 2^63 - 1")
+
+
+def _refuse_too_many(path: Path, entries: int) -> None:
+    if entries > _MAX_ENTRIES:
+        raise InputError(
+            f"holds {entries} values",
+            where=str(path),
+            todo=f"give at most {_MAX_ENTRIES}, a part that stands for the whole; the values are repeated",
+        )
+
+
+def _numpy_values(path: Path) -> tuple[int, ...]:
+    import numpy as np
+
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise InputError(f"cannot be read as an .npy file ({error})", where=str(path)) from error
+    if not np.issubdtype(array.dtype, np.integer):
+        raise InputError(f"holds {array.dtype} values, no integers", where=str(path), todo="save the array as integers")
+    _refuse_too_many(path, array.size)
+    values = tuple(int(value) for value in array.ravel().tolist())
+    wrong = next((value for value in values if not 0 <= value <= _MAX_VALUE), None)
+    if wrong is not None:
+        raise _no_index(str(wrong), str(path))
+    return values

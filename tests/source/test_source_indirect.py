@@ -1,0 +1,298 @@
+"""Indices that are read from index arrays: what is read, what is refused, and that each offset is the one of the C."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from random import Random
+
+import pytest
+import sympy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernmodel.errors import SourceError, UnsupportedKernelError
+from kernmodel.source.codegen import compilable_source
+from kernmodel.source.load import load_kernel, parse_kernel
+from kernmodel.source.model import Access, IndirectIndex, LoopNest
+from kernmodel.source.sizes import iterations_per_sweep, sizes_of
+from kernmodel.source.strides import access_strides, jumping_accesses, updates_per_iteration
+from kernmodel.traffic.prepared import analyse
+
+PARAMETERS = (
+    "int n, int m, double x[restrict n], const double *restrict y, int idx[restrict n], int col[restrict n][m], "
+    "long *flat, double a[restrict n][m], float *f, int (*rows)[4], double s"
+)
+
+
+def body(statements: str) -> LoopNest:
+    return parse_kernel(f"void kernel({PARAMETERS})\n{{\n{statements}\n}}\n", "x.c")
+
+
+def inner(statement: str) -> LoopNest:
+    return body(f"for (int i = 0; i < n; ++i) {{ {statement} }}")
+
+
+def nested(statement: str) -> LoopNest:
+    return body(f"for (int j = 0; j < n; ++j) for (int i = 0; i < m; ++i) {{ {statement} }}")
+
+
+def table(nest: LoopNest) -> list[tuple[str, str, str]]:
+    return [(access.kind, access.text, str(access.offset)) for access in nest.accesses]
+
+
+# What is read
+
+
+def test_gather_reads_the_index_before_the_element() -> None:
+    nest = inner("x[i] = y[idx[i]];")
+    assert table(nest) == [("read", "idx[i]", "i"), ("read", "y[idx[i]]", "idx[i]"), ("write", "x[i]", "i")]
+    gathered = nest.accesses[1]
+    assert gathered.indirect == (IndirectIndex("idx[i]", "idx", nest.inner.symbol, "idx[i]"),)
+    assert gathered.indirect[0].symbol in gathered.offset.free_symbols
+    assert gathered.coefficients == (0,)
+    assert not nest.accesses[0].indirect and not nest.accesses[2].indirect
+    assert set(nest.symbols) == {"n"}
+
+
+@pytest.mark.parametrize(
+    ("statement", "offset", "positions"),
+    [
+        ("y[idx[i]]", "v", {"v": "i"}),
+        ("y[idx[i] + 3]", "v + 3", {"v": "i"}),
+        ("y[2 * idx[i]]", "2*v", {"v": "i"}),
+        ("y[n - 1 - idx[i]]", "n - 1 - v", {"v": "i"}),
+        ("y[idx[i] + i]", "v + i", {"v": "i"}),
+        ("y[idx[2 * i + 1]]", "v", {"v": "2*i + 1"}),
+        ("y[(size_t)idx[i]]", "v", {"v": "i"}),
+        ("y[*(idx + i)]", "v", {"v": "i"}),
+        ("*(y + idx[i])", "v", {"v": "i"}),
+        ("y[idx[i] << 2]", "4*v", {"v": "i"}),
+        ("y[col[j][i]]", "v", {"v": "j*m + i"}),
+        ("y[flat[j * m + i]]", "v", {"v": "j*m + i"}),
+        ("y[rows[i][3]]", "v", {"v": "4*i + 3"}),
+        ("a[idx[j]][i]", "v*m + i", {"v": "j"}),
+        ("a[j][idx[i]]", "j*m + v", {"v": "i"}),
+        ("a[idx[i]][idx[j]]", "v*m + w", {"v": "i", "w": "j"}),
+        ("y[idx[j] * m + i]", "v*m + i", {"v": "j"}),
+        ("y[idx[i] - idx[i]]", "0", {}),
+    ],
+)
+def test_offsets_hold_the_values_as_symbols(statement: str, offset: str, positions: dict[str, str]) -> None:
+    nest = nested(f"s += {statement};")
+    access = next(item for item in nest.accesses if item.array in "ya")
+    names = {loop.variable: loop.symbol for loop in nest.loops}
+    names |= {name: sympy.Symbol(name, integer=True, positive=True) for name in "nm"}
+    by_position = {entry.position: entry.symbol for entry in access.indirect}
+    values = {name: by_position[sympy.sympify(text, names)] for name, text in positions.items()}
+    assert len(access.indirect) == len(positions)
+    assert sympy.expand(access.offset - sympy.sympify(offset, names | values)) == 0
+    assert {entry.array for entry in access.indirect} <= {item.array for item in nest.reads()}
+
+
+def test_store_through_an_index_is_a_read_and_a_write() -> None:
+    assert table(inner("x[idx[i]] += y[i];")) == [
+        ("read", "idx[i]", "i"),
+        ("read", "y[i]", "i"),
+        ("read", "x[idx[i]]", "idx[i]"),
+        ("write", "x[idx[i]]", "idx[i]"),
+    ]
+
+
+def test_index_through_a_scalar_is_read_where_the_scalar_is_set() -> None:
+    assert table(inner("int c = idx[i]; x[c] = y[c + 1];")) == [
+        ("read", "idx[i]", "i"),
+        ("read", "y[c+1]", "idx[i] + 1"),
+        ("write", "x[c]", "idx[i]"),
+    ]
+    assert table(inner("int c; c = 2 * idx[i] + 1; x[c] = s;"))[-1] == ("write", "x[c]", "2*idx[i] + 1")
+
+
+def test_index_that_an_outer_loop_sets() -> None:
+    nest = body("for (int j=0;j<n;++j) { const int row = idx[j]; for (int i=0;i<m;++i) x[i] += a[row][i]; }")
+    assert [(access.text, access.depth) for access in nest.accesses][:2] == [("idx[j]", 1), ("a[row][i]", 2)]
+    sizes = {"n": 50, "m": 40}
+    assert [stride for _, stride in access_strides(nest, sizes)] == [8, 8, 8]
+    assert [access.text for access in jumping_accesses(nest, 0)] == ["a[row][i]"]
+
+
+def test_equal_elements_have_one_symbol_however_they_are_written() -> None:
+    nest = nested("x[col[j][i]] = y[col[j][0 + i]] + y[*(*(col + j) + i)];")
+    placed = [access for access in nest.accesses if access.indirect]
+    assert {access.indirect[0].name for access in placed} == {"col[j][i]"}
+    assert [(access.text, access.count) for access in nest.accesses if access.array == "y"] == [("y[col[j][0+i]]", 2)]
+
+
+def test_integer_arithmetic_of_indices_is_not_counted() -> None:
+    assert inner("x[i] = s * y[2 * idx[i] + 1];").flops_per_iteration == 1
+
+
+# What follows from it
+
+
+def test_strides_leave_out_what_jumps() -> None:
+    nest = inner("x[idx[i]] = y[i] + y[idx[0] + i];")
+    assert [(access.text, stride) for access, stride in access_strides(nest, {"n": 10})] == [
+        ("idx[i]", 4),
+        ("y[i]", 8),
+        ("idx[0]", 0),
+        ("y[idx[0]+i]", 8),
+    ]
+    assert [access.text for access in jumping_accesses(nest)] == ["x[idx[i]]"]
+
+
+def test_reductions_and_updates() -> None:
+    assert inner("x[idx[i]] += s;").reductions == ()
+    assert updates_per_iteration(inner("x[idx[i]] += s;")) == 1
+    stays = nested("x[idx[j]] += a[j][i];")
+    assert stays.reductions == ("x",) and updates_per_iteration(stays) is None
+
+
+def test_element_that_jumps_cannot_stay_in_a_register() -> None:
+    assert not inner("x[idx[i]] = s;").notes
+    notes = nested("x[idx[j]] += a[j][i];").notes
+    assert {note.text.split()[0] for note in notes if note.code == "inner-invariant"} == {"idx", "x"}
+
+
+def test_written_index_array_is_doubtful() -> None:
+    (note,) = inner("idx[i] = idx[i] + 1; x[idx[i]] = s;").notes
+    assert (note.code, note.kind) == ("index-array-written", "warning")
+    assert not inner("idx[i] = idx[i] + 1; x[i] = s;").notes
+
+
+def test_unknown_part_of_an_index_is_not_checked_and_the_rest_is() -> None:
+    assert sizes_of(nested("a[idx[j]][i] = s;"), {"n": 9, "m": 9}) == {"n": 9, "m": 9}
+    with pytest.raises(SourceError, match=r"a\[idx\[j\]\]\[i\+1\] is out of bounds: index 2"):
+        sizes_of(nested("a[idx[j]][i + 1] = s;"), {"n": 9, "m": 9})
+    with pytest.raises(SourceError, match=r"idx\[i\+1\] is out of bounds"):
+        sizes_of(inner("x[idx[i + 1]] = s;"), {"n": 9})
+
+
+def test_extent_that_only_an_index_array_knows_is_not_made_up() -> None:
+    nest = body("for (int j=0;j<n;++j) for (int i=0;i<m;++i) { flat[j*m+i] = 1; flat[idx[j]*m+i] = 2; }")
+    assert nest.arrays["flat"].shape == ()
+    with pytest.raises(UnsupportedKernelError, match="the first dimension of rows has no extent"):
+        inner("rows[idx[i]][0] = 1;")
+
+
+def test_layer_conditions_refuse_and_say_what_to_do() -> None:
+    with pytest.raises(UnsupportedKernelError) as caught:
+        analyse(inner("x[i] = y[idx[i]];"))
+    text = str(caught.value)
+    assert text.startswith("x.c:3:38: y[idx[i]] is indirect; layer conditions do not cover it")
+    assert text.endswith("simulate: --cache sim --indirect idx=uniform")
+
+
+# What is refused
+
+UNSUPPORTED = {
+    "x[idx[idx[i]]] = s;": ("3:33", "itself found through an index array; one index array may stand"),
+    "int c = idx[idx[i]]; x[c] = s;": ("3:39", "found through an index array"),
+    "x[i * idx[i]] = s;": ("3:31", "is not affine"),
+    "x[idx[i] * idx[i]] = s;": ("3:31", "is not affine"),
+    "x[idx[i] / 2] = s;": ("3:31", "is not affine"),
+    "x[idx[i] % 4] = s;": ("3:33", "operator %"),
+    "x[idx[i * i]] = s;": ("3:33", "index idx[i*i] is not affine"),
+    "x[idx[i] < 4 ? idx[i] : 4] = s;": ("3:31", "is not affine"),
+    "x[(int)f[i]] = s;": ("3:38", "f[i], which is read from memory but is no element of an integer array"),
+    "x[nothing[i]] = s;": ("3:33", "array nothing is not declared"),
+    "int c = idx[i]; c = idx[i + 1]; x[c] = s;": ("3:65", "the variable c, which changes"),
+}
+
+
+@pytest.mark.parametrize("statement", UNSUPPORTED)
+def test_indices_that_are_refused(statement: str) -> None:
+    place, message = UNSUPPORTED[statement]
+    with pytest.raises(SourceError) as caught:
+        inner(statement)
+    assert str(caught.value).startswith(f"x.c:{place}: ") and message in str(caught.value)
+    assert caught.value.todo
+
+
+@pytest.mark.parametrize(
+    "loops",
+    [
+        "for (int j = 0; j < n; ++j) for (int i = idx[j]; i < idx[j + 1]; ++i) x[j] += y[i];",
+        "for (int j = 0; j < n; ++j) { const int end = idx[j]; for (int i = 0; i < end; ++i) x[j] += y[i]; }",
+        "const int end = idx[0]; for (int i = 0; i < end; ++i) x[i] = s;",
+        "for (int i = 0; i < n; i += idx[0]) x[i] = s;",
+    ],
+)
+def test_bounds_from_arrays_are_refused_with_a_way_out(loops: str) -> None:
+    with pytest.raises(UnsupportedKernelError, match=r"is read from memory.*K entries in every row.*spmv-ell"):
+        body(loops)
+
+
+def test_index_that_is_read_before_the_nest() -> None:
+    with pytest.raises(UnsupportedKernelError, match=r"the index of x\[c\+i\] is read from idx\[0\] before the loops"):
+        body("const int c = idx[0]; for (int i = 0; i < n; ++i) x[c + i] = s;")
+
+
+# Text for the compiler
+
+
+def test_bare_nest_declares_its_index_array(tmp_path: Path) -> None:
+    text = "double x[M], y[N]; int idx[N];\nfor (int i = 0; i < N; ++i)\n    x[idx[i]] = y[i];\n"
+    generated = compilable_source(parse_kernel(text, "bare.c"))
+    assert "int idx[restrict N]" in generated
+    if shutil.which("gcc") is None:
+        pytest.skip("gcc is not installed")
+    source = tmp_path / "generated.c"
+    source.write_text(generated)
+    command = ["gcc", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-DN=9", "-DM=9", str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_carried_kernels_with_indices() -> None:
+    expected = {
+        "gather": ("x", "idx"),
+        "scatter": ("y", "idx"),
+        "histogram": ("count", "key"),
+        "spmv-ell": ("x", "col"),
+    }
+    for name, (array, index) in expected.items():
+        nest = load_kernel(name)
+        jumping = {access.array: access.indirect[0].array for access in jumping_accesses(nest)}
+        assert jumping == {array: index}
+        assert all(nest.arrays[access.array].shape for access in nest.accesses)
+    assert iterations_per_sweep(load_kernel("spmv-ell"), {"N": 10, "K": 7}) == 70
+
+
+# The law: at numbers, offsets are where the C goes
+
+
+@st.composite
+def expressions(draw: st.DrawFn) -> str:
+    """An index over i, j, n and elements of idx and col, as C and as Python."""
+    terms = [str(draw(st.integers(-5, 40)))]
+    choices = ["i", "j", "n", "idx[i]", "idx[j]", "idx[i + 2*j]", "col[j][i]", "col[i][1]", "flat[j*n + i]"]
+    for atom in draw(st.lists(st.sampled_from(choices), max_size=3)):
+        terms.append(f"{draw(st.sampled_from([1, -1, 2, 3]))}*{atom}")
+    return " + ".join(terms)
+
+
+def value_of(access: Access, point: dict[str, int], arrays: dict[str, list[int]]) -> int:
+    numbers = {sympy.Symbol("n", integer=True, positive=True): point["n"]}
+    numbers |= {sympy.Symbol(name, integer=True): point[name] for name in "ij"}
+    for entry in access.indirect:
+        numbers[entry.symbol] = arrays[entry.array][int(entry.position.xreplace(numbers))]
+    return int(access.offset.xreplace(numbers))
+
+
+@settings(deadline=None, max_examples=60)
+@given(expressions(), st.booleans(), st.randoms(use_true_random=False))
+def test_offset_is_where_the_c_goes(index: str, through: bool, random: Random) -> None:
+    n = 6
+    setting, used = (f"int c = {index};", "c") if through else ("", index)
+    declared = "double *z, int idx[restrict 100], int col[restrict 100][n], int *flat, int n"
+    loops = "for (int j = 0; j < n; ++j) for (int i = 0; i < n; ++i)"
+    nest = parse_kernel(f"void f({declared}) {{ {loops} {{ {setting} z[{used}] = 1; }} }}", "x.c")
+    arrays = {name: [random.randrange(50) for _ in range(100)] for name in ("idx", "col", "flat")}
+    as_python = re.sub(r"col\[(\w)\]\[(\w)\]", r"col[\1*n + \2]", index)
+    (written,) = nest.writes()
+    for j, i in [(0, 0), (1, 0), (2, 5), (5, 3)]:
+        point = {"i": i, "j": j, "n": n}
+        assert value_of(written, point, arrays) == eval(as_python, {**arrays, **point})

@@ -1,0 +1,106 @@
+"""`--indirect`: distributions of index arrays, and files of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernmodel.errors import InputError, UsageError
+from kernmodel.studies.indirect import parse_indirect
+from kernmodel.traffic.options import Distribution
+
+
+def test_distributions_by_name_of_the_array() -> None:
+    assert parse_indirect(()) == {}
+    assert parse_indirect(["idx=uniform", " col = banded:64 ", "idx=banded:0"]) == {
+        "idx": Distribution("banded", "banded:0", width=0),
+        "col": Distribution("banded", "banded:64", width=64),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("uniform", "'uniform' is not NAME=DISTRIBUTION; write NAME=uniform"),
+        ("idx=", "'idx=' is not NAME=DISTRIBUTION"),
+        ("=uniform", "is not NAME=DISTRIBUTION"),
+        ("3x=uniform", "is not NAME=DISTRIBUTION"),
+        ("idx=unifrom", "'unifrom' is neither uniform nor banded:WIDTH nor a file; did you mean idx=uniform?"),
+        ("idx=band:4", "did you mean idx=banded:WIDTH?"),
+        ("idx=nothing-like-it.txt", "nor a file; write NAME=uniform"),
+        ("idx=banded", "'banded' has no width that is a whole number from 0 on; say how far"),
+        ("idx=banded:", "has no width"),
+        ("idx=banded:wide", "has no width"),
+        ("idx=banded:-4", "has no width"),
+        ("idx=banded:" + "9" * 30, "has no width"),
+    ],
+)
+def test_what_is_no_distribution(text: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_indirect([text], "--where")
+    assert str(caught.value).startswith("--where: ") and message in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["3\n1\n4\n", "3 1\t4", "\n 3\r\n1\r\n\r\n4"])
+def test_file_of_numbers(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "idx=1.txt"
+    file.write_bytes(text.encode())
+    assert parse_indirect([f"idx={file}"])["idx"] == Distribution("table", str(file), values=(3, 1, 4))
+
+
+@given(st.lists(st.integers(0, 2**63 - 1), min_size=1))
+def test_numbers_read_back(tmp_path_factory: pytest.TempPathFactory, values: list[int]) -> None:
+    file = tmp_path_factory.mktemp("table") / "values"
+    file.write_text("\n".join(map(str, values)))
+    assert parse_indirect([f"x={file}"])["x"].values == tuple(values)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "values: holds no values; give at least one"),
+        (b" \n", "holds no values"),
+        (b"\x7fELF\0\1", "values: is a binary file"),
+        (b"1\n2\n-3\n", "values:3: '-3' is no index; indices are whole numbers"),
+        (b"1 2.5", "values:1: '2.5' is no index"),
+        (b"0x10", "'0x10' is no index"),
+        (b"1\n99999999999999999999", "values:2: '99999999999999999999' is no index"),
+        (b"\xff\xfe", "is no index"),
+        (b"\x93NUMPY\1\0", "cannot be read as an .npy file"),
+    ],
+)
+def test_files_without_indices(content: bytes, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "values"
+    file.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        parse_indirect([f"idx={file}"])
+    assert message in str(caught.value)
+
+
+def test_directory_is_no_table(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        parse_indirect([f"idx={tmp_path}"])
+
+
+def test_numpy_arrays(tmp_path: Path) -> None:
+    numpy = pytest.importorskip("numpy")
+    for name, array in {
+        "good": numpy.array([[3, 1], [4, 1]], dtype=numpy.uint8),
+        "real": numpy.array([1.0]),
+        "negative": numpy.array([5, -1]),
+        "empty": numpy.array([], dtype=int),
+        "objects": numpy.array([{}], dtype=object),
+    }.items():
+        numpy.save(tmp_path / f"{name}.npy", array)
+    assert parse_indirect([f"a={tmp_path / 'good.npy'}"])["a"].values == (3, 1, 4, 1)
+    for name, message in {
+        "real": "float64 values, no integers",
+        "negative": "'-1' is no index",
+        "empty": "holds no values",
+        "objects": "cannot be read as an .npy file",
+    }.items():
+        with pytest.raises(InputError, match=message):
+            parse_indirect([f"a={tmp_path / f'{name}.npy'}"])
