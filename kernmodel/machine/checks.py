@@ -23,6 +23,10 @@ _VICTIM_CACHE = {
 """What a victim cache must state, and no other cache may."""
 
 
+_ACCESSES = (1, 2, 4, 8, 16, 32, 64)
+"""Bytes that one load or store instruction, or one element or register of a floating-point instruction, may have."""
+
+
 def check_figures(reading: Reading, values: Values) -> None:
     """Note every contradiction among the figures of a machine file."""
     line = values.get("cache_line")
@@ -35,8 +39,10 @@ def check_figures(reading: Reading, values: Values) -> None:
         _check_cache(reading, f"caches.{name}", row, line)
     _check_hierarchy(reading, caches, values.get("topology", {}))
     _check_paths(reading, values)
+    _check_stores(reading, values.get("stores", {}), values.get("topology", {}))
     _check_overlap(reading, values)
     _check_bandwidths(reading, values)
+    _check_peaks(reading, values.get("peaks", {}), values.get("topology", {}))
 
 
 def _known(row: Values, *keys: str) -> tuple[Any, ...] | None:
@@ -54,6 +60,10 @@ def _check_topology(reading: Reading, row: Values) -> None:
 
 def _check_core(reading: Reading, row: Values) -> None:
     overlapping, others = row.get("overlapping_ports", ()), row.get("non_overlapping_ports", ())
+    widths = _known(row, "load_width", "store_width")
+    if widths is None and (row.get("load_width") or row.get("store_width")):
+        given = "load_width" if row.get("load_width") else "store_width"
+        reading.problem(f"core.{given}", "stands alone", "give load_width and store_width, or neither")
     for port in others:
         if port in overlapping:
             reading.problem(
@@ -138,6 +148,19 @@ def _check_paths(reading: Reading, values: Values) -> None:
             reading.problem(f"paths.{name}.width", what, "add the series, or write the width in B/cy")
 
 
+def _check_stores(reading: Reading, row: Values, topology: Values) -> None:
+    cores, key = row.get("evades_from_cores"), "stores.evades_from_cores"
+    if not cores:
+        return
+    if row.get("write_allocate_evasion", "near-saturation") != "near-saturation":
+        what = "has no meaning where write_allocate_evasion is not near-saturation"
+        reading.problem(key, what, "leave it out")
+    figures = _known(topology, "cores_per_socket", "numa_domains_per_socket")
+    if figures and cores > figures[0] // figures[1]:
+        what = f"{cores} exceeds the {figures[0] // figures[1]} cores of a ccNUMA domain"
+        reading.problem(key, what, "count active cores of one ccNUMA domain")
+
+
 def _check_overlap(reading: Reading, values: Values) -> None:
     expression = values.get("overlap", {}).get("expression")
     if expression is None or not values.get("caches"):
@@ -172,12 +195,29 @@ def _check_bandwidths(reading: Reading, values: Values) -> None:
 
 def _check_mix(reading: Reading, key: str, row: Values) -> None:
     streams = _known(row, "read", "write", "read_write")
+    _check_access(reading, f"{key}.access", row.get("access"))
     if streams and not streams[0] + streams[1]:
         reading.problem(key, "has no streams", "count its read and write streams")
     if streams and streams[2] > min(streams[:2]):
         reading.problem(
             f"{key}.read_write", f"{streams[2]} exceeds the read or write streams", "it counts in both others"
         )
+
+
+def _check_access(reading: Reading, key: str, size: float | None) -> None:
+    if size is not None and size not in _ACCESSES:
+        sizes = ", ".join(str(one) for one in _ACCESSES)
+        reading.problem(key, f"{size:g} B is no size of an access", f"write one of {sizes} with the unit B")
+
+
+def _check_peaks(reading: Reading, section: Values, topology: Values) -> None:
+    figures = _known(topology, "sockets", "cores_per_socket")
+    for index, row in enumerate(section.get("measured", ())):
+        key = f"peaks.measured[{index}]"
+        _check_access(reading, f"{key}.register", row.get("register"))
+        if figures and row.get("cores", 0) > figures[0] * figures[1]:
+            what = f"{row['cores']} cores, but the machine has {figures[0] * figures[1]}"
+            reading.problem(f"{key}.cores", what, "check the topology and the cores")
 
 
 def _check_group(reading: Reading, key: str, group: Values, values: Values) -> None:

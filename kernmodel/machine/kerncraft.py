@@ -19,7 +19,7 @@ import yaml
 from kernmodel.errors import Location, MachineError, Note
 from kernmodel.machine.document import read_text
 from kernmodel.machine.model import Machine
-from kernmodel.machine.write import Facts, with_unit, write_facts
+from kernmodel.machine.write import Facts, store_facts, with_unit, write_facts
 from kernmodel.resources import carried_files
 from kernmodel.units import FACTORS, format_bytes
 
@@ -88,6 +88,7 @@ def read_kerncraft(path: str | Path) -> Imported:
         "core": _core(state, data),
         "caches": {level["level"]: _cache(state, level, levels) for level in levels[:-1]},
         "paths": _paths(state, levels),
+        **_stores(state),
         "overlap": {
             "expression": _overlap(state, levels),
             "source": f"{state.source}, `transfers overlap` of each level",
@@ -355,6 +356,15 @@ def _path(state: _Import, inner: Mapping[str, Any], outer: Mapping[str, Any]) ->
     }
 
 
+def _stores(state: _Import) -> Facts:
+    """Kerncraft says nothing of write-allocates: as a carried machine of that core says, else left out."""
+    if state.kin is None or "stores" not in state.kin.sources:
+        state.note("missing-fact", "what the cores can do about write-allocates (section stores) is not given")
+        return {"stores": None}
+    origin = f"not in the {state.source}; as in the machine file {state.kin.name}: {state.kin.sources['stores']}"
+    return {"stores": store_facts(state.kin.stores, origin)}
+
+
 def _overlap(state: _Import, levels: list[dict[str, Any]]) -> str:
     """`transfers overlap` of a level speaks of the path to the level inside; of L1, of the one to the registers.
 
@@ -418,8 +428,18 @@ def _mix(row: Mapping[str, Any]) -> Facts:
         "write": streams("write"),
         "read_write": streams("read+write"),
         "flops": _whole(row.get("FLOPs per iteration")) or "0",
+        **_access(str(benchmark)),
         **({"benchmark": f"likwid-bench {benchmark}"} if benchmark else {}),
     }
+
+
+_ACCESS = {"avx512": "64 B", "avx": "32 B", "sse": "16 B"}
+"""Size of one load or store by what the name of a kernel of likwid-bench says of its instructions."""
+
+
+def _access(benchmark: str) -> Facts:
+    found = [size for part, size in _ACCESS.items() if part in benchmark.split("_")]
+    return {"access": found[0]} if found else {}
 
 
 def _group(state: _Import, level: str, threads: Any, row: Mapping[str, Any], mixes: Facts) -> Facts:

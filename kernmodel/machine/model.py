@@ -95,7 +95,8 @@ class StreamMix:
     """A bandwidth benchmark by its streams of equal element size; `read_write` streams count in both others.
 
     likwid-bench reports its bandwidth without write-allocate transfers: `write_allocate_factor` is what the true
-    traffic is larger by, (r + 2w − rw) / (r + w).
+    traffic is larger by, (r + 2w − rw) / (r + w). `access_bytes` is the size of one load or store instruction of the
+    benchmark, None where it is not known.
     """
 
     name: str
@@ -103,6 +104,7 @@ class StreamMix:
     write: int
     read_write: int
     flops_per_iteration: float = 0.0
+    access_bytes: int | None = None
 
     @property
     def write_allocate_factor(self) -> float:
@@ -114,6 +116,11 @@ class StreamMix:
         """Share of loaded lines in the true traffic, write-allocates counted: (r + w − rw) / (r + 2w − rw)."""
         loads = self.read + self.write - self.read_write
         return loads / (loads + self.write)
+
+    @property
+    def load_share(self) -> float:
+        """Share of loads among the load and store instructions of the benchmark: r / (r + w)."""
+        return self.read / (self.read + self.write)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +154,69 @@ class CoreModel:
         overlapping_ports: ports (and pipelines like "0DV") whose time overlaps with data transfers: T_OL.
         non_overlapping_ports: ports whose time does not (on Intel the load data paths "2D", "3D"): T_nOL.
         flop_per_cycle: peak FLOP/cy of a core by precision ("DP", "SP") and operation ("ADD", "MUL", "FMA", "total").
+        load_bytes_per_cycle, store_bytes_per_cycle: bytes that a core can at most load from its first cache and store
+            to it in a cycle, both in the same one; None: not given.
     """
 
     microarchitecture: str
     overlapping_ports: tuple[str, ...]
     non_overlapping_ports: tuple[str, ...]
     flop_per_cycle: Mapping[str, Mapping[str, float]]
+    load_bytes_per_cycle: float | None = None
+    store_bytes_per_cycle: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryChannels:
+    """How the memory of one socket is attached; what it can move in theory follows.
+
+    Attributes:
+        channels: populated channels of a socket.
+        bytes_per_transfer: width of one channel.
+        transfers_per_second: of one channel (two each clock of DDR memory).
+    """
+
+    channels: int
+    bytes_per_transfer: float
+    transfers_per_second: float
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Theoretical bandwidth of the memory of one socket."""
+        return self.channels * self.bytes_per_transfer * self.transfers_per_second
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredPeak:
+    """Measured FLOP/s of `cores` cores that execute floating-point instructions of one kind only.
+
+    `operation` is "ADD", "MUL", "FMA", "DIV" or "SQRT", `precision` "DP" or "SP", `width_bytes` the bytes of a register
+    (of one element: scalar instructions).
+    """
+
+    operation: str
+    precision: str
+    width_bytes: int
+    cores: int
+    flop_per_second: float
+
+
+@dataclass(frozen=True, slots=True)
+class StoreBehaviour:
+    """What the cores can do about write-allocates.
+
+    Attributes:
+        streaming: whether there are non-temporal stores that go to memory past the caches.
+        evasion: "never"; "always": stores that write whole lines never load them; "near-saturation": only when the
+            memory is busy (Ice Lake SP's SpecI2M); "instruction": by a special instruction in the code (A64FX's DC
+            ZVA); "unknown".
+        evades_from_cores: of "near-saturation", active cores of a ccNUMA domain from which all are evaded; None: not
+            known.
+    """
+
+    streaming: bool = True
+    evasion: Literal["never", "always", "near-saturation", "instruction", "unknown"] = "never"
+    evades_from_cores: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +235,9 @@ class Machine:
         sources: where figures come from, by the dotted path of the section in the file ("caches.L2", "bandwidths").
         file: the file it was read from.
         sha256: hash of the file's text, for provenance.
+        stores: what the cores can do about write-allocates.
+        memory: the memory channels of a socket, None: not given.
+        peaks: measured floating-point performance, empty: not given.
     """
 
     name: str
@@ -189,6 +256,9 @@ class Machine:
     sources: Mapping[str, str]
     file: str
     sha256: str
+    stores: StoreBehaviour = StoreBehaviour()
+    memory: MemoryChannels | None = None
+    peaks: tuple[MeasuredPeak, ...] = ()
 
     @property
     def residence_levels(self) -> tuple[str, ...]:

@@ -17,12 +17,16 @@ def machine_to_dict(machine: Machine) -> dict[str, Any]:
     would have to compute (cores, cores per ccNUMA domain, the write-allocate factor of a mix) stand beside the others.
     """
     data: dict[str, Any] = _plain(machine)
+    if machine.memory is not None:
+        data["memory"]["bytes_per_second"] = machine.memory.bytes_per_second
     topology = machine.topology
     data["topology"] |= {"cores": topology.cores, "cores_per_numa_domain": topology.cores_per_numa_domain}
     for path, row in zip(machine.paths, data["paths"], strict=True):
         row["time_name"] = path.time_name
     for series, row in zip(machine.bandwidths, data["bandwidths"], strict=True):
-        row["mix"] |= {"write_allocate_factor": series.mix.write_allocate_factor, "read_share": series.mix.read_share}
+        mix = series.mix
+        row["mix"] |= {"write_allocate_factor": mix.write_allocate_factor, "read_share": mix.read_share}
+        row["mix"] |= {"load_share": mix.load_share}
     return data
 
 

@@ -43,6 +43,9 @@ from kernmodel.machine.model import (
     Compiler,
     CoreModel,
     Machine,
+    MeasuredPeak,
+    MemoryChannels,
+    StoreBehaviour,
     StreamMix,
     Topology,
     TransferPath,
@@ -72,7 +75,8 @@ MACHINE: Table = {
     "cache_line": Field(quantity("data")),
     "source": Field(text),
 }
-SECTIONS = ("topology", "core", "caches", "paths", "overlap", "bandwidths", "compilers")
+SECTIONS = ("topology", "core", "caches", "paths", "memory", "stores", "overlap", "bandwidths", "peaks", "compilers")
+OPTIONAL_SECTIONS = ("memory", "stores", "peaks")
 TOPOLOGY: Table = {
     "sockets": Field(integer()),
     "numa_domains_per_socket": Field(integer()),
@@ -84,6 +88,8 @@ CORE: Table = {
     "microarchitecture": Field(text),
     "overlapping_ports": Field(names),
     "non_overlapping_ports": Field(names),
+    "load_width": Field(quantity("bytes per cycle"), required=False),
+    "store_width": Field(quantity("bytes per cycle"), required=False),
     "source": Field(text),
 }
 PRECISIONS = ("DP", "SP")
@@ -115,6 +121,19 @@ PATH: Table = {
     "penalty_store": Field(quantity("cycles per cache line", zero=True), required=False, default=0.0),
     "source": Field(text),
 }
+MEMORY: Table = {
+    "channels": Field(integer()),
+    "channel_width": Field(quantity("data")),
+    "transfer_rate": Field(quantity("frequency")),
+    "source": Field(text),
+}
+EVASION = ("never", "always", "near-saturation", "instruction", "unknown")
+STORES: Table = {
+    "streaming": Field(flag),
+    "write_allocate_evasion": Field(choice(*EVASION)),
+    "evades_from_cores": Field(integer(), required=False),
+    "source": Field(text),
+}
 OVERLAP: Table = {"expression": Field(_overlap), "source": Field(text)}
 BANDWIDTHS: Table = {"unit": Field(unit("bandwidth")), "source": Field(text)}
 MIX: Table = {
@@ -122,12 +141,22 @@ MIX: Table = {
     "write": Field(integer(0)),
     "read_write": Field(integer(0), required=False, default=0),
     "flops": Field(integer(0), required=False, default=0),
+    "access": Field(quantity("data"), required=False),
     "benchmark": Field(text, required=False),
 }
 SERIES: Table = {
     "level": Field(text),
     "threads_per_core": Field(integer(), required=False, default=1),
     "cores": Field(core_counts),
+}
+PEAKS: Table = {"unit": Field(unit("flop rate")), "source": Field(text)}
+OPERATIONS = ("ADD", "MUL", "FMA", "DIV", "SQRT")
+PEAK: Table = {
+    "operation": Field(choice(*OPERATIONS)),
+    "precision": Field(choice(*PRECISIONS)),
+    "register": Field(quantity("data")),
+    "cores": Field(integer()),
+    "value": Field(positive_number),
 }
 
 
@@ -179,20 +208,31 @@ def _read_sections(reading: Reading, root: yaml.MappingNode) -> Values:
         "core": _read_core,
         "caches": _read_caches,
         "paths": _read_paths,
+        "memory": _read_memory,
+        "stores": _read_stores,
         "overlap": _read_overlap,
         "bandwidths": _read_bandwidths,
+        "peaks": _read_peaks,
         "compilers": _read_compilers,
     }
     for name, read in readers.items():
         if name in entries:
             values[name] = read(reading, entries[name])
-        else:
+        elif name not in OPTIONAL_SECTIONS:
             reading.problem(name, "is missing", "docs/machine-files.md says what belongs there")
     return values
 
 
 def _read_topology(reading: Reading, node: yaml.Node) -> Values:
     return reading.fields(reading.entries(node, "topology"), "topology", TOPOLOGY)
+
+
+def _read_memory(reading: Reading, node: yaml.Node) -> Values:
+    return reading.fields(reading.entries(node, "memory"), "memory", MEMORY)
+
+
+def _read_stores(reading: Reading, node: yaml.Node) -> Values:
+    return reading.fields(reading.entries(node, "stores"), "stores", STORES)
 
 
 def _read_overlap(reading: Reading, node: yaml.Node) -> Values:
@@ -265,6 +305,21 @@ def _read_series(reading: Reading, node: yaml.Node, key: str) -> Values:
     return values
 
 
+def _read_peaks(reading: Reading, node: yaml.Node) -> Values:
+    entries = reading.entries(node, "peaks")
+    measured = entries.pop("measured", None)
+    values = reading.fields(entries, "peaks", PEAKS)
+    values["measured"] = []
+    if measured is None:
+        reading.problem("peaks.measured", "is missing", "list the measured figures, or leave out the section")
+        return values
+    for index, row in enumerate(reading.value(measured, "peaks.measured", items) or []):
+        key = f"peaks.measured[{index}]"
+        reading.lines[key] = line_of(row)
+        values["measured"].append(reading.fields(reading.entries(row, key), key, PEAK))
+    return values
+
+
 def _read_compilers(reading: Reading, node: yaml.Node) -> dict[str, str]:
     entries = reading.entries(node, "compilers")
     if not entries and isinstance(node, yaml.MappingNode):
@@ -298,13 +353,21 @@ def _build(document: Document, values: Values) -> Machine:
         sources=MappingProxyType(_sources(values)),
         file=document.file,
         sha256=document.sha256,
+        stores=_build_stores(values["stores"]) if "stores" in values else undeclared_stores(values["isa"]),
+        memory=_build_memory(values["memory"]) if "memory" in values else None,
+        peaks=_build_peaks(values["peaks"]) if "peaks" in values else (),
     )
 
 
 def _build_core(row: Values) -> CoreModel:
     flop = {precision: MappingProxyType(rates) for precision, rates in row["flop_per_cycle"].items()}
     return CoreModel(
-        row["microarchitecture"], row["overlapping_ports"], row["non_overlapping_ports"], MappingProxyType(flop)
+        microarchitecture=row["microarchitecture"],
+        overlapping_ports=row["overlapping_ports"],
+        non_overlapping_ports=row["non_overlapping_ports"],
+        flop_per_cycle=MappingProxyType(flop),
+        load_bytes_per_cycle=row["load_width"],
+        store_bytes_per_cycle=row["store_width"],
     )
 
 
@@ -331,10 +394,36 @@ def _build_path(inner: str, outer: str, row: Values) -> TransferPath:
     return TransferPath(inner + outer, inner, outer, width, row["duplex"], row["penalty_load"], row["penalty_store"])
 
 
+def _build_memory(row: Values) -> MemoryChannels:
+    return MemoryChannels(row["channels"], row["channel_width"], row["transfer_rate"])
+
+
+def _build_peaks(section: Values) -> tuple[MeasuredPeak, ...]:
+    factor = section["unit"]
+    return tuple(
+        MeasuredPeak(row["operation"], row["precision"], int(row["register"]), row["cores"], row["value"] * factor)
+        for row in section["measured"]
+    )
+
+
+def _build_stores(row: Values) -> StoreBehaviour:
+    return StoreBehaviour(row["streaming"], row["write_allocate_evasion"], row["evades_from_cores"])
+
+
+def undeclared_stores(isa: str) -> StoreBehaviour:
+    """What is taken where a file has no section `stores`: whether write-allocates are evaded is unknown.
+
+    Every x86-64 core has streaming stores, since SSE2 belongs to that instruction set (Intel 64 and IA-32 Architectures
+    Software Developer's Manual, Volume 1, Chapter 11). The pairs of AArch64 (STNP) are a hint that need not keep lines
+    out of the caches (Arm Architecture Reference Manual, "Load/store non-temporal pair").
+    """
+    return StoreBehaviour(streaming=isa == "x86-64", evasion="unknown")
+
+
 def _build_bandwidths(section: Values) -> tuple[BandwidthSeries, ...]:
     factor = section["unit"]
     mixes = {
-        name: StreamMix(name, row["read"], row["write"], row["read_write"], float(row["flops"]))
+        name: StreamMix(name, row["read"], row["write"], row["read_write"], float(row["flops"]), _whole(row["access"]))
         for name, row in section["mixes"].items()
     }
     return tuple(
@@ -350,10 +439,15 @@ def _build_bandwidths(section: Values) -> tuple[BandwidthSeries, ...]:
     )
 
 
+def _whole(size: float | None) -> int | None:
+    return None if size is None else int(size)
+
+
 def _sources(values: Values) -> dict[str, str]:
     """Every `source` by the dotted path of its section; the one at the top of the file is called "machine"."""
     found: dict[str, str] = {"machine": values["source"]}
     rows: list[tuple[str, Any]] = [(name, values[name]) for name in ("topology", "core", "overlap", "bandwidths")]
+    rows += [(name, values[name]) for name in OPTIONAL_SECTIONS if name in values]
     rows += [(f"{section}.{name}", row) for section in ("caches", "paths") for name, row in values[section].items()]
     found |= {key: row["source"] for key, row in rows}
     for name, row in values["bandwidths"]["mixes"].items():

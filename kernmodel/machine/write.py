@@ -8,7 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
-from kernmodel.machine.model import BandwidthSeries, CacheLevel, Machine, StreamMix, TransferPath
+from kernmodel.machine.model import (
+    BandwidthSeries,
+    CacheLevel,
+    Machine,
+    MeasuredPeak,
+    MemoryChannels,
+    StoreBehaviour,
+    StreamMix,
+    TransferPath,
+)
 from kernmodel.units import FACTORS
 
 Facts = Mapping[str, Any]
@@ -114,13 +123,17 @@ def machine_to_facts(machine: Machine) -> Facts:
             "microarchitecture": core.microarchitecture,
             "overlapping_ports": list(core.overlapping_ports),
             "non_overlapping_ports": list(core.non_overlapping_ports),
+            **_width_facts(core.load_bytes_per_cycle, core.store_bytes_per_cycle),
             **({"flop_per_cycle": _flop_facts(core.flop_per_cycle)} if core.flop_per_cycle else {}),
             "source": sources["core"],
         },
         "caches": {level.name: _cache_facts(level, sources[f"caches.{level.name}"]) for level in machine.levels},
         "paths": {path.name: _path_facts(path, sources[f"paths.{path.name}"]) for path in machine.paths},
+        **({"memory": _memory_facts(machine.memory, sources["memory"])} if machine.memory else {}),
+        **({"stores": store_facts(machine.stores, sources["stores"])} if "stores" in sources else {}),
         "overlap": {"expression": str(machine.overlap), "source": sources["overlap"]},
         "bandwidths": _bandwidth_facts(machine),
+        **({"peaks": _peak_facts(machine.peaks, sources["peaks"])} if machine.peaks else {}),
         "compilers": {compiler.name: " ".join(compiler.flags) for compiler in machine.compilers},
     }
 
@@ -133,6 +146,34 @@ def with_unit(value: float, dimension: str) -> str:
             # of units with the same factor ("B", "byte", "bytes") the first one counts
             return f"{text} {unit}"
     return f"{value!r} {next(iter(FACTORS[dimension]))}"
+
+
+def _width_facts(load: float | None, store: float | None) -> Facts:
+    widths = {"load_width": load, "store_width": store}
+    return {name: f"{_number(value)} B/cy" for name, value in widths.items() if value is not None}
+
+
+def _memory_facts(memory: MemoryChannels, source: str) -> Facts:
+    return {
+        "channels": str(memory.channels),
+        "channel_width": with_unit(memory.bytes_per_transfer, "data"),
+        "transfer_rate": with_unit(memory.transfers_per_second, "frequency"),
+        "source": source,
+    }
+
+
+def _peak_facts(peaks: Sequence[MeasuredPeak], source: str) -> Facts:
+    rows = [
+        {
+            "operation": peak.operation,
+            "precision": peak.precision,
+            "register": f"{peak.width_bytes} B",
+            "cores": str(peak.cores),
+            "value": repr(peak.flop_per_second),
+        }
+        for peak in peaks
+    ]
+    return {"unit": "FLOP/s", "source": source, "measured": rows}
 
 
 def _flop_facts(rates: Mapping[str, Mapping[str, float]]) -> Facts:
@@ -173,6 +214,17 @@ def _path_facts(path: TransferPath, source: str) -> Facts:
         "width": "measured" if path.bytes_per_cycle is None else f"{_number(path.bytes_per_cycle)} B/cy",
         "duplex": path.duplex,
         **{name: f"{_number(value)} cy/CL" for name, value in penalties.items() if value},
+        "source": source,
+    }
+
+
+def store_facts(stores: StoreBehaviour, source: str) -> Facts:
+    """The section `stores` of a machine file."""
+    cores = stores.evades_from_cores
+    return {
+        "streaming": _flag(stores.streaming),
+        "write_allocate_evasion": stores.evasion,
+        **({"evades_from_cores": str(cores)} if cores is not None else {}),
         "source": source,
     }
 
@@ -219,6 +271,7 @@ def _mix_facts(mix: StreamMix, benchmark: str | None) -> Facts:
         "flops": int(mix.flops_per_iteration),
     }
     facts = {name: str(count) for name, count in streams.items()}
+    facts |= {"access": f"{mix.access_bytes} B"} if mix.access_bytes is not None else {}
     return facts | ({"benchmark": benchmark} if benchmark else {})
 
 

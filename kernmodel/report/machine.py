@@ -72,9 +72,24 @@ def _overview(machine: Machine) -> tuple[Block, ...]:
         ("overlapping ports", ", ".join(core.overlapping_ports) or MISSING),
         ("non-overlapping ports", ", ".join(core.non_overlapping_ports) or MISSING),
         ("FLOP/cy", flop or MISSING),
+        ("streaming stores", "yes" if machine.stores.streaming else "no"),
+        ("write-allocates", _evasion(machine)),
         ("T_ECM", str(machine.overlap)),
     )
     return (Heading(f"{machine.name}: {machine.title}"), Fields(pairs))
+
+
+def _evasion(machine: Machine) -> str:
+    """What the cores do about write-allocates, in words."""
+    cores = machine.stores.evades_from_cores
+    since = f"from {count(cores, 'core')}" if cores else "from where is not known"
+    return {
+        "never": "never evaded",
+        "always": "evaded for lines that are written whole",
+        "near-saturation": f"evaded near saturation ({since})",
+        "instruction": "evaded by a special instruction",
+        "unknown": "whether they are evaded is not known",
+    }[machine.stores.evasion]
 
 
 def _caches(levels: Iterable[CacheLevel]) -> tuple[Block, ...]:

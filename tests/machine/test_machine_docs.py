@@ -13,7 +13,7 @@ from kernmodel.resources import carried_files
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/machine-files.md").read_text(encoding="utf-8")
 TABLES = (schema.MACHINE, schema.TOPOLOGY, schema.CORE, schema.FLOP, schema.CACHE, schema.PATH, schema.OVERLAP)
-TABLES += (schema.BANDWIDTHS, schema.MIX, schema.SERIES)
+TABLES += (schema.BANDWIDTHS, schema.MIX, schema.SERIES, schema.STORES, schema.MEMORY, schema.PEAKS, schema.PEAK)
 
 
 def test_the_example_is_fit_for_use(tmp_path: Path) -> None:
@@ -27,6 +27,11 @@ def test_the_example_is_fit_for_use(tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", sorted({key for table in TABLES for key in table}))
 def test_every_key_is_described(key: str) -> None:
     assert f"`{key}`" in PAGE
+
+
+@pytest.mark.parametrize("word", (*schema.EVASION, *schema.OPERATIONS))
+def test_every_kind_of_evasion_and_operation_is_described(word: str) -> None:
+    assert f"`{word}`" in PAGE
 
 
 def test_every_note_of_the_import_is_described() -> None:

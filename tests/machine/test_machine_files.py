@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernmodel.machine.load import FOLDER, load_machine
-from kernmodel.machine.model import Machine
+from kernmodel.machine.model import Machine, StoreBehaviour
 from kernmodel.machine.overlap import names
 from kernmodel.machine.schema import check_machine
 from kernmodel.resources import carried_files
@@ -86,10 +86,15 @@ def test_victim_caches(machine: Machine) -> None:
 
 
 def test_every_section_has_its_source(machine: Machine) -> None:
-    expected = {"machine", "topology", "core", "overlap", "bandwidths"}
+    expected = {"machine", "topology", "core", "stores", "overlap", "bandwidths"}
     expected |= {f"caches.{level.name}" for level in machine.levels} | {f"paths.{path.name}" for path in machine.paths}
     assert expected <= set(machine.sources)
     assert all(len(source) > 10 for source in machine.sources.values())
+
+
+def test_no_carried_machine_evades_by_itself(machine: Machine) -> None:
+    """Field notes C.5: evasion begins with Ice Lake SP; AMD cores need explicit non-temporal stores."""
+    assert machine.stores == StoreBehaviour(streaming=True, evasion="never", evades_from_cores=None)
 
 
 def test_ports(machine: Machine) -> None:
@@ -124,15 +129,30 @@ def test_table_1_of_adcarm() -> None:
     """adCARM paper, Table 1: ORM bandwidths of 18 cores at 2.3 GHz follow from the widths, the peak from the FMA."""
     machine = load_machine("skx-6140")
     per_cycle = machine.topology.cores * machine.clock_hz
+    assert machine.core.load_bytes_per_cycle is not None
+    assert machine.core.store_bytes_per_cycle is not None
+    first = machine.core.load_bytes_per_cycle + machine.core.store_bytes_per_cycle
+    assert first * per_cycle / 1e9 == pytest.approx(7948.8)
+    assert machine.memory is not None
+    assert machine.memory.bytes_per_second / 1e9 == pytest.approx(42.66, abs=0.005)
     widths = [path.bytes_per_cycle for path in machine.paths[:2]]
     assert [width * per_cycle / 1e9 for width in widths if width] == pytest.approx([2649.6, 662.4])
     assert machine.core.flop_per_cycle["DP"]["FMA"] * per_cycle / 1e9 == pytest.approx(1324.8)
+
+
+def test_every_series_says_the_size_of_its_accesses(machine: Machine) -> None:
+    """As the names of the benchmarks say; Zen's copy is measured with SSE, all others with the widest instructions."""
+    sizes = {series.mix.name: series.mix.access_bytes for series in machine.bandwidths}
+    widest = {"SKX": 64, "CLX": 64}.get(machine.core.microarchitecture, 32)
+    small = {"zen": {"copy"}, "skx-6140": {"load-sse"}}.get(machine.name, set())
+    assert sizes == {name: 16 if name in small else widest for name in sizes}
 
 
 def test_measured_figures_of_adcarm() -> None:
     """adCARM paper, Section 3 and Eq. (2)."""
     found = {(series.level, series.mix.name): series.bytes_per_second for series in load_machine("skx-6140").bandwidths}
     expected = {("L1", "load"): 5288.75, ("L1", "2ld-1st"): 5562.42, ("L2", "load"): 2630.12, ("Mem", "load"): 41.41}
+    expected |= {("L1", "load-sse"): 1319.28}
     assert {key: value[0] / 1e9 for key, value in found.items()} == pytest.approx(expected)
 
 

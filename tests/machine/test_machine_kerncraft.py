@@ -193,6 +193,20 @@ def test_facts_carry_over(read) -> None:
     assert all("Small_Machine.yml" in source for source in machine.sources.values())
 
 
+def test_stores_as_a_carried_machine_of_the_core(read) -> None:
+    made, _ = read(SMALL)
+    machine = load_machine(str(made))
+    assert machine.stores == load_machine("clx").stores
+    assert "as in the machine file clx" in machine.sources["stores"]
+
+
+def test_stores_of_an_unknown_core_are_unknown(read) -> None:
+    made, notes = read(SMALL.replace("OSACA: CSX", "OSACA: XYZ"))
+    assert "# stores:  (not known; fill it in)" in made.read_text()
+    assert load_machine(str(made)).stores.evasion == "unknown"
+    assert "missing-fact" in notes
+
+
 def test_ports_of_an_unknown_core_keep_their_names(read) -> None:
     made, notes = read(SMALL.replace("OSACA: CSX", "OSACA: XYZ"))
     core = load_machine(str(made)).core

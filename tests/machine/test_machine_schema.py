@@ -6,6 +6,7 @@ import pytest
 
 from kernmodel.errors import MachineError
 from kernmodel.machine.load import load_machine
+from kernmodel.machine.model import MeasuredPeak, MemoryChannels, StoreBehaviour
 from kernmodel.machine.schema import check_machine
 
 MINIMAL = """\
@@ -227,6 +228,36 @@ CASES = {
 }
 
 
+# replaces the line of `overlap`, and the message from the line number on
+STORES = """stores:
+  streaming: true
+  write_allocate_evasion: near-saturation
+  evades_from_cores: 2
+  source: invented
+"""
+STORES_CASES = {
+    "no word": (
+        "near-saturation",
+        "sometimes",
+        ":48: stores.write_allocate_evasion: 'sometimes' is unknown; use one of",
+    ),
+    "no flag": ("true", "yes", ":47: stores.streaming: 'yes' is neither true nor false"),
+    "missing": ("  streaming: true\n", "", ":46: stores.streaming: is missing"),
+    "no source": ("  source: invented\n", "", ":46: stores.source: is missing"),
+    "cores meaningless": (
+        "near-saturation",
+        "always",
+        ":49: stores.evades_from_cores: has no meaning where write_allocate_evasion is not near-saturation",
+    ),
+    "cores beyond a domain": (
+        "cores: 2",
+        "cores: 3",
+        ":49: stores.evades_from_cores: 3 exceeds the 2 cores of a ccNUMA domain",
+    ),
+    "unknown key": ("streaming: true", "streams: true", ":47: stores.streams: is an unknown key; did you mean"),
+}
+
+
 @pytest.fixture
 def write(tmp_path: Path):
     def write_file(text: str | bytes, name: str = "foo.yml") -> Path:
@@ -331,3 +362,86 @@ def test_missing_sections_are_named_once_each(write) -> None:
     problems = check_machine(write("a: b\n"))
     assert ":1: a: is an unknown key; use one of title, vendor, isa, clock" in str(problems[0])
     assert len(problems) == len({problem.key for problem in problems}) == 14
+
+
+# {{{ stores
+
+
+def with_stores(section: str) -> str:
+    return MINIMAL.replace("overlap: {", f"{section}overlap: {{")
+
+
+def test_stores(write) -> None:
+    machine = load_machine(str(write(with_stores(STORES))))
+    assert machine.stores == StoreBehaviour(True, "near-saturation", 2)
+    assert machine.sources["stores"] == "invented"
+
+
+@pytest.mark.parametrize("case", STORES_CASES)
+def test_problems_of_stores(case: str, write) -> None:
+    old, new, message = STORES_CASES[case]
+    problems = [str(problem) for problem in check_machine(write(with_stores(STORES.replace(old, new))))]
+    assert any(message in problem for problem in problems), problems
+
+
+@pytest.mark.parametrize(("isa", "streaming"), [("x86-64", True), ("aarch64", False)])
+def test_file_without_stores_knows_nothing_of_evasion(isa: str, streaming: bool, write) -> None:
+    machine = load_machine(str(write(MINIMAL.replace("isa: x86-64", f"isa: {isa}"))))
+    assert machine.stores == StoreBehaviour(streaming, "unknown", None)
+    assert "stores" not in machine.sources
+
+
+# }}}
+# {{{ what rooflines read
+
+
+WIDTHS = "  load_width: 128 B/cy\n  store_width: 64 B/cy\n"
+MEMORY = "memory: {channels: 2, channel_width: 8 B, transfer_rate: 2666 MHz, source: invented}\n"
+PEAKS = """peaks:
+  unit: GFLOP/s
+  source: invented
+  measured:
+    - {operation: FMA, precision: DP, register: 64 B, cores: 2, value: 120}
+"""
+
+
+def with_roofline_figures(old: str = "", new: str = "") -> str:
+    text = MINIMAL.replace("  non_overlapping_ports:", WIDTHS + "  non_overlapping_ports:", 1)
+    text = text.replace("overlap: {", f"{MEMORY}{PEAKS}overlap: {{", 1)
+    text = text.replace("{read: 1, write: 1}", "{read: 1, write: 1, access: 32 B}", 1)
+    assert not old or old in text
+    return text.replace(old, new) if old else text
+
+
+def test_figures_of_rooflines(write) -> None:
+    machine = load_machine(str(write(with_roofline_figures())))
+    assert (machine.core.load_bytes_per_cycle, machine.core.store_bytes_per_cycle) == (128, 64)
+    assert machine.memory == MemoryChannels(2, 8, 2666e6)
+    assert machine.memory.bytes_per_second == pytest.approx(42.656e9)
+    assert machine.peaks == (MeasuredPeak("FMA", "DP", 64, 2, 120e9),)
+    assert {series.mix.access_bytes for series in machine.bandwidths} == {32}
+    assert (machine.sources["memory"], machine.sources["peaks"]) == ("invented", "invented")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("  store_width: 64 B/cy\n", "", "core.load_width: stands alone; give load_width and store_width, or neither"),
+        ("load_width: 128 B/cy", "load_width: 128 B", "core.load_width: '128 B' has no unit of bytes per cycle"),
+        ("channels: 2, ", "", "memory.channels: is missing"),
+        ("2666 MHz", "2666", "memory.transfer_rate: '2666' is not a frequency with a unit"),
+        ("access: 32 B", "access: 24 B", "access: 24 B is no size of an access; write one of 1, 2, 4"),
+        ("operation: FMA", "operation: FFT", "peaks.measured[0].operation: 'FFT' is unknown; use one of ADD"),
+        ("register: 64 B", "register: 63 B", "peaks.measured[0].register: 63 B is no size of an access"),
+        ("cores: 2, value", "cores: 9999, value", "peaks.measured[0].cores: 9999 cores, but the machine has"),
+        ("value: 120", "value: -1", "peaks.measured[0].value: -1 is not greater than zero"),
+        ("unit: GFLOP/s", "unit: GB/s", "peaks.unit: 'GB/s' is no unit of flop rate"),
+        (PEAKS[PEAKS.index("  measured:") :], "", "peaks.measured: is missing"),
+    ],
+)
+def test_problems_of_figures_of_rooflines(old: str, new: str, message: str, write) -> None:
+    problems = [str(problem) for problem in check_machine(write(with_roofline_figures(old, new)))]
+    assert any(message in problem for problem in problems), problems
+
+
+# }}}

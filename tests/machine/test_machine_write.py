@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from kernmodel.machine.document import compose
 from kernmodel.machine.load import load_machine, load_path
-from kernmodel.machine.model import BandwidthSeries, Machine, StreamMix, TransferPath
+from kernmodel.machine.model import (
+    BandwidthSeries,
+    Machine,
+    MeasuredPeak,
+    MemoryChannels,
+    StoreBehaviour,
+    StreamMix,
+    TransferPath,
+)
 from kernmodel.machine.write import machine_to_text, with_unit, write_facts
 from kernmodel.units import parse_quantity
 
@@ -43,7 +51,21 @@ MIXES = st.builds(
     write=st.integers(0, 4),
     read_write=st.just(0),
     flops_per_iteration=st.integers(0, 9).map(float),
+    access_bytes=st.none() | st.sampled_from((1, 2, 4, 8, 16, 32, 64)),
 )
+MEMORY = st.builds(MemoryChannels, st.integers(1, 12), st.floats(1, 64), POSITIVE)
+PEAKS = st.builds(
+    MeasuredPeak,
+    st.sampled_from(("ADD", "MUL", "FMA", "DIV", "SQRT")),
+    st.sampled_from(("DP", "SP")),
+    st.sampled_from((4, 8, 16, 32, 64)),
+    st.integers(1, 40),
+    POSITIVE,
+)
+
+
+STORES = st.builds(StoreBehaviour, st.booleans(), st.sampled_from(("never", "always", "instruction", "unknown")))
+STORES |= st.builds(StoreBehaviour, st.booleans(), st.just("near-saturation"), st.none() | st.integers(1, 10))
 
 
 @st.composite
@@ -58,6 +80,10 @@ def machines(draw: st.DrawFn) -> Machine:
     )
     sources = {key: draw(TEXT).strip() for key in base.sources if not key.startswith("bandwidths.mixes")}
     width, penalty = draw(st.floats(0.5, 256)), draw(st.floats(0, 9))
+    widths = draw(st.none() | st.tuples(st.floats(1, 256), st.floats(1, 256)))
+    memory, peaks = draw(st.none() | MEMORY), tuple(draw(st.lists(PEAKS, max_size=2)))
+    sources |= {"memory": "a data sheet"} if memory else {}
+    sources |= {"peaks": "a benchmark"} if peaks else {}
     paths = (replace(base.paths[0], bytes_per_cycle=width), base.paths[1], replace(base.paths[2], penalty_load=penalty))
     return replace(
         base,
@@ -66,6 +92,14 @@ def machines(draw: st.DrawFn) -> Machine:
         bandwidths=series,
         paths=paths,
         sources=MappingProxyType(sources),
+        stores=draw(STORES),
+        core=replace(
+            base.core,
+            load_bytes_per_cycle=widths[0] if widths else None,
+            store_bytes_per_cycle=widths[1] if widths else None,
+        ),
+        memory=memory,
+        peaks=peaks,
     )
 
 
@@ -95,6 +129,14 @@ def test_unknown_facts_become_comments_to_fill_in() -> None:
     assert "  # microarchitecture:  (not known; fill it in)\n" in text
     root = compose(text, "x.yml")
     assert [key.value for key, _ in root.value] == ["title", "core"]
+
+
+def test_machine_that_says_nothing_of_stores_reads_back(tmp_path: Path) -> None:
+    machine = load_machine("clx")
+    sources = {name: source for name, source in machine.sources.items() if name != "stores"}
+    silent = replace(machine, stores=StoreBehaviour(evasion="unknown"), sources=MappingProxyType(sources))
+    assert "stores:" not in machine_to_text(silent)
+    assert _read_again(silent, tmp_path) == silent
 
 
 def test_duplex_and_measured_width_are_written() -> None:
