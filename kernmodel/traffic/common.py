@@ -16,7 +16,7 @@ from kernmodel.errors import InputError, Note, UsageError
 from kernmodel.machine.limits import check_cores
 from kernmodel.machine.model import CacheLevel, Machine
 from kernmodel.source.model import Access
-from kernmodel.traffic.model import PathTraffic
+from kernmodel.traffic.model import LevelTraffic, PathTraffic
 from kernmodel.traffic.polynomial import Rate, fixed, product
 from kernmodel.traffic.streams import SizedNest
 
@@ -32,12 +32,22 @@ class UnitOfWork:
 
 @dataclass(frozen=True, slots=True)
 class LevelCounts:
-    """Lines per unit of work that miss one cache, and modified lines that it evicts."""
+    """Lines per unit of work that miss one cache, and modified lines that it evicts.
+
+    Attributes:
+        misses, misses_formula: lines that it asks for further out, write-allocates among them.
+        modified, modified_formula: modified lines that it evicts.
+        allocated: of the misses, those that only stores cause.
+        dropped, dropped_formula: lines that it neither keeps nor evicts, since a streaming store takes them out.
+    """
 
     misses: float
     modified: float
     misses_formula: sympy.Expr
     modified_formula: sympy.Expr
+    allocated: float = 0.0
+    dropped: float = 0.0
+    dropped_formula: sympy.Expr = sympy.S.Zero
 
 
 def check_options(machine: Machine, cores: int, safety: float) -> None:
@@ -126,36 +136,92 @@ def path_traffic(machine: Machine, counts: Sequence[LevelCounts]) -> tuple[PathT
         else:
             zero = sympy.Integer(0)
             formulas = (inner.misses_formula, inner.modified_formula, zero)
-            paths.append(PathTraffic(path.name, inner.misses, inner.modified, 0.0, *formulas))
+            paths.append(PathTraffic(path.name, inner.misses, inner.modified, 0.0, *formulas, inner.allocated))
     return tuple(paths)
 
 
 def _victim_path(name: str, inner: LevelCounts, outer: LevelCounts, level: CacheLevel) -> PathTraffic:
-    takes_clean = level.clean_victims and inner.misses > inner.modified
-    beyond = (outer.misses, outer.misses_formula) if level.loads_pass_by else (0.0, sympy.Integer(0))
+    clean, clean_formula = 0.0, sympy.Integer(0)
+    if level.clean_victims and inner.misses > inner.modified + inner.dropped:
+        clean = inner.misses - inner.modified - inner.dropped
+        clean_formula = inner.misses_formula - inner.modified_formula - inner.dropped_formula
+    passing = level.loads_pass_by
     return PathTraffic(
         path=name,
-        loads=inner.misses - beyond[0],
+        loads=inner.misses - outer.misses if passing else inner.misses,
         stores=inner.modified,
-        clean_victims=inner.misses - inner.modified if takes_clean else 0.0,
-        loads_formula=inner.misses_formula - beyond[1],
+        clean_victims=clean,
+        loads_formula=inner.misses_formula - outer.misses_formula if passing else inner.misses_formula,
         stores_formula=inner.modified_formula,
-        clean_victims_formula=inner.misses_formula - inner.modified_formula if takes_clean else sympy.Integer(0),
+        clean_victims_formula=clean_formula,
+        write_allocates=inner.allocated - outer.allocated if passing else inner.allocated,
     )
 
 
-def register_traffic(nest: SizedNest) -> tuple[Rate, Rate]:
-    """Bytes per iteration that load and store instructions move by the source's references: (loads, stores).
+def level_traffic(
+    machine: Machine, counts: Sequence[LevelCounts], loads: float, stores: float, store_misses: float
+) -> tuple[LevelTraffic, ...]:
+    """What each cache sees in the steady state, from what it misses and evicts.
+
+    A line that a cache takes in leaves it again: evicted, modified or not, or dropped for a streaming store. Modified
+    lines from inside are found in a cache that loads pass through. A victim cache takes all victims, and all are new.
+
+    Args:
+        loads, stores: accesses of the code per unit of work, as they arrive at the first cache.
+        store_misses: stores of the code that miss it, per line.
+    """
+    first = counts[0]
+    levels = [_level(machine.levels[0], (loads, first.misses - first.allocated), (stores, store_misses), first)]
+    for level, inner, own in zip(machine.levels[1:], counts, counts[1:], strict=False):
+        evicted = levels[-1].dirty_evictions + (levels[-1].clean_evictions if level.clean_victims else 0.0)
+        missed = evicted if level.filled_by == "victims" else 0.0
+        levels.append(_level(level, (inner.misses, own.misses), (evicted, missed), own))
+    return tuple(levels)
+
+
+def _level(
+    level: CacheLevel, loads: tuple[float, float], stores: tuple[float, float], counts: LevelCounts
+) -> LevelTraffic:
+    """A cache's row; `loads` and `stores` are requests and misses."""
+    takes_clean = level.filled_by == "miss" or level.clean_victims
+    clean = counts.misses - counts.modified - counts.dropped if takes_clean else 0.0
+    return LevelTraffic(
+        level=level.name,
+        loads=loads[0],
+        load_hits=loads[0] - loads[1],
+        load_misses=loads[1],
+        stores=stores[0],
+        store_hits=stores[0] - stores[1],
+        store_misses=stores[1],
+        dirty_evictions=counts.modified,
+        clean_evictions=max(clean, 0.0),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Registers:
+    """What load and store instructions move per iteration by the source's references: accesses and bytes."""
+
+    loads: Rate
+    stores: Rate
+    load_bytes: Rate
+    store_bytes: Rate
+
+
+def register_traffic(nest: SizedNest) -> Registers:
+    """Accesses and bytes per iteration that load and store instructions move by the source's references.
 
     A reference that the innermost loops do not move is held in a register while they run.
     """
-    loads, stores = list[Rate](), list[Rate]()
+    accesses: dict[bool, list[Rate]] = {False: [], True: []}
+    moved: dict[bool, list[Rate]] = {False: [], True: []}
     for stream in nest.streams:
         runs = product(nest.trips[stream.held_from :])
         for reference in stream.references:
-            moved = Rate(fixed(stream.element_bytes * reference.access.count), runs)
-            (stores if reference.access.kind == "write" else loads).append(moved)
-    return _add(loads), _add(stores)
+            written, count = reference.access.kind == "write", reference.access.count
+            accesses[written].append(Rate(fixed(count), runs))
+            moved[written].append(Rate(fixed(stream.element_bytes * count), runs))
+    return Registers(_add(accesses[False]), _add(accesses[True]), _add(moved[False]), _add(moved[True]))
 
 
 def _add(rates: Sequence[Rate]) -> Rate:

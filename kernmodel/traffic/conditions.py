@@ -65,7 +65,7 @@ def _requirements(analysis: Analysis, unit: Fraction) -> list[_Requirement]:
     """The distinct volumes, smallest first."""
     gathered: dict[object, tuple[Size, list[_Saving]]] = {}
     for reuse in analysis.reuses:
-        for saving in _savings(reuse, analysis.nest.variables, unit, analysis.line_bytes):
+        for saving in _savings(reuse, analysis, unit):
             needed = analysis.volume(saving.window)
             gathered.setdefault(needed.formula.key(), (needed, []))[1].append(saving)
     ordered = sorted(gathered.values(), key=lambda item: item[0].value)
@@ -89,14 +89,16 @@ def loop_name(carrier: int, variables: Sequence[str]) -> str:
     return "sweep" if carrier == SWEEP else variables[carrier]
 
 
-def _savings(reuse: StreamReuse, variables: Sequence[str], unit: Fraction, line_bytes: int) -> Iterator[_Saving]:
-    stream, leader = reuse.stream, reuse.stream.references[0].access
+def _savings(reuse: StreamReuse, analysis: Analysis, unit: Fraction) -> Iterator[_Saving]:
+    stream, first, variables = reuse.stream, reuse.stream.references[0], analysis.nest.variables
     for link in reuse.links:
-        if link.window is not None and link.possible:
-            lines = float(reuse.base.value * unit * link.fresh.value / line_bytes)
+        if link.window is not None and link.possible and link.reference.order not in analysis.reloaded:
+            lines = float(reuse.base.value * unit * link.fresh.value / analysis.line_bytes)
             texts = link.reference.access.text, link.source.access.text
             yield _Saving(link.window, loop_name(link.window.carrier, variables), stream.array, *texts, lines)
-    lone = reuse.base
+    if first.order in analysis.reloaded:
+        return
+    lone, leader = reuse.base, first.access
     for own in reuse.selves:
         lines = float((lone.value - own.rate.value) * unit)
         yield _Saving(own.window, loop_name(own.carrier, variables), stream.array, leader.text, leader.text, lines)

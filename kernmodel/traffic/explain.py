@@ -8,6 +8,7 @@ from fractions import Fraction
 from kernmodel.machine.model import Machine
 from kernmodel.traffic.conditions import loop_name
 from kernmodel.traffic.model import AccessTraffic
+from kernmodel.traffic.nontemporal import Streamed
 from kernmodel.traffic.polynomial import Size
 from kernmodel.traffic.reuse import Analysis, Link, ReferenceMisses, StreamReuse
 from kernmodel.traffic.windows import SWEEP
@@ -20,6 +21,7 @@ def access_table(
     machine: Machine,
     shares: Sequence[float],
     unit: Fraction,
+    streamed: Sequence[Streamed] = (),
 ) -> tuple[AccessTraffic, ...]:
     """One row per array reference, in source order.
 
@@ -29,9 +31,10 @@ def access_table(
         machine: gives the levels their names.
         shares: bytes of each cache that a core has, × safety factor.
         unit: iterations in a unit of work.
+        streamed: references whose stores go past the caches; `analysis` is of the others.
     """
     levels = machine.residence_levels
-    rows = []
+    rows = [(one.reference.order, _streamed_row(one, levels, unit)) for one in streamed]
     for number, reuse in enumerate(analysis.reuses):
         for place, reference in enumerate(reuse.stream.references):
             missing = [float(level[number][place].misses.value * unit) for level in misses]
@@ -43,7 +46,15 @@ def access_table(
     return tuple(row for _, row in sorted(rows, key=lambda item: item[0]))
 
 
+def _streamed_row(one: Streamed, levels: Sequence[str], unit: Fraction) -> AccessTraffic:
+    lines, access = float(one.lines.value * unit), one.reference.access
+    served = dict.fromkeys(levels, 0.0) | {levels[-1]: lines}
+    return AccessTraffic(one.array, access.text, access.kind, served, "streams its lines to memory past the caches")
+
+
 def _reason(analysis: Analysis, reuse: StreamReuse, place: int, levels: Sequence[str], shares: Sequence[float]) -> str:
+    if reuse.stream.references[place].order in analysis.reloaded:
+        return "loads its lines from memory: a streaming store took them out of the caches"
     if place:
         return _link_reason(analysis, reuse.links[place - 1], levels, shares)
     own = reuse.selves[0]

@@ -1,26 +1,31 @@
 """Data traffic by layer conditions: which reuse fits into which cache, as formulas in the sizes and as numbers.
 
 The model, its formulas and assumptions: docs/layer-conditions.md. After Stengel et al., ICS'15, and Hammer et al.,
-IPTW'16 §2.4.2; extended to any strides, directions, ranks and element sizes, to outer loops and to victim caches.
+IPTW'16 §2.4.2; extended to any strides, directions, ranks and element sizes, to outer loops, to victim caches, and to
+stores that do not load their lines (docs/stores.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import sympy
 
+from kernmodel.errors import Note
 from kernmodel.machine.model import CacheLevel, Machine
 from kernmodel.source.model import LoopNest
 from kernmodel.source.sizes import iterations_per_sweep
 from kernmodel.source.strides import updates_per_iteration
 from kernmodel.traffic.common import (
     LevelCounts,
+    Registers,
     arithmetic_intensity,
     capacities,
     capacity_notes,
     check_options,
+    level_traffic,
     path_traffic,
     register_notes,
     register_traffic,
@@ -28,17 +33,33 @@ from kernmodel.traffic.common import (
 )
 from kernmodel.traffic.conditions import layer_conditions_of, transitions_of
 from kernmodel.traffic.explain import access_table
-from kernmodel.traffic.model import Traffic
+from kernmodel.traffic.model import AccessTraffic, Evasion, LayerCondition, LevelTraffic, PathTraffic, Traffic
+from kernmodel.traffic.nontemporal import StreamingNest, analyse_streaming, writes_whole_lines
+from kernmodel.traffic.options import StoreMode
 from kernmodel.traffic.polynomial import Generators, Rate, formula_of_sum
 from kernmodel.traffic.prepared import PreparedNest, analyse
 from kernmodel.traffic.reuse import Analysis, ReferenceMisses, analyse_reuse
-from kernmodel.traffic.streams import at_sizes
+from kernmodel.traffic.stores import (
+    apply_evasion,
+    check_stores,
+    evasion_notes,
+    evasion_of,
+    limited_evasion,
+    with_streamed,
+)
+from kernmodel.traffic.streams import SizedNest, at_sizes
 
 StreamMisses = tuple[tuple[ReferenceMisses, ...], ...]
 
 
 def layer_conditions(
-    nest: LoopNest, machine: Machine, sizes: Mapping[str, int], *, cores: int = 1, safety: float = 1.0
+    nest: LoopNest,
+    machine: Machine,
+    sizes: Mapping[str, int],
+    *,
+    cores: int = 1,
+    safety: float = 1.0,
+    stores: StoreMode = "regular",
 ) -> Traffic:
     """Data traffic of a nest on a machine, by layer conditions.
 
@@ -48,32 +69,35 @@ def layer_conditions(
         sizes: a value for every size symbol of the nest.
         cores: cores that run the nest and share the shared caches.
         safety: factor on the cache sizes (0.5 is the rule of thumb of Stengel et al. 2015).
+        stores: "regular": every store that misses loads its line; "evading": as far as the machine does not evade that;
+            "nt": all stores stream past the caches.
 
     Raises:
         InputError: a size is missing, or a loop makes no iteration.
         UnsupportedKernelError: an index that is not affine in the loop variables.
-        UsageError: a core count or safety factor without a meaning.
+        UsageError: a core count or safety factor without a meaning, streaming stores where the machine has none.
     """
-    return prepared_layer_conditions(analyse(nest), machine, sizes, cores=cores, safety=safety)
+    return prepared_layer_conditions(analyse(nest), machine, sizes, cores=cores, safety=safety, stores=stores)
 
 
 def prepared_layer_conditions(
-    prepared: PreparedNest, machine: Machine, sizes: Mapping[str, int], *, cores: int = 1, safety: float = 1.0
+    prepared: PreparedNest,
+    machine: Machine,
+    sizes: Mapping[str, int],
+    *,
+    cores: int = 1,
+    safety: float = 1.0,
+    stores: StoreMode = "regular",
 ) -> Traffic:
     """The same for a nest that `analyse` has prepared once for many sizes or machines."""
     check_options(machine, cores, safety)
+    check_stores(machine, stores)
     sized = at_sizes(prepared, sizes, machine.line_bytes)
     unit = unit_of_work(sized, machine.line_bytes)
-    analysis = analyse_reuse(sized, machine.line_bytes)
-    shares = capacities(machine, cores, safety)
-    misses = _misses_per_level(analysis, machine.levels, shares)
-    counts = [
-        _counts(streams, unit.iterations, prepared.generators, allocates=_allocates(machine.levels[: number + 1]))
-        for number, streams in enumerate(misses)
-    ]
-    paths = path_traffic(machine, counts)
-    conditions = layer_conditions_of(analysis, machine, shares, unit.iterations)
-    loads, stores = (float(rate.value * unit.iterations) for rate in register_traffic(sized))
+    shares, registers = capacities(machine, cores, safety), register_traffic(sized)
+    moved = _moved(sized, machine, shares, unit.iterations, registers, stores)
+    moved, evasion = _evaded(moved, machine, cores, stores, unit.iterations)
+    loads, stored = (float(rate.value * unit.iterations) for rate in (registers.load_bytes, registers.store_bytes))
     flops = prepared.nest.flops_per_iteration
     return Traffic(
         method="layer conditions",
@@ -83,17 +107,107 @@ def prepared_layer_conditions(
         updates_per_iteration=updates_per_iteration(prepared.nest),
         flops_per_iteration=flops,
         register_loads_bytes=loads,
-        register_stores_bytes=stores,
-        paths=paths,
-        accesses=access_table(analysis, misses, machine, shares, unit.iterations),
-        conditions=conditions,
-        transitions=transitions_of(conditions, tuple(prepared.nest.symbols)),
-        arithmetic_intensity=arithmetic_intensity(flops * float(unit.iterations), loads + stores, paths, machine),
+        register_stores_bytes=stored,
+        paths=moved.paths,
+        accesses=moved.accesses,
+        conditions=moved.conditions,
+        transitions=transitions_of(moved.conditions, tuple(prepared.nest.symbols)),
+        arithmetic_intensity=arithmetic_intensity(flops * float(unit.iterations), loads + stored, moved.paths, machine),
         cores=cores,
         safety=safety,
         sizes=dict(sizes),
-        notes=(*sized.notes, *unit.notes, *capacity_notes(machine, cores), *register_notes(sized)),
+        notes=(
+            *sized.notes,
+            *unit.notes,
+            *capacity_notes(machine, cores),
+            *register_notes(sized),
+            *moved.notes,
+            *evasion_notes(machine, evasion),
+        ),
+        levels=moved.levels,
+        stores=stores,
+        evasion=evasion,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Moved:
+    """What moves, before any evasion; `evadable` are misses of lines that stores alone write, and whole."""
+
+    paths: tuple[PathTraffic, ...]
+    levels: tuple[LevelTraffic, ...]
+    accesses: tuple[AccessTraffic, ...]
+    conditions: tuple[LayerCondition, ...]
+    evadable: tuple[ReferenceMisses, ...]
+    generators: Generators
+    notes: tuple[Note, ...]
+
+
+def _moved(
+    sized: SizedNest,
+    machine: Machine,
+    shares: Sequence[float],
+    unit: Fraction,
+    registers: Registers,
+    stores: StoreMode,
+) -> _Moved:
+    """The misses of every cache and what follows from them."""
+    streaming = analyse_streaming(sized, machine.line_bytes) if stores == "nt" else None
+    analysis = streaming.reading if streaming else analyse_reuse(sized, machine.line_bytes)
+    misses = _misses_per_level(analysis, machine.levels, shares)
+    generators = sized.prepared.generators
+    counts = [
+        _counts(streams, unit, generators, allocates=_allocates(machine.levels[: number + 1]))
+        for number, streams in enumerate(misses)
+    ]
+    if streaming:
+        counts = [_dropping(one, streaming, share, unit, generators) for one, share in zip(counts, shares, strict=True)]
+    paths, sent = path_traffic(machine, counts), streaming.streamed if streaming else ()
+    if sent:
+        paths = with_streamed(paths, *_lines([one.lines for one in sent], unit, generators))
+    at_first = [m.misses for stream in misses[0] for m in stream if m.reference.access.kind == "write"]
+    loads, stored = float(registers.loads.value * unit), float(registers.stores.value * unit)
+    return _Moved(
+        paths=paths,
+        levels=level_traffic(machine, counts, loads, 0.0 if streaming else stored, _per_unit(at_first, unit)),
+        accesses=access_table(analysis, misses, machine, shares, unit, sent),
+        conditions=layer_conditions_of(analysis, machine, shares, unit),
+        evadable=_evadable(analysis, misses[-1]),
+        generators=generators,
+        notes=streaming.notes if streaming else (),
+    )
+
+
+def _evadable(analysis: Analysis, misses: StreamMisses) -> tuple[ReferenceMisses, ...]:
+    """Of the misses of the last cache, those of lines that stores write whole and nobody reads."""
+    return tuple(
+        m
+        for reuse, stream in zip(analysis.reuses, misses, strict=True)
+        for m in stream
+        if m.reference.access.kind == "write"
+        and m.misses.numerator.value
+        and not m.read
+        and writes_whole_lines(reuse.stream, analysis.nest, analysis.line_bytes)
+    )
+
+
+def _evaded(
+    moved: _Moved, machine: Machine, cores: int, stores: StoreMode, unit: Fraction
+) -> tuple[_Moved, Evasion | None]:
+    """The traffic without the write-allocates that are evaded, and which share that is of all."""
+    evasion, allocated = evasion_of(machine, cores, stores), moved.paths[-1].write_allocates
+    if evasion is None or not allocated or not moved.evadable:
+        return moved, None
+    lines, formula = _lines([m.misses for m in moved.evadable], unit, moved.generators)
+    limited = limited_evasion(evasion, lines / allocated)
+    paths = apply_evasion(moved.paths, limited, formula * sympy.nsimplify(evasion.share))
+    accesses = list(moved.accesses)
+    for m in moved.evadable if evasion.share else ():
+        row, outside = accesses[m.reference.order], machine.residence_levels[-1]
+        loaded = row.served_by[outside] - evasion.share * float(m.misses.value * unit)
+        reason = f"{row.reason}; its write-allocate from memory is evaded"
+        accesses[m.reference.order] = replace(row, served_by={**row.served_by, outside: loaded}, reason=reason)
+    return replace(moved, paths=paths, accesses=tuple(accesses)), limited
 
 
 def _misses_per_level(
@@ -124,13 +238,24 @@ def _counts(streams: StreamMisses, unit: Fraction, generators: Generators, *, al
     missed = [m for stream in streams for m in stream if m.misses.numerator.value]
     loaded = [m.misses for m in missed if allocates or m.read]
     modified = [m.misses for m in missed if m.modified]
+    stored = [m.misses for m in missed if allocates and m.reference.access.kind == "write"]
+    misses, misses_formula = _lines(loaded, unit, generators)
+    evicted, evicted_formula = _lines(modified, unit, generators)
+    return LevelCounts(misses, evicted, misses_formula, evicted_formula, _per_unit(stored, unit))
+
+
+def _dropping(
+    counts: LevelCounts, streaming: StreamingNest, share: float, unit: Fraction, generators: Generators
+) -> LevelCounts:
+    """The same, knowing the lines that streaming stores take out of the cache."""
+    dropped, formula = _lines(streaming.dropped_in(share), unit, generators)
+    return replace(counts, dropped=dropped, dropped_formula=formula)
+
+
+def _lines(rates: Sequence[Rate], unit: Fraction, generators: Generators) -> tuple[float, sympy.Expr]:
+    """The sum of rates per unit of work, as number and formula."""
     factor = sympy.Rational(unit.numerator, unit.denominator)
-    return LevelCounts(
-        misses=_per_unit(loaded, unit),
-        modified=_per_unit(modified, unit),
-        misses_formula=factor * formula_of_sum(loaded, generators),
-        modified_formula=factor * formula_of_sum(modified, generators),
-    )
+    return _per_unit(rates, unit), factor * formula_of_sum(rates, generators)
 
 
 def _per_unit(rates: Iterable[Rate], unit: Fraction) -> float:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import sympy
 
 from kernmodel.errors import Note
+from kernmodel.traffic.options import StoreMode
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,9 @@ class PathTraffic:
         stores: modified lines away from the core.
         clean_victims: unmodified lines away from the core (into a victim cache).
         loads_formula, stores_formula, clean_victims_formula: the same as expressions in the sizes, in the regime that
-            holds.
+            holds (plain numbers where they were simulated).
+        write_allocates: lines that are loaded over this path only because stores miss, before any evasion; `loads` has
+            those that are evaded taken off.
     """
 
     path: str
@@ -34,6 +37,63 @@ class PathTraffic:
     loads_formula: sympy.Expr
     stores_formula: sympy.Expr
     clean_victims_formula: sympy.Expr
+    write_allocates: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class LevelTraffic:
+    """What one cache sees per unit of work; at L1 requests are the accesses of the code, further out cache lines.
+
+    Attributes:
+        level: name of the cache.
+        loads, load_hits, load_misses: requests for data from inside (write-allocates of the level inside included).
+        stores, store_hits, store_misses: stores of the code at L1, modified lines that come from inside elsewhere.
+        dirty_evictions, clean_evictions: modified and unmodified lines that it gives up.
+    """
+
+    level: str
+    loads: float
+    load_hits: float
+    load_misses: float
+    stores: float
+    store_hits: float
+    store_misses: float
+    dirty_evictions: float
+    clean_evictions: float
+
+
+@dataclass(frozen=True, slots=True)
+class Evasion:
+    """Which share of the write-allocates from memory is evaded: `share` is what the traffic counts, between `low` and
+    `high` where it is not known; `reason` says why."""
+
+    share: float
+    low: float
+    high: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How much of the nest was simulated.
+
+    Attributes:
+        warm_up, measured: inner iterations before and while counting.
+        whole_sweep: whether whole sweeps over the nest were simulated rather than windows of it.
+        windows: places in the nest at which was counted.
+        settled: whether the counts of successive windows agree within `tolerance` (relative).
+        spread: their largest relative difference.
+        reason: why this much; or why it did not settle.
+    """
+
+    warm_up: int
+    measured: int
+    whole_sweep: bool
+    windows: int
+    settled: bool
+    spread: float
+    tolerance: float
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +184,11 @@ class Traffic:
         safety: factor on the cache sizes.
         sizes: values of the symbols.
         notes: assumptions and warnings.
+        levels: what each cache sees, innermost first.
+        stores: "regular" stores (write-allocate), "nt" streaming stores past the caches, "evading" write-allocates as
+            the machine's cores can.
+        evasion: of write-allocates from memory; None where none is evaded.
+        sampling: how much was simulated; None for layer conditions.
     """
 
     method: str
@@ -143,6 +208,10 @@ class Traffic:
     safety: float
     sizes: Mapping[str, int]
     notes: tuple[Note, ...]
+    levels: tuple[LevelTraffic, ...] = ()
+    stores: StoreMode = "regular"
+    evasion: Evasion | None = None
+    sampling: Sampling | None = None
 
     def path(self, name: str) -> PathTraffic:
         """The traffic of the path called `name` (KeyError if there is none)."""

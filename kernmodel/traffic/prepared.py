@@ -79,8 +79,9 @@ def analyse(nest: LoopNest) -> PreparedNest:
     """Prepare a nest once, for layer conditions at many sizes and on many machines.
 
     Raises:
-        UnsupportedKernelError: an index or bound that is not affine in the loop variables.
+        UnsupportedKernelError: an index or bound that is not affine in the loop variables; an indirect index.
     """
+    _refuse_indirect(nest)
     generators: dict[str, sympy.Expr] = dict(nest.symbols)
     variables = tuple(loop.variable for loop in nest.loops)
     loops = tuple(
@@ -94,6 +95,16 @@ def analyse(nest: LoopNest) -> PreparedNest:
         for loop in nest.loops
     )
     return PreparedNest(nest, loops, _classes(nest, variables, generators), generators)
+
+
+def _refuse_indirect(nest: LoopNest) -> None:
+    for access in nest.accesses:
+        for entry in access.indirect:
+            raise UnsupportedKernelError(
+                f"{access.text} is indirect; layer conditions do not cover it",
+                where=access.location,
+                todo=f"simulate: --cache sim --indirect {entry.array}=uniform",
+            )
 
 
 def _bound(

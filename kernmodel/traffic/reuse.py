@@ -8,7 +8,7 @@ found again when the whole nest is repeated (the sweep).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import gcd
 
@@ -168,13 +168,15 @@ def _residency(reuse: StreamReuse, rates: list[Rate], index: int) -> tuple[bool,
 class Analysis:
     """The reuse of a nest at given sizes, before any cache is looked at.
 
-    `volumes` gives the cache volume of each window by `Window.key`.
+    `volumes` gives the cache volume of each window by `Window.key`; `reloaded` are the references (by `order`) that
+    always miss, because a streaming store has taken their line out of the caches.
     """
 
     nest: SizedNest
     line_bytes: int
     reuses: tuple[StreamReuse, ...]
     volumes: Mapping[tuple[object, ...], Size]
+    reloaded: frozenset[int] = frozenset()
 
     def volume(self, window: Window) -> Size:
         """Bytes that a cache must hold for data to survive the window."""
@@ -182,9 +184,16 @@ class Analysis:
 
     def misses_in(self, capacity: float | Number) -> tuple[tuple[ReferenceMisses, ...], ...]:
         """Per stream, what its references miss in a cache of this capacity (bytes)."""
-        return tuple(
+        found = tuple(
             misses_where(reuse, lambda window: self.volume(window).value <= capacity, self.line_bytes)
             for reuse in self.reuses
+        )
+        return self._with_reloads(found) if self.reloaded else found
+
+    def _with_reloads(self, found: tuple[tuple[ReferenceMisses, ...], ...]) -> tuple[tuple[ReferenceMisses, ...], ...]:
+        return tuple(
+            tuple(replace(m, misses=reuse.base) if m.reference.order in self.reloaded else m for m in misses)
+            for reuse, misses in zip(self.reuses, found, strict=True)
         )
 
 

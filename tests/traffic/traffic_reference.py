@@ -101,6 +101,7 @@ class Cache:
         """A whole modified line comes from the level inside: nothing is loaded for it."""
         if line in self.lines:
             self.lines[line] = True
+            self.lines.move_to_end(line)
         else:
             self.insert(line, True)
 

@@ -1,0 +1,50 @@
+"""What a user may choose about the way traffic is found. Light: neither sympy nor the simulator is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+CacheMode = Literal["auto", "lc", "sim", "both"]
+StoreMode = Literal["regular", "nt", "evading"]
+ReplacementPolicy = Literal["LRU", "FIFO", "RANDOM", "MRU", "PLRU"]
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Where the values of an index array point.
+
+    `kind` "uniform" (anywhere in the array indexed), "banded" (within `width` elements of the diagonal), or
+     "table" (`values`, repeated); `text` as the user wrote it."""
+
+    kind: Literal["uniform", "banded", "table"]
+    text: str
+    width: int = 0
+    values: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationOptions:
+    """Choices of the cache simulation.
+
+    Attributes:
+        policy: replacement in all caches; None: as the machine file says.
+        layout: "padded": every array begins on a page of its own, spread over the sets of the first cache; "packed":
+            the arrays follow one another without a gap.
+        pad_bytes: bytes between the arrays, in addition.
+        alias: every array begins at the same set of every cache.
+        indirect: by name of the index array, the distribution of its values.
+        seed: of random replacement and random indices.
+        hashed: take set indices from a hash, which hides conflicts of regular strides (to tell them from capacity).
+        exact: simulate whole sweeps whatever they cost, instead of windows.
+    """
+
+    policy: ReplacementPolicy | None = None
+    layout: Literal["padded", "packed"] = "padded"
+    pad_bytes: int = 0
+    alias: bool = False
+    indirect: Mapping[str, Distribution] = field(default_factory=dict)
+    seed: int = 0
+    hashed: bool = False
+    exact: bool = False

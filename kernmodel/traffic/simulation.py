@@ -1,0 +1,248 @@
+"""Data traffic by simulating a machine's caches, driven by the loop nest itself, in the steady state.
+
+The method and its assumptions: docs/traffic-simulation.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+from kernmodel.cachesim.model import Hierarchy
+from kernmodel.errors import Note, UnsupportedKernelError
+from kernmodel.machine.model import Machine
+from kernmodel.source.model import LoopNest
+from kernmodel.source.strides import updates_per_iteration
+from kernmodel.traffic.common import arithmetic_intensity
+from kernmodel.traffic.counted import evadable, simulated_levels, simulated_paths, stored
+from kernmodel.traffic.hierarchy import hierarchy_notes, hierarchy_of
+from kernmodel.traffic.indirect import indirect_notes, indirect_values
+from kernmodel.traffic.model import AccessTraffic, Evasion, PathTraffic, Traffic
+from kernmodel.traffic.options import SimulationOptions, StoreMode
+from kernmodel.traffic.placement import layout_note, place_arrays
+from kernmodel.traffic.places import Sample
+from kernmodel.traffic.program import NumericNest, numeric_nest, program_of
+from kernmodel.traffic.rates import Rates, rates_of
+from kernmodel.traffic.sampling import effort, sample
+from kernmodel.traffic.served import access_rows, with_evasion
+from kernmodel.traffic.steady import Effort
+from kernmodel.traffic.stores import apply_evasion, check_stores, evasion_notes, evasion_of, limited_evasion
+from kernmodel.traffic.walk import Work
+
+REGULAR = SimulationOptions()
+
+
+def simulate(
+    nest: LoopNest,
+    machine: Machine,
+    sizes: Mapping[str, int],
+    *,
+    cores: int = 1,
+    stores: StoreMode = "regular",
+    options: SimulationOptions = REGULAR,
+    spend: Effort | None = None,
+) -> Traffic:
+    """Data traffic of a nest on a machine, by simulation of its caches.
+
+    Args:
+        nest: the loop nest; indices from index arrays need a distribution in `options.indirect`.
+        machine: the machine.
+        sizes: a value for every size symbol of the nest.
+        cores: cores that run the nest and share the shared caches.
+        stores: "regular", "nt" streaming stores past the caches, "evading" write-allocates as the machine can.
+        options: replacement, layout of the arrays, index arrays.
+        spend: how many touches may be simulated; None: about a second.
+
+    Raises:
+        InputError: a size or the values of an index array are missing, addresses that leave 63 bits.
+        UnsupportedKernelError: an index or bound that is not affine in the loop variables.
+        UsageError: a core count without a meaning, streaming stores where the machine has none, a distribution for an
+            array that is no index array.
+    """
+    hierarchy = hierarchy_of(machine, cores, options)
+    return simulate_in(hierarchy, nest, machine, sizes, cores=cores, stores=stores, options=options, spend=spend)
+
+
+def simulate_in(
+    hierarchy: Hierarchy,
+    nest: LoopNest,
+    machine: Machine,
+    sizes: Mapping[str, int],
+    *,
+    cores: int = 1,
+    stores: StoreMode = "regular",
+    options: SimulationOptions = REGULAR,
+    spend: Effort | None = None,
+) -> Traffic:
+    """The same in other caches than the machine's, which have their names and links."""
+    check_stores(machine, stores)
+    work = placed_work(nest, machine, sizes, hierarchy, stores, options)
+    found = _sample(work, hierarchy, spend or effort(), exact=options.exact)
+    notes = (
+        *hierarchy_notes(machine, cores, hierarchy),
+        layout_note(work.nest, hierarchy, options),
+        *indirect_notes(nest, options.indirect),
+        *_held_note(work.nest),
+        *_streamed_note(work.nest),
+        *_sampling_notes(found, hierarchy),
+    )
+    return _traffic(work, machine, found, cores, stores, notes)
+
+
+def placed_work(
+    nest: LoopNest,
+    machine: Machine,
+    sizes: Mapping[str, int],
+    hierarchy: Hierarchy,
+    stores: StoreMode,
+    options: SimulationOptions,
+) -> Work:
+    """The nest as a program, its arrays placed in memory."""
+    values = indirect_values(nest, options.indirect, options.seed)
+    numeric = numeric_nest(nest, sizes, machine.line_bytes, stores, values)
+    return Work(numeric, program_of(numeric, place_arrays(numeric, hierarchy, options)))
+
+
+def _sample(work: Work, hierarchy: Hierarchy, spend: Effort, *, exact: bool) -> Sample | None:
+    """What was counted; None for a nest that touches no array."""
+    return sample(work, hierarchy, spend, exact=exact) if work.program.references else None
+
+
+def _traffic(
+    work: Work, machine: Machine, found: Sample | None, cores: int, stores: StoreMode, notes: tuple[Note, ...]
+) -> Traffic:
+    """Counts as a `Traffic`."""
+    numeric, nest = work.nest, work.nest.nest
+    unit, stream, unit_notes = unit_of_program(work)
+    executions = [work.bodies[each.depth] / work.iterations for each in work.program.references]
+    rates = found.rates if found else _nothing(machine)
+    paths = simulated_paths(machine, numeric, rates, unit)
+    symbolic = _symbolic(nest, machine, numeric.sizes, cores, stores)
+    rows = access_rows(numeric, rates, executions, unit, machine.residence_levels, symbolic)
+    paths, rows, evasion = _evaded(numeric, machine, paths, rows, cores, stores)
+    loads, saved = (_register_bytes(numeric, executions, kind) * float(unit) for kind in ("read", "write"))
+    flops = nest.flops_per_iteration
+    return Traffic(
+        method="simulation",
+        iterations_per_unit=float(unit),
+        unit_stream=stream,
+        iterations_per_sweep=work.iterations,
+        updates_per_iteration=updates_per_iteration(nest),
+        flops_per_iteration=flops,
+        register_loads_bytes=loads,
+        register_stores_bytes=saved,
+        paths=paths,
+        accesses=rows,
+        conditions=(),
+        transitions=(),
+        arithmetic_intensity=arithmetic_intensity(flops * float(unit), loads + saved, paths, machine),
+        cores=cores,
+        safety=1.0,
+        sizes=numeric.sizes,
+        notes=(*notes, *unit_notes, *evasion_notes(machine, evasion)),
+        levels=simulated_levels(machine, numeric, rates, executions, unit),
+        stores=stores,
+        evasion=evasion,
+        sampling=found.sampling if found else None,
+    )
+
+
+def unit_of_program(work: Work) -> tuple[Fraction, str, tuple[Note, ...]]:
+    """The iterations that advance the fastest written (else read) stream by a line, and that reference."""
+    moving = [
+        (abs(each.reference.address.coefficients[-1] * work.nest.loops[-1].step), each.access)
+        for each in work.nest.references
+        if each.reference.depth == len(work.nest.loops) and each.reference.address.coefficients[-1]
+    ]
+    written = [item for item in moving if item[1].kind == "write"]
+    if not moving:
+        note = Note("no-stream", "no array moves with the inner loop; a unit of work is one iteration", "assumption")
+        return Fraction(1), "", (note,)
+    stride, access = max(written or moving, key=lambda item: item[0])
+    return max(Fraction(work.nest.line_bytes, stride), Fraction(1)), access.text, ()
+
+
+def _nothing(machine: Machine) -> Rates:
+    """The counts of a nest that touches no array."""
+    from kernmodel.cachesim.engine import Simulator
+
+    return rates_of(Simulator(hierarchy_of(machine)).counters())
+
+
+def _symbolic(
+    nest: LoopNest, machine: Machine, sizes: Mapping[str, int], cores: int, stores: StoreMode
+) -> Traffic | None:
+    """Layer conditions, whose reasons explain what is counted; None where they do not apply."""
+    from kernmodel.traffic.layer_conditions import layer_conditions
+
+    try:
+        return layer_conditions(nest, machine, sizes, cores=cores, stores=stores)
+    except UnsupportedKernelError:
+        return None
+
+
+def _evaded(
+    nest: NumericNest,
+    machine: Machine,
+    paths: tuple[PathTraffic, ...],
+    rows: tuple[AccessTraffic, ...],
+    cores: int,
+    stores: StoreMode,
+) -> tuple[tuple[PathTraffic, ...], tuple[AccessTraffic, ...], Evasion | None]:
+    """The traffic without the write-allocates that are evaded, and which share that is of all."""
+    evasion, whole = evasion_of(machine, cores, stores), evadable(nest)
+    memory = machine.residence_levels[-1]
+    allocated = sum(rows[number].served_by[memory] for number in stored(nest))
+    saved = sum(rows[number].served_by[memory] for number in whole)
+    if evasion is None or not saved:
+        return paths, rows, None
+    limited = limited_evasion(evasion, saved / allocated)
+    return apply_evasion(paths, limited), with_evasion(rows, whole, evasion), limited
+
+
+def _register_bytes(nest: NumericNest, executions: Sequence[float], kind: str) -> float:
+    """Bytes per inner iteration of load or store instructions, by the source's references."""
+    return sum(
+        each.reference.size_bytes * each.access.count * executed
+        for each, executed in zip(nest.references, executions, strict=True)
+        if each.access.kind == kind
+    )
+
+
+def _held_note(nest: NumericNest) -> tuple[Note, ...]:
+    depth = len(nest.loops)
+    held = [each.access.text for each in nest.references if each.access.depth == depth and each.held_from < depth]
+    if not held:
+        return ()
+    names = ", ".join(dict.fromkeys(held))
+    return (Note("held-in-register", f"{names}: held in a register while the inner loop runs", "assumption"),)
+
+
+def _streamed_note(nest: NumericNest) -> tuple[Note, ...]:
+    """Streaming stores to arrays that are read too: scalar code, which nobody would stream from."""
+    read = {each.access.array for each in nest.references if each.reference.kind == "load"}
+    mixed = [
+        each.access.text for each in nest.references if each.reference.kind == "stream" and each.access.array in read
+    ]
+    if not mixed:
+        return ()
+    names = ", ".join(dict.fromkeys(mixed))
+    text = (
+        f"{names}: read too, and element by element: each streaming store takes the line out of the caches before its "
+        "next element is read, unlike in vectorised code, which reads whole lines first"
+    )
+    return (Note("streamed-and-read", text),)
+
+
+def _sampling_notes(found: Sample | None, hierarchy: Hierarchy) -> tuple[Note, ...]:
+    """What the length of the simulation leaves uncertain."""
+    if found is None:
+        return ()
+    notes = []
+    if not found.sampling.settled:
+        notes.append(Note("not-settled", f"the counts have not settled: {found.sampling.reason}"))
+    others = dict.fromkeys(spec.policy for spec in hierarchy.levels if spec.policy in ("FIFO", "MRU"))
+    if found.from_history and others:
+        text = f"under {' and '.join(others)} replacement, caches also hold what was not touched last"
+        notes.append(Note("history", f"{text}; how much of it is not known"))
+    return tuple(notes)

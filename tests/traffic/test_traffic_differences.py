@@ -1,0 +1,99 @@
+"""Where layer conditions and simulation differ, the reason is found by experiment."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernmodel.machine.load import load_machine
+from kernmodel.source.load import load_kernel, parse_kernel
+from kernmodel.source.model import LoopNest
+from kernmodel.source.sizes import sizes_of
+from kernmodel.traffic.differences import Difference, compare_traffic
+from kernmodel.traffic.layer_conditions import layer_conditions
+from kernmodel.traffic.options import SimulationOptions
+from kernmodel.traffic.simulation import simulate
+
+CLX = load_machine("clx")
+
+
+def compare(
+    nest: LoopNest, sizes: dict[str, int], machine: str = "clx", options: SimulationOptions | None = None
+) -> tuple[Difference, ...]:
+    chosen, target = options or SimulationOptions(), load_machine(machine)
+    symbolic = layer_conditions(nest, target, sizes)
+    simulated = simulate(nest, target, sizes, options=chosen)
+    return compare_traffic(symbolic, simulated, nest, target, sizes, options=chosen)
+
+
+def kernel(name: str, **defines: int) -> tuple[LoopNest, dict[str, int]]:
+    nest = load_kernel(name, defines)
+    return nest, sizes_of(nest, defines)
+
+
+def found(differences: tuple[Difference, ...], path: str, quantity: str = "loads") -> Difference:
+    return next(each for each in differences if (each.path, each.quantity) == (path, quantity))
+
+
+@pytest.mark.parametrize("name", ("copy", "stencil", "matvec", "triad", "2d-5pt"))
+@pytest.mark.parametrize("machine", ("clx", "hsw", "zen2"))
+def test_nothing_differs_away_from_thresholds(name: str, machine: str) -> None:
+    assert compare(*kernel(name), machine) == ()
+
+
+def test_an_answer_does_not_differ_from_itself() -> None:
+    nest, sizes = kernel("stencil")
+    traffic = simulate(nest, CLX, sizes)
+    assert compare_traffic(traffic, traffic, nest, CLX, sizes) == ()
+
+
+COLUMNS = """double f(double a[restrict M][1024], double b[restrict M]) { double s = 0;
+  for (int j = 0; j < 1024; ++j) for (int i = 0; i < M; ++i) s += a[i][j]; return s; }"""
+
+
+def test_columns_at_a_power_of_two_conflict() -> None:
+    """64 lines of a column fit 512 of L1, but all lie in one of its sets."""
+    sizes = {"M": 64}
+    difference = found(compare(parse_kernel(COLUMNS, "columns.c", sizes), sizes), "L1L2")
+    assert (difference.symbolic, difference.reason_code) == (pytest.approx(1 / 8), "conflicts")
+    assert difference.simulated == pytest.approx(1, rel=0.01)
+    assert difference.relative == pytest.approx((1 - 1 / 8) / 1, rel=0.02)
+    assert "with 16 times the ways" in difference.reason
+
+
+def test_arrays_that_begin_at_the_same_set_conflict() -> None:
+    arrays = [f"a{k}" for k in range(9)]
+    text = f"""void f({", ".join(f"double {a}[restrict N]" for a in arrays)}) {{
+        for (int i = 0; i < N; ++i) a0[i] = {" + ".join(f"{a}[i]" for a in arrays[1:])}; }}"""
+    sizes = {"N": 100_000}
+    nest = parse_kernel(text, "nine.c", sizes)
+    difference = found(compare(nest, sizes, options=SimulationOptions(alias=True)), "L1L2")
+    assert difference.reason_code == "layout"
+
+
+def test_random_replacement() -> None:
+    nest, sizes = kernel("stencil")
+    difference = found(compare(nest, sizes, options=SimulationOptions(policy="RANDOM")), "L2L3")
+    assert (difference.reason_code, difference.symbolic) == ("replacement", 0)
+    assert "with LRU, 0 lines" in difference.reason
+
+
+def test_near_a_threshold() -> None:
+    difference = found(compare(*kernel("3d-27pt")), "L1L2")
+    assert difference.reason_code == "threshold"
+    assert "31.23 KiB needed of 32 KiB" in difference.reason
+
+
+def test_lines_that_come_back_modified() -> None:
+    """Rows too long for L2: they leave it three times in a sweep, written in one of them, and all of them modified."""
+    differences = compare(*kernel("2d-5pt", N=60000, M=18))
+    assert found(differences, "L2L3", "stores").reason_code == "victims"
+    assert found(differences, "L2L3", "clean_victims").reason_code == "victims"
+
+
+def test_trip_counts_that_depend_on_outer_loops() -> None:
+    assert found(compare(*kernel("trmv", N=100000)), "L2L3").reason_code == "mean-trip-count"
+
+
+def test_short_loops() -> None:
+    differences = compare(*kernel("3d-7pt", N=24, M=24, L=24))
+    assert {each.reason_code for each in differences} == {"boundary"}
