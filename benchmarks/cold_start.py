@@ -31,6 +31,9 @@ TRIAD_30_LINES = """
 """
 
 
+SIMULATED = "kernmodel traffic --cache sim stencil, N=20000"
+
+
 @dataclass(frozen=True)
 class Result:
     label: str
@@ -42,7 +45,7 @@ class Result:
         return min(self.seconds)
 
     def row(self) -> str:
-        return f"{self.label:44} {self.best:8.3f} {statistics.median(self.seconds):8.3f} {self.megabytes:8.0f}"
+        return f"{self.label:48} {self.best:8.3f} {statistics.median(self.seconds):8.3f} {self.megabytes:8.0f}"
 
 
 def run_once(command: list[str], cwd: Path) -> tuple[float, float]:
@@ -95,6 +98,8 @@ def peer_commands(venv: Path, sources: Path | None, work: Path) -> list[tuple[st
             "5000",
         ]
         commands.append(("kerncraft -p ECM 2d-5pt", [*base, "-p", "ECM", "-C", "gcc", "--pointer-increment", "32"]))
+        large = ["20000" if word == "5000" else word for word in base]
+        commands.append(("kerncraft -P SIM 2d-5pt, N=20000", [*large, "-p", "ECMData", "-P", "SIM"]))
     return commands
 
 
@@ -108,6 +113,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         (work / "triad30.s").write_text(listing())
+        (work / "trace.txt").write_text("".join(f"L {8 * k} 8\n" for k in range(64)))
+        cube = [part for name in "NML" for part in ("-D", f"{name}=1000")]
         os.environ["HOME"] = folder  # the peers write caches there: their first run is a first run
         commands = [
             ("kernmodel --help", [kernmodel, "--help"]),
@@ -116,8 +123,14 @@ def main() -> None:
             ("kernmodel traffic -m clx stencil.c", [kernmodel, "traffic", "-m", "clx", "stencil.c"]),
             ("kernmodel ecm -m clx stencil.c", [kernmodel, "ecm", "-m", "clx", "stencil.c"]),
             ("kernmodel ecm -m skx stencil.c", [kernmodel, "ecm", "-m", "skx", "stencil.c"]),
+            (SIMULATED, [kernmodel, "traffic", "-m", "clx", "stencil.c", "-D", "N=20000", "--cache", "sim"]),
+            (
+                "kernmodel traffic --cache sim long-range, 1000³",
+                [kernmodel, "traffic", "-m", "clx", "long-range.c", *cube, "--cache", "sim"],
+            ),
+            ("kernmodel simulate (64 accesses)", [kernmodel, "simulate", "-m", "clx", "trace.txt"]),
         ]
-        print(f"{'command':44} {'min s':>8} {'median':>8} {'peak MB':>8}")
+        print(f"{'command':48} {'min s':>8} {'median':>8} {'peak MB':>8}")
         results = {}
         for label, command in commands:
             results[label] = measure(label, command, work, options.runs)
@@ -127,14 +140,18 @@ def main() -> None:
 
 
 def compare(options: argparse.Namespace, work: Path, results: dict[str, Result]) -> None:
-    ours = {"osaca": "kernmodel incore -m clx (30 lines)", "kerncraft": "kernmodel ecm -m skx stencil.c"}
+    ours = {
+        "osaca --arch": "kernmodel incore -m clx (30 lines)",
+        "kerncraft -p": "kernmodel ecm -m skx stencil.c",
+        "kerncraft -P": SIMULATED,
+    }
     for label, command in peer_commands(options.peers, options.kerncraft_sources, work):
         start = time.perf_counter()
         subprocess.run(command, cwd=work, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
         first = time.perf_counter() - start
         result = measure(label, command, work, max(2, options.runs // 3))
         print(result.row(), flush=True)
-        own = results[ours[label.split()[0]]].best
+        own = results[ours[" ".join(label.split()[:2])]].best
         warm = result.best
         print(f"    first run {first:.2f} s = {first / own:.1f}× kernmodel; warm {warm:.2f} s = {warm / own:.1f}×")
 

@@ -83,11 +83,11 @@ def library() -> ctypes.CDLL | None:
         loaded = ctypes.CDLL(str(path))
         if loaded.km_abi() != _ABI:
             return None
+        for name, (result, arguments) in _SIGNATURES.items():
+            function = getattr(loaded, name)
+            function.restype, function.argtypes = result, arguments
     except (OSError, AttributeError):
         return None
-    for name, (result, arguments) in _SIGNATURES.items():
-        function = getattr(loaded, name)
-        function.restype, function.argtypes = result, arguments
     return loaded
 
 

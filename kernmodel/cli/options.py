@@ -7,19 +7,24 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import click
 from click.shell_completion import CompletionItem
 
-from kernmodel.errors import UsageError, refuse_warnings
+from kernmodel.errors import InputError, UsageError, refuse_warnings
 from kernmodel.resources import carried_files
 from kernmodel.studies.ranges import grid, parse_defines, parse_values
-from kernmodel.units import TIME_UNITS
+from kernmodel.studies.request import KernelRequest
+from kernmodel.traffic.options import CacheMode, ReplacementPolicy, SimulationOptions, StoreMode
+from kernmodel.units import TIME_UNITS, parse_quantity
 
 if TYPE_CHECKING:
     from kernmodel.errors import Note
+    from kernmodel.traffic.options import Distribution
 
     ParamType = click.ParamType[Any]
 else:
@@ -132,6 +137,27 @@ class Factor(ParamType):
         return number
 
 
+class Bytes(ParamType):
+    """A number of bytes, with or without a unit of data."""
+
+    name = "bytes"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The bytes as an integer."""
+        if isinstance(value, int):
+            return value
+        todo = "write a whole number of bytes such as 64, 64 B or 4 KiB"
+        try:
+            number = parse_quantity(f"{value} B" if re.fullmatch(r"\s*[+-]?[\d.]+\s*", value) else value, "data")
+        except InputError as error:
+            raise UsageError(error.what, where="--pad", todo=todo) from error
+        if number < 0 or number != int(number):
+            raise UsageError(f"{value!r} is not a whole number of bytes from 0", where="--pad", todo=todo)
+        if number > _MOST_BYTES:
+            raise UsageError(f"{value!r} leaves no address for the arrays", where="--pad", todo="take a smaller gap")
+        return int(number)
+
+
 class Flags(ParamType):
     """Compiler flags in one string, split as a shell does."""
 
@@ -146,6 +172,9 @@ class Flags(ParamType):
         except ValueError as error:
             raise UsageError(f"{value!r} cannot be split: {error}", where="--flags", todo="check the quotes") from error
 
+
+_MOST_BYTES = 2**48
+"""Bytes of a virtual address space."""
 
 MACHINE = Carried("machine-files", ".yml")
 KERNEL = Carried("kernels", ".c")
@@ -180,6 +209,7 @@ defines_option = click.option(
     metavar="NAME=VALUES",
     help="Value of a size: 4000, 1,2,4, 1-20 (all), 100-10000:20 (20 points), 100-10000:20log. Several give a table.",
 )
+cores_help = "Active cores that share the shared caches: 8, 1,2,4, 1-20. Several give a table."
 ports_option = click.option(
     "--ports",
     type=click.Choice(["optimal", "even"]),
@@ -219,6 +249,131 @@ time_unit_option = click.option(
     show_default=True,
     help=f"Unit of the headline: {', '.join(TIME_UNITS)} (s: seconds per sweep).",
 )
+
+
+_POLICIES: tuple[str, ...] = get_args(ReplacementPolicy)
+
+
+@dataclass(frozen=True, slots=True)
+class CacheChoices:
+    """What the user chose about the way to the traffic: the fields of a `KernelRequest` with the same names."""
+
+    cache: CacheMode
+    stores: StoreMode | None
+    simulation: SimulationOptions | None
+
+    def request(
+        self,
+        kernel: str,
+        machine: str,
+        sizes: Mapping[str, int],
+        nest: int | None,
+        function: str | None,
+        safety: float,
+    ) -> KernelRequest:
+        """The request with these choices."""
+        return KernelRequest(
+            kernel,
+            machine,
+            sizes,
+            nest,
+            function,
+            safety=safety,
+            cache=self.cache,
+            stores=self.stores,
+            simulation=self.simulation,
+        )
+
+
+def cache_options(*modes: CacheMode) -> Decorator[Any]:
+    """`--cache` with these modes, `--stores`, and the options of the simulation; the command gets one `CacheChoices` in
+    the argument `choices`."""
+    add = together(
+        click.option(
+            "--cache",
+            type=click.Choice(modes),
+            default="auto",
+            show_default=True,
+            help="Layer conditions (lc) or simulation (sim); auto: lc where they apply, else sim.",
+        ),
+        click.option(
+            "--stores",
+            type=click.Choice(get_args(StoreMode)),
+            help="Stores that load their line, streaming stores, or as the cores evade.  [default: as found]",
+        ),
+        *_SIMULATION_OPTIONS.values(),
+    )
+
+    def decorate(function: Function) -> Function:
+        @wraps(function)
+        def with_choices(cache: CacheMode, stores: StoreMode | None, **arguments: Any) -> Any:
+            given = {name: arguments.pop(name) for name in _SIMULATION_OPTIONS}
+            return function(choices=CacheChoices(cache, stores, _simulation(cache, given)), **arguments)
+
+        return add(with_choices)  # type: ignore[no-any-return]
+
+    return decorate
+
+
+_SIMULATION_OPTIONS: Mapping[str, Decorator[Any]] = {
+    "policy": click.option(
+        "--policy",
+        type=click.Choice([policy.lower() for policy in _POLICIES], case_sensitive=False),
+        help="Replacement in all simulated caches.  [default: the machine's]",
+    ),
+    "layout": click.option(
+        "--layout",
+        type=click.Choice(["padded", "packed"]),
+        help="Simulated arrays on pages of their own, or without a gap.  [default: padded]",
+    ),
+    "pad": click.option("--pad", type=Bytes(), metavar="BYTES", help="More bytes between the simulated arrays."),
+    "alias": click.option("--alias", is_flag=True, help="Let all simulated arrays begin at the same set of a cache."),
+    "indirect": click.option(
+        "--indirect",
+        multiple=True,
+        metavar="IDX=WHERE",
+        help="Where the values of the index array IDX point: uniform, banded:K, or a FILE of integers.",
+    ),
+    "exact": click.option("--exact", is_flag=True, help="Simulate whole sweeps, whatever they cost."),
+    "seed": click.option(
+        "--seed", type=click.IntRange(0, 2**32 - 1), metavar="N", help="Seed of random replacement and indices."
+    ),
+}
+"""Options that only the simulation knows, by the name of their argument."""
+
+
+def _simulation(cache: CacheMode, given: Mapping[str, Any]) -> SimulationOptions | None:
+    """The options of the simulation, None if there are none.
+
+    Raises:
+        UsageError: there are some, but the traffic is found by layer conditions; or they contradict each other.
+    """
+    chosen = [name for name, value in given.items() if not (value is None or value is False or value == ())]
+    if not chosen:
+        return None
+    if cache == "lc":
+        what = "is an option of the simulation, but --cache lc takes layer conditions"
+        raise UsageError(what, where=f"--{chosen[0]}", todo="leave it out, or ask for --cache sim")
+    if given["alias"] and given["layout"] == "packed":
+        what = "puts all arrays at the same set, --layout packed one after the other"
+        raise UsageError(what, where="--alias", todo="leave out one of them")
+    return SimulationOptions(
+        policy=given["policy"] and given["policy"].upper(),
+        layout=given["layout"] or "padded",
+        pad_bytes=given["pad"] or 0,
+        alias=given["alias"],
+        indirect=_distributions(given["indirect"]),
+        seed=given["seed"] or 0,
+        exact=given["exact"],
+    )
+
+
+def _distributions(texts: tuple[str, ...]) -> Mapping[str, Distribution]:
+    if not texts:
+        return {}
+    from kernmodel.studies.indirect import parse_indirect
+
+    return parse_indirect(texts)
 
 
 def points_of(defines: tuple[str, ...]) -> tuple[Mapping[str, int], ...]:

@@ -45,9 +45,9 @@ def show_rows(columns: tuple[Column, ...], rows: Iterable[tuple[str, ...]]) -> N
 
 def show_notes(notes: Iterable[Note]) -> None:
     """Print the notes below a table of rows; nothing if there are none."""
-    from kernmodel.report.sections import notes_section
+    from kernmodel.report.sections import merged_notes, notes_section
 
-    section = notes_section(notes)
+    section = notes_section(merged_notes(notes))
     if section:
         print_line("")
         show(section)

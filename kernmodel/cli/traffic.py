@@ -9,10 +9,9 @@ import click
 
 from kernmodel.cli import options
 from kernmodel.cli.output import accepted, show, show_json, show_sweep, with_progress
-from kernmodel.studies.request import KernelRequest
 
 if TYPE_CHECKING:
-    from kernmodel.report.traffic import TrafficUnit
+    from kernmodel.report.traffic_sweep import TrafficUnit
     from kernmodel.studies.request import TrafficAnswer
 
 
@@ -22,18 +21,19 @@ if TYPE_CHECKING:
 @options.kernel_options
 @click.option(
     "--cores",
-    type=click.IntRange(min=1),
-    default=1,
+    type=options.CoreCounts(),
+    default="1",
     show_default=True,
-    metavar="N",
-    help="Active cores that share the shared caches.",
+    metavar="COUNTS",
+    help=options.cores_help,
 )
+@options.cache_options("auto", "lc", "sim", "both")
 @click.option(
     "--unit",
     type=options.Unit(["CL", "B", "B/It"]),
     default="CL",
     show_default=True,
-    help="Unit of the traffic in a table over sizes: CL (lines) or B (bytes) per unit of work, B/It.",
+    help="Unit of the traffic in a table over sizes or cores: CL (lines) or B (bytes) per unit of work, B/It.",
 )
 @options.output_options
 def traffic(
@@ -43,27 +43,33 @@ def traffic(
     nest: int | None,
     function: str | None,
     safety: float,
-    cores: int,
+    cores: tuple[int, ...],
+    choices: options.CacheChoices,
     unit: TrafficUnit,
     verbose: bool,
     strict: bool,
     as_json: bool,
 ) -> None:
-    """Data traffic of the loop kernel in KERNEL (a C file, or the name of a carried one) by layer conditions.
+    """Data traffic of the loop kernel in KERNEL (a C file, or the name of a carried one), by layer conditions or
+    by simulating the caches.
 
     \b
     Examples:
       kernmodel traffic -m skx 3d-7pt.c -D N=400
+      kernmodel traffic -m clx matmul.c -D N=512 --cache both
+      kernmodel traffic -m clx copy.c --stores nt --cores 1-20
       kernmodel traffic -m clx stencil.c -D N=100-100000:30log --unit B/It
     """
     from kernmodel.studies.predict import predict_traffic_sweep
 
     points = options.points_of(defines)
-    request = KernelRequest(kernel, machine, points[0], nest, function, cores, safety)
-    answers = accepted(predict_traffic_sweep(request, points), strict)
-    if len(points) > 1:
-        answers = with_progress(answers, len(points), streamed=not as_json)
-        _print_sweep_json(answers) if as_json else _print_sweep(answers, points, unit)
+    request = choices.request(kernel, machine, points[0], nest, function, safety)
+    answers = accepted(predict_traffic_sweep(request, points, cores), strict)
+    total = len(points) * len(cores)
+    if total > 1:
+        answers = with_progress(answers, total, streamed=not as_json)
+        compared = choices.cache == "both"
+        _print_sweep_json(answers) if as_json else _print_sweep(answers, points, cores, unit, compared=compared)
     elif as_json:
         from kernmodel.report.json_traffic import traffic_document
 
@@ -80,12 +86,20 @@ def _print_sweep_json(answers: Iterator[TrafficAnswer]) -> None:
     show_json(traffic_sweep_document(answers))
 
 
-def _print_sweep(answers: Iterator[TrafficAnswer], points: tuple[Mapping[str, int], ...], unit: TrafficUnit) -> None:
-    from kernmodel.report.traffic import sweep_columns, sweep_inputs, sweep_row
+def _print_sweep(
+    answers: Iterator[TrafficAnswer],
+    points: tuple[Mapping[str, int], ...],
+    cores: tuple[int, ...],
+    unit: TrafficUnit,
+    *,
+    compared: bool,
+) -> None:
+    from kernmodel.report.traffic_sweep import SweepShape, sweep_columns, sweep_inputs, sweep_row
 
+    shape = SweepShape(unit, points, cores, compared)
     show_sweep(
         answers,
-        sweep_inputs,
-        columns=lambda first: sweep_columns(first, unit, points),
-        rows=lambda answer: (sweep_row(answer, unit),),
+        lambda first: sweep_inputs(first, shape),
+        columns=lambda first: sweep_columns(first, shape),
+        rows=lambda answer: (sweep_row(answer, shape),),
     )

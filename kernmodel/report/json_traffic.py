@@ -28,12 +28,14 @@ def traffic_body(answer: TrafficAnswer) -> Json:
         "kernel": kernel_identity(answer.nest, answer.sizes),
         "machine": machine_identity(answer.machine),
         "traffic": traffic_json(answer.traffic),
+        "symbolic": None if answer.symbolic is None else traffic_json(answer.symbolic),
+        "differences": plain(answer.differences),
         "notes": notes_json(answer.notes),
     }
 
 
 def traffic_json(traffic: Traffic) -> Json:
-    """The traffic with layer conditions, transition points, paths and references."""
+    """The traffic with layer conditions, transition points, paths, references, and what was simulated."""
     return {
         **pick(traffic, "method", "cores", "safety", "iterations_per_unit", "unit_stream", "iterations_per_sweep"),
         **pick(
@@ -47,4 +49,5 @@ def traffic_json(traffic: Traffic) -> Json:
             for symbol, largest, cache, text in traffic.transitions
         ],
         "arithmetic_intensity": plain(traffic.arithmetic_intensity),
+        **pick(traffic, "levels", "stores", "evasion", "sampling"),
     }

@@ -53,6 +53,7 @@ def kernel_report(nest: LoopNest, values: Mapping[str, int]) -> tuple[Block, ...
         *_loops(nest.loops),
         *_arrays(nest),
         *_accesses(nest.accesses),
+        *_indirect(nest.accesses),
         *_operations(nest.flops),
         Heading("Source"),
         Line(nest.text.rstrip("\n")),
@@ -112,12 +113,25 @@ def _accesses(accesses: Iterable[Access]) -> tuple[Block, ...]:
             str(access.offset),
             ", ".join(map(str, access.coefficients)),
             str(access.count),
-            str(access.depth),
+            _loop_number(access),
             str(access.location.line or "-"),
         )
         for access in accesses
     )
     return (Heading("Array references"), Table(columns, rows))
+
+
+def _loop_number(access: Access) -> str:
+    """The loop in whose body a reference stands, counted from 1 outside, and whether that is after the inner loop."""
+    return f"{access.depth}, after the inner loop" if access.after_inner else str(access.depth)
+
+
+def _indirect(accesses: Iterable[Access]) -> tuple[Block, ...]:
+    """The values that indices read from arrays, each once."""
+    columns = tuple(Column(name, "left") for name in ("value", "read from", "element"))
+    values = dict.fromkeys(value for access in accesses for value in access.indirect)
+    rows = tuple((value.name, value.array, str(value.position)) for value in values)
+    return (Heading("Indices read from arrays"), Table(columns, rows)) if rows else ()
 
 
 def _operations(flops: Iterable[FlopCount]) -> tuple[Block, ...]:

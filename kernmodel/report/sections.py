@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kernmodel.errors import Note
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from kernmodel.studies.request import CodeOrigin
     from kernmodel.traffic.model import Traffic
 
+_NUMBER = re.compile(r"((?<![\w.])\d+(?:[.,]\d+)*)")
 _USED_PARAMETERS = ("load latency", "store forward latency")
 
 
@@ -24,6 +27,20 @@ def notes_section(notes: Iterable[Note]) -> tuple[Block, ...]:
     ordered = sorted(notes, key=lambda note: note.kind != "warning")
     lines = (Line(f"  {note.kind}: {note}", "warning" if note.kind == "warning" else "plain") for note in ordered)
     return (Heading("Notes"), *lines) if ordered else ()
+
+
+def merged_notes(notes: Iterable[Note]) -> tuple[Note, ...]:
+    """Notes of many points as one each where they differ in numbers only; a number that varies becomes "…"."""
+    groups: dict[object, list[Note]] = {}
+    for note in notes:
+        groups.setdefault((note.code, note.kind, note.where, _NUMBER.sub("", note.text)), []).append(note)
+    return tuple(replace(group[0], text=_common_text([note.text for note in group])) for group in groups.values())
+
+
+def _common_text(texts: list[str]) -> str:
+    """Texts that differ in numbers only, as one."""
+    parts = zip(*(_NUMBER.split(text) for text in texts), strict=True)
+    return "".join(part[0] if len(set(part)) == 1 else "…" for part in parts)
 
 
 def unit_of_work(traffic: Traffic) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Literal
 
+from kernmodel.report.caches import STORES, byte_tables, evasion_section, level_table, sampling_section
+from kernmodel.report.comparison import comparison_section
 from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table
 from kernmodel.report.numbers import MISSING, decimal, short, sizes
 from kernmodel.report.sections import machine_fields, notes_section, sources_section, unit_of_work
+from kernmodel.studies.method import UNCOUNTED
 from kernmodel.units import format_bytes
 
 if TYPE_CHECKING:
@@ -15,23 +18,40 @@ if TYPE_CHECKING:
     from kernmodel.studies.request import TrafficAnswer
     from kernmodel.traffic.model import LayerCondition, PathTraffic, Traffic
 
-TrafficUnit = Literal["CL", "B", "B/It"]
-"""Units of the traffic in a sweep: cache lines or bytes per unit of work, bytes per iteration."""
+SYMBOLIC = "layer conditions"
+"""The `method` of traffic by layer conditions."""
 
 
 def traffic_report(answer: TrafficAnswer, *, verbose: bool = False) -> tuple[Block, ...]:
     """The whole answer for one point."""
-    sources = sources_section(answer.machine.sources, f"Sources of {answer.machine.file}") if verbose else ()
+    traffic, machine = answer.traffic, answer.machine
+    sources = sources_section(machine.sources, f"Sources of {machine.file}") if verbose else ()
     return (
         *_inputs(answer),
-        *_condition_table(answer.traffic),
-        *(_reuse_table(answer.traffic) if verbose else ()),
-        *_transitions(answer.traffic),
-        *path_table(answer.traffic, answer.machine),
-        *_intensity(answer.traffic),
-        *access_table(answer.traffic),
+        *comparison_section(answer),
+        *_symbolic_sections(answer, verbose=verbose),
+        *path_table(traffic, machine),
+        *evasion_section(traffic, machine),
+        *level_table(traffic),
+        *(byte_tables(traffic, machine) if verbose else ()),
+        *_intensity(traffic),
+        *access_table(traffic),
+        *sampling_section(traffic, verbose=verbose),
         *sources,
         *notes_section(answer.notes),
+    )
+
+
+def _symbolic_sections(answer: TrafficAnswer, *, verbose: bool) -> tuple[Block, ...]:
+    """What layer conditions say, where they were asked for."""
+    symbolic = answer.symbolic or answer.traffic
+    if symbolic.method != SYMBOLIC:
+        return ()
+    return (
+        *_condition_table(symbolic),
+        *(_reuse_table(symbolic) if verbose else ()),
+        *_transitions(symbolic),
+        *(access_table(symbolic, " by layer conditions") if verbose and answer.symbolic else ()),
     )
 
 
@@ -41,11 +61,24 @@ def _inputs(answer: TrafficAnswer) -> tuple[Block, ...]:
         ("kernel", f"{answer.nest.name}, {answer.nest.file}"),
         ("sizes", sizes(dict(answer.sizes))),
         *machine_fields(answer.machine),
-        ("method", f"{traffic.method}, safety factor {traffic.safety:g} on the cache sizes"),
+        ("method", method_text(answer)),
+        ("stores", STORES[traffic.stores]),
         ("active cores", str(traffic.cores)),
         ("unit of work", unit_of_work(traffic)),
     )
     return (Heading(f"Data traffic of {answer.nest.name} on {answer.machine.name}"), Fields(pairs))
+
+
+def method_text(answer: TrafficAnswer) -> str:
+    """How the traffic was found; where it was simulated for want of layer conditions, a note says why."""
+    traffic = answer.traffic
+    if traffic.method == SYMBOLIC:
+        all_reuse = not any(note.code in UNCOUNTED for note in traffic.notes)
+        applies = " (they apply to every reference)" if all_reuse else ""
+        return f"{SYMBOLIC}{applies}, safety factor {traffic.safety:g} on the cache sizes"
+    if answer.symbolic:
+        return f"{traffic.method}, beside {SYMBOLIC} with safety factor {answer.symbolic.safety:g} on the cache sizes"
+    return traffic.method
 
 
 def strongest(conditions: Iterable[LayerCondition]) -> LayerCondition | None:
@@ -124,12 +157,13 @@ def _transitions(traffic: Traffic) -> tuple[Block, ...]:
 
 
 def path_table(traffic: Traffic, machine: Machine) -> tuple[Block, ...]:
-    """Traffic per path: lines with their formulas, bytes per unit of work and per iteration."""
+    """Traffic per path: lines (with their formulas, where there are any), bytes per unit of work and per iteration."""
     names = ("loads CL", "stores CL", "clean victims CL", "B/CL", "B/It")
+    formulas = (Column("formulas (loads, stores, clean victims)", "left", fold=True),)
     columns = (
         Column("path", "left"),
         *(Column(name) for name in names),
-        Column("formulas (loads, stores, clean victims)", "left", fold=True),
+        *(formulas if traffic.method == SYMBOLIC else ()),
     )
     registers = (traffic.register_loads_bytes, traffic.register_stores_bytes)
     size = machine.line_bytes
@@ -140,8 +174,8 @@ def path_table(traffic: Traffic, machine: Machine) -> tuple[Block, ...]:
         *_bytes(sum(registers), traffic),
         "",
     )
-    rows = tuple(_path_row(path, traffic, size) for path in traffic.paths)
-    return (Heading("Traffic per path"), Table(columns, (first, *rows)))
+    rows = (first, *(_path_row(path, traffic, size) for path in traffic.paths))
+    return (Heading("Traffic per path"), Table(columns, tuple(row[: len(columns)] for row in rows)))
 
 
 def _path_row(path: PathTraffic, traffic: Traffic, line_bytes: int) -> tuple[str, ...]:
@@ -165,8 +199,8 @@ def _intensity(traffic: Traffic) -> tuple[Block, ...]:
     return (Heading(f"Arithmetic intensity ({short(traffic.flops_per_iteration)} FLOP/It)"), Fields(pairs))
 
 
-def access_table(traffic: Traffic) -> tuple[Block, ...]:
-    """Which level serves each reference, in cache lines per unit of work."""
+def access_table(traffic: Traffic, by: str = "") -> tuple[Block, ...]:
+    """Which level serves each reference, in cache lines per unit of work; `by` says by which method."""
     levels = tuple(dict.fromkeys(level for access in traffic.accesses for level in access.served_by))
     columns = (
         Column("reference", "left"),
@@ -179,54 +213,6 @@ def access_table(traffic: Traffic) -> tuple[Block, ...]:
         for access in traffic.accesses
     )
     return (
-        Heading("Traffic per reference (cache lines per unit of work by the level that serves it)"),
+        Heading(f"Traffic per reference{by} (cache lines per unit of work by the level that serves it)"),
         Table(columns, rows),
     )
-
-
-def sweep_inputs(answer: TrafficAnswer) -> tuple[Block, ...]:
-    """What all points of a sweep share."""
-    title = f"Data traffic of {answer.nest.name} on {answer.machine.name} over sizes"
-    pairs = (
-        ("kernel", f"{answer.nest.name}, {answer.nest.file}"),
-        *machine_fields(answer.machine),
-        ("method", f"{answer.traffic.method}, safety factor {answer.traffic.safety:g} on the cache sizes"),
-        ("active cores", str(answer.traffic.cores)),
-    )
-    return (Heading(title), Fields(pairs), Line(""))
-
-
-def size_columns(points: Iterable[Mapping[str, int]], names: Iterable[str]) -> tuple[Column, ...]:
-    """A column for each size symbol of a sweep, wide enough for its largest value."""
-    points = tuple(points)
-    return tuple(Column(name, least=max(len(str(point.get(name, ""))) for point in points)) for name in names)
-
-
-def sweep_columns(answer: TrafficAnswer, unit: TrafficUnit, points: Iterable[Mapping[str, int]]) -> tuple[Column, ...]:
-    """The columns of a sweep: sizes, loads and stores per path, and the layer conditions that hold."""
-    symbols = size_columns(points, answer.sizes)
-    paths = (Column(f"{path.path} {kind} {unit}") for path in answer.traffic.paths for kind in ("in", "out"))
-    caches = (Column(f"reuse in {level.name}", "left") for level in answer.machine.levels)
-    return (*symbols, *paths, *caches)
-
-
-def sweep_row(answer: TrafficAnswer, unit: TrafficUnit) -> tuple[str, ...]:
-    """The row of one point: lines toward the core (in), and modified lines and clean victims away from it (out)."""
-    traffic = answer.traffic
-    factor = {
-        "CL": 1.0,
-        "B": answer.machine.line_bytes,
-        "B/It": answer.machine.line_bytes / traffic.iterations_per_unit,
-    }[unit]
-    moved = (value for path in traffic.paths for value in (path.loads, path.stores + path.clean_victims))
-    return (
-        *(str(value) for value in answer.sizes.values()),
-        *(decimal(value * factor) for value in moved),
-        *(reuse_in(traffic, level.name) for level in answer.machine.levels),
-    )
-
-
-def reuse_in(traffic: Traffic, cache: str) -> str:
-    """The loops that carry the strongest reuse that holds in a cache."""
-    holding = strongest(condition for condition in traffic.conditions if condition.cache == cache)
-    return carried_by(holding) if holding else MISSING

@@ -6,10 +6,10 @@ once; a sweep over sizes compiles once for all sizes that leave the text of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,14 +21,14 @@ from kernmodel.incore.tables import InstructionTable
 from kernmodel.machine.limits import check_cores
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import Machine
+from kernmodel.studies.method import TrafficMethod, traffic_method
 from kernmodel.studies.request import CodeOrigin, CodeRequest, EcmAnswer, InCoreAnswer, KernelRequest, TrafficAnswer
 
 if TYPE_CHECKING:
     from kernmodel.assembly.compile import Compilation
-    from kernmodel.models.ecm import EcmPrediction
     from kernmodel.source.model import LoopNest
     from kernmodel.traffic.model import Traffic
-    from kernmodel.traffic.prepared import PreparedNest
+    from kernmodel.traffic.options import StoreMode
 
 
 def predict_ecm(kernel: KernelRequest, code: CodeRequest, scaling_cores: Sequence[int] = ()) -> EcmAnswer:
@@ -78,19 +78,39 @@ def predict_traffic(kernel: KernelRequest) -> TrafficAnswer:
     return next(predict_traffic_sweep(kernel, (kernel.sizes,)))
 
 
-def predict_traffic_sweep(kernel: KernelRequest, points: Sequence[Mapping[str, int]]) -> Iterator[TrafficAnswer]:
-    """The data traffic for each point of sizes, as they come."""
+def predict_traffic_sweep(
+    kernel: KernelRequest, points: Sequence[Mapping[str, int]], core_counts: Sequence[int] = ()
+) -> Iterator[TrafficAnswer]:
+    """The data traffic for each point of sizes and, within it, each core count (`kernel.cores` if none), as they come.
+
+    Raises:
+        KernmodelError: any stage's error about its input.
+    """
     machine = load_machine(kernel.machine)
+    core_counts = core_counts or (kernel.cores,)
+    for cores in core_counts:
+        check_cores(machine, cores)
     nest = _load(kernel, _largest(points))
     groups = _groups(nest, points)
     nests = {key: nest if len(groups) == 1 else _load(kernel, group[0]) for key, group in groups}
-    stages = {key: _stages(nest, machine, kernel.safety) for key, nest in nests.items()}
+    methods = {key: traffic_method(nest, machine, kernel) for key, nest in nests.items()}
     for point in points:
-        here = stages[_key(nest, point)]
-        sizes = _sizes(here.nest, point)
-        traffic = here.traffic(sizes, kernel.cores)
-        shown = _shown(here.nest, point, sizes)
-        yield TrafficAnswer(here.nest, machine, shown, traffic, (*here.nest.notes, *traffic.notes))
+        method = methods[_key(nest, point)]
+        for cores in core_counts:
+            yield _traffic_answer(method, point, cores)
+
+
+def _traffic_answer(method: TrafficMethod, point: Mapping[str, int], cores: int) -> TrafficAnswer:
+    nest = method.nest
+    sizes = _sizes(nest, point)
+    traffic = method.traffic(sizes, cores, method.stores())
+    shown = _shown(nest, point, sizes)
+    notes = (*nest.notes, *traffic.notes)
+    if method.request.cache != "both":
+        return TrafficAnswer(nest, method.machine, shown, traffic, notes)
+    beside = method.compare(traffic)
+    notes = tuple(dict.fromkeys((*notes, *beside.notes)))
+    return TrafficAnswer(nest, method.machine, shown, traffic, notes, beside.symbolic, beside.differences)
 
 
 def analyse_code(code: CodeRequest, *, file: str, machine: str | None, microarchitecture: str | None) -> InCoreAnswer:
@@ -110,39 +130,22 @@ def analyse_code(code: CodeRequest, *, file: str, machine: str | None, microarch
 
 
 @dataclass(frozen=True, slots=True)
-class _Stages:
-    """What stays the same over points that differ in sizes only."""
-
-    nest: LoopNest
-    prepared: PreparedNest
-    machine: Machine
-    safety: float
-
-    def traffic(self, sizes: Mapping[str, int], cores: int) -> Traffic:
-        from kernmodel.traffic.layer_conditions import prepared_layer_conditions
-
-        return prepared_layer_conditions(self.prepared, self.machine, sizes, cores=cores, safety=self.safety)
-
-
-def _stages(nest: LoopNest, machine: Machine, safety: float) -> _Stages:
-    from kernmodel.traffic.prepared import analyse
-
-    return _Stages(nest, analyse(nest), machine, safety)
-
-
-@dataclass(frozen=True, slots=True)
 class _Prepared:
-    """Points that share their code: the compiled loop, and the traffic of the first point, found meanwhile."""
+    """Points that share their code: the compiled loop with its stores, and the traffic of the first point, found while
+    the compiler ran."""
 
-    stages: _Stages
-    first_sizes: Mapping[str, int]
+    method: TrafficMethod
+    stores: StoreMode
     first_traffic: Traffic
     loop: AssemblyLoop
     origin: CodeOrigin
     notes: tuple[Note, ...]
 
     def traffic(self, sizes: Mapping[str, int], cores: int) -> Traffic:
-        return self.first_traffic if sizes == self.first_sizes else self.stages.traffic(sizes, cores)
+        first = self.first_traffic
+        if (first.sizes, first.cores, first.stores) == (sizes, cores, self.stores):
+            return first
+        return self.method.traffic(sizes, cores, self.stores)
 
 
 _Key = tuple[int | None, ...]
@@ -188,14 +191,24 @@ def _prepare(
     if pending is None and code.asm is None:
         pending = _start_late(stack, nest, code, machine, at)
     sizes = [_sizes(nest, point) for point in points]
-    stages = _stages(nest, machine, kernel.safety)
-    traffic = stages.traffic(sizes[0], kernel.cores)
+    method = traffic_method(nest, machine, kernel)
+    traffic = method.traffic(sizes[0], kernel.cores, method.stores())
     compiled = _sizes(nest, at)
     loop, origin = _find_loop(nest, compiled, code, pending)
-    notes = (
-        () if len(points) == 1 or code.asm else (_compiled_once(_shown(nest, at, compiled), deciding_names(nest, at)),)
-    )
-    return _Prepared(stages, sizes[0], traffic, loop, origin, notes)
+    stores, notes = _stores_of(loop, method)
+    if len(points) > 1 and code.asm is None:
+        notes = (_compiled_once(_shown(nest, at, compiled), deciding_names(nest, at)), *notes)
+    return _Prepared(method, stores, traffic, loop, origin, notes)
+
+
+def _stores_of(loop: AssemblyLoop, method: TrafficMethod) -> tuple[StoreMode, tuple[Note, ...]]:
+    """The stores that the user named, else those in the code, else those of the machine."""
+    from kernmodel.traffic.stores import stores_of
+
+    if method.request.stores is not None:
+        return method.request.stores, ()
+    found, note = stores_of(loop, method.machine)
+    return found or method.stores(), (note,) if note else ()
 
 
 def _shown(nest: LoopNest, point: Mapping[str, int], sizes: Mapping[str, int]) -> dict[str, int]:
@@ -216,17 +229,17 @@ def _answer(
 ) -> EcmAnswer:
     from kernmodel.models.ecm import predict, scale
 
-    stages, loop = prepared.stages, prepared.loop
-    sizes = _sizes(stages.nest, point)
-    traffic = prepared.traffic(sizes, cores)
-    prediction = predict(traffic, incore, stages.machine)
-    predict_at = _prediction_by_cores(stages, sizes, incore)
-    scaling = tuple(scale(predict_at, count, stages.machine) for count in scaling_cores)
-    everything = (*prepared.notes, *stages.nest.notes, *traffic.notes, *loop.notes, *incore.notes, *prediction.notes)
+    nest, machine, loop = prepared.method.nest, prepared.method.machine, prepared.loop
+    sizes = _sizes(nest, point)
+    traffic_at = cache(partial(prepared.traffic, sizes))
+    predict_at = cache(lambda active: predict(traffic_at(active), incore, machine))
+    traffic, prediction = traffic_at(cores), predict_at(cores)
+    scaling = tuple(scale(predict_at, count, machine) for count in scaling_cores)
+    everything = (*prepared.notes, *nest.notes, *traffic.notes, *loop.notes, *incore.notes, *prediction.notes)
     return EcmAnswer(
-        nest=stages.nest,
-        machine=stages.machine,
-        sizes=_shown(stages.nest, point, sizes),
+        nest=nest,
+        machine=machine,
+        sizes=_shown(nest, point, sizes),
         traffic=traffic,
         origin=prepared.origin,
         loop=loop,
@@ -236,17 +249,6 @@ def _answer(
         scaling=scaling,
         notes=tuple(dict.fromkeys(everything)),
     )
-
-
-def _prediction_by_cores(stages: _Stages, sizes: Mapping[str, int], incore: InCore) -> Callable[[int], EcmPrediction]:
-    """The single-core prediction with n active cores in a domain, each n computed once."""
-    from kernmodel.models.ecm import predict
-
-    @cache
-    def predict_at(cores: int) -> EcmPrediction:
-        return predict(stages.traffic(sizes, cores), incore, stages.machine)
-
-    return predict_at
 
 
 def _largest(points: Sequence[Mapping[str, int]]) -> dict[str, int]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from kernmodel.errors import Note
+from kernmodel.traffic.options import CacheMode, SimulationOptions, StoreMode
 
 if TYPE_CHECKING:
     from kernmodel.assembly.model import AssemblyLoop
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from kernmodel.machine.model import Machine
     from kernmodel.models.ecm import EcmPrediction, ScalingPoint
     from kernmodel.source.model import LoopNest
+    from kernmodel.traffic.differences import Difference
     from kernmodel.traffic.model import Traffic
 
 
@@ -29,6 +31,10 @@ class KernelRequest:
         nest: which loop nest of the file (1-based), function: which function; None where there is only one.
         cores: active cores that share the shared caches.
         safety: factor on the cache sizes in layer conditions.
+        cache: how the traffic is found: "lc" layer conditions, "sim" simulation, "both" (`traffic` only), "auto" layer
+            conditions where they apply, else simulation.
+        stores: which stores the code has; None: as the compiled code and the machine say.
+        simulation: choices of the simulation; None: nothing was chosen. With "auto", anything chosen means simulation.
     """
 
     kernel: str
@@ -38,6 +44,9 @@ class KernelRequest:
     function: str | None = None
     cores: int = 1
     safety: float = 1.0
+    cache: CacheMode = "auto"
+    stores: StoreMode | None = None
+    simulation: SimulationOptions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +85,21 @@ class CodeOrigin:
 
 @dataclass(frozen=True, slots=True)
 class TrafficAnswer:
-    """The answer of `kernmodel traffic`."""
+    """The answer of `kernmodel traffic`.
+
+    Attributes:
+        traffic: by the method asked for; where both were, the simulated one.
+        symbolic: the traffic by layer conditions beside it, where both were asked for and layer conditions apply.
+        differences: where the two differ, and why.
+    """
 
     nest: LoopNest
     machine: Machine
     sizes: Mapping[str, int]
     traffic: Traffic
     notes: tuple[Note, ...]
+    symbolic: Traffic | None = None
+    differences: tuple[Difference, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ class Difference:
         symbolic, simulated: its values.
         relative: (simulated − symbolic) / the larger.
         reason_code: "victims", "threshold", "conflicts", "layout", "replacement", "inclusion", "inner-hits",
-            "mean-trip-count", "boundary", "not-settled", or "unknown".
+            "mean-trip-count", "boundary", "streamed-and-read", "not-settled", or "unknown".
         reason: the same for people.
     """
 
@@ -139,10 +139,11 @@ class _Experiments:
 
     def _answers(self, question: _Question) -> Iterator[Answer]:
         tests: tuple[Callable[[_Question], Answer | None], ...] = (
+            self._streamed,
             self._victims,
+            self._replacement,
             self._at_threshold,
             self._mean_trips,
-            self._replacement,
             self._conflicts,
             self._inclusion,
             self._inner_hits,
@@ -173,6 +174,15 @@ class _Experiments:
         return "victims", (
             f"as many lines leave, {away[1]:.3g} in all: those that come back from the victim cache modified leave so "
             "again, though they are only read"
+        )
+
+    def _streamed(self, question: _Question) -> Answer | None:
+        """Known beforehand, and no experiment would tell."""
+        if all(note.code != "streamed-and-read" for note in self.symbolic.notes):
+            return None
+        return "streamed-and-read", (
+            "streaming stores go to lines that are read as well: each takes the line away from the caches, where layer "
+            "conditions have it read whole before it is written"
         )
 
     def _replacement(self, question: _Question) -> Answer | None:
@@ -262,9 +272,19 @@ class _Experiments:
         near = [
             (abs(condition.required / condition.capacity_bytes - 1), number)
             for number, condition in enumerate(self.symbolic.conditions)
-            if condition.cache in caches and span[0] <= condition.required / condition.capacity_bytes <= span[1]
+            if condition.cache in caches
+            and span[0] <= condition.required / condition.capacity_bytes <= span[1]
+            and (span == VARIED or self._can_explain(condition, question))
         ]
         return self.symbolic.conditions[min(near)[1]] if near else None
+
+    def _can_explain(self, condition: LayerCondition, question: _Question) -> bool:
+        """Whether the other side of the condition lies in the direction of the difference, and far enough away."""
+        if condition.cache != self.machine.levels[self._index(question)].name:
+            return True
+        change = question.simulated - question.symbolic
+        saved = sum(reuse.lines_saved for reuse in condition.reuses)
+        return condition.holds == (change > 0) and abs(change) <= saved + question.near
 
     def _deciding_caches(self, question: _Question) -> tuple[str, ...]:
         """The caches whose layer conditions decide on a path: the inner one, and an outer one that loads pass by."""
@@ -354,7 +374,7 @@ class _Experiments:
         )
 
     def _shown(self, traffic: Traffic, question: _Question) -> str:
-        return f"{_value(traffic, question):.3g} lines as layer conditions have {question.symbolic:.3g}"
+        return f"{_value(traffic, question):.3g} lines where layer conditions have {question.symbolic:.3g}"
 
 
 def _value(traffic: Traffic, question: _Question) -> float:

@@ -47,7 +47,8 @@ class LevelTraffic:
     Attributes:
         level: name of the cache.
         loads, load_hits, load_misses: requests for data from inside (write-allocates of the level inside included).
-        stores, store_hits, store_misses: stores of the code at L1, modified lines that come from inside elsewhere.
+        stores, store_hits, store_misses: stores of the code at L1; elsewhere lines that the level inside gives up:
+            modified ones, at a victim cache also unmodified ones if it takes them.
         dirty_evictions, clean_evictions: modified and unmodified lines that it gives up.
     """
 

@@ -117,7 +117,8 @@ def _traffic(
     executions = [work.bodies[each.depth] / work.iterations for each in work.program.references]
     rates = found.rates if found else _nothing(machine)
     paths = simulated_paths(machine, numeric, rates, unit)
-    symbolic = _symbolic(nest, machine, numeric.sizes, cores, stores)
+    # the rows are compared before any write-allocate is taken off
+    symbolic = _symbolic(nest, machine, numeric.sizes, cores, "regular" if stores == "evading" else stores)
     rows = access_rows(numeric, rates, executions, unit, machine.residence_levels, symbolic)
     paths, rows, evasion = _evaded(numeric, machine, paths, rows, cores, stores)
     loads, saved = (_register_bytes(numeric, executions, kind) * float(unit) for kind in ("read", "write"))
@@ -149,10 +150,11 @@ def _traffic(
 
 def unit_of_program(work: Work) -> tuple[Fraction, str, tuple[Note, ...]]:
     """The iterations that advance the fastest written (else read) stream by a line, and that reference."""
+    runs = work.bodies[-1] > work.bodies[-2]  # a loop of one iteration moves nothing
     moving = [
         (abs(each.reference.address.coefficients[-1] * work.nest.loops[-1].step), each.access)
         for each in work.nest.references
-        if each.reference.depth == len(work.nest.loops) and each.reference.address.coefficients[-1]
+        if runs and each.reference.depth == len(work.nest.loops) and each.reference.address.coefficients[-1]
     ]
     written = [item for item in moving if item[1].kind == "write"]
     if not moving:
