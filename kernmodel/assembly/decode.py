@@ -33,6 +33,7 @@ from iced_x86 import (
     RflagsBits,
 )
 
+from kernmodel.assembly.encoding import Encoding, encoding_of
 from kernmodel.assembly.model import Instruction, Listing, MemoryReference, Operand
 
 Branch = Literal["conditional", "jump", "indirect", "call", "return"]
@@ -72,6 +73,20 @@ _IMMEDIATE_KINDS = {
     OpKind.IMMEDIATE64: "i64",
 }
 _NEAR_BRANCHES = frozenset({OpKind.NEAR_BRANCH16, OpKind.NEAR_BRANCH32, OpKind.NEAR_BRANCH64})
+_IMPLICIT_MEMORY = frozenset(
+    {
+        OpKind.MEMORY_SEG_SI,
+        OpKind.MEMORY_SEG_ESI,
+        OpKind.MEMORY_SEG_RSI,
+        OpKind.MEMORY_SEG_DI,
+        OpKind.MEMORY_SEG_EDI,
+        OpKind.MEMORY_SEG_RDI,
+        OpKind.MEMORY_ESDI,
+        OpKind.MEMORY_ESEDI,
+        OpKind.MEMORY_ESRDI,
+    }
+)
+"""Operands in memory that no byte of the instruction names: those of string instructions and of maskmovq."""
 _HIGH_BYTES = frozenset({Register.AH, Register.BH, Register.CH, Register.DH})
 
 
@@ -148,12 +163,14 @@ class Fixup:
 
 def decode_bytes(code: bytes, *, address: int = 0, file: str = "<bytes>") -> Listing:
     """Decode x86-64 machine code that starts at `address`; bytes that are no instruction are passed over one by one."""
-    instructions = tuple(translate(item, disassemble(item), 0, None) for item, _ in decode_raw(code, address))
+    instructions = tuple(
+        translate(item, encoding, disassemble(item), 0, None) for item, encoding in decode_raw(code, address)
+    )
     return Listing(file=file, isa="x86-64", syntax="binary", instructions=instructions, labels=())
 
 
-def decode_raw(code: bytes, address: int) -> Iterator[tuple[iced.Instruction, iced.ConstantOffsets]]:
-    """iced's instructions of `code` at `address` with where their constants stand, passing over bytes that are none."""
+def decode_raw(code: bytes, address: int) -> Iterator[tuple[iced.Instruction, Encoding]]:
+    """iced's instructions of `code` at `address` with the layout of their bytes, passing over bytes that are none."""
     decoder = iced.Decoder(64, code, ip=address)
     while decoder.can_decode:
         start = decoder.position
@@ -162,7 +179,57 @@ def decode_raw(code: bytes, address: int) -> Iterator[tuple[iced.Instruction, ic
             decoder.position = start + 1
             decoder.ip = address + start + 1
         else:
-            yield instruction, decoder.get_constant_offsets(instruction)
+            yield instruction, encoding_of(code, start, decoder.get_constant_offsets(instruction))
+
+
+class Piece(NamedTuple):
+    """One instruction of a block at address 0, from those met before where it does not depend on its place.
+
+    Attributes:
+        key: equal for instructions that are equal but for address and branch target.
+        instruction: at address 0, with the target of a branch from there, unless it names memory by its own address.
+        target: where a direct branch goes to in the block, None for others.
+    """
+
+    key: bytes | tuple[bytes, int]
+    instruction: Instruction
+    target: int | None
+
+
+_MOST_PIECES = 200_000
+_PIECES: dict[bytes | tuple[bytes, int], Instruction] = {}
+"""Instructions met before, by their key; they are values, so that whoever asks gets the same answer."""
+
+
+def pieces(code: bytes) -> list[Piece] | None:
+    """The instructions of a block of which every byte belongs to one, fast where they were met before; None if not."""
+    found = []
+    start = 0
+    for item in iced.Decoder(64, code):
+        if item.is_invalid:
+            return None
+        end = start + item.len
+        key: bytes | tuple[bytes, int] = code[start:end]
+        if item.is_ip_rel_memory_operand:
+            key = (code[start:end], start)
+        instruction = _PIECES.get(key)
+        if instruction is None:
+            instruction = _remember(key, code[start:end], start if item.is_ip_rel_memory_operand else 0)
+        target = None
+        if instruction.target is not None:
+            target = instruction.target + start if instruction.address == 0 else instruction.target
+            target = target - (1 << 64) if target >> 63 else target
+        found.append(Piece(key, instruction, target))
+        start = end
+    return found
+
+
+def _remember(key: bytes | tuple[bytes, int], code: bytes, address: int) -> Instruction:
+    if len(_PIECES) >= _MOST_PIECES:
+        _PIECES.clear()
+    (item, encoding) = next(decode_raw(code, address))
+    _PIECES[key] = instruction = translate(item, encoding, disassemble(item), 0, None)
+    return instruction
 
 
 def disassemble(instruction: iced.Instruction, fixup: Fixup | None = None) -> str:
@@ -176,7 +243,9 @@ def disassemble(instruction: iced.Instruction, fixup: Fixup | None = None) -> st
     return _RIP_OPERAND.sub(lambda _: f"[rip+{address}]", text)
 
 
-def translate(instruction: iced.Instruction, text: str, line: int, fixup: Fixup | None) -> Instruction:
+def translate(
+    instruction: iced.Instruction, encoding: Encoding, text: str, line: int, fixup: Fixup | None
+) -> Instruction:
     """The `Instruction` of what iced decoded; `text` and `line` come from the listing, `fixup` from a relocation."""
     info = _INFO.info(instruction)
     operands = () if instruction.is_string_instruction else _operands(instruction, info, fixup)
@@ -203,6 +272,10 @@ def translate(instruction: iced.Instruction, text: str, line: int, fixup: Fixup 
         same_register=_same_register(instruction, operands),
         vector_bytes=_vector_bytes(instruction),
         has_mask=instruction.has_op_mask,
+        opcode_offset=encoding.opcode_offset,
+        length_changing_prefix=encoding.length_changing_prefix,
+        displacement_bytes=encoding.displacement_bytes,
+        immediate_bytes=encoding.immediate_bytes,
     )
 
 
@@ -232,7 +305,11 @@ def _vector_bytes(instruction: iced.Instruction) -> int:
 
 def _operands(instruction: iced.Instruction, info: iced.InstructionInfo, fixup: Fixup | None) -> tuple[Operand, ...]:
     """The explicit operands."""
-    return tuple(_operand(instruction, info.op_access(i), i, fixup) for i in range(instruction.op_count))
+    return tuple(
+        _operand(instruction, info.op_access(i), i, fixup)
+        for i in range(instruction.op_count)
+        if instruction.op_kind(i) not in _IMPLICIT_MEMORY
+    )
 
 
 def _operand(instruction: iced.Instruction, access: int, index: int, fixup: Fixup | None) -> Operand:
@@ -328,13 +405,18 @@ def _memory(
     if instruction.mnemonic == Mnemonic.NOP:
         return ()
     explicit = tuple(operand.memory for operand in operands if operand.memory is not None)
-    if not (instruction.is_stack_instruction or instruction.is_string_instruction):
+    if not (instruction.is_stack_instruction or _names_no_memory(instruction)):
         return explicit
     used = list(info.used_memory())
     if explicit and not instruction.is_string_instruction:
         own = next((u for u in used if u.base == instruction.memory_base and u.index == instruction.memory_index), None)
         used = [u for u in used if u is not own]
     return explicit + tuple(_implicit_reference(instruction, u) for u in used)
+
+
+def _names_no_memory(instruction: iced.Instruction) -> bool:
+    """Whether the instruction has an operand in memory that none of its bytes names."""
+    return any(instruction.op_kind(i) in _IMPLICIT_MEMORY for i in range(instruction.op_count))
 
 
 def _implicit_reference(instruction: iced.Instruction, used: iced.UsedMemory) -> MemoryReference:
@@ -424,7 +506,7 @@ def _branch_target(instruction: iced.Instruction, fixup: Fixup | None) -> int | 
 
 def _same_register(instruction: iced.Instruction, operands: tuple[Operand, ...]) -> bool:
     """Whether at least two operands are sources and all of them are one register, of the same width."""
-    if any(operand.memory is not None for operand in operands):
+    if len(operands) != instruction.op_count or any(operand.memory is not None for operand in operands):
         return False
     sources = [instruction.op_register(i) for i, operand in enumerate(operands) if operand.register and operand.read]
     return len(sources) > 1 and len(set(sources)) == 1

@@ -18,6 +18,7 @@ from kernmodel.assembly.elf import (
     Symbol,
     relocations,
 )
+from kernmodel.assembly.encoding import Encoding
 
 _PC_RELATIVE = {
     2: "",
@@ -57,22 +58,22 @@ class CodeImage:
 
     def decode(
         self, section: int, start: int, end: int, text: str = ""
-    ) -> Iterator[tuple[iced.Instruction, Fixup | None]]:
+    ) -> Iterator[tuple[iced.Instruction, Encoding, Fixup | None]]:
         """Decode offsets `start` to `end` of a section; `text`, the line it came from, names the symbols meant."""
         base = self.layout[section]
         code = self.elf.sections[section].data[start:end]
-        for item, constants in decode_raw(code, base + start):
-            yield item, self._fixup(section, item, constants, text)
+        for item, encoding in decode_raw(code, base + start):
+            yield item, encoding, self._fixup(section, item, encoding, text)
 
-    def _fixup(self, section: int, item: iced.Instruction, constants: iced.ConstantOffsets, text: str) -> Fixup | None:
+    def _fixup(self, section: int, item: iced.Instruction, encoding: Encoding, text: str) -> Fixup | None:
         """What fills a field of the instruction, if anything does."""
         fields = self.fields.get(section)
         if not fields:
             return None if self.elf.relocatable else self._linked_data(item)
         start = item.ip - self.layout[section]
         for present, offset, in_displacement in (
-            (constants.has_displacement, constants.displacement_offset, True),
-            (constants.has_immediate, constants.immediate_offset, False),
+            (encoding.displacement_bytes, encoding.displacement_offset, True),
+            (encoding.immediate_bytes, encoding.immediate_offset, False),
         ):
             field = fields.get(start + offset) if present else None
             if field is not None:

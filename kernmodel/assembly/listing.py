@@ -178,9 +178,9 @@ def decode_elf(data: bytes, file: str, *, function: str | None = None) -> Listin
     with damage_reported(file):
         image = code_image(elf)
         instructions = tuple(
-            translate(item, disassemble(item, fixup), 0, fixup)
+            translate(item, encoding, disassemble(item, fixup), 0, fixup)
             for part in _chosen_parts(image, function, file)
-            for item, fixup in image.decode(part.section, part.start, part.end)
+            for item, encoding, fixup in image.decode(part.section, part.start, part.end)
         )
     if not instructions:
         raise AssemblyError("holds no code", where=file, todo="give an object with a loop in it")
@@ -254,9 +254,9 @@ def _row_instructions(code: _Assembled, row: LineRow, end: int, following: int) 
     elif len(decoded) < len(texts):  # `rep; movsb` is one instruction
         texts = ["; ".join(texts)]
     data = [number for number in range(row.line + 1, following) if is_data(code.given[number - 1])]
-    for count, (item, fixup) in enumerate(decoded):
+    for count, (item, encoding, fixup) in enumerate(decoded):
         if count < len(texts):
-            yield translate(item, texts[count], row.line, fixup)
+            yield translate(item, encoding, texts[count], row.line, fixup)
         else:
             number = data[min(count - len(texts), len(data) - 1)] if data else row.line
-            yield translate(item, disassemble(item, fixup), number, fixup)
+            yield translate(item, encoding, disassemble(item, fixup), number, fixup)

@@ -69,6 +69,9 @@ class Instruction:
         same_register: all register sources are one register (candidate zero idiom or dependency breaker).
         vector_bytes: widest vector register operand in bytes, 0 for none.
         has_mask: an AVX-512 mask other than k0 is applied.
+        opcode_offset: bytes before the nominal opcode: prefixes, REX, VEX or EVEX and the escapes 0Fh, 0F38h, 0F3Ah.
+        length_changing_prefix: a prefix changes the length of what follows (66h with a 16-bit immediate).
+        displacement_bytes, immediate_bytes: encoded sizes of the fields, 0 for none; a jump's distance is an immediate.
     """
 
     text: str
@@ -88,6 +91,10 @@ class Instruction:
     same_register: bool
     vector_bytes: int
     has_mask: bool
+    opcode_offset: int = 0
+    length_changing_prefix: bool = False
+    displacement_bytes: int = 0
+    immediate_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

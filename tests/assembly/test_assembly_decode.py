@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernmodel.assembly.decode import decode_bytes
+from kernmodel.assembly.decode import decode_bytes, pieces
 from kernmodel.assembly.listing import read_listing
 from kernmodel.assembly.model import Instruction
 
@@ -278,3 +279,33 @@ def test_any_bytes_decode_to_instructions_within_them(code: bytes) -> None:
         end = item.address + item.length
         assert item.form.startswith(item.mnemonic) or item.form.split()[1] == item.mnemonic
     assert end <= len(code)
+
+
+@pytest.mark.parametrize("code", ["0ff7f4", "660ff7c1", "c5f9f7c1", "67660ff7c1"])
+def test_a_masked_store_to_rdi_names_no_memory(code: str) -> None:
+    """maskmovq crashed: its operand in memory stands in none of its bytes, and is none of its form."""
+    (instruction,) = decode_bytes(bytes.fromhex(code)).instructions
+    assert [operand.kind[-2:] for operand in instruction.operands] == ["mm", "mm"]
+    (stored,) = instruction.memory
+    assert (stored.base, stored.written, stored.read) == ("rdi", True, False)
+    assert not instruction.same_register
+
+
+@pytest.mark.parametrize(
+    "code", ["4801d84801c3ffc975f6", "488b05100000004889050900000075f0", "e800000000ebf9", "6690f390c3"]
+)
+def test_pieces_are_the_instructions_of_the_block(code: str) -> None:
+    """But for address and target; and the same when asked again."""
+    data = bytes.fromhex(code)
+    whole = decode_bytes(data).instructions
+    for _ in range(2):
+        found = pieces(data)
+        assert found is not None
+        for piece, instruction in zip(found, whole, strict=True):
+            same = replace(piece.instruction, address=0, target=None, text="")
+            assert same == replace(instruction, address=0, target=None, text="")
+            assert piece.target is None or piece.target & (2**64 - 1) == instruction.target
+
+
+def test_pieces_of_what_is_no_code() -> None:
+    assert pieces(bytes.fromhex("9006")) is None

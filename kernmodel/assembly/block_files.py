@@ -1,0 +1,117 @@
+"""Files of many blocks: one block of hex digits a line, or CSV with a column of them; gzip and standard input too."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+import sys
+import zlib
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+from kernmodel.errors import AssemblyError
+
+HEX_COLUMN = "hex"
+
+_SHOWN_NAMES = 30
+_GZIP = b"\x1f\x8b"
+_HEX_LINE = re.compile(r"(?:0[xX]|\\x|[0-9a-fA-F]|[\s,:_])*")
+
+
+class BlockLine(NamedTuple):
+    """A line of a file of blocks: its number (1-based), and its hex digits or what is wrong with it."""
+
+    number: int
+    code: str | None
+    error: str | None = None
+
+
+def read_lines(path: str) -> Iterator[str]:
+    """The lines of a file, gzip or not; "-" is the standard input. Bytes that are no UTF-8 are replaced by a sign.
+
+    Raises:
+        AssemblyError: it cannot be read, or is a damaged gzip file.
+    """
+    try:
+        if path == "-":
+            yield from _decoded(sys.stdin.buffer)
+            return
+        with Path(path).open("rb") as file:
+            packed = file.read(len(_GZIP)) == _GZIP
+            file.seek(0)
+            yield from _decoded(gzip.GzipFile(fileobj=file) if packed else file)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise AssemblyError("is a damaged gzip file", where=path, todo="pack it anew") from error
+    except OSError as error:
+        raise AssemblyError(f"cannot be read: {error.strerror}", where=path, todo="give a file of blocks") from error
+
+
+def _decoded(lines: Iterable[bytes]) -> Iterator[str]:
+    return (line.decode("utf-8", "replace") for line in lines)
+
+
+def block_lines(lines: Iterable[str], file: str, column: str | None = None) -> Iterator[BlockLine]:
+    """The blocks of a file, line by line; lines that begin with # are comments.
+
+    The file is CSV if `column` is given or its first line names a column `hex`.
+
+    Args:
+        lines: of the file.
+        file: its name, for messages.
+        column: name of the column of hex digits.
+
+    Raises:
+        AssemblyError: CSV without this column.
+    """
+    lines = iter(lines)
+    first = next(lines, None)
+    if first is None:
+        return iter(())
+    names = [name.strip() for name in first.lstrip("\ufeff").strip().split(",")]
+    wanted = column or HEX_COLUMN
+    lines = chain((first,), lines)
+    if wanted in names:
+        return _csv_lines(lines, wanted)
+    if column is not None or (len(names) > 1 and not _HEX_LINE.fullmatch(first) and not first.startswith("#")):
+        raise _no_column(names, wanted, file)
+    return _plain_lines(lines)
+
+
+def _no_column(names: list[str], wanted: str, file: str) -> AssemblyError:
+    if not all(name.isprintable() for name in names):
+        todo = "give hex digits, a block a line, or CSV"
+        return AssemblyError("is no text", where=file, todo=todo)
+    more = ", …" if len(names) > _SHOWN_NAMES else ""
+    todo = f"choose one of: {', '.join(names[:_SHOWN_NAMES])}{more}"
+    return AssemblyError(f"has no column {wanted!r}", where=file, todo=todo)
+
+
+def _plain_lines(lines: Iterable[str]) -> Iterator[BlockLine]:
+    for number, line in enumerate(lines, 1):
+        if not line.startswith("#"):
+            yield BlockLine(number, line.strip())
+
+
+def _csv_lines(lines: Iterable[str], column: str) -> Iterator[BlockLine]:
+    reader = csv_reader(lines)
+    while True:
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield BlockLine(reader.line_num, None, f"no CSV: {error}")
+            continue
+        code = row.get(column)
+        missing = None if code is not None else f"no value in column {column!r}"
+        yield BlockLine(reader.line_num, code, missing)
+
+
+def csv_reader(lines: Iterable[str]) -> csv.DictReader[str]:
+    """A reader of CSV whose first line names the columns; a mark of byte order before it is passed over."""
+    lines = iter(lines)
+    first = next(lines, "")
+    return csv.DictReader(chain((first.lstrip("\ufeff"),), lines), skipinitialspace=True)

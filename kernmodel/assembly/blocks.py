@@ -1,0 +1,289 @@
+"""Every kind of input as code to analyse: hex digits, raw bytes, stretches of a linked file, all loops of a listing.
+
+What is read here is taken as one block that repeats. Of bytes that hold more than one basic block, the loop among them
+is taken, else the first basic block, and a note says so. Listings and objects of which a loop has to be found are the
+business of `listing` and `select`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import iced_x86 as iced
+
+from kernmodel.assembly.decode import decode_raw, disassemble, translate
+from kernmodel.assembly.features import is_privileged
+from kernmodel.assembly.model import AssemblyLoop, Instruction, Listing
+from kernmodel.errors import AssemblyError, Location, Note
+
+if TYPE_CHECKING:
+    from kernmodel.assembly.image import CodeImage
+
+LARGEST_BLOCK = 1 << 14
+"""Bytes that one block may have: far more than any µop cache holds, and analysed in seconds."""
+
+_ISA = "x86-64"
+_CONTINUED = tuple(bytes([byte]) * 15 for byte in (0x00, 0x10, 0x58, 0xC0))
+"""Bytes that complete nearly every instruction whose beginning is given: opcodes, addresses and registers in turn."""
+
+_SHOWN = 8  # bytes and digits that a message shows
+_BETWEEN = re.compile(r"0[xX](?=[0-9a-fA-F])|\\x|[\s,:_]+")
+_DIGITS = re.compile(r"[0-9a-fA-F]*")
+_ARCHIVE = b"!<arch>\n", b"!<thin>\n"
+
+
+def parse_hex(text: str, where: str) -> bytes:
+    """The bytes that hex digits stand for; blanks, commas, `0x` and `\\x` between them are passed over.
+
+    Raises:
+        AssemblyError: other characters, an odd number of digits, or none; `where` names the place.
+    """
+    digits = _BETWEEN.sub("", text)
+    valid = _DIGITS.match(digits)
+    if valid is None or valid.end() < len(digits):
+        strange = digits[valid.end() if valid else 0]
+        todo = "write the bytes of the code as pairs of digits, such as 4801d8"
+        raise AssemblyError(f"{strange!r} is no hex digit", where=where, todo=todo)
+    if len(digits) % 2:
+        raise AssemblyError(f"{len(digits)} hex digits make no whole bytes", where=where, todo="give an even number")
+    return bytes.fromhex(digits)
+
+
+def block_of_bytes(code: bytes, *, file: str, address: int = 0) -> AssemblyLoop:
+    """The block in machine code that starts at `address`; `file` names the code in messages and results.
+
+    Raises:
+        AssemblyError: no bytes, too many, or some that are no instruction or only the beginning of one.
+    """
+    return _block(decode_block(code, file=file, address=address), file)
+
+
+def _block(instructions: tuple[Instruction, ...], file: str) -> AssemblyLoop:
+    """The block to take of instructions that stand one behind the other."""
+    first, end, evidence, notes = _chosen(instructions, file)
+    body = instructions[first:end]
+    return AssemblyLoop(
+        instructions=body,
+        isa=_ISA,
+        syntax="binary",
+        file=file,
+        label="",
+        iterations_per_pass=None,
+        streams=(),
+        evidence=evidence,
+        role="chosen",
+        notes=(*notes, *privilege_notes(body, file)),
+    )
+
+
+def decode_block(code: bytes, *, file: str, address: int = 0) -> tuple[Instruction, ...]:
+    """All instructions of machine code of which every byte belongs to one.
+
+    Raises:
+        AssemblyError: as `block_of_bytes`.
+    """
+    _check_size(len(code), file)
+    instructions = tuple(
+        translate(item, encoding, disassemble(item), 0, None) for item, encoding in decode_raw(code, address)
+    )
+    return _complete(instructions, code, file, address)
+
+
+def _check_size(size: int, file: str) -> None:
+    if not size:
+        raise AssemblyError("the block is empty", where=file, todo="give the bytes of at least one instruction")
+    if size > LARGEST_BLOCK:
+        todo = "give the bytes of the loop alone"
+        raise AssemblyError(f"a block of {size} bytes; the limit is {LARGEST_BLOCK}", where=file, todo=todo)
+
+
+def _complete(instructions: tuple[Instruction, ...], code: bytes, file: str, address: int) -> tuple[Instruction, ...]:
+    """The instructions of `code`, if they are all of it."""
+    if sum(instruction.length for instruction in instructions) != len(code):
+        raise _undecodable(code, instructions, file, address)
+    return instructions
+
+
+def _undecodable(code: bytes, instructions: Sequence[Instruction], file: str, address: int) -> AssemblyError:
+    """The error for bytes among which some are no instruction."""
+    offset = 0
+    for instruction in instructions:
+        if instruction.address - address != offset:
+            break
+        offset += instruction.length
+    rest = code[offset:]
+    shown = rest[:_SHOWN].hex(" ") + (" …" if len(rest) > _SHOWN else "")
+    if any(not iced.Decoder(64, rest + more).decode().is_invalid for more in _CONTINUED):
+        what = f"the code ends inside the instruction at byte {offset}: {shown}"
+        return AssemblyError(what, where=file, todo="give all bytes of the last instruction")
+    what = f"byte {offset} begins no x86-64 instruction: {shown}"
+    return AssemblyError(what, where=file, todo="give machine code, from the first byte of an instruction on")
+
+
+def _chosen(instructions: Sequence[Instruction], file: str) -> tuple[int, int, str, tuple[Note, ...]]:
+    """First instruction and one past the last of the block to take, why, and a note where that is not all."""
+    count = len(instructions)
+    whole = f"All {count} instructions of the code." if count > 1 else "The only instruction of the code."
+    branches = [number for number, item in enumerate(instructions) if item.branch not in (None, "call")]
+    if not branches or branches == [count - 1]:
+        return 0, count, whole, _entered_inside(instructions, file)
+    first, end, what = _one_of_several(instructions, branches)
+    start, past = instructions[first].address, instructions[end - 1].address + instructions[end - 1].length
+    base = instructions[0].address
+    place = f"bytes {start - base} to {past - base - 1} (instructions {first + 1} to {end} of {count})"
+    held = f"{len(branches)} branches" if len(branches) > 1 else "a branch before its end"
+    note = Note("several-branches", f"the code holds {held}; {what} was taken: {place}", where=Location(file))
+    return first, end, f"The code holds {held}: {what} is taken.", (note,)
+
+
+def _one_of_several(instructions: Sequence[Instruction], branches: Sequence[int]) -> tuple[int, int, str]:
+    """Of code with branches in it: the shortest stretch that a branch repeats, else the first basic block."""
+    at = {instruction.address: number for number, instruction in enumerate(instructions)}
+    repeated = [
+        (number - at[target] + 1, at[target], number + 1)
+        for number in branches
+        if (target := instructions[number].target) in at and target is not None and at[target] <= number
+    ]
+    if repeated:
+        _, first, end = min(repeated)
+        inner = sum(first <= number < end - 1 for number in branches)
+        return first, end, "its shortest loop" + (", all of whose inner branches fall through," if inner else "")
+    return 0, branches[0] + 1, "its first basic block"
+
+
+def _entered_inside(instructions: Sequence[Instruction], file: str) -> tuple[Note, ...]:
+    """A note where the branch at the end goes to another instruction of the block than its first."""
+    target = instructions[-1].target
+    places = {instruction.address: number for number, instruction in enumerate(instructions, 1)}
+    if instructions[-1].branch == "call" or places.get(-1 if target is None else target, 1) == 1:
+        return ()
+    number = places[target or 0]
+    text = f"the branch at the end goes to instruction {number}; all {len(instructions)} are taken as what repeats"
+    return (Note("branch-inside", text, where=Location(file)),)
+
+
+def privilege_notes(instructions: Sequence[Instruction], file: str) -> tuple[Note, ...]:
+    """A warning for each kind of instruction that user code may not execute."""
+    found = {item.mnemonic: item for item in reversed(instructions) if is_privileged(item)}
+    return tuple(
+        Note(
+            "privileged-instruction",
+            f"{name} is privileged: in user code it faults, and its time is not that of an ordinary instruction",
+            where=Location(file, item.line or None),
+        )
+        for name, item in sorted(found.items())
+    )
+
+
+def read_bytes(path: str) -> tuple[bytes, str]:
+    """The contents of a file ("-": standard input), and what to call it.
+
+    Raises:
+        AssemblyError: it cannot be read.
+    """
+    if path == "-":
+        return sys.stdin.buffer.read(), "<standard input>"
+    try:
+        return Path(path).read_bytes(), path
+    except OSError as error:
+        raise AssemblyError(f"cannot be read: {error.strerror}", where=path, todo="give a file of code") from error
+
+
+def refuse_archive(path: str) -> None:
+    """Refuse an archive of objects (`.a`), which holds many files of code.
+
+    Raises:
+        AssemblyError: it is one.
+    """
+    if path == "-" or not Path(path).is_file():
+        return
+    with Path(path).open("rb") as file:
+        start = file.read(len(_ARCHIVE[0]))
+    if start in _ARCHIVE:
+        todo = f"take the object with your function out of it: ar t {path}, then ar x {path} NAME.o"
+        raise AssemblyError("is an archive of object files", where=path, todo=todo)
+
+
+def block_in_range(path: str, first: int, end: int) -> AssemblyLoop:
+    """The block at addresses `first` up to, not including, `end` of an ELF file.
+
+    Raises:
+        AssemblyError: not an x86-64 ELF file, no code at these addresses, or as `block_of_bytes`.
+    """
+    from kernmodel.assembly.elf import MACHINE_X86_64, damage_reported, is_elf, machine_name, read_elf
+    from kernmodel.assembly.image import code_image
+
+    data, file = read_bytes(path)
+    if not is_elf(data):
+        raise AssemblyError("is not an ELF file: it has no addresses", where=file, todo="give an object or executable")
+    elf = read_elf(data, file)
+    if elf.machine != MACHINE_X86_64:
+        todo = "use a machine of that architecture"
+        raise AssemblyError(f"holds {machine_name(elf.machine)} code, not x86-64", where=file, todo=todo)
+    with damage_reported(file):
+        image = code_image(elf)
+    for number, base in image.layout.items():
+        code = elf.sections[number].data
+        if base <= first < end <= base + len(code):
+            _check_start(image, number, first, file)
+            return _block(_instructions_in(image, number, first - base, end - base, file), file)
+    places = (
+        f"{elf.sections[n].name} {base:#x}-{base + len(elf.sections[n].data):#x}" for n, base in image.layout.items()
+    )
+    what = f"has no code from {first:#x} to {end:#x}"
+    raise AssemblyError(what, where=file, todo=f"its code is {', '.join(places) or 'empty'}")
+
+
+def _check_start(image: CodeImage, section: int, first: int, file: str) -> None:
+    """Refuse an address inside an instruction of the function around it, where the file names that function.
+
+    Raises:
+        AssemblyError: names the instruction.
+    """
+    for symbol in image.named.get(section, ()):
+        start = image.address(symbol)
+        if start <= first < start + symbol.size:
+            base = image.layout[section]
+            for item, _, _ in image.decode(section, start - base, start + symbol.size - base):
+                if item.ip < first < item.ip + item.len:
+                    todo = f"begin at {item.ip:#x} or {item.ip + item.len:#x}"
+                    what = f"{first:#x} is inside the instruction at {item.ip:#x} of {symbol.name}"
+                    raise AssemblyError(what, where=file, todo=todo)
+
+
+def _instructions_in(image: CodeImage, section: int, first: int, end: int, file: str) -> tuple[Instruction, ...]:
+    """The instructions at offsets `first` up to `end` of a section, with the symbols that relocations name."""
+    from kernmodel.assembly.elf import damage_reported
+
+    _check_size(end - first, file)
+    with damage_reported(file):
+        instructions = tuple(
+            translate(item, encoding, disassemble(item, fixup), 0, fixup)
+            for item, encoding, fixup in image.decode(section, first, end)
+        )
+    code = image.elf.sections[section].data[first:end]
+    return _complete(instructions, code, file, image.layout[section] + first)
+
+
+def innermost_loops(listing: Listing) -> tuple[AssemblyLoop, ...]:
+    """Every innermost loop of a listing, by address.
+
+    Raises:
+        AssemblyError: it has none.
+    """
+    from kernmodel.assembly.loops import control_flow
+    from kernmodel.assembly.select import assembly_loop
+    from kernmodel.assembly.strides import analyse, loop_strides
+
+    analysis = analyse(listing, control_flow(listing))
+    inner = [body for body in analysis.flow.loops if body.innermost]
+    if not inner:
+        raise AssemblyError("has no loop", where=listing.file, todo="leave out --all-loops to analyse all of it")
+    return tuple(
+        assembly_loop(listing, loop_strides(analysis, body), None, f"Loop {body.number} of the listing.", "chosen")
+        for body in inner
+    )
