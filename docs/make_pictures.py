@@ -1,4 +1,4 @@
-"""Draw the pictures of the documentation: python docs/make_pictures.py (needs matplotlib: pip install '.[docs]')."""
+"""Draw the pictures of the documentation: python docs/make_pictures.py."""
 
 from __future__ import annotations
 
@@ -9,9 +9,15 @@ import matplotlib as mpl
 mpl.use("svg")
 import matplotlib.pyplot as plt
 
+from kernmodel.models.roofline import ModelName
+from kernmodel.plot.carm import carm_figure
+from kernmodel.plot.ecm import ecm_figure
+from kernmodel.plot.roofline import roofline_figure
+from kernmodel.plot.style import write
 from kernmodel.studies.predict import predict_ecm_sweep
 from kernmodel.studies.ranges import parse_values
 from kernmodel.studies.request import CodeRequest, KernelRequest
+from kernmodel.studies.roofline import ChartRequest, chart_kernels, read_kernel
 
 PICTURES = Path(__file__).parent / "pictures"
 COLOURS = {"T_nOL": "#0072b2", "T_L1L2": "#56b4e9", "T_L2L3": "#e69f00", "T_L3Mem": "#d55e00"}
@@ -38,8 +44,33 @@ def ecm_over_sizes(kernel: str, machine: str, sizes: str) -> None:
     plt.close(figure)
 
 
+def roofline_of(name: str, machine: str, kernels: tuple[str, ...], model: ModelName, sizes: dict[str, int]) -> None:
+    """Kernels on one chart."""
+    requests = [KernelRequest(kernel, machine, sizes) for kernel in kernels]
+    answer = chart_kernels(ChartRequest(machine, (model,)), requests, CodeRequest(), (sizes,))
+    write(roofline_figure(answer), PICTURES / f"{name}.svg")
+
+
+def carm_of(kernel: str, machine: str) -> None:
+    """The application-driven chart beside the cache-aware one."""
+    answer = read_kernel(ChartRequest(machine), KernelRequest(kernel, machine, {}), CodeRequest())
+    write(carm_figure(answer), PICTURES / f"carm-{kernel}-{machine}.svg")
+
+
+def ecm_of(name: str, kernel: str, machine: str, sizes: str, cores: tuple[int, ...]) -> None:
+    """What `kernmodel ecm --plot` draws."""
+    points = [{"N": n} for n in parse_values(sizes, "N")]
+    answers = list(predict_ecm_sweep(KernelRequest(kernel, machine, points[0]), CodeRequest(), points, cores))
+    write(ecm_figure(answers, "cy/CL"), PICTURES / f"{name}.svg")
+
+
 if __name__ == "__main__":
     mpl.rcParams["svg.hashsalt"] = "kernmodel"  # the same picture gives the same file
     mpl.rcParams["svg.fonttype"] = "none"
     PICTURES.mkdir(exist_ok=True)
     ecm_over_sizes("stencil.c", "clx", "20-20000:240log")
+    roofline_of("roofline-stencil-skx-6140", "skx-6140", ("stencil",), "hierarchical", {})
+    roofline_of("roofline-kernels-clx", "clx", ("stencil", "triad", "3d-7pt", "dot", "pi"), "carm", {"N": 400})
+    carm_of("iso3dfd", "skx-6140")
+    ecm_of("ecm-bars-stencil-clx", "stencil", "clx", "100-10000:20log", ())
+    ecm_of("ecm-cores-stencil-clx", "stencil", "clx", "5000", tuple(range(1, 21)))

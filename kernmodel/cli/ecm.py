@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from kernmodel.cli import options
+from kernmodel.cli.charts import plot_option, plot_target, save
 from kernmodel.cli.output import accepted, show, show_json, show_sweep, with_progress
-from kernmodel.studies.request import CodeRequest, KernelRequest
+from kernmodel.studies.request import CodeRequest
 
 if TYPE_CHECKING:
     from kernmodel.studies.request import EcmAnswer
@@ -20,11 +21,13 @@ if TYPE_CHECKING:
 @options.machine_option()
 @options.kernel_options
 @click.option("--cores", type=options.CoreCounts(), metavar="COUNTS", help="Core counts to scale over, such as 1-20.")
+@options.cache_options("auto", "lc", "sim")
 @options.time_unit_option
 @click.option("--asm", metavar="FILE", type=click.Path(), help="Assembly of the kernel, in place of compiling it.")
 @click.option("--compiler", metavar="C", help="Compiler to use.  [default: the machine's first that is installed]")
 @click.option("--flags", type=options.Flags(), help="Compiler flags in one string.  [default: the machine's]")
 @options.loop_options
+@plot_option("Draw the times over the sizes, or with --cores the performance, into an .svg, .pdf or .png file.")
 @options.output_options
 def ecm(
     kernel: str,
@@ -34,6 +37,7 @@ def ecm(
     function: str | None,
     safety: float,
     cores: tuple[int, ...] | None,
+    choices: options.CacheChoices,
     unit: str,
     asm: str | None,
     compiler: str | None,
@@ -42,6 +46,7 @@ def ecm(
     lines: tuple[int, int] | None,
     syntax: options.Syntax | None,
     ports: options.Port,
+    plot: str | None,
     verbose: bool,
     strict: bool,
     as_json: bool,
@@ -53,14 +58,31 @@ def ecm(
       kernmodel ecm --machine clx.yml stencil.c
       kernmodel ecm -m clx stencil.c -D N=4000 -D M=4000 --cores 1-20 --unit cy/CL
       kernmodel ecm -m clx stencil.c -D N=100-10000:20log --unit LUP/s
+      kernmodel ecm -m clx matvec-transposed.c --cache sim
+      kernmodel ecm -m clx stencil.c --cores 1-20 --plot scaling.svg
     """
     from kernmodel.studies.predict import predict_ecm_sweep
 
+    target = plot_target(plot, as_json=as_json, terminal=False)
     points = options.points_of(defines)
-    request = KernelRequest(kernel, machine, points[0], nest, function, safety=safety)
+    request = choices.request(kernel, machine, points[0], nest, function, safety)
     code = CodeRequest(asm, compiler, flags, syntax, loop, lines, ports)
-    answers = predict_ecm_sweep(request, code, points, cores or ())
-    _print(accepted(answers, strict), points, unit, verbose=verbose, as_json=as_json)
+    drawn: list[EcmAnswer] = []
+    answers = accepted(predict_ecm_sweep(request, code, points, cores or ()), strict)
+    if target is not None:
+        answers = _kept(answers, drawn)
+    _print(answers, points, unit, verbose=verbose, as_json=as_json)
+    if target is not None:
+        from kernmodel.plot.ecm import ecm_figure
+
+        save(target, lambda: ecm_figure(drawn, unit))
+
+
+def _kept(answers: Iterator[EcmAnswer], kept: list[EcmAnswer]) -> Iterator[EcmAnswer]:
+    """The answers as they come, kept for the picture."""
+    for answer in answers:
+        kept.append(answer)
+        yield answer
 
 
 def _print(

@@ -15,16 +15,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from kernmodel.errors import MachineError, Note
+from kernmodel.incore.bounds import DIVIDER, FRONT_END, PORTS, PRECEDENCE
 from kernmodel.incore.model import InCore
 from kernmodel.incore.ports import group_bound
+from kernmodel.incore.verdict import reaches
 from kernmodel.machine.model import BandwidthSeries, Machine, StreamMix, TransferPath
 from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate
 from kernmodel.traffic.model import PathTraffic, Traffic
+from kernmodel.traffic.stores import default_stores, evasion_of
 from kernmodel.units import Work
+
+OlBoundBy = Literal["ports", "dependency", "front end", "scheduling"]
+"""What bounds T_OL: execution ports and dividers, a loop-carried dependency, fetching to issue, or the pipeline as a
+whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +40,7 @@ class MemoryBandwidth:
 
     Attributes:
         mix: the stream mix whose read share is nearest to the kernel's.
-        bytes_per_second: true bandwidth, write-allocates counted (reported × mix.write_allocate_factor).
+        bytes_per_second: true bandwidth: as reported, and the write-allocates that the machine did not evade.
         cores: number of cores at which it was measured (where it is highest, up to one ccNUMA domain).
         kernel_read_share, mix_read_share: loaded lines over all lines, of the kernel and of the mix.
     """
@@ -71,7 +78,7 @@ class EcmPrediction:
 
     Attributes:
         machine: name; cores: active cores that share the shared caches in this prediction.
-        t_ol, t_nol: in-core times, cy/CL; ol_bound_by: "ports" or "dependency".
+        t_ol, t_nol: in-core times, cy/CL; ol_bound_by: "ports", "dependency", "front end" or "scheduling".
         transfers: per path, innermost first.
         levels: prediction per residence level, (level, cy/CL), innermost first; the last one is T_ECM.
         binding: names of the times that add up to T_ECM.
@@ -79,13 +86,15 @@ class EcmPrediction:
         saturation_simple: ⌈T_ECM / T_Mem⌉, None if nothing moves over the memory path.
         saturation_recursive: first number of cores with full utilisation by the recursive rule, None if there is none.
         work: what a unit of work is, for conversions.
+        evasion_interval: the least and the greatest T_ECM where it is not known how many write-allocates from memory
+            are evaded; None where it is.
     """
 
     machine: str
     cores: int
     t_ol: float
     t_nol: float
-    ol_bound_by: Literal["ports", "dependency"]
+    ol_bound_by: OlBoundBy
     transfers: tuple[TransferTime, ...]
     levels: tuple[tuple[str, float], ...]
     overlap: str
@@ -95,6 +104,7 @@ class EcmPrediction:
     saturation_recursive: int | None
     work: Work
     notes: tuple[Note, ...]
+    evasion_interval: tuple[float, float] | None = None
 
     @property
     def cycles(self) -> float:
@@ -160,6 +170,7 @@ def predict(traffic: Traffic, incore: InCore, machine: Machine) -> EcmPrediction
     levels = residence_predictions(machine, times)
     t_ecm, t_mem = levels[-1][1], transfers[-1].bandwidth_cycles
     binding = binding_times(machine.overlap, times)
+    interval = _evasion_interval(traffic, machine, times)
     return EcmPrediction(
         machine=machine.name,
         cores=traffic.cores,
@@ -174,8 +185,22 @@ def predict(traffic: Traffic, incore: InCore, machine: Machine) -> EcmPrediction
         saturation_simple=saturation_simple(t_ecm, t_mem),
         saturation_recursive=saturation_recursive(t_ecm, t_mem),
         work=_work(traffic, machine),
-        notes=_notes(incore, transfers),
+        notes=_notes(incore, transfers, interval),
+        evasion_interval=interval,
     )
+
+
+def _evasion_interval(traffic: Traffic, machine: Machine, times: Mapping[str, float]) -> tuple[float, float] | None:
+    """T_ECM with the most and with the fewest write-allocates from memory that the evasion leaves possible."""
+    evasion, memory = traffic.evasion, traffic.path(machine.paths[-1].name)
+    if evasion is None or evasion.low == evasion.high:
+        return None
+    found = []
+    for share in (evasion.low, evasion.high):
+        loads = memory.loads + (evasion.share - share) * memory.write_allocates
+        transfer = transfer_time(machine.paths[-1], replace(memory, loads=loads), machine)
+        found.append(evaluate(machine.overlap, {**times, transfer.name: transfer.cycles}))
+    return min(found), max(found)
 
 
 def _work(traffic: Traffic, machine: Machine) -> Work:
@@ -188,17 +213,42 @@ def _work(traffic: Traffic, machine: Machine) -> Work:
     )
 
 
-def _incore_times(
-    incore: InCore, machine: Machine, passes: float
-) -> tuple[float, float, Literal["ports", "dependency"]]:
-    """T_OL, T_nOL (cy/CL) and what bounds T_OL; a loop-carried dependency overlaps with transfers: it enters T_OL."""
+def _incore_times(incore: InCore, machine: Machine, passes: float) -> tuple[float, float, OlBoundBy]:
+    """T_OL, T_nOL (cy/CL) and what bounds T_OL.
+
+    Ports count where the machine says; everything else that the in-core analysis knows (dependencies, the front end,
+    the simulated pipeline) goes on while data are transferred: it enters T_OL.
+    """
     uses = [use for row in incore.uses for use in row]
     # a throughput that no port explains (a locked or microcoded instruction) was measured: it occupies the core
     measured = 0.0 if incore.binding_ports else incore.throughput
     ports = max(group_bound(uses, machine.core.overlapping_ports), measured)
-    lcd = incore.lcd.cycles if incore.lcd else 0.0
+    lcd = _chain_cycles(incore)
+    rest = [part.cycles for part in incore.components if part.applies and part.name not in _BY_MACHINE]
+    t_ol = max(ports, lcd, *rest)
     t_nol = group_bound(uses, machine.core.non_overlapping_ports)
-    return max(ports, lcd) * passes, t_nol * passes, "dependency" if lcd > ports else "ports"
+    return t_ol * passes, t_nol * passes, _bound_by(t_ol, ports, lcd, incore)
+
+
+_BY_MACHINE = frozenset({PORTS, DIVIDER, PRECEDENCE})
+"""Components that the machine file divides between T_OL and T_nOL, and the chain, which is looked at by itself."""
+
+
+def _chain_cycles(incore: InCore) -> float:
+    """The longest loop-carried dependency, if it counts."""
+    idle = any(part.name == PRECEDENCE and not part.applies for part in incore.components)
+    return incore.lcd.cycles if incore.lcd and not idle else 0.0
+
+
+def _bound_by(t_ol: float, ports: float, lcd: float, incore: InCore) -> OlBoundBy:
+    """What bounds T_OL: the nearest bound, else whatever the in-core analysis names."""
+    if reaches(ports, t_ol) or not t_ol:
+        return "ports"
+    if reaches(lcd, t_ol):
+        return "dependency"
+    if any(part.name in FRONT_END and part.applies and reaches(part.cycles, t_ol) for part in incore.components):
+        return "front end"
+    return "front end" if incore.bound_by == "front end" else "scheduling"
 
 
 def transfer_time(path: TransferPath, moved: PathTraffic, machine: Machine) -> TransferTime:
@@ -229,16 +279,23 @@ def nearest_bandwidth(machine: Machine, level: str, read_share: float) -> Memory
         raise MachineError(
             f"has no measured bandwidth of {level}", where=machine.file, todo=f"add a series under bandwidths.{level}"
         )
-    limit = machine.topology.cores_per_numa_domain if level == "Mem" else 1
+    measured = [_true_bandwidth(machine, one, read_share) for one in series]
     # of mixes with the same share the faster one counts: 9 digits, so that rounding does not decide
-    best = min(
-        series,
-        key=lambda s: (round(abs(s.mix.read_share - read_share), 9), -_peak(s, limit)[0] * s.mix.write_allocate_factor),
-    )
-    value, cores = _peak(best, limit)
-    return MemoryBandwidth(
-        level, best.mix, value * best.mix.write_allocate_factor, cores, read_share, best.mix.read_share
-    )
+    return min(measured, key=lambda m: (round(abs(m.mix_read_share - read_share), 9), -m.bytes_per_second))
+
+
+def _true_bandwidth(machine: Machine, series: BandwidthSeries, read_share: float) -> MemoryBandwidth:
+    """What a benchmark truly moved: it reports its streams, and what it writes only was also loaded, unless evaded.
+
+    Loads are r + w − rw streams; less the evaded share of the w − rw that are written only, where the machine evades
+    by itself and as many cores were active.
+    """
+    level, mix = series.level, series.mix
+    value, cores = _peak(series, machine.topology.cores_per_numa_domain if level == "Mem" else 1)
+    evasion = evasion_of(machine, cores, default_stores(machine)) if level == "Mem" else None
+    loads = mix.read + (mix.write - mix.read_write) * (1 - (evasion.share if evasion else 0.0))
+    factor = (loads + mix.write) / (mix.read + mix.write)
+    return MemoryBandwidth(level, mix, value * factor, cores, read_share, loads / (loads + mix.write))
 
 
 def _peak(series: BandwidthSeries, limit: int) -> tuple[float, int]:
@@ -269,11 +326,19 @@ def binding_times(expression: Overlap, times: Mapping[str, float]) -> tuple[str,
             return binding_times(max(terms, key=lambda term: evaluate(term, times)), times)
 
 
+_IN_WORDS: Mapping[OlBoundBy, str] = {
+    "ports": "execution ports",
+    "dependency": "a loop-carried dependency",
+    "front end": "the front end",
+    "scheduling": "the scheduling of µops",
+}
+
+
 def _bottleneck(
     binding: tuple[str, ...],
     times: Mapping[str, float],
     t_ecm: float,
-    bound_by: str,
+    bound_by: OlBoundBy,
     incore: InCore,
     transfers: tuple[TransferTime, ...],
 ) -> str:
@@ -283,7 +348,7 @@ def _bottleneck(
     largest = max(binding, key=lambda name: times[name])
     share = 100 * times[largest] / t_ecm
     if largest == "T_OL":
-        what = "a loop-carried dependency" if bound_by == "dependency" else "execution ports"
+        what = _IN_WORDS[bound_by]
         return f"In-core execution: {what} ({incore.reason.rstrip('.')}); data transfers hide behind it."
     if largest == "T_nOL":
         return f"Loads into registers (T_nOL) take {share:.0f} % of the {t_ecm:.1f} cy/CL; data come from nearby."
@@ -294,8 +359,13 @@ def _bottleneck(
     return f"Cache bandwidth: {largest} takes {share:.0f} % of the {t_ecm:.1f} cy/CL."
 
 
-def _notes(incore: InCore, transfers: tuple[TransferTime, ...]) -> tuple[Note, ...]:
+def _notes(
+    incore: InCore, transfers: tuple[TransferTime, ...], interval: tuple[float, float] | None
+) -> tuple[Note, ...]:
     notes = []
+    if interval:
+        text = f"T_ECM is between {interval[0]:.1f} and {interval[1]:.1f} cy/CL, by the write-allocates that are evaded"
+        notes.append(Note("evasion-interval", text, "assumption"))
     if incore.iterations_per_pass is None:
         notes.append(Note("iterations-unknown", "source iterations per pass of the loop are unknown; 1 is taken"))
     for transfer in transfers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from kernmodel.report.caches import STORES, byte_tables, evasion_section, level_table, sampling_section
 from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table
 from kernmodel.report.numbers import count, decimal, sizes, time_in
 from kernmodel.report.sections import (
@@ -16,7 +17,8 @@ from kernmodel.report.sections import (
     sources_section,
     unit_of_work,
 )
-from kernmodel.report.traffic import access_table, carried_by, inequality, path_table, reuse_in, size_columns, strongest
+from kernmodel.report.traffic import SYMBOLIC, access_table, carried_by, inequality, path_table, strongest
+from kernmodel.report.traffic_sweep import reuse_in, size_columns
 from kernmodel.units import meaningful_units
 
 if TYPE_CHECKING:
@@ -35,7 +37,8 @@ def ecm_report(answer: EcmAnswer, unit: str, *, verbose: bool = False) -> tuple[
         *_inputs(answer),
         *_model(answer.prediction, unit),
         *_levels(answer.prediction),
-        *_conditions(answer.traffic),
+        *_reuse(answer.traffic, verbose=verbose),
+        *evasion_section(answer.traffic, answer.machine),
         *_saturation(answer),
         *_scaling(answer, unit),
         *(_details(answer) if verbose else ()),
@@ -51,9 +54,17 @@ def _inputs(answer: EcmAnswer) -> tuple[Block, ...]:
         ("sizes", sizes(dict(answer.sizes))),
         *machine_fields(answer.machine),
         *code_fields(answer.origin),
+        *_traffic_fields(traffic),
         ("unit of work", unit),
     )
     return (Heading(f"ECM prediction of {answer.nest.name} on {answer.machine.name}"), Fields(pairs))
+
+
+def _traffic_fields(traffic: Traffic) -> tuple[tuple[str, str], ...]:
+    """How the traffic was found and which stores it has, where it is not as usual."""
+    method = () if traffic.method == SYMBOLIC else (("traffic", f"by {traffic.method}"),)
+    stores = () if traffic.stores == "regular" else (("stores", STORES[traffic.stores]),)
+    return (*method, *stores)
 
 
 def _model(prediction: EcmPrediction, unit: str) -> tuple[Block, ...]:
@@ -82,6 +93,13 @@ def _levels(prediction: EcmPrediction) -> tuple[Block, ...]:
     )
     sweep = "s: one sweep of the nest" if "s" in units else "no time of a sweep: not all sizes are known"
     return (Heading(f"Prediction if the data came from each level (* T_ECM; {sweep})"), Table(columns, rows))
+
+
+def _reuse(traffic: Traffic, *, verbose: bool) -> tuple[Block, ...]:
+    """What is found again in the caches: by layer conditions or by counts."""
+    if traffic.method == SYMBOLIC:
+        return _conditions(traffic)
+    return (*level_table(traffic), *sampling_section(traffic, verbose=verbose))
 
 
 def _conditions(traffic: Traffic) -> tuple[Block, ...]:
@@ -163,6 +181,7 @@ def _details(answer: EcmAnswer) -> tuple[Block, ...]:
 
     return (
         *path_table(answer.traffic, answer.machine),
+        *byte_tables(answer.traffic, answer.machine),
         *access_table(answer.traffic),
         *_transfers(answer.prediction),
         *pressure_section(answer.incore),
@@ -196,6 +215,7 @@ def sweep_inputs(answer: EcmAnswer) -> tuple[Block, ...]:
         ("kernel", f"{answer.nest.name}, {answer.nest.file}"),
         *machine_fields(answer.machine),
         *code_fields(answer.origin),
+        *_traffic_fields(answer.traffic),
         ("composition", answer.prediction.overlap),
     )
     return (Heading(title), Fields(pairs), Line(""))

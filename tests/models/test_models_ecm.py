@@ -17,6 +17,7 @@ from kernmodel.machine.model import (
     CacheLevel,
     CoreModel,
     Machine,
+    StoreBehaviour,
     StreamMix,
     Topology,
     TransferPath,
@@ -31,7 +32,7 @@ from kernmodel.models.ecm import (
     scale,
     utilization,
 )
-from kernmodel.traffic.model import PathTraffic, Traffic
+from kernmodel.traffic.model import Evasion, PathTraffic, Traffic
 
 SERIAL = "max(T_OL, T_nOL + T_L1L2 + T_L2L3 + T_L3Mem)"
 OVERLAPPING = "max(T_OL, T_nOL, T_L1L2, T_L2L3, T_L3Mem)"
@@ -134,6 +135,64 @@ def test_bandwidth_is_that_of_the_nearest_mix_within_a_domain() -> None:
     assert nearest_bandwidth(machine(), "Mem", 1.0).bytes_per_second == pytest.approx(40e9)
     with pytest.raises(MachineError, match=r"toy\.yml: has no measured bandwidth of L2"):
         nearest_bandwidth(machine(), "L2", 1.0)
+
+
+def evading(share: float, low: float, high: float) -> Traffic:
+    """A copy of which the memory path has two lines loaded, one of them a write-allocate, less the evaded share."""
+    number = sympy.Integer(0)
+    memory = PathTraffic("L3Mem", 2 - share, 1, 0, number, number, number, write_allocates=1)
+    regular = traffic()
+    evasion = Evasion(share, low, high, "invented")
+    return replace(regular, paths=(*regular.paths[:2], memory), stores="evading", evasion=evasion)
+
+
+def test_evasion_shortens_the_memory_time() -> None:
+    """Two of three lines at the copy bandwidth (the nearest mix of half loads, half stores): 128/40e9·2e9 = 6.4 cy."""
+    result = predict(evading(1, 1, 1), incore(), machine())
+    assert result.transfers[-1].cycles == pytest.approx(6.4)
+    assert result.evasion_interval is None
+
+
+def test_unknown_evasion_gives_an_interval() -> None:
+    """22.6 cy with the write-allocate as by hand above, 22.6 − 9.6 + 6.4 without; the number is that of the traffic."""
+    result = predict(evading(0, 0, 1), incore(), machine())
+    assert result.cycles == pytest.approx(22.6)
+    assert result.evasion_interval == pytest.approx((19.4, 22.6))
+    assert [note.kind for note in result.notes if note.code == "evasion-interval"] == ["assumption"]
+    # in the caches, or behind in-core time, evasion changes nothing
+    hidden = predict(evading(0, 0, 1), incore(lcd=30.0), machine())
+    assert hidden.evasion_interval == (60.0, 60.0)
+
+
+@pytest.mark.parametrize(
+    ("stores", "factor", "share"),
+    [
+        (StoreBehaviour(), 1.5, 2 / 3),
+        (StoreBehaviour(evasion="unknown"), 1.5, 2 / 3),
+        (StoreBehaviour(evasion="instruction"), 1.5, 2 / 3),
+        (StoreBehaviour(evasion="always"), 1.0, 0.5),
+        (StoreBehaviour(evasion="near-saturation", evades_from_cores=4), 1.0, 0.5),
+        (StoreBehaviour(evasion="near-saturation"), 1.5, 2 / 3),
+    ],
+)
+def test_measured_copies_of_machines_that_evade(stores: StoreBehaviour, factor: float, share: float) -> None:
+    """likwid-bench reports 16 B an iteration; what moved is 24 B, or 16 B where the benchmark's stores evade too."""
+    toy = machine()
+    copies = replace(toy, stores=stores, bandwidths=toy.bandwidths[1:])
+    found = nearest_bandwidth(copies, "Mem", 0.5)
+    assert found.bytes_per_second == pytest.approx(40e9 * 2 / 3 * factor)
+    assert found.mix_read_share == pytest.approx(share)
+
+
+def test_streaming_copy_takes_the_bandwidth_of_update() -> None:
+    """One line in, one out: as update moves them, not copy, whose write-allocate makes it two in, one out."""
+    toy = machine()
+    update = BandwidthSeries("Mem", StreamMix("update", 1, 1, 1), (1, 2, 4), (10e9, 20e9, 30e9))
+    result = predict(traffic(loads=1, stores=1), incore(), replace(toy, bandwidths=(*toy.bandwidths, update)))
+    bandwidth = result.transfers[-1].bandwidth
+    assert bandwidth is not None
+    assert (bandwidth.mix.name, bandwidth.bytes_per_second) == ("update", 30e9)
+    assert result.transfers[-1].cycles == pytest.approx(128 / 30e9 * 2e9)
 
 
 def test_write_allocate_factors() -> None:

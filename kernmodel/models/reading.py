@@ -1,0 +1,361 @@
+"""What a chart says: region, the roofs around the point, the level that deserves the work, and what changes would do.
+
+A change is computed, not advised: the kernel's mix or traffic is changed, the model asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from kernmodel.assembly.mix import FpClass, InstructionMix
+from kernmodel.incore.model import InCore
+from kernmodel.machine.model import Machine, TransferPath
+from kernmodel.models.carm import cache_aware, memory_shares
+from kernmodel.models.ceilings import MEMORY, compute_ceiling, widest_access
+from kernmodel.models.roofline import Case, LevelShare, ModelName, Roofline, demand, roofline
+from kernmodel.traffic.model import LayerCondition, PathTraffic, Traffic
+from kernmodel.units import format_si
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """One change of the kernel, and the chart with it.
+
+    Attributes:
+        name: "wider accesses", "half the stores", "streaming stores", "blocking for L2", "FMA contraction".
+        change: one clause: what is changed.
+        roofline: the chart of the changed kernel, its point at the model's bound.
+        before: the bound before, as `roofline.bound`; of a change to the code without the roof of the present code's
+            throughput, since that code would not be executed.
+        bound: the bound with the change: FLOP/s, or iterations/s of a kernel without floating-point work.
+        gain: bound over before.
+    """
+
+    name: str
+    change: str
+    roofline: Roofline
+    before: float
+    bound: float
+    gain: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the chart of one kernel says.
+
+    Attributes:
+        roofline: the chart that is read; beside: the cache-aware chart without scaled roofs.
+        shares: memory share and impact of each level, empty where the traffic is not known.
+        level: the level that deserves the work: the largest impact outside the first cache, which alone has a good one
+            (the paper, section 5.1); None where no other level serves anything.
+        added: FLOP/s (iterations/s without floating-point work) if the times that the levels need for what they serve
+            add up, as equation 7 counts them, and computing overlaps; None where the traffic is not known. The bound
+            lets them overlap.
+        what_ifs: largest gain first.
+        sentences: the same for people.
+    """
+
+    roofline: Roofline
+    beside: Roofline
+    shares: tuple[LevelShare, ...]
+    level: str | None
+    added: float | None
+    what_ifs: tuple[WhatIf, ...]
+    sentences: tuple[str, ...]
+
+
+def read(case: Case, model: ModelName = "adcarm") -> Reading:
+    """Read the kernel's chart of a model.
+
+    Raises:
+        InputError, MachineError: as `roofline`.
+    """
+    found = roofline(model, case)
+    shares = memory_shares(case) if case.traffic is not None else ()
+    level = worst_level(shares)
+    what_ifs = changes(case, model)
+    added = _added(found, case, shares) if shares else None
+    return Reading(
+        roofline=found,
+        beside=cache_aware(case),
+        shares=shares,
+        level=level,
+        added=added,
+        what_ifs=what_ifs,
+        sentences=_sentences(found, case, shares, level, what_ifs),
+    )
+
+
+def worst_level(shares: Iterable[LevelShare]) -> str | None:
+    """The level outside the first cache with the largest memory impact; None if none serves anything."""
+    outer = [one for one in list(shares)[1:] if one.impact > 0]
+    return max(outer, key=lambda one: one.impact).level if outer else None
+
+
+def changes(case: Case, model: ModelName = "adcarm") -> tuple[WhatIf, ...]:
+    """All changes that apply to the kernel, largest gain first.
+
+    Streaming stores are judged by the hierarchical model: the bytes of the cache-aware models do not count
+    write-allocates.
+    """
+    found = [change(case, model) for change in (_wider, _half_the_stores, _contracted)]
+    found += [_streaming(case), *_blockings(case, model)]
+    return tuple(sorted((one for one in found if one is not None), key=lambda one: -one.gain))
+
+
+# {{{ changes to the code
+
+
+def _wider(case: Case, model: ModelName) -> WhatIf | None:
+    mix, size = case.mix, widest_access(case.table)
+    if mix is None or not any(kind.size_bytes < size for kind, _ in mix.memory if kind.kind in ("scalar", "vector")):
+        return None
+    change = f"all loads and stores but gathers and scatters move {size} B each, the bytes being the same"
+    return _code_change("wider accesses", change, case, model, replace(case, mix=_widened(mix, size)))
+
+
+def _widened(mix: InstructionMix, size: int) -> InstructionMix:
+    memory = tuple(
+        (replace(kind, size_bytes=size, kind="vector"), count * kind.size_bytes / size)
+        if kind.kind in ("scalar", "vector")
+        else (kind, count)
+        for kind, count in mix.memory
+    )
+    return replace(mix, memory=memory)
+
+
+def _half_the_stores(case: Case, model: ModelName) -> WhatIf | None:
+    mix, traffic = case.mix, case.traffic
+    stores = mix.stores if mix is not None else traffic.register_stores_bytes if traffic is not None else 0.0
+    if not stores:
+        return None
+    if mix is not None:
+        memory = tuple((kind, count / 2 if kind.store else count) for kind, count in mix.memory)
+        mix = replace(mix, memory=memory)
+    changed = replace(case, mix=mix, traffic=_half_stored(traffic) if traffic is not None else None)
+    return _code_change("half the stores", "every second store is left out, with what it moves", case, model, changed)
+
+
+def _half_stored(traffic: Traffic) -> Traffic:
+    """The traffic with every second store left out; modified lines and write-allocates become half as many."""
+    paths = tuple(
+        replace(path, loads=path.loads - path.write_allocates / 2, stores=path.stores / 2,
+                write_allocates=path.write_allocates / 2)
+        for path in traffic.paths
+    )  # fmt: skip
+    accesses = tuple(
+        replace(one, served_by={level: lines / 2 for level, lines in one.served_by.items()})
+        if one.kind == "write"
+        else one
+        for one in traffic.accesses
+    )
+    stored = traffic.register_stores_bytes / 2
+    return replace(traffic, paths=paths, accesses=accesses, register_stores_bytes=stored)
+
+
+def _contracted(case: Case, model: ModelName) -> WhatIf | None:
+    mix = case.mix
+    if mix is None:
+        return None
+    counts = dict(mix.fp)
+    for kind in list(counts):
+        product, fused = replace(kind, operation="mul"), replace(kind, operation="fma")
+        pairs = min(counts[kind], counts.get(product, 0.0)) if kind.operation == "add" else 0.0
+        if pairs and _has(case, fused):
+            counts[kind] -= pairs
+            counts[product] -= pairs
+            counts[fused] = counts.get(fused, 0.0) + pairs
+    if counts == dict(mix.fp):
+        return None
+    fp = tuple((kind, count) for kind, count in counts.items() if count)
+    change = "multiplications and additions of one type become FMA instructions, as far as there are pairs"
+    return _code_change("FMA contraction", change, case, model, replace(case, mix=replace(mix, fp=fp)))
+
+
+def _has(case: Case, kind: FpClass) -> bool:
+    return compute_ceiling(case.machine, case.parameters, case.table, kind, case.cores) is not None
+
+
+def _code_change(name: str, change: str, case: Case, model: ModelName, changed: Case) -> WhatIf:
+    """A change to the code: both sides without the roofs of the throughput of the present code."""
+    before = replace(case, performance=None, incore=_dependency_only(case.incore))
+    after = replace(changed, performance=None, incore=before.incore)
+    return _compared(name, change, roofline(model, before), roofline(model, after))
+
+
+def _dependency_only(incore: InCore | None) -> InCore | None:
+    if incore is None:
+        return None
+    return replace(incore, throughput=0.0, prediction=0.0, bound_by="dependency")
+
+
+def _compared(name: str, change: str, before: Roofline, after: Roofline) -> WhatIf:
+    gain = after.iterations_per_second / before.iterations_per_second
+    return WhatIf(name, change, after, _rate(before), _rate(after), gain)
+
+
+def _rate(found: Roofline) -> float:
+    """FLOP/s, or iterations/s of a kernel without floating-point work."""
+    return found.bound or found.iterations_per_second
+
+
+# }}}
+# {{{ changes to the traffic
+
+_SWEEP = "sweep"
+"""What carries reuse by the repetition of the whole nest (`Reuse.carried_by`)."""
+
+
+def _streaming(case: Case) -> WhatIf | None:
+    """Streaming stores for all lines that only stores load from memory."""
+    traffic = case.traffic
+    if traffic is None or traffic.stores == "nt" or not case.machine.stores.streaming:
+        return None
+    allocated = traffic.paths[-1].write_allocates * (1 - (traffic.evasion.share if traffic.evasion else 0.0))
+    if not allocated:
+        return None
+    changed = replace(case, traffic=_streamed(traffic, allocated), performance=None)
+    change = f"stores write lines past the caches that they load only to write them, {allocated:.3g} per unit of work"
+    before = roofline("hierarchical", replace(case, performance=None))
+    return _compared("streaming stores", change, before, roofline("hierarchical", changed))
+
+
+def _streamed(traffic: Traffic, lines: float) -> Traffic:
+    *inner, memory = traffic.paths
+    paths = [
+        replace(
+            path, loads=path.loads - path.write_allocates, stores=max(0.0, path.stores - lines), write_allocates=0.0
+        )
+        for path in inner
+    ]
+    paths.append(replace(memory, loads=memory.loads - lines, write_allocates=0.0))
+    return replace(traffic, paths=tuple(paths), stores="nt")
+
+
+def _blockings(case: Case, model: ModelName) -> list[WhatIf]:
+    """For each cache, its next layer condition held: its reuses served by that cache.
+
+    Reuse by the repetition of the whole nest is left out: no blocking of its loops reaches it.
+    """
+    traffic = case.traffic
+    if traffic is None:
+        return []
+    found = []
+    for cache in case.machine.levels:
+        failing = [
+            one
+            for one in traffic.conditions
+            if one.cache == cache.name and not one.holds and any(reuse.carried_by != _SWEEP for reuse in one.reuses)
+        ]
+        if failing:
+            condition = min(failing, key=lambda one: one.required)
+            found.append(_blocked(case, model, condition, traffic))
+    return found
+
+
+def _blocked(case: Case, model: ModelName, condition: LayerCondition, traffic: Traffic) -> WhatIf:
+    changed = traffic
+    for reuse in condition.reuses:
+        changed = _moved(changed, case.machine, (reuse.array, reuse.access), condition.cache, reuse.lines_saved)
+    sizes = ", ".join(condition.solved.values())
+    change = f"the next layer condition of {condition.cache} holds" + (f" (as with blocks of {sizes})" if sizes else "")
+    before = roofline(model, replace(case, performance=None))
+    after = roofline(model, replace(case, traffic=changed, performance=None))
+    return _compared(f"blocking for {condition.cache}", change, before, after)
+
+
+def _moved(traffic: Traffic, machine: Machine, access: tuple[str, str], cache: str, lines: float) -> Traffic:
+    """So many lines of a reference served by `cache` and no longer by levels beyond it, the nearest first."""
+    levels = machine.residence_levels
+    rows = list(traffic.accesses)
+    for number, row in enumerate(rows):
+        served = dict(row.served_by) if (row.array, row.access) == access else {}
+        for level in levels[levels.index(cache) + 1 :]:
+            amount = min(lines, served.get(level, 0.0))
+            if amount > 0:
+                served |= {level: served[level] - amount, cache: served.get(cache, 0.0) + amount}
+                traffic = replace(traffic, paths=_repaved(traffic, machine, level, cache, amount))
+                lines -= amount
+        rows[number] = replace(row, served_by=served) if served else row
+    return replace(traffic, accesses=tuple(rows))
+
+
+def _repaved(traffic: Traffic, machine: Machine, old: str, new: str, lines: float) -> tuple[PathTraffic, ...]:
+    """The paths with lines that come from `new` instead of `old`."""
+    depth = {level: number for number, level in enumerate(machine.residence_levels)}
+    paths = []
+    for path in machine.paths:
+        moved = traffic.path(path.name)
+        loads = lines * (_crosses(machine, path, depth, new) - _crosses(machine, path, depth, old))
+        evicted = lines if depth[new] <= depth[path.inner] < depth[old] and moved.clean_victims else 0.0
+        paths.append(
+            replace(moved, loads=max(0.0, moved.loads + loads), clean_victims=max(0.0, moved.clean_victims - evicted))
+        )
+    return tuple(paths)
+
+
+def _crosses(machine: Machine, path: TransferPath, depth: dict[str, int], level: str) -> int:
+    """Whether a line that `level` serves moves inward over a path: not if it passes a victim cache by."""
+    if path.outer != MEMORY and machine.level(path.outer).loads_pass_by:
+        return int(level == path.outer)
+    return int(depth[level] >= depth[path.outer])
+
+
+# }}}
+# {{{ in words
+
+
+def _added(found: Roofline, case: Case, shares: Iterable[LevelShare]) -> float:
+    seconds = sum(one.bytes_served / one.bandwidth for one in shares)
+    rate = min(found.iterations_per_second, 1 / seconds) if seconds else found.iterations_per_second
+    return rate * (demand(case).flops or 1.0)
+
+
+def _sentences(
+    found: Roofline,
+    case: Case,
+    shares: tuple[LevelShare, ...],
+    level: str | None,
+    what_ifs: tuple[WhatIf, ...],
+) -> tuple[str, ...]:
+    unit = "FLOP/s" if found.bound else "It/s"
+    limit = format_si(found.bound or found.iterations_per_second, unit)
+    lines = [f"{_REGIONS[found.region]} At most {limit}, by {_roof(found.bound_by)}."]
+    if found.above or found.below:
+        around = [f"above it {_roof(found.above)}"] if found.above else []
+        around += [f"below it {_roof(found.below)}"] if found.below else []
+        lines.append(f"Next to the point: {', '.join(around)}.")
+    first = shares[0] if shares else None
+    if first is not None and level is not None:
+        worst = next(one for one in shares if one.level == level)
+        lines.append(
+            f"{level} deserves the work: it serves {worst.share:.0%} of the bytes and takes {worst.impact:.0%} of the "
+            f"time of all ({first.level}: {first.share:.0%} and {first.impact:.0%})."
+        )
+    for one in [one for one in what_ifs if one.gain >= _NOTABLE]:
+        effect = f"{one.gain:.2f} times, {format_si(one.bound, unit)} by {_roof(one.roofline.bound_by)}"
+        chart = "" if one.roofline.model == found.model else f" ({one.roofline.model})"
+        lines.append(f"{one.name[0].upper()}{one.name[1:]}: {effect}{chart}; {one.change}.")
+    idle = [one.name for one in what_ifs if one.gain < _NOTABLE]
+    if idle:
+        lines.append(f"No gain by {', '.join(idle)}.")
+    return tuple(lines)
+
+
+_NOTABLE = 1.01
+"""A gain that is worth a sentence."""
+
+
+_REGIONS = {
+    "memory": "Memory region: even data from the nearest level come too slowly for any compute roof.",
+    "compute": "Compute region: even data from memory come fast enough for every compute roof.",
+    "in between": "Between the regions: instructions and the levels that serve the data decide.",
+}
+
+
+def _roof(name: str | None) -> str:
+    return f"the roof of {name}" if name else "no roof"
+
+
+# }}}

@@ -1,0 +1,1 @@
+"""Pictures of answers; matplotlib is imported only when one is drawn."""

@@ -1,0 +1,503 @@
+"""The roofline chart: log-log, roofs with their values on the line, ridge points, kernels as points.
+
+One set of axes for each model. Roofs of several kernels that differ (their own mixes, their own ratios of loads) are
+drawn at their highest; the bound of each kernel stands as a short bar at its intensity.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kernmodel.plot import style
+from kernmodel.plot.placement import Board, Place, text_width
+from kernmodel.units import format_si
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from kernmodel.models.roofline import ComputeRoof, LevelShare, MemoryRoof, Point, Roofline
+    from kernmodel.studies.roofline import RooflineAnswer
+
+TITLES = {
+    "orm": "Original roofline",
+    "hierarchical": "Hierarchical roofline",
+    "carm": "Cache-aware roofline (CARM)",
+    "irm": "Integrated roofline (IRM)",
+    "adcarm": "Application-driven CARM (adCARM)",
+}
+"""Above the axes."""
+_X_LABELS = {
+    "orm": "arithmetic intensity (FLOP per byte at memory)",
+    "hierarchical": "arithmetic intensity (FLOP per byte between levels; L1: per core-side byte)",
+    "irm": "arithmetic intensity (FLOP per byte between levels; L1: per core-side byte)",
+    "carm": "arithmetic intensity (FLOP per core-side byte of loads and stores)",
+    "adcarm": "arithmetic intensity (FLOP per core-side byte of loads and stores)",
+}
+_WITH_REGION = ("orm", "carm", "adcarm")
+_ROOF_STYLES = {"peak": "-", "scaled": "-", "in-core": "--", "dependency": ":"}
+GIGA = 1e9
+_MOST_ROOFS = 10
+"""Compute roofs that a chart has room for; the lowest are left out."""
+_MOST_LABELLED = 4
+"""Kernels whose levels are named beside their points."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """What one set of axes shows: names and charts of the kernels, all of one model."""
+
+    names: tuple[str, ...]
+    charts: tuple[Roofline, ...]
+
+    @property
+    def memory_roofs(self) -> tuple[MemoryRoof, ...]:
+        """Of each level the highest, highest first."""
+        found: dict[str, MemoryRoof] = {}
+        for roof in (roof for chart in self.charts for roof in chart.memory_roofs):
+            if roof.level not in found or roof.bytes_per_second > found[roof.level].bytes_per_second:
+                found[roof.level] = roof
+        return tuple(sorted(found.values(), key=lambda roof: -roof.bytes_per_second))
+
+    @property
+    def compute_roofs(self) -> tuple[ComputeRoof, ...]:
+        """Of each name the highest, highest first; of a single kernel also those of its own code that are not above all
+        others."""
+        roofs = sorted((roof for chart in self.charts for roof in chart.compute_roofs), key=lambda r: r.flop_per_second)
+        found = {roof.name: roof for roof in roofs if roof.role in ("peak", "scaled")}
+        highest = max((roof.flop_per_second for roof in found.values()), default=math.inf)
+        own = [roof for roof in roofs if roof.role in ("in-core", "dependency")] if len(self.charts) == 1 else []
+        shown = [*found.values(), *(roof for roof in own if roof.flop_per_second <= highest)]
+        return tuple(sorted(shown, key=lambda roof: -roof.flop_per_second)[:_MOST_ROOFS])
+
+    @property
+    def roofs_differ(self) -> bool:
+        """Whether the kernels have memory roofs or peaks of their own."""
+        memory = {tuple((r.level, r.bytes_per_second) for r in one.memory_roofs) for one in self.charts}
+        peaks = {
+            frozenset((r.name, r.flop_per_second) for r in one.compute_roofs if r.role in ("peak", "scaled"))
+            for one in self.charts
+        }
+        return len(memory) > 1 or len(peaks) > 1
+
+    @property
+    def points(self) -> tuple[tuple[int, Point], ...]:
+        """Number of the kernel and point, of those that have a place on the axes."""
+        return tuple(
+            (number, point)
+            for number, chart in enumerate(self.charts)
+            for point in chart.points
+            if point.intensity and point.flop_per_second > 0
+        )
+
+    def without_place(self) -> tuple[tuple[int, str], ...]:
+        """Number of each kernel that has no point, and why."""
+        placed = {number for number, _ in self.points}
+        return tuple((number, _why(chart)) for number, chart in enumerate(self.charts) if number not in placed)
+
+
+def _why(chart: Roofline) -> str:
+    if chart.bound:
+        return f"AI = ∞ (moves no data), {format_si(chart.points[0].flop_per_second, 'FLOP/s')}"
+    return f"AI = 0 (no FLOP): bandwidth only, at most {format_si(chart.iterations_per_second, 'It/s')}"
+
+
+# {{{ figures
+
+
+def roofline_figure(answer: RooflineAnswer) -> Figure:
+    """One chart for each model, with memory share and impact beside cache-aware ones of few kernels."""
+    names = tuple(kernel.subject.name for kernel in answer.kernels)
+    charts = [
+        Chart(names, tuple(kernel.rooflines[number] for kernel in answer.kernels))
+        for number in range(len(answer.models))
+    ]
+    shares = [(kernel.subject.name, kernel.shares) for kernel in answer.kernels if kernel.shares]
+    wanted = bool({"carm", "adcarm"} & set(answer.models)) and 0 < len(shares) <= _MOST_BARS
+    heading = f"{answer.machine.title}, {answer.cores} core{'s' if answer.cores != 1 else ''}"
+    return figure_of(charts, shares if wanted else [], heading)
+
+
+_MOST_BARS = 8
+_LEFT, _RIGHT, _BOTTOM, _TOP, _GAP = 0.75, 0.2, 0.6, 0.38, 0.85
+_WIDTH, _HEIGHT, _BARS = 6.2, 4.2, 2.1
+_LEGEND_ROW = 0.16
+_MEANING = "point: predicted; bar above it: bound of the model"
+_HEADING = 0.3
+"""Inches."""
+
+
+def figure_of(
+    charts: Sequence[Chart],
+    shares: Sequence[tuple[str, Sequence[LevelShare]]],
+    heading: str,
+    *,
+    same_limits: bool = False,
+) -> Figure:
+    """Charts in rows, the panel of memory share and impact at the end of the last one."""
+    with style.settings():
+        across = min(len(charts), 3 if len(charts) > 4 else 2)
+        down = math.ceil(len(charts) / across)
+        panel = max(_BARS, 0.35 + 0.85 * len(shares)) if shares else 0.0
+        spare = shares and len(charts) % across
+        legend = _legend_height(charts[0], across)
+        width = _LEFT + across * _WIDTH + (across - 1) * _GAP + (panel + _GAP if shares and not spare else 0) + _RIGHT
+        cell = _BOTTOM + _HEIGHT + _TOP
+        height = down * cell + legend + _HEADING
+        figure = style.new_figure(width, height)
+        limits = limits_of(charts) if same_limits else None
+        for number, chart in enumerate(charts):
+            row, column = divmod(number, across)
+            corner = (_LEFT + column * (_WIDTH + _GAP), height - _HEADING - (row + 1) * cell + _BOTTOM)
+            draw_chart(_axes(figure, (*corner, _WIDTH, _HEIGHT)), chart, limits)
+        if shares:
+            column = len(charts) % across if spare else across
+            corner = (_LEFT + column * (_WIDTH + _GAP), height - _HEADING - down * cell + _BOTTOM)
+            draw_shares(_axes(figure, (*corner, panel, _HEIGHT)), shares)
+        size = min(10.5, 10.5 * (width - _LEFT - _RIGHT) / text_width(heading, 12.0))
+        figure.text(_LEFT / width, 1 - 0.12 / height, heading, fontsize=size, fontweight="bold", va="top")
+        if legend:
+            _legend(figure, charts[0], across)
+        return figure
+
+
+def _axes(figure: Figure, inches: tuple[float, float, float, float]) -> Axes:
+    width, height = figure.get_size_inches()
+    left, bottom, wide, high = inches
+    return figure.add_axes((left / width, bottom / height, wide / width, high / height))
+
+
+def _legend_columns(chart: Chart, across: int) -> int:
+    longest = max((text_width(chart.names[number], style.SMALL) for number in _placed(chart)), default=1.0) + 0.5
+    return max(1, min(len(_placed(chart)), int((across * _WIDTH + (across - 1) * _GAP) / longest)))
+
+
+def _placed(chart: Chart) -> list[int]:
+    """Numbers of the kernels that have a point."""
+    return sorted({number for number, _ in chart.points})
+
+
+def _legend_height(chart: Chart, across: int) -> float:
+    rows = math.ceil(len(_placed(chart)) / _legend_columns(chart, across))
+    return (rows + 1 + len(chart.without_place())) * _LEGEND_ROW + 0.15
+
+
+def _legend(figure: Figure, chart: Chart, across: int) -> None:
+    """The kernels below the charts, and under them those without a place on the axes, with the reason."""
+    from matplotlib.lines import Line2D
+
+    width, height = figure.get_size_inches()
+    reasons = [f"{chart.names[number]}: {why}" for number, why in chart.without_place()]
+    for row, text in enumerate(reversed([*reasons, _MEANING])):
+        shade = style.GREY if text == _MEANING else "black"
+        figure.text(_LEFT / width, (0.06 + row * _LEGEND_ROW) / height, text, fontsize=style.SMALL, color=shade)
+    handles = [
+        Line2D([], [], linestyle="", marker=style.marker(number), color=style.colour(number), label=chart.names[number])
+        for number in _placed(chart)
+    ]
+    if handles:
+        figure.legend(
+            handles=handles, loc="lower left", ncols=_legend_columns(chart, across), fontsize=style.SMALL,
+            frameon=False, bbox_to_anchor=((_LEFT - 0.1) / width, (len(reasons) + 1) * _LEGEND_ROW / height),
+            borderaxespad=0.3, columnspacing=1.2, handletextpad=0.4, labelspacing=0.4,
+        )  # fmt: skip
+
+
+# }}}
+# {{{ one chart
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """Limits of the axes in data, and how data become inches."""
+
+    left: float
+    right: float
+    bottom: float
+    top: float
+    width: float
+    height: float
+
+    def inches(self, x: float, y: float) -> tuple[float, float]:
+        """The place of a point on the axes."""
+        across = math.log(x / self.left) / math.log(self.right / self.left)
+        up = math.log(y / self.bottom) / math.log(self.top / self.bottom)
+        return across * self.width, up * self.height
+
+    def data(self, x: float, y: float) -> tuple[float, float]:
+        """The reverse."""
+        return (
+            self.left * (self.right / self.left) ** (x / self.width),
+            self.bottom * (self.top / self.bottom) ** (y / self.height),
+        )
+
+    @property
+    def angle(self) -> float:
+        """Of a memory roof, in degrees."""
+        across, up = math.log(self.right / self.left), math.log(self.top / self.bottom)
+        return math.degrees(math.atan2(self.height / up, self.width / across))
+
+
+def draw_chart(axes: Axes, chart: Chart, limits: tuple[float, float, float, float] | None = None) -> None:
+    """One model; `limits` (left, right, bottom, top in FLOP/B and GFLOP/s) are found if they are not given."""
+    box = axes.get_position()
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    width, height = figure.get_size_inches()
+    scale = _Scale(*(limits or limits_of((chart,))), box.width * width, box.height * height)
+    model = chart.charts[0].model
+    axes.set(xscale="log", yscale="log", xlim=(scale.left, scale.right), ylim=(scale.bottom, scale.top))
+    axes.set(xlabel=_X_LABELS[model], ylabel="performance (GFLOP/s; an FMA counts 2)")
+    axes.xaxis.set_major_formatter(_tick)
+    axes.yaxis.set_major_formatter(_tick)
+    style.title(axes, TITLES[model] + (", highest roofs of the kernels" if chart.roofs_differ else ""))
+    axes.grid(which="major", color="#e5e5e5", linewidth=0.6, zorder=0)
+    board = Board()
+    _draw_region(axes, chart, scale, board)
+    _draw_roofs(axes, chart, scale, board)
+    _draw_kernels(axes, chart, scale, board)
+    _label_compute_roofs(axes, chart, scale, board)
+    _label_memory_roofs(axes, chart, scale, board)
+    _label_levels(axes, chart, scale, board)
+
+
+def _tick(value: float, _position: float) -> str:
+    return f"{value:.10g}" if 1e-3 <= value < 1e6 else f"{value:.0e}"
+
+
+def limits_of(charts: Iterable[Chart]) -> tuple[float, float, float, float]:
+    """Limits that hold all points, all ridge points and the labels of the roofs."""
+    charts = tuple(charts)
+    roofs = [roof.flop_per_second / GIGA for chart in charts for roof in chart.compute_roofs]
+    slopes = [roof.bytes_per_second / GIGA for chart in charts for roof in chart.memory_roofs]
+    points = [point for chart in charts for _, point in chart.points]
+    intensities = [point.intensity for point in points if point.intensity]
+    heights = [point.flop_per_second / GIGA for point in points]
+    peak = max(roofs, default=max(slopes))
+    ridges = [peak / slope for slope in slopes]
+    first = min(roofs, default=peak) / max(slopes)
+    left = min([0.5 * min(ridges), 0.5 * first, *(0.4 * x for x in intensities)])
+    right = max([3 * max(ridges), *(4 * x for x in intensities)])
+    bottom = min([0.4 * min(roofs, default=peak), *(0.3 * y for y in heights), 3 * left * min(slopes)])
+    top = 3 * max([peak, *heights])
+    return left, right, bottom, top
+
+
+def _height(chart: Chart) -> float:
+    """Of the highest compute roof in GFLOP/s; above all memory roofs where there is none."""
+    found = [roof.flop_per_second / GIGA for roof in chart.compute_roofs]
+    return max(found, default=math.inf)
+
+
+def _draw_region(axes: Axes, chart: Chart, scale: _Scale, board: Board) -> None:
+    """The memory region: left of the first ridge point, under the highest memory roof.
+
+    Where the levels have intensities of their own, no one line divides the regions.
+    """
+    if chart.charts[0].model not in _WITH_REGION:
+        return
+    lowest = min(
+        (roof.flop_per_second / GIGA for roof in chart.compute_roofs if roof.role in ("peak", "scaled")), default=None
+    )
+    slope = chart.memory_roofs[0].bytes_per_second / GIGA
+    edge = scale.right if lowest is None else lowest / slope
+    if edge <= scale.left:
+        return
+    edge = min(edge, scale.right)
+    axes.fill_between(
+        [scale.left, edge], [scale.left * slope, edge * slope], scale.bottom, color="#56b4e9", alpha=0.16, linewidth=0,
+        zorder=0.5, label="memory region",
+    )  # fmt: skip
+    name = "memory region"
+    half, room = text_width(name, style.TINY) / 2, scale.inches(edge, scale.bottom)[0]
+    lying, standing = Place(room - half - 0.08, 0.12), Place(room - 0.1, half + 0.08, 90.0)
+    spot = board.put(name, style.TINY, [lying if room > 2 * half + 0.16 else standing])
+    _write(axes, scale, name, spot, style.TINY, "#1f6f9f")
+
+
+def _draw_roofs(axes: Axes, chart: Chart, scale: _Scale, board: Board) -> None:
+    peak = _height(chart)
+    roofs = chart.memory_roofs
+    steepest = roofs[0].bytes_per_second / GIGA
+    for roof in roofs:
+        slope = roof.bytes_per_second / GIGA
+        ridge = min(peak / slope, scale.right)
+        axes.plot([scale.left, ridge], [scale.left * slope, ridge * slope], color=style.GREY, linewidth=1.2, zorder=2,
+                  label=f"roof {roof.level}")  # fmt: skip
+        _block(board, scale, (scale.left, scale.left * slope), (ridge, ridge * slope))
+        if ridge < scale.right:
+            axes.plot(
+                [ridge], [ridge * slope], ".", color=style.GREY, markersize=4, zorder=2, label=f"ridge {roof.level}"
+            )
+    for one in chart.compute_roofs:
+        value = one.flop_per_second / GIGA
+        own = one.role in ("in-core", "dependency")
+        axes.plot(
+            [max(value / steepest, scale.left), scale.right], [value, value], _ROOF_STYLES[one.role],
+            color="#a0410d" if own else style.GREY, linewidth=1.2, zorder=2, label=f"roof {one.name}",
+        )  # fmt: skip
+        _block(board, scale, (max(value / steepest, scale.left), value), (scale.right, value))
+
+
+def _block(board: Board, scale: _Scale, start: tuple[float, float], end: tuple[float, float]) -> None:
+    """Keep labels off a line, as far as it is on the axes."""
+    board.line(scale.inches(*start), scale.inches(*end))
+
+
+def _draw_kernels(axes: Axes, chart: Chart, scale: _Scale, board: Board) -> None:
+    """Points, those of one kernel joined; under few, the line of intensity; the bound as a bar above."""
+    for number, one in enumerate(chart.charts):
+        points = [(p.intensity or 0.0, p.flop_per_second / GIGA) for n, p in chart.points if n == number]
+        if not points:
+            continue
+        shade = style.colour(number)
+        for x, y in points:
+            board.block(*scale.inches(x, y), 0.07)
+            if len(chart.charts) <= _MOST_LABELLED:
+                axes.plot([x, x], [scale.bottom, min(_top_of(chart, x), scale.top)], ":", color=shade, linewidth=0.9,
+                          zorder=1, label="intensity")  # fmt: skip
+        xs, ys = [x for x, _ in points], [y for _, y in points]
+        axes.plot(xs, ys, "-", color=shade, linewidth=0.8, marker=style.marker(number), markersize=6.5,
+                  markeredgecolor="white", markeredgewidth=0.5, zorder=5, label=chart.names[number])  # fmt: skip
+        bound = one.bound / GIGA
+        if bound > 1.02 * ys[0]:
+            at = _bound_intensity(one, points)
+            axes.plot([at], [bound], marker="_", color=shade, markersize=11, markeredgewidth=1.8, zorder=4,
+                      linestyle="", label=f"bound of {chart.names[number]}")  # fmt: skip
+
+
+def _bound_intensity(chart: Roofline, points: Sequence[tuple[float, float]]) -> float:
+    """Where the bar of the bound stands: at the level that limits, else at the first point."""
+    found = [point.intensity for point in chart.points if point.level == chart.bound_by and point.intensity]
+    return found[0] if found else points[0][0]
+
+
+def _top_of(chart: Chart, x: float) -> float:
+    """The highest that any roof allows at an intensity."""
+    return min(x * chart.memory_roofs[0].bytes_per_second / GIGA, _height(chart))
+
+
+# }}}
+# {{{ labels
+
+
+def _write(axes: Axes, scale: _Scale, text: str, spot: Place, size: float, colour: str) -> None:
+    x, y = scale.data(spot.x, spot.y)
+    axes.text(x, y, text, fontsize=size, rotation=spot.angle, rotation_mode="anchor", ha="center", va="center",
+              color=colour, zorder=6, bbox={"facecolor": "white", "alpha": 0.6, "pad": 0.3, "lw": 0})  # fmt: skip
+
+
+_ABOVE = 0.085
+"""Inches from a line to the middle of its label."""
+
+
+def _label_compute_roofs(axes: Axes, chart: Chart, scale: _Scale, board: Board) -> None:
+    """At the right end above the line; below it or further left where that is taken."""
+    for roofs in _alike(chart.compute_roofs):
+        value = roofs[0].flop_per_second
+        text = f"{', '.join(roof.name for roof in roofs)} {format_si(value, 'FLOP/s')}"
+        half = text_width(text, style.TINY) / 2
+        height = scale.inches(scale.right, value / GIGA)[1]
+        start = scale.inches(max(value / chart.memory_roofs[0].bytes_per_second, scale.left), 1.0)[0]
+        rightmost = scale.width - half
+        steps = [x for k in range(24) if (x := rightmost - 0.15 * k) > start + half] or [rightmost]
+        places = [Place(x, height + side) for x in steps for side in (_ABOVE, -_ABOVE)]
+        own = all(roof.role in ("in-core", "dependency") for roof in roofs)
+        _write(axes, scale, text, board.put(text, style.TINY, places), style.TINY, "#a0410d" if own else "#222222")
+
+
+def _alike(roofs: Sequence[ComputeRoof]) -> list[list[ComputeRoof]]:
+    """The roofs, those of one height together."""
+    rows: list[list[ComputeRoof]] = []
+    for roof in roofs:
+        if rows and rows[-1][0].flop_per_second <= 1.005 * roof.flop_per_second:
+            rows[-1].append(roof)
+        else:
+            rows.append([roof])
+    return rows
+
+
+def _label_memory_roofs(axes: Axes, chart: Chart, scale: _Scale, board: Board) -> None:
+    """On the line near its left end, further along where that is taken."""
+    angle = scale.angle
+    along = math.cos(math.radians(angle)), math.sin(math.radians(angle))
+    for roof in chart.memory_roofs:
+        text = f"{roof.level} {format_si(roof.bytes_per_second, 'B/s')}"
+        slope = roof.bytes_per_second / GIGA
+        start = max(scale.left, scale.bottom / slope)
+        x, y = scale.inches(start, start * slope)
+        end = scale.inches(min(_height(chart) / slope, scale.right), 1.0)[0]
+        half = text_width(text, style.TINY) / 2
+        room = max(0.0, (end - x) / along[0] - 2 * half)
+        places: list[Place] = []
+        for k in range(25):
+            far = half + 0.12 + 0.15 * k
+            if far > half + room and places:
+                break
+            for side in (_ABOVE, -_ABOVE):
+                places.append(Place(x + along[0] * far - along[1] * side, y + along[1] * far + along[0] * side, angle))
+        _write(axes, scale, text, board.put(text, style.TINY, places), style.TINY, "#222222")
+
+
+def _label_levels(axes: Axes, chart: Chart, scale: _Scale, board: Board) -> None:
+    """The level beside each point, where there are several and the kernels are few; levels at one place share it."""
+    if len(chart.charts) > _MOST_LABELLED:
+        return
+    together: dict[tuple[int, float, float], list[str]] = {}
+    for number, point in chart.points:
+        if point.level and point.intensity:
+            key = (number, round(point.intensity, 9), point.flop_per_second / GIGA)
+            together.setdefault(key, []).append(point.level)
+    for (number, x, y), levels in together.items():
+        text = ", ".join(levels)
+        across, up = scale.inches(x, y)
+        beside = 0.1 + text_width(text, style.SMALL) / 2
+        places = [
+            Place(across + side, up + rise)
+            for rise in (-0.13, 0.13, 0.0, -0.26, 0.26)
+            for side in (beside, -beside, 0.0)
+            if (rise, side) != (0.0, 0.0)
+        ]
+        _write(axes, scale, text, board.put(text, style.SMALL, places), style.SMALL, style.colour(number))
+
+
+# }}}
+# {{{ memory share and impact
+
+
+def draw_shares(axes: Axes, shares: Sequence[tuple[str, Sequence[LevelShare]]]) -> None:
+    """MS and MI of each kernel as stacked bars."""
+    positions, names = [], []
+    for number, (_, levels) in enumerate(shares):
+        for offset, values in ((0.0, [one.share for one in levels]), (1.0, [one.impact for one in levels])):
+            position, base = 2.6 * number + offset, 0.0
+            positions.append(position)
+            names.append("MS" if not offset else "MI")
+            for depth, (one, value) in enumerate(zip(levels, values, strict=True)):
+                kind = depth % len(style.LEVELS)
+                axes.bar(
+                    position, 100 * value, 0.8, 100 * base, color=style.LEVELS[kind], hatch=style.HATCHES[kind],
+                    edgecolor="white", linewidth=0.6, label=one.level if not positions[1:] else None,
+                )  # fmt: skip
+                if value >= _SHOWN_SHARE:
+                    axes.text(position, 100 * (base + value / 2), f"{100 * value:.0f}", ha="center", va="center",
+                              fontsize=style.TINY, bbox={"facecolor": "white", "pad": 0.8, "linewidth": 0})  # fmt: skip
+                base += value
+    axes.set_xticks(positions, names, fontsize=style.SMALL)
+    for number, (name, _) in enumerate(shares):
+        if len(shares) > 1:
+            axes.text(2.6 * number + 0.5, -9.5, name, ha="center", va="top", fontsize=style.TINY)
+    axes.set(ylim=(0, 100), xlim=(-0.7, positions[-1] + 0.7), ylabel="% of the bytes (MS), of the time (MI)")
+    style.title(axes, "Memory share, impact")
+    handles, labels = axes.get_legend_handles_labels()
+    axes.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, -0.19 if len(shares) > 1 else -0.17),
+                ncols=len(labels), fontsize=style.TINY, frameon=False, handlelength=1.2, columnspacing=0.8)  # fmt: skip
+
+
+_SHOWN_SHARE = 0.06
+"""A share large enough to hold its number."""
+
+# }}}

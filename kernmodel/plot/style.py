@@ -1,0 +1,86 @@
+"""What all pictures share: colours and markers that survive print and colour blindness, and files that repeat.
+
+The colours are those of Okabe and Ito; whatever a colour tells, a marker, a line style or a hatch tells too.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kernmodel.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c6d00")
+MARKERS = "osD^vP*XphdH<>8"
+"""Of the kernels: the marker changes with the colour, and goes on where the colours repeat."""
+LEVELS = ("#0072b2", "#56b4e9", "#e69f00", "#d55e00", "#cc79a7")
+"""Of the levels of the hierarchy, innermost first."""
+HATCHES = ("", "///", "++", "\\\\\\", "xx")
+SMALL, TINY = 8.0, 7.0
+"""Sizes of text in points."""
+GREY = "#555555"
+
+_SETTINGS: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "svg.hashsalt": "kernmodel",
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,
+    "hatch.linewidth": 0.6,
+}
+_METADATA: dict[str, dict[str, str | None]] = {
+    ".svg": {"Date": None},
+    ".pdf": {"CreationDate": None},
+    ".png": {"Software": None},
+}
+"""What would make two files of one picture differ, left out."""
+
+
+def settings() -> AbstractContextManager[None]:
+    """The settings in which a picture is drawn and written."""
+    from matplotlib import rc_context
+
+    return rc_context(_SETTINGS)
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure of so many inches, without a window."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height))
+
+
+def write(figure: Figure, path: Path) -> None:
+    """Write a picture in the format of the file's ending; the same picture gives the same file.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    ending = path.suffix.lower()
+    try:
+        with settings():
+            figure.savefig(path, format=ending[1:], dpi=150, metadata=_METADATA[ending])
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", where=str(path), todo="give another place") from error
+
+
+def colour(number: int) -> str:
+    """Of the n-th kernel."""
+    return COLOURS[number % len(COLOURS)]
+
+
+def marker(number: int) -> str:
+    """Of the n-th kernel: no two of the first 120 share colour and marker."""
+    return MARKERS[(number % len(COLOURS) + number // len(COLOURS)) % len(MARKERS)]
+
+
+def title(axes: Axes, text: str) -> None:
+    """The title above the left end of the axes."""
+    axes.set_title(text, loc="left", fontsize=9.5)

@@ -1,0 +1,204 @@
+"""Original and hierarchical roofline: values by hand, region and neighbours; no ECM prediction exceeds them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from roofline_cases import TRIAD, core, incore, mix, traffic
+
+from kernmodel.assembly.mix import FpClass
+from kernmodel.errors import InputError
+from kernmodel.machine.model import BandwidthSeries, StreamMix
+from kernmodel.machine.overlap import parse_overlap
+from kernmodel.models.ecm import predict
+from kernmodel.models.roofline import Case, ModelName, Roofline, demand, hierarchical, original, roofline
+
+PATHS = ("L1L2", "L2L3", "L3Mem")
+EVERY: tuple[ModelName, ...] = ("orm", "hierarchical", "carm", "irm", "adcarm")
+FMA, ADD = FpClass("fma", "DP", 8), FpClass("add", "DP", 8)
+TRIAD_MIX = mix({(64, False): 3 / 8, (64, True): 1 / 8}, {FMA: 1 / 8})
+
+
+def triad(cores: int = 10, **parts: object) -> Case:
+    base = replace(core("clx"), cores=cores, name="triad", traffic=TRIAD, mix=TRIAD_MIX)
+    return replace(base, **parts)  # type: ignore[arg-type]
+
+
+def names(found: Roofline) -> list[str]:
+    return [roof.name for roof in found.compute_roofs]
+
+
+def test_original_by_hand() -> None:
+    """Schönauer triad on ten cores of Cascade Lake: 40 B and 2 FLOP an iteration, 44.1 GB/s × 5/4 with the
+    write-allocates of the triad benchmark: 55.125 GB/s / 20 B/FLOP."""
+    found = original(triad())
+    assert [(roof.level, roof.bytes_per_second / 1e9) for roof in found.memory_roofs] == [
+        ("Mem", pytest.approx(55.125))
+    ]
+    assert [(point.level, point.intensity) for point in found.points] == [("Mem", pytest.approx(2 / 40))]
+    assert found.bound == pytest.approx(55.125e9 / 20)
+    assert found.iterations_per_second == pytest.approx(55.125e9 / 40)
+    assert (found.bound_by, found.region, found.above, found.below) == ("Mem", "memory", "Mem", None)
+    assert names(found) == ["DP AVX-512 FMA", "DP AVX-512 ADD", "DP scalar ADD"]
+    assert [roof.flop_per_second / 1e9 for roof in found.compute_roofs] == pytest.approx([800, 400, 50])
+    assert found.bytes_meant.startswith("bytes between levels")
+    assert found.memory_roofs[0].origin.startswith("measured: likwid-bench triad")
+
+
+def test_hierarchical_by_hand() -> None:
+    """L1: 32 B of loads and stores at 3:1, 170.7 B/cy; L1L2: five lines at 64 B/cy; L2L3: the longer direction, four
+    lines at 16 B/cy."""
+    found = hierarchical(triad())
+    per_core = [roof.bytes_per_second / 10 / 2.5e9 for roof in found.memory_roofs[:3]]
+    assert per_core == pytest.approx([512 / 3, 64, 16 * 5 / 4])
+    assert [point.intensity for point in found.points] == pytest.approx([2 / 32, 2 / 40, 2 / 40, 2 / 40])
+    assert {point.flop_per_second for point in found.points} == {found.bound}
+    assert (found.bound_by, found.region) == ("Mem", "memory")
+    assert "at L1 bytes of load and store" in found.bytes_meant
+
+
+def test_roofs_of_the_kernels_own_code() -> None:
+    """Three loads, one store and one FMA a pass of eight iterations: ports 2, 3 and 7 take 4/3 cycles but the load data
+    paths 1.5; a chain of 4 cycles bounds it further."""
+    found = original(triad(incore=incore(3, 1, 1, lcd=4.0)))
+    roofs = {roof.name: roof for roof in found.compute_roofs}
+    per_pass = 16 * 2.5e9 * 10
+    assert roofs["in-core throughput"].flop_per_second == pytest.approx(per_pass / 1.5)
+    assert roofs["loop-carried dependency"].flop_per_second == pytest.approx(per_pass / 4)
+    assert (roofs["in-core throughput"].role, roofs["loop-carried dependency"].role) == ("in-core", "dependency")
+    in_cache = traffic(dict.fromkeys(PATHS, (0, 0)), {"a[i]": {"L1": 4}}, registers=(192, 64))
+    bound = original(triad(traffic=in_cache, incore=incore(3, 1, 1, lcd=4.0)))
+    assert (bound.bound_by, bound.bound) == ("loop-carried dependency", pytest.approx(per_pass / 4))
+    assert bound.points[0].intensity is None
+
+
+def test_a_front_end_that_binds_is_a_roof() -> None:
+    slow = replace(incore(3, 1, 1), prediction=7.0, bound_by="front end")
+    found = original(triad(incore=slow))
+    assert "front end" in names(found)
+    assert next(roof for roof in found.compute_roofs if roof.name == "front end").role == "in-core"
+
+
+def test_the_point_is_the_prediction_where_there_is_one() -> None:
+    found = hierarchical(triad(performance=1e9))
+    assert {point.flop_per_second for point in found.points} == {1e9}
+    assert (found.above, found.below) == ("Mem", None)
+    assert found.bound == pytest.approx(55.125e9 / 20)
+
+
+def test_a_point_above_its_roof_is_explained() -> None:
+    (note,) = original(triad(performance=1e10)).notes
+    assert (note.code, note.kind) == ("point-above-roof", "assumption")
+
+
+def test_regions() -> None:
+    """Left of the ridge point with the lowest compute roof, between, right of that with the highest."""
+    slow, middle, fast = (
+        traffic(dict.fromkeys(PATHS, (1, 0)), {"a[i]": {"Mem": 1}}, flops=flops, registers=(64, 0))
+        for flops in (1, 10, 1000)
+    )
+    regions = [original(triad(traffic=one, mix=None)).region for one in (slow, middle, fast)]
+    assert regions == ["memory", "in between", "compute"]
+    assert original(triad(traffic=fast, mix=None)).bound_by == "DP AVX-512 FMA"
+
+
+@pytest.mark.parametrize("model", EVERY)
+def test_no_floating_point_work(model: ModelName) -> None:
+    """A copy: intensity 0, no FLOP/s, and still a bound in iterations."""
+    copy = replace(TRIAD, flops_per_iteration=0.0)
+    found = roofline(model, triad(traffic=copy, mix=replace(TRIAD_MIX, fp=()), incore=incore(3, 1, 0)))
+    assert (found.bound, found.region) == (0.0, "memory")
+    assert found.iterations_per_second == pytest.approx(roofline(model, triad()).iterations_per_second)
+    assert {point.intensity for point in found.points} == {0.0}
+    assert "no-flops" in {note.code for note in found.notes}
+    assert found.above == "Mem"
+
+
+@pytest.mark.parametrize("model", EVERY)
+def test_no_memory_access(model: ModelName) -> None:
+    """No byte is moved: intensity infinite (None), the compute roofs bound."""
+    registers = traffic(dict.fromkeys(PATHS, (0, 0)), {}, registers=(0, 0))
+    found = roofline(model, triad(traffic=registers, mix=mix({}, {FMA: 1 / 8})))
+    assert {point.intensity for point in found.points} == {None}
+    assert (found.region, found.bound_by, found.bound) == ("compute", "DP AVX-512 FMA", pytest.approx(800e9))
+    assert found.memory_roofs
+
+
+@pytest.mark.parametrize("model", EVERY)
+def test_nothing_to_bound(model: ModelName) -> None:
+    nothing = traffic(dict.fromkeys(PATHS, (0, 0)), {}, flops=0, registers=(0, 0))
+    with pytest.raises(InputError, match="moves no data and computes nothing"):
+        roofline(model, triad(traffic=nothing, mix=mix({})))
+
+
+@pytest.mark.parametrize("model", ["orm", "hierarchical", "irm"])
+def test_models_between_levels_need_traffic(model: ModelName) -> None:
+    with pytest.raises(InputError, match="needs the data traffic"):
+        roofline(model, triad(traffic=None))
+
+
+def test_sandy_bridge_has_a_roof_of_add_and_mul() -> None:
+    found = original(replace(core("snb"), traffic=TRIAD))
+    assert names(found) == ["DP AVX ADD+MUL", "DP AVX ADD", "DP scalar ADD"]
+    assert found.compute_roofs[0].flop_per_second == pytest.approx(8 * 2.7e9)
+
+
+def test_demand_of_source_and_code() -> None:
+    """The code's bytes count where it is known; a mix for each pass does not tell them, nor do shares."""
+    spilled = mix({(64, False): 1.0, (64, True): 0.5}, {FMA: 1 / 8, ADD: 1 / 8})
+    assert demand(triad(mix=None)).bytes == 32
+    assert demand(triad(mix=spilled)).bytes == 96
+    assert demand(triad(mix=spilled)).load_share == pytest.approx(2 / 3)
+    assert demand(triad(mix=replace(spilled, per="pass of the loop"))).bytes == 32
+    assert demand(triad(mix=replace(spilled, shares_only=True))).bytes == 32
+    assert demand(triad(mix=spilled, traffic=None)).flops == 3
+    found = {note.code for note in original(triad(mix=spilled)).notes}
+    assert found == {"flops-differ"}
+    assert {note.code for note in original(triad(mix=replace(spilled, per="pass"))).notes} == {"mix-per-pass"}
+    with pytest.raises(InputError, match="arithmetic intensity"):
+        demand(triad(mix=replace(spilled, shares_only=True), traffic=None))
+
+
+OVERLAPS = ("max(T_OL, T_nOL + T_L1L2 + T_L2L3 + T_L3Mem)", "max(T_OL, T_nOL, T_L1L2, T_L2L3, T_L3Mem)",
+            "max(T_OL, T_nOL, T_L1L2, T_L2L3 + T_L3Mem)")  # fmt: skip
+COUNTS = st.integers(0, 6)
+LINES = st.just(0.0) | st.floats(0.001, 9)
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(OVERLAPS),
+    st.tuples(*[st.tuples(LINES, LINES)] * 3),
+    st.tuples(COUNTS, COUNTS, COUNTS).filter(any),
+    st.just(0.0) | st.floats(0.1, 9),
+    st.floats(1e9, 100e9),
+)
+def test_the_hierarchical_bound_is_never_below_ecm(
+    overlap: str,
+    lines: tuple[tuple[float, float], ...],
+    counts: tuple[int, int, int],
+    lcd: float,
+    bandwidth: float,
+) -> None:
+    """Same data: one core, its measured memory bandwidth that of the ECM model, code whose µops have ports of one group
+    (overlapping or not). Every roof is one of the times that the ECM model adds or takes the maximum of, and a sum of
+    times is at least their maximum."""
+    loads, stores, fmas = counts
+    series = tuple(
+        BandwidthSeries("Mem", StreamMix(f"{read}{write}", read, write, 0), (1,), (bandwidth / (1 + write),))
+        for read, write in ((1, 0), (1, 1), (2, 1))
+    )
+    base = core("clx")
+    machine = replace(base.machine, overlap=parse_overlap(overlap), bandwidths=series)
+    registers = (64.0 * loads, 64.0 * stores)
+    moved = traffic(dict(zip(PATHS, lines, strict=True)), {}, flops=2 * fmas, registers=registers)
+    case = replace(base, machine=machine, traffic=moved, incore=incore(loads, stores, fmas, lcd))
+    prediction = predict(moved, incore(loads, stores, fmas, lcd), machine)
+    rate = machine.clock_hz / prediction.cycles * moved.iterations_per_unit
+    found = hierarchical(case)
+    assert found.iterations_per_second >= rate * (1 - 1e-9)
+    if "+" not in overlap:
+        assert found.iterations_per_second == pytest.approx(rate)
