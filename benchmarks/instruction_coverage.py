@@ -14,7 +14,6 @@ import argparse
 import subprocess
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
@@ -23,6 +22,7 @@ from elftools.elf.elffile import ELFFile
 
 from kernmodel.assembly.decode import decode_bytes
 from kernmodel.assembly.model import Instruction
+from kernmodel.incore.coverage import coverage
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.tables import InstructionTable
 
@@ -32,15 +32,25 @@ TARGETS = {
     "HSW": "haswell",
     "BDW": "broadwell",
     "SKL": "skylake",
+    "KBL": "skylake",
+    "CFL": "skylake",
     "SKX": "skylake-avx512",
     "CLX": "cascadelake",
+    "ICL": "icelake-client",
+    "ICX": "icelake-server",
+    "TGL": "tigerlake",
+    "RKL": "rocketlake",
+    "GLC": "sapphirerapids",
+    "RWC": "sapphirerapids",
     "ZEN": "znver1",
     "ZEN2": "znver2",
     "ZEN3": "znver3",
+    "ZEN4": "znver4",
 }
 COMPILERS = ("gcc", "clang-19")
 LEVELS = ("-O1", "-O2", "-O3", "-Ofast")
 WIDE = ("-mprefer-vector-width=512",)
+AVX512 = ("SKX", "CLX", "ICL", "ICX", "TGL", "RKL", "GLC", "RWC", "ZEN4")
 KERNELS = Path(__file__).parents[1] / "kernels"
 
 
@@ -61,7 +71,7 @@ def flag_sets(uarch: str) -> Iterator[tuple[str, ...]]:
     """Flags that the kernels are compiled with for a core."""
     for level in LEVELS:
         yield (level, f"-march={TARGETS[uarch]}")
-    if uarch in ("SKX", "CLX"):
+    if uarch in AVX512:
         yield from ((level, f"-march={TARGETS[uarch]}", *WIDE) for level in LEVELS[2:])
 
 
@@ -76,29 +86,27 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         for uarch in options.uarch:
             table = InstructionTable.open(load_parameters(uarch))
-            seen: set[str] = set()
-            missing: Counter[str] = Counter()
-            relatives: dict[str, str] = {}
-            count = 0
-            for kernel in kernels:
-                for compiler in COMPILERS:
-                    for flags in flag_sets(uarch):
-                        for instruction in compiled(kernel, compiler, flags, Path(folder)):
-                            count += 1
-                            seen.add(instruction.form)
-                            row = table.lookup(instruction)
-                            if row is None:
-                                missing[instruction.form] += 1
-                            elif (relative := row.source.partition(": ")[0]) != row.source:
-                                relatives[instruction.form] = relative
+            forms = coverage(
+                (
+                    instruction
+                    for kernel in kernels
+                    for compiler in COMPILERS
+                    for flags in flag_sets(uarch)
+                    for instruction in compiled(kernel, compiler, flags, Path(folder))
+                ),
+                table,
+            )
+            missing = [form for form in forms if form.row == "none"]
+            relatives = [form for form in forms if form.row == "approximated"]
             missing_any |= bool(missing)
+            count = sum(form.count for form in forms)
             found = f"{len(missing)} missing, {len(relatives)} approximated"
-            print(f"{uarch}: {count} instructions, {len(seen)} forms, {found}")
-            for form, number in missing.most_common():
-                print(f"  missing {form} ({number}×)")
+            print(f"{uarch}: {count} instructions, {len(forms)} forms, {found}")
+            for form in missing:
+                print(f"  missing {form.form} ({form.count}×)")
             if options.approximate:
-                for form, source in sorted(relatives.items()):
-                    print(f"  {form}: {source}")
+                for form in relatives:
+                    print(f"  {form.form}: {form.rule}")
     return 1 if missing_any else 0
 
 

@@ -1,4 +1,4 @@
-"""`kernmodel instructions`: list, show, import."""
+"""`kernmodel instructions`: list, show, coverage, check, import."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from kernmodel.cli.output import print_line, show, show_json, show_text, write_e
 from kernmodel.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from kernmodel.incore.tables import InstructionTable
+    from kernmodel.incore.tables import InstructionTable, Operands
 
 target_options = options.together(options.machine_option(required=False), options.uarch_option)
 
 
 @click.group()
 def instructions() -> None:
-    """List, show and import instruction tables.
+    """List, show, check and import instruction tables.
 
     \b
     Example:
@@ -60,7 +60,7 @@ def show_(form: str, machine: str | None, uarch: str | None, as_json: bool) -> N
     Example:
       kernmodel instructions show "vaddpd ymm,ymm,m256" -m clx
     """
-    table = _table(machine, uarch)
+    table = _table(machine, uarch, "easy")
     found = [row for name in _forms(table, form) if (row := table.row(name)) is not None]
     if as_json:
         from kernmodel.report.json_instruction import instruction_document
@@ -72,7 +72,52 @@ def show_(form: str, machine: str | None, uarch: str | None, as_json: bool) -> N
         show(block for row in found for block in instruction_report(row, table.parameters))
 
 
-def _table(machine: str | None, uarch: str | None) -> InstructionTable:
+@instructions.command("coverage", short_help="Which forms of a listing have rows.")
+@click.argument("file", type=click.Path())
+@target_options
+def coverage_(file: str, machine: str | None, uarch: str | None) -> None:
+    """Show which instruction forms of FILE, an assembly listing or object file, have a row of their own in the table,
+    which ones a relative stands for, and which ones are unknown.
+
+    \b
+    Example:
+      kernmodel instructions coverage loop.s -m clx
+    """
+    from kernmodel.assembly.listing import read_file
+    from kernmodel.incore.coverage import coverage
+    from kernmodel.report.instruction import coverage_report
+
+    table = _table(machine, uarch)
+    listing, _ = read_file(file)
+    show(coverage_report(coverage(listing.instructions, table), table.parameters))
+
+
+@instructions.command("check", short_help="Compare a table with measured throughputs.")
+@click.argument("readings", type=click.Path())
+@target_options
+@click.option("--explained", is_flag=True, help="Also list the rows whose difference is explained.")
+@click.pass_context
+def check_(ctx: click.Context, readings: str, machine: str | None, uarch: str | None, explained: bool) -> None:
+    """List the rows that contradict READINGS, reciprocal throughputs measured by InstLatx64 (CSV), by more than 15 %,
+    with what explains it; exit status 1 if nothing explains one.
+
+    \b
+    Example:
+      kernmodel instructions check clx.csv -m clx
+    """
+    from kernmodel.incore.importers.contradictions import contradictions
+    from kernmodel.incore.importers.recipes import reference_of
+    from kernmodel.report.instruction import contradictions_report
+
+    table = _table(machine, uarch)
+    reference = reference_of(Path(readings), table.parameters.name)
+    rows = (row for form in table.forms() if form.partition(" [")[0] == form and (row := table.row(form)))
+    found = tuple(contradictions(rows, reference))
+    show(contradictions_report(found, table.parameters, explained=explained))
+    ctx.exit(1 if any(not item.explanation for item in found) else 0)
+
+
+def _table(machine: str | None, uarch: str | None, operands: Operands = "full") -> InstructionTable:
     from kernmodel.incore.parameters import load_parameters
     from kernmodel.incore.tables import InstructionTable
 
@@ -82,7 +127,7 @@ def _table(machine: str | None, uarch: str | None) -> InstructionTable:
         from kernmodel.machine.load import load_machine
 
         uarch = load_machine(machine).core.microarchitecture
-    return InstructionTable.open(load_parameters(uarch or ""))
+    return InstructionTable.open(load_parameters(uarch or ""), operands)
 
 
 def _forms(table: InstructionTable, wanted: str) -> list[str]:
@@ -111,15 +156,29 @@ def _forms(table: InstructionTable, wanted: str) -> list[str]:
 @click.argument("source", type=click.Path())
 @click.option("--uarch", type=options.Microarchitecture(), required=True, help="Microarchitecture the data describe.")
 @click.option("-o", "--output", metavar="FILE", help="Table to write.  [default: standard output]")
-def import_(source: str, uarch: str, output: str | None) -> None:
-    """Build an instruction table from SOURCE, the measurements of uops.info as JSON lines (plain or gzip).
+@click.option(
+    "--out", "folder", metavar="DIR", help="Folder for the table and a parameter file, as --uarch finds them."
+)
+@click.option("--like", metavar="NAME", help="Core whose figures a new core's parameter file takes over.")
+def import_(source: str, uarch: str, output: str | None, folder: str | None, like: str | None) -> None:
+    """Build an instruction table from SOURCE, the measurements of uops.info: its instructions.xml, or JSON lines (plain
+    or gzip).
+
+    With --out the result can be used right away: as --uarch DIR/NAME.yml, or by its name with DIR in the environment
+    variable KERNMODEL_UARCH_PATH.
 
     \b
     Example:
-      kernmodel instructions import SKL.jsonl.gz --uarch SKL -o skl.table
+      kernmodel instructions import instructions.xml --uarch ADL-P --like GLC --out cores
     """
-    from kernmodel.incore.importers.build import import_uops
+    from kernmodel.incore.importers.build import import_uops, write_core
 
+    if folder is not None:
+        if output is not None:
+            raise UsageError("-o and --out exclude each other", todo="give one of them")
+        for line in write_core(Path(source), uarch, Path(folder), like):
+            write_error(f"kernmodel: {line}")
+        return
     target = options.output_file(output) if output else None
     text, report = import_uops(Path(source), uarch)
     write_error(f"kernmodel: {report.rows} rows cover {report.coverage:.1%} of {report.records} records")

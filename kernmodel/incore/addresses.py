@@ -5,20 +5,30 @@ load depends on the latest earlier store, in this pass or a previous one, whose 
 
 Assumed: index arithmetic does not wrap around (32-bit included), and addresses that cannot be compared (different
 symbols, unrelated base registers) differ.
+
+To compare with tools that follow addresses less far, two more policies are here: with them a store feeds a load only if
+both name the same place by the same registers, which hold the same values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from kernmodel.assembly.model import Instruction, MemoryReference, Operand
 from kernmodel.assembly.symbolic import ZERO, Linear, symbol
 
+MemoryPolicy = Literal["moving", "different", "stack"]
+"""Which stores and loads meet. "moving": addresses are followed symbolically, from pass to pass. "different": the same
+address expression of the same values only, all registers different at the start (uiCA's default). "stack": likewise,
+but at the start all registers except rsp and rbp hold one value (Facile's)."""
+
 _FRESH = "@"  # marks symbols that stand for something that the body computes anew in every pass
 _COPIES = frozenset({"mov", "movsxd"})
+_LINEAR = frozenset({"add", "sub", "inc", "dec", "shl", "sal"})
 _WIDE = frozenset({"r32", "r64"})
 _STACK_SIGN = {"push": -1, "pop": 1}
+_APART = frozenset({"rsp", "rbp", "rip"})
 
 
 class Forwarding(NamedTuple):
@@ -39,30 +49,89 @@ class Forwarding(NamedTuple):
 class _Access(NamedTuple):
     place: tuple[int, int]
     address: Linear
-    stride: Linear | None
     size: int
 
 
-def forwardings(instructions: Sequence[Instruction]) -> tuple[tuple[Forwarding, ...], bool]:
-    """All store-to-load dependencies of the loop body, and whether some addresses could not be compared."""
+_Terms = tuple[tuple[str, int], ...]
+_Meeting = tuple[_Access, int, int]
+"""A store, the passes from it to a load that overlaps it, and the offset of its first byte in the load."""
+
+
+class AddressStep(NamedTuple):
+    """What one instruction means for addresses, in terms of the registers before it.
+
+    Attributes:
+        places: (number of the memory reference, its address, bytes, whether it is read and written).
+        writes: general-purpose registers with their new values, None for what is not linear.
+    """
+
+    places: tuple[tuple[int, Linear, int, bool, bool], ...]
+    writes: tuple[tuple[str, Linear | None], ...]
+
+
+def address_step(instruction: Instruction) -> AddressStep:
+    """What an instruction means for addresses."""
+    if not instruction.memory and not instruction.implicit_writes and not _writes_general(instruction):
+        return _NO_STEP
+    places = tuple(
+        (number, _address(reference), reference.size_bytes, reference.read, reference.written)
+        for number, reference in enumerate(instruction.memory)
+        if (reference.read or reference.written) and not _is_gather(reference)
+    )
+    return AddressStep(places, tuple(_written(instruction).items()))
+
+
+_NO_STEP = AddressStep((), ())
+
+
+def _writes_general(instruction: Instruction) -> bool:
+    operands = instruction.operands
+    return bool(operands) and any(operand.written and operand.kind[0] == "r" for operand in operands)
+
+
+def forwardings(
+    instructions: Sequence[Instruction],
+    policy: MemoryPolicy = "moving",
+    steps: Sequence[AddressStep] | None = None,
+) -> tuple[tuple[Forwarding, ...], bool]:
+    """All store-to-load dependencies of the loop body, and whether some addresses could not be compared.
+
+    Args:
+        instructions: the body.
+        policy: which stores and loads meet.
+        steps: `address_step` of each instruction where they are at hand.
+    """
     references = [reference for instruction in instructions for reference in instruction.memory]
     if not any(r.written for r in references) or not any(r.read for r in references):
         return (), False
-    loads, stores = _accesses(instructions)
+    if policy != "moving":
+        return tuple(_named_alike(instructions, policy)), True
+    loads, stores, strides = _accesses([address_step(i) for i in instructions] if steps is None else steps)
+    alike: dict[_Terms, list[_Access]] = {}
+    for store in stores:
+        alike.setdefault(store.address.terms, []).append(store)
     found: list[Forwarding] = []
     compared = True
     for load in loads:
-        sources = [(store, _distances(store, load)) for store in stores]
-        compared &= all(distances is not None for _, distances in sources)
-        found += _latest(load, [(store, passes) for store, distances in sources for passes in distances or ()])
+        stride = _stride(load, strides)
+        if stride is not None and stride.terms:
+            # addresses that look otherwise may be that many strides apart
+            meetings, complete = _symbolic_meetings(load, stride, stores, strides)
+        else:
+            same = alike.get(load.address.terms, ())
+            meetings, settled = _meetings(load, stride, same)
+            complete = settled and len(same) == len(stores)
+        compared &= complete
+        if meetings:
+            found += _latest(load, meetings)
     return tuple(found), not compared
 
 
-def _latest(load: _Access, candidates: list[tuple[_Access, tuple[int, int]]]) -> Iterator[Forwarding]:
-    """The stores that wrote the bytes of the load last, of those (store, (passes, offset)) that overlap it."""
+def _latest(load: _Access, meetings: list[_Meeting]) -> Iterator[Forwarding]:
+    """The stores that wrote the bytes of the load last, of those that overlap it."""
     everything = (1 << load.size) - 1
     missing = everything
-    for store, (passes, offset) in sorted(candidates, key=lambda c: (c[1][0], (-c[0].place[0], -c[0].place[1]))):
+    for store, passes, offset in sorted(meetings, key=lambda m: (m[1], -m[0].place[0], -m[0].place[1])):
         written = ((1 << store.size) - 1) << offset if offset >= 0 else ((1 << store.size) - 1) >> -offset
         if written & missing:
             yield Forwarding(store.place, load.place, passes, whole=written & everything == everything)
@@ -71,24 +140,39 @@ def _latest(load: _Access, candidates: list[tuple[_Access, tuple[int, int]]]) ->
             return
 
 
-def _distances(store: _Access, load: _Access) -> list[tuple[int, int]] | None:
-    """Passes from store to load in which they overlap, with the offset of the store in the load; None if unknown."""
-    first = 0 if store.place[0] < load.place[0] else 1
-    comparable = load.address.terms == store.address.terms
-    if load.stride is None or load.stride != store.stride:
-        # they may meet in this pass; in later ones nothing is known of them
+def _meetings(load: _Access, stride: Linear | None, stores: Sequence[_Access]) -> tuple[list[_Meeting], bool]:
+    """Where a load overlaps stores whose addresses differ from its own by constants; whether that is all of it.
+
+    Equal terms have equal strides. Where nothing is known of a stride, they may meet in this pass only.
+    """
+    meetings: list[_Meeting] = []
+    moves = stride.constant if stride is not None else 0
+    for store in stores:
         apart = load.address.constant - store.address.constant
-        return [(0, -apart)] if comparable and first == 0 and _overlap(apart, store, load) else None
-    if load.stride.terms:
-        passes = _solve(load.address - store.address, load.stride)
+        first = 0 if store.place[0] < load.place[0] else 1
+        if moves:
+            meetings += [(store, *one) for one in _constant_distances(apart, moves, first, store, load)]
+        elif _overlap(apart, store, load) and (stride is not None or first == 0):
+            meetings.append((store, first, -apart))
+    return meetings, stride is not None or len(meetings) == len(stores)
+
+
+def _symbolic_meetings(
+    load: _Access, stride: Linear, stores: Sequence[_Access], strides: Mapping[str, Linear | None]
+) -> tuple[list[_Meeting], bool]:
+    """Where a load whose stride is no plain number overlaps stores; whether all could be compared."""
+    meetings: list[_Meeting] = []
+    complete = True
+    for store in stores:
+        difference = load.address - store.address
+        passes = _solve(difference, stride) if _stride(store, strides) == stride else None
         if passes is None:
-            return [] if comparable else None
-        apart = (load.address - store.address + load.stride * passes).constant
-        return [(passes, -apart)] if passes >= first and _overlap(apart, store, load) else []
-    if not comparable:
-        return None
-    apart = load.address.constant - store.address.constant
-    return list(_constant_distances(apart, load.stride.constant, first, store, load))
+            complete &= load.address.terms == store.address.terms
+            continue
+        apart = (difference + stride * passes).constant
+        if passes >= (store.place[0] >= load.place[0]) and _overlap(apart, store, load):
+            meetings.append((store, passes, -apart))
+    return meetings, complete
 
 
 def _overlap(apart: int, store: _Access, load: _Access) -> bool:
@@ -105,89 +189,137 @@ def _solve(apart: Linear, stride: Linear) -> int | None:
 def _constant_distances(
     apart: int, stride: int, first: int, store: _Access, load: _Access
 ) -> Iterator[tuple[int, int]]:
-    """The passes p ≥ first with overlap at distance apart + p × stride (for a stride of 0 the first one)."""
-    if stride == 0:
-        if _overlap(apart, store, load):
-            yield first, -apart
-        return
+    """The passes p ≥ first with overlap at distance apart + p × stride, and the offset of the store in the load."""
     low, high = sorted(((store.size - apart) / stride, (-load.size - apart) / stride))
     for passes in range(max(first, int(low)), int(high) + 1 if high >= 0 else 0):
         if _overlap(apart + passes * stride, store, load):
             yield passes, -(apart + passes * stride)
 
 
-def _accesses(instructions: Sequence[Instruction]) -> tuple[list[_Access], list[_Access]]:
-    """Loads and stores with their addresses in the steady state and how these move per pass."""
+def _accesses(
+    steps: Sequence[AddressStep],
+) -> tuple[list[_Access], list[_Access], dict[str, Linear | None]]:
+    """Loads and stores with their addresses in the steady state, and what registers gain per pass."""
     registers: dict[str, Linear] = {}
-    places: list[tuple[tuple[int, int], MemoryReference, Linear]] = []
-    for number, instruction in enumerate(instructions):
-        for k, reference in enumerate(instruction.memory):
-            if (reference.read or reference.written) and not _is_gather(reference):
-                places.append(((number, k), reference, _address(reference, registers)))
-        _execute(instruction, number, registers)
+    places: list[tuple[tuple[int, int], Linear, int, bool, bool]] = []
+    needed = _needed(steps)
+    for number, step in enumerate(steps):
+        for k, address, size, read, written in step.places:
+            places.append(((number, k), _evaluated(address, registers), size, read, written))
+        if step.writes:
+            registers |= {
+                name: symbol(f"{name}{_FRESH}{number}") if value is None else _evaluated(value, registers)
+                for name, value in step.writes
+                if name in needed
+            }
     strides, derived = _steady_state(registers)
     loads: list[_Access] = []
     stores: list[_Access] = []
-    for place, reference, raw in places:
-        address = _substitute(raw, derived)
-        access = _Access(place, address, _moves_by(address, strides), reference.size_bytes)
-        if reference.read:
+    for place, address, size, read, written in places:
+        access = _Access(place, _substitute(address, derived) if derived else address, size)
+        if read:
             loads.append(access)
-        if reference.written:
+        if written:
             stores.append(access)
-    return loads, stores
+    return loads, stores, strides
+
+
+def moving_loads(steps: Sequence[AddressStep]) -> list[tuple[int, Linear, int, int]]:
+    """The loads of a loop body whose addresses move by the same number of bytes from pass to pass.
+
+    Each as its instruction, its address in terms of the registers at the start of a pass, its size in bytes, and the
+    bytes that it moves per pass.
+
+    Args:
+        steps: `address_step` of each instruction.
+    """
+    loads, _, strides = _accesses(steps)
+    found = []
+    for load in loads:
+        stride = _stride(load, strides)
+        if stride is not None and not stride.terms:
+            found.append((load.place[0], load.address, load.size, stride.constant))
+    return found
+
+
+def _needed(steps: Sequence[AddressStep]) -> set[str]:
+    """The registers that addresses are made of, directly or through others."""
+    needed = {name for step in steps for place in step.places for name, _ in place[1].terms}
+    while True:
+        more = {
+            name
+            for step in steps
+            for register, value in step.writes
+            if value is not None and register in needed
+            for name, _ in value.terms
+        }
+        if more <= needed:
+            return needed
+        needed |= more
+
+
+def _evaluated(value: Linear, registers: Mapping[str, Linear]) -> Linear:
+    """The value with what the registers hold now."""
+    if not any(name in registers for name, _ in value.terms):
+        return value
+    total = Linear(value.constant)
+    for name, factor in value.terms:
+        total += registers.get(name, symbol(name)) * factor
+    return total
 
 
 def _is_gather(reference: MemoryReference) -> bool:
     return reference.index is not None and "mm" in reference.index
 
 
-def _address(reference: MemoryReference, registers: Mapping[str, Linear]) -> Linear:
-    address = Linear(reference.displacement)
+def _address(reference: MemoryReference) -> Linear:
+    terms = []
     if reference.symbol:
-        address += symbol("&" + reference.symbol)
+        terms.append(("&" + reference.symbol, 1))
     if reference.segment:
-        address += symbol(reference.segment + ":")
+        terms.append((reference.segment + ":", 1))
     if reference.base and reference.base != "rip":
-        address += registers.get(reference.base) or symbol(reference.base)
-    if reference.index:
-        address += (registers.get(reference.index) or symbol(reference.index)) * reference.scale
-    return address
+        terms.append((reference.base, 1))
+    if reference.index and reference.index == reference.base:
+        terms[-1] = (reference.index, 1 + reference.scale)
+    elif reference.index:
+        terms.append((reference.index, reference.scale))
+    return Linear(reference.displacement, tuple(sorted(terms)))
 
 
-def _execute(instruction: Instruction, number: int, registers: dict[str, Linear]) -> None:
-    """Update the values of the general-purpose registers; what is not linear becomes a fresh symbol."""
-    value = _result(instruction, registers)
-    stack = registers.get("rsp") or symbol("rsp")
+def _written(instruction: Instruction) -> dict[str, Linear | None]:
+    """The general-purpose registers that the instruction writes, with their new values where these are linear."""
+    value = _result(instruction)
+    written: dict[str, Linear | None] = {}
     for operand in instruction.operands:
         if operand.written and operand.register and operand.kind[0] == "r":
-            registers[operand.register] = value or symbol(f"{operand.register}{_FRESH}{number}")
+            written[operand.register] = value
             value = None
     for name in instruction.implicit_writes:
-        registers[name] = symbol(f"{name}{_FRESH}{number}")
+        written[name] = None
     if instruction.mnemonic in _STACK_SIGN and "rsp" in instruction.implicit_writes:
-        registers["rsp"] = stack + Linear(_STACK_SIGN[instruction.mnemonic] * instruction.memory[-1].size_bytes)
+        moved = _STACK_SIGN[instruction.mnemonic] * instruction.memory[-1].size_bytes
+        written["rsp"] = symbol("rsp") + Linear(moved)
+    return written
 
 
-def _result(instruction: Instruction, registers: Mapping[str, Linear]) -> Linear | None:
+def _result(instruction: Instruction) -> Linear | None:
     """The linear value that the instruction writes to its first operand, None if it is none."""
     operands = instruction.operands
     if not operands or operands[0].kind not in _WIDE or not operands[0].written:
         return None
     name = instruction.mnemonic
     if name == "lea" and operands[1].memory is not None:
-        return _address(operands[1].memory, registers)
+        return _address(operands[1].memory)
     if name in ("xor", "sub") and instruction.same_register:
         return ZERO
-    values = [_value(operand, registers) for operand in operands]
-    return _arithmetic(name, values)
-
-
-def _arithmetic(name: str, values: Sequence[Linear | None]) -> Linear | None:
-    first = values[0]
-    last = values[-1]
     if name in _COPIES:
-        return last
+        return _value(operands[-1])
+    return _arithmetic(name, _value(operands[0]), _value(operands[-1])) if name in _LINEAR else None
+
+
+def _arithmetic(name: str, first: Linear | None, last: Linear | None) -> Linear | None:
+    """What an instruction of `_LINEAR` makes of its first and last operand."""
     if first is None or last is None:
         return None
     if name == "add":
@@ -196,14 +328,12 @@ def _arithmetic(name: str, values: Sequence[Linear | None]) -> Linear | None:
         return first - last
     if name in ("inc", "dec"):
         return first + Linear(1 if name == "inc" else -1)
-    if name in ("shl", "sal") and not last.terms and 0 <= last.constant < 64:
-        return first * (1 << last.constant)
-    return None
+    return first * (1 << last.constant) if not last.terms and 0 <= last.constant < 64 else None
 
 
-def _value(operand: Operand, registers: Mapping[str, Linear]) -> Linear | None:
+def _value(operand: Operand) -> Linear | None:
     if operand.register is not None and operand.kind in _WIDE:
-        return registers.get(operand.register) or symbol(operand.register)
+        return symbol(operand.register)
     return None if operand.immediate is None else Linear(_signed(operand))
 
 
@@ -221,7 +351,7 @@ def _steady_state(final: Mapping[str, Linear]) -> tuple[dict[str, Linear | None]
     """
     strides: dict[str, Linear | None] = {}
     for name, value in final.items():
-        gain = value - symbol(name)
+        gain = Linear(value.constant) if value.terms == ((name, 1),) else value - symbol(name)
         invariant = all(term not in final and _FRESH not in term for term, _ in gain.terms)
         strides[name] = gain if invariant else None
     derived: dict[str, Linear] = {}
@@ -245,6 +375,10 @@ def _substitute(value: Linear, derived: Mapping[str, Linear]) -> Linear:
     return value
 
 
+def _stride(access: _Access, strides: Mapping[str, Linear | None]) -> Linear | None:
+    return _moves_by(access.address, strides)
+
+
 def _moves_by(address: Linear, strides: Mapping[str, Linear | None]) -> Linear | None:
     """What the address gains per pass; None if that is not constant."""
     total = ZERO
@@ -254,3 +388,88 @@ def _moves_by(address: Linear, strides: Mapping[str, Linear | None]) -> Linear |
             return None
         total += stride * factor
     return total
+
+
+class _Values:
+    """Numbers for what registers hold: equal numbers are equal values, and what is computed alike from equal values
+    gets equal numbers.
+
+    A value is a number and a displacement from it.
+    """
+
+    __slots__ = ("_numbers", "_registers", "_stack_apart")
+
+    def __init__(self, policy: MemoryPolicy) -> None:
+        self._numbers: dict[object, int] = {}
+        self._registers: dict[str, tuple[int, int]] = {}
+        self._stack_apart = policy == "stack"
+
+    def of(self, register: str | None) -> tuple[int, int]:
+        """What a register holds."""
+        if register is None:
+            return 0, 0
+        value = self._registers.get(register)
+        if value is None:
+            one = self._stack_apart and register not in _APART
+            value = self._registers[register] = (self._number("any" if one else register), 0)
+        return value
+
+    def address(self, reference: MemoryReference) -> object:
+        """What an address is made of."""
+        base, displacement = self.of(reference.base)
+        index = self.of(reference.index) if reference.index else None
+        scale = reference.scale if reference.index else 0
+        return base, displacement + reference.displacement, index, scale, reference.symbol, reference.segment
+
+    def execute(self, instruction: Instruction) -> None:
+        """Give the registers that the instruction writes their new values."""
+        written = {o.register: None for o in instruction.operands if o.written and o.register and o.kind[0] == "r"}
+        results = {name: self._result(instruction, place) for place, name in enumerate(written)}
+        for name in instruction.implicit_writes:
+            results.setdefault(name, (self._number(object()), 0))
+        if instruction.mnemonic in _STACK_SIGN and "rsp" in instruction.implicit_writes:
+            number, displacement = self.of("rsp")
+            pushed = _STACK_SIGN[instruction.mnemonic] * instruction.memory[-1].size_bytes
+            results["rsp"] = number, displacement + pushed
+        self._registers |= results
+
+    def _number(self, content: object) -> int:
+        return self._numbers.setdefault(content, len(self._numbers) + 1)
+
+    def _result(self, instruction: Instruction, place: int) -> tuple[int, int]:
+        """The value that the instruction writes to the `place`-th of its written registers."""
+        operands = instruction.operands
+        source = operands[-1]
+        if instruction.mnemonic in _COPIES and source.register and operands[0].kind in _WIDE:
+            return self.of(source.register)
+        if instruction.mnemonic == "lea" and source.memory is not None and not source.memory.index:
+            number, displacement = self.of(source.memory.base)
+            return number, displacement + source.memory.displacement
+        if instruction.flags_read or instruction.implicit_reads or any(r.read for r in instruction.memory):
+            return self._number(object()), 0
+        inputs = tuple(self._input(operand) for operand in operands)
+        return self._number((instruction.mnemonic, place, inputs)), 0
+
+    def _input(self, operand: Operand) -> object:
+        """What the result takes of an operand: its width, and its value where it is read."""
+        if operand.memory is not None:
+            return self.address(operand.memory)
+        return operand.kind, self.of(operand.register) if operand.read else operand.immediate
+
+
+def _named_alike(instructions: Sequence[Instruction], policy: MemoryPolicy) -> Iterator[Forwarding]:
+    """The forwardings of a second pass, by equal addresses.
+
+    As in the peers: a load that begins elsewhere in the bytes of a store is none.
+    """
+    values = _Values(policy)
+    last: dict[object, tuple[tuple[int, int], int, int]] = {}  # store, its size and pass by address
+    for number in range(2):
+        for n, instruction in enumerate(instructions):
+            places = [(k, r, values.address(r)) for k, r in enumerate(instruction.memory) if r.read or r.written]
+            for k, reference, address in places:
+                if reference.read and address in last and number:
+                    store, size, before = last[address]
+                    yield Forwarding(store, (n, k), number - before, reference.size_bytes <= size)
+            last |= {address: ((n, k), r.size_bytes, number) for k, r, address in places if r.written}
+            values.execute(instruction)

@@ -6,7 +6,7 @@ reaches into a later pass says how many passes it spans.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 _TINY = 1e-9
@@ -55,49 +55,83 @@ def maximum_cycle_ratio(vertices: int, edges: Sequence[Edge]) -> Cycle | None:
     """
     if any(edge.passes < 1 and edge.source >= edge.target for edge in edges):
         raise ValueError("an edge within a pass must go from a lower to a higher vertex")
-    best: Cycle | None = None
-    ratio = 0.0
-    ordered = sorted(edges)
-    while cycle := _better_cycle(vertices, ordered, ratio):
-        best, ratio = cycle, cycle.ratio
-    return best
+    within, crossing = _on_cycles(edges)
+    best = max(crossing, key=_own_ratio, default=None)
+    ratio = 0.0 if best is None else _own_ratio(best)
+    cycle = Cycle((best,)) if best is not None and ratio > 0.0 else None
+    if any(edge.source != edge.target for edge in crossing):
+        while better := _better_cycle(vertices, within, crossing, ratio):
+            cycle, ratio = better, better.ratio
+    return cycle
 
 
-def _better_cycle(vertices: int, edges: Sequence[Edge], ratio: float) -> Cycle | None:
+def _own_ratio(edge: Edge) -> float:
+    """The ratio of the cycle that the edge closes alone, 0 if it closes none."""
+    return edge.latency / edge.passes if edge.source == edge.target else 0.0
+
+
+def _on_cycles(edges: Sequence[Edge]) -> tuple[list[Edge], list[Edge]]:
+    """The edges that may be on a cycle: those within a pass in the order of their sources, and those into later ones.
+
+    What no later pass leads to, and what leads to no later pass, falls away.
+    """
+    crossing = [edge for edge in edges if edge[3]]
+    if not crossing:
+        return [], []
+    needed = {edge[0] for edge in crossing}
+    leading = []
+    for edge in sorted((edge for edge in edges if not edge[3]), reverse=True):
+        if edge[1] in needed:
+            needed.add(edge[0])
+            leading.append(edge)
+    reached = {edge[1] for edge in crossing}
+    within = []
+    for edge in reversed(leading):
+        if edge[0] in reached:
+            reached.add(edge[1])
+            within.append(edge)
+    return within, [edge for edge in crossing if edge[0] in reached and edge[1] in needed]
+
+
+def _better_cycle(vertices: int, within: Sequence[Edge], crossing: Sequence[Edge], ratio: float) -> Cycle | None:
     """A cycle with more than `ratio` cycles per pass, by label correction (Bellman, Ford) in program order."""
-    weighted = [(edge.source, edge.target, edge.latency - ratio * edge.passes, edge) for edge in edges]
     ready = [0.0] * vertices
     via: list[Edge | None] = [None] * vertices
-    changed = True
-    while changed:
-        changed = False
-        back = False
-        for source, target, weight, edge in weighted:
-            time = ready[source] + weight
+    while True:
+        for edge in within:
+            source, target, latency, _ = edge
+            time = ready[source] + latency
             if time > ready[target] + _TINY:
                 ready[target] = time
                 via[target] = edge
-                changed = True
-                back |= edge.passes > 0
+        changed = []
+        for edge in crossing:
+            source, target, latency, passes = edge
+            time = ready[source] + latency - ratio * passes
+            if time > ready[target] + _TINY:
+                ready[target] = time
+                via[target] = edge
+                changed.append(target)
         # every cycle has an edge into a later pass, so only such a change can have closed one
-        if back and (cycle := _closed(via)):
+        if not changed:
+            return None
+        if cycle := _closed(via, changed):
             return cycle
-    return None
 
 
-def _closed(via: Sequence[Edge | None]) -> Cycle | None:
-    """The first cycle among the edges by which each vertex was reached last."""
+def _closed(via: Sequence[Edge | None], starts: Iterable[int]) -> Cycle | None:
+    """The first cycle met backwards from the starts, among the edges by which each vertex was reached last."""
     seen = [-1] * len(via)
-    for start in range(len(via)):
+    for walk, start in enumerate(starts):
         vertex = start
         while seen[vertex] == -1:
-            seen[vertex] = start
+            seen[vertex] = walk
             edge = via[vertex]
             if edge is None:
                 break
             vertex = edge.source
         else:
-            if seen[vertex] == start:
+            if seen[vertex] == walk:
                 return _follow(via, vertex)
     return None
 

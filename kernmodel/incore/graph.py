@@ -7,24 +7,61 @@ waiting for an address. A store waits for its data only; a load that reads it ge
 latency.
 
 An edge is weighted with the latency of the consuming instruction from that source to that result, in cycles. Values
-that the previous pass produces enter by edges over one pass; memory may span more.
+that the previous pass produces enter by edges over one pass; memory may span more. Code that is repeated without a
+branch (TP_U) has the same graph as a loop body.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
 
-from kernmodel.assembly.model import Instruction, MemoryReference
-from kernmodel.incore.addresses import Forwarding, forwardings
+from kernmodel.assembly.model import Instruction
+from kernmodel.incore.adders import AdderFigures, Adding, adder_figures, adding, delayed, is_addition
+from kernmodel.incore.addresses import Forwarding, MemoryPolicy, forwardings
 from kernmodel.incore.cycles import Edge
+from kernmodel.incore.dataflow import (
+    DataFlow,
+    DataFlowFigures,
+    Special,
+    Syntax,
+    address_registers,
+    advanced_pointers,
+    data_flow,
+    data_flow_figures,
+    is_eliminated_move,
+    is_idiom,
+    latency_of,
+    memory_text,
+    operand_key,
+    sources_of,
+    targets_of,
+)
 from kernmodel.incore.model import InstructionData, Parameters
 from kernmodel.units import parse_quantity
 
-Syntax = Literal["att", "intel"]
+__all__ = [
+    "Graph",
+    "MemoryPolicy",
+    "Syntax",
+    "dependency_graph",
+    "is_eliminated_move",
+    "is_idiom",
+    "memory_text",
+]
 
-_POINTERS = frozenset({"rsp", "rsi", "rdi"})
+# names by which the pipeline takes them from here
+_address, _advanced, _latency, _operand_key = address_registers, advanced_pointers, latency_of, operand_key
+_sources, _targets = sources_of, targets_of
+
+_STACK_POINTER = "rsp"
+_SYNCHRONISED = "rsp (stack engine)"
+_SYNCHRONISATION = "stack synchronisation latency"
+"""Key of `Parameters.extra`: cycles of the µop that adds to rsp what the stack engine keeps."""
+_FORWARDED = "forwarded load latency"
+"""Key of `Parameters.extra`: shortest latency measured from memory to a register where a store has just written it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +76,7 @@ class Graph:
         latencies: per instruction, its longest latency to a register or to flags, the load included; 0 for stores.
         blocked: the forwardings in which the store does not hold all bytes of the load.
         incomparable: whether some addresses of loads and stores could not be compared (they are taken to differ).
+        adding: what additions take longer than their rows say, None on cores of which nothing is known of that.
     """
 
     owners: tuple[int, ...]
@@ -48,16 +86,53 @@ class Graph:
     latencies: tuple[float, ...]
     blocked: tuple[Forwarding, ...]
     incomparable: bool
+    adding: Adding | None = None
 
 
-def is_idiom(instruction: Instruction, data: InstructionData) -> bool:
-    """Whether the core knows that the result does not depend on the register it is made of (xor eax,eax)."""
-    return instruction.same_register and data.breaks_dependency != "no"
+@dataclass(frozen=True, slots=True)
+class GraphFigures:
+    """What the graph of a core depends on, made once per core.
+
+    Attributes:
+        flows: for the data flow of each instruction.
+        memory: which stores and loads meet.
+        forward: cycles from a store's data to a load that reads them.
+        synchronise: cycles of the µop that brings rsp up to date.
+        shortest: in place of `forward`, the load's own latency less this; None for `forward`.
+        adders: how long others wait for additions, None for as the table says.
+    """
+
+    flows: DataFlowFigures
+    memory: MemoryPolicy
+    forward: float
+    synchronise: float
+    shortest: float | None
+    adders: AdderFigures | None = None
 
 
-def is_eliminated_move(instruction: Instruction, data: InstructionData) -> bool:
-    """Whether the core can do this move at rename; not from a register to itself."""
-    return data.eliminated and len({operand.register for operand in instruction.operands}) > 1
+def graph_figures(parameters: Parameters, memory: MemoryPolicy = "moving") -> GraphFigures:
+    """The figures of a core under a memory policy.
+
+    Raises:
+        UnitError: a latency of the parameters is no time.
+    """
+    flows = data_flow_figures(parameters)
+    synchronise = _cycles(parameters, _SYNCHRONISATION) or 0.0
+    forwarded = _cycles(parameters, _FORWARDED) if memory == "stack" else None
+    if forwarded is None:
+        return GraphFigures(
+            flows, memory, parameters.store_forward_latency, synchronise, None, adder_figures(parameters)
+        )
+    flows = replace(flows, stores_take_time=False)
+    shortest = parameters.load_latency - forwarded
+    return GraphFigures(
+        flows, memory, parameters.store_forward_latency, synchronise, shortest, adder_figures(parameters)
+    )
+
+
+def _cycles(parameters: Parameters, key: str) -> float | None:
+    given = parameters.extra.get(key)
+    return None if given is None else parse_quantity(given, "cycles", where=parameters.name)
 
 
 def dependency_graph(
@@ -65,6 +140,8 @@ def dependency_graph(
     data: Sequence[InstructionData | None],
     parameters: Parameters,
     syntax: Syntax = "att",
+    *,
+    memory: MemoryPolicy = "moving",
 ) -> Graph:
     """The graph of a loop body.
 
@@ -74,249 +151,179 @@ def dependency_graph(
             cycles.
         parameters: load and store-forward latency.
         syntax: how memory carriers are written.
+        memory: which stores and loads meet; with "stack", times of forwarding and the stack engine as Facile's, too.
     """
-    builder = _Builder(parameters, syntax)
-    for number, (instruction, row) in enumerate(zip(instructions, data, strict=True)):
-        builder.add(number, instruction, row)
-    return builder.close(instructions)
+    figures = graph_figures(parameters, memory)
+    flows = [data_flow(i, row, figures.flows, syntax) for i, row in zip(instructions, data, strict=True)]
+    return graph_of(instructions, flows, figures)
 
 
-class _Builder:
-    """The graph as it grows: `latest` holds the vertex that produced each resource (register or flag letter) last."""
-
-    __slots__ = (
-        "carriers",
-        "edges",
-        "entry",
-        "latencies",
-        "latest",
-        "loads",
-        "owners",
-        "parameters",
-        "pending",
-        "stores",
-        "syntax",
+def graph_of(instructions: Sequence[Instruction], flows: Sequence[DataFlow], figures: GraphFigures) -> Graph:
+    """The graph of a loop body from the data flow of its instructions (by `data_flow`, with `figures.flows`)."""
+    body = _Body([], [], [], [], {}, [], [])
+    owners, carriers, entry, edges, latest, pending, specials = body
+    ahead = _ahead_at_start(flows)
+    for number, flow in enumerate(flows):
+        special = flow.special
+        if special is not None:
+            if special.uses_stack:
+                ahead = _use_stack(number, special, ahead, body, figures)
+            specials.append((number, len(owners), special))
+        first = len(owners)
+        for value, resource, cycles in flow.waits:
+            source = latest.get(resource)
+            if source is None:
+                pending.append((resource, first + value, cycles))
+            else:
+                edges.append(_edge((source, first + value, cycles, 0)))
+        for load, value, cycles in flow.inner:
+            edges.append(_edge((first + load, first + value, cycles, 0)))
+        owners += (number,) * len(flow.carriers)
+        carriers += flow.carriers
+        entry += flow.entry
+        for resources, value in flow.gives:
+            for resource in resources:
+                latest[resource] = first + value
+    if pending:
+        _join_passes(body)
+    if figures.flows.pointer_saving:
+        _shorten_pointer_chains(edges, specials)
+    through_memory, incomparable = _through_memory(instructions, flows, body, figures)
+    added = None
+    if figures.adders is not None:
+        added = adding(instructions, figures.adders, _additions(instructions, flows), owners, edges)
+        if added.later:
+            edges = delayed(edges, owners, added)
+    return Graph(
+        owners=tuple(owners),
+        carriers=tuple(carriers),
+        entry=tuple(entry),
+        edges=tuple(edges),
+        latencies=tuple([flow.latency for flow in flows]),
+        blocked=tuple([link for link in through_memory if not link.whole]),
+        incomparable=incomparable,
+        adding=added,
     )
 
-    def __init__(self, parameters: Parameters, syntax: Syntax) -> None:
-        self.parameters = parameters
-        self.syntax = syntax
-        self.owners: list[int] = []
-        self.carriers: list[str] = []
-        self.entry: list[float] = []
-        self.edges: list[Edge] = []
-        self.latencies: list[float] = []
-        self.latest: dict[str, int] = {}
-        self.pending: list[tuple[str, int, float]] = []
-        self.loads: dict[tuple[int, int], int] = {}
-        self.stores: dict[tuple[int, int], int] = {}
 
-    def add(self, number: int, instruction: Instruction, row: InstructionData | None) -> None:
-        """Add the next instruction of the body."""
-        targets = _targets(instruction, row, self.syntax)
-        sources = _sources(instruction, row)
-        loads = self._add_loads(number, instruction, row, [key for key, _, _ in targets])
-        advanced = _advanced(instruction)
-        longest = 0.0
-        written: list[tuple[str, int]] = []
-        for target, carrier, resources in targets:
-            vertex = self._vertex(number, carrier)
-            for key, resource in sources:
-                if target in advanced and resource != target:
-                    continue
-                latency = _latency(row, key, target) if key else 0.0
-                self._depend(vertex, resource, latency)
-                longest = max(longest, latency if target[0] != "M" else 0.0)
-            for key, load, load_latency in loads:
-                if target in advanced:
-                    continue
-                latency = _latency(row, key, target)
-                self.edges.append(Edge(load, vertex, latency, 0))
-                longest = max(longest, load_latency + latency if target[0] != "M" else 0.0)
-            if not sources and not loads and row and not is_idiom(instruction, row):
-                self.entry[vertex] = longest = row.default_latency
-            if isinstance(resources, int):
-                self.stores[number, resources] = vertex
-            else:
-                written += [(resource, vertex) for resource in resources]
-        self.latest.update(written)
-        self.latencies.append(longest)
+def _additions(instructions: Sequence[Instruction], flows: Sequence[DataFlow]) -> dict[int, float]:
+    """The floating-point additions by number, and their cycles from operands in registers or just loaded."""
+    found = {}
+    for number, (instruction, flow) in enumerate(zip(instructions, flows, strict=True)):
+        if is_addition(instruction):
+            loads = len(flow.special.loads) if flow.special else 0
+            cycles = [c for _, _, c in flow.inner] + [c for value, _, c in flow.waits if value >= loads]
+            found[number] = min(cycles, default=0.0)
+    return found
 
-    def close(self, instructions: Sequence[Instruction]) -> Graph:
-        """Join the passes, and memory."""
-        crossing: dict[tuple[int, int], float] = {}
-        for resource, target, latency in self.pending:
-            self.entry[target] = max(self.entry[target], latency)
-            source = self.latest.get(resource)
-            if source is not None:
-                crossing[source, target] = max(latency, crossing.get((source, target), 0.0))
-        self.edges += [Edge(source, target, latency, 1) for (source, target), latency in crossing.items()]
-        through_memory, incomparable = forwardings(instructions)
-        self._shorten_pointer_chains(instructions)
-        latency = self.parameters.store_forward_latency
-        for link in through_memory:
-            self.edges.append(Edge(self.stores[link.store], self.loads[link.load], latency, link.passes))
-        return Graph(
-            owners=tuple(self.owners),
-            carriers=tuple(self.carriers),
-            entry=tuple(self.entry),
-            edges=tuple(self.edges),
-            latencies=tuple(self.latencies),
-            blocked=tuple(link for link in through_memory if not link.whole),
-            incomparable=incomparable,
-        )
 
-    def _shorten_pointer_chains(self, instructions: Sequence[Instruction]) -> None:
-        """Take the cycles off that some cores save where an address comes straight from a load."""
-        extra = self.parameters.extra
-        if not extra.get("fast pointer chasing") or not self.loads:
-            return
-        fast = parse_quantity(extra.get("fast pointer chasing latency"), "cycles", where=self.parameters.name)
-        saved = self.parameters.load_latency - fast
-        limit = extra.get("fast pointer chasing displacement")
-        reach = limit if isinstance(limit, int) else None
-        simple = {vertex for (owner, _), vertex in self.loads.items() if _is_simple_load(instructions[owner], reach)}
-        for number, edge in enumerate(self.edges):
-            if edge.target in simple and _is_pointer_load(instructions[self.owners[edge.source]]):
-                self.edges[number] = edge._replace(latency=max(0.0, edge.latency - saved))
+_edge: Callable[[tuple[int, int, float, int]], Edge] = partial(tuple.__new__, Edge)
+"""An edge of its four parts: this runs for every dependency of every block, and takes half as long as `Edge`."""
 
-    def _vertex(self, owner: int, carrier: str) -> int:
-        self.owners.append(owner)
-        self.carriers.append(carrier)
-        self.entry.append(0.0)
-        return len(self.owners) - 1
 
-    def _depend(self, target: int, resource: str, latency: float) -> None:
-        source = self.latest.get(resource)
+class _Body(NamedTuple):
+    """The graph as it grows.
+
+    Attributes:
+        owners, carriers, entry, edges: as in `Graph`.
+        latest: the vertex that produced each resource last.
+        pending: (resource, vertex, cycles): what waits for the pass before.
+        specials: (instruction, its first vertex, what it has to do with memory and the stack).
+    """
+
+    owners: list[int]
+    carriers: list[str]
+    entry: list[float]
+    edges: list[Edge]
+    latest: dict[str, int]
+    pending: list[tuple[str, int, float]]
+    specials: list[tuple[int, int, Special]]
+
+
+def _ahead_at_start(flows: Sequence[DataFlow]) -> bool:
+    """Whether the pass before leaves the stack engine ahead of rsp."""
+    for flow in reversed(flows):
+        special = flow.special
+        if special is not None and special.uses_stack:
+            return special.moves_stack
+    return False
+
+
+def _use_stack(number: int, special: Special, ahead: bool, body: _Body, figures: GraphFigures) -> bool:
+    """Bring rsp up to date before an instruction that reads it, if the stack engine is ahead; whether it then is.
+
+    Facile counts the µop that does this only where the instruction also writes rsp.
+    """
+    if ahead and special.reads_stack and (special.writes_stack or figures.memory != "stack"):
+        vertex = len(body.owners)
+        source = body.latest.get(_STACK_POINTER)
         if source is None:
-            self.pending.append((resource, target, latency))
+            body.pending.append((_STACK_POINTER, vertex, figures.synchronise))
         else:
-            self.edges.append(Edge(source, target, latency, 0))
-
-    def _add_loads(
-        self, number: int, instruction: Instruction, row: InstructionData | None, targets: Sequence[str]
-    ) -> list[tuple[str, int, float]]:
-        """Vertices of the data that the instruction loads: (key of the data, vertex, latency of the load)."""
-        loads = []
-        for place, reference in enumerate(instruction.memory):
-            if not reference.read:
-                continue
-            key = _operand_key(instruction, reference)
-            vertex = self._vertex(number, memory_text(reference, self.syntax))
-            self.loads[number, place] = vertex
-            slowest = 0.0
-            for source, register in _address(key, reference) or [("A" + key, "rip")]:
-                latency = self._load_latency(row, source, "M" + key, targets)
-                self._depend(vertex, register, latency)
-                slowest = max(slowest, latency)
-            loads.append(("M" + key, vertex, slowest))
-        return loads
-
-    def _load_latency(self, row: InstructionData | None, address: str, data: str, targets: Sequence[str]) -> float:
-        """Cycles from an address register to the loaded data: what an address takes longer than data in memory."""
-        if row is None:
-            return 0.0
-        listed = row.latencies
-        known = [listed[address, t] - _latency(row, data, t) for t in targets if (address, t) in listed]
-        return max(0.0, *known) if known else self.parameters.load_latency
+            body.edges.append(Edge(source, vertex, figures.synchronise, 0))
+        body.owners.append(number)
+        body.carriers.append(_SYNCHRONISED)
+        body.entry.append(0.0)
+        body.latest[_STACK_POINTER] = vertex
+    return special.moves_stack
 
 
-def _advanced(instruction: Instruction) -> frozenset[str]:
-    """Pointers that push, pop and string instructions advance: they wait for nothing but themselves."""
-    if not instruction.implicit_writes or not instruction.memory:
-        return frozenset()
-    return frozenset(name for name in instruction.implicit_writes if name in _POINTERS)
+def _join_passes(body: _Body) -> None:
+    """Add the edges to what waits for a value of the pass before."""
+    crossing: dict[tuple[int, int], float] = {}
+    entry = body.entry
+    for resource, target, latency in body.pending:
+        if latency > entry[target]:
+            entry[target] = latency
+        source = body.latest.get(resource)
+        if source is not None:
+            crossing[source, target] = max(latency, crossing.get((source, target), 0.0))
+    for (source, target), latency in crossing.items():
+        body.edges.append(_edge((source, target, latency, 1)))
 
 
-def _is_pointer_load(instruction: Instruction) -> bool:
-    loads = any(reference.read for reference in instruction.memory)
-    return loads and instruction.mnemonic == "mov" and instruction.operands[0].kind == "r64"
+def _through_memory(
+    instructions: Sequence[Instruction], flows: Sequence[DataFlow], body: _Body, figures: GraphFigures
+) -> tuple[tuple[Forwarding, ...], bool]:
+    """Add the edges from stores to the loads that read them."""
+    specials = body.specials
+    if not any(special.stores for _, _, special in specials) or not any(special.loads for _, _, special in specials):
+        return (), False
+    links, incomparable = forwardings(instructions, figures.memory, [flow.step for flow in flows])
+    if links:
+        stores = {(number, place): first + n for number, first, s in specials for place, n in s.stores}
+        loads = {(m, place): (first + n, c) for m, first, s in specials for n, (place, c) in enumerate(s.loads)}
+        for link in links:
+            load, latency = loads[link.load]
+            body.edges.append(Edge(stores[link.store], load, _forward(link, latency, figures), link.passes))
+    return links, incomparable
 
 
-def _is_simple_load(instruction: Instruction, reach: int | None) -> bool:
-    """Whether a general-purpose instruction loads from a base register and a displacement below `reach` bytes."""
-    reference = instruction.memory[0]
-    simple = reference.base is not None and reference.index is None and reference.symbol is None
-    near = reference.displacement >= 0 and (reach is None or reference.displacement < reach)
-    return simple and near and not instruction.vector_bytes
+def _forward(link: Forwarding, load_latency: float, figures: GraphFigures) -> float:
+    """Cycles from the store to the load.
+
+    uops.info's figures from memory to memory of one instruction count a cycle more than those of a load.
+    """
+    if figures.shortest is None:
+        return figures.forward
+    return load_latency - figures.shortest + (link.store[0] == link.load[0])
 
 
-def _operand_key(instruction: Instruction, reference: MemoryReference) -> str:
-    """The number of the explicit operand that the reference belongs to, "" for implicit ones."""
-    for number, operand in enumerate(instruction.operands):
-        if operand.memory is reference or (operand.memory is not None and operand.memory == reference):
-            return str(number)
-    return ""
+def _shorten_pointer_chains(edges: list[Edge], specials: Sequence[tuple[int, int, Special]]) -> None:
+    """Take the cycles off that some cores save where an address comes straight from a load.
 
-
-def _address(key: str, reference: MemoryReference) -> list[tuple[str, str]]:
-    """Address registers with their latency keys; those of implicit operands are known by name."""
-    registers = []
-    if reference.base:
-        registers.append(("A" + key if key else reference.base, reference.base))
-    if reference.index:
-        registers.append(("X" + key if key else reference.index, reference.index))
-    return registers
-
-
-def _sources(instruction: Instruction, row: InstructionData | None) -> list[tuple[str, str]]:
-    """Latency key and resource of everything that results wait for, loads excepted; the key "" stands for 0 cycles."""
-    sources: list[tuple[str, str]] = []
-    if row is None or not is_idiom(instruction, row):
-        at_rename = row is not None and is_eliminated_move(instruction, row)
-        for number, operand in enumerate(instruction.operands):
-            if operand.read and operand.register:
-                sources.append(("" if at_rename else str(number), operand.register))
-            elif operand.memory is not None and not (operand.memory.read or operand.memory.written):
-                sources += _address(str(number), operand.memory)
-        sources += [(name, name) for name in instruction.implicit_reads]
-    sources += [("C" if letter == "C" else "F", letter) for letter in instruction.flags_read]
-    return sources
-
-
-def _targets(
-    instruction: Instruction, row: InstructionData | None, syntax: Syntax
-) -> list[tuple[str, str, Iterable[str] | int]]:
-    """Latency key, carrier and resources of every result; the resource of a store is the number of its reference."""
-    targets: list[tuple[str, str, Iterable[str] | int]] = []
-    for number, operand in enumerate(instruction.operands):
-        if operand.written and operand.register:
-            targets.append((str(number), operand.register, (operand.register,)))
-    targets += [(name, name, (name,)) for name in instruction.implicit_writes]
-    for place, reference in enumerate(instruction.memory):
-        if reference.written:
-            text = memory_text(reference, syntax)
-            targets.append(("M" + _operand_key(instruction, reference), text, place))
-    flags = instruction.flags_written
-    if "C" in flags and len(flags) > 1 and row is not None and any(target == "C" for _, target in row.latencies):
-        targets.append(("C", "carry flag", "C"))
-        flags = flags.replace("C", "")
-    if flags:
-        targets.append(("F", "flags", flags))
-    return targets
-
-
-def _latency(row: InstructionData | None, source: str, target: str) -> float:
-    """Cycles from a source to a target of the instruction."""
-    if row is None:
-        return 0.0
-    found = row.latencies.get((source, target))
-    if found is None and (source == "C" or target == "C"):
-        source, target = source.replace("C", "F"), target.replace("C", "F")
-        found = row.latencies.get((source, target))
-    return row.default_latency if found is None else found
-
-
-def memory_text(reference: MemoryReference, syntax: Syntax) -> str:
-    """How a chain names memory: "memory 8(%rax,%rcx,2)" or "memory [rax+rcx*2+8]"."""
-    parts = (reference.symbol or "") + (f"{reference.displacement:+d}" if reference.displacement else "")
-    segment = reference.segment or ""
-    if syntax == "att":
-        scale = f",{reference.scale}" if reference.index and reference.scale != 1 else ""
-        index = f",%{reference.index}{scale}" if reference.index else ""
-        inner = f"({f'%{reference.base}' if reference.base else ''}{index})" if reference.base or index else ""
-        return f"memory {f'%{segment}:' if segment else ''}{parts.removeprefix('+')}{inner}"
-    scaled = f"{reference.index}*{reference.scale}" if reference.index and reference.scale != 1 else reference.index
-    registers = "+".join(filter(None, (reference.base, scaled, reference.symbol)))
-    displacement = f"{reference.displacement:+d}" if reference.displacement else ""
-    return f"memory {f'{segment}:' if segment else ''}[{(registers + displacement).removeprefix('+')}]"
+    A move that is eliminated hands on the register that the load wrote.
+    """
+    savings = {first: special.saves for _, first, special in specials if special.saves}
+    if not savings:
+        return
+    pointers = {first + s.pointer for _, first, s in specials if s.pointer is not None and not s.copies}
+    if not pointers:
+        return
+    copies = {first + s.pointer for _, first, s in specials if s.pointer is not None and s.copies}
+    copying = [edge for edge in edges if edge.target in copies]
+    while found := {edge.target for edge in copying if edge.source in pointers} - pointers:
+        pointers |= found
+    for number, edge in enumerate(edges):
+        if edge.target in savings and edge.source in pointers:
+            edges[number] = edge._replace(latency=max(0.0, edge.latency - savings[edge.target]))

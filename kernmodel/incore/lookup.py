@@ -90,7 +90,9 @@ def find_row(table: RowSource, instruction: Instruction) -> InstructionData | No
 
 
 def _named(row: InstructionData, form: str) -> InstructionData:
-    return row if row.form == form else replace(row, form=form)
+    if row.form == form:
+        return row
+    return replace(row, form=form, full=_named(row.full, form) if row.full else None)
 
 
 def _candidates(form: str) -> Iterator[tuple[str, str]]:
@@ -110,6 +112,8 @@ def _relatives(mnemonic: str, kinds: tuple[str, ...]) -> Iterator[tuple[str, str
         mnemonic = _SYNONYMS[mnemonic]
         yield _join(mnemonic, kinds), ""
         yield mnemonic, ""
+    if mnemonic == "nop":  # all its operand sizes cost the same, but on some cores more than no operand
+        yield from ((_join(mnemonic, other), "") for other in _replaced(kinds, _SIZES, _SIZES))
     if mnemonic == "nop" or (mnemonic == "xchg" and not kinds):  # the two-byte nop is an xchg of ax with itself
         yield "nop", ""
     yield from ((_join(mnemonic, other), "immediate width") for other in _replaced(kinds, _IMMEDIATES, _IMMEDIATES))
@@ -224,6 +228,7 @@ def _composed(
         eliminated=False,
         front_end=_joined(inner.front_end, sum(row.uops for row in parts)),
         indexed=None,
+        full=_composed(form, position, inner.full, load, store) if inner.full else None,
         source=f"composed: {inner.form}{extra}: {inner.source}",
     )
 

@@ -58,6 +58,8 @@ class InstructionData:
         front_end: decode and issue costs, None where the source has none.
         indexed: the row with an indexed memory operand where it differs (unlamination, port 7), else None.
         source: where the row comes from.
+        full: of a division or square root whose time depends on its operands, the row for operands that take the
+            divider longest, if it differs; this row then holds for easy ones (quotients of few bits). Else None.
     """
 
     form: str
@@ -71,6 +73,7 @@ class InstructionData:
     front_end: FrontEnd | None
     indexed: InstructionData | None
     source: str
+    full: InstructionData | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +146,28 @@ class Chain:
     passes: int
 
 
+Notion = Literal["loop", "unrolled"]
+"""How a block is repeated: as the body of a loop (TP_L), or copied one behind the other (TP_U)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """The bound of one part of the core on its own.
+
+    Attributes:
+        name: "predecode", "decode", "DSB", "LSD", "issue", "ports", "divider", "precedence", or "pipeline" for the
+            simulation of rename, ports and retirement that the bounds are blind to.
+        cycles: per pass, if nothing else took time.
+        applies: whether the prediction heeds it (the decoders are idle where the µop cache delivers).
+        reason: one clause: what fills it.
+    """
+
+    name: str
+    cycles: float
+    applies: bool
+    reason: str
+
+
 @dataclass(frozen=True, slots=True)
 class InCore:
     """The in-core answer for one loop on one microarchitecture, data in L1.
@@ -156,11 +181,16 @@ class InCore:
         throughput: TP, cycles per pass; binding_ports: the ports that bind it.
         lcd: longest loop-carried dependency, None if there is none.
         critical_path: longest path through one pass.
-        prediction: max(TP, LCD), the headline; bound_by: "throughput" or "dependency".
+        prediction: the headline: the largest of the components that apply.
+        bound_by: "throughput" (ports, divider), "dependency" (LCD), "front end" (predecode to issue; the pipeline where
+            it waits for µops), "scheduling" (the pipeline, where it takes longer than every bound).
         reason: one sentence why.
         iterations_per_pass: source iterations per pass, None if not known.
         uncertain: forms without a row; they count nothing.
         notes: assumptions and warnings.
+        notion: how the block is repeated.
+        components: bounds of the parts of the core, front to back; empty where only ports and dependencies are known.
+        offset: address of the first instruction modulo 64, as the front end takes it.
     """
 
     microarchitecture: str
@@ -174,8 +204,11 @@ class InCore:
     lcd: Chain | None
     critical_path: Chain
     prediction: float
-    bound_by: Literal["throughput", "dependency"]
+    bound_by: Literal["throughput", "dependency", "front end", "scheduling"]
     reason: str
     iterations_per_pass: float | None
     uncertain: tuple[str, ...]
     notes: tuple[Note, ...]
+    notion: Notion = "loop"
+    components: tuple[Component, ...] = ()
+    offset: int = 0

@@ -5,7 +5,8 @@ A line holds eight cells, separated by `|`:
     vaddpd ymm,ymm,m256 | 1*p01+1*p23+1*p23D | 2 | 4 A2>0:12 M2>0:4 | | | 1/1/0 | u
 
 1. form, as `assembly.Instruction.form`; a suffix in brackets names a variant: `[indexed]` (the memory operand has an
-   index register), `[0]` (the immediate is 0), `[b+i*s+d]` (the shape of the address of a lea);
+   index register), `[0]` (the immediate is 0), `[b+i*s+d]` (the shape of the address of a lea), `[full]` (operands
+   that take a divider longest; the row without it holds for easy ones);
 2. ports: `cycles*ports` joined by `+`. `p01` are the ports "0" and "1", `p23D` the load data paths "2D" and "3D",
    `p0DV` the divider pipeline "0DV", `FP01` the ports "FP0" and "FP1";
 3. unfused µops;
@@ -20,7 +21,8 @@ A line holds eight cells, separated by `|`:
    it) or `s3`, then `f=x` (macro-fuses with the jumps of group x); `-` where the source has none;
 8. tag of the source, spelt out in the header.
 
-Header lines start with `#`; `#! source TAG = text` and `#! fusible x = ja jae …` are read.
+Header lines start with `#`; `#! source TAG = text` and `#! fusible x = ja jae …` are read. `#! base FILE = text` makes
+the table one of differences: forms without a row have that of the other table, its source headed by the text.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Literal
 
 from kernmodel.assembly.model import Instruction
 from kernmodel.errors import InstructionTableError, Location
@@ -40,10 +43,15 @@ from kernmodel.incore.model import FrontEnd, InstructionData, Parameters, PortUs
 DATA = Path(__file__).parent / "data"
 CELLS = 8
 INDEXED = " [indexed]"
+FULL = " [full]"
+Operands = Literal["easy", "full"]
+"""Operands of divisions and square roots: those of uops.info's measurements (quotients of few bits), on which dividers
+before Skylake finish early, or those that take longest."""
+
 SIMPLE_DECODERS = 4  # the number uops.info gives where an instruction restricts none; left out of the cells
 
 _PORTS = re.compile(r"([\d.]+)\*(p|[A-Z]{2,}?)([0-9AB]*)(DV|D)?")
-_PORT_NAME = re.compile(r"([A-Z]{2,}?)?([0-9AB]?)(DV|D)?")
+_PORT_NAME = re.compile(r"()([0-9AB])(DV|D)?|([A-Z]{2,}?)([0-9]?)(DV|D)?")
 _PAIR = re.compile(r"(\w+)>(\w+):(-?[\d.]+)")
 _FRONT = re.compile(r"(\d+)/(\d+)/(\d+)(?: ([cs])(\d))?(?: f=(\w+))?")
 _BREAKS: dict[str, str] = {"zero": "zero", "dep": "dependency"}
@@ -70,15 +78,24 @@ def parse_ports(text: str) -> tuple[PortUse, ...]:
 
 def format_ports(uses: Iterable[PortUse]) -> str:
     """The inverse of `parse_ports`."""
-    return "+".join(f"{use.cycles:g}*{_format_group(use.ports)}" for use in uses)
+    return "+".join(f"{use.cycles:.10g}*{_format_group(use.ports)}" for use in uses)
 
 
 def _format_group(ports: tuple[str, ...]) -> str:
-    parts = [_PORT_NAME.fullmatch(port) for port in ports]
-    first = parts[0]
-    if first is None or any(part is None or (part[1], part[3]) != (first[1], first[3]) for part in parts):
+    parts = [_port_parts(port) for port in ports]
+    prefix, _, suffix = parts[0]
+    if any((part[0], part[2]) != (prefix, suffix) for part in parts):
         raise ValueError(f"ports {ports} have no common name")
-    return (first[1] or "p") + "".join(part[2] for part in parts if part) + (first[3] or "")
+    return (prefix or "p") + "".join(unit for _, unit, _ in parts) + suffix
+
+
+def _port_parts(port: str) -> tuple[str, str, str]:
+    """Prefix, unit and suffix of a port's name: "2D" is unit 2 with D, "AD" unit A with D, "FP1DV" FP, 1 and DV."""
+    match = _PORT_NAME.fullmatch(port)
+    if match is None:
+        raise ValueError(f"{port!r} is no name of a port")
+    prefix, unit, suffix = match.groups()[:3] if match[2] else match.groups()[3:]
+    return prefix or "", unit or "", suffix or ""
 
 
 def _parse_latencies(text: str) -> tuple[float, dict[tuple[str, str], float]]:
@@ -130,19 +147,27 @@ def _format_front_end(front: FrontEnd | None, fusible: Mapping[tuple[str, ...], 
 
 
 class Legend:
-    """What the header of a table defines: `sources` by tag and groups of fusible jumps by letter."""
+    """What the header of a table defines: `sources` by tag, groups of fusible jumps by letter, and the table whose rows
+    stand for those that are missing with what heads their sources."""
 
-    __slots__ = ("fusible", "sources")
+    __slots__ = ("base", "fusible", "sources")
 
-    def __init__(self, sources: Mapping[str, str], fusible: Mapping[str, tuple[str, ...]]) -> None:
+    def __init__(
+        self,
+        sources: Mapping[str, str],
+        fusible: Mapping[str, tuple[str, ...]],
+        base: tuple[str, str] | None = None,
+    ) -> None:
         self.sources = dict(sources)
         self.fusible = dict(fusible)
+        self.base = base
 
     @classmethod
     def parse(cls, header: Iterable[str]) -> Legend:
         """Read the `#!` lines among the header lines."""
         sources: dict[str, str] = {}
         fusible: dict[str, tuple[str, ...]] = {}
+        base = None
         for line in header:
             kind, _, rest = line.removeprefix("#!").strip().partition(" ")
             tag, _, value = (part.strip() for part in rest.partition("="))
@@ -150,10 +175,14 @@ class Legend:
                 sources[tag] = value
             elif line.startswith("#!") and kind == "fusible":
                 fusible[tag] = tuple(value.split())
-        return cls(sources, fusible)
+            elif line.startswith("#!") and kind == "base":
+                base = (tag, value)
+        return cls(sources, fusible, base)
 
     def lines(self) -> Iterator[str]:
         """The `#!` lines that define this legend."""
+        if self.base is not None:
+            yield f"#! base {self.base[0]} = {self.base[1]}"
         yield from (f"#! source {tag} = {text}" for tag, text in sorted(self.sources.items()))
         yield from (f"#! fusible {tag} = {' '.join(jumps)}" for tag, jumps in sorted(self.fusible.items()))
 
@@ -209,13 +238,18 @@ def format_row(row: InstructionData, legend: Legend) -> str:
 
 class InstructionTable:
     """The instruction table of one microarchitecture, searched in the file and parsed row by row as rows are asked
-    for."""
+    for.
 
-    __slots__ = ("_data", "_first", "_found", "_legend", "_rows", "parameters", "path")
+    With `operands` "full" its rows hold for the operands that take a divider longest; with "easy" for those of
+    uops.info's measurements, and `InstructionData.full` has the others.
+    """
 
-    def __init__(self, path: Path, parameters: Parameters) -> None:
+    __slots__ = ("_base", "_data", "_first", "_found", "_legend", "_rows", "operands", "parameters", "path")
+
+    def __init__(self, path: Path, parameters: Parameters, operands: Operands = "full") -> None:
         self.path = path
         self.parameters = parameters
+        self.operands = operands
         try:
             with path.open("rb") as file:
                 self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -224,17 +258,22 @@ class InstructionTable:
         self._first = self._end_of_header()
         header = self._data[: self._first].decode("utf-8", "replace").splitlines()
         self._legend = Legend.parse(header)
+        self._base = self._open_base()
         self._rows: dict[str, InstructionData | None] = {}
         self._found: dict[object, InstructionData | None] = {}
 
     @classmethod
-    def open(cls, parameters: Parameters) -> InstructionTable:
+    def open(cls, parameters: Parameters, operands: Operands = "full") -> InstructionTable:
         """The table that the parameter file names.
+
+        Args:
+            parameters: of the microarchitecture.
+            operands: of divisions and square roots.
 
         Raises:
             InstructionTableError: the file is missing or empty.
         """
-        return cls(DATA / parameters.table, parameters)
+        return cls(DATA / parameters.table, parameters, operands)
 
     def row(self, form: str) -> InstructionData | None:
         """The row of exactly this form, with its indexed variant, or None.
@@ -258,8 +297,19 @@ class InstructionTable:
 
     def forms(self) -> Iterator[str]:
         """All forms of the table in order (variants in brackets included)."""
-        for line in self._data[self._first :].decode("utf-8").splitlines():
-            yield line.partition(" |")[0]
+        own = [line.partition(" |")[0] for line in self._data[self._first :].decode("utf-8").splitlines()]
+        yield from own if self._base is None else sorted({*own, *self._base.forms()}, key=str.encode)
+
+    def _open_base(self) -> InstructionTable | None:
+        """The table that this one is a table of differences to; the other must not be one itself."""
+        if self._legend.base is None:
+            return None
+        base = InstructionTable(self.path.parent / self._legend.base[0], self.parameters, self.operands)
+        if base._legend.base is not None:
+            raise InstructionTableError(
+                f"its base {base.path.name} has a base itself", where=str(self.path), todo="name the table of all rows"
+            )
+        return base
 
     def _end_of_header(self) -> int:
         position = 0
@@ -270,12 +320,34 @@ class InstructionTable:
     def _read(self, form: str) -> InstructionData | None:
         start = self._search(form.encode())
         if start is None:
+            return self._of_base(form)
+        variants = self._variants(start, form)
+        full = FULL if FULL in variants else ""
+        if self.operands == "full" or not full:
+            return self._variant(start, form, full, variants)
+        easy, slow = (self._variant(start, form, kind, variants) for kind in ("", full))
+        indexed = replace(easy.indexed, full=slow.indexed) if easy.indexed else None
+        return replace(easy, indexed=indexed, full=slow)
+
+    def _of_base(self, form: str) -> InstructionData | None:
+        row = self._base.row(form) if self._base else None
+        if row is None or self._legend.base is None:
             return None
-        row = self._parse(start)
-        following = self._data.find(b"\n", start) + 1
-        if self._key(following) == (form + INDEXED).encode():
-            return replace(row, indexed=replace(self._parse(following), form=form))
-        return row
+        return _headed(row, self._legend.base[1])
+
+    def _variants(self, start: int, form: str) -> dict[str, int]:
+        """Offsets of the lines behind that of the form that describe it too, by what follows the form in their keys."""
+        found = {}
+        key = (form + " [").encode()
+        while self._key(start := self._data.find(b"\n", start) + 1).startswith(key):
+            found[self._key(start)[len(form.encode()) :].decode()] = start
+        return found
+
+    def _variant(self, start: int, form: str, kind: str, variants: Mapping[str, int]) -> InstructionData:
+        """The row of one kind of operands with its indexed variant, both under the name of the form."""
+        row = replace(self._parse(variants.get(kind, start)), form=form)
+        indexed = variants.get(kind + INDEXED)
+        return row if indexed is None else replace(row, indexed=replace(self._parse(indexed), form=form))
 
     def _key(self, start: int) -> bytes:
         return self._data[start : self._data.find(b" |", start)] if 0 < start < len(self._data) else b""
@@ -305,6 +377,13 @@ class InstructionTable:
             ) from None
 
 
+def _headed(row: InstructionData, words: str) -> InstructionData:
+    """The row and its variants with words before their sources."""
+    indexed = _headed(row.indexed, words) if row.indexed else None
+    full = _headed(row.full, words) if row.full else None
+    return replace(row, source=f"{words}; {row.source}", indexed=indexed, full=full)
+
+
 def check_table(parameters: Parameters) -> int:
     """Parse every row of a table and check order and ports; the number of rows.
 
@@ -313,7 +392,7 @@ def check_table(parameters: Parameters) -> int:
             does
             not list; names file and line.
     """
-    table = InstructionTable.open(parameters)
+    table = InstructionTable.open(parameters, "easy")
     known = set(parameters.ports)
     lines = table.path.read_text(encoding="utf-8").splitlines()
     forms = [(number, line.partition(" |")[0]) for number, line in enumerate(lines, 1) if not line.startswith("#")]
@@ -332,30 +411,42 @@ def check_table(parameters: Parameters) -> int:
     return len(forms)
 
 
-def table_text(header: Iterable[str], rows: Iterable[InstructionData], sources: Mapping[str, str]) -> str:
-    """The text of a table file: comment lines, legend, rows sorted by form, each followed by its indexed variant.
+def table_text(
+    header: Iterable[str],
+    rows: Iterable[InstructionData],
+    sources: Mapping[str, str],
+    base: tuple[str, str] | None = None,
+) -> str:
+    """The text of a table file: comment lines, legend, rows sorted by form, each followed by its variants.
 
     Args:
         header: comment lines without the leading `#`.
         rows: the rows; later ones win over earlier ones of the same form.
         sources: short tags of the sources that the rows name.
+        base: file name of the table that this one holds the differences to, and what heads the sources of its rows.
     """
-    flat: dict[str, InstructionData] = {}
-    for row in rows:
-        flat[row.form] = replace(row, indexed=None)
-        if row.indexed is not None:
-            flat[row.form + INDEXED] = replace(row.indexed, form=row.form + INDEXED)
-    legend = _legend_of(flat.values(), sources)
+    flat = {line.form: line for row in rows for line in _lines(row)}
+    legend = _legend_of(flat.values(), sources, base)
     lines = [*(f"# {line}".rstrip() for line in header), *legend.lines()]
     lines += [format_row(flat[form], legend) for form in sorted(flat, key=str.encode)]
     return "\n".join(lines) + "\n"
 
 
-def _legend_of(rows: Iterable[InstructionData], sources: Mapping[str, str]) -> Legend:
+def _lines(row: InstructionData) -> Iterator[InstructionData]:
+    """The row and its variants as lines of their own."""
+    yield replace(row, indexed=None, full=None)
+    if row.indexed is not None:
+        yield replace(row.indexed, form=row.form + INDEXED)
+    if row.full is not None:
+        yield from _lines(replace(row.full, form=row.form + FULL))
+
+
+def _legend_of(rows: Iterable[InstructionData], sources: Mapping[str, str], base: tuple[str, str] | None) -> Legend:
     rows = tuple(rows)
     used = {row.source for row in rows}
     jumps = sorted({row.front_end.fusible_with for row in rows if row.front_end and row.front_end.fusible_with})
     return Legend(
         {tag: text for tag, text in sources.items() if text in used},
         {chr(ord("a") + number): group for number, group in enumerate(jumps)},
+        base,
     )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from kernmodel.report.layout import Block, Column, Fields, Heading, Table
+from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table
 from kernmodel.report.numbers import count, short
 
 if TYPE_CHECKING:
+    from kernmodel.incore.coverage import Coverage
+    from kernmodel.incore.importers.contradictions import Contradiction
     from kernmodel.incore.model import InstructionData, Parameters, PortUse
 
 _BREAKS = {
@@ -19,11 +22,47 @@ _BREAKS = {
 
 
 def instruction_report(row: InstructionData, parameters: Parameters) -> tuple[Block, ...]:
-    """One row, with its variant for an indexed memory operand where that differs."""
+    """One row, with its variants for an indexed memory operand and for operands that take a divider longest."""
     blocks = _row(row, f"{row.form} on {parameters.name} ({parameters.title})")
-    if row.indexed is None:
-        return blocks
-    return (*blocks, *_row(row.indexed, f"{row.form} with an indexed memory operand"))
+    if row.indexed is not None:
+        blocks = (*blocks, *_row(row.indexed, f"{row.form} with an indexed memory operand"))
+    if row.full is not None:
+        blocks = (*blocks, *_row(row.full, f"{row.form} with operands that take the divider longest"))
+    return blocks
+
+
+def coverage_report(forms: Sequence[Coverage], parameters: Parameters) -> tuple[Block, ...]:
+    """The forms of some code that have no row of their own, and how many there are of each kind."""
+    kinds = {kind: [form for form in forms if form.row == kind] for kind in ("none", "approximated", "exact")}
+    words = {"none": "without a row", "approximated": "approximated", "exact": "exact"}
+    summary = ", ".join(
+        f"{len(found)} {words[kind]} ({count(sum(form.count for form in found), 'instruction')})"
+        for kind, found in kinds.items()
+    )
+    columns = (Column("form", "left"), Column("count"), Column("row", "left"), Column("by", "left", fold=True))
+    rows = tuple((form.form, str(form.count), words[form.row], form.rule) for form in forms if form.row != "exact")
+    table = (Table(columns, rows),) if rows else ()
+    title = f"Forms in the instruction table of {parameters.name} ({parameters.title})"
+    return (Heading(title), *table, Line(f"{count(len(forms), 'form')}: {summary}"))
+
+
+def contradictions_report(
+    found: Sequence[Contradiction], parameters: Parameters, *, explained: bool
+) -> tuple[Block, ...]:
+    """Rows that measured throughputs contradict: those that nothing explains, and on demand the others."""
+    columns = (
+        Column("form", "left"),
+        Column("table cy"),
+        Column("measured cy"),
+        Column("explanation", "left", fold=True),
+    )
+    shown = [item for item in found if explained or not item.explanation]
+    rows = tuple((item.form, short(item.table), short(item.measured), item.explanation) for item in shown)
+    table = (Table(columns, rows),) if rows else ()
+    reasons = Counter(item.explanation or "unexplained" for item in found)
+    summary = tuple((reason, str(number)) for reason, number in reasons.most_common())
+    title = f"Rows of {parameters.name} that differ by more than 15 % from the readings"
+    return (Heading(title), *table, Fields(summary)) if found else (Heading(title), Line("none"))
 
 
 def _row(row: InstructionData, title: str) -> tuple[Block, ...]:

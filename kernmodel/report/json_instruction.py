@@ -33,5 +33,6 @@ def _row(row: InstructionData) -> Json:
             {"source": source, "target": target, "cycles": cycles} for (source, target), cycles in row.latencies.items()
         ],
         "indexed": _row(row.indexed) if row.indexed else None,
+        "full": _row(row.full) if row.full else None,
         "source": row.source,
     }

@@ -43,8 +43,9 @@ def loop_of(text: str) -> AssemblyLoop:
     return AssemblyLoop(listing.instructions, listing.isa, "att", "body.s", "", 4.0, (), "", "main", ())
 
 
-def answer(text: str, name: str = "SKL", port_model: PortModel = "optimal") -> InCore:
-    return analyse(loop_of(text), *core(name), port_model=port_model)
+def answer(text: str, name: str = "SKL", port_model: PortModel = "optimal", offset: int = 16) -> InCore:
+    """At an offset at which no branch of TRIAD meets the JCC erratum."""
+    return analyse(loop_of(text), *core(name), port_model=port_model, offset=offset)
 
 
 def test_the_headline_is_the_larger_bound_with_its_reason() -> None:
@@ -63,7 +64,7 @@ def test_the_reason_names_only_the_first_of_many() -> None:
     assert chain.reason.endswith("(zmm0) → … (1 more)")
     assert chain.reason.count(" → ") == 4
     ports = tuple("abcdefghi")
-    parameters = replace(core("SKL")[0], ports=ports)
+    parameters = replace(core("SKL")[0], ports=ports, extra={})
 
     class Everywhere:
         def lookup(self, instruction: Instruction) -> InstructionData:
@@ -242,7 +243,8 @@ def test_unrolling_by_two_leaves_the_cycles_per_iteration_alone(lines: list[str]
     once, twice = answer(";".join(lines), name, model), answer(";".join(lines + lines), name, model)
     assert twice.throughput == pytest.approx(2 * once.throughput)
     assert lcd_of(twice) == pytest.approx(2 * lcd_of(once))
-    assert twice.prediction == pytest.approx(2 * once.prediction)
+    if not once.components:  # the front end sees other code
+        assert twice.prediction == pytest.approx(2 * once.prediction)
 
 
 @settings(deadline=None, max_examples=30)

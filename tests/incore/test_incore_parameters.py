@@ -1,13 +1,22 @@
 """Parameter files: the carried ones, names and aliases, and what a malformed file is told."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from kernmodel.errors import InputError, InstructionTableError
-from kernmodel.incore.parameters import known_microarchitectures, load_parameters, read_parameters
+from kernmodel.incore.frontend.figures import front_end_parameters
+from kernmodel.incore.parameters import (
+    UARCH_PATH,
+    known_microarchitectures,
+    load_parameters,
+    parameter_text,
+    read_parameters,
+)
 
-DELIVERED = {"SNB", "IVB", "HSW", "BDW", "SKL", "SKX", "CLX", "ZEN", "ZEN2", "ZEN3"}
+INTEL = {"SNB", "IVB", "HSW", "BDW", "SKL", "KBL", "CFL", "SKX", "CLX", "ICL", "ICX", "TGL", "RKL", "GLC", "RWC"}
+DELIVERED = INTEL | {"ZEN", "ZEN2", "ZEN3", "ZEN4"}
 
 GOOD = """
 name: X
@@ -42,6 +51,44 @@ def test_name_in_any_case_and_alias() -> None:
     assert load_parameters("skl") == load_parameters("Skylake") == load_parameters("SKL")
     assert load_parameters("skylake-avx512").name == "SKX"
     assert load_parameters("znver2").name == "ZEN2"
+    for alias in ("graniterapids", "gnr", "mtl", "meteorlake-p"):
+        assert load_parameters(alias).name == "RWC"
+    assert (load_parameters("sapphirerapids").name, load_parameters("emr").name) == ("GLC", "GLC")
+
+
+@pytest.mark.parametrize("name", sorted(INTEL))
+def test_intel_cores_have_all_figures_of_the_front_end(name: str) -> None:
+    assert front_end_parameters(load_parameters(name)) is not None
+
+
+def test_a_file_of_the_user_is_found_by_path_and_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "NEW.yml").write_text(GOOD)
+    parameters = load_parameters(str(tmp_path / "NEW.yml"))
+    assert parameters.table == str(tmp_path / "X.txt")
+    monkeypatch.setenv(UARCH_PATH, str(tmp_path))
+    assert "NEW" in known_microarchitectures()
+    assert load_parameters("new") == load_parameters("an-alias") == parameters
+
+
+def test_the_first_folder_of_the_user_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "SKL.yml").write_text(GOOD.replace("A core", folder))
+    monkeypatch.setenv(UARCH_PATH, f"{tmp_path / 'one'}{os.pathsep}{tmp_path / 'two'}")
+    assert load_parameters("SKL").title == "one"
+
+
+@pytest.mark.parametrize("name", ["SKL", "RWC", "ZEN4"])
+def test_a_written_parameter_file_says_what_it_takes_over(tmp_path: Path, name: str) -> None:
+    figures = load_parameters(name)
+    (tmp_path / "NEW.yml").write_text(parameter_text(figures, "NEW", "NEW.txt", figures.ports), encoding="utf-8")
+    written = read_parameters(tmp_path / "NEW.yml")
+    assert (written.ports, written.extra, written.issue_width) == (figures.ports, figures.extra, figures.issue_width)
+    assert (written.load_latency, written.store_forward_latency) == (
+        figures.load_latency,
+        figures.store_forward_latency,
+    )
+    assert all(source.startswith(f"taken over from {name}: ") for source in written.sources.values())
 
 
 def test_aliases_are_unique() -> None:

@@ -89,6 +89,25 @@ def test_twice_the_work_takes_twice_the_time(loop: list[list[PortUse]]) -> None:
     assert optimal_bound(flat(loop + loop))[0] == pytest.approx(2 * optimal_bound(flat(loop))[0])
 
 
+def pairs_bound(uses: list[PortUse]) -> float:
+    """The maximum over unions of two port sets only (Facile, section 4.8)."""
+    unions = [set(one.ports) | set(other.ports) for one in uses for other in uses]
+    return max((sum(use.cycles for use in uses if set(use.ports) <= s) / len(s) for s in unions), default=0.0)
+
+
+@given(loops)
+def test_unions_of_pairs_bound_from_below(loop: list[list[PortUse]]) -> None:
+    assert pairs_bound(flat(loop)) <= optimal_bound(flat(loop))[0] + 1e-9
+
+
+nested = st.sampled_from([("0",), ("0", "1"), ("0", "1", "3"), ("2",), ("2", "2D")])
+
+
+@given(st.lists(st.builds(PortUse, nested, amounts), max_size=8))
+def test_unions_of_pairs_suffice_where_port_sets_are_nested_or_apart(uses: list[PortUse]) -> None:
+    assert pairs_bound(uses) == pytest.approx(optimal_bound(uses)[0])
+
+
 def test_asymmetric_ports_are_balanced_where_equal_shares_are_not() -> None:
     loop = [[PortUse(("0",), 1.0)], [PortUse(("0", "1"), 1.0)]]
     assert optimal_pressure(loop, ("0", "1")) == ((1.0, 0.0), (0.0, 1.0))

@@ -1,87 +1,159 @@
-"""AVX-512 rows of Skylake-X and Cascade Lake: forms by iced-x86, ports by LLVM, latencies by LLVM and InstLatx64.
+"""AVX-512 rows of Intel cores: forms by iced-x86, ports by LLVM, latencies by LLVM and InstLatx64.
 
-uops.info's pack holds no AVX-512 for these cores; all other rows are those of Skylake, whose core they share. The port
-usages that uops.info gives for all three differ by scatter only: in locked and microcoded instructions, in pause, xlatb
-and ret, and in some read-modify-writes whose ALU µop the reading of Cascade Lake lacks.
+uops.info's packs at hand hold no AVX-512. What the models leave open or get wrong is set by rule: a plain EVEX load
+takes no vector µop, 512-bit vector µops do without port 1, servers have a second 512-bit floating-point unit at port 5,
+and 512-bit loads and stores take the wide load ports and both store-data ports.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from kernmodel.incore.importers.instlatx64 import Reading, read_instlatx64
-from kernmodel.incore.importers.intel import INTEL_SOURCES, intel_rows
-from kernmodel.incore.importers.llvm import Cost, instruction_costs, llvm_version, port_groups
-from kernmodel.incore.importers.uops import ImportReport, table_header
+from kernmodel.incore.importers.instlatx64 import Reading
+from kernmodel.incore.importers.llvm import Cost, instruction_costs, port_groups
 from kernmodel.incore.model import InstructionData, PortUse
-from kernmodel.incore.tables import table_text
 
 if TYPE_CHECKING:
     from iced_x86 import Code_, OpCodeInfo
 
-LLVM_CPU = "cascadelake"
-MODEL = "LLVM's Skylake-X scheduling model (ports, µops, latency)"
-MEASURED = MODEL + "; latency measured by InstLatx64 on a Xeon Platinum 8280"
-SOURCES = {**INTEL_SOURCES, "l": MODEL, "lm": MEASURED}
+SKYLAKE_FEATURES = frozenset({"AVX512F", "AVX512VL", "AVX512BW", "AVX512DQ", "AVX512CD", "AVX512_VNNI"})
+_VBMI = {"AVX512_IFMA", "AVX512_VBMI", "AVX512_VBMI2", "AVX512_BITALG", "AVX512_VPOPCNTDQ"}
+ICE_LAKE_FEATURES = SKYLAKE_FEATURES | _VBMI | {"GFNI", "VAES", "VPCLMULQDQ", "AVX"}
+SAPPHIRE_RAPIDS_FEATURES = ICE_LAKE_FEATURES | {"AVX512_BF16", "AVX512_FP16", "AVX_VNNI"}
+_VEX_EXTENSIONS = frozenset({"GFNI", "VAES", "VPCLMULQDQ", "AVX_VNNI"})
+"""Extensions whose VEX forms are wanted as well; those of plain AVX are in the packs."""
 
-FEATURES = frozenset({"AVX512F", "AVX512VL", "AVX512BW", "AVX512DQ", "AVX512CD", "AVX512_VNNI"})
-_SHARED = "All other rows are Skylake's: uops.info's port usages of the three cores differ by measurement scatter only."
-_GROUPS = tuple(tuple(group) for group in ("0", "1", "5", "6", "01", "05", "06", "15", "015", "0156"))
-_MEMORY_GROUPS = (("2", "3"), ("2", "3", "7"))
-_RESOURCE = re.compile(r"SKXPort(\d)|SKX(FPDivider|Divider)")
+
+@dataclass(frozen=True, slots=True)
+class WideModel:
+    """LLVM's model of a core with AVX-512 and what is known beside it.
+
+    Attributes:
+        cpu: LLVM's `-mcpu`; words: what the model is called in sources.
+        port: pattern of its port resources, the number as group 1; names: of ports whose number is not their name.
+        features: CPUID features of the rows, by iced's names.
+        groups: groups of ports of its vector and integer µops; closed: those that 512-bit µops take without port 1.
+        loads, wide_loads: load ports up to 256 bits, and of 512 bits; addresses: of store addresses (with the load
+            ports where the two overlap); data: of store data; wide_data: how many of them 512 bits take.
+        server: the core has a 512-bit floating-point unit at port 5 that LLVM's model, of a client core, lacks.
+    """
+
+    cpu: str
+    words: str
+    port: re.Pattern[str]
+    names: Mapping[str, str]
+    features: frozenset[str]
+    groups: tuple[tuple[str, ...], ...]
+    closed: tuple[tuple[str, ...], ...]
+    loads: tuple[str, ...]
+    wide_loads: tuple[str, ...]
+    addresses: tuple[str, ...]
+    data: tuple[str, ...]
+    wide_data: int
+    server: bool
+
+    @property
+    def source(self) -> str:
+        """Source of a row that is the model's alone."""
+        more = "; ports 0 and 5 for 512-bit floating-point, as on Skylake-X" if self.server else ""
+        return f"{self.words} (ports, µops, latency){more}"
+
+
+def _groups(*texts: str) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(text) for text in texts)
+
+
+_OLD_GROUPS = _groups("0", "1", "5", "6", "01", "05", "06", "15", "015", "0156")
+SKYLAKE_MODEL = WideModel(
+    "cascadelake", "LLVM's Skylake-X scheduling model", re.compile(r"SKXPort(\d)"), {}, SKYLAKE_FEATURES, _OLD_GROUPS,
+    _groups("015", "01", "15"), ("2", "3"), ("2", "3"), ("2", "3", "7"), ("4",), 1, False,
+)  # fmt: skip
+ICE_LAKE_MODEL = WideModel(
+    "icelake-server", "LLVM's Ice Lake scheduling model", re.compile(r"ICXPort(\d)"), {}, ICE_LAKE_FEATURES,
+    _OLD_GROUPS, _groups("015", "01", "15"), ("2", "3"), ("2", "3"), ("7", "8"), ("4", "9"), 2, False,
+)  # fmt: skip
+SAPPHIRE_RAPIDS_MODEL = WideModel(
+    # LLVM 19 numbers the fifth ALU 10 and the third load port 11, as Intel's manual did; the names of the events, and
+    # LLVM since, have them the other way round (uops.info writes A for 10 and B for 11)
+    "sapphirerapids", "LLVM's Sapphire Rapids scheduling model", re.compile(r"SPRPort(\d\d)"),
+    {"10": "B", "11": "A"}, SAPPHIRE_RAPIDS_FEATURES,
+    (*_OLD_GROUPS, *_groups("15B", "056", "0156B", "01B", "056B")),
+    _groups("015", "01", "15"), ("2", "3", "A"), ("2", "3"), ("7", "8"), ("4", "9"), 2, True,
+)  # fmt: skip
+_DIVIDER = re.compile(r"\w+(?:FPDivider|Divider)")
 _REGISTER = re.compile(r"([RXYZK])(?:(\d+)|MM)?_.*")
 _MASKED_MOVES = re.compile(r"vmov|vp?compress|vp?expand|vpmov")
 _MASK = re.compile(r"\{kz?\}")
 _LOADS = ("vmov", "vbroadcast", "vpbroadcast")
 _MOVES = ("vmov", "vbroadcast", "vpbroadcast", "kmov")
-_SPREAD = ("0", "1", "5")
-"""Group that LLVM adds to every EVEX load as if it were masked; the VEX twins of uops.info show that plain ones have
+_SPREADS = (("0", "1", "5"), ("0", "5"))
+"""Groups that LLVM adds to every EVEX load as if it were masked; the VEX twins of uops.info show that plain ones have
 none."""
-_VECTOR_GROUPS = (("0", "1", "5"), ("0", "1"), ("1", "5"))
 _ELIMINATED = re.compile(r"vmov(?:ap[sd]|up[sd]|dq[au]\d*) ([xyz]mm),\1")
 """Moves between different registers take 0.3 cycles in InstLatx64's readings of the server core."""
 _SHORTEST_LATENCY = 0.75  # shorter readings are of eliminated instructions
+_WHOLE = 0.15  # a reading this near a whole number of cycles is that number; others keep one decimal
 _VECTOR_LOAD = 7  # cycles, LLVM's latency of a 512-bit load
 _IDIOMS = re.compile(r"v(?:p?xor|p?andn|psub|pcmpgt)")
 
 
-def server_table(pack: Path, readings: Path, store_forward: float | None) -> tuple[str, ImportReport]:
-    """The text of the table of Skylake-X and Cascade Lake from Skylake's pack and InstLatx64 readings.
-
-    Raises:
-        InstructionTableError, ToolError: a pack is missing or malformed, llvm-mca is missing.
-    """
-    rows, report = intel_rows(pack, "SKX", store_forward, lambda _: read_instlatx64(readings))
-    extra = avx512_rows({row.form: row for row in rows}, read_instlatx64(readings))
-    return table_text(
-        table_header("SKX and CLX", pack.name, report, *_inputs(readings)), [*rows, *extra], SOURCES
-    ), report
-
-
-def _inputs(readings: Path) -> tuple[str, str]:
-    return f"AVX-512: {llvm_version()}, -mcpu={LLVM_CPU}; InstLatx64 readings {readings.name}.", _SHARED
-
-
-def avx512_rows(base: Mapping[str, InstructionData], readings: Mapping[str, Reading]) -> tuple[InstructionData, ...]:
+def avx512_rows(
+    base: Mapping[str, InstructionData], readings: Mapping[str, Reading], model: WideModel, measured_on: str
+) -> tuple[InstructionData, ...]:
     """Rows of all AVX-512 forms that the base rows lack.
 
     Args:
         base: rows by form, for the front end of the 256-bit twins and the plain loads.
         readings: measured latencies by form.
+        model: LLVM's.
+        measured_on: the CPU of the readings, for the sources.
+
+    Raises:
+        ToolError: llvm-mca is missing or fails.
     """
-    forms = tuple(form for form in avx512_forms() if form not in base)
-    costs = instruction_costs(LLVM_CPU, forms)
-    return tuple(_row(form, costs, base, readings) for form in forms if form in costs)
+    forms = tuple(form for form in avx512_forms(model.features) if form not in base)
+    costs = instruction_costs(model.cpu, forms)
+    costs.update({form: costs[other] for form in costs if (other := form.replace("vmovdqu8 ", "vmovdqu64 ")) in costs})
+    twice = _twice_wide(forms) if model.server else frozenset()
+    return tuple(
+        _row(form, _Inputs(costs, base, readings, model, measured_on, twice)) for form in forms if form in costs
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Inputs:
+    """What rows are made of, and the 512-bit forms that the second floating-point unit executes."""
+
+    costs: Mapping[str, Cost]
+    base: Mapping[str, InstructionData]
+    readings: Mapping[str, Reading]
+    model: WideModel
+    measured_on: str
+    twice: frozenset[str]
+
+    @property
+    def measured(self) -> str:
+        return f"{self.model.source}; latency measured by InstLatx64 on {self.measured_on}"
+
+
+def _twice_wide(forms: Iterable[str]) -> frozenset[str]:
+    """The 512-bit forms with a µop on ports 0 and 5 of Skylake-X."""
+    wide = [form for form in forms if "zmm" in form]
+    found = set()
+    for form, cost in instruction_costs(SKYLAKE_MODEL.cpu, wide).items():
+        uses = _closed_port(form, _ports(form, cost, SKYLAKE_MODEL), SKYLAKE_MODEL)
+        if any(use.ports == ("0", "5") for use in uses):
+            found.add(form)
+    return frozenset(found)
 
 
 @cache
-def avx512_forms() -> tuple[str, ...]:
-    """Keys of all forms of the AVX-512 subsets of these cores, masked where a mask changes the µops."""
+def avx512_forms(wanted: frozenset[str]) -> tuple[str, ...]:
+    """Keys of all forms of these CPUID features beyond AVX, masked where a mask changes the µops."""
     import iced_x86 as iced
 
     features = {number: name for name, number in vars(iced.CpuidFeature).items() if isinstance(number, int)}
@@ -90,7 +162,7 @@ def avx512_forms() -> tuple[str, ...]:
         instruction = iced.Instruction()
         instruction.code = code
         needed = {features[number] for number in instruction.cpuid_features()}
-        if needed and needed <= FEATURES:
+        if needed <= wanted and any("AVX512" in name or name in _VEX_EXTENSIONS for name in needed):
             forms.update(dict.fromkeys(_forms_of(iced.OpCodeInfo(code))))
     return tuple(forms)
 
@@ -158,47 +230,65 @@ def _memory(name: str, size: int) -> str:
     return f"m{size}"
 
 
-def _row(
-    form: str, costs: Mapping[str, Cost], base: Mapping[str, InstructionData], readings: Mapping[str, Reading]
-) -> InstructionData:
-    cost = costs[form]
-    plain = _MASK.sub("", form)
-    latency, measured = _latency(plain, cost, costs, readings)
-    position = _memory_position(plain)
-    ports = _ports(cost)
-    if form == plain and cost.loads and plain.startswith(_LOADS):
-        ports = tuple(use for use in ports if use.ports != _SPREAD)
-    ports = _closed_port(plain, ports)
+def _row(form: str, inputs: _Inputs) -> InstructionData:
+    cost, model = inputs.costs[form], inputs.model
+    plain = whole_form(form)
+    latency, measured = latency_of(plain, cost, inputs.costs, inputs.readings)
+    position = memory_position(plain)
+    ports = _refined(form, plain, cost, inputs)
     moves = position is not None and plain.startswith(_MOVES)
     default = 0.0 if moves else latency
     row = InstructionData(
         form=form,
         ports=ports,
-        latencies=_latencies(cost, position, default),
+        latencies=read_latencies(cost, position, default),
         default_latency=default,
-        uops=_uops(ports),
+        uops=_uops(ports, model),
         throughput=None,
-        breaks_dependency="zero" if _is_idiom(plain) else "no",
+        breaks_dependency="zero" if is_idiom(plain) else "no",
         eliminated=bool(_ELIMINATED.fullmatch(form)),
         front_end=None,
         indexed=None,
-        source=MEASURED if measured and not moves else MODEL,
+        source=inputs.measured if measured and not moves else model.source,
     )
-    twin = base.get(_twin_name(plain)) if form == plain else None
+    twin = inputs.base.get(_twin_name(plain)) if form == plain else None
     if twin is not None and twin.uops == row.uops:
         row = _as_twin(row, twin, cost)
     return _with_indexed(row, twin) if cost.stores else row
 
 
-def _latency(form: str, cost: Cost, costs: Mapping[str, Cost], readings: Mapping[str, Reading]) -> tuple[float, bool]:
+def _refined(form: str, plain: str, cost: Cost, inputs: _Inputs) -> tuple[PortUse, ...]:
+    """Ports of LLVM's model with what it leaves open or gets wrong."""
+    model = inputs.model
+    ports = _ports(plain, cost, model)
+    if form == plain and cost.loads and plain.startswith(_LOADS):
+        ports = tuple(use for use in ports if use.ports not in _SPREADS)
+    ports = _closed_port(plain, ports, model)
+    if plain not in inputs.twice:
+        return ports
+    return tuple(PortUse(("0", "5"), use.cycles) if use.ports == ("0",) else use for use in ports)
+
+
+def whole_form(form: str) -> str:
+    """The form without a mask."""
+    return _MASK.sub("", form)
+
+
+def latency_of(form: str, cost: Cost, costs: Mapping[str, Cost], readings: Mapping[str, Reading]) -> tuple[float, bool]:
     """Latency between registers, and whether it is measured; a memory form has that of its register form."""
-    inner = _register_form(form)
+    inner = in_registers(form)
     reading = readings.get(inner)
     if reading is not None and reading.latency is not None and reading.latency >= _SHORTEST_LATENCY:
-        return float(round(reading.latency)), True
+        return whole_cycles(reading.latency), True
     if inner in costs:
         return float(costs[inner].latency), False
     return 0.0 if cost.stores else float(cost.latency), False
+
+
+def whole_cycles(reading: float) -> float:
+    """A measured latency as a whole number of cycles, where it is one within the error of the scaled clock."""
+    nearest = float(round(reading))
+    return nearest if abs(reading - nearest) <= max(_WHOLE, 0.02 * reading) else round(reading, 1)
 
 
 def _as_twin(row: InstructionData, twin: InstructionData, cost: Cost) -> InstructionData:
@@ -226,36 +316,41 @@ def _twin_name(form: str) -> str:
     return form.replace("zmm", "ymm").replace("m512", "m256")
 
 
-def _uops(ports: tuple[PortUse, ...]) -> int:
-    return round(sum(use.cycles for use in ports if not use.ports[0].endswith(("D", "V"))))
+def _uops(ports: tuple[PortUse, ...], model: WideModel) -> int:
+    """µops of the ports; the second half of a 512-bit store's data is none."""
+    data = sum(use.cycles for use in ports if use.ports == model.data)
+    addresses = sum(use.cycles for use in ports if use.ports == model.addresses)
+    count = sum(use.cycles for use in ports if not use.ports[0].endswith(("D", "V")))
+    return round(count - (data - addresses if model.wide_data > 1 and data > addresses > 0 else 0))
 
 
-def _closed_port(form: str, ports: tuple[PortUse, ...]) -> tuple[PortUse, ...]:
+def _closed_port(form: str, ports: tuple[PortUse, ...], model: WideModel) -> tuple[PortUse, ...]:
     """Ports of a 512-bit instruction: vector µops do without port 1, which LLVM's groups still hold."""
     if "zmm" not in form:
         return ports
     return tuple(
-        PortUse(tuple(port for port in use.ports if port != "1"), use.cycles) if use.ports in _VECTOR_GROUPS else use
+        PortUse(tuple(port for port in use.ports if port != "1"), use.cycles) if use.ports in model.closed else use
         for use in ports
     )
 
 
-def _is_idiom(form: str) -> bool:
+def is_idiom(form: str) -> bool:
     """Whether equal sources give zero at rename (as their VEX forms; Intel optimization manual, zero idioms)."""
     kinds = form.partition(" ")[2].split(",")
     return bool(_IDIOMS.match(form)) and len(kinds) == 3 and len(set(kinds)) == 1
 
 
-def _memory_position(form: str) -> int | None:
+def memory_position(form: str) -> int | None:
+    """Number of the memory operand of a form, None without one."""
     kinds = form.partition(" ")[2].split(",")
     return next((number for number, kind in enumerate(kinds) if re.fullmatch(r"m\d+b?|vsib_\w+", kind)), None)
 
 
-def _register_form(form: str) -> str:
+def in_registers(form: str) -> str:
     """The form with a register in place of the memory operand, for its latency."""
     mnemonic, _, text = form.partition(" ")
     kinds = text.split(",")
-    position = _memory_position(form)
+    position = memory_position(form)
     if position is None:
         return form
     register = {"m128": "xmm", "m256": "ymm", "m512": "zmm", "m64": "xmm", "m32": "xmm"}.get(kinds[position])
@@ -266,7 +361,9 @@ def _register_form(form: str) -> str:
     return f"{mnemonic} {','.join(kinds)}"
 
 
-def _latencies(cost: Cost, position: int | None, default: float) -> dict[tuple[str, str], float]:
+def read_latencies(
+    cost: Cost, position: int | None, default: float, load: float = _VECTOR_LOAD
+) -> dict[tuple[str, str], float]:
     """Latencies from the address and, where it is not the default, the data of the memory operand.
 
     LLVM's latency of a load runs from its address; a gather's data take what is left of it after a plain load.
@@ -275,32 +372,48 @@ def _latencies(cost: Cost, position: int | None, default: float) -> dict[tuple[s
         return {}
     pairs = {(f"A{position}", "0"): float(cost.latency)}
     if default == cost.latency:
-        pairs[f"M{position}", "0"] = max(cost.latency - _VECTOR_LOAD, 0.0)
+        pairs[f"M{position}", "0"] = max(cost.latency - load, 0.0)
     return pairs
 
 
-def _ports(cost: Cost) -> tuple[PortUse, ...]:
+def _ports(form: str, cost: Cost, model: WideModel) -> tuple[PortUse, ...]:
     core: dict[str, float] = {}
     memory: dict[str, float] = {}
-    uses: list[PortUse] = []
+    data = busy = 0.0
     for resource, cycles in cost.usage.items():
-        match = _RESOURCE.fullmatch(resource)
-        if match is None:
-            continue
-        if match[2]:
-            uses.append(PortUse(("0DV",), float(cycles)))
-        elif match[1] == "4":
-            uses.append(PortUse(("4",), float(cycles)))
-        else:
-            (memory if match[1] in "237" else core)[match[1]] = cycles
-    transfers = _transfers(memory)
-    loads = [PortUse(("2D", "3D"), use.cycles) for use in transfers if use.ports == ("2", "3") and cost.loads]
-    return (*port_groups(core, any_of=_GROUPS), *transfers, *loads, *sorted(uses, key=lambda use: use.ports))
+        match = model.port.fullmatch(resource)
+        if match is not None:
+            port = model.names.get(match[1], match[1].lstrip("0") or "0")
+            if port in model.data:
+                data += cycles
+            else:
+                (memory if port in {*model.loads, *model.addresses} else core)[port] = cycles
+        elif _DIVIDER.fullmatch(resource):
+            busy += cycles
+    return (
+        *port_groups(core, any_of=model.groups),
+        *_transfers(form, memory, data, cost, model),
+        *((PortUse(("0DV",), busy),) if busy else ()),
+    )
 
 
-def _transfers(memory: Mapping[str, float]) -> tuple[PortUse, ...]:
-    """Loads and store addresses: port 7 takes a third of each store address, the rest of ports 2 and 3 are loads."""
-    store = 3 * memory.get("7", 0.0)
-    load = sum(memory.values()) - store
-    pairs: Iterable[tuple[tuple[str, ...], float]] = zip(_MEMORY_GROUPS, (load, store), strict=True)
-    return tuple(PortUse(group, float(round(cycles))) for group, cycles in pairs if cycles > 0.5)
+def _transfers(
+    form: str, memory: Mapping[str, float], data: float, cost: Cost, model: WideModel
+) -> tuple[PortUse, ...]:
+    """Loads, store addresses and store data, and the load data paths.
+
+    Where loads share their ports with store addresses (Skylake), a third of each store address is on port 7.
+    """
+    own = [port for port in model.addresses if port not in model.loads]
+    each = len(model.addresses) / len(own)
+    addresses = each * sum(memory.get(port, 0.0) for port in own)
+    loads = sum(memory.values()) - addresses
+    wide = any(kind == "m512" for kind in re.split("[ ,]", form))
+    load_ports = model.wide_loads if wide else model.loads
+    uses = [
+        PortUse(load_ports, float(round(loads))),
+        PortUse(model.addresses, float(round(addresses))),
+        PortUse(model.data, float(round(data)) * (model.wide_data if wide else 1)),
+        PortUse(tuple(port + "D" for port in load_ports), float(round(loads)) if cost.loads else 0.0),
+    ]
+    return tuple(use for use in uses if use.cycles > 0.5)

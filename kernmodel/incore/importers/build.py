@@ -10,44 +10,33 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 from kernmodel.errors import InstructionTableError, KernmodelError
-from kernmodel.incore.importers.avx512 import server_table
-from kernmodel.incore.importers.dividers import llvm_readings
-from kernmodel.incore.importers.instlatx64 import read_instlatx64
-from kernmodel.incore.importers.intel import intel_table
-from kernmodel.incore.importers.llvm import llvm_version
+from kernmodel.incore.importers.recipes import RECIPES, intel_table
 from kernmodel.incore.importers.uops import ImportReport
+from kernmodel.incore.importers.uopsxml import is_xml, read_xml
 from kernmodel.incore.importers.zen import ZEN_CORES, zen_table
-from kernmodel.incore.parameters import known_microarchitectures, load_parameters
-from kernmodel.incore.tables import DATA
+from kernmodel.incore.parameters import known_microarchitectures, load_parameters, parameter_text
+from kernmodel.incore.tables import DATA, parse_ports
 
-PACKS = {"SNB": "SNB", "IVB": "IVB", "HSW": "HSW", "BDW": "BDW", "SKL": "SKL", "SKX": "SKL"}
-PACKS |= {core.name: core.pack for core in ZEN_CORES}
-"""Pack of uops.info that each carried table is built from; Cascade Lake shares the table of Skylake-X."""
+PACKS = {name: recipe.packs[0] for name, recipe in RECIPES.items()} | {core.name: core.pack for core in ZEN_CORES}
+"""Pack of uops.info that each carried table is built from."""
 
-READINGS = {"SNB": "snb", "IVB": "hsw", "HSW": "hsw", "SKL": "skl"}
-"""Readings of InstLatx64 for the dividers. None are at hand of Ivy Bridge; its divider is Haswell's by uops.info's
-figures for easy operands, which are the same."""
-
-_LLVM_DIVIDERS = {"BDW": "broadwell"}
-"""LLVM's model for the dividers of cores without readings."""
-
-_SERVERS = ("SKX", "CLX")
-_SERVER_READINGS = "clx"
+_TABLES = {"CLX": "SKX"}
+"""Cores that share the table of another."""
 
 
 def import_uops(path: Path, name: str) -> tuple[str, ImportReport]:
     """The text of the instruction table of microarchitecture `name` from a pack of uops.info records.
 
-    Readings of InstLatx64 are looked for in `../latency-throughput` beside the pack's folder (for the dividers of the
-    carried cores, and for AVX-512), and llvm-mca is run for the Zens, Skylake-X and Broadwell. Store latencies are
-    measured against the store-forward latency of the parameter file, if there is one.
+    The other inputs of carried cores are looked for beside the pack: ports by scheme, packs of neighbours, and readings
+    of InstLatx64 in `../latency-throughput` beside its folder; llvm-mca is run for AVX-512, the Zens and Broadwell.
+    Store latencies are measured against the store-forward latency of the parameter file, if there is one.
 
     Args:
-        path: `.jsonl.gz` or `.jsonl`, one record per instruction variant.
+        path: `.jsonl.gz` or `.jsonl`, one record per instruction variant; or `.xml`, uops.info's instructions.xml, the
+            only input then.
         name: "SKL"; a new name is taken as an Intel core.
 
     Raises:
@@ -55,23 +44,58 @@ def import_uops(path: Path, name: str) -> tuple[str, ImportReport]:
         ToolError: llvm-mca is needed and missing.
     """
     name = name.upper()
-    forward = load_parameters(name).store_forward_latency if name in known_microarchitectures() else None
-    readings = path.parent.parent / "latency-throughput"
+    if is_xml(path):
+        if name.startswith("ZEN"):
+            todo = "give the pack of JSON lines: integer ports, dividers and memory units come from other inputs"
+            raise InstructionTableError(f"{name} is not imported from XML", where=str(path), todo=todo)
+        return intel_table(path, name, read_xml(path, name))
     core = next((core for core in ZEN_CORES if core.name == name), None)
     if core is not None:
+        forward = load_parameters(name).store_forward_latency if name in known_microarchitectures() else None
+        readings = path.parent.parent / "latency-throughput"
         return zen_table(core, path, readings / f"{core.readings}.csv", forward)
     if name.startswith("ZEN"):
         todo = "describe its units in kernmodel/incore/importers/zen.py"
         raise InstructionTableError(f"{name} is no Zen core that the importer knows", where=str(path), todo=todo)
-    if name in _SERVERS:
-        return server_table(path, readings / f"{_SERVER_READINGS}.csv", forward)
-    if name in READINGS:
-        file = readings / f"{READINGS[name]}.csv"
-        return intel_table(path, name, forward, lambda _: read_instlatx64(file), f"InstLatx64 readings {file.name}")
-    if name in _LLVM_DIVIDERS:
-        cpu = _LLVM_DIVIDERS[name]
-        return intel_table(path, name, forward, partial(llvm_readings, cpu), f"{llvm_version()}, -mcpu={cpu}")
-    return intel_table(path, name, forward)
+    return intel_table(path, _TABLES.get(name, name))
+
+
+def write_core(path: Path, name: str, folder: Path, like: str | None = None) -> tuple[str, ...]:
+    """Import a core into a folder: its table, and a parameter file where the folder has none; lines that say what.
+
+    Args:
+        path: as in `import_uops`.
+        name: of the core.
+        folder: made if it does not exist.
+        like: the core whose figures a new parameter file takes over; else the carried core of the same name.
+
+    Raises:
+        InstructionTableError: as `import_uops`; the core is not carried and `like` is missing; the folder cannot be
+            written.
+    """
+    name = name.upper()
+    figures = load_parameters(like or name) if like or name in known_microarchitectures() else None
+    if figures is None:
+        todo = "name the core whose figures (issue width, front end, ...) are nearest with --like"
+        raise InstructionTableError(f"{name} has no parameter file", where=str(path), todo=todo)
+    text, report = import_uops(path, name)
+    parameters = folder / f"{name}.yml"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.txt").write_text(text, encoding="utf-8")
+        if not parameters.exists():
+            parameters.write_text(parameter_text(figures, name, f"{name}.txt", _ports_in(text)), encoding="utf-8")
+    except OSError as error:
+        raise InstructionTableError(f"cannot be written ({error.strerror})", where=str(folder)) from None
+    lines = [f"{report.rows} rows cover {report.coverage:.1%} of {report.records} records"]
+    lines += [f"left out {len(strings)}: {reason}" for reason, strings in report.left_out.items()]
+    return (*lines, f"use it as --uarch {parameters}, or set KERNMODEL_UARCH_PATH={folder} and write --uarch {name}")
+
+
+def _ports_in(text: str) -> tuple[str, ...]:
+    """All ports that the rows of a table's text name."""
+    cells = {line.split("|")[1].strip() for line in text.splitlines() if not line.startswith("#")}
+    return tuple(sorted({port for cell in cells for use in parse_ports(cell) for port in use.ports}))
 
 
 def build_all(data: Path, out: Path) -> Mapping[str, ImportReport]:

@@ -16,7 +16,7 @@ from kernmodel.incore.importers.instlatx64 import Reading
 from kernmodel.incore.importers.llvm import instruction_costs
 from kernmodel.incore.model import InstructionData, PortUse
 
-DIVIDES = re.compile(r"v?(div|sqrt)[sp][sd]\b")
+DIVIDES = re.compile(r"v?(div|sqrt)[sp][sdh]\b")
 
 
 def llvm_readings(cpu: str, forms: Iterable[str]) -> dict[str, Reading]:
@@ -28,6 +28,18 @@ def llvm_readings(cpu: str, forms: Iterable[str]) -> dict[str, Reading]:
     registers = {register_form(form) for form in forms if DIVIDES.match(form)}
     costs = instruction_costs(cpu, sorted(registers))
     return {form: Reading(cost.latency, cost.throughput) for form, cost in costs.items()}
+
+
+def with_full_operands(
+    row: InstructionData, divider: str, readings: Mapping[str, Reading], source: str
+) -> InstructionData:
+    """The row as measured, with the one for usual operands as its `full` where that differs (`with_usual_operands`).
+
+    Raises:
+        InstructionTableError: there is no reading of the form.
+    """
+    full = with_usual_operands(row, divider, readings, source)
+    return row if replace(full, source=row.source, indexed=row.indexed) == row else replace(row, full=full)
 
 
 def with_usual_operands(

@@ -16,8 +16,10 @@ _CONDITIONS = {"NB": "ae", "Z": "e", "NZ": "ne", "NBE": "a", "NL": "ge", "NLE": 
 
 _CONDITIONAL = re.compile(r"(J|CMOV|SET)(NBE|NLE|NB|NZ|NL|Z)")
 _LEA = re.compile(r"LEA_(\w+)")
-_ENCODING = re.compile(r"_(?:(?:0F)?[0-9A-F]{2}|R0|R4|SSE4|EXCLUSIVE|NEAR|XMM(?:_0F1[01])?|CR|DR)$")
+_ENCODING = re.compile(r"_(?:(?:0F)?[0-9A-F]{2}|R0|R4|SSE4|EXCLUSIVE|NEAR|XMM(?:_0F1[01])?|CR|DR|Z|ER|SAE|EVEX|VEX)$")
 _PREFIXES = {"_REPE": "rep ", "_REPNE": "repne ", "_LOCK": "lock "}
+_BROADCAST = re.compile(r"M(\d+)_1to\d+")
+_VECTORS = ("xmm", "ymm", "zmm", "vsib", "m")
 _LEA_PARTS = {"B": "b", "I": "i", "IS": "i*s", "D8": "d", "D32": "d", "R": "rip"}
 
 
@@ -30,6 +32,7 @@ class FormName:
         mnemonic, kinds: its parts.
         accumulator: it is the short encoding for al, ax, eax or rax; encoding: an encoding among several of the same
             form.
+        masked: its second operand is a mask, which the form shows at the first.
     """
 
     form: str
@@ -37,6 +40,7 @@ class FormName:
     kinds: tuple[str, ...]
     accumulator: bool
     encoding: str
+    masked: bool = False
 
 
 def form_name(string: str) -> FormName | None:
@@ -48,14 +52,22 @@ def form_name(string: str) -> FormName | None:
     if any(kind.startswith("Moffs") for kind in raw):
         return None
     mnemonic, variant, encoding = _mnemonic(match[1])
-    kinds = tuple(_KINDS.get(kind, kind.lower()) for kind in raw)
+    kinds = tuple(_KINDS.get(kind, _BROADCAST.sub(r"m\1b", kind).lower()) for kind in raw)
     if _LEA.match(match[1]):
         kinds += ("m",)
     if "0" in kinds:
         kinds = tuple("i8" if kind == "0" else kind for kind in kinds)
         variant = "[0]"
+    masked = _is_masked(mnemonic, kinds)
+    if masked:
+        kinds = (kinds[0] + ("{kz}" if encoding.endswith("_Z") else "{k}"), *kinds[2:])
     form = " ".join(part for part in (mnemonic, ",".join(kinds), variant) if part)
-    return FormName(form, mnemonic, kinds, not _ACCUMULATORS.isdisjoint(raw), encoding)
+    return FormName(form, mnemonic, kinds, not _ACCUMULATORS.isdisjoint(raw), encoding, masked)
+
+
+def _is_masked(mnemonic: str, kinds: tuple[str, ...]) -> bool:
+    """Whether the second operand is a mask of the first ("VADDPD (ZMM, K, ZMM, ZMM)", not "KADDB (K, K, K)")."""
+    return len(kinds) > 2 and kinds[1] == "k" and mnemonic[0] != "k" and any(k.startswith(_VECTORS) for k in kinds)
 
 
 def _mnemonic(name: str) -> tuple[str, str, str]:

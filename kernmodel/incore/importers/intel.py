@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from kernmodel.errors import InstructionTableError
-from kernmodel.incore.importers.dividers import DIVIDES, with_usual_operands
+from kernmodel.incore.importers.dividers import DIVIDES, with_full_operands
 from kernmodel.incore.importers.instlatx64 import Reading
 from kernmodel.incore.importers.uops import (
     ONES_FORMS,
@@ -16,12 +15,11 @@ from kernmodel.incore.importers.uops import (
     SOURCES,
     ImportReport,
     PortRule,
-    read_rows,
-    table_header,
+    Record,
+    rows_of,
     told_by_ports,
 )
 from kernmodel.incore.model import InstructionData, PortUse
-from kernmodel.incore.tables import table_text
 
 ONES = SOURCE + "; dependency-breaking as a ones idiom (Intel optimization manual)"
 DIVIDER = SOURCE + "; divider occupancy and latency with usual operands from the readings that the header names"
@@ -31,6 +29,10 @@ DIVIDER_PORT = "0DV"
 DividerSource = Callable[[Iterable[str]], Mapping[str, Reading]]
 """Readings of divisions and square roots with usual operands, for the forms of a table."""
 
+_TWO_TAKEN = frozenset({"RWC", "GLC"})
+"""Cores that take conditional branches on ports 0 and 6: loops of few µops run more than one pass in a cycle there
+(measured on Redwood Cove). On others taken branches execute on port 6 alone."""
+_CONDITIONAL = re.compile(r"J(?!MP|.?CXZ)\w+ \(Rel")
 _LOAD_PORTS = frozenset({"23", "23A"})
 _ADDRESS_ONLY = frozenset({"237", "78"})
 _DOUBLE_PUMPED = frozenset({"SNB", "IVB"})
@@ -38,39 +40,21 @@ _DOUBLE_PUMPED = frozenset({"SNB", "IVB"})
 cache)."""
 
 
-def intel_table(
-    path: Path,
-    name: str,
-    store_forward: float | None,
-    dividers: DividerSource | None = None,
-    dividers_name: str = "",
-) -> tuple[str, ImportReport]:
-    """The text of an Intel core's table from a pack of uops.info records.
+def refined_rows(
+    records: Iterable[Record], name: str, store_forward: float | None, dividers: DividerSource | None = None
+) -> tuple[tuple[InstructionData, ...], ImportReport]:
+    """The rows of an Intel core from uops.info records.
 
     Args:
-        path: the pack.
+        records: one per instruction variant.
         name: of the microarchitecture.
         store_forward: its store-forward latency, cycles.
         dividers: divisions and square roots with usual operands; without, uops.info's figures for easy ones stand.
-        dividers_name: what that is, for the header.
 
     Raises:
-        InstructionTableError: the file cannot be read, or holds something else, or gives no ports, or a reading lacks.
+        InstructionTableError: the records cannot be read, or a reading lacks.
     """
-    rows, report = intel_rows(path, name, store_forward, dividers)
-    if not any(row.ports for row in rows):
-        raise InstructionTableError(
-            "holds no port usage", where=str(path), todo="choose a core whose ports are published"
-        )
-    more = (f"Dividers: {dividers_name}.",) if dividers else ()
-    return table_text(table_header(name, path.name, report, *more), rows, INTEL_SOURCES), report
-
-
-def intel_rows(
-    path: Path, name: str, store_forward: float | None, dividers: DividerSource | None = None
-) -> tuple[tuple[InstructionData, ...], ImportReport]:
-    """The rows of `intel_table`."""
-    rows, report = read_rows(path, intel_rule(name), store_forward=store_forward)
+    rows, report = rows_of(records, intel_rule(name), store_forward=store_forward)
     readings = dividers(row.form for row in rows) if dividers else None
     return tuple(told_by_ports(_refined(row, readings)) for row in rows), report
 
@@ -78,7 +62,7 @@ def intel_rows(
 def _refined(row: InstructionData, readings: Mapping[str, Reading] | None) -> InstructionData:
     """The row with what the records do not say: ones idioms, and dividers with usual operands."""
     if readings and DIVIDES.match(row.form):
-        return with_usual_operands(row, DIVIDER_PORT, readings, DIVIDER)
+        return with_full_operands(row, DIVIDER_PORT, readings, DIVIDER)
     return _ones_idiom(row)
 
 
@@ -89,9 +73,12 @@ def _ones_idiom(row: InstructionData) -> InstructionData:
 
 def intel_rule(name: str) -> PortRule:
     """The port rule of an Intel microarchitecture: load data paths "2D", "3D" and the divider "0DV" made explicit."""
+    both = name.upper() in _TWO_TAKEN
     halves = 2 if name.upper() in _DOUBLE_PUMPED else 1
 
     def rule(ports: Mapping[str, float], record: Mapping[str, Any]) -> tuple[PortUse, ...]:
+        if both and _CONDITIONAL.match(record["string"]):
+            return tuple(PortUse(("0", "6") if group == "6" else tuple(group), n) for group, n in ports.items())
         wide = halves if _moves_256_bits(record) else 1
         uses = []
         for group, count in sorted(ports.items()):

@@ -7,6 +7,7 @@ taken.
 from __future__ import annotations
 
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -159,14 +160,15 @@ def port_groups(usage: Mapping[str, float], *, any_of: Iterable[tuple[str, ...]]
     Args:
         usage: cycles per port.
         any_of: the groups that the core has; with them the answer is exact, the fewest and narrowest groups that sum up
-            to
-            the pressure. Without, equal shares are taken together, the smallest first, and whole shares are single
-            ports.
+            to the pressure. Without, whole shares are single ports if the rest makes up whole µops, else equal shares
+            are taken together, the smallest first.
     """
     rest = {port: share for port, share in usage.items() if share > _EPSILON}
     groups = tuple(group for group in any_of if set(group) <= set(rest))
     if groups and (exact := _exact_groups(rest, groups)) is not None:
         return exact
+    if (whole := _whole_shares(rest)) is not None:
+        return whole
     uses: list[PortUse] = []
     while rest:
         share = min(rest.values())
@@ -177,6 +179,18 @@ def port_groups(usage: Mapping[str, float], *, any_of: Iterable[tuple[str, ...]]
         uses.append(PortUse(group, round(share * len(group), 2)))
         rest = {port: left for port, cycles in rest.items() if (left := cycles - share) > _EPSILON}
     return tuple(uses)
+
+
+def _whole_shares(usage: Mapping[str, float]) -> tuple[PortUse, ...] | None:
+    """Single ports for whole shares and one group of equal shares for the rest, None if that is no whole µop."""
+    singles = {port: math.floor(share + _EPSILON) for port, share in usage.items() if share > 1 - _EPSILON}
+    rest = {port: left for port, share in usage.items() if (left := share - singles.get(port, 0)) > _EPSILON}
+    total = sum(rest.values())
+    equal = max(rest.values(), default=0.0) - min(rest.values(), default=0.0) < _EPSILON
+    if not singles or not rest or not equal or set(singles) & set(rest) or abs(total - round(total)) > _EPSILON:
+        return None
+    group = PortUse(tuple(sorted(rest)), float(round(total)))
+    return (group, *(PortUse((port,), float(count)) for port, count in sorted(singles.items())))
 
 
 def _exact_groups(usage: Mapping[str, float], groups: tuple[tuple[str, ...], ...]) -> tuple[PortUse, ...] | None:

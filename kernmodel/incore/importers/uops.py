@@ -48,6 +48,7 @@ _IMPLICIT = {
 }
 """Full names of the implicit register operands in the order of the records (XED's order), by mnemonic."""
 
+_VECTORS = ("mm", "xmm", "ymm", "zmm")
 _REVERSED = frozenset({"cwd", "cdq", "cqo"})  # XED lists the target rdx before rax
 _STACK = frozenset({"push", "pop", "call", "ret"})  # the stack engine updates rsp without a µop
 _DATA_BASES = {
@@ -55,6 +56,7 @@ _DATA_BASES = {
     "mm": ("movq mm,m64", "movq m64,mm"),
     "xmm": ("movaps xmm,m128", "movaps m128,xmm"),
     "ymm": ("vmovaps ymm,m256", "vmovaps m256,ymm"),
+    "zmm": ("vmovaps zmm,m512", "vmovaps m512,zmm"),
 }
 """Plain load and store per register class, whose latencies are the memory's part in those of other instructions."""
 
@@ -131,11 +133,24 @@ def _record(line: str) -> Record:
 def read_rows(
     path: Path, rule: PortRule, *, store_forward: float | None = None
 ) -> tuple[tuple[InstructionData, ...], ImportReport]:
-    """The rows of a pack, ports by the given rule."""
+    """The rows of a pack, ports by the given rule (`rows_of`)."""
+    return rows_of(read_records(path), rule, store_forward=store_forward)
+
+
+def rows_of(
+    records: Iterable[Record], rule: PortRule, *, store_forward: float | None = None
+) -> tuple[tuple[InstructionData, ...], ImportReport]:
+    """The rows that records give, and what became of the records.
+
+    Args:
+        records: one per instruction variant.
+        rule: gives the ports of a row for those of its record.
+        store_forward: cycles from a store's data to a load that reads it; else taken from the records.
+    """
     measured: dict[str, _Measured] = {}
     left: dict[str, list[str]] = {}
     count = merged = 0
-    for record in read_records(path):
+    for record in records:
         count += 1
         name = form_name(record["string"])
         if name is None:
@@ -154,6 +169,8 @@ def read_rows(
 
 def told_by_ports(row: InstructionData) -> InstructionData:
     """The row without its measured reciprocal throughput where its ports explain that."""
+    if row.full is not None:
+        row = replace(row, full=told_by_ports(row.full))
     if row.throughput is None or optimal_bound(row.ports)[0] < row.throughput:
         return row
     return replace(row, throughput=None, indexed=told_by_ports(row.indexed) if row.indexed else None)
@@ -207,10 +224,14 @@ def _operand_names(name: FormName, operands: Iterable[Record]) -> dict[str, str]
     elif {"r8", "r8h", "m8"}.intersection(name.kinds) and implicit == ["rax", "rdx"]:
         implicit = ["rax", "rax"]
     names: dict[str, str] = {}
+    masks = int(name.masked)
     for operand in operands:
         kind = operand["type"]
         if kind == "flags":
             names[operand["name"]] = "F"
+        elif masks and len(kinds) < len(name.kinds) and kind == "reg":
+            masks = 0
+            names[operand["name"]] = "k"
         elif kinds and _matches(kinds[0][1], kind):
             number = str(kinds.pop(0)[0])
             names[operand["name"]] = "M" + number if kind in ("mem", "agen") else number
@@ -222,7 +243,8 @@ def _operand_names(name: FormName, operands: Iterable[Record]) -> dict[str, str]
 
 
 def _matches(kind: str, operand_type: str) -> bool:
-    is_memory = kind == "m" or kind[:4] == "vsib" or (kind[0] == "m" and kind[1:].isdigit())
+    kind = kind.partition("{")[0]
+    is_memory = kind == "m" or kind[:4] == "vsib" or (kind[0] == "m" and kind[1:].rstrip("b").isdigit())
     is_immediate = kind == "1" or (kind[0] == "i" and kind[1:].isdigit())
     if operand_type in ("mem", "agen"):
         return is_memory
@@ -252,9 +274,9 @@ def _bases(measured: Mapping[str, _Measured], store_forward: float | None) -> _B
 
 def _class_of(item: _Measured) -> str:
     """Register class that the memory operand is loaded into or stored from."""
-    vectors = [kind for kind in item.name.kinds if kind in ("ymm", "xmm", "mm")]
+    vectors = [kind.partition("{")[0] for kind in item.name.kinds if kind.partition("{")[0] in _VECTORS]
     if vectors:
-        return max(vectors, key=("mm", "xmm", "ymm").index)
+        return max(vectors, key=_VECTORS.index)
     return "xmm" if item.name.mnemonic.endswith(("sd2si", "ss2si")) else "general"
 
 
@@ -263,9 +285,13 @@ def _register_form(item: _Measured, measured: Mapping[str, _Measured], operand: 
     position = int(operand)
     kinds = list(item.name.kinds)
     size = kinds[position][1:]
-    for kind in {"128": ("xmm",), "256": ("ymm",), "64": ("r64", "xmm", "mm"), "32": ("r32", "xmm", "mm")}.get(
-        size, (f"r{size}", "r32", "xmm")
-    ):
+    for kind in {
+        "128": ("xmm",),
+        "256": ("ymm",),
+        "512": ("zmm",),
+        "64": ("r64", "xmm", "mm"),
+        "32": ("r32", "xmm", "mm"),
+    }.get(size, (f"r{size}", "r32", "xmm")):
         kinds[position] = kind
         found = measured.get(f"{item.name.mnemonic} {','.join(kinds)}")
         if found is not None:
@@ -280,7 +306,7 @@ def _memory_latencies(
 
     The data latency of a load-op is that of the register form, else the address latency less that of a plain load. A
     measured latency to or from memory is one round trip less one cycle, so what a store adds is that plus one cycle
-    less the store-forward latency.
+    less the store-forward latency; a round trip of 0 is one that renaming replaces, and the store adds nothing.
     """
     base = bases.load.get(_class_of(item), 0.0)
     pairs: dict[tuple[str, str], float] = {}
@@ -357,7 +383,7 @@ def _store_latencies(
             elif as_register is not None:
                 yield (source.replace("m", "M"), name), as_register
             else:
-                yield (source.replace("m", "M"), name), max(cycles + 1 - bases.forward, 0.0)
+                yield (source.replace("m", "M"), name), max(cycles + 1 - bases.forward, 0.0) if cycles else 0.0
 
 
 def _implicit_memory(item: _Measured) -> Iterator[tuple[tuple[str, str], float]]:
@@ -392,13 +418,29 @@ def _row(item: _Measured, rule: PortRule, measured: Mapping[str, _Measured], bas
         source=UNMEASURED if _is_unmeasured(item) else SOURCE,
     )
     indexed = record["variants"].get("indexed", {})
-    return replace(row, indexed=_indexed(row, {**record, **indexed}, rule)) if indexed else row
+    if not indexed:
+        return row
+    other = _indexed(row, {**record, **indexed}, rule, record["ports"])
+    return row if replace(other, form=row.form) == row else replace(row, indexed=other)
 
 
-def _indexed(row: InstructionData, record: Record, rule: PortRule) -> InstructionData:
+def _indexed(row: InstructionData, record: Record, rule: PortRule, plain: Mapping[str, float]) -> InstructionData:
     front = _front_end(record) if row.front_end is not None else None
-    ports = rule(record["ports"], record)
+    ports = rule(_indexed_ports(record, plain), record)
     return replace(row, form=row.form + INDEXED, ports=ports, uops=record["uops"], front_end=front)
+
+
+def _indexed_ports(record: Record, plain: Mapping[str, float]) -> Mapping[str, float]:
+    """Ports with an indexed memory operand: as measured if they make up the µops, else the `plain` ones, whose store
+    addresses leave port 7.
+
+    Many measurements with an index register miss µops (on Redwood Cove all but the load of a load-op).
+    """
+    ports: Mapping[str, float] = record["ports"]
+    if sum(ports.values()) == record["uops"] or sum(plain.values()) != record["uops"]:
+        return ports
+    moved = {group: count for group, count in plain.items() if group != "237"}
+    return {**moved, "23": plain.get("23", 0) + plain["237"]} if "237" in plain else moved
 
 
 def _default_latency(item: _Measured, pairs: Mapping[tuple[str, str], float]) -> float:
@@ -419,11 +461,15 @@ def _is_unmeasured(item: _Measured) -> bool:
 
 
 def _breaks(item: _Measured, same: Record) -> Literal["no", "dependency", "zero"]:
-    """What equal source registers do: no µop left is "zero"; no latency left, "dependency"."""
+    """What equal source registers do: no µop left is "zero"; no latency left, "dependency".
+
+    AMD's cores count a µop that needs no port as well.
+    """
     kinds = [kind for kind in item.name.kinds if kind[0] in "rxym"]
     if len(kinds) < 2 or not item.record["uops"] or item.name.mnemonic in ("xchg", "mov"):
         return "no"
-    if same and not same.get("ports"):
+    none_left = not same.get("uops", 1) if _has_front_end(item.record) else not same.get("ports")
+    if same and none_left:
         return "zero"
     readings = [pair["cycles_same_reg"] for pair in item.record["latencies"] if pair["start_op"] != "F"]
     given = [cycles for cycles in readings if cycles is not None]

@@ -7,13 +7,15 @@ core; every load takes an address unit and a load path, every store an address u
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from kernmodel.incore.importers.contradictions import Reference, mended
 from kernmodel.incore.importers.dividers import DIVIDES, register_form, with_usual_operands
 from kernmodel.incore.importers.instlatx64 import Reading, read_instlatx64
 from kernmodel.incore.importers.llvm import Cost, instruction_costs, llvm_version, port_groups
+from kernmodel.incore.importers.recipes import AMD_SIBLINGS, differences, legend, renamed, with_readings
 from kernmodel.incore.importers.uops import (
     NO_LATENCY,
     ONES_FORMS,
@@ -25,7 +27,9 @@ from kernmodel.incore.importers.uops import (
     table_header,
     told_by_ports,
 )
+from kernmodel.incore.importers.zen512 import zen4_rows
 from kernmodel.incore.model import InstructionData, PortUse
+from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.tables import INDEXED, table_text
 
 MICROCODE = SOURCE + "; microcode, whose ports are not published; only its loads and stores are counted"
@@ -33,6 +37,7 @@ TIMED = MICROCODE + ", and the reciprocal throughput that InstLatx64 measured"
 INTEGER = SOURCE + "; ports of integer µops from LLVM's model of the core"
 DIVIDER = SOURCE + "; divider occupancy from InstLatx64"
 IDIOM = SOURCE + "; dependency-breaking on equal registers (LLVM's models of znver1 to znver3)"
+NEIGHBOUR = "uops.info measurements of Zen 3 (Abel, Reineke, ASPLOS 2019), as of 2026"
 _TAGS = {"u": SOURCE, "i": INTEGER, "d": DIVIDER, "m": MICROCODE, "t": TIMED, "o": IDIOM}
 SOURCES = {**_TAGS, **{f"{tag}?": text + NO_LATENCY for tag, text in _TAGS.items()}}
 
@@ -55,6 +60,9 @@ class ZenCore:
             store paths likewise.
         divider: pipeline of floating-point division and square root.
         halves: µops and transfers for 256 bits.
+        own_readings: the readings are of this core.
+        base: the core whose pack it takes for want of its own, with AVX-512 and readings added; its table holds the
+            differences to that core's.
     """
 
     name: str
@@ -68,13 +76,26 @@ class ZenCore:
     vector_store: tuple[str, ...]
     divider: str
     halves: int
+    own_readings: bool = False
+    base: str = ""
 
 
 ZEN_CORES = (
     # Fig. 3 and section III.A of OSACA (PMBS 2018): two address units for two loads or a load and a store, 128-bit data
     # paths
     ZenCore(
-        "ZEN", "ZEN+", "znver1", "zen1", ("AGU0", "AGU1"), ("LD0", "LD1"), ("LD0", "LD1"), ("ST",), ("ST",), "FP3DV", 2
+        "ZEN",
+        "ZEN+",
+        "znver1",
+        "zen1",
+        ("AGU0", "AGU1"),
+        ("LD0", "LD1"),
+        ("LD0", "LD1"),
+        ("ST",),
+        ("ST",),
+        "FP3DV",
+        2,
+        True,
     ),
     # LLVM's znver2: three address units; two loads and one store of 256 bits per cycle; dividers as in Zen 1 and Zen 4,
     # which agree in the readings
@@ -105,6 +126,22 @@ ZEN_CORES = (
         "FP1DV",
         1,
     ),
+    # LLVM's znver4: the units of Zen 3
+    ZenCore(
+        "ZEN4",
+        "ZEN3",
+        "znver4",
+        "zen4",
+        ("AGU0", "AGU1", "AGU2"),
+        ("LD0", "LD1", "LD2"),
+        ("LD0", "LD1"),
+        ("ST0", "ST1"),
+        ("ST0",),
+        "FP1DV",
+        1,
+        own_readings=True,
+        base="ZEN3",
+    ),
 )
 
 
@@ -114,6 +151,51 @@ def zen_table(core: ZenCore, pack: Path, readings: Path, store_forward: float | 
     Raises:
         InstructionTableError, ToolError: a pack is missing or malformed, llvm-mca is missing.
     """
+    rows, report = _zen_rows(core, pack, readings, store_forward)
+    if core.own_readings and not core.base:
+        beside = tuple(read_instlatx64(readings.with_name(f"{name}.csv")) for name in AMD_SIBLINGS[core.name])
+        rows = mended(rows, Reference(read_instlatx64(readings), _width(core), beside))
+    inputs = (
+        f"Integer ports: {llvm_version()}, -mcpu={core.llvm}; dividers, microcode: InstLatx64 readings {readings.name}."
+    )
+    header = table_header(core.name, pack.name, report, inputs)
+    if not core.base:
+        return table_text(header, rows, legend(rows, SOURCES)), report
+    other = next(other for other in ZEN_CORES if other.name == core.base)
+    others, _ = _zen_rows(other, pack, readings, store_forward)
+    rows = tuple(differences(_as_neighbour(core, rows, others, read_instlatx64(readings)), others))
+    return table_text(header, rows, legend(rows, SOURCES), (f"{core.base}.txt", "as Zen 3")), report
+
+
+def _as_neighbour(
+    core: ZenCore, rows: Sequence[InstructionData], others: Sequence[InstructionData], readings: Mapping[str, Reading]
+) -> tuple[InstructionData, ...]:
+    """The rows with latencies that were read, and those of AVX-512."""
+    renamed_rows = (_one_address(renamed(row, SOURCE, NEIGHBOUR)) for row in rows)
+    older = with_readings(renamed_rows, readings, "an EPYC 9654")
+    newer = zen4_rows({row.form: row for row in others}, readings)
+    return mended((*older, *newer), Reference(readings, _width(core)))
+
+
+def _width(core: ZenCore) -> int:
+    return load_parameters(core.name).issue_width
+
+
+def _one_address(row: InstructionData) -> InstructionData:
+    """A read-modify-write with one address for its load and its store, as InstLatx64 times it on Zen 4."""
+    addresses = [use for use in row.ports if use.ports[0].startswith("AGU")]
+    if len(addresses) < 2:
+        return row
+    ports = list(row.ports)
+    ports.remove(addresses[0])
+    indexed = _one_address(row.indexed) if row.indexed else None
+    return replace(row, ports=tuple(ports), indexed=indexed, source=f"{row.source}; one address for load and store")
+
+
+def _zen_rows(
+    core: ZenCore, pack: Path, readings: Path, store_forward: float | None
+) -> tuple[tuple[InstructionData, ...], ImportReport]:
+    """The rows by the pack, LLVM's integer ports, and the readings of dividers and microcode."""
     rows, report = read_rows(pack, _vector_ports(core), store_forward=store_forward)
     costs = instruction_costs(core.llvm, [row.form for row in rows])
     by_form = {row.form: row for row in rows}
@@ -127,10 +209,7 @@ def zen_table(core: ZenCore, pack: Path, readings: Path, store_forward: float | 
         if DIVIDES.match(row.form):
             full = _from(with_usual_operands(full, core.divider, measured, DIVIDER), DIVIDER)
         filled.append(told_by_ports(_idiom(_timed(full, measured))))
-    inputs = (
-        f"Integer ports: {llvm_version()}, -mcpu={core.llvm}; dividers, microcode: InstLatx64 readings {readings.name}."
-    )
-    return table_text(table_header(core.name, pack.name, report, inputs), filled, SOURCES), report
+    return tuple(filled), report
 
 
 def _vector_ports(core: ZenCore) -> PortRule:

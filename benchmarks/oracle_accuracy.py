@@ -1,0 +1,254 @@
+"""How far the pipeline simulation is from uiCA (or from measurements), and what each mechanism is worth.
+
+    python benchmarks/oracle_accuracy.py --data DIR [--arch SKL] [--source dev hpc-loops-dev bhive] [--notion loop]
+        [--without MECHANISM ...] [--ablation] [--operands easy|full] [--tables DIR] [--worst N]
+
+DIR holds `oracle/*.csv.gz` and `bhive/dev.csv`. uiCA takes divisions and square roots of easy operands, hence the
+default. MECHANISM is a field of `Switches`; `--ablation` prints one line for each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import statistics
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kernmodel.assembly.decode import decode_bytes
+from kernmodel.assembly.model import Instruction
+from kernmodel.incore.frontend.figures import front_end_parameters
+from kernmodel.incore.frontend.model import FrontEndParameters, Notion
+from kernmodel.incore.model import InstructionData
+from kernmodel.incore.parameters import load_parameters
+from kernmodel.incore.pipeline.figures import pipeline_core
+from kernmodel.incore.pipeline.microops import pipeline_input
+from kernmodel.incore.pipeline.model import PipelineCore, Simulated, Switches
+from kernmodel.incore.pipeline.simulate import simulate
+from kernmodel.incore.tables import DATA, InstructionTable, Operands
+
+SOURCES = ("dev", "hpc-loops-dev", "bhive")
+POLICIES = {
+    "dev": Switches(memory="different", blocked_loads=False),
+    "hpc-loops-dev": Switches(memory="different", blocked_loads=False),
+    "bhive": Switches(memory="stack"),
+}
+"""What the other side assumes about memory: uiCA that all addresses differ and that any store can be forwarded; BHive
+starts all registers but the stack's with one value."""
+MECHANISMS = tuple(field.name for field in fields(Switches))
+
+
+class Block(NamedTuple):
+    """A block with what it is compared with."""
+
+    source: str
+    arch: str
+    notion: Notion
+    code: str
+    truth: float
+    peers: Mapping[str, float]
+
+
+class Core(NamedTuple):
+    """What a prediction on one microarchitecture needs."""
+
+    table: InstructionTable
+    pipeline: PipelineCore
+    front: FrontEndParameters
+
+
+class Answer(NamedTuple):
+    """A prediction and how long it took, seconds."""
+
+    block: Block
+    simulated: Simulated
+    seconds: float
+
+    @property
+    def prediction(self) -> float:
+        """Cycles per pass."""
+        return float(self.simulated.cycles_per_pass)
+
+    @property
+    def error(self) -> float:
+        """Relative, in percent."""
+        return 100 * (self.prediction - self.block.truth) / self.block.truth
+
+
+def read_blocks(data: Path, sources: Sequence[str]) -> Iterator[Block]:
+    """The blocks of the sources, those left out that uiCA does not know in full."""
+    if "dev" in sources:
+        for row in _rows(data / "oracle" / "dev.csv.gz"):
+            if not float(row["n_unknown"] or 0):
+                for notion, letter, code in (("loop", "l", "hex_loop"), ("unrolled", "u", "hex_unrolled")):
+                    yield from _block("dev", row, notion, code, f"uica_{letter}", {"Facile": f"facile_{letter}"})
+    if "hpc-loops-dev" in sources:
+        for row in _rows(data / "oracle" / "hpc-loops-dev.csv.gz"):
+            yield from _block("hpc-loops-dev", row, "loop", "hex", "uica_l", {"Facile": "facile_l"})
+    if "bhive" in sources:
+        for row in _rows(data / "bhive" / "dev.csv"):
+            yield from _block("bhive", row, "unrolled", "hex", "measured", {"uiCA": "uica", "Facile": "facile"})
+
+
+def _rows(path: Path) -> Iterator[dict[str, str]]:
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf-8") as file:
+        yield from csv.DictReader(file)
+
+
+def _block(
+    source: str, row: dict[str, str], notion: str, code: str, truth: str, peers: Mapping[str, str]
+) -> Iterator[Block]:
+    if row[code] and row[truth] and float(row[truth]) > 0:
+        values = {name: float(row[column]) for name, column in peers.items() if row[column]}
+        yield Block(
+            source, row["arch"], "loop" if notion == "loop" else "unrolled", row[code], float(row[truth]), values
+        )
+
+
+def open_core(arch: str, operands: Operands, tables: Path) -> Core:
+    """The core, with its table for such operands of divisions."""
+    parameters = load_parameters(arch)
+    front = front_end_parameters(parameters)
+    if front is None:
+        sys.exit(f"{arch} has no front-end parameters")
+    table = InstructionTable(tables / parameters.table, parameters, operands)
+    return Core(table, pipeline_core(parameters, front), front)
+
+
+def row_of(instruction: Instruction, table: InstructionTable) -> InstructionData | None:
+    """The row, in its indexed variant where that applies."""
+    row = table.lookup(instruction)
+    if row is None or row.indexed is None:
+        return row
+    return row.indexed if any(reference.index for reference in instruction.memory) else row
+
+
+def predict(block: Block, core: Core, switches: Switches) -> Answer:
+    """The simulation of one block."""
+    start = time.perf_counter()
+    instructions = decode_bytes(bytes.fromhex(block.code)).instructions
+    rows = [row_of(instruction, core.table) for instruction in instructions]
+    found = pipeline_input(instructions, rows, core.pipeline, core.front, block.notion, switches=switches)
+    simulated = simulate(found)
+    return Answer(block, simulated, time.perf_counter() - start)
+
+
+def kendall_tau(first: Sequence[float], second: Sequence[float]) -> float:
+    """Kendall's τ-b of two rankings."""
+    concordant = tied_first = tied_second = 0
+    pairs = len(first) * (len(first) - 1) // 2
+    for k, (a, b) in enumerate(zip(first, second, strict=True)):
+        for c, d in zip(first[:k], second[:k], strict=True):
+            tied_first += a == c
+            tied_second += b == d
+            concordant += ((a > c) - (a < c)) * ((b > d) - (b < d))
+    scale = ((pairs - tied_first) * (pairs - tied_second)) ** 0.5
+    return concordant / scale if scale else 0.0
+
+
+def grouped(answers: Sequence[Answer]) -> Mapping[tuple[str, str, str], list[Answer]]:
+    """Answers by source, notion and microarchitecture."""
+    groups: defaultdict[tuple[str, str, str], list[Answer]] = defaultdict(list)
+    for answer in answers:
+        groups[answer.block.source, answer.block.notion, answer.block.arch].append(answer)
+    return groups
+
+
+def mean_error(predictions: Sequence[float], truths: Sequence[float]) -> float:
+    """Mean absolute error in percent."""
+    return 100 * statistics.fmean(abs(p - t) / t for p, t in zip(predictions, truths, strict=True))
+
+
+def show_accuracy(answers: Sequence[Answer], with_tau: bool) -> None:
+    """One line for each group."""
+    print("source         notion   arch  blocks  mean %  median %     τ   ≤1 %  ≤5 %  ≤10 %  settled   ms   peers")
+    for (source, notion, arch), members in sorted(grouped(answers).items()):
+        truths = [answer.block.truth for answer in members]
+        errors = [abs(answer.error) for answer in members]
+        tau = kendall_tau([answer.prediction for answer in members], truths) if with_tau else float("nan")
+        within = [sum(error <= limit for error in errors) / len(errors) for limit in (1.0, 5.0, 10.0)]
+        settled = statistics.fmean(answer.simulated.settled for answer in members)
+        milliseconds = 1000 * statistics.fmean(answer.seconds for answer in members)
+        print(
+            f"{source:14} {notion:8} {arch:5} {len(members):6} {statistics.fmean(errors):7.2f} "
+            f"{statistics.median(errors):9.2f} {tau:5.3f} "
+            + " ".join(f"{share:5.0%}" for share in within)
+            + f" {settled:8.0%} {milliseconds:5.2f}   {_peers(members)}"
+        )
+
+
+def _peers(members: Sequence[Answer]) -> str:
+    texts = []
+    for name in members[0].block.peers:
+        both = [(a.block.peers[name], a.block.truth) for a in members if name in a.block.peers]
+        texts.append(f"{name} {mean_error(*zip(*both, strict=True)):.2f}")
+    return ", ".join(texts)
+
+
+def show_worst(answers: Sequence[Answer], count: int) -> None:
+    """The blocks that are furthest off."""
+    for answer in sorted(answers, key=lambda answer: -abs(answer.error))[:count]:
+        block = answer.block
+        text = "; ".join(i.text for i in decode_bytes(bytes.fromhex(block.code)).instructions)
+        place = f"{block.source} {block.notion} {block.arch}"
+        print(f"{answer.error:+7.1f} %  {answer.prediction:8.2f} for {block.truth:8.2f}  {place}  {text[:150]}")
+
+
+def without(source: str, names: Sequence[str]) -> Switches:
+    """The switches for blocks of the source with these mechanisms left out."""
+    changes: dict[str, Any] = {name: "none" if name == "memory" else False for name in names}
+    return replace(POLICIES[source], **changes)
+
+
+def show_ablation(blocks: Sequence[Block], cores: Mapping[str, Core]) -> None:
+    """The mean error of each group without each mechanism."""
+    columns: list[tuple[str, str, str]] = []
+    for name in ("", *MECHANISMS):
+        answers = [predict(block, cores[block.arch], without(block.source, [name] if name else [])) for block in blocks]
+        groups = grouped(answers)
+        if not columns:
+            columns = sorted(groups)
+            print(f"{'without':18}" + "".join(f"{f'{s[:3]} {n[:4]} {a}':>14}" for s, n, a in columns))
+        means = [statistics.fmean(abs(answer.error) for answer in groups[key]) for key in columns]
+        print(f"{name or '(nothing)':18}" + "".join(f"{mean:14.2f}" for mean in means), flush=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run from the command line; the exit status."""
+    parser = argparse.ArgumentParser(description="Compare the pipeline simulation with uiCA or measurements.")
+    parser.add_argument("--data", type=Path, required=True, help="folder with oracle/ and bhive/")
+    parser.add_argument("--arch", nargs="*", help="microarchitectures (default: all there are)")
+    parser.add_argument("--source", nargs="*", choices=SOURCES, default=["dev", "hpc-loops-dev"])
+    parser.add_argument("--notion", choices=("loop", "unrolled"))
+    parser.add_argument("--without", nargs="*", choices=MECHANISMS, default=[], metavar="MECHANISM")
+    parser.add_argument("--ablation", action="store_true", help="leave out each mechanism in turn")
+    parser.add_argument("--operands", choices=("easy", "full"), default="easy", help="of divisions and square roots")
+    parser.add_argument("--tables", type=Path, default=DATA, help="folder of the instruction tables")
+    parser.add_argument("--no-tau", action="store_true", help="leave out Kendall's τ, which takes a while")
+    parser.add_argument("--worst", type=int, default=10, help="blocks to list")
+    options = parser.parse_args(arguments)
+    blocks = [
+        block
+        for block in read_blocks(options.data, options.source)
+        if (not options.arch or block.arch in options.arch) and options.notion in (None, block.notion)
+    ]
+    archs = sorted({block.arch for block in blocks})
+    cores = {arch: open_core(arch, options.operands, options.tables) for arch in archs}
+    if options.ablation:
+        show_ablation(blocks, cores)
+        return 0
+    answers = [predict(block, cores[block.arch], without(block.source, options.without)) for block in blocks]
+    show_accuracy(answers, not options.no_tau)
+    show_worst(answers, options.worst)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,126 @@
+"""A core to analyse blocks on: its parameters, its table and what it lacks, opened once and used for many blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from kernmodel.assembly.model import AssemblyLoop
+from kernmodel.incore.addresses import MemoryPolicy
+from kernmodel.incore.analyse import PortModel, analyse
+from kernmodel.incore.bounds import CoreModel, Memo, bounds_of, chains_of, core_model, row_of
+from kernmodel.incore.estimate import EstimatingTable, estimate_notes
+from kernmodel.incore.extensions import lacked_extensions, refuse_missing
+from kernmodel.incore.model import InCore, Notion, Parameters
+from kernmodel.incore.parameters import load_parameters
+from kernmodel.incore.tables import InstructionTable, Operands
+
+CODE_ALIGNMENT = 64
+"""Bytes after which the front end sees the same code again: the longest lines that any of its parts knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How blocks are analysed.
+
+    Attributes:
+        notion: as the body of a loop, copied one behind the other (unrolled), or "auto": a loop if it ends in a branch.
+        port_model: "optimal" or "even".
+        offset: address of the first instruction modulo 64; None: as its address says.
+        operands: of divisions and square roots.
+        memory: which loads read what stores of the block wrote.
+        estimate: whether instructions without a row take that of their nearest relative.
+    """
+
+    notion: Literal["auto", "loop", "unrolled"] = "auto"
+    port_model: PortModel = "optimal"
+    offset: int | None = None
+    operands: Operands = "full"
+    memory: MemoryPolicy = "moving"
+    estimate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """What the analysis of a block asks of a core.
+
+    Attributes:
+        parameters, table: of the core.
+        lacked: the extensions that it does not have.
+        model: what the analysis makes of the figures.
+    """
+
+    parameters: Parameters
+    table: InstructionTable | EstimatingTable
+    lacked: frozenset[str]
+    model: CoreModel
+
+    @classmethod
+    def open(cls, name: str, settings: Settings) -> Core:
+        """The core of this name (or alias) for blocks that are analysed by these settings.
+
+        Raises:
+            InstructionTableError: it is not known, or a file of it is malformed.
+        """
+        parameters = load_parameters(name)
+        table = InstructionTable.open(parameters, settings.operands)
+        chosen = EstimatingTable(table) if settings.estimate else table
+        return cls(parameters, chosen, lacked_extensions(parameters), core_model(parameters, settings.memory))
+
+
+def analyse_block(loop: AssemblyLoop, core: Core, settings: Settings) -> InCore:
+    """The in-core analysis of a block.
+
+    Raises:
+        InstructionTableError: the core lacks an instruction, or a row of its table is malformed.
+    """
+    refuse_missing(loop.instructions, core.lacked, core.parameters, loop.file)
+    incore = analyse(
+        loop,
+        core.parameters,
+        core.table,
+        port_model=settings.port_model,
+        memory=settings.memory,
+        notion=notion_of(loop, settings),
+        offset=offset_of(loop, settings),
+        model=core.model,
+    )
+    estimated = estimate_notes(loop.instructions, tuple(row.source for row in incore.rows), loop.file)
+    return replace(incore, notes=(*estimated, *incore.notes)) if estimated else incore
+
+
+def predictions_at(loop: AssemblyLoop, core: Core, settings: Settings, offsets: Iterable[int]) -> Iterator[float]:
+    """Cycles per pass of a block at each of several addresses modulo 64 of its first byte.
+
+    Raises:
+        InstructionTableError: as `analyse_block`.
+    """
+    if settings.port_model == "even":
+        cycles = analyse_block(loop, core, settings).prediction
+        yield from (cycles for _ in offsets)
+        return
+    instructions, model, memo = loop.instructions, core.model, Memo()
+    refuse_missing(instructions, core.lacked, core.parameters, loop.file)
+    rows = tuple(row_of(instruction, core.table) for instruction in instructions)
+    chains = chains_of(instructions, rows, model)
+    keys = range(len(instructions))
+    for offset in offsets:
+        bounds = bounds_of(
+            instructions, rows, model, notion_of(loop, settings), offset, chains=chains, keys=keys, memo=memo
+        )
+        yield bounds.prediction
+
+
+def notion_of(loop: AssemblyLoop, settings: Settings) -> Notion:
+    """How the block is repeated."""
+    if settings.notion != "auto":
+        return settings.notion
+    return "loop" if loop.instructions[-1].branch in ("conditional", "jump") else "unrolled"
+
+
+def offset_of(loop: AssemblyLoop, settings: Settings) -> int:
+    """Address of the first instruction modulo 64; 0 for a listing, of which only the assembler knows no address."""
+    if settings.offset is not None:
+        return settings.offset % CODE_ALIGNMENT
+    return loop.instructions[0].address % CODE_ALIGNMENT if loop.syntax == "binary" else 0

@@ -1,0 +1,67 @@
+"""Which instruction set extensions a core has, and the error for code that needs others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from kernmodel.assembly.features import required_extensions
+from kernmodel.assembly.model import Instruction
+from kernmodel.errors import InstructionTableError, Location
+from kernmodel.incore.model import Parameters
+
+_FILE = Path(__file__).parent / "data" / "extensions.yaml"
+_EXECUTED_OTHERWISE = frozenset({"tzcnt", "lzcnt"})
+"""Cores without these take them for bsf and bsr, whose encoding they share (Intel SDM vol. 2)."""
+
+
+def lacked_extensions(parameters: Parameters) -> frozenset[str]:
+    """The extensions that a core does not have, by iced's names; none if it is not known what it has."""
+    cores, named = _known()
+    for name in (parameters.name, *parameters.aliases):
+        if name.lower() in cores:
+            return named - cores[name.lower()]
+    return frozenset()
+
+
+def refuse_missing(
+    instructions: Iterable[Instruction], lacked: frozenset[str], parameters: Parameters, file: str
+) -> None:
+    """Refuse code with an instruction that the core does not have.
+
+    Args:
+        instructions: the code.
+        lacked: what `lacked_extensions` says about the core.
+        parameters: of the core; file: of the code, for the message.
+
+    Raises:
+        InstructionTableError: names the first such instruction and the extension.
+    """
+    for instruction in instructions:
+        if is_missing(instruction, lacked):
+            needs = " and ".join(sorted(required_extensions(instruction) & lacked))
+            raise InstructionTableError(
+                f"{instruction.text.strip()} needs {needs}, which {parameters.title} does not have",
+                where=Location(file, instruction.line or None),
+                todo="choose a microarchitecture that has it, or compile for this one",
+            )
+
+
+def is_missing(instruction: Instruction, lacked: frozenset[str]) -> bool:
+    """Whether a core that lacks these extensions does not have the instruction."""
+    return bool(required_extensions(instruction) & lacked) and instruction.mnemonic not in _EXECUTED_OTHERWISE
+
+
+@cache
+def _known() -> tuple[Mapping[str, frozenset[str]], frozenset[str]]:
+    """What each core has, by LLVM's name, and all extensions that are told apart."""
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    content: dict[str, Any] = yaml.load(_FILE.read_text(encoding="utf-8"), Loader=loader)
+    cores: dict[str, frozenset[str]] = {}
+    for name, entry in content["cores"].items():
+        cores[name] = cores.get(entry.get("like"), frozenset()) | frozenset(entry["adds"])
+    return cores, frozenset[str]().union(content["elsewhere"], *cores.values())

@@ -1,0 +1,54 @@
+"""The time per pass of a block in a core's pipeline, by simulating it until its state repeats."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Literal
+
+from kernmodel.errors import ToolError
+from kernmodel.incore.pipeline.compiled import library
+from kernmodel.incore.pipeline.compiled import run as run_compiled
+from kernmodel.incore.pipeline.model import PipelineInput, Simulated
+from kernmodel.incore.pipeline.program import program_of
+
+Engine = Literal["auto", "compiled", "python"]
+
+MOST_CYCLES = 1500
+"""Cycles without a repetition after which the mean of their second half is taken."""
+LEAST_PASSES = 8
+
+
+def simulate(
+    block: PipelineInput, *, engine: Engine = "auto", most_cycles: int = MOST_CYCLES, least_passes: int = LEAST_PASSES
+) -> Simulated:
+    """Execute a block over and over until the state of the pipeline repeats.
+
+    Args:
+        block: the block, as `pipeline_input` makes it.
+        engine: "auto" takes the compiled engine where it is there; both give the same answer.
+        most_cycles: without a repetition by then, the mean of the second half is taken.
+        least_passes: passes that are simulated in any case before that.
+
+    Raises:
+        ToolError: engine "compiled" where it was not built.
+    """
+    if not block.slots:
+        return Simulated(Fraction(0), True, 0, 0, {}, {})
+    program = program_of(block, most_cycles, least_passes)
+    found = None if engine == "python" else library()
+    if engine == "compiled" and found is None:
+        raise ToolError("the compiled pipeline engine is not there", todo="install with a C compiler, or choose python")
+    from kernmodel.incore.pipeline.reference import REASONS
+    from kernmodel.incore.pipeline.reference import run as run_python
+
+    settled, cycles, passes, total, *counts = run_python(program) if found is None else run_compiled(program, found)
+    passes = max(passes, 1)
+    ports = zip(block.core.ports, counts[len(REASONS) :], strict=False)
+    return Simulated(
+        cycles_per_pass=Fraction(cycles, passes),
+        settled=bool(settled),
+        period=passes,
+        simulated=total,
+        stalls={reason: count / max(cycles, 1) for reason, count in zip(REASONS, counts, strict=False)},
+        port_cycles={port: Fraction(count, passes) for port, count in ports},
+    )
