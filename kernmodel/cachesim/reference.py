@@ -61,7 +61,7 @@ from kernmodel.cachesim.programs import (
     settled,
 )
 
-__all__ = ["ReferenceEngine", "address_limit"]
+__all__ = ["ReferenceEngine"]
 
 _GOLDEN = 0x9E3779B97F4A7C15
 

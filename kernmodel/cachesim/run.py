@@ -8,7 +8,7 @@ from typing import Literal
 
 from kernmodel.cachesim.engine import Engine, Simulator, compiled_available
 from kernmodel.cachesim.model import MEMORY, Counters, Hierarchy, Policy, Program
-from kernmodel.cachesim.reference import address_limit
+from kernmodel.cachesim.programs import address_limit
 from kernmodel.cachesim.trace_file import Trace, read_trace
 
 MEMORY_COUNTERS = ("memory_loads", "memory_stores", "streamed_lines", "streamed_parts")

@@ -2,56 +2,285 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kernmodel.cli import options
-from kernmodel.cli.output import show, show_json
+from kernmodel.cli.output import print_line, show, show_json, show_notes, show_rows
 from kernmodel.errors import UsageError
-from kernmodel.studies.request import CodeRequest
+
+if TYPE_CHECKING:
+    from kernmodel.errors import Note
+    from kernmodel.incore.batch import BlockQuery
+    from kernmodel.incore.core import Settings
+    from kernmodel.studies.incore import CodeSource, Outcome, Target
+    from kernmodel.studies.request import InCoreAnswer
+
+_RANGE = re.compile(r"(0[xX][0-9a-fA-F]+|\d+)-(0[xX][0-9a-fA-F]+|\d+)")
+_ALL = "all"
+
+
+class Addresses(options.ParamType):
+    """Two addresses, the second one past the last byte."""
+
+    name = "range"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        """First and end."""
+        match = _RANGE.fullmatch(str(value).strip())
+        first, end = (int(match[1], 0), int(match[2], 0)) if match else (0, 0)
+        if first >= end:
+            todo = "write the first address and the one behind the last byte: 0x401000-0x401040"
+            raise UsageError(f"{value!r} is no range of addresses", where="--range", todo=todo)
+        return first, end
+
+
+class Align(options.ParamType):
+    """An address modulo 64, or `all`."""
+
+    name = "offset"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        """The offset, or "all"."""
+        if value == _ALL:
+            return _ALL
+        try:
+            return int(str(value), 0)
+        except ValueError:
+            what = f"{value!r} is neither a number of bytes nor {_ALL!r}"
+            raise UsageError(what, where="--align", todo="write --align 16, or --align all") from None
+
+
+_source_options = options.together(
+    click.option("--hex", "hex_digits", metavar="DIGITS", help="The code itself, as hex digits."),
+    click.option("--raw", is_flag=True, help="FILE is machine code and nothing else."),
+    click.option("--function", metavar="F", help="Function of an object or executable."),
+    click.option("--range", "addresses", type=Addresses(), metavar="A-B", help="Addresses in an object or executable."),
+    click.option("--region", metavar="NAME", help="Name of the marked region, of several."),
+    click.option("--all-loops", is_flag=True, help="A table of every innermost loop."),
+)
+_batch_options = options.together(
+    click.option("--batch", metavar="FILE", help="A file of blocks: hex digits a line, or CSV; - is standard input."),
+    click.option("--hex-column", metavar="NAME", help="Column of a CSV file of blocks.  [default: hex]"),
+    click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes of --batch.  [default: all cores]"),
+)
+_model_options = options.together(
+    click.option(
+        "--notion",
+        type=click.Choice(["auto", "loop", "unrolled"]),
+        default="auto",
+        show_default=True,
+        help="A loop's body, or copied one behind the other; auto: a loop if it ends in a branch.",
+    ),
+    click.option("--align", type=Align(), metavar="N|all", help="Address of the first byte modulo 64; all: every one."),
+    click.option(
+        "--operands",
+        type=click.Choice(["full", "easy"]),
+        default="full",
+        show_default=True,
+        help="Operands of divisions: those that take longest, or few bits as in measurements of throughput.",
+    ),
+    click.option(
+        "--memory",
+        type=click.Choice(["moving", "different", "stack"]),
+        default="moving",
+        show_default=True,
+        help="Which loads read what the block stored: by addresses that move, or by equal registers only.",
+    ),
+    click.option("--estimate", is_flag=True, help="Give instructions without a row that of their nearest relative."),
+)
+_answer_options = options.together(
+    click.option("--explain", is_flag=True, help="Why, and what would help."),
+    click.option("--graph", metavar="OUT", help="Write the dependency graph: OUT.dot, or OUT.svg with Graphviz."),
+)
 
 
 @click.command()
-@click.argument("file", type=click.Path(allow_dash=True))
+@click.argument("file", type=click.Path(allow_dash=True), required=False)
 @options.machine_option(required=False)
 @options.uarch_option
+@_source_options
 @options.loop_options
+@_model_options
+@_answer_options
+@_batch_options
 @options.output_options
-def incore(
-    file: str,
-    machine: str | None,
-    uarch: str | None,
-    loop: int | None,
-    lines: tuple[int, int] | None,
-    syntax: options.Syntax | None,
-    ports: options.Port,
-    verbose: bool,
-    strict: bool,
-    as_json: bool,
-) -> None:
-    """Throughput, critical path and loop-carried dependencies of the loop in FILE: assembly, an object file, or -.
+def incore(file: str | None, machine: str | None, uarch: str | None, **given: Any) -> None:
+    """How the core executes the loop in FILE: assembly, an object or executable, raw bytes, or - (standard input).
+
+    --uarch takes several names separated by commas, or all, and then prints one table.
 
     \b
     Examples:
-      kernmodel incore -m clx triad.s
-      gcc -O2 -S -o - triad.c | kernmodel incore --uarch SKL --ports even -
+      kernmodel incore -m clx triad.s --explain
+      kernmodel incore --uarch skl --hex 4801d84801c3ffc975f7
+      kernmodel incore --uarch all loop.o --function daxpy
+      kernmodel incore --uarch skl --batch blocks.txt --json > out.jsonl
     """
-    from kernmodel.studies.predict import analyse_code
+    _check_use(file, machine, uarch, given)
+    targets = _targets(machine, uarch)
+    settings = _settings(given)
+    if given["batch"] is not None:
+        _answer_batch(targets, settings, given)
+        return
+    source = _source(file, given)
+    if len(targets) > 1 or source.all_loops:
+        _answer_many(source, targets, settings, given)
+    else:
+        _answer_one(source, targets[0], settings, given)
 
+
+def _check_use(file: str | None, machine: str | None, uarch: str | None, given: dict[str, Any]) -> None:
+    """Refuse what does not say exactly one code and one way to the core.
+
+    Raises:
+        UsageError: names what is missing or twice there.
+    """
     if (machine is None) == (uarch is None):
         raise UsageError("give either a machine or a microarchitecture", todo="write -m clx or --uarch CLX")
-    if Path(file).suffix.lower() == ".c":
+    named = {"FILE": file, "--hex": given["hex_digits"], "--batch": given["batch"]}
+    codes = [name for name, value in named.items() if value is not None]
+    if len(codes) != 1:
+        what = f"{' and '.join(codes)} are both code" if codes else "no code is given"
+        raise UsageError(what, todo="give a FILE (- for standard input), --hex DIGITS or --batch FILE")
+    if file is not None and Path(file).suffix.lower() == ".c":
         todo = f"use kernmodel ecm -v {file}, or compile it with -S first"
         raise UsageError("is C source, not assembly", where=file, todo=todo)
-    code = CodeRequest(syntax=syntax, loop=loop, lines=lines, port_model=ports)
-    answer = analyse_code(code, file=file, machine=machine, microarchitecture=uarch)
-    options.accept_notes(answer.notes, strict)
-    if as_json:
+    if given["raw"] and file is None:
+        raise UsageError("says what FILE is", where="--raw", todo="leave it out")
+
+
+def _targets(machine: str | None, uarch: str | None) -> tuple[Target, ...]:
+    from kernmodel.studies.incore import machine_target, named_targets
+
+    return (machine_target(machine),) if machine is not None else named_targets(uarch or "")
+
+
+def _settings(given: dict[str, Any]) -> Settings:
+    from kernmodel.incore.core import Settings
+
+    return Settings(
+        notion=given["notion"],
+        port_model=given["ports"],
+        offset=None if given["align"] == _ALL else given["align"],
+        operands=given["operands"],
+        memory=given["memory"],
+        estimate=given["estimate"],
+    )
+
+
+def _source(file: str | None, given: dict[str, Any]) -> CodeSource:
+    from kernmodel.studies.incore import CodeSource
+
+    names = ("hex_digits", "raw", "syntax", "function", "addresses", "loop", "lines", "region", "all_loops")
+    return CodeSource(file, **{name: given[name] for name in names})
+
+
+def _answer_one(source: CodeSource, target: Target, settings: Settings, given: dict[str, Any]) -> None:
+    from kernmodel.studies.incore import alignments, analyse_one
+    from kernmodel.studies.incore import explanation as explained
+
+    graph_file = options.output_file(given["graph"]) if given["graph"] is not None else None
+    answer = analyse_one(source, target, settings)
+    options.accept_notes(answer.notes, given["strict"])
+    if graph_file is not None:
+        _write_graph(graph_file, answer, settings)
+    explanation = explained(answer, settings) if given["explain"] else None
+    grouped = alignments(answer, settings) if given["align"] == _ALL else ()
+    if given["as_json"]:
         from kernmodel.report.json_incore import incore_document
 
-        show_json(incore_document(answer))
-    else:
-        from kernmodel.report.incore import incore_report
+        show_json(incore_document(answer, explanation, grouped))
+        return
+    from kernmodel.report.incore import incore_report
 
-        show(incore_report(answer, verbose=verbose))
+    extra: list[Any] = []
+    if explanation or grouped:
+        from kernmodel.report.explanation import alignment_section, explanation_section
+
+        extra += explanation_section(answer.incore, explanation) if explanation else ()
+        extra += alignment_section(grouped) if grouped else ()
+    show(incore_report(answer, verbose=given["verbose"], extra=extra))
+
+
+def _write_graph(path: Path, answer: InCoreAnswer, settings: Settings) -> None:
+    """Write the dependency graph as DOT, or draw it where the name ends in .svg.
+
+    Raises:
+        ToolError: an SVG file, but no Graphviz.
+    """
+    from kernmodel.report.dependency_graph import dot_text, svg_of
+    from kernmodel.studies.incore import dependencies
+
+    title = f"{answer.origin.file} on {answer.parameters.name}"
+    text = dot_text(answer.incore, dependencies(answer, settings), title)
+    path.write_text(svg_of(text) if path.suffix.lower() == ".svg" else text, encoding="utf-8")
+
+
+def _answer_many(source: CodeSource, targets: tuple[Target, ...], settings: Settings, given: dict[str, Any]) -> None:
+    """One table over cores and loops."""
+    from kernmodel.studies.incore import analyse_many
+
+    for name in ("explain", "graph", "align"):
+        if given[name] and (name != "align" or given[name] == _ALL):
+            raise UsageError("wants one loop on one core", where=f"--{name}", todo="leave it out of a table")
+    notes: dict[Note, None] = {}
+
+    def noted(outcomes: Iterator[Outcome]) -> Iterator[Outcome]:
+        for outcome in outcomes:
+            if outcome.answer is not None:
+                options.accept_notes(outcome.answer.notes, given["strict"])
+                notes.update(dict.fromkeys(outcome.answer.notes))
+            yield outcome
+
+    outcomes = noted(analyse_many(source, targets, settings))
+    if given["as_json"]:
+        from kernmodel.report.json_incore import incore_sweep_document
+
+        show_json(incore_sweep_document(outcomes))
+        return
+    from kernmodel.report.incore_tables import outcome_columns, outcome_row
+
+    show_rows(outcome_columns(), map(outcome_row, outcomes))
+    show_notes(notes)
+
+
+def _answer_batch(targets: tuple[Target, ...], settings: Settings, given: dict[str, Any]) -> None:
+    """A line per block, as they come."""
+    from kernmodel.incore.batch import answer_all, refused
+
+    if len(targets) > 1:
+        raise UsageError("takes one microarchitecture", where="--batch", todo="call it once for each")
+    one_block = ("function", "addresses", "loop", "lines", "region", "all_loops", "explain", "graph", "syntax")
+    names = {"addresses": "range", "all_loops": "all-loops"}
+    for name in one_block:
+        if given[name]:
+            what = "does not go with --batch"
+            raise UsageError(what, where=f"--{names.get(name, name)}", todo="leave it out")
+    if given["align"] == _ALL:
+        raise UsageError("wants one block", where="--align all", todo="give one offset for all blocks of --batch")
+    results = answer_all(_queries(targets[0], given), settings, given["jobs"])
+    if given["strict"]:
+        results = map(refused, results)
+    if given["as_json"]:
+        from kernmodel.report.json_incore import block_line
+
+        for result in results:
+            print_line(block_line(result))
+        return
+    from kernmodel.report.incore_tables import block_columns, block_rows
+
+    show_rows(block_columns(), block_rows(results))
+
+
+def _queries(target: Target, given: dict[str, Any]) -> Iterator[BlockQuery]:
+    from kernmodel.assembly.block_files import block_lines, read_lines
+    from kernmodel.incore.batch import BlockQuery
+
+    file = given["batch"]
+    for line in block_lines(read_lines(file), file, given["hex_column"]):
+        yield BlockQuery(line.number, line.code, target.microarchitecture, error=line.error)

@@ -23,8 +23,13 @@ INTERRUPTED, CLOSED_PIPE, INTERNAL = 130, 141, 70
 
 COMMANDS = {
     "ecm": ("kernmodel.cli.ecm:ecm", "Predict the runtime of a loop kernel with the ECM model."),
-    "traffic": ("kernmodel.cli.traffic:traffic", "Data traffic of a loop kernel by layer conditions."),
+    "traffic": ("kernmodel.cli.traffic:traffic", "Data traffic of a loop kernel: layer conditions, cache simulation."),
+    "simulate": ("kernmodel.cli.simulate:simulate", "Simulate caches under a trace of accesses, exactly."),
     "incore": ("kernmodel.cli.incore:incore", "Throughput, critical path and dependencies of an assembly loop."),
+    "evaluate": ("kernmodel.cli.evaluate:evaluate", "Compare predictions with measurements and other models."),
+    "roofline": ("kernmodel.cli.roofline:roofline", "Rooflines of kernels: intensity, roofs, bound, what limits."),
+    "carm": ("kernmodel.cli.carm:carm", "The roofline scaled by a kernel's own instruction mix, and its reading."),
+    "mix": ("kernmodel.cli.mix:mix", "Instruction mix and load/store ratio of a kernel, a listing or a file."),
     "machine": ("kernmodel.cli.machine:machine", "List, show, check and import machine files."),
     "kernel": ("kernmodel.cli.kernel:kernel", "List and show the carried kernels."),
     "instructions": ("kernmodel.cli.instructions:instructions", "List, show and import instruction tables."),
@@ -88,7 +93,7 @@ def _run(arguments: list[str]) -> int:
 
 def _usage_text(error: click.ClickException) -> str:
     """click's message with the option it is about, and where to find help."""
-    text = error.format_message().rstrip(".")
+    text = error.format_message().rstrip(".").replace(" is not a valid integer range", " is not a whole number")
     context = getattr(error, "ctx", None)
     return f"{text}; see {context.command_path} -h" if context else text
 

@@ -2,41 +2,84 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from kernmodel.incore.core import CODE_ALIGNMENT
+from kernmodel.incore.estimate import ESTIMATED
+from kernmodel.incore.explain import FRONT_TO_BACK, binding_components
 from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table
 from kernmodel.report.numbers import count, decimal, quantity
 from kernmodel.report.sections import code_fields, loop_section, machine_fields, notes_section, parameters_section
 
 if TYPE_CHECKING:
-    from kernmodel.incore.model import Chain, InCore, InstructionReport
+    from kernmodel.incore.model import Chain, Component, InCore, InstructionReport
     from kernmodel.studies.request import InCoreAnswer
 
-_NO_PORT, _UNKNOWN = "*", "?"
+_NO_PORT, _UNKNOWN, _GUESSED = "*", "?", "~"
 
 
-def incore_report(answer: InCoreAnswer, *, verbose: bool = False) -> tuple[Block, ...]:
-    """The whole answer."""
+def incore_report(
+    answer: InCoreAnswer,
+    *,
+    verbose: bool = False,
+    extra: Sequence[Block] = (),
+) -> tuple[Block, ...]:
+    """The whole answer; `extra` are sections that were asked for besides (`report.explanation`)."""
     return (
         *_inputs(answer),
-        *pressure_section(answer.incore),
         *headline(answer.incore),
+        *components_section(answer.incore),
+        *pressure_section(answer.incore),
+        *extra,
         *(_details(answer) if verbose else ()),
         *notes_section(answer.notes),
     )
 
 
 def _inputs(answer: InCoreAnswer) -> tuple[Block, ...]:
-    parameters, loop = answer.parameters, answer.loop
+    parameters, loop, incore = answer.parameters, answer.loop, answer.incore
     region = f"{loop.role} loop at {loop.label}" if loop.label else loop.role
+    repeated = "repeated as a loop" if incore.notion == "loop" else "copied one behind the other (unrolled)"
+    place = f", first byte at {incore.offset} modulo {CODE_ALIGNMENT}" if incore.components else ""
     pairs = (
         *code_fields(answer.origin),
         *(machine_fields(answer.machine) if answer.machine else ()),
         ("microarchitecture", f"{parameters.name}: {parameters.title}"),
-        ("analysed", f"{region}, {count(len(loop.instructions), 'instruction')}"),
+        ("analysed", f"{region}, {count(len(loop.instructions), 'instruction')}, {repeated}{place}"),
     )
     name = answer.origin.file or loop.file
     return (Heading(f"In-core analysis of {name} on {parameters.name}"), Fields(pairs))
+
+
+def components_section(incore: InCore) -> tuple[Block, ...]:
+    """What each part of the core would take alone, front to back; nothing where only ports and dependencies are
+    known."""
+    if not incore.components:
+        return ()
+    by_name = {part.name: part for part in incore.components}
+    binding = binding_components(incore)
+    names = [*FRONT_TO_BACK, *(name for name in by_name if name not in FRONT_TO_BACK)]
+    columns = (
+        Column("component", "left"),
+        Column("cy per pass"),
+        Column("share"),
+        Column("", "left"),
+        Column("what fills it", "left", fold=True),
+    )
+    rows = tuple(_component_row(name, by_name.get(name), incore.prediction, name in binding) for name in names)
+    idle = any(not part.applies for part in incore.components)
+    legend = (Line("  in brackets: not used by this block, so it does not count"),) if idle else ()
+    return (Heading("Components, front to back"), Table(columns, rows), *legend)
+
+
+def _component_row(name: str, part: Component | None, prediction: float, binds: bool) -> tuple[str, ...]:
+    if part is None:
+        return (name, "n/a", "", "", "")
+    if not part.applies:
+        return (name, f"({decimal(part.cycles)})", "", "", part.reason)
+    share = f"{100 * part.cycles / prediction:.0f} %" if prediction else ""
+    return (name, decimal(part.cycles), share, "binds" if binds else "", part.reason)
 
 
 def pressure_section(incore: InCore) -> tuple[Block, ...]:
@@ -50,19 +93,25 @@ def pressure_section(incore: InCore) -> tuple[Block, ...]:
         Column("instruction", "left"),
     )
     legend = [text for sign, text in _legend(incore) if any(_sign(row) == sign for row in incore.rows)]
-    title = f"Port pressure in cycles per pass of the loop (ports: {incore.port_model})"
+    title = f"Port pressure in cycles per pass (ports: {incore.port_model})"
     table = Table(columns, tuple(_row(row) for row in incore.rows), _sums(incore))
     return (Heading(title), table, *(Line(f"  {text}") for text in legend))
 
 
 def _legend(incore: InCore) -> tuple[tuple[str, str], ...]:
     unknown = f"{_UNKNOWN} no row in the instruction table of {incore.microarchitecture}: it counts nothing here"
-    return ((_NO_PORT, f"{_NO_PORT} done at rename or fused with its neighbour: no port"), (_UNKNOWN, unknown))
+    return (
+        (_NO_PORT, f"{_NO_PORT} done at rename or fused with its neighbour: no port"),
+        (_UNKNOWN, unknown),
+        (_GUESSED, f"{_GUESSED} no row either, but estimated (--estimate): the row of the instruction most like it"),
+    )
 
 
 def _sign(row: InstructionReport) -> str:
     if not row.known:
         return _UNKNOWN
+    if row.source.startswith(ESTIMATED):
+        return _GUESSED
     return _NO_PORT if row.eliminated else ""
 
 
@@ -85,7 +134,7 @@ def _sums(incore: InCore) -> tuple[tuple[str, ...], ...]:
 
 def headline(incore: InCore) -> tuple[Block, ...]:
     """One number with its reason, and the bounds it is the maximum of."""
-    text = f"  {_per_pass(incore.prediction, incore)}"
+    text = f"  {_per_pass(incore.prediction, incore)}, bound by {bound_text(incore)}"
     if incore.uncertain:
         text += f"; uncertain: {count(len(incore.uncertain), 'unknown instruction')}"
     lcd = _per_pass(incore.lcd.cycles, incore) if incore.lcd else "none"
@@ -100,11 +149,18 @@ def headline(incore: InCore) -> tuple[Block, ...]:
         ),
     )
     unknown = tuple(("unknown", form) for form in incore.uncertain)
+    maximum = "the largest of its components" if incore.components else "maximum of TP and LCD"
     return (
-        Heading("Prediction with data in L1 (maximum of TP and LCD)"),
+        Heading(f"Prediction with data in L1 ({maximum})"),
         Line(text, "warning" if incore.uncertain else "strong"),
         Fields((*pairs, *unknown)),
     )
+
+
+def bound_text(incore: InCore) -> str:
+    """What binds, as a noun: the components where they are known."""
+    names = binding_components(incore)
+    return " and ".join(names) if names else "nothing"
 
 
 def _per_pass(cycles: float, incore: InCore) -> str:

@@ -18,6 +18,9 @@ from kernmodel.traffic.walk import Work
 
 Range = tuple[int, int]
 
+_GRAIN = 1 / 64
+"""References nearer than this share of what all caches hold touch the same lines at about the same time."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Group:
@@ -33,17 +36,18 @@ class _Group:
     references: tuple[ProgramReference, ...]
 
 
-def history(work: Work, values: Sequence[int], lines: float, line_bytes: int) -> tuple[Program, ...]:
+def history(work: Work, values: Sequence[int], cached_bytes: float, reach: float) -> tuple[Program, ...]:
     """Programs that touch what the nest touched last before an iteration of one of its outer loops, oldest first.
 
     Args:
         work: the nest.
         values: the iteration: of the outermost loops, down to the one that it is an iteration of.
-        lines: how many lines to go back; the nest's previous sweep is where it goes on.
-        line_bytes: the length of a line.
+        cached_bytes: what all caches hold.
+        reach: how many times as much to go back; the nest's previous sweep is where it goes on.
     """
+    lines = reach * cached_bytes / work.nest.line_bytes
     found: list[Program] = []
-    for program, covered in _newest_first(work, tuple(values), line_bytes):
+    for program, covered in _newest_first(work, tuple(values), cached_bytes):
         found.append(program)
         lines -= covered
         if lines <= 0:
@@ -51,17 +55,17 @@ def history(work: Work, values: Sequence[int], lines: float, line_bytes: int) ->
     return tuple(reversed(found))
 
 
-def _newest_first(work: Work, values: tuple[int, ...], line_bytes: int) -> Iterator[tuple[Program, float]]:
+def _newest_first(work: Work, values: tuple[int, ...], cached_bytes: float) -> Iterator[tuple[Program, float]]:
     """Programs and the lines that they touch: what this execution of the loops has done, then the previous sweep."""
     loops = work.program.loops
     for loop in reversed(range(len(values))):
         first = bound_value(loops[loop].start, values[:loop])
-        yield from _iterations(work, values[:loop], loop, (first, values[loop]), line_bytes)
-    yield from _iterations(work, (), 0, (values[0], bound_value(loops[0].stop, ())), line_bytes)
+        yield from _iterations(work, values[:loop], loop, (first, values[loop]), cached_bytes)
+    yield from _iterations(work, (), 0, (values[0], bound_value(loops[0].stop, ())), cached_bytes)
 
 
 def _iterations(
-    work: Work, outer: tuple[int, ...], loop: int, span: Range, line_bytes: int
+    work: Work, outer: tuple[int, ...], loop: int, span: Range, cached_bytes: float
 ) -> Iterator[tuple[Program, float]]:
     """Some iterations of a loop: the last one in detail, before it those references that the loop moves."""
     loops = work.program.loops
@@ -70,11 +74,11 @@ def _iterations(
     if not count:
         return
     last = span[0] + (count - 1) * step
-    segment = _Segment(work, outer, line_bytes)
+    segment = _Segment(work, outer, cached_bytes)
     if loop + 1 < len(loops):
         inner, around = loops[loop + 1], (*outer, last)
         whole = bound_value(inner.start, around), bound_value(inner.stop, around)
-        yield from _iterations(work, around, loop + 1, whole, line_bytes)
+        yield from _iterations(work, around, loop + 1, whole, cached_bytes)
     else:
         yield from segment.programs((last, last + step), moving=False)
     for piece in _pieces(span[0], last, step):
@@ -94,11 +98,12 @@ def _pieces(first: int, stop: int, step: int) -> Iterator[Range]:
 class _Segment:
     """A loop with the loops around it standing still."""
 
-    def __init__(self, work: Work, outer: tuple[int, ...], line_bytes: int) -> None:
+    def __init__(self, work: Work, outer: tuple[int, ...], cached_bytes: float) -> None:
         self.work = work
         self.outer = outer
         self.loop = len(outer)
-        self.line_bytes = line_bytes
+        self.line_bytes = work.nest.line_bytes
+        self.grain = max(self.line_bytes, int(cached_bytes * _GRAIN))
         self.groups = self._groups()
 
     def programs(self, piece: Range, *, moving: bool) -> Iterator[tuple[Program, float]]:
@@ -114,13 +119,14 @@ class _Segment:
                 yield self._program(group, piece), self._lines(group, around)
 
     def _groups(self) -> list[_Group]:
-        """The references by how they move, each line of them once."""
+        """The references by how they move; of those to one array that follow one another closely, one."""
         groups: dict[tuple[frozenset[int], bool], dict[object, ProgramReference]] = {}
-        for reference in self.work.program.references:
+        for numeric, reference in zip(self.work.nest.references, self.work.program.references, strict=True):
             if reference.kind == "stream":
                 continue
             address = reference.address
-            key = (address.coefficients, address.constant // self.line_bytes, reference.indirections)
+            place = address.constant // self.grain
+            key = (numeric.access.array, address.coefficients, place, reference.indirections)
             movers = self._movers(reference)
             known = groups.setdefault((movers, self._shifts(reference, movers)), {})
             if key not in known or reference.kind == "store":

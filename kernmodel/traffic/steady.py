@@ -166,9 +166,8 @@ class _Start:
 
     def warm_by_history(self, values: Sequence[int], reach: float) -> None:
         """Fill the caches with what the nest touched last before this place, `reach` times what they hold."""
-        lines = sum(spec.sets * spec.ways for spec in self.hierarchy.levels)
-        line_bytes = self.work.nest.line_bytes
-        for program in history(self.work, values, reach * lines, line_bytes):
+        cached = sum(spec.size_bytes for spec in self.hierarchy.levels)
+        for program in history(self.work, values, cached, reach):
             if _executes(program):
                 executed = self.runner.simulator.run(program).iterations
                 self.spent += _NEW_LINE * executed * len(program.references)

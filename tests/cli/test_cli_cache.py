@@ -245,6 +245,10 @@ def test_options_that_cannot_be(run, command, arguments, parts):
     assert_refused(outcome, outcome.status, *parts)
 
 
+def test_a_seed_is_a_whole_number(run):
+    assert_refused(run("traffic", "-m", "clx", "copy", "--seed", "x"), 2, "'--seed': 'x' is not a whole number")
+
+
 def test_ecm_takes_one_way_at_a_time(run):
     assert_refused(run("ecm", "-m", "clx", "stencil", "--cache", "both"), 2, "'both'")
 

@@ -118,11 +118,15 @@ def test_completion_scripts(run, shell):
         ("kernmodel ma", {"machine"}),
         ("kernmodel machine ", {"list", "show", "check", "import"}),
         ("kernmodel ecm -m cl", {"clx"}),
-        ("kernmodel traffic -m clx sten", {"stencil"}),
+        ("kernmodel traffic -m clx sten", {"stencil", "stencil-blocked"}),
+        ("kernmodel traffic --cache ", {"auto", "lc", "sim", "both"}),
+        ("kernmodel ecm --cache ", {"auto", "lc", "sim"}),
+        ("kernmodel ecm --stores e", {"evading"}),
+        ("kernmodel traffic --policy f", {"fifo"}),
         ("kernmodel machine show skx-", {"skx-6140"}),
         ("kernmodel ecm --unit cy", {"cy/CL", "cy/It"}),
         ("kernmodel ecm --unit flop", {"FLOP/s"}),
-        ("kernmodel incore --uarch zen", {"ZEN", "ZEN2", "ZEN3"}),
+        ("kernmodel incore --uarch zen", {"ZEN", "ZEN2", "ZEN3", "ZEN4"}),
         ("kernmodel incore --ports e", {"even"}),
         ("kernmodel completion z", {"zsh"}),
     ],
@@ -149,7 +153,8 @@ def test_completion_names_the_files_of_the_user_beside_the_carried_ones(run_apar
     (tmp_path / "steps.txt").touch()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "k.c").touch()
-    for word, expected in (("ste", ["steady.c", "stencil"]), ("mine/", ["mine/k.c"]), ("nowhere/k", [])):
+    found_for = {"ste": ["steady.c", "stencil", "stencil-blocked"], "mine/": ["mine/k.c"], "nowhere/k": []}
+    for word, expected in found_for.items():
         words = f"kernmodel ecm -m clx {word}"
         done = run_apart(_KERNMODEL_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD="4")
         found = [line.partition(",")[2] for line in done.stdout.splitlines() if line.startswith("plain,")]

@@ -9,7 +9,16 @@ import sympy
 
 from kernmodel.assembly.model import AddressStream, AssemblyLoop, Instruction, MemoryReference
 from kernmodel.errors import Location, Note
-from kernmodel.incore.model import Chain, FrontEnd, InCore, InstructionData, InstructionReport, Parameters, PortUse
+from kernmodel.incore.model import (
+    Chain,
+    Component,
+    FrontEnd,
+    InCore,
+    InstructionData,
+    InstructionReport,
+    Parameters,
+    PortUse,
+)
 from kernmodel.machine.model import (
     BandwidthSeries,
     CacheLevel,
@@ -24,7 +33,17 @@ from kernmodel.machine.overlap import parse_overlap
 from kernmodel.models.ecm import EcmPrediction, MemoryBandwidth, ScalingPoint, TransferTime
 from kernmodel.source.model import Access, Array, ElementType, FlopCount, Loop, LoopNest
 from kernmodel.studies.request import CodeOrigin, EcmAnswer, InCoreAnswer, TrafficAnswer
-from kernmodel.traffic.model import AccessTraffic, LayerCondition, PathTraffic, Reuse, Traffic
+from kernmodel.traffic.differences import Difference
+from kernmodel.traffic.model import (
+    AccessTraffic,
+    Evasion,
+    LayerCondition,
+    LevelTraffic,
+    PathTraffic,
+    Reuse,
+    Sampling,
+    Traffic,
+)
 from kernmodel.units import Work
 
 N, M = sympy.symbols("N M", positive=True, integer=True)
@@ -153,6 +172,27 @@ def make_traffic() -> Traffic:
     )
 
 
+def make_simulated() -> Traffic:
+    """The same point simulated: some rows conflict in L1, and half of the write-allocates may be evaded."""
+    zero = sympy.Integer(0)
+    numbers = {"L1L2": (4.4, 1.0, 0.0), "L2L3": (2.0, 1.0, 0.0), "L3Mem": (1.5, 1.0, 0.0)}
+    return dataclasses.replace(
+        make_traffic(),
+        method="simulation",
+        conditions=(),
+        transitions=(),
+        paths=tuple(PathTraffic(name, *lines, zero, zero, zero, 1.0) for name, lines in numbers.items()),
+        levels=(
+            LevelTraffic("L1", 24.0, 20.6, 3.4, 8.0, 7.0, 1.0, 1.0, 3.4),
+            LevelTraffic("L2", 4.4, 2.4, 2.0, 1.0, 1.0, 0.0, 1.0, 1.0),
+            LevelTraffic("L3", 2.0, 0.0, 2.0, 1.0, 1.0, 0.0, 1.0, 1.0),
+        ),
+        stores="evading",
+        evasion=Evasion(0.5, 0.0, 1.0, "it depends on how busy the memory is"),
+        sampling=Sampling(40000, 12000, False, 3, True, 0.001, 0.005, "three windows agree"),
+    )
+
+
 def make_instruction(text: str, form: str, line: int, memory: tuple[MemoryReference, ...] = ()) -> Instruction:
     mnemonic = form.partition(" ")[0]
     return Instruction(text, line, line, 4, mnemonic, form, (), (), (), "", "", memory, None, None, False, 32, False)
@@ -195,6 +235,12 @@ def make_incore(loop: AssemblyLoop) -> InCore:
         iterations_per_pass=4.0,
         uncertain=("mystery r64",),
         notes=(),
+        components=(
+            Component("decode", 5.0, False, "the µop cache delivers"),
+            Component("DSB", 0.75, True, "3 µops"),
+            Component("ports", 1.5, True, "port 0"),
+            Component("precedence", 4.0, True, "ymm1 goes round"),
+        ),
     )
 
 
@@ -257,6 +303,21 @@ def nest() -> LoopNest:
 def traffic_answer() -> TrafficAnswer:
     traffic = make_traffic()
     return TrafficAnswer(make_nest(), make_machine(), traffic.sizes, traffic, (ASSUMPTION, WARNING))
+
+
+@pytest.fixture
+def simulated_answer(traffic_answer: TrafficAnswer) -> TrafficAnswer:
+    return dataclasses.replace(traffic_answer, traffic=make_simulated())
+
+
+@pytest.fixture
+def compared_answer(simulated_answer: TrafficAnswer) -> TrafficAnswer:
+    conflicts = "rows that are a multiple of 4 KiB apart share their sets"
+    found = (
+        Difference("L1L2", "loads", 4.0, 4.4, 0.1, "not-settled", conflicts),
+        Difference("L3Mem", "loads", 2.0, 1.5, -0.25, "evasion", "write-allocates are evaded"),
+    )
+    return dataclasses.replace(simulated_answer, symbolic=make_traffic(), differences=found)
 
 
 @pytest.fixture

@@ -12,19 +12,69 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kernmodel
+from kernmodel.assembly.mix import FpClass, InstructionMix, MemoryClass
+from kernmodel.cachesim.model import CacheSpec, Counters, Hierarchy, LevelCounters
+from kernmodel.cachesim.run import Difference, Simulation
+from kernmodel.evaluate.model import BlockFile, Category, Evaluation, Group, Judged, KnownBlock
+from kernmodel.evaluate.statistics import Summary
+from kernmodel.incore.batch import BlockResult
+from kernmodel.incore.explain import explain
+from kernmodel.incore.parameters import load_parameters
+from kernmodel.incore.tables import InstructionTable
 from kernmodel.machine.load import summarise
 from kernmodel.machine.schema import check_machine
-from kernmodel.report import json_ecm, json_incore, json_instruction, json_kernel, json_machine, json_traffic
+from kernmodel.models.reading import Reading, WhatIf
+from kernmodel.models.roofline import Case, ComputeRoof, LevelShare, MemoryRoof, Point, Roofline
+from kernmodel.report import (
+    json_ecm,
+    json_incore,
+    json_instruction,
+    json_kernel,
+    json_machine,
+    json_mix,
+    json_roofline,
+    json_simulation,
+    json_traffic,
+)
+from kernmodel.report.evaluation import evaluation_document
 from kernmodel.report.json_common import dumps, envelope, plain
 from kernmodel.report.kernel import KernelSummary
+from kernmodel.source.model import IndirectIndex
+from kernmodel.studies.incore import Alignment, Outcome
+from kernmodel.studies.mix import MixAnswer, MixPart, SourceComparison
+from kernmodel.studies.roofline import CarmAnswer, Charted, RooflineAnswer, Subject
 
 GOLDEN = Path(__file__).parent / "schemas"
 DOCS = Path(__file__).parents[2] / "docs" / "json.md"
 NAMED = {
     "sizes", "defaults", "sources", "breaks_at", "solved", "served_by", "arithmetic_intensity", "arrays", "scalars",
-    "flop_per_cycle",
+    "flop_per_cycle", "phases[]", "components",
 }  # fmt: skip
 """Objects whose keys are names of the user's or of the machine's."""
+
+DIFFERENCE = Difference(1, "L1", "loads", 3, 4)
+SIMULATION = Simulation(
+    Hierarchy((CacheSpec("L1", 4, 2),)),
+    caches_from="caches.yml",
+    accesses_from="cases.json",
+    case="copy",
+    engine="python",
+    phases=(Counters({"L1": LevelCounters(4, 1, 3, 0, 0, 0, 0, 1)}, 3, 0, 0, 0, ((1, 3),), 4),),
+    differences=(DIFFERENCE,),
+)
+
+BLOCK_RESULT = BlockResult(2, "90", "SKL", "loop", 1.0, "throughput", "why", {"ports": 1.0}, ("ports",))
+KNOWN_BLOCK = KnownBlock(2, "SKL", "90", "loop", None, 2.0, {"uica": 1.0}, None, True)
+SUMMARY = Summary(1, 50.0, 50.0, None, (0.0, 0.0, 0.0))
+EVALUATION = Evaluation(
+    BlockFile("b.csv", "BHive", "measured", "measured", ("measured", "uica"), (KNOWN_BLOCK,), ((3, "no code"),)),
+    groups=(Group("SKL", "loop", {"kernmodel": SUMMARY, "uica": SUMMARY}),),
+    categories=(Category("what binds", "ports", {"kernmodel": SUMMARY, "uica": SUMMARY}),),
+    worst=(Judged(KNOWN_BLOCK, BLOCK_RESULT, 1.0, 50.0),),
+    failed=((4, "the block is empty"),),
+    left_out=1,
+    uncertain=0,
+)
 
 
 def key_paths(value: object, path: str = "") -> set[str]:
@@ -41,10 +91,75 @@ def key_paths(value: object, path: str = "") -> set[str]:
     return set()
 
 
+def with_all_keys(traffic, simulated):
+    """Traffic in which no part is missing: counts of a simulation with the conditions of layer conditions."""
+    return dataclasses.replace(simulated, conditions=traffic.conditions, transitions=traffic.transitions)
+
+
+def simulation() -> Simulation:
+    """One cache, of which one counter is not as a case states it."""
+    counters = Counters({"L1": LevelCounters(4, 3, 1, 2, 2, 0, 0, 1)}, 1, 0, 0, 0, ((5, 1),), 6)
+    wrong = Difference(1, "L1", "stores", 3, 2)
+    hierarchy = Hierarchy((CacheSpec("L1", 64, 8),))
+    return Simulation(hierarchy, "caches.yml", "cases.json", "a", "python", (counters,), (wrong,))
+
+
+MIX = InstructionMix(
+    memory=((MemoryClass(32, "vector", store=False), 1.0), (MemoryClass(32, "vector", store=True), 0.5)),
+    fp=((FpClass("add", "DP", 4), 1.0),),
+    other=1.0,
+    source="loop .L3 of stencil.s",
+)
+CHART = Roofline(
+    model="adcarm",
+    bytes_meant="core-side bytes of load and store instructions",
+    memory_roofs=(MemoryRoof("L1", 1e12, "L1", "measured", scaled=True),),
+    compute_roofs=(ComputeRoof("DP AVX ADD", 1e11, "scaled", "derived"),),
+    points=(Point("stencil", "", 0.1, 1e9),),
+    bound=2e9,
+    bound_by="L1",
+    region="memory",
+    above="L1",
+    below=None,
+    cores=10,
+    notes=(),
+    iterations_per_second=5e8,
+)
+SHARES = (LevelShare("L1", 40.0, 1e12, 1.0, 1.0),)
+
+
+def mix_answer(answer, machine) -> MixAnswer:
+    comparison = SourceComparison("FLOP", 4.0, 4.0, "")
+    part = MixPart(MIX, 1.0, answer.loop, answer.origin, answer.nest, answer.sizes, (comparison,))
+    return MixAnswer("stencil", MIX, (part,), machine, ())
+
+
+def subject(answer) -> Subject:
+    parameters = load_parameters("CLX")
+    case = Case(answer.machine, parameters, InstructionTable.open(parameters), 10, mix=MIX, performance=1e9)
+    return Subject("stencil", case, 2.5e8, "why", answer.nest, answer.sizes, answer.loop, answer.origin, ())
+
+
+def roofline_answer(answer) -> RooflineAnswer:
+    kernel = Charted(subject(answer), (CHART,), SHARES)
+    return RooflineAnswer(answer.machine, 10, ("adcarm",), (kernel,), answer.notes)
+
+
+def carm_answer(answer) -> CarmAnswer:
+    what_if = WhatIf("wider accesses", "all loads", CHART, 2e9, 4e9, 2.0)
+    reading = Reading(CHART, dataclasses.replace(CHART, model="carm"), SHARES, "L1", 1e9, (what_if,), ("so",))
+    return CarmAnswer(answer.machine, 10, subject(answer), reading, answer.notes)
+
+
 @pytest.fixture
 def documents(
-    scaled_answer, traffic_answer, incore_answer, toy_machine, toy_parameters, nest, instruction_row, tmp_path
+    scaled_answer, compared_answer, incore_answer, toy_machine, toy_parameters, nest, instruction_row, tmp_path
 ):
+    traffic = with_all_keys(compared_answer.symbolic, compared_answer.traffic)
+    traffic_answer = dataclasses.replace(compared_answer, traffic=traffic, symbolic=traffic)
+    scaled_answer = dataclasses.replace(scaled_answer, traffic=traffic)
+    value = IndirectIndex("idx_i", "idx", nest.accesses[0].offset, "idx[i]")
+    nest = dataclasses.replace(nest, accesses=(dataclasses.replace(nest.accesses[0], indirect=(value,)),))
     broken = tmp_path / "broken.yml"
     broken.write_text("- 1\n")
     made = (
@@ -52,7 +167,18 @@ def documents(
         json_ecm.ecm_sweep_document((scaled_answer, scaled_answer), "It/s"),
         json_traffic.traffic_document(traffic_answer),
         json_traffic.traffic_sweep_document((traffic_answer,)),
-        json_incore.incore_document(dataclasses.replace(incore_answer, machine=toy_machine)),
+        json_simulation.simulation_document(simulation()),
+        json_simulation.simulation_check_document("cases.json", {"a": simulation().differences}),
+        json_incore.incore_document(
+            dataclasses.replace(incore_answer, machine=toy_machine),
+            explain(incore_answer.incore),
+            (Alignment(4.0, (0, 1), incore_answer.incore),),
+        ),
+        json_incore.incore_sweep_document(
+            (Outcome("SKL", incore_answer.loop, dataclasses.replace(incore_answer, machine=toy_machine)),)
+        ),
+        json_incore.block_document(BLOCK_RESULT),
+        evaluation_document(EVALUATION),
         json_machine.machine_document(toy_machine),
         json_machine.machine_list_document((summarise(toy_machine),)),
         json_machine.machine_check_document({str(broken): check_machine(broken)}),
@@ -60,6 +186,11 @@ def documents(
         json_kernel.kernel_list_document((KernelSummary("stencil", "A stencil.", "stencil.c"),)),
         json_instruction.instruction_document((instruction_row,), toy_parameters),
         json_instruction.instruction_list_document(("addpd xmm,m128",), toy_parameters),
+        json_mix.mix_document(mix_answer(scaled_answer, toy_machine)),
+        json_roofline.roofline_document(roofline_answer(scaled_answer)),
+        json_roofline.carm_document(carm_answer(scaled_answer)),
+        json_simulation.simulation_document(SIMULATION),
+        json_simulation.simulation_check_document("cases.json", {"copy": (DIFFERENCE,)}),
     )
     return {document["schema"]: document for document in made}
 
@@ -73,7 +204,7 @@ def test_every_schema_has_its_golden_list(documents):
 
 
 def test_keys_are_those_of_the_schema(documents):
-    """A changed key set is a new version of the schema: change its number, docs/json.md and the list together."""
+    """Keys may be added to a version, with docs/json.md and the list; one that goes makes a new version."""
     for schema, document in documents.items():
         expected = (GOLDEN / golden_name(schema)).read_text().split()
         assert sorted(key_paths(document)) == expected, schema
@@ -111,6 +242,21 @@ def test_ecm_carries_inputs_and_values(documents):
     assert document["scaling"][1]["speedup"] == pytest.approx(21.4 / 6.4)
     assert [note["kind"] for note in document["notes"]] == ["assumption", "warning"]
     assert document["notes"][1]["where"] == "stencil.c:4:9"
+
+
+def test_traffic_of_one_method_has_no_symbolic_twin(traffic_answer, compared_answer):
+    alone = json_traffic.traffic_document(traffic_answer)
+    assert (alone["symbolic"], alone["differences"]) == (None, [])
+    assert (alone["traffic"]["levels"], alone["traffic"]["evasion"], alone["traffic"]["sampling"]) == ([], None, None)
+    both = json_traffic.traffic_document(compared_answer)
+    assert both["symbolic"]["method"] == "layer conditions"
+    assert both["traffic"]["method"] == "simulation"
+    assert both["differences"][0]["reason_code"] == "not-settled"
+    assert both["traffic"]["stores"] == "evading"
+    assert both["traffic"]["levels"][1] == {
+        "level": "L2", "loads": 4.4, "load_hits": 2.4, "load_misses": 2.0,
+        "stores": 1.0, "store_hits": 1.0, "store_misses": 0.0, "dirty_evictions": 1.0, "clean_evictions": 1.0,
+    }  # fmt: skip
 
 
 def test_a_sweep_is_one_document(documents):

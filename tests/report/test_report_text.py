@@ -5,7 +5,8 @@ import dataclasses
 import pytest
 
 from kernmodel.errors import UsageError
-from kernmodel.report import ecm, incore, instruction, kernel, machine, sections, traffic
+from kernmodel.machine.model import StoreBehaviour
+from kernmodel.report import ecm, incore, instruction, kernel, machine, sections, traffic, traffic_sweep
 from kernmodel.report.layout import Style, render, stream
 from kernmodel.report.sections import notes_section
 
@@ -161,8 +162,9 @@ def test_traffic_without_reuse(traffic_answer):
 
 @pytest.mark.parametrize(("unit", "first"), [("CL", "4.00"), ("B", "256.00"), ("B/It", "32.00")])
 def test_traffic_sweep_in_each_unit(traffic_answer, unit, first):
-    row = traffic.sweep_row(traffic_answer, unit)
-    assert len(row) == len(traffic.sweep_columns(traffic_answer, unit, POINTS))
+    shape = traffic_sweep.SweepShape(unit, POINTS)
+    row = traffic_sweep.sweep_row(traffic_answer, shape)
+    assert len(row) == len(traffic_sweep.sweep_columns(traffic_answer, shape))
     assert row[2] == first
     assert row[-3:] == ("i", "j", "j")
 
@@ -186,7 +188,7 @@ def test_incore_sums_per_pass_and_iteration(incore_answer):
 
 def test_incore_headline_gives_its_reason_and_its_doubt(incore_answer):
     text = text_of(incore.incore_report(incore_answer))
-    assert "4.00 cy per pass = 1.000 cy/It; uncertain: 1 unknown instruction" in text
+    assert "4.00 cy per pass = 1.000 cy/It, bound by precedence; uncertain: 1 unknown instruction" in text
     assert "ymm1 is carried over passes" in text
     assert "upper bound" in line_with(text, "CP, critical path")
     assert line_with(text, "mystery %rax").startswith("?")
@@ -219,6 +221,21 @@ def test_machine_shows_figures_and_sources(toy_machine):
         assert part in text
     verbose = text_of(machine.machine_report(toy_machine, verbose=True))
     assert "18.0" in verbose
+
+
+@pytest.mark.parametrize(
+    ("stores", "words"),
+    [
+        (StoreBehaviour(), ("yes", "never evaded")),
+        (StoreBehaviour(streaming=False, evasion="near-saturation", evades_from_cores=9), ("no", "from 9 cores")),
+        (StoreBehaviour(evasion="near-saturation"), ("yes", "from where is not known")),
+        (StoreBehaviour(evasion="unknown"), ("yes", "is not known")),
+    ],
+)
+def test_machine_says_what_stores_do(toy_machine, stores, words):
+    text = text_of(machine.machine_report(dataclasses.replace(toy_machine, stores=stores)))
+    assert line_with(text, "streaming stores").split()[-1] == words[0]
+    assert words[1] in line_with(text, "write-allocates")
 
 
 def test_kernel_shows_what_was_derived(nest):

@@ -1,0 +1,91 @@
+"""`kernmodel evaluate`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from kernmodel.cli import options
+from kernmodel.cli.output import show, show_json, with_progress
+from kernmodel.errors import InputError
+
+if TYPE_CHECKING:
+    from kernmodel.evaluate.model import Notion
+
+_NOTIONS = ("loop", "unrolled")
+
+
+@click.group()
+def evaluate() -> None:
+    """How good the predictions are: against measurements, and beside other models.
+
+    \b
+    Example:
+      kernmodel evaluate blocks bhive.csv
+    """
+
+
+@evaluate.command()
+@click.argument("file", type=click.Path(allow_dash=True))
+@options.uarch_option
+@click.option("--notion", type=click.Choice(_NOTIONS), help="Only blocks repeated so.  [default: all]")
+@click.option("--column", metavar="NAME", help="What to compare with.  [default: measured, else uica]")
+@click.option("--sane", is_flag=True, help="Leave out blocks that the file itself doubts.")
+@click.option("--distinct", is_flag=True, help="Of blocks with the same code, count only the first.")
+@click.option("--worst", type=click.IntRange(min=0), default=5, show_default=True, metavar="N", help="Blocks to show.")
+@click.option(
+    "--operands",
+    type=click.Choice(["full", "easy"]),
+    help="Operands of divisions.  [default: full against measurements, easy against models]",
+)
+@click.option(
+    "--memory",
+    type=click.Choice(["moving", "different", "stack"]),
+    help="Which loads read what the block stored.  [default: as the reference takes it]",
+)
+@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: all cores]")
+@options.json_option
+def blocks(
+    file: str,
+    uarch: str | None,
+    notion: Notion | None,
+    column: str | None,
+    sane: bool,
+    distinct: bool,
+    worst: int,
+    operands: Literal["full", "easy"] | None,
+    memory: Literal["moving", "different", "stack"] | None,
+    jobs: int | None,
+    as_json: bool,
+) -> None:
+    """Predict the blocks of FILE (CSV, plain or gzip) and compare with what the file says about them.
+
+    \b
+    Examples:
+      kernmodel evaluate blocks bhive.csv --worst 10
+      kernmodel evaluate blocks measured.csv.gz --uarch RWC --distinct
+    """
+    from kernmodel.evaluate.block_files import read_blocks
+    from kernmodel.evaluate.blocks import chosen_blocks, evaluate_blocks, settings_for
+    from kernmodel.report.evaluation import evaluation_document, evaluation_report
+    from kernmodel.studies.incore import named_targets
+
+    cores = [target.microarchitecture for target in named_targets(uarch)] if uarch is not None else []
+    source = read_blocks(file, core=cores[0] if len(cores) == 1 else None, reference=column)
+    chosen = chosen_blocks(source.blocks, cores=frozenset(cores) or None, notion=notion, sane=sane, distinct=distinct)
+    if not chosen:
+        raise InputError("has no block to evaluate", where=file, todo="choose less with --uarch, --notion and --sane")
+    settings = settings_for(source, operands, memory)
+    answer = evaluate_blocks(
+        source,
+        chosen,
+        settings,
+        jobs=jobs,
+        worst=worst,
+        progress=lambda results: with_progress(results, len(chosen), streamed=False),
+    )
+    if as_json:
+        show_json(evaluation_document(answer))
+    else:
+        show(evaluation_report(answer))

@@ -1,0 +1,1 @@
+"""How good the predictions are: against measurements and against other models, with the statistics of the field."""

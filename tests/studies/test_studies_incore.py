@@ -1,0 +1,173 @@
+"""In-core analyses of code in every form, on one core or many, at one alignment or all."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kernmodel.errors import AmbiguousLoopError, AssemblyError, InstructionTableError, UsageError
+from kernmodel.incore.core import Settings
+from kernmodel.incore.parameters import known_microarchitectures
+from kernmodel.studies.incore import (
+    CodeSource,
+    Target,
+    alignments,
+    analyse_many,
+    analyse_one,
+    dependencies,
+    describe,
+    machine_target,
+    named_targets,
+    read_loops,
+)
+from kernmodel.studies.predict import analyse_code
+from kernmodel.studies.request import CodeRequest
+
+HEX = "4801d84801c3ffc975f6"
+LISTING = """
+        .globl  f
+        .type   f, @function
+f:
+.L1:    addsd   (%rdi,%rax), %xmm0
+        addq    $8, %rax
+        cmpq    %rsi, %rax
+        jne     .L1
+# LLVM-MCA-BEGIN inner
+.L2:    addq    $1, %rdx
+# LLVM-MCA-END inner
+# LLVM-MCA-BEGIN outer
+        imulq   %rdx, %rdx
+# LLVM-MCA-END outer
+        jne     .L2
+        ret
+        .size   f, .-f
+"""
+SKL = Target("SKL")
+
+
+@pytest.fixture
+def listing(tmp_path) -> str:
+    path = tmp_path / "x.s"
+    path.write_text(LISTING)
+    return str(path)
+
+
+@pytest.fixture
+def object_file(tmp_path) -> str:
+    path = tmp_path / "x.o"
+    subprocess.run(["as", "-o", str(path), "-"], input=LISTING, text=True, check=True)
+    return str(path)
+
+
+def test_hex_digits_and_raw_bytes_are_the_same_block(tmp_path):
+    path = tmp_path / "x.bin"
+    path.write_bytes(bytes.fromhex(HEX))
+    by_hex = analyse_one(CodeSource(hex_digits=HEX), SKL, Settings())
+    by_file = analyse_one(CodeSource(file=str(path), raw=True), SKL, Settings())
+    assert by_hex.incore.prediction == by_file.incore.prediction == 2.0
+    assert (by_hex.origin.file, by_file.origin.file) == (HEX, str(path))
+
+
+def test_addresses_and_loop_numbers_of_an_object_mean_the_same(object_file):
+    (by_number,) = read_loops(CodeSource(file=object_file, function="f", loop=1))
+    (by_range,) = read_loops(CodeSource(file=object_file, addresses=(0, 0xE)))
+    assert [i.form for i in by_number.instructions] == [i.form for i in by_range.instructions]
+
+
+def test_a_marked_region_by_name(listing):
+    (inner,) = read_loops(CodeSource(file=listing, region="inner"))
+    (outer,) = read_loops(CodeSource(file=listing, region="outer"))
+    assert ([i.mnemonic for i in inner.instructions], [i.mnemonic for i in outer.instructions]) == (["add"], ["imul"])
+    with pytest.raises(AssemblyError, match="inner, outer"):
+        read_loops(CodeSource(file=listing, region="middle"))
+
+
+def test_all_loops(object_file):
+    assert len(read_loops(CodeSource(file=object_file, all_loops=True, function="f"))) == 2
+    with pytest.raises(AmbiguousLoopError):
+        read_loops(CodeSource(file=object_file))
+
+
+def test_a_loop_by_number_goes_before_marked_regions(listing):
+    (loop,) = read_loops(CodeSource(file=listing, loop=1))
+    assert loop.label == ".L1"
+
+
+def test_an_answer_is_that_of_the_older_way(object_file):
+    mine = analyse_one(CodeSource(file=object_file, loop=1), SKL, Settings())
+    older = analyse_code(CodeRequest(loop=1), file=object_file, machine=None, microarchitecture="SKL")
+    assert mine.incore.prediction == older.incore.prediction
+    assert mine.loop.instructions == older.loop.instructions
+
+
+def test_many_cores_and_loops(object_file):
+    source = CodeSource(file=object_file, all_loops=True)
+    outcomes = list(analyse_many(source, named_targets("skl,HSW,skylake"), Settings()))
+    assert [outcome.microarchitecture for outcome in outcomes] == ["SKL", "SKL", "HSW", "HSW"]
+    assert all(outcome.answer is not None for outcome in outcomes)
+
+
+def test_a_core_that_lacks_an_instruction_says_so_in_its_place():
+    outcomes = list(analyse_many(CodeSource(hex_digits="62f1fd4858c0"), named_targets("skl,clx"), Settings()))
+    assert outcomes[0].answer is None
+    assert "AVX512F" in (outcomes[0].error or "")
+    assert outcomes[1].answer is not None
+
+
+def test_names_of_cores():
+    assert [target.microarchitecture for target in named_targets("all")] == list(known_microarchitectures())
+    with pytest.raises(InstructionTableError):
+        named_targets("skl,pentium")
+    with pytest.raises(UsageError):
+        named_targets(" , ")
+    assert machine_target("clx").microarchitecture == "CLX"
+
+
+def test_alignments_cover_every_offset_once():
+    answer = analyse_one(CodeSource(hex_digits=HEX), SKL, Settings())
+    groups = alignments(answer, Settings())
+    assert sorted(offset for group in groups for offset in group.offsets) == list(range(64))
+    assert [group.cycles for group in groups] == sorted({group.cycles for group in groups})
+
+
+def test_the_graph_has_a_vertex_of_every_instruction_that_makes_a_value(listing):
+    answer = analyse_one(CodeSource(file=listing, loop=1), SKL, Settings())
+    assert {0, 1, 2} <= set(dependencies(answer, Settings()).owners)
+
+
+@pytest.mark.parametrize(
+    ("source", "where"),
+    [
+        (CodeSource(hex_digits="90", loop=1), "--hex"),
+        (CodeSource(file="x", raw=True, function="f"), "--raw"),
+        (CodeSource(file="x", addresses=(0, 4), function="f"), "--function and --range"),
+        (CodeSource(file="x", all_loops=True, lines=(1, 2)), "--lines and --all-loops"),
+    ],
+)
+def test_choices_that_do_not_fit_together(source, where):
+    with pytest.raises(UsageError) as error:
+        read_loops(source)
+    assert error.value.where == where
+
+
+def test_a_function_of_a_listing(listing):
+    with pytest.raises(UsageError, match="object or executable"):
+        read_loops(CodeSource(file=listing, function="f"))
+
+
+def test_a_stripped_file_is_told_from_one_without_the_function(object_file, tmp_path):
+    with pytest.raises(AssemblyError, match="choose one of: f"):
+        read_loops(CodeSource(file=object_file, function="g"))
+    stripped = tmp_path / "stripped.o"
+    subprocess.run(["strip", "-o", str(stripped), object_file], check=True)
+    with pytest.raises(AssemblyError, match=r"stripped.*--range"):
+        read_loops(CodeSource(file=str(stripped), function="f"))
+    assert read_loops(CodeSource(file=str(stripped), addresses=(0, 0xE)))
+
+
+def test_long_code_is_shortened_in_titles():
+    assert describe(CodeSource(hex_digits="90 " * 40)) == "90" * 16 + "…"
+    assert describe(CodeSource(file="-")) == "standard input"
+    assert describe(CodeSource(file=str(Path("a.s")))) == "a.s"
