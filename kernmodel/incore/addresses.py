@@ -224,11 +224,25 @@ def _accesses(
     return loads, stores, strides
 
 
-def moving_loads(steps: Sequence[AddressStep]) -> list[tuple[int, Linear, int, int]]:
-    """The loads of a loop body whose addresses move by the same number of bytes from pass to pass.
+class MovingLoad(NamedTuple):
+    """A load whose address moves by the same number of bytes from pass to pass.
 
-    Each as its instruction, its address in terms of the registers at the start of a pass, its size in bytes, and the
-    bytes that it moves per pass.
+    Attributes:
+        instruction: number of the instruction.
+        address: in terms of the registers at the start of a pass.
+        size: in bytes; stride: bytes that it moves per pass.
+        anchored: whether it is indexed from a base that the loop leaves alone.
+    """
+
+    instruction: int
+    address: Linear
+    size: int
+    stride: int
+    anchored: bool
+
+
+def moving_loads(steps: Sequence[AddressStep]) -> list[MovingLoad]:
+    """The loads of a loop body whose addresses move by the same number of bytes from pass to pass.
 
     Args:
         steps: `address_step` of each instruction.
@@ -238,7 +252,10 @@ def moving_loads(steps: Sequence[AddressStep]) -> list[tuple[int, Linear, int, i
     for load in loads:
         stride = _stride(load, strides)
         if stride is not None and not stride.terms:
-            found.append((load.place[0], load.address, load.size, stride.constant))
+            terms = load.address.terms
+            still = [name for name, factor in terms if factor == 1 and name not in strides]
+            anchored = len(still) == 1 < len(terms) and not any(_FRESH in name for name, _ in terms)
+            found.append(MovingLoad(load.place[0], load.address, load.size, stride.constant, anchored))
     return found
 
 

@@ -6,7 +6,7 @@ section I-A). docs/incore.md gives the formulas.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from kernmodel.assembly.model import AssemblyLoop, Instruction
@@ -33,6 +33,7 @@ from kernmodel.incore.graph import Graph, Syntax, dependency_graph
 from kernmodel.incore.model import Chain, Component, InCore, InstructionReport, Notion, Parameters
 from kernmodel.incore.ports import Pressure, even_pressure, optimal_bound, optimal_pressure
 from kernmodel.incore.reasons import Filled, clause, idle_clause
+from kernmodel.incore.splits import split_figures
 from kernmodel.incore.verdict import verdict_of
 
 PortModel = Literal["optimal", "even"]
@@ -234,6 +235,10 @@ def _reports(
     )
 
 
+def _may_split(instructions: Sequence[Instruction], costs: Mapping[int, float]) -> bool:
+    return any(reference.read and reference.size_bytes in costs for i in instructions for reference in i.memory)
+
+
 def _notes(loop: AssemblyLoop, rows: Rows, graph: Graph, parameters: Parameters, notion: Notion) -> tuple[Note, ...]:
     notes = [
         Note(
@@ -255,6 +260,11 @@ def _notes(loop: AssemblyLoop, rows: Rows, graph: Graph, parameters: Parameters,
     if graph.incomparable:
         text = "addresses of loads and stores that cannot be compared are taken to differ"
         notes.append(Note("addresses-differ", text, kind="assumption"))
+    if notion == "loop" and _may_split(loop.instructions, split_figures(parameters)):
+        text = (
+            "arrays are taken to begin at cache lines where the code does not say otherwise: wide loads may cross lines"
+        )
+        notes.append(Note("aligned-arrays", text, kind="assumption"))
     if notion == "loop" and loop.instructions and loop.instructions[-1].branch is None:
         text = "the region ends in no branch; it is analysed as the body of a loop"
         notes.append(Note("no-branch", text, kind="assumption"))

@@ -1,7 +1,8 @@
-"""Loads that cross cache lines: how often they must in a loop, whatever its data are aligned to.
+"""Loads that cross cache lines: how often they do in a loop over arrays that begin at cache lines.
 
-Addresses that differ by a constant cannot all be aligned. Of each set of such loads the alignment is taken that costs
-least; loads that cannot be compared are taken to be aligned. What a split load costs is a figure of the core, by size.
+Addresses that differ by a constant cannot all be aligned. Where an index moves along a base that the loop leaves alone,
+the base is taken for the start of an array at a cache line, and the index for whole vectors. Of other sets of such
+loads the alignment is taken that costs least. What a split load costs is a figure of the core, by size.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from math import gcd
 
 from kernmodel.assembly.model import Instruction
-from kernmodel.incore.addresses import address_step, moving_loads
+from kernmodel.incore.addresses import MovingLoad, address_step, moving_loads
 from kernmodel.incore.model import InstructionData, Parameters, PortUse
 from kernmodel.units import parse_quantity
 
@@ -38,29 +39,30 @@ def split_loads(instructions: Sequence[Instruction], costs: Mapping[int, float])
     """
     if not any(reference.read and reference.size_bytes in costs for i in instructions for reference in i.memory):
         return {}
-    alike: dict[object, list[tuple[int, int, int, int]]] = {}
-    for number, address, size, stride in moving_loads([address_step(i) for i in instructions]):
-        if size in costs:
-            alike.setdefault(address.terms, []).append((number, address.constant, size, stride))
+    alike: dict[object, list[MovingLoad]] = {}
+    for load in moving_loads([address_step(i) for i in instructions]):
+        if load.size in costs:
+            alike.setdefault(load.address.terms, []).append(load)
     shares: dict[int, float] = {}
     for loads in alike.values():
-        found = min((_shares(loads, start) for start in range(_LINE)), key=lambda shares: _cost(loads, shares, costs))
-        shares |= {number: share for (number, *_), share in zip(loads, found, strict=True) if share}
+        starts = (0,) if loads[0].anchored else range(_LINE)
+        found = min((_shares(loads, start) for start in starts), key=lambda shares: _cost(loads, shares, costs))
+        shares |= {load.instruction: share for load, share in zip(loads, found, strict=True) if share}
     return shares
 
 
-def _shares(loads: Sequence[tuple[int, int, int, int]], start: int) -> list[float]:
-    """The share of passes in which each load is split if the common part of their addresses is `start` modulo a line."""
+def _shares(loads: Sequence[MovingLoad], start: int) -> list[float]:
+    """The share of passes in which each load is split if what their addresses share is `start` modulo a line."""
     found = []
-    for _, constant, size, stride in loads:
-        step = gcd(stride, _LINE)
-        places = range((start + constant) % step, _LINE, step)
-        found.append(sum(place + size > _LINE for place in places) / len(places))
+    for load in loads:
+        step = gcd(load.stride, _LINE)
+        places = range((start + load.address.constant) % step, _LINE, step)
+        found.append(sum(place + load.size > _LINE for place in places) / len(places))
     return found
 
 
-def _cost(loads: Sequence[tuple[int, int, int, int]], shares: Sequence[float], costs: Mapping[int, float]) -> float:
-    return sum(share * costs[size] for (_, _, size, _), share in zip(loads, shares, strict=True))
+def _cost(loads: Sequence[MovingLoad], shares: Sequence[float], costs: Mapping[int, float]) -> float:
+    return sum(share * costs[load.size] for load, share in zip(loads, shares, strict=True))
 
 
 def with_splits(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -270,21 +270,22 @@ class _Experiments:
         """The layer condition of the caches on the path that is nearest to its threshold, if any is near."""
         caches = self._deciding_caches(question)
         near = [
-            (abs(condition.required / condition.capacity_bytes - 1), number)
-            for number, condition in enumerate(self.symbolic.conditions)
-            if condition.cache in caches
-            and span[0] <= condition.required / condition.capacity_bytes <= span[1]
-            and (span == VARIED or self._can_explain(condition, question))
+            condition
+            for condition in self.symbolic.conditions
+            if condition.cache in caches and span[0] <= condition.required / condition.capacity_bytes <= span[1]
         ]
-        return self.symbolic.conditions[min(near)[1]] if near else None
+        if span != VARIED:
+            near = self._explaining(near, question)
+        return min(near, key=lambda c: abs(c.required / c.capacity_bytes - 1), default=None)
 
-    def _can_explain(self, condition: LayerCondition, question: _Question) -> bool:
-        """Whether the other side of the condition lies in the direction of the difference, and far enough away."""
-        if condition.cache != self.machine.levels[self._index(question)].name:
-            return True
+    def _explaining(self, near: Sequence[LayerCondition], question: _Question) -> list[LayerCondition]:
+        """Those conditions whose other side lies in the direction of the difference; together they must reach it."""
+        inner = self.machine.levels[self._index(question)].name
         change = question.simulated - question.symbolic
-        saved = sum(reuse.lines_saved for reuse in condition.reuses)
-        return condition.holds == (change > 0) and abs(change) <= saved + question.near
+        right = [condition for condition in near if condition.cache == inner and condition.holds == (change > 0)]
+        saved = sum(reuse.lines_saved for condition in right for reuse in condition.reuses)
+        others = [condition for condition in near if condition.cache != inner]
+        return [*right, *others] if abs(change) <= saved + question.near else others
 
     def _deciding_caches(self, question: _Question) -> tuple[str, ...]:
         """The caches whose layer conditions decide on a path: the inner one, and an outer one that loads pass by."""
