@@ -288,8 +288,8 @@ def _simulation_input(
         rows = [_closing(row, instruction, closed) for instruction, row in zip(instructions, rows, strict=True)]
     elif memo is not None and keys is not None:
         cache = PartsCache(keys, memo.parts)
-    program = pipeline_input(instructions, rows, pipeline, front, notion, offset, model.switches, cache, adding)
     block = front_end_block(instructions, rows, front)
+    program = pipeline_input(instructions, rows, pipeline, front, notion, offset, model.switches, cache, adding, block)
     units = units_at(block, front, offset)
     erratum = erratum_branches(units, front, offset) if notion == "loop" else ()
     return Seen(block, units, erratum, program.fetch, program.entries), program

@@ -27,17 +27,11 @@ from kernmodel.incore.dataflow import (
     DataFlowFigures,
     Special,
     Syntax,
-    address_registers,
-    advanced_pointers,
     data_flow,
     data_flow_figures,
     is_eliminated_move,
     is_idiom,
-    latency_of,
     memory_text,
-    operand_key,
-    sources_of,
-    targets_of,
 )
 from kernmodel.incore.model import InstructionData, Parameters
 from kernmodel.units import parse_quantity
@@ -51,10 +45,6 @@ __all__ = [
     "is_idiom",
     "memory_text",
 ]
-
-# names by which the pipeline takes them from here
-_address, _advanced, _latency, _operand_key = address_registers, advanced_pointers, latency_of, operand_key
-_sources, _targets = sources_of, targets_of
 
 _STACK_POINTER = "rsp"
 _SYNCHRONISED = "rsp (stack engine)"

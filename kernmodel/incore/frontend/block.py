@@ -114,24 +114,25 @@ def _synchronisations(instructions: Sequence[Instruction]) -> int:
     The engine then inserts a µop that brings rsp up to date (Optimization Reference Manual, stack pointer tracker;
     A. Fog, microarchitecture.pdf). A write of rsp without a read makes the engine's offset void.
     """
-    moving = [_moves_stack(instruction) for instruction in instructions]
+    moving = [moves_stack(instruction) for instruction in instructions]
     if not any(moving):
         return 0
     inserted = 0
     ahead = False
     for again in (False, True):  # what the execution before leaves behind counts
         for instruction, moves in zip(instructions, moving, strict=True):
-            read, written = _uses_of_rsp(instruction, moves)
+            read, written = uses_of_rsp(instruction, moves)
             inserted += again and ahead and read
             ahead = moves or (ahead and not read and not written)
     return inserted
 
 
-def _moves_stack(instruction: Instruction) -> bool:
+def moves_stack(instruction: Instruction) -> bool:
+    """Whether the stack engine moves rsp for it: push, pop, call, return."""
     return instruction.mnemonic in _STACK_ENGINE
 
 
-def _uses_of_rsp(instruction: Instruction, moves: bool) -> tuple[bool, bool]:
+def uses_of_rsp(instruction: Instruction, moves: bool) -> tuple[bool, bool]:
     """Whether the instruction reads and writes rsp beyond what the stack engine does for it."""
     operands = instruction.operands
     read = any(operand.read and operand.register == _STACK_POINTER for operand in operands)

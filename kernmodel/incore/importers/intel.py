@@ -12,7 +12,6 @@ from kernmodel.incore.importers.instlatx64 import Reading
 from kernmodel.incore.importers.uops import (
     ONES_FORMS,
     SOURCE,
-    SOURCES,
     ImportReport,
     PortRule,
     Record,
@@ -23,7 +22,6 @@ from kernmodel.incore.model import InstructionData, PortUse
 
 ONES = SOURCE + "; dependency-breaking as a ones idiom (Intel optimization manual)"
 DIVIDER = SOURCE + "; divider occupancy and latency with usual operands from the readings that the header names"
-INTEL_SOURCES = {**SOURCES, "o": ONES, "d": DIVIDER}
 DIVIDER_PORT = "0DV"
 
 DividerSource = Callable[[Iterable[str]], Mapping[str, Reading]]

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from kernmodel.assembly.model import Instruction
 from kernmodel.incore.adders import Adding
-from kernmodel.incore.frontend.block import _moves_stack, _uses_of_rsp, front_end_block
+from kernmodel.incore.frontend.block import front_end_block, moves_stack, uses_of_rsp
 from kernmodel.incore.frontend.fusion import fuses_at, units_at
-from kernmodel.incore.frontend.model import FrontEndParameters, Notion, Unit
+from kernmodel.incore.frontend.model import FrontEndBlock, FrontEndParameters, Notion, Unit
 from kernmodel.incore.model import InstructionData
 from kernmodel.incore.pipeline.fetch import fetch_of
 from kernmodel.incore.pipeline.forwarding import links
@@ -62,6 +62,7 @@ def pipeline_input(
     switches: Switches | None = None,
     cache: PartsCache | None = None,
     adding: Adding | None = None,
+    seen: FrontEndBlock | None = None,
 ) -> PipelineInput:
     """A block as the pipeline sees it.
 
@@ -74,9 +75,10 @@ def pipeline_input(
         switches: what is idealised; nothing by default.
         cache: saves work where many blocks are looked at.
         adding: what others wait longer for additions than their rows say; whole cycles of it count.
+        seen: the block as the front end sees it, where it is at hand.
     """
     switches = switches or Switches()
-    block = front_end_block(instructions, rows, front)
+    block = seen or front_end_block(instructions, rows, front)
     units = units_at(block, front, offset)
     fused = {block.units[pair.place].number for pair in block.pairs if fuses_at(pair, front, offset)}
     linker = _Linker(core, switches, adding)
@@ -128,8 +130,8 @@ def _dirty_at_end(instructions: Sequence[Instruction], units: Sequence[Unit]) ->
     ahead = False
     for unit in units:
         instruction = instructions[unit.number]
-        moves = _moves_stack(instruction)
-        read, written = _uses_of_rsp(instruction, moves)
+        moves = moves_stack(instruction)
+        read, written = uses_of_rsp(instruction, moves)
         ahead = moves or (ahead and not read and not written)
     return ahead
 
@@ -202,8 +204,8 @@ class _Linker:
         """Insert the stack engine's µop where rsp is read while the engine is ahead of it."""
         if not self.switches.synchronisation:
             return False
-        moves = _moves_stack(instruction)
-        read, written = _uses_of_rsp(instruction, moves)
+        moves = moves_stack(instruction)
+        read, written = uses_of_rsp(instruction, moves)
         needed = self.dirty and read
         if needed:
             reads = (Outside(_STACK_POINTER, 0),)
@@ -249,10 +251,6 @@ class _Linker:
             for _, number, _ in placed.parts.loads if placed.parts.chaseable else ():
                 waits = self.waits[placed.first + number]
                 waits[:] = [w._replace(cycles=w.cycles - saved) if w.microop in straight else w for w in waits]
-
-    def _only_from(self, number: int, sources: set[int]) -> bool:
-        waits = self.waits[number]
-        return bool(waits) and all(wait.microop in sources for wait in waits)
 
     def _forward(self, instructions: Sequence[Instruction]) -> None:
         """Let what waits for a forwarded load wait for the store too."""

@@ -259,7 +259,7 @@ class Simulated:
         simulated: cycles in total.
         stalls: share of the cycles of the period in which the renamer issued nothing, by reason: "front end" (queue
             empty), "scheduler" (full), "reorder buffer" (full).
-        port_cycles: µops dispatched per pass, by port.
+        dispatched: µops that went to each port over the period.
     """
 
     cycles_per_pass: Fraction
@@ -267,4 +267,9 @@ class Simulated:
     period: int
     simulated: int
     stalls: Mapping[str, float]
-    port_cycles: Mapping[str, Fraction]
+    dispatched: Mapping[str, int]
+
+    @property
+    def port_cycles(self) -> dict[str, Fraction]:
+        """µops dispatched per pass, by port."""
+        return {port: Fraction(count, self.period) for port, count in self.dispatched.items()}

@@ -43,12 +43,11 @@ def simulate(
 
     settled, cycles, passes, total, *counts = run_python(program) if found is None else run_compiled(program, found)
     passes = max(passes, 1)
-    ports = zip(block.core.ports, counts[len(REASONS) :], strict=False)
     return Simulated(
         cycles_per_pass=Fraction(cycles, passes),
         settled=bool(settled),
         period=passes,
         simulated=total,
         stalls={reason: count / max(cycles, 1) for reason, count in zip(REASONS, counts, strict=False)},
-        port_cycles={port: Fraction(count, passes) for port, count in ports},
+        dispatched=dict(zip(block.core.ports, counts[len(REASONS) :], strict=False)),
     )
