@@ -20,7 +20,7 @@ from kernmodel.assembly.assembler import assemble
 from kernmodel.assembly.decode import decode_bytes
 from kernmodel.assembly.model import AssemblyLoop
 from kernmodel.incore.analyse import analyse
-from kernmodel.incore.bounds import CoreModel, core_model
+from kernmodel.incore.bounds import CoreModel, Memo, core_model
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.tables import InstructionTable
 
@@ -63,20 +63,20 @@ def loops() -> list[bytes]:
     return codes
 
 
-def run(code: bytes, model: CoreModel, table: InstructionTable) -> float:
+def run(code: bytes, model: CoreModel, table: InstructionTable, memo: Memo) -> float:
     """One analysis from the bytes; the prediction in cycles per pass."""
     listing = decode_bytes(code)
     loop = AssemblyLoop(listing.instructions, listing.isa, "binary", "", "", None, (), "", "marked", ())
-    return analyse(loop, model.parameters, table, model=model).prediction
+    return analyse(loop, model.parameters, table, model=model, memo=memo).prediction
 
 
 def measure(core: str, codes: list[bytes]) -> float:
     """Seconds for `ANALYSES` analyses on a core."""
     parameters = load_parameters(core)
-    table, model = InstructionTable.open(parameters), core_model(parameters)
+    table, model, memo = InstructionTable.open(parameters), core_model(parameters), Memo()
     start = time.perf_counter()
     for number in range(ANALYSES):
-        run(codes[number % len(codes)], model, table)
+        run(codes[number % len(codes)], model, table, memo)
     return time.perf_counter() - start
 
 

@@ -17,6 +17,7 @@ from kernmodel.incore.bounds import (
     PRECEDENCE,
     Bounds,
     CoreModel,
+    Memo,
     Rows,
     Table,
     Uses,
@@ -24,6 +25,7 @@ from kernmodel.incore.bounds import (
     bounds_of,
     core_model,
     idle_components,
+    key_of,
     one_at_a_time,
     port_uses,
     row_of,
@@ -51,6 +53,7 @@ def analyse(
     notion: Notion = "loop",
     offset: int = 0,
     model: CoreModel | None = None,
+    memo: Memo | None = None,
 ) -> InCore:
     """Analyse a block (a loop body, or a marked region).
 
@@ -65,6 +68,7 @@ def analyse(
         notion: how the block is repeated.
         offset: address of the first byte modulo 64.
         model: of the core for this memory policy, where it is at hand or something is idealised.
+        memo: the caller's, who analyses many blocks by this model, this table and one syntax.
 
     Raises:
         InstructionTableError: a row of the table or a figure of the parameters is malformed.
@@ -76,7 +80,8 @@ def analyse(
         idle: dict[str, float] = {}
     else:
         model = model or core_model(parameters, memory)
-        bounds = bounds_of(loop.instructions, rows, model, notion, offset, syntax=syntax)
+        keys = None if memo is None else [key_of(instruction) for instruction in loop.instructions]
+        bounds = bounds_of(loop.instructions, rows, model, notion, offset, syntax=syntax, keys=keys, memo=memo)
         idle = idle_components(bounds, model, notion, offset)
     return _answer(loop, rows, parameters, port_model, notion, offset, bounds, idle)
 

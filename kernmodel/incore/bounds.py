@@ -160,7 +160,9 @@ class Seen(NamedTuple):
 
 
 class Memo:
-    """What was made of instructions met before on one core, by keys that tell instructions apart but for their place.
+    """What was made of instructions met before, by keys that tell instructions apart but for their place.
+
+    It holds for one core model, one table and one syntax.
 
     Attributes:
         flows: their data flow.
@@ -172,6 +174,13 @@ class Memo:
     def __init__(self) -> None:
         self.flows: dict[Hashable, DataFlow] = {}
         self.parts: dict[Hashable, Parts] = {}
+
+
+def key_of(instruction: Instruction) -> Hashable:
+    """What data flow and µops of an instruction depend on: everything but its place, its length and its text."""
+    i = instruction
+    implicit = (i.implicit_reads, i.implicit_writes, i.flags_read, i.flags_written)
+    return (i.form, i.operands, i.memory, implicit, i.branch, i.same_register, i.has_mask)
 
 
 def row_of(instruction: Instruction, table: Table) -> InstructionData | None:

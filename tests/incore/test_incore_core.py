@@ -13,11 +13,14 @@ from kernmodel.assembly.blocks import block_of_bytes
 from kernmodel.assembly.listing import read_listing
 from kernmodel.assembly.select import select_without_source
 from kernmodel.errors import InstructionTableError, ToolError
+from kernmodel.incore.analyse import analyse
 from kernmodel.incore.batch import BlockQuery, Cores, answer, answer_all, refused
+from kernmodel.incore.bounds import Memo, core_model
 from kernmodel.incore.core import Core, Settings, analyse_block, notion_of, offset_of
 from kernmodel.incore.estimate import ESTIMATED
 from kernmodel.incore.extensions import lacked_extensions
 from kernmodel.incore.parameters import known_microarchitectures, load_parameters
+from kernmodel.incore.tables import InstructionTable
 
 ZMM_ADD = "62f1fd4858c0"
 LOOP = "4801d84801c3ffc975f6"
@@ -211,3 +214,20 @@ def test_blocks_of_real_code_are_not_refused_for_extensions():
     with path.open() as file:
         queries = [BlockQuery(n, row["hex"], row["arch"]) for n, row in enumerate(csv.DictReader(file), 2)]
     assert [result for result in answer_all(queries, Settings(), jobs=1) if result.error] == []
+
+
+def test_what_is_kept_of_instructions_changes_no_answer():
+    """Equal but for place, text and length; blocks that differ in one operand, flag, mask or displacement."""
+    parameters = load_parameters("CLX")
+    table, model, memo = InstructionTable.open(parameters), core_model(parameters), Memo()
+    blocks = (
+        "4801d84801c3ffc975f7",  # add rax,rbx; add rbx,rax; dec ecx; jne
+        "4801d84801d8ffc975f7",
+        "488b044848894448084883c108",  # loads and stores over two displacements
+        "488b044848894448104883c108",
+        "62f1fd4858c262f1fd4a58c2",  # vaddpd zmm0,zmm0,zmm2 without and with mask k2
+        "31c031db01d8",  # zero idioms
+    )
+    for digits in (*blocks, *blocks):
+        loop = block_of_bytes(bytes.fromhex(digits), file="block")
+        assert analyse(loop, parameters, table, model=model, memo=memo) == analyse(loop, parameters, table, model=model)
