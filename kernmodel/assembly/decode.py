@@ -13,7 +13,7 @@ What an instruction reads and writes is iced's knowledge (Intel SDM vol. 2), bro
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal, NamedTuple, cast
@@ -182,6 +182,10 @@ def decode_raw(code: bytes, address: int) -> Iterator[tuple[iced.Instruction, En
             yield instruction, encoding_of(code, start, decoder.get_constant_offsets(instruction))
 
 
+PieceKey = bytes | tuple[bytes, int]
+"""The bytes of an instruction, with its place where it names memory by its own address."""
+
+
 class Piece(NamedTuple):
     """One instruction of a block at address 0, from those met before where it does not depend on its place.
 
@@ -191,30 +195,31 @@ class Piece(NamedTuple):
         target: where a direct branch goes to in the block, None for others.
     """
 
-    key: bytes | tuple[bytes, int]
+    key: PieceKey
     instruction: Instruction
     target: int | None
 
 
-_MOST_PIECES = 200_000
-_PIECES: dict[bytes | tuple[bytes, int], Instruction] = {}
-"""Instructions met before, by their key; they are values, so that whoever asks gets the same answer."""
+def pieces(code: bytes, known: MutableMapping[PieceKey, Instruction]) -> list[Piece] | None:
+    """The instructions of a block of which every byte belongs to one; None if not.
 
-
-def pieces(code: bytes) -> list[Piece] | None:
-    """The instructions of a block of which every byte belongs to one, fast where they were met before; None if not."""
+    Args:
+        code: the block.
+        known: instructions that the caller has met before, by their key; new ones are put in.
+    """
     found = []
     start = 0
     for item in iced.Decoder(64, code):
         if item.is_invalid:
             return None
         end = start + item.len
-        key: bytes | tuple[bytes, int] = code[start:end]
+        key: PieceKey = code[start:end]
         if item.is_ip_rel_memory_operand:
             key = (code[start:end], start)
-        instruction = _PIECES.get(key)
+        instruction = known.get(key)
         if instruction is None:
-            instruction = _remember(key, code[start:end], start if item.is_ip_rel_memory_operand else 0)
+            (raw, encoding) = next(decode_raw(code[start:end], start if item.is_ip_rel_memory_operand else 0))
+            known[key] = instruction = translate(raw, encoding, disassemble(raw), 0, None)
         target = None
         if instruction.target is not None:
             target = instruction.target + start if instruction.address == 0 else instruction.target
@@ -222,14 +227,6 @@ def pieces(code: bytes) -> list[Piece] | None:
         found.append(Piece(key, instruction, target))
         start = end
     return found
-
-
-def _remember(key: bytes | tuple[bytes, int], code: bytes, address: int) -> Instruction:
-    if len(_PIECES) >= _MOST_PIECES:
-        _PIECES.clear()
-    (item, encoding) = next(decode_raw(code, address))
-    _PIECES[key] = instruction = translate(item, encoding, disassemble(item), 0, None)
-    return instruction
 
 
 def disassemble(instruction: iced.Instruction, fixup: Fixup | None = None) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import NamedTuple
 
-from kernmodel.assembly.decode import Piece, pieces
+from kernmodel.assembly.decode import Piece, PieceKey, pieces
 from kernmodel.assembly.features import is_privileged
 from kernmodel.assembly.model import Instruction
 from kernmodel.incore.analyse import loop_carried, throughput_of
@@ -68,11 +68,12 @@ class _Known(NamedTuple):
 class Predictor:
     """Predicts blocks on one core with the same settings."""
 
-    __slots__ = ("_known", "_memo", "core", "settings")
+    __slots__ = ("_decoded", "_known", "_memo", "core", "settings")
 
     def __init__(self, core: Core, settings: Settings) -> None:
         self.core = core
         self.settings = settings
+        self._decoded: dict[PieceKey, Instruction] = {}
         self._known: dict[Hashable, _Known] = {}
         self._memo = Memo()
 
@@ -89,7 +90,7 @@ class Predictor:
         Raises:
             InstructionTableError: a row of the table is malformed.
         """
-        found = pieces(code) if self.settings.port_model == "optimal" else None
+        found = pieces(code, self._decoded) if self.settings.port_model == "optimal" else None
         if not found or _branches_inside(found, len(code)):
             return None
         known = [self._look_up(piece) for piece in found]
@@ -136,6 +137,7 @@ class Predictor:
         known = self._known.get(piece.key)
         if known is None:
             if len(self._known) >= _MOST_KNOWN:
+                self._decoded.clear()
                 self._known.clear()
                 self._memo = Memo()
             known = self._known[piece.key] = self._find_out(piece.instruction)

@@ -298,8 +298,9 @@ def test_pieces_are_the_instructions_of_the_block(code: str) -> None:
     """But for address and target; and the same when asked again."""
     data = bytes.fromhex(code)
     whole = decode_bytes(data).instructions
+    known = {}
     for _ in range(2):
-        found = pieces(data)
+        found = pieces(data, known)
         assert found is not None
         for piece, instruction in zip(found, whole, strict=True):
             same = replace(piece.instruction, address=0, target=None, text="")
@@ -308,4 +309,4 @@ def test_pieces_are_the_instructions_of_the_block(code: str) -> None:
 
 
 def test_pieces_of_what_is_no_code() -> None:
-    assert pieces(bytes.fromhex("9006")) is None
+    assert pieces(bytes.fromhex("9006"), {}) is None
