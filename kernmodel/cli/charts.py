@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernmodel.cli import options
-from kernmodel.cli.mix import _is_source
+from kernmodel.cli.mix import is_source
 from kernmodel.errors import UsageError
 from kernmodel.studies.request import CodeRequest, KernelRequest
 
@@ -106,7 +106,7 @@ def inputs_of(files: Sequence[str], given: Mapping[str, Any]) -> Inputs:
         raise UsageError("there is no kernel", todo="give a C kernel, an assembly file, or --mix FILE")
     if len(files) > 1:
         _refuse(given, ("asm", "nest", "function", "loop", "lines", "mix_file"), "several kernels are given")
-    if files and all(_is_source(file) for file in files):
+    if files and all(is_source(file) for file in files):
         choices: options.CacheChoices = given["choices"]
         kernels = tuple(
             choices.request(file, given["machine"], points[0], given["nest"], given["function"], given["safety"])
@@ -114,7 +114,7 @@ def inputs_of(files: Sequence[str], given: Mapping[str, Any]) -> Inputs:
         )
         return Inputs(kernels, None, points, code)
     if len(files) > 1:
-        wrong = next(file for file in files if not _is_source(file))
+        wrong = next(file for file in files if not is_source(file))
         raise UsageError("is no C source; several kernels are C files", where=wrong, todo="chart it on its own")
     _refuse(given, ("defines", "nest", "function", "asm", "compiler", "flags"), "there is no C source")
     return Inputs((), files[0] if files else None, points, code)

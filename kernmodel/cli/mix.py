@@ -77,7 +77,7 @@ def mix(
         answer = _of_file(mix_file, machine)
     elif file is None:
         raise UsageError("there is nothing to count", todo="give a C kernel, an assembly file, or --mix FILE")
-    elif _is_source(file):
+    elif is_source(file):
         _refuse({"--weigh": weigh}, "a C kernel weighs its nests by their iterations (--nests)")
         answer = _of_kernel(file, machine, defines, nest, function, nests, code)
     else:
@@ -112,7 +112,7 @@ def _refuse(given: Mapping[str, object], why: str) -> None:
             raise UsageError(f"does not fit: {why}", where=name, todo="leave it out")
 
 
-def _is_source(file: str) -> bool:
+def is_source(file: str) -> bool:
     """Whether FILE is a C kernel: by its ending, or a carried name."""
     path = Path(file)
     return path.suffix.lower() == ".c" or (not path.suffix and file != "-" and not path.is_file())

@@ -1,19 +1,23 @@
-"""The compiled loop of a kernel: what every study needs that asks what executes, without what it asks of it."""
+"""The compiled loop of a kernel: what every study needs that asks what executes, without what it asks of it.
+
+The compiler is started before the source is analysed, where the text can be compiled as it stands.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernmodel.assembly.model import AssemblyLoop, Listing
 from kernmodel.errors import Note
 from kernmodel.machine.load import load_machine
-from kernmodel.studies.predict import _find_loop, _load, _read_code, _shown, _sizes, _start_early, _start_late
 from kernmodel.studies.request import CodeOrigin, CodeRequest, KernelRequest
 
 if TYPE_CHECKING:
+    from kernmodel.assembly.compile import Compilation
     from kernmodel.machine.model import Machine
     from kernmodel.source.model import LoopNest
 
@@ -51,18 +55,94 @@ def compiled_loop(
     """
     machine = load_machine(kernel.machine)
     with ExitStack() as stack:
-        pending = _start_early(stack, kernel, code, machine, kernel.sizes)
-        nest = _load(kernel, kernel.sizes)
-        sizes = _sizes(nest, kernel.sizes)
+        pending = start_early(stack, kernel, code, machine, kernel.sizes)
+        nest = load(kernel, kernel.sizes)
+        sizes = checked_sizes(nest, kernel.sizes)
         if pending is None and code.asm is None:
-            pending = _start_late(stack, nest, code, machine, kernel.sizes)
+            pending = start_late(stack, nest, code, machine, kernel.sizes)
         if meanwhile is not None:
             meanwhile(nest, machine, sizes)
-        loop, origin = _find_loop(nest, sizes, code, pending)
+        loop, origin = find_kernel_loop(nest, sizes, code, pending)
     notes = tuple(dict.fromkeys((*nest.notes, *loop.notes)))
-    return CompiledLoop(nest, machine, sizes, _shown(nest, kernel.sizes, sizes), loop, origin, notes)
+    return CompiledLoop(nest, machine, sizes, shown_sizes(nest, kernel.sizes, sizes), loop, origin, notes)
+
+
+def load(kernel: KernelRequest, sizes: Mapping[str, int]) -> LoopNest:
+    """The nest that is asked for, read with these values of the macros that decide what the source says."""
+    from kernmodel.source.load import load_kernel
+
+    return load_kernel(kernel.kernel, sizes, nest=kernel.nest, function=kernel.function)
+
+
+def checked_sizes(nest: LoopNest, point: Mapping[str, int]) -> dict[str, int]:
+    """The value of every size symbol at a point, checked."""
+    from kernmodel.source.sizes import sizes_of
+
+    return sizes_of(nest, point)
+
+
+def shown_sizes(nest: LoopNest, point: Mapping[str, int], sizes: Mapping[str, int]) -> dict[str, int]:
+    """The sizes with the values that decide what the source says: of steps, and of conditions where -D gives them."""
+    from kernmodel.source.sizes import deciding_names
+
+    fixed = {name: value for name, value in nest.defaults.items() if name not in nest.symbols}
+    return fixed | {name: point[name] for name in deciding_names(nest, point)} | dict(sizes)
+
+
+def start_early(
+    stack: ExitStack, kernel: KernelRequest, code: CodeRequest, machine: Machine, sizes: Mapping[str, int]
+) -> Compilation | None:
+    """Start the compiler before the source is analysed, where the text can be compiled as it stands."""
+    from kernmodel.source.quick import quick_compilable
+
+    if code.asm is not None:
+        return None
+    text = quick_compilable(kernel.kernel, sizes)
+    return None if text is None else stack.enter_context(_start(text, kernel.kernel, code, machine, sizes))
+
+
+def start_late(
+    stack: ExitStack, nest: LoopNest, code: CodeRequest, machine: Machine, sizes: Mapping[str, int]
+) -> Compilation:
+    """Start the compiler on what the analysed source becomes as a function (bare loop nests)."""
+    from kernmodel.source.codegen import compilable_source
+
+    return stack.enter_context(_start(compilable_source(nest, sizes), nest.file, code, machine, sizes))
+
+
+def _start(text: str, name: str, code: CodeRequest, machine: Machine, sizes: Mapping[str, int]) -> Compilation:
+    from kernmodel.assembly.compile import find_compiler, start_compile
+    from kernmodel.source.quick import compiler_defines
+
+    compiler = find_compiler(machine.compilers, code.compiler)
+    flags = compiler.flags if code.flags is None else code.flags
+    macros = {macro: int(value) for macro, value in compiler_defines(text, sizes).items()}
+    return start_compile(text, name=name, compiler=compiler, flags=flags, defines=macros)
+
+
+def find_kernel_loop(
+    nest: LoopNest, sizes: Mapping[str, int], code: CodeRequest, pending: Compilation | None
+) -> tuple[AssemblyLoop, CodeOrigin]:
+    """The loop of the kernel in the user's assembly or in what the compiler made."""
+    from kernmodel.assembly.listing import read_listing
+    from kernmodel.studies.expectation import expectation, find_loop
+
+    if pending is not None:
+        made = pending.finish()
+        listing, region = read_listing(made.text, f"assembly of {made.name}"), None
+        origin = CodeOrigin(None, made.compiler, made.version, made.flags, made.command)
+    else:
+        file = code.asm or "-"
+        listing, region = read_code(file, code)
+        origin = CodeOrigin(file, None, None, (), ())
+    told = expectation(nest, sizes)
+    return find_loop(listing, told, loop=code.loop, lines=code.lines, region=region), origin
 
 
 def read_code(file: str, code: CodeRequest) -> tuple[Listing, tuple[int, int] | None]:
-    """The listing of a file (or of standard input, "-") and its marked region, if it has one."""
-    return _read_code(file, code)
+    """The listing of a file (or standard input) and its marked region, if it has one."""
+    from kernmodel.assembly.listing import read_file
+    from kernmodel.assembly.markers import marked_region
+
+    listing, text = read_file(Path(file), syntax=code.syntax)
+    return listing, marked_region(listing, text)

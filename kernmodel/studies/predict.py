@@ -10,10 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache, partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kernmodel.assembly.model import AssemblyLoop, Listing
+from kernmodel.assembly.model import AssemblyLoop
 from kernmodel.errors import Note
 from kernmodel.incore.model import InCore, Parameters
 from kernmodel.incore.parameters import load_parameters
@@ -21,8 +20,16 @@ from kernmodel.incore.tables import InstructionTable
 from kernmodel.machine.limits import check_cores
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import Machine
+from kernmodel.studies.compiled import (
+    checked_sizes,
+    find_kernel_loop,
+    load,
+    shown_sizes,
+    start_early,
+    start_late,
+)
 from kernmodel.studies.method import TrafficMethod, traffic_method
-from kernmodel.studies.request import CodeOrigin, CodeRequest, EcmAnswer, InCoreAnswer, KernelRequest, TrafficAnswer
+from kernmodel.studies.request import CodeOrigin, CodeRequest, EcmAnswer, KernelRequest, TrafficAnswer
 
 if TYPE_CHECKING:
     from kernmodel.assembly.compile import Compilation
@@ -60,8 +67,8 @@ def predict_ecm_sweep(
     parameters = load_parameters(machine.core.microarchitecture)
     at = _largest(points)
     with ExitStack() as stack:
-        pending = _start_early(stack, kernel, code, machine, at)
-        nest = _load(kernel, at)
+        pending = start_early(stack, kernel, code, machine, at)
+        nest = load(kernel, at)
         groups = _groups(nest, points)
         if len(groups) == 1:
             prepared = {key: _prepare(stack, kernel, code, machine, nest, group, pending) for key, group in groups}
@@ -90,9 +97,9 @@ def predict_traffic_sweep(
     core_counts = core_counts or (kernel.cores,)
     for cores in core_counts:
         check_cores(machine, cores)
-    nest = _load(kernel, _largest(points))
+    nest = load(kernel, _largest(points))
     groups = _groups(nest, points)
-    nests = {key: nest if len(groups) == 1 else _load(kernel, group[0]) for key, group in groups}
+    nests = {key: nest if len(groups) == 1 else load(kernel, group[0]) for key, group in groups}
     methods = {key: traffic_method(nest, machine, kernel) for key, nest in nests.items()}
     for point in points:
         method = methods[_key(nest, point)]
@@ -102,31 +109,15 @@ def predict_traffic_sweep(
 
 def _traffic_answer(method: TrafficMethod, point: Mapping[str, int], cores: int) -> TrafficAnswer:
     nest = method.nest
-    sizes = _sizes(nest, point)
+    sizes = checked_sizes(nest, point)
     traffic = method.traffic(sizes, cores, method.stores())
-    shown = _shown(nest, point, sizes)
+    shown = shown_sizes(nest, point, sizes)
     notes = (*nest.notes, *traffic.notes)
     if method.request.cache != "both":
         return TrafficAnswer(nest, method.machine, shown, traffic, notes)
     beside = method.compare(traffic)
     notes = tuple(dict.fromkeys((*notes, *beside.notes)))
     return TrafficAnswer(nest, method.machine, shown, traffic, notes, beside.symbolic, beside.differences)
-
-
-def analyse_code(code: CodeRequest, *, file: str, machine: str | None, microarchitecture: str | None) -> InCoreAnswer:
-    """The in-core analysis of an assembly listing, an object file, or "-" (standard input).
-
-    Exactly one of `machine` and `microarchitecture` is given.
-    """
-    from kernmodel.assembly.select import select_without_source
-
-    target = load_machine(machine) if machine is not None else None
-    parameters = load_parameters(target.core.microarchitecture if target else (microarchitecture or ""))
-    listing, region = _read_code(file, code)
-    loop = select_without_source(listing, loop=code.loop, lines=code.lines, region=region)
-    incore = _analyse(loop, parameters, code)
-    origin = CodeOrigin(file, None, None, (), ())
-    return InCoreAnswer(target, parameters, loop, incore, origin, (*loop.notes, *incore.notes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +162,8 @@ def _prepare_anew(kernel: KernelRequest, code: CodeRequest, machine: Machine, po
     """Read the kernel for these points, and compile it."""
     at = _largest(points)
     with ExitStack() as stack:
-        pending = _start_early(stack, kernel, code, machine, at)
-        return _prepare(stack, kernel, code, machine, _load(kernel, at), points, pending)
+        pending = start_early(stack, kernel, code, machine, at)
+        return _prepare(stack, kernel, code, machine, load(kernel, at), points, pending)
 
 
 def _prepare(
@@ -189,15 +180,15 @@ def _prepare(
 
     at = _largest(points)
     if pending is None and code.asm is None:
-        pending = _start_late(stack, nest, code, machine, at)
-    sizes = [_sizes(nest, point) for point in points]
+        pending = start_late(stack, nest, code, machine, at)
+    sizes = [checked_sizes(nest, point) for point in points]
     method = traffic_method(nest, machine, kernel)
     traffic = method.traffic(sizes[0], kernel.cores, method.stores())
-    compiled = _sizes(nest, at)
-    loop, origin = _find_loop(nest, compiled, code, pending)
+    compiled = checked_sizes(nest, at)
+    loop, origin = find_kernel_loop(nest, compiled, code, pending)
     stores, notes = _stores_of(loop, method)
     if len(points) > 1 and code.asm is None:
-        notes = (_compiled_once(_shown(nest, at, compiled), deciding_names(nest, at)), *notes)
+        notes = (_compiled_once(shown_sizes(nest, at, compiled), deciding_names(nest, at)), *notes)
     return _Prepared(method, stores, traffic, loop, origin, notes)
 
 
@@ -211,14 +202,6 @@ def _stores_of(loop: AssemblyLoop, method: TrafficMethod) -> tuple[StoreMode, tu
     return found or method.stores(), (note,) if note else ()
 
 
-def _shown(nest: LoopNest, point: Mapping[str, int], sizes: Mapping[str, int]) -> dict[str, int]:
-    """The sizes with the values that decide what the source says: of steps, and of conditions where -D gives them."""
-    from kernmodel.source.sizes import deciding_names
-
-    fixed = {name: value for name, value in nest.defaults.items() if name not in nest.symbols}
-    return fixed | {name: point[name] for name in deciding_names(nest, point)} | dict(sizes)
-
-
 def _answer(
     prepared: _Prepared,
     point: Mapping[str, int],
@@ -230,7 +213,7 @@ def _answer(
     from kernmodel.models.ecm import predict, scale
 
     nest, machine, loop = prepared.method.nest, prepared.method.machine, prepared.loop
-    sizes = _sizes(nest, point)
+    sizes = checked_sizes(nest, point)
     traffic_at = cache(partial(prepared.traffic, sizes))
     predict_at = cache(lambda active: predict(traffic_at(active), incore, machine))
     traffic, prediction = traffic_at(cores), predict_at(cores)
@@ -239,7 +222,7 @@ def _answer(
     return EcmAnswer(
         nest=nest,
         machine=machine,
-        sizes=_shown(nest, point, sizes),
+        sizes=shown_sizes(nest, point, sizes),
         traffic=traffic,
         origin=prepared.origin,
         loop=loop,
@@ -262,77 +245,6 @@ def _compiled_once(sizes: Mapping[str, int], deciding: Sequence[str]) -> Note:
     points = f"all points with {same}" if same else "all points"
     text = f"the kernel was compiled once, with {at}; {points} share its in-core time"
     return Note("compiled-once", text, "assumption")
-
-
-def _load(kernel: KernelRequest, sizes: Mapping[str, int]) -> LoopNest:
-    from kernmodel.source.load import load_kernel
-
-    return load_kernel(kernel.kernel, sizes, nest=kernel.nest, function=kernel.function)
-
-
-def _sizes(nest: LoopNest, point: Mapping[str, int]) -> dict[str, int]:
-    from kernmodel.source.sizes import sizes_of
-
-    return sizes_of(nest, point)
-
-
-def _start_early(
-    stack: ExitStack, kernel: KernelRequest, code: CodeRequest, machine: Machine, sizes: Mapping[str, int]
-) -> Compilation | None:
-    """Start the compiler before the source is analysed, where the text can be compiled as it stands."""
-    from kernmodel.source.quick import quick_compilable
-
-    if code.asm is not None:
-        return None
-    text = quick_compilable(kernel.kernel, sizes)
-    return None if text is None else stack.enter_context(_start(text, kernel.kernel, code, machine, sizes))
-
-
-def _start_late(
-    stack: ExitStack, nest: LoopNest, code: CodeRequest, machine: Machine, sizes: Mapping[str, int]
-) -> Compilation:
-    """Start the compiler on what the analysed source becomes as a function (bare loop nests)."""
-    from kernmodel.source.codegen import compilable_source
-
-    return stack.enter_context(_start(compilable_source(nest, sizes), nest.file, code, machine, sizes))
-
-
-def _start(text: str, name: str, code: CodeRequest, machine: Machine, sizes: Mapping[str, int]) -> Compilation:
-    from kernmodel.assembly.compile import find_compiler, start_compile
-    from kernmodel.source.quick import compiler_defines
-
-    compiler = find_compiler(machine.compilers, code.compiler)
-    flags = compiler.flags if code.flags is None else code.flags
-    macros = {macro: int(value) for macro, value in compiler_defines(text, sizes).items()}
-    return start_compile(text, name=name, compiler=compiler, flags=flags, defines=macros)
-
-
-def _find_loop(
-    nest: LoopNest, sizes: Mapping[str, int], code: CodeRequest, pending: Compilation | None
-) -> tuple[AssemblyLoop, CodeOrigin]:
-    """The loop of the kernel in the user's assembly or in what the compiler made."""
-    from kernmodel.assembly.listing import read_listing
-    from kernmodel.studies.expectation import expectation, find_loop
-
-    if pending is not None:
-        made = pending.finish()
-        listing, region = read_listing(made.text, f"assembly of {made.name}"), None
-        origin = CodeOrigin(None, made.compiler, made.version, made.flags, made.command)
-    else:
-        file = code.asm or "-"
-        listing, region = _read_code(file, code)
-        origin = CodeOrigin(file, None, None, (), ())
-    told = expectation(nest, sizes)
-    return find_loop(listing, told, loop=code.loop, lines=code.lines, region=region), origin
-
-
-def _read_code(file: str, code: CodeRequest) -> tuple[Listing, tuple[int, int] | None]:
-    """The listing of a file (or standard input) and its marked region, if it has one."""
-    from kernmodel.assembly.listing import read_file
-    from kernmodel.assembly.markers import marked_region
-
-    listing, text = read_file(Path(file), syntax=code.syntax)
-    return listing, marked_region(listing, text)
 
 
 def _analyse(loop: AssemblyLoop, parameters: Parameters, code: CodeRequest) -> InCore:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, get_args
 
 from kernmodel.assembly.mix import InstructionMix, instruction_mix
 from kernmodel.errors import Note, UsageError
+from kernmodel.incore.core import Settings
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.tables import InstructionTable
 from kernmodel.machine.limits import check_cores
@@ -278,9 +279,11 @@ def _code_subject(request: ChartRequest, machine: Machine, cores: int, file: str
             raise UsageError("there is no kernel", todo="give a C kernel, an assembly file, or --mix FILE")
         name = Path(request.mix or "").stem
         return Subject(name, replace(case, name=name), None, "", None, {}, None, None, mix.notes)
-    from kernmodel.studies.predict import analyse_code
+    from kernmodel.studies.incore import CodeSource, analyse_one, machine_target
 
-    found = analyse_code(code, file=file, machine=request.machine, microarchitecture=None)
+    source = CodeSource(file, syntax=code.syntax, loop=code.loop, lines=code.lines)
+    settings = Settings(notion="loop", port_model=code.port_model, offset=0)
+    found = analyse_one(source, machine_target(request.machine), settings)
     name = Path(file).stem if file != "-" else "standard input"
     case = replace(case, name=name, incore=found.incore, mix=mix or instruction_mix(found.loop))
     return Subject(name, case, None, "", None, {}, found.loop, found.origin, found.notes)

@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from kernmodel.assembly.listing import read_file
+from kernmodel.assembly.select import select_without_source
 from kernmodel.errors import AmbiguousLoopError, AssemblyError, InstructionTableError, UsageError
+from kernmodel.incore.analyse import analyse
 from kernmodel.incore.core import Settings
-from kernmodel.incore.parameters import known_microarchitectures
+from kernmodel.incore.parameters import known_microarchitectures, load_parameters
+from kernmodel.incore.tables import InstructionTable
 from kernmodel.studies.incore import (
     CodeSource,
     Target,
@@ -22,8 +26,6 @@ from kernmodel.studies.incore import (
     named_targets,
     read_loops,
 )
-from kernmodel.studies.predict import analyse_code
-from kernmodel.studies.request import CodeRequest
 
 HEX = "4801d84801c3ffc975f6"
 LISTING = """
@@ -95,11 +97,12 @@ def test_a_loop_by_number_goes_before_marked_regions(listing):
     assert loop.label == ".L1"
 
 
-def test_an_answer_is_that_of_the_older_way(object_file):
+def test_an_answer_is_that_of_the_stages(object_file):
     mine = analyse_one(CodeSource(file=object_file, loop=1), SKL, Settings())
-    older = analyse_code(CodeRequest(loop=1), file=object_file, machine=None, microarchitecture="SKL")
-    assert mine.incore.prediction == older.incore.prediction
-    assert mine.loop.instructions == older.loop.instructions
+    loop = select_without_source(read_file(Path(object_file))[0], loop=1)
+    parameters = load_parameters("SKL")
+    assert mine.incore.prediction == analyse(loop, parameters, InstructionTable.open(parameters)).prediction
+    assert mine.loop.instructions == loop.instructions
 
 
 def test_many_cores_and_loops(object_file):
