@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from itertools import pairwise
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -350,7 +349,7 @@ def _build(document: Document, values: Values) -> Machine:
         overlap=values["overlap"]["expression"],
         bandwidths=_build_bandwidths(values["bandwidths"]),
         compilers=tuple(Compiler(name, tuple(flags.split())) for name, flags in values["compilers"].items()),
-        sources=MappingProxyType(_sources(values)),
+        sources=_sources(values),
         file=document.file,
         sha256=document.sha256,
         stores=_build_stores(values["stores"]) if "stores" in values else undeclared_stores(values["isa"]),
@@ -360,12 +359,12 @@ def _build(document: Document, values: Values) -> Machine:
 
 
 def _build_core(row: Values) -> CoreModel:
-    flop = {precision: MappingProxyType(rates) for precision, rates in row["flop_per_cycle"].items()}
+    flop = {precision: dict(rates) for precision, rates in row["flop_per_cycle"].items()}
     return CoreModel(
         microarchitecture=row["microarchitecture"],
         overlapping_ports=row["overlapping_ports"],
         non_overlapping_ports=row["non_overlapping_ports"],
-        flop_per_cycle=MappingProxyType(flop),
+        flop_per_cycle=flop,
         load_bytes_per_cycle=row["load_width"],
         store_bytes_per_cycle=row["store_width"],
     )
