@@ -96,18 +96,23 @@ def _plain_lines(lines: Iterable[str]) -> Iterator[BlockLine]:
 
 
 def _csv_lines(lines: Iterable[str], column: str) -> Iterator[BlockLine]:
-    reader = csv_reader(lines)
+    for number, row, error in csv_rows(csv_reader(lines)):
+        code = row.get(column)
+        missing = None if code is not None else f"no value in column {column!r}"
+        yield BlockLine(number, code, error or missing)
+
+
+def csv_rows(reader: csv.DictReader[str]) -> Iterator[tuple[int, dict[str, str], str | None]]:
+    """The rows with the numbers of their lines; of what is no CSV, an empty row and what is wrong with it."""
     while True:
         try:
             row = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
-            yield BlockLine(reader.line_num, None, f"no CSV: {error}")
+            yield reader.line_num, {}, f"no CSV: {error}"
             continue
-        code = row.get(column)
-        missing = None if code is not None else f"no value in column {column!r}"
-        yield BlockLine(reader.line_num, code, missing)
+        yield reader.line_num, row, None
 
 
 def csv_reader(lines: Iterable[str]) -> csv.DictReader[str]:

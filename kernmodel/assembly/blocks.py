@@ -214,18 +214,11 @@ def block_in_range(path: str, first: int, end: int) -> AssemblyLoop:
     Raises:
         AssemblyError: not an x86-64 ELF file, no code at these addresses, or as `block_of_bytes`.
     """
-    from kernmodel.assembly.elf import MACHINE_X86_64, damage_reported, is_elf, machine_name, read_elf
-    from kernmodel.assembly.image import code_image
+    from kernmodel.assembly.image import read_image
 
     data, file = read_bytes(path)
-    if not is_elf(data):
-        raise AssemblyError("is not an ELF file: it has no addresses", where=file, todo="give an object or executable")
-    elf = read_elf(data, file)
-    if elf.machine != MACHINE_X86_64:
-        todo = "use a machine of that architecture"
-        raise AssemblyError(f"holds {machine_name(elf.machine)} code, not x86-64", where=file, todo=todo)
-    with damage_reported(file):
-        image = code_image(elf)
+    image = read_image(data, file)
+    elf = image.elf
     for number, base in image.layout.items():
         code = elf.sections[number].data
         if base <= first < end <= base + len(code):

@@ -11,14 +11,20 @@ from iced_x86 import Register
 
 from kernmodel.assembly.decode import Fixup, decode_raw
 from kernmodel.assembly.elf import (
+    MACHINE_X86_64,
     SYMBOL_FILE,
     SYMBOL_SECTION,
     ElfFile,
     Relocation,
     Symbol,
+    damage_reported,
+    is_elf,
+    machine_name,
+    read_elf,
     relocations,
 )
 from kernmodel.assembly.encoding import Encoding
+from kernmodel.errors import AssemblyError
 
 _PC_RELATIVE = {
     2: "",
@@ -112,6 +118,23 @@ class CodeImage:
                     if symbol.value <= address < symbol.value + symbol.size:
                         return Fixup(symbol.name, address - symbol.value, True, None)
         return None
+
+
+def read_image(data: bytes, file: str) -> CodeImage:
+    """The code of an x86-64 ELF file; `file` names it in messages.
+
+    Raises:
+        AssemblyError: not ELF, damaged, or of another architecture.
+    """
+    if not is_elf(data):
+        todo = "give an object file or an executable"
+        raise AssemblyError("is not an ELF file: it has no functions and no addresses", where=file, todo=todo)
+    elf = read_elf(data, file)
+    if elf.machine != MACHINE_X86_64:
+        todo = "use a machine of that architecture"
+        raise AssemblyError(f"holds {machine_name(elf.machine)} code, not x86-64", where=file, todo=todo)
+    with damage_reported(file):
+        return code_image(elf)
 
 
 def code_image(elf: ElfFile) -> CodeImage:

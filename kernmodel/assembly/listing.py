@@ -16,17 +16,15 @@ from typing import NamedTuple
 from kernmodel.assembly.assembler import assemble
 from kernmodel.assembly.decode import disassemble, translate
 from kernmodel.assembly.elf import (
-    MACHINE_X86_64,
     SYMBOL_FUNCTION,
     LineRow,
     damage_reported,
     is_elf,
     line_rows,
     load_reader,
-    machine_name,
     read_elf,
 )
-from kernmodel.assembly.image import CodeImage, code_image
+from kernmodel.assembly.image import CodeImage, code_image, read_image
 from kernmodel.assembly.masm import from_masm, is_masm, spelled_back
 from kernmodel.assembly.model import Instruction, Listing
 from kernmodel.assembly.syntax import (
@@ -169,14 +167,8 @@ def decode_elf(data: bytes, file: str, *, function: str | None = None) -> Listin
     Raises:
         AssemblyError: not ELF, damaged, not x86-64, no code, no such function, or too large without naming a function.
     """
-    if not is_elf(data):
-        raise AssemblyError("is not an ELF file", where=file, todo="give an object, an executable or a listing")
-    elf = read_elf(data, file)
-    if elf.machine != MACHINE_X86_64:
-        todo = "use a machine of that architecture"
-        raise AssemblyError(f"holds {machine_name(elf.machine)} code, not x86-64", where=file, todo=todo)
+    image = read_image(data, file)
     with damage_reported(file):
-        image = code_image(elf)
         instructions = tuple(
             translate(item, encoding, disassemble(item, fixup), 0, fixup)
             for part in _chosen_parts(image, function, file)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import isfinite
 
-from kernmodel.assembly.block_files import csv_reader, read_lines
+from kernmodel.assembly.block_files import csv_reader, csv_rows, read_lines
 from kernmodel.errors import InputError, UsageError
 from kernmodel.evaluate.model import BlockFile, Kind, KnownBlock, Notion
 
@@ -165,15 +165,11 @@ def _form_of(columns: frozenset[str], path: str) -> _Form:
 
 def _rows(reader: csv.DictReader[str], skipped: list[tuple[int, str]]) -> Iterator[tuple[int, Row]]:
     """The rows with their lines; what is no CSV is skipped."""
-    while True:
-        try:
-            row = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            skipped.append((reader.line_num, f"no CSV: {error}"))
-            continue
-        yield reader.line_num, {str(key).strip(): value or "" for key, value in row.items() if isinstance(key, str)}
+    for line, row, error in csv_rows(reader):
+        if error is not None:
+            skipped.append((line, error))
+        else:
+            yield line, {str(key).strip(): value or "" for key, value in row.items() if isinstance(key, str)}
 
 
 def _block(line: int, row: Row, form: _Form, variant: _Variant, reference: str, core: str | None) -> KnownBlock:
