@@ -1,10 +1,12 @@
-"""How far the pipeline simulation is from uiCA (or from measurements), and what each mechanism is worth.
+"""How far the pipeline simulation is from uiCA (or from measurements), and what each component and mechanism is worth.
 
     python benchmarks/oracle_accuracy.py --data DIR [--arch SKL] [--source dev hpc-loops-dev bhive] [--notion loop]
         [--without MECHANISM ...] [--ablation] [--operands easy|full] [--tables DIR] [--worst N]
 
 DIR holds `oracle/*.csv.gz` and `bhive/dev.csv`. uiCA takes divisions and square roots of easy operands, hence the
-default. MECHANISM is a field of `Switches`; `--ablation` prints one line for each.
+default. MECHANISM is a field of `Switches`. `--ablation` prints a table per microarchitecture, in the form of Facile's
+table 3 (IISWC 2023): the whole prediction, single components of it, and it without each of them; then the simulation
+alone, and without each mechanism.
 """
 
 from __future__ import annotations
@@ -21,8 +23,14 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kernmodel.assembly.blocks import block_of_bytes
 from kernmodel.assembly.decode import decode_bytes
 from kernmodel.assembly.model import Instruction
+from kernmodel.evaluate.statistics import kendall_tau
+from kernmodel.incore.bounds import PIPELINE, core_model
+from kernmodel.incore.core import Core as IncoreCore
+from kernmodel.incore.core import Settings, analyse_block
+from kernmodel.incore.explain import FRONT_TO_BACK, explain
 from kernmodel.incore.frontend.figures import front_end_parameters
 from kernmodel.incore.frontend.model import FrontEndParameters, Notion
 from kernmodel.incore.model import InstructionData
@@ -140,19 +148,6 @@ def predict(block: Block, core: Core, switches: Switches) -> Answer:
     return Answer(block, simulated, time.perf_counter() - start)
 
 
-def kendall_tau(first: Sequence[float], second: Sequence[float]) -> float:
-    """Kendall's τ-b of two rankings."""
-    concordant = tied_first = tied_second = 0
-    pairs = len(first) * (len(first) - 1) // 2
-    for k, (a, b) in enumerate(zip(first, second, strict=True)):
-        for c, d in zip(first[:k], second[:k], strict=True):
-            tied_first += a == c
-            tied_second += b == d
-            concordant += ((a > c) - (a < c)) * ((b > d) - (b < d))
-    scale = ((pairs - tied_first) * (pairs - tied_second)) ** 0.5
-    return concordant / scale if scale else 0.0
-
-
 def grouped(answers: Sequence[Answer]) -> Mapping[tuple[str, str, str], list[Answer]]:
     """Answers by source, notion and microarchitecture."""
     groups: defaultdict[tuple[str, str, str], list[Answer]] = defaultdict(list)
@@ -166,19 +161,19 @@ def mean_error(predictions: Sequence[float], truths: Sequence[float]) -> float:
     return 100 * statistics.fmean(abs(p - t) / t for p, t in zip(predictions, truths, strict=True))
 
 
-def show_accuracy(answers: Sequence[Answer], with_tau: bool) -> None:
+def show_accuracy(answers: Sequence[Answer]) -> None:
     """One line for each group."""
     print("source         notion   arch  blocks  mean %  median %     τ   ≤1 %  ≤5 %  ≤10 %  settled   ms   peers")
     for (source, notion, arch), members in sorted(grouped(answers).items()):
         truths = [answer.block.truth for answer in members]
         errors = [abs(answer.error) for answer in members]
-        tau = kendall_tau([answer.prediction for answer in members], truths) if with_tau else float("nan")
+        tau = kendall_tau([answer.prediction for answer in members], truths)
         within = [sum(error <= limit for error in errors) / len(errors) for limit in (1.0, 5.0, 10.0)]
         settled = statistics.fmean(answer.simulated.settled for answer in members)
         milliseconds = 1000 * statistics.fmean(answer.seconds for answer in members)
         print(
             f"{source:14} {notion:8} {arch:5} {len(members):6} {statistics.fmean(errors):7.2f} "
-            f"{statistics.median(errors):9.2f} {tau:5.3f} "
+            f"{statistics.median(errors):9.2f} {_tau(tau)} "
             + " ".join(f"{share:5.0%}" for share in within)
             + f" {settled:8.0%} {milliseconds:5.2f}   {_peers(members)}"
         )
@@ -207,17 +202,74 @@ def without(source: str, names: Sequence[str]) -> Switches:
     return replace(POLICIES[source], **changes)
 
 
-def show_ablation(blocks: Sequence[Block], cores: Mapping[str, Core]) -> None:
-    """The mean error of each group without each mechanism."""
-    columns: list[tuple[str, str, str]] = []
-    for name in ("", *MECHANISMS):
-        answers = [predict(block, cores[block.arch], without(block.source, [name] if name else [])) for block in blocks]
-        groups = grouped(answers)
-        if not columns:
-            columns = sorted(groups)
-            print(f"{'without':18}" + "".join(f"{f'{s[:3]} {n[:4]} {a}':>14}" for s, n, a in columns))
-        means = [statistics.fmean(abs(answer.error) for answer in groups[key]) for key in columns]
-        print(f"{name or '(nothing)':18}" + "".join(f"{mean:14.2f}" for mean in means), flush=True)
+Column = tuple[str, Notion]
+"""Source and notion of the blocks that a column of the ablation is about."""
+Variants = dict[str, dict[Column, list[tuple[float, float]]]]
+"""Predictions and what they are compared with, by variant of the model and by column."""
+
+PIPELINE_ALONE = "simulation"
+WHOLE = "kernmodel"
+BOUNDS = "bounds, no simulation"
+
+
+def show_ablation(blocks: Sequence[Block], arch: str, core: Core, operands: Operands) -> None:
+    """The errors of the variants on one microarchitecture, a line each."""
+    columns = list(dict.fromkeys((block.source, block.notion) for block in blocks))
+    variants = {**component_variants(blocks, core, operands), **mechanism_variants(blocks, core)}
+    width = max(map(len, variants))
+    print(f"{arch:{width}}" + "".join(f"  {f'{source}, {notion}':>23}" for source, notion in columns))
+    print(" " * width + f"  {'mean %':>14} {'τ':>8}" * len(columns))
+    for name, found in variants.items():
+        print(f"{name:{width}}" + "".join(_cell(found.get(column, [])) for column in columns), flush=True)
+    print()
+
+
+def _cell(pairs: Sequence[tuple[float, float]]) -> str:
+    """Mean error and Kendall's τ; nothing where no block meets the component."""
+    if not any(prediction for prediction, _ in pairs):
+        return " " * 25
+    predictions, truths = zip(*pairs, strict=True)
+    return f"  {mean_error(predictions, truths):14.2f} {_tau(kendall_tau(predictions, truths)):>8}"
+
+
+def _tau(tau: float | None) -> str:
+    return "    –" if tau is None else f"{tau:5.3f}"
+
+
+def component_variants(blocks: Sequence[Block], core: Core, operands: Operands) -> Variants:
+    """The prediction as it is, by single components, and with single ones idealised, the pipeline simulated anew."""
+    whole: Variants = {WHOLE: {}, BOUNDS: {}}
+    only: Variants = {f"only {name}": {} for name in FRONT_TO_BACK}
+    rest: Variants = {f"{WHOLE} w/o {name}": {} for name in FRONT_TO_BACK}
+    for block in blocks:
+        memory = POLICIES[block.source].memory
+        assert memory != "none"
+        settings = Settings(notion=block.notion, offset=0, operands=operands, memory=memory)
+        model = core_model(core.table.parameters, memory, POLICIES[block.source])
+        opened = IncoreCore(core.table.parameters, core.table, frozenset(), model)
+        incore = analyse_block(block_of_bytes(bytes.fromhex(block.code), file=block.source), opened, settings)
+        parts = {part.name: part.cycles for part in incore.components if part.applies}
+        without_part = {ideal.component: ideal.prediction for ideal in explain(incore, opened).idealised}
+        bounds = max((cycles for name, cycles in parts.items() if name != PIPELINE), default=0.0)
+        found = {WHOLE: incore.prediction, BOUNDS: bounds}
+        found |= {f"only {name}": parts.get(name, 0.0) for name in FRONT_TO_BACK}
+        found |= {f"{WHOLE} w/o {name}": without_part.get(name, incore.prediction) for name in FRONT_TO_BACK}
+        for variants in (whole, only, rest):
+            for name, columns in variants.items():
+                columns.setdefault((block.source, block.notion), []).append((found[name], block.truth))
+    return {**whole, **only, **rest}
+
+
+def mechanism_variants(blocks: Sequence[Block], core: Core) -> Variants:
+    """The simulation alone, and without each mechanism."""
+    variants: Variants = {}
+    for mechanism in ("", *MECHANISMS):
+        name = f"{PIPELINE_ALONE} w/o {mechanism.replace('_', ' ')}" if mechanism else PIPELINE_ALONE
+        columns = variants.setdefault(name, {})
+        for block in blocks:
+            answer = predict(block, core, without(block.source, [mechanism] if mechanism else []))
+            columns.setdefault((block.source, block.notion), []).append((answer.prediction, block.truth))
+    return variants
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -228,10 +280,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--source", nargs="*", choices=SOURCES, default=["dev", "hpc-loops-dev"])
     parser.add_argument("--notion", choices=("loop", "unrolled"))
     parser.add_argument("--without", nargs="*", choices=MECHANISMS, default=[], metavar="MECHANISM")
-    parser.add_argument("--ablation", action="store_true", help="leave out each mechanism in turn")
+    parser.add_argument("--ablation", action="store_true", help="leave out each component and mechanism in turn")
     parser.add_argument("--operands", choices=("easy", "full"), default="easy", help="of divisions and square roots")
     parser.add_argument("--tables", type=Path, default=DATA, help="folder of the instruction tables")
-    parser.add_argument("--no-tau", action="store_true", help="leave out Kendall's τ, which takes a while")
     parser.add_argument("--worst", type=int, default=10, help="blocks to list")
     options = parser.parse_args(arguments)
     blocks = [
@@ -242,10 +293,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     archs = sorted({block.arch for block in blocks})
     cores = {arch: open_core(arch, options.operands, options.tables) for arch in archs}
     if options.ablation:
-        show_ablation(blocks, cores)
+        for arch, core in cores.items():
+            show_ablation([block for block in blocks if block.arch == arch], arch, core, options.operands)
         return 0
     answers = [predict(block, cores[block.arch], without(block.source, options.without)) for block in blocks]
-    show_accuracy(answers, not options.no_tau)
+    show_accuracy(answers)
     show_worst(answers, options.worst)
     return 0
 

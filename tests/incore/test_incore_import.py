@@ -179,6 +179,22 @@ def test_a_plain_store_adds_nothing_to_store_forwarding(tmp_path: Path) -> None:
     assert row.latencies.get(("1", "M0"), row.default_latency) == 0
 
 
+@pytest.mark.parametrize(("name", "cycles"), [("SNB", 23), ("HSW", 19), ("SKL", 18), ("RWC", 18), ("GLC", 18)])
+def test_a_locked_addition_waits_for_itself_as_long_as_instlatx64_reads(name: str, cycles: int) -> None:
+    """A chain of `lock add` through one place takes its round trip, without the cycle that other round trips lack."""
+    parameters = load_parameters(name)
+    row = InstructionTable.open(parameters).row("lock add m64,r64")
+    assert row is not None
+    assert row.latencies["M0", "M0"] + parameters.store_forward_latency == cycles
+
+
+def test_a_round_trip_of_a_locked_instruction_is_taken_as_measured(tmp_path: Path) -> None:
+    trips = [latency("MEM0", "MEM0", 1, cycles_addr=29, cycles_mem=18), latency("REG0", "MEM0", 28)]
+    locked = {**UPDATE, "string": "ADD_LOCK (M64, R64)", "latencies": trips}
+    row = imported(tmp_path, LOAD, STORE, locked)["lock add m64,r64"]  # data are forwarded in 5 cycles there
+    assert [row.latencies.get(pair, row.default_latency) for pair in (("M0", "M0"), ("1", "M0"))] == [13, 23]
+
+
 def test_an_eliminated_move_keeps_its_executed_form(tmp_path: Path) -> None:
     row = imported(tmp_path, MOVE)["mov r64,r64"]
     assert (row.eliminated, row.uops, row.ports) == (True, 1, (PortUse(("0", "1", "5", "6"), 1),))

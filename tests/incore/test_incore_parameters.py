@@ -1,6 +1,7 @@
 """Parameter files: the carried ones, names and aliases, and what a malformed file is told."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from kernmodel.incore.parameters import (
     parameter_text,
     read_parameters,
 )
+from kernmodel.incore.pipeline.figures import pipeline_core
 
 INTEL = {"SNB", "IVB", "HSW", "BDW", "SKL", "KBL", "CFL", "SKX", "CLX", "ICL", "ICX", "TGL", "RKL", "GLC", "RWC"}
 DELIVERED = INTEL | {"ZEN", "ZEN2", "ZEN3", "ZEN4"}
@@ -59,6 +61,44 @@ def test_name_in_any_case_and_alias() -> None:
 @pytest.mark.parametrize("name", sorted(INTEL))
 def test_intel_cores_have_all_figures_of_the_front_end(name: str) -> None:
     assert front_end_parameters(load_parameters(name)) is not None
+
+
+MECHANICS = (
+    "dispatch delay",
+    "port counter gap",
+    "alternating ports",
+    "predecode delay",
+    "microcode width",
+    "microcode exit cycles",
+    "DSB lines per cycle",
+    "store address latency",
+    "blocked load cycles",
+    "stack synchronisation ports",
+)
+
+
+@pytest.mark.parametrize("name", sorted(INTEL))
+def test_the_pipelines_figures_stand_in_the_parameter_files_with_their_sources(name: str) -> None:
+    parameters = load_parameters(name)
+    assert set(MECHANICS) <= parameters.sources.keys()
+    front = front_end_parameters(parameters)
+    assert front is not None
+    for key in MECHANICS:
+        without = replace(parameters, extra={k: v for k, v in parameters.extra.items() if k != key})
+        with pytest.raises(InstructionTableError, match=f"figure '{key}' is missing"):
+            pipeline_core(without, front)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [([["2", "12"]], "names ports that the core lacks: 12"), ("23", "is '23', no list"), (["23"], "is '23', no list")],
+)
+def test_groups_of_ports_have_to_be_lists_of_the_cores_ports(value: object, said: str) -> None:
+    parameters = load_parameters("SKL")
+    front = front_end_parameters(parameters)
+    assert front is not None
+    with pytest.raises(InstructionTableError, match=said):
+        pipeline_core(replace(parameters, extra={**parameters.extra, "alternating ports": value}), front)
 
 
 def test_a_file_of_the_user_is_found_by_path_and_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

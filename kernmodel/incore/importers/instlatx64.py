@@ -20,6 +20,15 @@ _MEMORY = re.compile(r"\[(m\d+)\]")
 _NUMBERED = re.compile(r"\b([xyz]mm|r64|r32|k)\d\b")
 
 
+_X87 = re.compile(r"(F[A-Z]+)(80)?(?: (st(?:\(i\))?(?:, ?st(?:\(i\))?)?))?(?: \((?:x/)?(1\.0)l\))?")
+"""x87: "FADD st(i), st", "FABS"; divisions and square roots to 80 bits, "FDIV80 st(i), st" and, with operands of few
+bits, "FDIV80 (x/1.0l)"."""
+_X87_PAIRS = frozenset({"fxch", "fcom", "fdiv"})
+"""x87 instructions of two operands that InstLatx64 writes with fewer."""
+EASY = " [easy]"
+"""Ends the form of a division whose operands have few bits."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """Latency and reciprocal throughput in cycles, None where the file gives none."""
@@ -54,8 +63,16 @@ def _number(text: str) -> float | None:
 
 def _form(text: str) -> str | None:
     """The form key of "VADDPD zmm, zmm, [m512]", None for sums, special operands and equal registers."""
+    if x87 := _X87.fullmatch(text):
+        return _x87_form(*x87.groups())
     match = _FORM.fullmatch(text)
     if match is None or _NUMBERED.search(match[2]):
         return None
     operands = _IMMEDIATE.sub(r"i\1", _MEMORY.sub(r"\1", match[2]))
     return f"{match[1].lower()} {operands.replace(', ', ',').strip()}"
+
+
+def _x87_form(mnemonic: str, extended: str | None, operands: str | None, easy: str | None) -> str:
+    name = mnemonic.lower()
+    pair = name in _X87_PAIRS or (operands is not None and "," in operands)
+    return name + " st,st" * pair + EASY * (extended is not None and easy is not None)

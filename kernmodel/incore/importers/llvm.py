@@ -36,6 +36,8 @@ _SIZES = {"8": "byte", "16": "word", "32": "dword", "64": "qword", "80": "tbyte"
 _SIZES |= {"128": "xmmword", "256": "ymmword", "512": "zmmword"}
 _IMMEDIATES = {"i8": "5", "i16": "0x1234", "i32": "0x123456", "i64": "0x123456789abcdef0", "1": "1"}
 _ADDRESS = {"b": "rsi", "i": "rdx", "i*s": "rdx*4", "d": "64", "rip": "rip"}
+_ONE_OPERAND = re.compile(r"fxch|fu?comp?")
+"""x87 instructions whose operand st is not written."""
 _OPERAND = re.compile(r"(m\d+b|m\d*|vsib_(\w+)|\w+)(\{k\})?(\{kz\})?")
 
 
@@ -58,6 +60,8 @@ def assembly_line(form: str) -> str | None:
     shape = variant.rstrip("]")
     if shape == "0" or mnemonic in ("lock", "rep", "repne"):
         return None
+    if mnemonic[0] == "f" and (line := _x87_line(mnemonic, kinds)) is not None:
+        return line
     taken: dict[str, int] = {}
     operands = [_operand(kind, taken, shape) for kind in kinds.split(",") if kind]
     if any(operand is None for operand in operands):
@@ -68,6 +72,16 @@ def assembly_line(form: str) -> str | None:
         lanes = _vector_bits(kinds) // int(broadcast[1:-1])
         masked = [f"{text}{{1to{lanes}}}" if "ptr" in text else text for text in masked]
     return f"{mnemonic} {', '.join(masked)}".strip()
+
+
+def _x87_line(mnemonic: str, kinds: str) -> str | None:
+    """An x87 instruction between registers as LLVM spells it, None for other forms."""
+    if kinds == "r16":
+        return f"{mnemonic} ax"
+    if kinds == "st" or (kinds == "st,st" and _ONE_OPERAND.fullmatch(mnemonic)):
+        return f"{mnemonic} st(1)"
+    pops = mnemonic.endswith("p") and "com" not in mnemonic
+    return f"{mnemonic} {'st(1), st' if pops else 'st, st(1)'}" if kinds == "st,st" else None
 
 
 def _vector_bits(kinds: str) -> int:

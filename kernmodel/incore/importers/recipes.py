@@ -25,16 +25,20 @@ from kernmodel.incore.importers.contradictions import Reference, mended
 from kernmodel.incore.importers.dividers import DIVIDES, llvm_readings, register_form
 from kernmodel.incore.importers.forms import form_name
 from kernmodel.incore.importers.instlatx64 import Reading, read_instlatx64
-from kernmodel.incore.importers.intel import DIVIDER, ONES, DividerSource, refined_rows
+from kernmodel.incore.importers.intel import DIVIDER, DIVIDER_PORT, ONES, DividerSource, refined_rows
 from kernmodel.incore.importers.llvm import llvm_version
 from kernmodel.incore.importers.schemes import scheme_ports, scheme_records
 from kernmodel.incore.importers.uops import SOURCE, UNMEASURED, ImportReport, Record, read_records, table_header
+from kernmodel.incore.importers.x87 import X87Model, intel_ports, x87_rows
 from kernmodel.incore.model import InstructionData
 from kernmodel.incore.parameters import known_microarchitectures, load_parameters
 from kernmodel.incore.tables import table_text
 
 SCHEMES = "ports_by_scheme.json.gz"
 _TITLES = {"SKL": "Skylake", "MTL-P": "Redwood Cove (Meteor Lake)"}
+_MODELS = {"sandybridge": "Sandy Bridge", "ivybridge": "Sandy Bridge", "haswell": "Haswell"}
+_MODELS |= {"broadwell": "Broadwell", "skylake": "Skylake"}
+"""LLVM's models by `-mcpu`."""
 _SHORTEST_LATENCY = 0.75  # cycles; shorter readings are of eliminated instructions
 _UNCLEAR = re.compile(r"^(?:lock|rep|x|cmpxchg|bswap|push|pop|v?pcmp[ei]str|shld|shrd)|\bi16\b|\bm\d+\b")
 """Forms whose reading is of something else: several µops in turn, a length-changing prefix, a load."""
@@ -56,6 +60,7 @@ class Recipe:
         base: the core whose table this one holds the differences to, "" if it is a table of all rows.
         base_words: what heads the sources of that table's rows.
         siblings: files of cores that execute the same way; a row that agrees with them is not contradicted.
+        x87: LLVM's `-mcpu` for x87; "": that of `wide`, without it no such rows.
         client: the table is a server's, the readings are of its client sibling, which has one 512-bit unit less.
         neighbour: whether latencies are a neighbour's, so that readings which contradict them replace them.
     """
@@ -71,20 +76,21 @@ class Recipe:
     neighbour: bool = False
     siblings: tuple[str, ...] = ()
     client: bool = False
+    x87: str = ""
 
 
 _SUNNY = ("SKL", "MTL-P")
 _ICE = "a Core i7-1065G7"
 _ICE_SERVER = "a Xeon Gold 6330"
 RECIPES: Mapping[str, Recipe] = {
-    "SNB": Recipe(("SNB",), readings="snb", cpu="a Core i7-3930K"),
+    "SNB": Recipe(("SNB",), readings="snb", cpu="a Core i7-3930K", x87="sandybridge"),
     # no readings of Ivy Bridge; its divider is Haswell's by uops.info's figures for easy operands, which are the same
-    "IVB": Recipe(("IVB",), readings="hsw", cpu="a Xeon E5-2630 v3"),
-    "HSW": Recipe(("HSW",), readings="hsw", cpu="a Xeon E5-2630 v3"),
-    "BDW": Recipe(("BDW",), dividers="broadwell"),
-    "SKL": Recipe(("SKL",), readings="skl", cpu="a Core i7-6700K"),
-    "KBL": Recipe(("KBL",), readings="skl", cpu="a Core i7-6700K", base="SKL", base_words="as Skylake"),
-    "CFL": Recipe(("CFL",), readings="skl", cpu="a Core i7-6700K", base="SKL", base_words="as Skylake"),
+    "IVB": Recipe(("IVB",), readings="hsw", cpu="a Xeon E5-2630 v3", x87="ivybridge"),
+    "HSW": Recipe(("HSW",), readings="hsw", cpu="a Xeon E5-2630 v3", x87="haswell"),
+    "BDW": Recipe(("BDW",), dividers="broadwell", x87="broadwell"),
+    "SKL": Recipe(("SKL",), readings="skl", cpu="a Core i7-6700K", x87="skylake"),
+    "KBL": Recipe(("KBL",), readings="skl", cpu="a Core i7-6700K", base="SKL", base_words="as Skylake", x87="skylake"),
+    "CFL": Recipe(("CFL",), readings="skl", cpu="a Core i7-6700K", base="SKL", base_words="as Skylake", x87="skylake"),
     "SKX": Recipe(("SKL",), readings="clx", cpu="a Xeon Platinum 8280", wide=SKYLAKE_MODEL, siblings=("skx",)),
     "ICL": Recipe(_SUNNY, "ICL", "icl", _ICE, wide=ICE_LAKE_MODEL, neighbour=True, siblings=("icx", "tgl", "rkl")),
     "ICX": Recipe(
@@ -138,6 +144,8 @@ def intel_table(path: Path, name: str, records: Iterable[Record] | None = None) 
         base = (f"{recipe.base}.txt", recipe.base_words)
     header = table_header(name, path.name, report, *_inputs(recipe))
     tags = {tag: text.replace(SOURCE, _source_words(name, recipe)) for tag, text in _TAGS.items()}
+    if (model := _x87_model(name, recipe)) is not None:
+        tags |= model.tags
     return table_text(header, rows, legend(rows, tags), base), report
 
 
@@ -159,7 +167,20 @@ def _rows(
     if recipe.wide is not None and parameters is not None:
         wide = avx512_rows({row.form: row for row in rows}, readings, recipe.wide, recipe.cpu)
         rows = mended((*rows, *wide), reference(path, recipe, parameters.issue_width))
+    if (model := _x87_model(name, recipe)) is not None:
+        rows = (*rows, *x87_rows({row.form: row for row in rows}, readings, model))
     return rows, report
+
+
+def _x87_model(name: str, recipe: Recipe) -> X87Model | None:
+    """What the x87 rows of a core are made of, None if it has none."""
+    wide = recipe.wide
+    cpu = recipe.x87 or (wide.cpu if wide else "")
+    if not cpu or name not in known_microarchitectures():
+        return None
+    words = wide.words if wide else f"LLVM's {_MODELS[cpu]} scheduling model"
+    ports = intel_ports(wide.names if wide else {})
+    return X87Model(cpu, words, ports, DIVIDER_PORT, recipe.cpu, load_parameters(name).issue_width)
 
 
 def _source_words(name: str, recipe: Recipe) -> str:
@@ -300,7 +321,10 @@ def _inputs(recipe: Recipe) -> Iterator[str]:
     elif recipe.readings:
         yield f"Dividers: InstLatx64 readings {recipe.readings}.csv."
     if recipe.wide is not None:
-        yield f"AVX-512: {llvm_version()}, -mcpu={recipe.wide.cpu}; InstLatx64 readings {recipe.readings}.csv."
+        yield f"AVX-512, x87: {llvm_version()}, -mcpu={recipe.wide.cpu}; InstLatx64 readings {recipe.readings}.csv."
+    elif recipe.x87:
+        also = f"; InstLatx64 readings {recipe.readings}.csv" if recipe.readings else ""
+        yield f"x87: {llvm_version()}, -mcpu={recipe.x87}{also}."
 
 
 def legend(rows: Iterable[InstructionData], known: Mapping[str, str]) -> dict[str, str]:

@@ -27,6 +27,7 @@ from kernmodel.incore.importers.uops import (
     table_header,
     told_by_ports,
 )
+from kernmodel.incore.importers.x87 import X87Model, x87_rows, zen_ports
 from kernmodel.incore.importers.zen512 import zen4_rows
 from kernmodel.incore.model import InstructionData, PortUse
 from kernmodel.incore.parameters import load_parameters
@@ -47,6 +48,8 @@ _VECTOR = re.compile(r"\b([xyz]mm|mm)\b")
 _GATHER = re.compile(r"VP?GATHER([DQ])(P[SD]|[DQ]) \(([XY])MM, VSIB_([XY])MM")
 _WIDTH = {"X": 16, "Y": 32}
 _MICROCODE_UOPS = 8
+_READ_ON = {"zen1": "a Ryzen 7 1800X", "zen4": "an EPYC 9654"}
+"""CPUs of InstLatx64's readings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,7 @@ class ZenCore:
         divider: pipeline of floating-point division and square root.
         halves: µops and transfers for 256 bits.
         own_readings: the readings are of this core.
+        x87: readings of its x87 instructions, or of the nearest core's.
         base: the core whose pack it takes for want of its own, with AVX-512 and readings added; its table holds the
             differences to that core's.
     """
@@ -78,6 +82,7 @@ class ZenCore:
     halves: int
     own_readings: bool = False
     base: str = ""
+    x87: str = "zen4"
 
 
 ZEN_CORES = (
@@ -96,6 +101,7 @@ ZEN_CORES = (
         "FP3DV",
         2,
         True,
+        x87="zen1",
     ),
     # LLVM's znver2: three address units; two loads and one store of 256 bits per cycle; dividers as in Zen 1 and Zen 4,
     # which agree in the readings
@@ -111,6 +117,7 @@ ZEN_CORES = (
         ("ST",),
         "FP3DV",
         1,
+        x87="zen1",
     ),
     # LLVM's znver3: three loads, two of them of vectors, and two stores, one of them of vectors, per cycle
     ZenCore(
@@ -155,16 +162,23 @@ def zen_table(core: ZenCore, pack: Path, readings: Path, store_forward: float | 
     if core.own_readings and not core.base:
         beside = tuple(read_instlatx64(readings.with_name(f"{name}.csv")) for name in AMD_SIBLINGS[core.name])
         rows = mended(rows, Reference(read_instlatx64(readings), _width(core), beside))
-    inputs = (
-        f"Integer ports: {llvm_version()}, -mcpu={core.llvm}; dividers, microcode: InstLatx64 readings {readings.name}."
-    )
-    header = table_header(core.name, pack.name, report, inputs)
     if not core.base:
-        return table_text(header, rows, legend(rows, SOURCES)), report
+        rows = (*rows, *_x87(core, rows, readings))
+    model = f"{llvm_version()}, -mcpu={core.llvm}"
+    inputs = (
+        f"Integer ports: {model}; dividers, microcode: InstLatx64 readings {readings.name}.",
+        f"x87: {model}; InstLatx64 readings {core.x87}.csv.",
+    )
+    header = table_header(core.name, pack.name, report, *inputs)
+    tags = {**SOURCES, **_x87_model(core).tags}
+    if not core.base:
+        return table_text(header, rows, legend(rows, tags)), report
     other = next(other for other in ZEN_CORES if other.name == core.base)
     others, _ = _zen_rows(other, pack, readings, store_forward)
-    rows = tuple(differences(_as_neighbour(core, rows, others, read_instlatx64(readings)), others))
-    return table_text(header, rows, legend(rows, SOURCES), (f"{core.base}.txt", "as Zen 3")), report
+    own = _as_neighbour(core, rows, others, read_instlatx64(readings))
+    others = (*others, *_x87(other, others, readings))
+    rows = tuple(differences((*own, *_x87(core, own, readings)), others))
+    return table_text(header, rows, legend(rows, tags), (f"{core.base}.txt", "as Zen 3")), report
 
 
 def _as_neighbour(
@@ -175,6 +189,17 @@ def _as_neighbour(
     older = with_readings(renamed_rows, readings, "an EPYC 9654")
     newer = zen4_rows({row.form: row for row in others}, readings)
     return mended((*older, *newer), Reference(readings, _width(core)))
+
+
+def _x87(core: ZenCore, rows: Sequence[InstructionData], readings: Path) -> tuple[InstructionData, ...]:
+    """The x87 rows beside the others."""
+    measured = read_instlatx64(readings.with_name(f"{core.x87}.csv"))
+    return x87_rows({row.form: row for row in rows}, measured, _x87_model(core))
+
+
+def _x87_model(core: ZenCore) -> X87Model:
+    words = f"LLVM's {core.llvm} scheduling model"
+    return X87Model(core.llvm, words, zen_ports, core.divider, _READ_ON[core.x87], _width(core))
 
 
 def _width(core: ZenCore) -> int:

@@ -10,27 +10,8 @@ from kernmodel.incore.pipeline.model import ANY_NUMBER, PipelineCore
 from kernmodel.units import parse_quantity
 
 _TODO = "see docs/microarchitectures.md"
-
-MECHANICS: dict[str, tuple[int, str]] = {
-    "dispatch delay": (5, "uiCA (ICS 2022): the scheduler's delay; the value that fits its published predictions best"),
-    "port counter gap": (3, "uiCA (ICS 2022), section 4.2.2: from this difference on there is no second choice"),
-    "predecode delay": (3, "uiCA (ICS 2022): cycles from predecoder to decoders"),
-    "microcode width": (4, "uiCA (ICS 2022): µops per cycle of the microcode sequencer"),
-    "microcode exit cycles": (1, "found by comparing with uiCA's predictions of microcoded instructions"),
-    "DSB lines per cycle": (2, "uiCA (ICS 2022): a second block of the DSB may follow in the same cycle"),
-    "store address latency": (4, "found by comparing with uiCA's predictions of forwarded loads: 9 cycles, 5 by data"),
-    "blocked load cycles": (
-        13,
-        "A. Fog, microarchitecture.pdf: a failed store forwarding costs about 13 cycles on these cores; BHive's blocks "
-        "with one such load take 14 to 17 cycles",
-    ),
-}
-"""Figures that hold for all Intel cores here, with their source; a figure of the same key in a parameter file wins."""
-
-_ALTERNATING = (("2", "3"), ("4", "9"), ("7", "8"))
-"""Ports that take equal µops in turn (uiCA, ICS 2022, section 4.2.2)."""
 _PSEUDO = ("DV", "D")
-_ANY_ALU = ("0", "1", "5", "6")
+"""Endings of the names of what stands beside a port: its divider, its load data path."""
 
 
 def pipeline_core(parameters: Parameters, front: FrontEndParameters) -> PipelineCore:
@@ -70,7 +51,7 @@ def pipeline_core(parameters: Parameters, front: FrontEndParameters) -> Pipeline
         predecode_delay=_figure(parameters, "predecode delay"),
         dispatch_delay=_figure(parameters, "dispatch delay"),
         counter_gap=_figure(parameters, "port counter gap"),
-        alternating=tuple(group for group in _ALTERNATING if set(group) <= set(ports)),
+        alternating=_port_groups(parameters, "alternating ports", ports),
         load_latency=round(parameters.load_latency),
         forward_latency=round(parameters.load_latency),
         forward_address=_figure(parameters, "store address latency"),
@@ -84,7 +65,7 @@ def pipeline_core(parameters: Parameters, front: FrontEndParameters) -> Pipeline
         taken_branches=_optional(parameters, "taken branches per cycle", 1),
         load_scheduler=_entries(parameters, "load scheduler entries", widest),
         store_scheduler=_entries(parameters, "store scheduler entries", widest),
-        synchronise_ports=tuple(port for port in _ANY_ALU if port in ports),
+        synchronise_ports=_ports(parameters, "stack synchronisation ports", ports),
         flows=data_flow_figures(parameters),
     )
 
@@ -106,8 +87,34 @@ def _optional(parameters: Parameters, key: str, otherwise: int) -> int:
     return value
 
 
+def _port_groups(parameters: Parameters, key: str, ports: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """Groups of the core's ports."""
+    return tuple(_named(group, parameters, key, ports) for group in _list(parameters.extra.get(key), parameters, key))
+
+
+def _ports(parameters: Parameters, key: str, ports: tuple[str, ...]) -> tuple[str, ...]:
+    """Some of the core's ports."""
+    return _named(parameters.extra.get(key), parameters, key, ports)
+
+
+def _named(names: object, parameters: Parameters, key: str, ports: tuple[str, ...]) -> tuple[str, ...]:
+    """The ports of these names, which the core has to have."""
+    named = tuple(str(name) for name in _list(names, parameters, key))
+    if not set(named) <= set(ports):
+        what = f"figure {key!r} names ports that the core lacks: {', '.join(sorted(set(named) - set(ports)))}"
+        raise InstructionTableError(what, where=parameters.name, todo=_TODO)
+    return named
+
+
+def _list(value: object, parameters: Parameters, key: str) -> list[object]:
+    if not isinstance(value, list):
+        what = f"figure {key!r} " + ("is missing" if value is None else f"is {value!r}, no list")
+        raise InstructionTableError(what, where=parameters.name, todo=_TODO)
+    return value
+
+
 def _figure(parameters: Parameters, key: str) -> int:
-    value = parameters.extra.get(key, MECHANICS[key][0] if key in MECHANICS else None)
+    value = parameters.extra.get(key)
     if type(value) is not int:
         what = f"figure {key!r} " + ("is missing" if value is None else f"is {value!r}, no whole number")
         raise InstructionTableError(what, where=parameters.name, todo=_TODO)

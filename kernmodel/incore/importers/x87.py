@@ -1,0 +1,301 @@
+"""x87 rows: µops and ports of LLVM's scheduling models, latencies and dividers of InstLatx64, transfers as `movsd`'s.
+
+uops.info's packs at hand hold no x87. What neither LLVM nor a reading knows has no row: the functions (fsin …) and what
+LLVM gives its default of a hundred cycles. Forms that pop the stack do what those that do not pop do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from kernmodel.incore.importers.avx512 import whole_cycles
+from kernmodel.incore.importers.instlatx64 import EASY, Reading
+from kernmodel.incore.importers.llvm import Cost, instruction_costs, port_groups
+from kernmodel.incore.model import InstructionData, PortUse
+from kernmodel.incore.ports import optimal_bound
+
+ComputePorts = Callable[[Cost], tuple[PortUse, ...]]
+"""The ports of what a form computes, without loads and stores, by LLVM's cost of it."""
+
+_ARITHMETIC = ("add", "sub", "subr", "mul", "div", "divr")
+_CONDITIONS = ("b", "e", "be", "u", "nb", "ne", "nbe", "nu")
+_COMPARISONS = ("fcom", "fcomp", "fucom", "fucomp", "fcomi", "fcomip", "fucomi", "fucomip")
+_ALONE = ("fabs", "fchs", "fsqrt", "ftst", "fxam", "frndint", "fscale", "fprem", "fprem1")
+_CONSTANTS = ("fld1", "fldz", "fldpi", "fldl2e", "fldl2t", "fldlg2", "fldln2")
+_TOP = "st0"
+_UNKNOWN_LATENCY = 100
+"""LLVM's latency of what nobody measured."""
+_EXCHANGE = "fxch st,st"
+"""Done at rename; LLVM's models have the microcode of another core for it."""
+_DIVIDES = re.compile(r"fi?(?:divr?p?|sqrt)\b")
+_MEMORY = re.compile(r"\bm\d+$")
+_INTEGER = re.compile(r"fi(add|subr?|mul|divr?) m\d+")
+_KEEPS_TOP = re.compile(r"fi?comp?|fldcw|fnst[cs]w")
+"""Forms with memory that neither write st0 nor store it."""
+_TWIN = re.compile(r"^fi?(add|subr?|mul|divr?)p? .*")
+_INTEL = re.compile(r"[A-Z]+Port(\d+)")
+_ZEN = re.compile(r"Zn\d?FPU?(\d)")
+_COMPUTING = frozenset("0156B")
+"""Ports of Intel's cores; the others load and store."""
+_TOLERANCE = 1.15
+_QUARTERS = 4
+_LOAD, _STORE = "movsd xmm,m64", "movsd m64,xmm"
+
+
+@dataclass(frozen=True, slots=True)
+class X87Model:
+    """What the x87 rows of a core are made of.
+
+    Attributes:
+        cpu: LLVM's `-mcpu`; words: what its model is called in sources.
+        ports: the ports of what a form computes.
+        divider: the pipeline that divisions and square roots occupy.
+        measured_on: the CPU of the readings.
+        issue_width: of the core.
+    """
+
+    cpu: str
+    words: str
+    ports: ComputePorts
+    divider: str
+    measured_on: str
+    issue_width: int
+
+    @property
+    def source(self) -> str:
+        """Source of a row that is the model's alone."""
+        return f"{self.words} (µops, ports, latency); x87 loads and stores as movsd's"
+
+    @property
+    def measured(self) -> str:
+        """Source of a row with measured figures."""
+        return f"{self.source}; latency and throughput by InstLatx64 on {self.measured_on}"
+
+    @property
+    def read(self) -> str:
+        """Source of a row that is a reading alone."""
+        return f"latency and throughput by InstLatx64 on {self.measured_on}; done at rename"
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """Sources by their tags in tables."""
+        return {"x": self.source, "xr": self.measured, "xx": self.read}
+
+
+def x87_forms() -> tuple[str, ...]:
+    """Keys of the forms that rows are looked for."""
+    forms = [f"f{name} st,st" for name in _ARITHMETIC] + [f"f{name}p st,st" for name in _ARITHMETIC]
+    forms += [f"f{name} m{bits}" for name in _ARITHMETIC for bits in (32, 64)]
+    forms += [f"fi{name} m{bits}" for name in _ARITHMETIC for bits in (16, 32)]
+    forms += [f"fld {kind}" for kind in ("st", "m32", "m64", "m80")]
+    forms += [f"{name} {kind}" for name in ("fst", "fstp") for kind in ("st", "m32", "m64")]
+    forms += ["fstp m80", "fist m16", "fist m32", _EXCHANGE, "ffree st"]
+    forms += [f"{name} m{bits}" for name in ("fild", "fistp", "fisttp") for bits in (16, 32, 64)]
+    forms += [f"{name} st,st" for name in _COMPARISONS] + [f"fcmov{condition} st,st" for condition in _CONDITIONS]
+    forms += [f"{name} m{bits}" for name in ("fcom", "fcomp") for bits in (32, 64)]
+    forms += [f"{name} m{bits}" for name in ("ficom", "ficomp") for bits in (16, 32)]
+    forms += ["fldcw m16", "fnstcw m16", "fnstsw m16", "fnstsw r16", "fwait"]
+    return (*forms, *_ALONE, *_CONSTANTS)
+
+
+def x87_rows(
+    base: Mapping[str, InstructionData], readings: Mapping[str, Reading], model: X87Model
+) -> tuple[InstructionData, ...]:
+    """The rows of all x87 forms that something is known of.
+
+    Args:
+        base: rows by form, for the plain loads and stores; without these there is none.
+        readings: of InstLatx64, by form.
+        model: of the core.
+
+    Raises:
+        ToolError: llvm-mca is missing or fails.
+    """
+    if _LOAD not in base or _STORE not in base:
+        return ()
+    costs = instruction_costs(model.cpu, x87_forms())
+    known = {form: cost for form, cost in costs.items() if cost.latency < _UNKNOWN_LATENCY}
+    inputs = _Inputs(base, readings, model, known)
+    return tuple(row for form in x87_forms() if (row := _row(form, inputs)) is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Inputs:
+    base: Mapping[str, InstructionData]
+    readings: Mapping[str, Reading]
+    model: X87Model
+    costs: Mapping[str, Cost]
+
+
+def _row(form: str, inputs: _Inputs) -> InstructionData | None:
+    """The row of a form, None if too little is known of it."""
+    reading = inputs.readings.get(_register_form(form))
+    if form == _EXCHANGE:
+        return _exchange(inputs.model, reading) if reading else None
+    cost = inputs.costs.get(form)
+    compute = inputs.model.ports(cost) if cost is not None else ()
+    if cost is None or not (compute or cost.loads or cost.stores):
+        return None
+    row = _as_modelled(form, cost, compute, inputs)
+    if _DIVIDES.match(form):
+        return _dividing(row, reading, inputs)
+    return _as_measured(row, reading, inputs.model) if reading and not _MEMORY.search(form) else row
+
+
+def _register_form(form: str) -> str:
+    """The form between registers that computes the same ("fiadd m16" and "faddp st,st": "fadd st,st")."""
+    return _TWIN.sub(r"f\1 st,st", form).replace("divr", "div").replace("subr", "sub").replace("fsub ", "fadd ")
+
+
+def _exchange(model: X87Model, reading: Reading) -> InstructionData:
+    """`fxch`, which waits for nothing: each register gets what the other one has."""
+    crossed = {("0", "0"): 0.0, ("1", "1"): 0.0}
+    throughput = _beyond(1 / model.issue_width, reading)
+    return InstructionData(_EXCHANGE, (), crossed, 0.0, 1, throughput, "no", False, None, None, model.read)
+
+
+def _as_modelled(form: str, cost: Cost, compute: tuple[PortUse, ...], inputs: _Inputs) -> InstructionData:
+    """The row by LLVM's model, with the latency between registers measured where it is; memory as `movsd`'s."""
+    inner, measured = _latency(form, inputs)
+    row = InstructionData(
+        form=form,
+        ports=compute,
+        latencies={},
+        default_latency=inner,
+        uops=round(sum(use.cycles for use in compute)),
+        throughput=None,
+        breaks_dependency="no",
+        eliminated=False,
+        front_end=None,
+        indexed=None,
+        source=inputs.model.measured if measured else inputs.model.source,
+    )
+    if cost.loads:
+        return _loading(row, cost, inputs)
+    return _storing(row, cost, inputs) if cost.stores else row
+
+
+def _latency(form: str, inputs: _Inputs) -> tuple[float, bool]:
+    """Cycles from register to register, and whether they are measured; 0 of a load or store that computes nothing."""
+    register = _register_form(form)
+    reading, cost = inputs.readings.get(register), inputs.costs.get(register)
+    if reading is not None and reading.latency is not None:
+        return whole_cycles(reading.latency), True
+    return (0.0 if cost is None or _MEMORY.search(register) else float(cost.latency)), False
+
+
+def _loading(row: InstructionData, cost: Cost, inputs: _Inputs) -> InstructionData:
+    """The row with a load; a conversion before the operation takes what LLVM's model has beyond a load and it."""
+    plain, moves = inputs.base[_LOAD], row.form in ("fld m32", "fld m64")
+    floating = _INTEGER.sub(r"f\1 m32", row.form)
+    load = inputs.costs["fadd m64"].latency - inputs.costs["fadd st,st"].latency
+    beyond = cost.latency - (inputs.costs[floating].latency if floating != row.form else load)
+    converting = max(beyond, 0.0) if _INTEGER.fullmatch(row.form) or row.form.startswith("fild") else 0.0
+    data = row.default_latency + converting
+    pairs = {("A0", _TOP): plain.latencies["A1", "0"] + data}
+    if converting and row.default_latency:
+        pairs["M0", _TOP] = data
+    loading = replace(
+        row,
+        ports=plain.ports if moves else row.ports + plain.ports,
+        latencies={} if _KEEPS_TOP.match(row.form) else pairs,
+        default_latency=row.default_latency or data,
+        uops=plain.uops if moves else row.uops + plain.uops,
+        front_end=plain.front_end if moves else None,
+    )
+    return replace(loading, indexed=_indexed(loading, plain)) if moves else loading
+
+
+def _storing(row: InstructionData, cost: Cost, inputs: _Inputs) -> InstructionData:
+    """The row with a store; a conversion before it takes what LLVM's model has beyond a plain store."""
+    plain, store = inputs.base[_STORE], inputs.costs["fst m64"]
+    converting = max(cost.latency - store.latency, 0.0) if row.ports else 0.0
+    kept = plain.latencies.get(("1", "M0"), plain.default_latency)
+    storing = replace(
+        row,
+        ports=row.ports + plain.ports,
+        default_latency=0.0 if _KEEPS_TOP.match(row.form) else kept + converting,
+        uops=row.uops + plain.uops,
+        front_end=None if row.ports else plain.front_end,
+    )
+    return replace(storing, indexed=_indexed(storing, plain))
+
+
+def _indexed(row: InstructionData, plain: InstructionData) -> InstructionData | None:
+    """The row with an indexed address, where that of the plain move differs."""
+    if plain.indexed is None:
+        return None
+    own = row.ports[: len(row.ports) - len(plain.ports)]
+    front = plain.indexed.front_end if row.front_end else None
+    return replace(row, form=row.form + " [indexed]", ports=own + plain.indexed.ports, front_end=front)
+
+
+def _dividing(row: InstructionData, reading: Reading | None, inputs: _Inputs) -> InstructionData | None:
+    """The row with the divider occupied for its measured throughput: for easy operands, `full` for the others."""
+    model = inputs.model
+    easy = inputs.readings.get(_register_form(row.form) + EASY)
+    if reading is None or easy is None:
+        return None
+    full = _occupying(row, reading, reading, model)
+    few = _occupying(row, easy, reading, model)
+    return few if few == full else replace(few, full=full)
+
+
+def _occupying(row: InstructionData, reading: Reading, usual: Reading, model: X87Model) -> InstructionData:
+    """The row with these figures of the divider; its own latencies are those of the usual operands."""
+    busy = round((reading.throughput or 0.0) * _QUARTERS) / _QUARTERS
+    less = whole_cycles(usual.latency or 0.0) - whole_cycles(reading.latency or 0.0)
+    return replace(
+        row,
+        ports=(*(use for use in row.ports if use.ports != (model.divider,)), PortUse((model.divider,), busy)),
+        default_latency=row.default_latency - less,
+        latencies={pair: cycles - less for pair, cycles in row.latencies.items()},
+        source=model.measured,
+    )
+
+
+def _as_measured(row: InstructionData, reading: Reading, model: X87Model) -> InstructionData | None:
+    """The row with the measured throughput where its ports do not tell it; None if they are slower than that."""
+    told = max(optimal_bound(row.ports)[0], row.uops / model.issue_width)
+    if reading.throughput is not None and told > _TOLERANCE * reading.throughput:
+        return None
+    return replace(row, throughput=_beyond(told, reading), source=model.measured)
+
+
+def _beyond(told: float, reading: Reading) -> float | None:
+    """The measured throughput in quarters of a cycle if it is longer than what ports and issue tell."""
+    measured = reading.throughput or 0.0
+    return round(measured * _QUARTERS) / _QUARTERS if measured > _TOLERANCE * told else None
+
+
+def intel_ports(names: Mapping[str, str]) -> ComputePorts:
+    """The ports of an Intel core that compute.
+
+    Args:
+        names: of ports whose name is not LLVM's number.
+    """
+
+    def ports(cost: Cost) -> tuple[PortUse, ...]:
+        found = dict(_numbered(cost.usage, _INTEL, names))
+        return port_groups({port: cycles for port, cycles in found.items() if port in _COMPUTING})
+
+    return ports
+
+
+def zen_ports(cost: Cost) -> tuple[PortUse, ...]:
+    """The vector pipelines of a Zen core, each µop on one of them (LLVM books some µops on several)."""
+    usage = {f"FP{port}": cycles for port, cycles in _numbered(cost.usage, _ZEN, {})}
+    if sum(usage.values()) > cost.uops:
+        return (PortUse(tuple(sorted(usage)), float(cost.uops)),)
+    return port_groups(usage)
+
+
+def _numbered(
+    usage: Mapping[str, float], pattern: re.Pattern[str], names: Mapping[str, str]
+) -> Iterator[tuple[str, float]]:
+    for resource, cycles in usage.items():
+        match = pattern.fullmatch(resource)
+        if match is not None:
+            yield names.get(match[1], match[1].lstrip("0") or "0"), cycles

@@ -1,0 +1,123 @@
+"""x87 rows: which forms have one, what they say, and how readings and LLVM's models are joined to them."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kernmodel.assembly.decode import decode_bytes
+from kernmodel.incore.importers.instlatx64 import EASY, Reading, read_instlatx64
+from kernmodel.incore.importers.llvm import TOOLS, Cost, assembly_line
+from kernmodel.incore.importers.x87 import X87Model, intel_ports, x87_forms, x87_rows, zen_ports
+from kernmodel.incore.model import InstructionData, PortUse
+from kernmodel.incore.parameters import load_parameters
+from kernmodel.incore.tables import InstructionTable
+
+needs_llvm = pytest.mark.skipif(not any(map(shutil.which, TOOLS)), reason="llvm-mca is absent")
+CORES = ("SNB", "IVB", "HSW", "SKL", "KBL", "SKX", "CLX", "ICL", "ICX", "TGL", "RKL", "RWC", "GLC", "ZEN", "ZEN2")
+
+
+def table(name: str, operands: str = "full") -> InstructionTable:
+    return InstructionTable.open(load_parameters(name), "easy" if operands == "easy" else "full")
+
+
+def row(form: str, name: str = "CLX", operands: str = "full") -> InstructionData:
+    found = table(name, operands).row(form)
+    assert found is not None, (form, name)
+    return found
+
+
+@pytest.mark.parametrize("name", CORES)
+@pytest.mark.parametrize(
+    "form", ["fadd st,st", "fmulp st,st", "fdiv m64", "fsqrt", "fld m64", "fstp m64", "fxch st,st"]
+)
+def test_every_core_with_readings_has_the_common_forms_with_their_source(name: str, form: str) -> None:
+    found = row(form, name)
+    assert "InstLatx64" in found.source or "LLVM" in found.source
+
+
+def test_figures_are_those_that_were_measured() -> None:
+    # InstLatx64: fadd 3, fmul 5 on Cascade Lake and 4 on Ice Lake, fdiv to 80 bits 16 and every 4.5, fsqrt 21 and 7
+    assert (row("fadd st,st").default_latency, row("fmul m64").default_latency) == (3, 5)
+    assert row("fmul st,st", "ICL").default_latency == 4
+    assert (row("fdiv st,st").default_latency, PortUse(("0DV",), 4.5) in row("fdiv st,st").ports) == (16, True)
+    assert (row("fsqrt").default_latency, PortUse(("0DV",), 7.0) in row("fsqrt").ports) == (21, True)
+    assert row("fadd st,st", "ZEN").throughput == 1
+    assert row("fxam").throughput == 2
+
+
+def test_easy_operands_leave_older_dividers_early() -> None:
+    full, easy = row("fdivp st,st", "SNB"), row("fdivp st,st", "SNB", "easy")
+    assert (full.default_latency, easy.default_latency) == (24, 10)
+    assert easy.full == full
+
+
+def test_exchanging_registers_is_done_at_rename() -> None:
+    found = row("fxch st,st", "SKL")
+    assert (found.ports, found.default_latency, found.throughput) == ((), 0, 0.5)
+    assert found.latencies == {("0", "0"): 0, ("1", "1"): 0}
+
+
+def test_what_nobody_measured_has_no_row() -> None:
+    assert all(table(name).row(form) is None for name in CORES for form in ("fsin", "fyl2x", "fcompp", "fbstp m80"))
+    assert table("BDW").row("fdiv st,st") is None
+
+
+def test_forms_are_those_of_the_decoder() -> None:
+    codes = ("d8c1", "dec1", "dc07", "de07", "d9c1", "dd07", "db2f", "df2f", "ddd9", "dd1f", "db3f", "df3f", "dd0f")
+    codes += ("d9c9", "d9e1", "d9fa", "d9e8", "d8d1", "dbe9", "dac1", "d92f", "d93f", "dfe0", "d8f1", "def9", "da37")
+    forms = [decode_bytes(bytes.fromhex(code)).instructions[0].form for code in codes]
+    assert set(forms) <= set(x87_forms())
+    assert all(table("SKL").row(form) is not None for form in forms)
+
+
+@pytest.mark.parametrize(
+    ("form", "line"),
+    [
+        ("fadd st,st", "fadd st, st(1)"),
+        ("faddp st,st", "faddp st(1), st"),
+        ("fxch st,st", "fxch st(1)"),
+        ("fucomp st,st", "fucomp st(1)"),
+        ("fucomip st,st", "fucomip st, st(1)"),
+        ("fld st", "fld st(1)"),
+        ("fld m80", "fld tbyte ptr [rsi]"),
+        ("fnstsw r16", "fnstsw ax"),
+        ("fsqrt", "fsqrt"),
+    ],
+)
+def test_lines_for_llvm(form: str, line: str) -> None:
+    assert assembly_line(form) == line
+
+
+def test_readings_of_x87_by_form(tmp_path: Path) -> None:
+    lines = ("FXCH st(i),0.5,0.5", '"FADD st(i), st (st = 0.0)",3,1', '"FADD st(i), st",3.0,1.0', "FABS,1,1")
+    lines += ('"FDIV80 st(i), st",24,23', "FDIV80 (x/1.0l),10,9", '"FDIV32 st(i), st",14,13', "FSQRT80 (1.0l),8,7")
+    lines += ("FSIN80 (0.0) + FADD,52,52", "FMUL st(2i) FADD st(2i+1),5,", "FSQRT80 (0.0l),6,6")
+    header = "isa,form,latency_cycles,reciprocal_throughput_cycles"
+    path = tmp_path / "x.csv"
+    path.write_text("\n".join([header, *(f"X87,{line}" for line in lines)]) + "\n")
+    found = read_instlatx64(path)
+    assert set(found) == {"fxch st,st", "fadd st,st", "fabs", "fdiv st,st", "fdiv st,st" + EASY, "fsqrt" + EASY}
+    assert found["fdiv st,st"] == Reading(24.0, 23.0)
+
+
+def test_ports_that_compute() -> None:
+    cost = Cost(2, 10, 1, {"SPRPort05": 1, "SPRPort02": 0.5, "SPRPort03": 0.5, "SPRPort11": 0.3}, True, False)
+    assert intel_ports({"10": "B", "11": "A"})(cost) == (PortUse(("5",), 1.0),)
+    booked_twice = Cost(1, 1, 1, {"Zn3FP0": 1, "Zn3FP1": 1, "Zn3ALU0": 1}, False, False)
+    assert zen_ports(booked_twice) == (PortUse(("FP0", "FP1"), 1.0),)
+
+
+@needs_llvm
+def test_rows_follow_the_readings_and_the_plain_moves() -> None:
+    base = {form: row(form, "SKL") for form in ("movsd xmm,m64", "movsd m64,xmm")}
+    model = X87Model("skylake", "a model", intel_ports({}), "0DV", "a CPU", 4)
+    readings = {"fadd st,st": Reading(7.0, 3.0), "fabs": Reading(1.0, 0.25)}
+    found = {item.form: item for item in x87_rows(base, readings, model)}
+    assert (found["faddp st,st"].default_latency, found["faddp st,st"].throughput) == (7, 3)
+    assert found["fadd m32"].latencies["A0", "st0"] == 7 + base["movsd xmm,m64"].latencies["A1", "0"]
+    assert found["fiadd m32"].latencies["M0", "st0"] == 7 + 3  # LLVM's conversion
+    assert found["fst m64"].ports == base["movsd m64,xmm"].ports
+    assert found["fst m64"].indexed is not None
+    assert "fabs" not in found  # the reading is faster than the model's ports
+    assert not {"fdiv st,st", "fsqrt", "fxch st,st"} & found.keys()  # known by readings alone
