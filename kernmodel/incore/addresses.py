@@ -17,12 +17,15 @@ from typing import Literal, NamedTuple
 
 from kernmodel.assembly.model import Instruction, MemoryReference, Operand
 from kernmodel.assembly.symbolic import ZERO, Linear, symbol
+from kernmodel.incore.latest import LatestStores
 
 MemoryPolicy = Literal["moving", "different", "stack"]
 """Which stores and loads meet. "moving": addresses are followed symbolically, from pass to pass. "different": the same
 address expression of the same values only, all registers different at the start (uiCA's default). "stack": likewise,
 but at the start all registers except rsp and rbp hold one value (Facile's)."""
 
+_FEW = 24
+"""Stores up to which a load is compared with each."""
 _FRESH = "@"  # marks symbols that stand for something that the body computes anew in every pass
 _COPIES = frozenset({"mov", "movsxd"})
 _LINEAR = frozenset({"add", "sub", "inc", "dec", "shl", "sal"})
@@ -107,6 +110,8 @@ def forwardings(
     if policy != "moving":
         return tuple(_named_alike(instructions, policy)), True
     loads, stores, strides = _accesses([address_step(i) for i in instructions] if steps is None else steps)
+    if len(stores) > _FEW:
+        return _among_many(loads, stores, strides)
     alike: dict[_Terms, list[_Access]] = {}
     for store in stores:
         alike.setdefault(store.address.terms, []).append(store)
@@ -125,6 +130,53 @@ def forwardings(
         if meetings:
             found += _latest(load, meetings)
     return tuple(found), not compared
+
+
+def _among_many(
+    loads: Sequence[_Access], stores: Sequence[_Access], strides: Mapping[str, Linear | None]
+) -> tuple[tuple[Forwarding, ...], bool]:
+    """As `forwardings` says, where comparing every load with every store would take too long."""
+    families: dict[tuple[Linear, _Terms], LatestStores] = {}
+    for store in stores:
+        key, moves, constant, position = _family(store, strides)
+        if key not in families:
+            families[key] = LatestStores(moves)
+        families[key].add(store.place, constant, store.size, position)
+    found: list[Forwarding] = []
+    compared = True
+    for load in loads:
+        key, moves, constant, position = _family(load, strides)
+        family = families.get(key)
+        if family is None:
+            compared = False
+            continue
+        number = load.place[0]
+        found += [
+            Forwarding(place, load.place, passes, whole)
+            for place, passes, whole in family.of(number, constant, load.size, position)
+        ]
+        settled = moves is not None or key[0].terms or family.all_overlap(number, constant, load.size)
+        compared &= bool(settled) and family.count_from(position) == len(stores)
+    return tuple(found), not compared
+
+
+def _family(
+    access: _Access, strides: Mapping[str, Linear | None]
+) -> tuple[tuple[Linear, _Terms], int | None, int, int]:
+    """What accesses have in common that can meet, and where in this family the access is.
+
+    Returns:
+        The symbolic stride (0 for others) and the terms of the address without whole strides; the bytes per pass, None
+        if that is no plain number; the constant part of the address; its position in symbolic strides.
+    """
+    stride = _stride(access, strides)
+    if stride is None or not stride.terms:
+        moves = None if stride is None else stride.constant
+        return (ZERO, access.address.terms), moves, access.address.constant, 0
+    name, factor = stride.terms[0]
+    position = access.address.coefficient(name) // factor
+    rest = access.address - stride * position
+    return (stride, rest.terms), None, rest.constant, position
 
 
 def _latest(load: _Access, meetings: list[_Meeting]) -> Iterator[Forwarding]:

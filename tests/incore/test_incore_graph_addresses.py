@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from kernmodel.assembly.listing import read_listing
 from kernmodel.assembly.model import Instruction
+from kernmodel.incore import addresses
 from kernmodel.incore.addresses import Forwarding, forwardings
 
 
@@ -94,3 +95,53 @@ def test_constant_strides_against_a_byte_by_byte_memory(
     bytes_read = range(load + last * stride, load + last * stride + load_size)
     expected = {last - written[byte] for byte in bytes_read if byte in written}
     assert {passes for _, _, passes in links(text)} == expected
+
+
+BASES = ("%rdi", "%rsi", "%rsp", "%rdi,%rcx", "%rdi,%rcx,4", "%rbx", "%rdi,%rdx,2")
+MOVES = (
+    "addq $4, %rdi",
+    "subq $12, %rdi",
+    "addq %rcx, %rdi",
+    "subq %rcx, %rdi",
+    "addq %rdx, %rdi",
+    "incq %rcx",
+    "movq %rdi, %rsi",
+    "movq (%rdi), %rbx",
+    "pushq %rax",
+    "popq %rax",
+)
+
+
+def _access(base: str, displacement: int, store: bool, register: str) -> str:
+    place = f"{displacement}({base})"
+    return f"mov {register}, {place}" if store else f"mov {place}, {register}"
+
+
+accesses = st.builds(
+    _access,
+    st.sampled_from(BASES),
+    st.integers(-6, 6),
+    st.booleans(),
+    st.sampled_from(["%al", "%eax", "%rax", "%ax"]),
+)
+bodies = st.lists(st.one_of(accesses, st.sampled_from(MOVES)), min_size=1, max_size=12).map("; ".join)
+
+
+@given(bodies)
+def test_looking_up_the_latest_store_agrees_with_comparing_every_one(text: str) -> None:
+    """Large bodies are analysed by another way, which here takes small ones."""
+    instructions = body(text)
+    compared = forwardings(instructions)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(addresses, "_FEW", 0)
+        looked_up = forwardings(instructions)
+    assert looked_up == compared
+
+
+def test_a_large_body_is_followed_from_end_to_end() -> None:
+    text = "; ".join(f"movq %rax, {8 * k}(%rdi); movq {8 * k}(%rdi), %rbx" for k in range(2000)) + "; addq $16000, %rdi"
+    found, unknown = forwardings(body(text))
+    assert [(link.store[0], link.load[0], link.passes) for link in found] == [
+        (2 * k, 2 * k + 1, 0) for k in range(2000)
+    ]
+    assert not unknown
