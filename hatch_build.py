@@ -6,11 +6,11 @@ tree. `CC` names the compiler; else the first of cc, gcc and clang is taken.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shlex
 import shutil
 import subprocess
-import sys
 import sysconfig
 import tempfile
 from pathlib import Path
@@ -18,13 +18,20 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-ENDING = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
-ENGINES = {
-    "kernmodel/cachesim/_engine": "kernmodel/cachesim/native/engine.c",
-    "kernmodel/incore/pipeline/_pipeline": "kernmodel/incore/pipeline/_pipeline.c",
-}
-"""The source of each library."""
-FLAGS = ("-std=c11", "-O3", "-shared", "-fPIC", "-fvisibility=hidden")
+ENGINES = ("kernmodel/cachesim/_engine", "kernmodel/incore/pipeline/_pipeline")
+"""The libraries; each is made of all C sources in the folder `native` beside it."""
+FLAGS = ("-std=c11", "-O3", "-ffp-contract=off", "-shared", "-fPIC", "-fvisibility=hidden")
+"""Nothing of this machine only, and no fused multiplications: the Python twins of the engines give the same bits."""
+
+
+def helpers(root: Path) -> Any:
+    """The module `kernmodel.engines` of the tree that is built, which is not installed yet."""
+    spec = importlib.util.spec_from_file_location("kernmodel_engines", root / "kernmodel" / "engines.py")
+    if spec is None or spec.loader is None:
+        raise ImportError("kernmodel/engines.py is missing")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def compiler() -> list[str] | None:
@@ -35,15 +42,21 @@ def compiler() -> list[str] | None:
     return [found] if found else None
 
 
-def build(source: Path, library: Path) -> str | None:
-    """Compile and put the library in its place at once (it may be in use); what went wrong, or None."""
+def build(folder: Path, library: Path, engines: Any) -> str | None:
+    """Compile the sources in a folder and put the library in its place at once (it may be in use).
+
+    Returns:
+        What went wrong, or None.
+    """
     command = compiler()
     if command is None:
         return "no C compiler (cc, gcc or clang) is on the PATH"
     made = library.with_suffix(".new")
+    marked = f'-DKERNMODEL_SOURCES="{engines.sources_hash(folder)}"'
+    sources = [str(path) for path in engines.sources_of(folder) if path.suffix == ".c"]
     try:
         result = subprocess.run(
-            [*command, *FLAGS, "-o", str(made), str(source)], capture_output=True, text=True, check=False
+            [*command, *FLAGS, marked, "-o", str(made), *sources], capture_output=True, text=True, check=False
         )
     except OSError as error:
         return f"{command[0]}: {error.strerror}"
@@ -61,10 +74,11 @@ class EngineBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         """Compile before the files are gathered."""
         root = Path(self.root)
         self._made = Path(tempfile.mkdtemp(prefix="kernmodel-"))
-        for number, (name, source) in enumerate(ENGINES.items()):
-            place = name + ENDING
-            library = root / place if version == "editable" else self._made / f"{number}{ENDING}"
-            failure = build(root / source, library)
+        engines = helpers(root)
+        for number, name in enumerate(ENGINES):
+            place = name + engines.ENDING
+            library = root / place if version == "editable" else self._made / f"{number}{engines.ENDING}"
+            failure = build((root / name).parent / engines.NATIVE, library, engines)
             if failure:
                 library.unlink(missing_ok=True)  # in the source tree one of an earlier build may stand
                 self.app.display_warning(

@@ -13,7 +13,7 @@ What an instruction reads and writes is iced's knowledge (Intel SDM vol. 2), bro
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal, NamedTuple, cast
@@ -73,7 +73,7 @@ _IMMEDIATE_KINDS = {
     OpKind.IMMEDIATE64: "i64",
 }
 _NEAR_BRANCHES = frozenset({OpKind.NEAR_BRANCH16, OpKind.NEAR_BRANCH32, OpKind.NEAR_BRANCH64})
-_IMPLICIT_MEMORY = frozenset(
+IMPLICIT_MEMORY = frozenset(
     {
         OpKind.MEMORY_SEG_SI,
         OpKind.MEMORY_SEG_ESI,
@@ -87,10 +87,10 @@ _IMPLICIT_MEMORY = frozenset(
     }
 )
 """Operands in memory that no byte of the instruction names: those of string instructions and of maskmovq."""
-_HIGH_BYTES = frozenset({Register.AH, Register.BH, Register.CH, Register.DH})
+HIGH_BYTES = frozenset({Register.AH, Register.BH, Register.CH, Register.DH})
 
 
-class _RegisterFacts(NamedTuple):
+class RegisterFacts(NamedTuple):
     """Full register name, operand kind, and width in bytes of one architectural register name."""
 
     name: str
@@ -119,18 +119,19 @@ _VECTOR_KINDS = frozenset({"mm", "xmm", "ymm", "zmm"})
 _PARTIAL_KINDS = frozenset({"r8", "r8h", "r16"})
 
 
-def _register_facts() -> dict[int, _RegisterFacts]:
+def _register_facts() -> dict[iced.Register_, RegisterFacts]:
     """The facts of every register that iced knows, by its number."""
     names = {value: name.lower() for name, value in vars(Register).items() if isinstance(value, int)}
-    facts: dict[int, _RegisterFacts] = {}
+    facts: dict[iced.Register_, RegisterFacts] = {}
     for number in cast("list[iced.Register_]", list(names)):
         kind = next((kind for kind, test in _KIND_TESTS if test(number)), "reg")
-        kind = "r8h" if number in _HIGH_BYTES else kind
-        facts[number] = _RegisterFacts(names[RegisterExt.full_register(number)], kind, RegisterExt.size(number))
+        kind = "r8h" if number in HIGH_BYTES else kind
+        facts[number] = RegisterFacts(names[RegisterExt.full_register(number)], kind, RegisterExt.size(number))
     return facts
 
 
-_REGISTERS = _register_facts()
+REGISTERS = _register_facts()
+"""What there is to know of the registers, by iced's number."""
 _RIP_OPERAND = re.compile(r"\[rip[^\]]*\]")
 _INFO = iced.InstructionInfoFactory()
 _FORMATTER = iced.Formatter(FormatterSyntax.INTEL)
@@ -182,51 +183,9 @@ def decode_raw(code: bytes, address: int) -> Iterator[tuple[iced.Instruction, En
             yield instruction, encoding_of(code, start, decoder.get_constant_offsets(instruction))
 
 
-PieceKey = bytes | tuple[bytes, int]
-"""The bytes of an instruction, with its place where it names memory by its own address."""
-
-
-class Piece(NamedTuple):
-    """One instruction of a block at address 0, from those met before where it does not depend on its place.
-
-    Attributes:
-        key: equal for instructions that are equal but for address and branch target.
-        instruction: at address 0, with the target of a branch from there, unless it names memory by its own address.
-        target: where a direct branch goes to in the block, None for others.
-    """
-
-    key: PieceKey
-    instruction: Instruction
-    target: int | None
-
-
-def pieces(code: bytes, known: MutableMapping[PieceKey, Instruction]) -> list[Piece] | None:
-    """The instructions of a block of which every byte belongs to one; None if not.
-
-    Args:
-        code: the block.
-        known: instructions that the caller has met before, by their key; new ones are put in.
-    """
-    found = []
-    start = 0
-    for item in iced.Decoder(64, code):
-        if item.is_invalid:
-            return None
-        end = start + item.len
-        key: PieceKey = code[start:end]
-        if item.is_ip_rel_memory_operand:
-            key = (code[start:end], start)
-        instruction = known.get(key)
-        if instruction is None:
-            (raw, encoding) = next(decode_raw(code[start:end], start if item.is_ip_rel_memory_operand else 0))
-            known[key] = instruction = translate(raw, encoding, disassemble(raw), 0, None)
-        target = None
-        if instruction.target is not None:
-            target = instruction.target + start if instruction.address == 0 else instruction.target
-            target = target - (1 << 64) if target >> 63 else target
-        found.append(Piece(key, instruction, target))
-        start = end
-    return found
+def used_registers(instruction: iced.Instruction) -> set[str]:
+    """Full names of all registers that an instruction uses, named or not."""
+    return {REGISTERS[used.register].name for used in _INFO.info(instruction).used_registers()}
 
 
 def disassemble(instruction: iced.Instruction, fixup: Fixup | None = None) -> str:
@@ -289,7 +248,7 @@ def _is_vector(instruction: iced.Instruction, index: int) -> bool:
     """Whether explicit operand `index` is a vector register."""
     if instruction.op_kind(index) != OpKind.REGISTER:
         return False
-    return _REGISTERS[instruction.op_register(index)].kind in _VECTOR_KINDS
+    return REGISTERS[instruction.op_register(index)].kind in _VECTOR_KINDS
 
 
 def _vector_bytes(instruction: iced.Instruction) -> int:
@@ -297,7 +256,7 @@ def _vector_bytes(instruction: iced.Instruction) -> int:
     registers = [instruction.op_register(i) for i in range(instruction.op_count) if _is_vector(instruction, i)]
     if instruction.is_vsib:
         registers.append(instruction.memory_index)
-    return max((_REGISTERS[register].size for register in registers), default=0)
+    return max((REGISTERS[register].size for register in registers), default=0)
 
 
 def _operands(instruction: iced.Instruction, info: iced.InstructionInfo, fixup: Fixup | None) -> tuple[Operand, ...]:
@@ -305,7 +264,7 @@ def _operands(instruction: iced.Instruction, info: iced.InstructionInfo, fixup: 
     return tuple(
         _operand(instruction, info.op_access(i), i, fixup)
         for i in range(instruction.op_count)
-        if instruction.op_kind(i) not in _IMPLICIT_MEMORY
+        if instruction.op_kind(i) not in IMPLICIT_MEMORY
     )
 
 
@@ -319,14 +278,14 @@ def _operand(instruction: iced.Instruction, access: int, index: int, fixup: Fixu
         return Operand(_memory_kind(instruction, access), None, memory, None, memory.read, memory.written)
     if kind in _NEAR_BRANCHES:
         return Operand("rel", None, None, None, False, False)
-    immediate = _signed(instruction.immediate(index))
+    immediate = signed(instruction.immediate(index))
     literal_one = instruction.op_code().op_kind(index) == OpCodeOperandKind.IMM8_CONST_1
     return Operand("1" if literal_one else _IMMEDIATE_KINDS.get(kind, "i"), None, None, immediate, False, False)
 
 
 def _register_operand(instruction: iced.Instruction, access: int, index: int) -> Operand:
     """Explicit operand `index`, which is a register."""
-    facts = _REGISTERS[instruction.op_register(index)]
+    facts = REGISTERS[instruction.op_register(index)]
     kind = facts.kind
     if kind == "r8" and instruction.op_code().op_kind(index) == OpCodeOperandKind.CL:
         kind = "cl"
@@ -349,7 +308,7 @@ def _hidden_by_idiom(instruction: iced.Instruction, access: int, index: int) -> 
     )
 
 
-def _signed(value: int) -> int:
+def signed(value: int) -> int:
     """The 64-bit pattern `value` as a signed number."""
     return value - (1 << 64) if value >> 63 else value
 
@@ -357,7 +316,7 @@ def _signed(value: int) -> int:
 def _memory_kind(instruction: iced.Instruction, access: int) -> str:
     """The operand kind of the memory operand: its width in bits, `m` where nothing is accessed."""
     if instruction.is_vsib:
-        return f"vsib_{_REGISTERS[instruction.memory_index].kind}"
+        return f"vsib_{REGISTERS[instruction.memory_index].kind}"
     size = MemorySizeExt.size(instruction.memory_size)
     if access in (OpAccess.NO_MEM_ACCESS, OpAccess.NONE) or not size:
         return "m"
@@ -369,12 +328,12 @@ def _memory_reference(instruction: iced.Instruction, access: int, fixup: Fixup |
     base, index = instruction.memory_base, instruction.memory_index
     relocated = fixup is not None and fixup.in_displacement
     return MemoryReference(
-        base=_REGISTERS[base].name if base else None,
-        index=_REGISTERS[index].name if index else None,
+        base=REGISTERS[base].name if base else None,
+        index=REGISTERS[index].name if index else None,
         scale=instruction.memory_index_scale,
-        displacement=fixup.offset if fixup and relocated else _signed(instruction.memory_displacement),
+        displacement=fixup.offset if fixup and relocated else signed(instruction.memory_displacement),
         symbol=fixup.symbol if fixup and relocated else None,
-        segment=_REGISTERS[instruction.segment_prefix].name if instruction.has_segment_prefix else None,
+        segment=REGISTERS[instruction.segment_prefix].name if instruction.has_segment_prefix else None,
         size_bytes=_memory_bytes(instruction, access),
         read=access in _MEMORY_READS,
         written=access in _WRITES,
@@ -388,11 +347,11 @@ def _memory_bytes(instruction: iced.Instruction, access: int) -> int:
     element = MemorySizeExt.size(instruction.memory_size)
     if not instruction.is_vsib:
         return element
-    index_lanes = _REGISTERS[instruction.memory_index].size // (8 if instruction.is_vsib64 else 4)
+    index_lanes = REGISTERS[instruction.memory_index].size // (8 if instruction.is_vsib64 else 4)
     data = next((i for i in range(instruction.op_count) if _is_vector(instruction, i)), None)
     if data is None:  # the gather prefetches have no data register
         return 0
-    return element * min(index_lanes, _REGISTERS[instruction.op_register(data)].size // element)
+    return element * min(index_lanes, REGISTERS[instruction.op_register(data)].size // element)
 
 
 def _memory(
@@ -413,7 +372,7 @@ def _memory(
 
 def _names_no_memory(instruction: iced.Instruction) -> bool:
     """Whether the instruction has an operand in memory that none of its bytes names."""
-    return any(instruction.op_kind(i) in _IMPLICIT_MEMORY for i in range(instruction.op_count))
+    return any(instruction.op_kind(i) in IMPLICIT_MEMORY for i in range(instruction.op_count))
 
 
 def _implicit_reference(instruction: iced.Instruction, used: iced.UsedMemory) -> MemoryReference:
@@ -421,10 +380,10 @@ def _implicit_reference(instruction: iced.Instruction, used: iced.UsedMemory) ->
     size = MemorySizeExt.size(used.memory_size) or MemorySizeExt.size(instruction.memory_size)
     access = used.access
     return MemoryReference(
-        base=_REGISTERS[used.base].name if used.base else None,
-        index=_REGISTERS[used.index].name if used.index else None,
+        base=REGISTERS[used.base].name if used.base else None,
+        index=REGISTERS[used.index].name if used.index else None,
         scale=used.scale,
-        displacement=_signed(used.displacement),
+        displacement=signed(used.displacement),
         symbol=None,
         segment=None,
         size_bytes=size,
@@ -445,7 +404,7 @@ def _implicit_registers(
     reads: dict[str, None] = {}
     writes: dict[str, None] = {}
     for used in info.used_registers():
-        facts = _REGISTERS[used.register]
+        facts = REGISTERS[used.register]
         written = used.access in _WRITES
         if written:
             writes[facts.name] = None

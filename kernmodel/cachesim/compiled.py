@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import sys
 import time
 import weakref
 from array import array
@@ -35,11 +34,11 @@ from kernmodel.cachesim.programs import (
     seeded,
     settled,
 )
+from kernmodel.engines import ENDING, load_engine
 from kernmodel.errors import InputError
 
-LIBRARY_NAME = "_engine" + {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
+LIBRARY_NAME = "_engine" + ENDING
 
-_ABI = 1
 _BUDGET, _SWEEP, _BRINK, _ADDRESS, _BOUND = 0, 1, 2, -1, -2
 _LEVEL_COUNTERS, _WHOLE_COUNTERS = 7, 5
 _TRACE_PIECE = 1 << 21
@@ -77,17 +76,11 @@ _SIGNATURES: Mapping[str, tuple[object, tuple[object, ...]]] = {
 
 @cache
 def library() -> ctypes.CDLL | None:
-    """The library; None where it was not built, cannot be loaded here, or belongs to another version of this file."""
-    path = Path(__file__).with_name(LIBRARY_NAME)
-    try:
-        loaded = ctypes.CDLL(str(path))
-        if loaded.km_abi() != _ABI:
-            return None
-        for name, (result, arguments) in _SIGNATURES.items():
-            function = getattr(loaded, name)
-            function.restype, function.argtypes = result, arguments
-    except (OSError, AttributeError):
-        return None
+    """The library; None where it was not built, cannot be loaded here, or was made of other sources."""
+    loaded = load_engine(Path(__file__).with_name(LIBRARY_NAME))
+    for name, (result, arguments) in _SIGNATURES.items() if loaded is not None else ():
+        function = getattr(loaded, name)
+        function.restype, function.argtypes = result, arguments
     return loaded
 
 

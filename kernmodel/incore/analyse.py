@@ -7,7 +7,7 @@ section I-A). docs/incore.md gives the formulas.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Literal, TypeVar
 
 from kernmodel.assembly.model import AssemblyLoop, Instruction
 from kernmodel.errors import Location, Note
@@ -34,13 +34,16 @@ from kernmodel.incore.cycles import Cycle, Edge, longest_path, maximum_cycle_rat
 from kernmodel.incore.graph import Graph, Syntax, dependency_graph
 from kernmodel.incore.model import Chain, Component, InCore, InstructionReport, Notion, Parameters
 from kernmodel.incore.ports import Pressure, even_pressure, optimal_bound, optimal_pressure
-from kernmodel.incore.reasons import Filled, clause, idle_clause
+from kernmodel.incore.reasons import Filled, clause, filled_of, idle_clause
 from kernmodel.incore.splits import split_figures
 from kernmodel.incore.verdict import verdict_of
 
 PortModel = Literal["optimal", "even"]
 
 _TINY = 1e-9
+_Value = TypeVar("_Value")
+_Lookup = Sequence[_Value] | Mapping[int, _Value]
+"""Something of each vertex of a dependency graph."""
 
 
 def analyse(
@@ -116,8 +119,8 @@ def _answer(
     pressure = (optimal_pressure if port_model == "optimal" else even_pressure)(uses, parameters.ports)
     port_sums = _sums(pressure, parameters.ports)
     throughput, binding = throughput_of(uses, rows, parameters.ports, None if port_model == "optimal" else port_sums)
-    verdict = verdict_of(bounds)
-    filled = Filled(instructions, rows, parameters, bounds, notion, lcd, throughput, binding, port_model)
+    filled = filled_of(instructions, rows, parameters, bounds, lambda: lcd, lambda: (throughput, binding), port_model)
+    verdict = verdict_of(filled.applied, filled.prediction, filled.stalls)
     return InCore(
         microarchitecture=parameters.name,
         ports=parameters.ports,
@@ -180,12 +183,16 @@ def loop_carried(graph: Graph, cycle: Cycle | None) -> tuple[Chain | None, dict[
     """The longest loop-carried dependency, and the cycles per pass that each instruction contributes to it."""
     if cycle is None:
         return None, {}
-    chain = _chain(graph, cycle.edges[-1:] + cycle.edges[:-1], cycle.ratio, cycle.passes)
     shares: dict[int, float] = {}
     for edge in cycle.edges:
         owner = graph.owners[edge.target]
         shares[owner] = shares.get(owner, 0.0) + edge.latency / cycle.passes
-    return chain, shares
+    return chain_of(graph.owners, graph.carriers, cycle), shares
+
+
+def chain_of(owners: _Lookup[int], carriers: _Lookup[str], cycle: Cycle) -> Chain:
+    """The chain of a cycle; `owners` and `carriers` of its vertices as in `Graph`."""
+    return _chain(owners, carriers, cycle.edges[-1:] + cycle.edges[:-1], cycle.ratio, cycle.passes)
 
 
 def _critical_path(graph: Graph) -> tuple[Chain, dict[int, float]]:
@@ -197,20 +204,20 @@ def _critical_path(graph: Graph) -> tuple[Chain, dict[int, float]]:
     for edge in edges:
         owner = graph.owners[edge.target]
         shares[owner] = shares.get(owner, 0.0) + edge.latency
-    return _chain(graph, (Edge(first, first, 0.0, 0), *edges), length, 1), shares
+    return _chain(graph.owners, graph.carriers, (Edge(first, first, 0.0, 0), *edges), length, 1), shares
 
 
-def _chain(graph: Graph, edges: Sequence[Edge], cycles: float, passes: int) -> Chain:
+def _chain(owners: _Lookup[int], carriers_of: _Lookup[str], edges: Sequence[Edge], cycles: float, passes: int) -> Chain:
     """The instructions and carriers at the targets of the edges; a load and its result are one member."""
     members: list[int] = []
     carriers: list[str] = []
     for edge in edges:
-        owner = graph.owners[edge.target]
+        owner = owners[edge.target]
         if members and members[-1] == owner and not edge.passes:
-            carriers[-1] = graph.carriers[edge.target]
+            carriers[-1] = carriers_of[edge.target]
         else:
             members.append(owner)
-            carriers.append(graph.carriers[edge.target])
+            carriers.append(carriers_of[edge.target])
     return Chain(cycles, tuple(members), tuple(carriers), passes)
 
 

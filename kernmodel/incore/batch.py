@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections import deque
@@ -17,7 +18,7 @@ from kernmodel.errors import KernmodelError, ToolError
 from kernmodel.incore.core import Core, Settings, analyse_block
 from kernmodel.incore.estimate import ESTIMATED
 from kernmodel.incore.explain import binding_components, components_of
-from kernmodel.incore.predict import Prediction, Predictor
+from kernmodel.incore.predict import Code, Prediction, Predictor
 
 _CHUNK = 64
 """Queries that a process gets at once: enough to hide the way to it and back."""
@@ -25,6 +26,8 @@ _ALONE = 3 * _CHUNK
 """Queries up to which starting processes takes longer than answering."""
 _AHEAD = 4
 """Chunks per process that are read ahead of the answers."""
+_COLLECTING = 50_000
+"""New objects after which a process of the batch looks for garbage: nearly all that it keeps it keeps to its end."""
 
 
 class BlockQuery(NamedTuple):
@@ -83,11 +86,12 @@ class BlockResult:
 class Cores:
     """The cores that were asked for so far, each opened once."""
 
-    __slots__ = ("_opened", "settings")
+    __slots__ = ("_code", "_opened", "settings")
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._opened: dict[str, Predictor] = {}
+        self._code = Code()
 
     def core(self, name: str) -> Core:
         """The core of this name.
@@ -104,7 +108,7 @@ class Cores:
             InstructionTableError: as `Core.open`.
         """
         if name not in self._opened:
-            self._opened[name] = Predictor(Core.open(name, self.settings), self.settings)
+            self._opened[name] = Predictor(Core.open(name, self.settings), self.settings, self._code)
         return self._opened[name]
 
 
@@ -122,7 +126,7 @@ def answer(query: BlockQuery, cores: Cores) -> BlockResult:
 
 def _analysed(query: BlockQuery, code: str, cores: Cores) -> BlockResult:
     where = f"line {query.line}"
-    data = parse_hex(code, where)
+    data = _bytes_of(code, where)
     predictor = cores.predictor(query.core)
     if len(data) <= LARGEST_BLOCK and (found := predictor.predict(data, query.notion, query.offset)) is not None:
         return _of_prediction(query, code, predictor.core.parameters.name, found)
@@ -149,6 +153,14 @@ def _analysed(query: BlockQuery, code: str, cores: Cores) -> BlockResult:
         estimated=tuple(dict.fromkeys(row.instruction.form for row in incore.rows if row.source.startswith(ESTIMATED))),
         warnings=tuple(dict.fromkeys(note.code for note in notes if note.kind == "warning")),
     )
+
+
+def _bytes_of(code: str, where: str) -> bytes:
+    """The bytes that hex digits stand for: most lines have nothing between them."""
+    try:
+        return bytes.fromhex(code)
+    except ValueError:
+        return parse_hex(code, where)
 
 
 def _of_prediction(query: BlockQuery, code: str, core: str, found: Prediction) -> BlockResult:
@@ -234,6 +246,7 @@ _WORKING: list[Cores] = []
 def _begin(settings: Settings) -> None:
     """Prepare a worker process; an interrupt is the business of the process that started it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.set_threshold(_COLLECTING)
     _WORKING.append(Cores(settings))
 
 

@@ -50,9 +50,9 @@ FRONT_END = (PREDECODE, DECODE, DSB, LSD, ISSUE)
 FRONT_TO_BACK = (*FRONT_END, PORTS, DIVIDER, PRECEDENCE, PIPELINE)
 """All components in the order in which a µop meets them."""
 
-_ZMM_BYTES = 64
+WIDEST = 64
 _DIVIDER = "DV"
-_TINY = 1e-9
+TINY = 1e-9
 _MEMORY = "memory"
 
 Rows = Sequence[InstructionData | None]
@@ -231,7 +231,7 @@ def bounds_of(
     overtaken = False
     if simulated is not None:
         components[PIPELINE] = float(simulated.cycles_per_pass)
-        overtaken = components[PRECEDENCE] > components[PIPELINE] + _TINY and _through_memory(graph, cycle)
+        overtaken = components[PRECEDENCE] > components[PIPELINE] + TINY and _through_memory(graph, cycle)
     return Bounds(uses, fused, graph, cycle, components, seen, simulated, overtaken)
 
 
@@ -449,7 +449,7 @@ def port_uses(
             uses.append(())
         elif number in fused:
             following = rows[number + 1]
-            uses.append(_without_compare(row.ports, following.ports if following else ()))
+            uses.append(without_compare(row.ports, following.ports if following else ()))
         elif closed is not None and instruction.vector_bytes:
             uses.append(_without_port(row.ports, closed))
         else:
@@ -463,7 +463,7 @@ def at_rename(instruction: Instruction, row: InstructionData) -> bool:
     return zero or (row.eliminated and is_eliminated_move(instruction, row))
 
 
-def _without_compare(ports: tuple[PortUse, ...], branch: tuple[PortUse, ...]) -> tuple[PortUse, ...]:
+def without_compare(ports: tuple[PortUse, ...], branch: tuple[PortUse, ...]) -> tuple[PortUse, ...]:
     """The port usage without the µop that merges into the branch: the one that shares ports with it."""
     branch_ports = {port for use in branch for port in use.ports}
     rest = list(ports)
@@ -550,7 +550,7 @@ def _issuing_all(core: PipelineCore) -> PipelineCore:
 
 def _closed(instructions: Sequence[Instruction], model: CoreModel) -> str | None:
     """The port that the block closes, if it has 512-bit registers."""
-    return model.closed if any(i.vector_bytes == _ZMM_BYTES for i in instructions) else None
+    return model.closed if any(i.vector_bytes == WIDEST for i in instructions) else None
 
 
 # }}}

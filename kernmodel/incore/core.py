@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from kernmodel.assembly.model import AssemblyLoop
+from kernmodel.assembly.x87 import uses_stack, with_fixed_registers
 from kernmodel.incore.addresses import MemoryPolicy
 from kernmodel.incore.analyse import PortModel, analyse
 from kernmodel.incore.bounds import CoreModel, Memo, bounds_of, chains_of, core_model, row_of
@@ -76,6 +77,8 @@ def analyse_block(loop: AssemblyLoop, core: Core, settings: Settings) -> InCore:
         InstructionTableError: the core lacks an instruction, or a row of its table is malformed.
     """
     refuse_missing(loop.instructions, core.lacked, core.parameters, loop.file)
+    if any(map(uses_stack, loop.instructions)):
+        loop = replace(loop, instructions=with_fixed_registers(loop.instructions))
     incore = analyse(
         loop,
         core.parameters,
@@ -100,7 +103,7 @@ def predictions_at(loop: AssemblyLoop, core: Core, settings: Settings, offsets: 
         cycles = analyse_block(loop, core, settings).prediction
         yield from (cycles for _ in offsets)
         return
-    instructions, model, memo = loop.instructions, core.model, Memo()
+    instructions, model, memo = with_fixed_registers(loop.instructions), core.model, Memo()
     refuse_missing(instructions, core.lacked, core.parameters, loop.file)
     rows = tuple(row_of(instruction, core.table) for instruction in instructions)
     chains = chains_of(instructions, rows, model)

@@ -22,9 +22,9 @@ _STACK_ENGINE = frozenset({"push", "pop", "call", "ret"})
 """Instructions whose change of rsp the stack engine keeps to itself (Optimization Reference Manual, stack pointer
 tracker)."""
 _POINTERS = frozenset({"rsp", "rsi", "rdi"})
-_HIGH = ".h"
+HIGH = ".h"
 """Marks the resource of a high byte (ah is "rax.h") on cores that rename it apart."""
-_HIGH_PARENTS = frozenset({"rax", "rbx", "rcx", "rdx"})
+HIGH_PARENTS = frozenset({"rax", "rbx", "rcx", "rdx"})
 _OVERWRITES = ("mov", "set")  # byte operations that need nothing of what they write to
 _LOADED_POINTERS = frozenset({"mov", "movsxd", "pop"})
 _IMPLICIT_FACTOR = "mulx"  # reads rdx beside its operands, which may name rdx as a target and as an address
@@ -364,12 +364,12 @@ def sources_of(
 def _read_by(instruction: Instruction, operand: Operand, figures: DataFlowFigures | None) -> tuple[str, ...]:
     """The resources that a register operand reads; a high byte apart does not join its register when overwritten."""
     name = operand.register or ""
-    if (figures is None or not figures.high_bytes_apart) or name not in _HIGH_PARENTS:
+    if (figures is None or not figures.high_bytes_apart) or name not in HIGH_PARENTS:
         return (name,)
     if operand.kind == "r8h":
         overwritten = operand.written and instruction.mnemonic.startswith(_OVERWRITES)
-        return () if overwritten else (name + _HIGH,)
-    return (name,) if operand.kind in ("r8", "cl") else (name, name + _HIGH)
+        return () if overwritten else (name + HIGH,)
+    return (name,) if operand.kind in ("r8", "cl") else (name, name + HIGH)
 
 
 def _only_addresses(instruction: Instruction) -> frozenset[str]:
@@ -402,11 +402,11 @@ def targets_of(
 
 def _written_by(name: str, kind: str, figures: DataFlowFigures | None) -> tuple[str, ...]:
     """The resources that a write of a register holds from then on."""
-    if (figures is None or not figures.high_bytes_apart) or name not in _HIGH_PARENTS:
+    if (figures is None or not figures.high_bytes_apart) or name not in HIGH_PARENTS:
         return (name,)
     if kind == "r8h":
-        return (name + _HIGH,)
-    return (name,) if kind == "r8" else (name, name + _HIGH)
+        return (name + HIGH,)
+    return (name,) if kind == "r8" else (name, name + HIGH)
 
 
 def _flag_targets(instruction: Instruction, row: InstructionData | None) -> list[Target]:

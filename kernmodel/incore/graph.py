@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 _STACK_POINTER = "rsp"
-_SYNCHRONISED = "rsp (stack engine)"
+SYNCHRONISED = "rsp (stack engine)"
 _SYNCHRONISATION = "stack synchronisation latency"
 """Key of `Parameters.extra`: cycles of the µop that adds to rsp what the stack engine keeps."""
 _FORWARDED = "forwarded load latency"
@@ -252,7 +252,7 @@ def _use_stack(number: int, special: Special, ahead: bool, body: _Body, figures:
         else:
             body.edges.append(Edge(source, vertex, figures.synchronise, 0))
         body.owners.append(number)
-        body.carriers.append(_SYNCHRONISED)
+        body.carriers.append(SYNCHRONISED)
         body.entry.append(0.0)
         body.latest[_STACK_POINTER] = vertex
     return special.moves_stack

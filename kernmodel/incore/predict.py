@@ -6,23 +6,45 @@ is kept by the bytes of the instruction: its decoding, its row, its data flow an
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import math
+from collections.abc import Hashable, Sequence
+from functools import cache
 from typing import NamedTuple
 
-from kernmodel.assembly.decode import Piece, PieceKey, pieces
 from kernmodel.assembly.features import is_privileged
 from kernmodel.assembly.model import Instruction
-from kernmodel.incore.analyse import loop_carried, throughput_of
-from kernmodel.incore.bounds import PORTS, PRECEDENCE, Bounds, Memo, Rows, bounds_of, row_of
+from kernmodel.assembly.pieces import MOST_KNOWN, Key, Piece, Pieces
+from kernmodel.assembly.x87 import uses_stack
+from kernmodel.incore.adders import is_addition
+from kernmodel.incore.addresses import AddressStep, Forwarding, address_step, forwardings
+from kernmodel.incore.analyse import chain_of, loop_carried, throughput_of
+from kernmodel.incore.bounds import (
+    DIVIDER,
+    FRONT_TO_BACK,
+    PIPELINE,
+    PRECEDENCE,
+    TINY,
+    WIDEST,
+    CoreModel,
+    Memo,
+    bounds_of,
+    one_at_a_time,
+    row_of,
+)
 from kernmodel.incore.core import CODE_ALIGNMENT, Core, Settings
+from kernmodel.incore.cycles import Cycle
+from kernmodel.incore.dataflow import HIGH, HIGH_PARENTS, memory_text
 from kernmodel.incore.estimate import ESTIMATED
 from kernmodel.incore.extensions import is_missing
-from kernmodel.incore.model import InstructionData, Notion
-from kernmodel.incore.reasons import Filled, clause
+from kernmodel.incore.graph import SYNCHRONISED
+from kernmodel.incore.model import Chain, InstructionData, Notion
+from kernmodel.incore.packed import Analyser, Answer, Fused, Shape, analyser_of
+from kernmodel.incore.pipeline.fetch import WIDE_IMMEDIATE_BYTES
+from kernmodel.incore.pipeline.forwarding import links
+from kernmodel.incore.pipeline.program import REASONS, SOURCES
+from kernmodel.incore.reasons import Busy, Filled, Front, clause, filled_of
 from kernmodel.incore.verdict import BoundBy, binding_of, verdict_of
 
-_MOST_KNOWN = 100_000
-"""Instructions that are kept; then all are forgotten."""
 _REPEATED = ("rep ", "repne ")
 
 
@@ -50,32 +72,86 @@ class Prediction(NamedTuple):
     warnings: tuple[str, ...]
 
 
-class _Known(NamedTuple):
-    """What was found out about an instruction.
+class _Kind(NamedTuple):
+    """What was found out about instructions that are alike.
 
     Attributes:
-        instruction, row: the instruction, at address 0 where that does not matter, and its row.
-        missing: whether the core lacks an extension for it.
-        warnings: codes of warnings about it.
+        instruction, row: one of them, and the row of all.
+        warnings: codes of warnings about them.
+        names: what `instruction` has in place of the registers that others name.
+        shape: in the engine, None without it; slots: per slot of it, which of the registers that an instruction names
+            is meant, or the resource, and whether its high byte is.
+        traits: what a block with one of them has, as bits.
     """
 
     instruction: Instruction
     row: InstructionData | None
-    missing: bool
     warnings: tuple[str, ...]
+    names: tuple[str, ...]
+    shape: Shape | None
+    slots: tuple[tuple[int | str, bool], ...]
+    traits: int
+
+
+_MISSING, _LOADS, _STORES, _BRANCHES, _BEYOND, _BEYOND_LOOPS, _WARNED = (1 << bit for bit in range(7))
+"""Traits of instructions: the core lacks an extension for it; it accesses memory; it leaves the block; the engine does
+not know a rule for it, or for it in loops; there are warnings about it."""
+
+
+class _Known(NamedTuple):
+    """An instruction: its kind, its number in the engine (-1 without it), what it means for addresses."""
+
+    piece: Piece
+    kind: _Kind
+    number: int
+
+    def carrier(self, value: int, pieces: Pieces) -> str:
+        """Where one of the values is that the instruction loads or produces, as `DataFlow.carriers`."""
+        shape = self.kind.shape
+        place = None if shape is None else shape.place_of(value)
+        if shape is None or place is not None:
+            return memory_text(pieces.instruction(self.piece).memory[place or 0], "intel")
+        carrier = shape.flow.carriers[value]
+        return self.piece.registers[self.kind.names.index(carrier)] if carrier in self.kind.names else carrier
+
+
+class Code:
+    """Instructions met before, whatever the core: predictors of several cores may share them."""
+
+    __slots__ = ("_steps", "pieces")
+
+    def __init__(self) -> None:
+        self.pieces = Pieces()
+        self._steps: dict[Key, AddressStep] = {}
+
+    def step(self, piece: Piece) -> AddressStep:
+        """What an instruction means for addresses."""
+        found = self._steps.get(piece.key)
+        if found is None:
+            if len(self._steps) >= MOST_KNOWN:
+                self._steps.clear()
+            found = self._steps[piece.key] = address_step(self.pieces.instruction(piece))
+        return found
 
 
 class Predictor:
     """Predicts blocks on one core with the same settings."""
 
-    __slots__ = ("_decoded", "_known", "_memo", "core", "settings")
+    __slots__ = ("_analyser", "_code", "_fused", "_kinds", "_known", "_memo", "core", "pieces", "settings")
 
-    def __init__(self, core: Core, settings: Settings) -> None:
+    def __init__(self, core: Core, settings: Settings, code: Code | None = None) -> None:
         self.core = core
         self.settings = settings
-        self._decoded: dict[PieceKey, Instruction] = {}
-        self._known: dict[Hashable, _Known] = {}
+        self._code = code or Code()
+        self.pieces = self._code.pieces
+        self._forget()
+
+    def _forget(self) -> None:
+        self._kinds: dict[Hashable, _Kind] = {}
+        self._known: dict[Key, _Known] = {}
+        self._fused: dict[tuple[int, int], Fused] = {}
         self._memo = Memo()
+        self._analyser = analyser_of(self.core.model)
 
     def predict(self, code: bytes, notion: Notion | None = None, offset: int | None = None) -> Prediction | None:
         """The prediction for a block, None where `analyse_block` has to look at it.
@@ -90,92 +166,301 @@ class Predictor:
         Raises:
             InstructionTableError: a row of the table is malformed.
         """
-        found = pieces(code, self._decoded) if self.settings.port_model == "optimal" else None
-        if not found or _branches_inside(found, len(code)):
+        if len(self._known) >= MOST_KNOWN:
+            self._forget()
+        found = self.pieces.cut(code) if self.settings.port_model == "optimal" else None
+        if not found:
             return None
-        known = [self._look_up(piece) for piece in found]
-        if any(one.missing for one in known):
+        known, traits, before = self._look_up(found)
+        if traits & _MISSING or before & _BRANCHES or _jumps_inside(found[-1], len(code)):
             return None
         chosen = notion or self.settings.notion
         if chosen == "auto":
-            chosen = "loop" if known[-1].instruction.branch in ("conditional", "jump") else "unrolled"
-        place = offset if offset is not None else self.settings.offset or 0
-        instructions = tuple([one.instruction for one in known])
-        rows = tuple([one.row for one in known])
-        keys, memo = [piece.key for piece in found], self._memo
-        place %= CODE_ALIGNMENT
-        bounds = bounds_of(instructions, rows, self.core.model, chosen, place, syntax="intel", keys=keys, memo=memo)
-        return self._prediction(known, instructions, rows, chosen, bounds)
+            chosen = "loop" if known[-1].kind.instruction.branch in ("conditional", "jump") else "unrolled"
+        place = (offset if offset is not None else self.settings.offset or 0) % CODE_ALIGNMENT
+        filled, blocked = self._bounded(known, traits, chosen, place)
+        warned = [one.kind for one in known if one.kind.warnings] if traits & _WARNED else []
+        return self._prediction(warned, chosen, filled, blocked)
 
-    def _prediction(
-        self, known: list[_Known], instructions: tuple[Instruction, ...], rows: Rows, notion: Notion, bounds: Bounds
-    ) -> Prediction:
-        verdict = verdict_of(bounds)
-        estimated = (row.form for row in rows if row is not None and row.source.startswith(ESTIMATED))
+    def _look_up(self, pieces: Sequence[Piece]) -> tuple[list[_Known], int, int]:
+        """What is known of the instructions of a block; the traits of all, and of all but the last."""
+        known = []
+        traits = before = 0
+        for piece in pieces:
+            before = traits
+            one = self._known.get(piece.key) or self._find_out(piece)
+            known.append(one)
+            traits |= one.kind.traits
+        return known, traits, before
+
+    def _bounded(self, known: list[_Known], traits: int, notion: Notion, place: int) -> tuple[Filled, bool]:
+        """What bounds a block, and whether a forwarding is blocked."""
+        beyond = _BEYOND | _BEYOND_LOOPS if notion == "loop" else _BEYOND
+        if self._analyser is None or traits & beyond:
+            return self._by_bounds(known, notion, place)
+        loads_and_stores = traits & _STORES and traits & _LOADS
+        feeding, simulated = self._links(known) if loads_and_stores else ((), ())
+        found = self._by_engine(self._analyser, known, notion, place, feeding, simulated)
+        if found is None:
+            return self._by_bounds(known, notion, place)
+        return found.filled(), not all(link.whole for link in feeding)
+
+    def _prediction(self, warned: list[_Kind], notion: Notion, filled: Filled, blocked: bool) -> Prediction:
+        applied, cycles = filled.applied, filled.prediction
+        verdict = verdict_of(applied, cycles, filled.stalls)
         return Prediction(
             notion=notion,
-            cycles=bounds.prediction,
+            cycles=cycles,
             bound_by=verdict.bound_by,
-            reason=self._reason(verdict.component, instructions, rows, notion, bounds),
-            components=bounds.applied,
-            binding=binding_of(bounds),
-            unknown=tuple(dict.fromkeys(i.form for i, row in zip(instructions, rows, strict=True) if row is None)),
-            estimated=tuple(dict.fromkeys(estimated)),
-            warnings=_warnings(known, bounds),
+            reason=clause(verdict.component, filled),
+            components=dict(applied),
+            binding=binding_of(applied, cycles),
+            unknown=_forms(warned, _UNKNOWN),
+            estimated=_forms(warned, _ESTIMATED),
+            warnings=_warnings(warned, blocked),
         )
 
-    def _reason(
-        self, name: str, instructions: tuple[Instruction, ...], rows: Rows, notion: Notion, bounds: Bounds
-    ) -> str:
-        parameters = self.core.parameters
-        lcd = loop_carried(bounds.graph, bounds.cycle)[0] if name == PRECEDENCE else None
-        throughput, ports = throughput_of(bounds.uses, rows, parameters.ports) if name == PORTS else (0.0, ())
-        filled = Filled(instructions, rows, parameters, bounds, notion, lcd, throughput, ports, "optimal")
-        return clause(name, filled)
+    def _by_bounds(self, known: list[_Known], notion: Notion, place: int) -> tuple[Filled, bool]:
+        """The same in plain Python."""
+        instructions = tuple([self.pieces.instruction(one.piece) for one in known])
+        rows = tuple([one.kind.row for one in known])
+        keys, memo, model = [one.piece.key for one in known], self._memo, self.core.model
+        bounds = bounds_of(instructions, rows, model, notion, place, syntax="intel", keys=keys, memo=memo)
+        filled = filled_of(
+            instructions,
+            rows,
+            model.parameters,
+            bounds,
+            lambda: loop_carried(bounds.graph, bounds.cycle)[0],
+            lambda: throughput_of(bounds.uses, rows, model.parameters.ports),
+            "optimal",
+        )
+        return filled, bool(bounds.graph.blocked)
 
-    def _look_up(self, piece: Piece) -> _Known:
-        known = self._known.get(piece.key)
-        if known is None:
-            if len(self._known) >= _MOST_KNOWN:
-                self._decoded.clear()
-                self._known.clear()
-                self._memo = Memo()
-            known = self._known[piece.key] = self._find_out(piece.instruction)
+    def _by_engine(
+        self,
+        analyser: Analyser,
+        known: list[_Known],
+        notion: Notion,
+        place: int,
+        feeding: Sequence[Forwarding],
+        simulated: Sequence[Forwarding],
+    ) -> _Found | None:
+        """What the engine says, None where the block is beyond it."""
+        fused = self._fused_with_branch(analyser, known)
+        numbers = [one.number for one in known]
+        parts = -1 if fused is None else fused.parts
+        answer = analyser.block(numbers, notion == "unrolled", place, parts, feeding, simulated)
+        return None if answer is None else _Found(analyser, known, answer, fused, self.pieces)
+
+    def _fused_with_branch(self, analyser: Analyser, known: list[_Known]) -> Fused | None:
+        """The µops of the last two instructions if they are of kinds that macro-fuse."""
+        if len(known) < 2 or known[-1].kind.instruction.branch != "conditional":
+            return None
+        first, branch = known[-2].kind.shape, known[-1].kind.shape
+        if first is None or branch is None or branch.instruction.mnemonic not in first.jumps:
+            return None
+        key = (first.number, branch.number)
+        if key not in self._fused:
+            self._fused[key] = analyser.fused(first, branch)
+        return self._fused[key]
+
+    def _links(self, known: list[_Known]) -> tuple[Sequence[Forwarding], Sequence[Forwarding]]:
+        """Which stores feed which loads, for the dependencies and for the simulation."""
+        model = self.core.model
+        if model.switches.memory == model.graph.memory == "moving":
+            alike = [one.kind.instruction for one in known]  # of these, only whether they load and store is asked
+            found = forwardings(alike, "moving", [self._code.step(one.piece) for one in known])[0]
+            return found, found
+        instructions = [self.pieces.instruction(one.piece) for one in known]
+        return forwardings(instructions, model.graph.memory)[0], links(instructions, model.switches.memory)
+
+    def _find_out(self, piece: Piece) -> _Known:
+        kind = self._kinds.get(piece.shape)
+        if kind is None:
+            kind = self._kinds[piece.shape] = self._kind_of(piece)
+        number = -1
+        if self._analyser is not None and kind.shape is not None:
+            number = self._analyser.instruction(kind.shape, _layout(piece), _registers(kind, piece.registers))
+        known = self._known[piece.key] = _Known(piece, kind, number)
         return known
 
-    def _find_out(self, instruction: Instruction) -> _Known:
+    def _kind_of(self, piece: Piece) -> _Kind:
+        instruction, names = self.pieces.representative(piece)
         row = row_of(instruction, self.core.table)
-        warnings = []
-        if is_privileged(instruction):
-            warnings.append("privileged-instruction")
-        if row is None:
-            warnings.append("unknown-instruction")
-        elif row.source.startswith(ESTIMATED):
-            warnings.append("estimated-instruction")
-        if instruction.form.startswith(_REPEATED):
-            warnings.append("repeat-count")
-        return _Known(instruction, row, is_missing(instruction, self.core.lacked), tuple(warnings))
+        # the registers of the x87 depend on the instructions before: analyse_block gives them fixed names
+        missing = is_missing(instruction, self.core.lacked) or uses_stack(instruction)
+        shape = None if self._analyser is None or missing else self._analyser.shape(instruction, row)
+        warnings = _warnings_about(instruction, row)
+        traits = _traits(instruction, self.core.model) | _MISSING * missing | _WARNED * bool(warnings)
+        slots = () if shape is None else tuple([_slot(resource, names) for resource in shape.registers])
+        return _Kind(instruction, row, warnings, names, shape, slots, traits)
 
 
-def _branches_inside(found: list[Piece], length: int) -> bool:
-    """Whether the code is more than one basic block that is entered at its start."""
-    if any(piece.instruction.branch not in (None, "call") for piece in found[:-1]):
-        return True
-    return found[-1].target is not None and 0 < found[-1].target < length
+def _traits(instruction: Instruction, model: CoreModel) -> int:
+    memory = instruction.memory
+    wide = model.closed is not None and instruction.vector_bytes == WIDEST
+    return (
+        _LOADS * any(reference.read for reference in memory)
+        | _STORES * any(reference.written for reference in memory)
+        | _BRANCHES * (instruction.branch not in (None, "call"))
+        | _BEYOND * (wide or (model.graph.adders is not None and is_addition(instruction)))
+        | _BEYOND_LOOPS * any(r.read and r.size_bytes in model.splits for r in memory)
+    )
 
 
+def _slot(resource: str, names: tuple[str, ...]) -> tuple[int | str, bool]:
+    """Which register of an instruction a slot of its kind means, and whether its high byte."""
+    name = resource.removesuffix(HIGH)
+    high = name != resource
+    return (names.index(name), high) if name in names else (name, high)
+
+
+def _registers(kind: _Kind, registers: tuple[str, ...]) -> list[str | None]:
+    """The resources that an instruction has in the slots of its kind; not all registers have a high byte."""
+    found: list[str | None] = []
+    for place, high in kind.slots:
+        name = registers[place] if isinstance(place, int) else place
+        found.append(name if not high else name + HIGH if name in HIGH_PARENTS else None)
+    return found
+
+
+def _layout(piece: Piece) -> tuple[int, int, int, int]:
+    encoding = piece.encoding
+    wide = encoding.immediate_bytes == WIDE_IMMEDIATE_BYTES
+    return piece.length, encoding.opcode_offset, encoding.length_changing_prefix, wide
+
+
+class _Found:
+    """The engine's answer for a block as the sentences need it."""
+
+    __slots__ = ("_analyser", "_answer", "_fused", "_known", "_pieces")
+
+    def __init__(
+        self, analyser: Analyser, known: list[_Known], answer: Answer, fused: Fused | None, pieces: Pieces
+    ) -> None:
+        self._analyser = analyser
+        self._known = known
+        self._answer = answer
+        self._fused = fused if answer.fused else None
+        self._pieces = pieces
+
+    def filled(self) -> Filled:
+        """All of it; what only some sentences need is made when asked for."""
+        found = self._answer
+        components = {name: found.components[number] for number, name in _components(found.applies)}
+        applied = components
+        if found.through_memory and components[PRECEDENCE] > components.get(PIPELINE, math.inf) + TINY:
+            applied = {name: cycles for name, cycles in components.items() if name != PRECEDENCE}
+        period = max(found.period, 1)
+        stalls = {name: count / period for name, count in zip(REASONS, found.stalls, strict=True)}
+        return Filled(
+            mnemonics=[one.kind.instruction.mnemonic for one in self._known],
+            issue_width=self._analyser.model.parameters.issue_width,
+            components=components,
+            applied=applied,
+            front=self._front,
+            stalls=stalls if PIPELINE in components else None,
+            lcd=self._carried,
+            ports=self._ports,
+            divider=lambda: self._busy(found.components[_DIVIDER_PLACE], found.divider),
+        )
+
+    def _front(self) -> Front:
+        found = self._answer
+        return Front(
+            source=SOURCES[found.source],
+            copies=found.copies,
+            length=found.length,
+            prefixed=found.prefixed,
+            units=found.units,
+            complex_units=found.complex_units,
+            decoded=found.decoded,
+            slots=found.slots,
+            entries=found.entries,
+            synchronisations=found.synchronisations,
+            erratum=found.erratum,
+        )
+
+    def _ports(self) -> Busy:
+        found = self._answer
+        divides = found.applies >> _DIVIDER_PLACE & 1
+        if found.slow > found.ports_alone + (0.0 if divides else TINY):
+            return Busy(found.slow, (), one_at_a_time([one.kind.row for one in self._known])[0])
+        return self._busy(found.ports_alone, found.ports)
+
+    def _busy(self, cycles: float, ports: int) -> Busy:
+        masks = [one.kind.shape.ports if one.kind.shape is not None else () for one in self._known]
+        if self._fused is not None:
+            masks[-2] = self._fused.ports
+        users = [
+            one.kind.instruction.mnemonic for one, own in zip(self._known, masks, strict=True) if _needs(own, ports)
+        ]
+        return Busy(cycles, self._analyser.ports(ports), tuple(users))
+
+    def _carried(self) -> Chain | None:
+        if not self._answer.cycle_length:
+            return None
+        owners: dict[int, int] = {}
+        carriers: dict[int, str] = {}
+        edges = []
+        for edge, (owner, value), _ in self._analyser.cycle(self._answer.cycle_length):
+            edges.append(edge)
+            owners[edge.source] = owner
+            carriers[edge.source] = SYNCHRONISED if value < 0 else self._known[owner].carrier(value, self._pieces)
+        return chain_of(owners, carriers, Cycle(tuple(edges)))
+
+
+@cache
+def _needs(masks: tuple[int, ...], ports: int) -> bool:
+    """Whether some of the µops with these ports can go nowhere but to some ports."""
+    return any(mask and not mask & ~ports for mask in masks)
+
+
+@cache
+def _components(applies: int) -> tuple[tuple[int, str], ...]:
+    return tuple((number, name) for number, name in enumerate(FRONT_TO_BACK) if applies >> number & 1)
+
+
+_DIVIDER_PLACE = FRONT_TO_BACK.index(DIVIDER)
+
+
+def _jumps_inside(last: Piece, length: int) -> bool:
+    """Whether code that ends so jumps into itself, but to its start."""
+    return last.reach is not None and 0 < length - last.length + last.reach < length
+
+
+_UNKNOWN, _ESTIMATED = "unknown-instruction", "estimated-instruction"
 _ORDER = (
     "privileged-instruction",
-    "estimated-instruction",
-    "unknown-instruction",
+    _ESTIMATED,
+    _UNKNOWN,
     "repeat-count",
     "store-forward-blocked",
 )
 """Warnings in the order in which an analysis gives them."""
 
 
-def _warnings(known: list[_Known], bounds: Bounds) -> tuple[str, ...]:
-    found = {code for one in known for code in one.warnings}
-    if bounds.graph.blocked:
+def _warnings_about(instruction: Instruction, row: InstructionData | None) -> tuple[str, ...]:
+    found = []
+    if is_privileged(instruction):
+        found.append("privileged-instruction")
+    if row is None:
+        found.append(_UNKNOWN)
+    elif row.source.startswith(ESTIMATED):
+        found.append(_ESTIMATED)
+    if instruction.form.startswith(_REPEATED):
+        found.append("repeat-count")
+    return tuple(found)
+
+
+def _forms(kinds: list[_Kind], warning: str) -> tuple[str, ...]:
+    """The forms that there is a warning about."""
+    return tuple(dict.fromkeys([kind.instruction.form for kind in kinds if warning in kind.warnings]))
+
+
+def _warnings(kinds: list[_Kind], blocked: bool) -> tuple[str, ...]:
+    found = {code for kind in kinds for code in kind.warnings}
+    if blocked:
         found.add("store-forward-blocked")
     return tuple(code for code in _ORDER if code in found) if found else ()

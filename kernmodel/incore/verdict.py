@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-from kernmodel.incore.bounds import DIVIDER, FRONT_END, PIPELINE, PORTS, PRECEDENCE, Bounds
+from kernmodel.incore.bounds import DIVIDER, FRONT_END, PIPELINE, PORTS, PRECEDENCE
 
 BoundBy = Literal["throughput", "dependency", "front end", "scheduling"]
 
@@ -28,28 +29,24 @@ def reaches(cycles: float, prediction: float) -> bool:
     return cycles > 0 and cycles >= prediction * (1 - CLOSE)
 
 
-def verdict_of(bounds: Bounds) -> Verdict:
-    """The verdict on a block.
+def verdict_of(applied: Mapping[str, float], prediction: float, stalls: Mapping[str, float] | None) -> Verdict:
+    """The verdict on a block, from the components that count, the largest of them, and the stalls of the simulation.
 
     Where the simulation takes longer than every bound, the front end binds if the renamer most often stands still for
     want of µops, else the scheduling of µops.
     """
-    applied, prediction = bounds.applied, bounds.prediction
     for name in _ORDER:
         if name in applied and reaches(applied[name], prediction):
             return Verdict(name, _kind(name))
-    simulated = bounds.simulated
-    if simulated is None or not prediction:
+    if stalls is None or not prediction:
         return Verdict(PORTS, "throughput")
-    stalls = simulated.stalls
     starved = max(stalls, key=stalls.__getitem__, default="") == "front end" and stalls["front end"] > 0
     return Verdict(PIPELINE, "front end" if starved else "scheduling")
 
 
-def binding_of(bounds: Bounds) -> tuple[str, ...]:
+def binding_of(applied: Mapping[str, float], prediction: float) -> tuple[str, ...]:
     """The components that explain the prediction, front to back; the pipeline, which is no bound, only where none
     does."""
-    applied, prediction = bounds.applied, bounds.prediction
     found = tuple(name for name, c in applied.items() if name != PIPELINE and reaches(c, prediction))
     return found or tuple(name for name, c in applied.items() if reaches(c, prediction))
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernmodel.assembly.decode import decode_bytes, pieces
+from kernmodel.assembly.decode import decode_bytes
 from kernmodel.assembly.listing import read_listing
 from kernmodel.assembly.model import Instruction
 
@@ -289,24 +288,3 @@ def test_a_masked_store_to_rdi_names_no_memory(code: str) -> None:
     (stored,) = instruction.memory
     assert (stored.base, stored.written, stored.read) == ("rdi", True, False)
     assert not instruction.same_register
-
-
-@pytest.mark.parametrize(
-    "code", ["4801d84801c3ffc975f6", "488b05100000004889050900000075f0", "e800000000ebf9", "6690f390c3"]
-)
-def test_pieces_are_the_instructions_of_the_block(code: str) -> None:
-    """But for address and target; and the same when asked again."""
-    data = bytes.fromhex(code)
-    whole = decode_bytes(data).instructions
-    known = {}
-    for _ in range(2):
-        found = pieces(data, known)
-        assert found is not None
-        for piece, instruction in zip(found, whole, strict=True):
-            same = replace(piece.instruction, address=0, target=None, text="")
-            assert same == replace(instruction, address=0, target=None, text="")
-            assert piece.target is None or piece.target & (2**64 - 1) == instruction.target
-
-
-def test_pieces_of_what_is_no_code() -> None:
-    assert pieces(bytes.fromhex("9006"), {}) is None

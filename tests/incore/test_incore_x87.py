@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from kernmodel.assembly.decode import decode_bytes
+from kernmodel.incore.batch import BlockQuery, Cores, answer
+from kernmodel.incore.core import Settings
 from kernmodel.incore.importers.instlatx64 import EASY, Reading, read_instlatx64
 from kernmodel.incore.importers.llvm import TOOLS, Cost, assembly_line
 from kernmodel.incore.importers.x87 import X87Model, intel_ports, x87_forms, x87_rows, zen_ports
@@ -121,3 +123,17 @@ def test_rows_follow_the_readings_and_the_plain_moves() -> None:
     assert found["fst m64"].indexed is not None
     assert "fabs" not in found  # the reading is faster than the model's ports
     assert not {"fdiv st,st", "fsqrt", "fxch st,st"} & found.keys()  # known by readings alone
+
+
+LOOPS = {
+    # fld and fmul from memory, faddp: a sum of products waits for its addition
+    "dd04c7 dc0cc6 dec1 48ffc0 4839c2 75f0": 3.0,
+    # fld, fmul st,st(1), fadd from memory, fstp: passes do not wait for each other
+    "dd04c7 d8c9 dc04c6 dd1cc6 48ffc0 4839c2 75ee": 2.0,
+}
+
+
+@pytest.mark.parametrize("code", LOOPS)
+def test_values_are_followed_through_the_stack(code: str) -> None:
+    query = BlockQuery(1, code.replace(" ", ""), "SKL")
+    assert answer(query, Cores(Settings())).prediction == pytest.approx(LOOPS[code], abs=0.01)

@@ -22,7 +22,6 @@ typedef int64_t i64;
 typedef unsigned __int128 u128;
 typedef __int128 i128;
 
-enum { ABI = 1 };
 enum { LRU, FIFO, RANDOM, MRU, PLRU };
 enum { LOAD, STORE, STREAM };
 

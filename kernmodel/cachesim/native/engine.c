@@ -437,4 +437,9 @@ API u64 km_full_sets(const Sim *s, int level)
     return full;
 }
 
-API int km_abi(void) { return ABI; }
+#ifndef KERNMODEL_SOURCES
+#define KERNMODEL_SOURCES ""
+#endif
+
+/* The hash of the sources that the library was made of, "" if it was made by hand. */
+API const char *km_sources(void) { return KERNMODEL_SOURCES; }

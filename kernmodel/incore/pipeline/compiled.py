@@ -1,31 +1,23 @@
-"""The compiled engine, reached by ctypes: the shared library beside this file, made from `_pipeline.c`."""
+"""The compiled engine, reached by ctypes: the shared library beside this file, made from `native/`."""
 
 from __future__ import annotations
 
 import ctypes
-import sys
 from array import array
 from functools import cache
 from pathlib import Path
 
-from kernmodel.incore.pipeline.program import PORTS, Program
+from kernmodel.engines import ENDING, load_engine
+from kernmodel.incore.pipeline.program import PORTS, REASONS, Program
 
-LIBRARY_NAME = "_pipeline" + {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
-_ABI = 3
-_REASONS = 3
+LIBRARY_NAME = "_pipeline" + ENDING
 
 
 @cache
 def library() -> ctypes.CDLL | None:
-    """The library, None where it was not built or is of another version."""
-    path = Path(__file__).with_name(LIBRARY_NAME)
-    if not path.exists():
-        return None
-    try:
-        found = ctypes.CDLL(str(path))
-        if found.km_pipeline_abi() != _ABI:
-            return None
-    except (OSError, AttributeError):
+    """The library, None where it was not built or is of other sources."""
+    found = load_engine(Path(__file__).with_name(LIBRARY_NAME))
+    if found is None:
         return None
     found.km_pipeline.argtypes = (ctypes.c_void_p,) * 8
     found.km_pipeline.restype = ctypes.c_int32
@@ -38,7 +30,7 @@ def run(program: Program, engine: ctypes.CDLL) -> tuple[int, ...]:
     Raises:
         MemoryError: there is not enough memory.
     """
-    result = array("q", bytes(8 * (4 + _REASONS + PORTS)))
+    result = array("q", bytes(8 * (4 + len(REASONS) + PORTS)))
     pieces = (program.core.numbers(), *program[1:], result)
     if engine.km_pipeline(*(piece.buffer_info()[0] for piece in pieces)):
         raise MemoryError("the pipeline simulation needs more memory")

@@ -16,7 +16,7 @@ _LINE_UOPS = 6
 """Places of a DSB line (uiCA, ICS 2022, section 4.1.3)."""
 _BLOCK_LINES = 3
 """Lines that the DSB has for one aligned block of code (ibid.)."""
-_WIDE_IMMEDIATE_BYTES = 8
+WIDE_IMMEDIATE_BYTES = 8
 _STACK_MOVERS = frozenset({"push", "pop", "call", "ret"})
 
 
@@ -66,10 +66,10 @@ def _source(
     if notion == "unrolled" or barred_from == 0:
         return "decoders"
     loops = barred_from == len(units) and fits_lsd(units, front) and not any(unit.microcoded for unit in units)
-    return "LSD" if loops and not any(_bars_lsd(instruction) for instruction in instructions) else "DSB"
+    return "LSD" if loops and not any(bars_lsd(instruction) for instruction in instructions) else "DSB"
 
 
-def _bars_lsd(instruction: Instruction) -> bool:
+def bars_lsd(instruction: Instruction) -> bool:
     """Whether the LSD does not replay a loop with this: the stack engine's state changes, or ah … dh are written."""
     return instruction.mnemonic in _STACK_MOVERS or any(o.kind == "r8h" and o.written for o in instruction.operands)
 
@@ -88,7 +88,7 @@ def _placed(
     for unit, total in zip(units, entries, strict=True):
         block = (offset + unit.start) // front.dsb_bytes
         decoded = min(unit.decoded, total)
-        wide = instructions[unit.number].immediate_bytes == _WIDE_IMMEDIATE_BYTES
+        wide = instructions[unit.number].immediate_bytes == WIDE_IMMEDIATE_BYTES
         if block != previous or used + decoded + wide > _LINE_UOPS or unit.microcoded:
             line, used, previous = line + 1, 0, block
             lines[block] = lines.get(block, 0) + 1

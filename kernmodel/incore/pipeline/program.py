@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from kernmodel.incore.pipeline.model import PipelineCore, PipelineInput, Role, Source
+from kernmodel.incore.pipeline.model import PipelineCore, PipelineInput, Role, Source, Switches
 
 SOURCES: tuple[Source, ...] = ("ideal", "LSD", "DSB", "decoders")
 GROUPS = 4
 """Port sets that may alternate."""
 PORTS = 16
 """Most ports that an engine keeps count of."""
+REASONS = ("front end", "scheduler", "reorder buffer")
+"""Why the renamer stands still."""
 
 
 class Core(NamedTuple):
@@ -56,6 +59,13 @@ class Core(NamedTuple):
     longest: int
     most_cycles: int
     least_passes: int
+
+    @classmethod
+    def of(cls, numbers: Sequence[int]) -> Core:
+        """What `numbers` gave."""
+        place = cls._fields.index("alternating")
+        groups = tuple(numbers[place : place + GROUPS])
+        return cls._make((*numbers[:place], groups, *numbers[place + GROUPS :]))
 
     def numbers(self) -> array[int]:
         """All of them in one piece."""
@@ -105,7 +115,7 @@ def program_of(block: PipelineInput, most_cycles: int, least_passes: int) -> Pro
         for port in microop.ports:
             ports |= bits[port]
         microops.extend((ports, microop.latency, microop.divider, microop.data, microop.alone, len(waits) // 3))
-        microops.append(_scheduler_of(microop.role, block.core))
+        microops.append(scheduler_of(microop.role, block.core))
         for wait in microop.waits:
             waits.extend(wait)
     microops.extend((0, 0, 0, 0, 0, len(waits) // 3, 0))
@@ -121,15 +131,15 @@ def program_of(block: PipelineInput, most_cycles: int, least_passes: int) -> Pro
     )
 
 
-def _scheduler_of(role: Role, core: PipelineCore) -> int:
+def scheduler_of(role: Role, core: PipelineCore) -> int:
     """0 for the scheduler of all, 1 for that of loads, 2 for that of stores."""
     if role == "load" and core.load_scheduler:
         return 1
     return 2 if role in ("store address", "store data") and core.store_scheduler else 0
 
 
-def _core(block: PipelineInput, waits: array[int]) -> Core:
-    core, fetch, switches = block.core, block.fetch, block.switches
+def core_of(core: PipelineCore, switches: Switches) -> Core:
+    """The numbers of a core; those of the block are 0."""
     bits = {port: 1 << number for number, port in enumerate(core.ports)}
     groups = [sum(bits[port] for port in group) for group in core.alternating[:GROUPS]]
     return Core(
@@ -156,12 +166,33 @@ def _core(block: PipelineInput, waits: array[int]) -> Core:
         dispatch_delay=core.dispatch_delay,
         counter_gap=core.counter_gap,
         issue_ports=switches.issue_ports,
-        group_boundary=switches.group_boundary and (fetch.source == "LSD" or core.dsb_ends),
+        group_boundary=0,
+        source=0,
+        copies=0,
+        barred_from=0,
+        repeats=0,
+        alternating=tuple(groups + [0] * (GROUPS - len(groups))),
+        units=0,
+        entries=0,
+        slots=0,
+        microops=0,
+        waits=0,
+        schedule=0,
+        farthest=0,
+        longest=0,
+        most_cycles=0,
+        least_passes=0,
+    )
+
+
+def _core(block: PipelineInput, waits: array[int]) -> Core:
+    fetch, switches = block.fetch, block.switches
+    return core_of(block.core, switches)._replace(
+        group_boundary=switches.group_boundary and (fetch.source == "LSD" or block.core.dsb_ends),
         source=SOURCES.index(fetch.source),
         copies=fetch.copies,
         barred_from=fetch.barred_from,
         repeats=fetch.repeats,
-        alternating=tuple(groups + [0] * (GROUPS - len(groups))),
         units=len(fetch.units),
         entries=len(block.entries),
         slots=len(block.slots),
@@ -170,6 +201,4 @@ def _core(block: PipelineInput, waits: array[int]) -> Core:
         schedule=len(fetch.schedule) or 1,
         farthest=max(waits[1::3], default=0),
         longest=max(waits[2::3], default=0),
-        most_cycles=0,
-        least_passes=0,
     )

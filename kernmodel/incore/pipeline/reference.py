@@ -15,7 +15,6 @@ from kernmodel.incore.pipeline.program import PORTS, SOURCES, Program
 
 _HISTORY = 16
 _SAVING = 4  # a state is kept for comparison for a quarter of the passes so far
-REASONS = ("front end", "scheduler", "reorder buffer")
 
 
 class _InFlight:
@@ -199,8 +198,8 @@ class Pipeline:
             source = (executed - passes) * self.core.microops + microop
             if source < 0:
                 continue
-            y = self.flight[source]
-            if y.known:
+            y = self.flight.get(source)  # None: it issues later than what waits for it
+            if y is not None and y.known:
                 x.ready = max(x.ready, y.base + cycles)
             else:
                 x.pending += 1

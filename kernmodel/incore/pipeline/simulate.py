@@ -9,7 +9,7 @@ from kernmodel.errors import ToolError
 from kernmodel.incore.pipeline.compiled import library
 from kernmodel.incore.pipeline.compiled import run as run_compiled
 from kernmodel.incore.pipeline.model import PipelineInput, Simulated
-from kernmodel.incore.pipeline.program import program_of
+from kernmodel.incore.pipeline.program import REASONS, program_of
 
 Engine = Literal["auto", "compiled", "python"]
 
@@ -38,7 +38,6 @@ def simulate(
     found = None if engine == "python" else library()
     if engine == "compiled" and found is None:
         raise ToolError("the compiled pipeline engine is not there", todo="install with a C compiler, or choose python")
-    from kernmodel.incore.pipeline.reference import REASONS
     from kernmodel.incore.pipeline.reference import run as run_python
 
     settled, cycles, passes, total, *counts = run_python(program) if found is None else run_compiled(program, found)

@@ -1,64 +1,58 @@
-/* The pipeline of a core, cycle by cycle: the compiled twin of simulate.py, which says what is modelled and why.
+/* The pipeline of a core, cycle by cycle: the compiled twin of reference.py, which says what is modelled and why.
 
-   Same input (the numbers of kernmodel.incore.pipeline.program), same answers. No global state. */
+   Same input (the numbers of kernmodel.incore.pipeline.program), same answers. */
 
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
-#if defined(_WIN32)
-#define EXPORT __declspec(dllexport)
-#else
-#define EXPORT __attribute__((visibility("default")))
-#endif
+#include "program.h"
 
-enum { ABI = 3, PORTS = 16, HISTORY = 16, GROUPS = 4, SAVING = 4, SCHEDULERS = 3 };
-enum { IDEAL, LSD, DSB, DECODERS };
-enum { FRONT_END, SCHEDULER, REORDER_BUFFER, REASONS };
-
-/* One number each, in the order of program.CORE_FIELDS. */
-typedef struct {
-    int32_t issue_width, retire_width, reorder_buffer, scheduler, load_scheduler, store_scheduler, idq, dsb_width, dsb_lines, decoders, iq,
-        predecode_width, fusible_last, microcode_switch, microcode_exit, microcode_width, predecode_delay,
-        unlaminated_slots, unlaminated_first, taken_branches, dispatch_delay, counter_gap, issue_ports, group_boundary, source, copies, barred_from, repeats,
-        alternating[GROUPS], units, entries, slots, microops, waits, schedule, farthest, longest, most_cycles, least_passes;
-} Core;
-
-typedef struct { int32_t entries, decoded, complex, simple, fusible, ends_group, block, line, wide; } Unit;
-typedef struct { int32_t slots, together; } Entry;
-typedef struct { int32_t ports, latency, divider, data, alone, first_wait, scheduler; } MicroOp;
-typedef struct { int32_t microop, passes, cycles; } Wait;
+enum { HISTORY = 16, SAVING = 4, SCALARS = 128 };
 
 /* A µop in flight. `base`: cycle that those who wait for it count from, once `known`. */
 typedef struct {
     int64_t id, base, ready, done;
-    int32_t known, pending, port, next;
+    int32_t microop, pending, next;
+    int16_t port, known;
 } Instance;
 
 typedef struct { int64_t base, ready, done; int32_t known, pending, port; } Trace;
 
+/* Another µop so many µops apart in the order of issue, and the cycles from the earlier one to the later one. */
+typedef struct { int32_t distance, cycles; } Apart;
+
+/* What is counted: cycles without issue, and µops by port. */
+typedef struct { uint32_t stalls[REASONS], dispatched[PORTS]; } Tally;
+
 /* What was counted up to a cycle. */
-typedef struct { int64_t now, passes, stalls[REASONS], dispatched[PORTS]; } Counts;
+typedef struct { int64_t now, passes; Tally tally; } Counts;
+
+/* A µop of the block with all that issue and dispatch ask of it; `group`: its port set alternates, -1 if not. */
+typedef struct {
+    int32_t ports, latency, divider, data, alone, scheduler, group, first_wait, waits_end, first_user, users_end;
+} Op;
 
 typedef struct {
     const Core *core;
-    const Unit *units;
+    const FetchUnit *units;
     const Entry *entries;
     const int32_t *first_microop; /* per slot, and one behind */
-    const MicroOp *microops;
-    const Wait *waits;
     const int32_t *schedule;
-    int32_t *first_user;
-    Wait *users; /* of each µop: who waits for it, over how many passes, for how long */
+    const Op *ops;
+    const Apart *waiting_for, *users; /* of each µop, whom it waits for, and who waits for it */
 
+    Arena *arena;
     Instance *ring;
     int64_t ring_mask;
     int32_t *calendar;
     int64_t calendar_mask;
-    int32_t *ready[PORTS];
-    int32_t ready_count[PORTS], ready_room;
+    int64_t *ready[PORTS]; /* per port, by age */
+    int32_t ready_count[PORTS];
+    uint32_t waiting; /* ports whose queue of ready µops is not empty */
 
     int64_t now, slots_issued, slots_retired, microops_issued, passes;
+    /* where issue and retirement stand in the block, so that nothing is divided cycle by cycle */
+    int64_t pass_issuing, pass_retiring, first_retiring;
+    int32_t slot_issuing, slot_retiring, entry_issuing, unit_fetching, unit_decoding;
     int32_t scheduled[SCHEDULERS], slot_in_entry;
     int32_t counters[PORTS], starting[PORTS], turn[GROUPS];
     int64_t divider_free, alone_free, data_free[PORTS];
@@ -66,11 +60,11 @@ typedef struct {
     int64_t entries_delivered, entries_issued, fetched, predecoded, decoded, decodable[HISTORY];
     int32_t unit_part, decoding, microcode_wait, microcode_left, predecode_step;
 
-    int64_t stalls[REASONS], dispatched[PORTS];
+    Tally tally;
 
     /* the state that others are compared with */
     Trace *saved;
-    int64_t saved_count, saved_room, saved_scalars[128], checks, next_save;
+    int64_t saved_count, saved_room, saved_scalars[SCALARS], saved_queued, checks, next_save;
     Counts since;
 } Sim;
 
@@ -90,7 +84,7 @@ static void know(Sim *s, Instance *x, int64_t base);
 
 static void all_known(Sim *s, Instance *x)
 {
-    if (s->microops[x->id % s->core->microops].ports)
+    if (s->ops[x->microop].ports)
         set_alarm(s, x);
     else
         know(s, x, x->ready);
@@ -98,15 +92,14 @@ static void all_known(Sim *s, Instance *x)
 
 static void know(Sim *s, Instance *x, int64_t base)
 {
-    const int32_t n = s->core->microops;
-    const int32_t u = (int32_t)(x->id % n);
+    const Op *op = &s->ops[x->microop];
     x->base = base;
     x->known = 1;
-    if (!s->microops[u].ports)
+    if (!op->ports)
         x->done = base > s->now ? base : s->now;
-    for (int32_t e = s->first_user[u]; e < s->first_user[u + 1]; e++) {
-        const Wait *w = &s->users[e];
-        const int64_t id = x->id - u + w->microop + (int64_t)w->passes * n;
+    for (int32_t e = op->first_user; e < op->users_end; e++) {
+        const Apart *w = &s->users[e];
+        const int64_t id = x->id + w->distance;
         if (id >= s->microops_issued)
             continue;
         Instance *y = instance(s, id);
@@ -119,13 +112,14 @@ static void know(Sim *s, Instance *x, int64_t base)
 
 static void queue_up(Sim *s, int32_t port, const Instance *x)
 {
-    int32_t *queue = s->ready[port];
+    int64_t *queue = s->ready[port];
     int32_t k = s->ready_count[port]++;
-    while (k > 0 && s->ring[queue[k - 1]].id > x->id) {
+    while (k > 0 && queue[k - 1] > x->id) {
         queue[k] = queue[k - 1];
         k--;
     }
-    queue[k] = (int32_t)(x->id & s->ring_mask);
+    queue[k] = x->id;
+    s->waiting |= 1u << port;
 }
 
 static void wake(Sim *s)
@@ -152,24 +146,28 @@ static void retire(Sim *s)
 {
     const Core *c = s->core;
     for (int32_t k = 0; k < c->retire_width && s->slots_retired < s->slots_issued; k++) {
-        const int32_t slot = (int32_t)(s->slots_retired % c->slots);
-        const int64_t first = s->slots_retired / c->slots * c->microops;
+        const int32_t slot = s->slot_retiring;
         for (int32_t u = s->first_microop[slot]; u < s->first_microop[slot + 1]; u++) {
-            const Instance *x = instance(s, first + u);
+            const Instance *x = instance(s, s->first_retiring + u);
             if (!x->known || x->done > s->now)
                 return;
         }
         s->slots_retired++;
+        if (++s->slot_retiring == c->slots) {
+            s->slot_retiring = 0;
+            s->pass_retiring++;
+            s->first_retiring += c->microops;
+        }
     }
 }
 
-static int can_dispatch(const Sim *s, const MicroOp *m, int32_t port)
+static int can_dispatch(const Sim *s, const Op *m, int32_t port)
 {
     return !(m->divider && s->divider_free > s->now) && !(m->alone && s->alone_free > s->now) &&
            !(m->data && s->data_free[port] > s->now);
 }
 
-static void dispatch(Sim *s, Instance *x, const MicroOp *m, int32_t port)
+static void dispatch(Sim *s, Instance *x, const Op *m, int32_t port)
 {
     if (m->divider)
         s->divider_free = s->now + m->divider;
@@ -178,7 +176,7 @@ static void dispatch(Sim *s, Instance *x, const MicroOp *m, int32_t port)
     if (m->data)
         s->data_free[port] = s->now + m->data;
     s->counters[port]--;
-    s->dispatched[port]++;
+    s->tally.dispatched[port]++;
     s->scheduled[m->scheduler]--;
     x->done = s->now + m->latency;
     know(s, x, s->now);
@@ -186,22 +184,25 @@ static void dispatch(Sim *s, Instance *x, const MicroOp *m, int32_t port)
 
 static void take_out(Sim *s, int32_t queue, int32_t k)
 {
-    memmove(&s->ready[queue][k], &s->ready[queue][k + 1], sizeof(int32_t) * (s->ready_count[queue] - k - 1));
-    s->ready_count[queue]--;
+    memmove(&s->ready[queue][k], &s->ready[queue][k + 1], sizeof(int64_t) * (size_t)(s->ready_count[queue] - k - 1));
+    if (!--s->ready_count[queue])
+        s->waiting &= ~(1u << queue);
 }
 
 static void dispatch_bound(Sim *s)
 {
-    for (int32_t port = 0; port < PORTS; port++)
+    for (uint32_t rest = s->waiting; rest; rest &= rest - 1) {
+        const int32_t port = __builtin_ctz(rest);
         for (int32_t k = 0; k < s->ready_count[port]; k++) {
-            Instance *x = &s->ring[s->ready[port][k]];
-            const MicroOp *m = &s->microops[x->id % s->core->microops];
+            Instance *x = instance(s, s->ready[port][k]);
+            const Op *m = &s->ops[x->microop];
             if (can_dispatch(s, m, port)) {
                 take_out(s, port, k);
                 dispatch(s, x, m, port);
                 break;
             }
         }
+    }
 }
 
 /* Ports are taken when µops are ready: the oldest first, each on the free port that fewest kinds of µops can use. */
@@ -209,8 +210,8 @@ static void dispatch_free(Sim *s)
 {
     int32_t free = (1 << PORTS) - 1;
     for (int32_t k = 0; k < s->ready_count[0];) {
-        Instance *x = &s->ring[s->ready[0][k]];
-        const MicroOp *m = &s->microops[x->id % s->core->microops];
+        Instance *x = instance(s, s->ready[0][k]);
+        const Op *m = &s->ops[x->microop];
         int32_t best = -1;
         for (int32_t port = 0; port < PORTS; port++)
             if ((m->ports & free) >> port & 1 && can_dispatch(s, m, port) &&
@@ -228,25 +229,33 @@ static void dispatch_free(Sim *s)
     }
 }
 
-static int32_t choose_port(Sim *s, int32_t ports, int32_t slot)
+/* The port whose turn it is in a set that alternates. */
+static int32_t port_in_turn(Sim *s, int32_t ports, int32_t group)
 {
-    const Core *c = s->core;
+    int32_t skip = s->turn[group];
+    s->turn[group] = (skip + 1) % __builtin_popcount((unsigned)ports);
+    while (skip--)
+        ports &= ports - 1;
+    return __builtin_ctz((unsigned)ports);
+}
+
+/* The renamer's choice: the port with the fewest µops, or the one with the second fewest; ties go to the higher one. */
+static int32_t choose_port(Sim *s, const Op *m, int32_t slot)
+{
+    if (m->group >= 0)
+        return port_in_turn(s, m->ports, m->group);
     int32_t best = -1, second = -1;
-    for (int32_t g = 0; g < GROUPS; g++)
-        if (ports == c->alternating[g]) {
-            int32_t skip = s->turn[g];
-            s->turn[g] = (s->turn[g] + 1) % __builtin_popcount((unsigned)ports);
-            while (skip--)
-                ports &= ports - 1;
-            return __builtin_ctz((unsigned)ports);
-        }
-    for (int32_t port = PORTS - 1; port >= 0; port--)
-        if (ports >> port & 1 && (best < 0 || s->starting[port] < s->starting[best]))
+    for (uint32_t rest = (uint32_t)m->ports; rest;) {
+        const int32_t port = 31 - __builtin_clz(rest);
+        rest ^= 1u << port;
+        if (best < 0 || s->starting[port] < s->starting[best]) {
+            second = best;
             best = port;
-    for (int32_t port = PORTS - 1; port >= 0; port--)
-        if (ports >> port & 1 && port != best && (second < 0 || s->starting[port] < s->starting[second]))
+        } else if (second < 0 || s->starting[port] < s->starting[second]) {
             second = port;
-    if (second < 0 || slot % 2 == 0 || s->starting[second] - s->starting[best] >= c->counter_gap)
+        }
+    }
+    if (second < 0 || slot % 2 == 0 || s->starting[second] - s->starting[best] >= s->core->counter_gap)
         return best;
     return second;
 }
@@ -254,10 +263,11 @@ static int32_t choose_port(Sim *s, int32_t ports, int32_t slot)
 static void issue_microop(Sim *s, int64_t pass, int32_t u, int32_t slot)
 {
     const Core *c = s->core;
-    const MicroOp *m = &s->microops[u];
+    const Op *m = &s->ops[u];
     const int64_t id = pass * c->microops + u;
     Instance *x = instance(s, id);
     x->id = id;
+    x->microop = u;
     x->base = x->done = 0;
     x->known = x->pending = 0;
     x->port = -1;
@@ -267,17 +277,17 @@ static void issue_microop(Sim *s, int64_t pass, int32_t u, int32_t slot)
         x->ready += c->dispatch_delay;
         s->scheduled[m->scheduler]++;
         if (c->issue_ports) {
-            x->port = choose_port(s, m->ports, slot);
+            x->port = choose_port(s, m, slot);
             s->counters[x->port]++;
         }
     }
-    for (int32_t e = m->first_wait; e < m[1].first_wait; e++) {
-        const Wait *w = &s->waits[e];
-        const int64_t source = id - u + w->microop - (int64_t)w->passes * c->microops;
+    for (int32_t e = m->first_wait; e < m->waits_end; e++) {
+        const Apart *w = &s->waiting_for[e];
+        const int64_t source = id - w->distance;
         if (source < 0)
             continue;
         const Instance *y = instance(s, source);
-        if (!y->known)
+        if (source >= s->microops_issued || !y->known) /* the source may issue later than what waits for it */
             x->pending++;
         else if (y->base + w->cycles > x->ready)
             x->ready = y->base + w->cycles;
@@ -291,20 +301,20 @@ static void issue(Sim *s)
     const Core *c = s->core;
     int32_t slot = 0, taken = 0, unlaminated = 0;
     if (s->slots_issued - s->slots_retired + c->issue_width > c->reorder_buffer) {
-        s->stalls[REORDER_BUFFER]++;
+        s->tally.stalls[REORDER_BUFFER]++;
         return;
     }
     if (s->scheduled[0] + c->issue_width > c->scheduler ||
         (c->load_scheduler && s->scheduled[1] + c->issue_width > c->load_scheduler) ||
         (c->store_scheduler && s->scheduled[2] + c->issue_width > c->store_scheduler)) {
-        s->stalls[SCHEDULER]++;
+        s->tally.stalls[SCHEDULER]++;
         return;
     }
     if (s->entries_issued >= s->entries_delivered)
-        s->stalls[FRONT_END]++;
+        s->tally.stalls[FRONT_END]++;
     while (slot < c->issue_width && s->entries_issued < s->entries_delivered) {
-        const int32_t e = (int32_t)(s->entries_issued % c->entries);
-        const int64_t pass = s->entries_issued / c->entries;
+        const int32_t e = s->entry_issuing;
+        const int64_t pass = s->pass_issuing;
         const Entry *entry = &s->entries[e];
         if (c->source == LSD && c->group_boundary && slot && !e && !s->slot_in_entry && pass % c->copies == 0)
             break;
@@ -315,16 +325,21 @@ static void issue(Sim *s)
         taken++;
         unlaminated += entry->together;
         while (s->slot_in_entry < entry->slots && slot < c->issue_width) {
-            const int32_t k = (int32_t)(s->slots_issued % c->slots);
+            const int32_t k = s->slot_issuing;
             for (int32_t u = s->first_microop[k]; u < s->first_microop[k + 1]; u++)
                 issue_microop(s, pass, u, slot);
             s->slots_issued++;
+            s->slot_issuing = k + 1 == c->slots ? 0 : k + 1;
             s->slot_in_entry++;
             slot++;
         }
         if (s->slot_in_entry == entry->slots) {
             s->slot_in_entry = 0;
             s->entries_issued++;
+            if (++s->entry_issuing == c->entries) {
+                s->entry_issuing = 0;
+                s->pass_issuing++;
+            }
         }
     }
 }
@@ -357,6 +372,7 @@ static void start_decoding(Sim *s)
     s->decoding = 1;
     s->predecode_step = 0;
     s->predecoded = s->decoded = s->fetched;
+    s->unit_decoding = s->unit_fetching;
     for (int32_t k = 0; k < HISTORY; k++)
         s->decodable[k] = s->fetched;
     for (int32_t k = c->predecode_delay - 1; k > 0 && s->predecode_step < c->schedule; k--) {
@@ -373,8 +389,8 @@ static void fetch_dsb(Sim *s, int64_t queued)
     if (queued + room > c->idq)
         return;
     while (room > 0) {
-        const int32_t n = (int32_t)(s->fetched % c->units);
-        const Unit *unit = &s->units[n];
+        const int32_t n = s->unit_fetching;
+        const FetchUnit *unit = &s->units[n];
         const int first = room == c->dsb_width;
         if (!s->unit_part) {
             if (!n && !first && c->group_boundary && unit->block == block && ++branches == c->taken_branches)
@@ -404,6 +420,7 @@ static void fetch_dsb(Sim *s, int64_t queued)
             return;
         s->unit_part = 0;
         s->fetched++;
+        s->unit_fetching = n + 1 == c->units ? 0 : n + 1;
         if (unit->entries > unit->decoded) {
             s->microcode_left = unit->entries - unit->decoded;
             s->microcode_wait = c->microcode_switch;
@@ -420,8 +437,8 @@ static void decode(Sim *s, int64_t queued)
     if (queued + c->decoders > c->idq)
         return;
     while (s->decoded < there) {
-        const int32_t n = (int32_t)(s->decoded % c->units);
-        const Unit *unit = &s->units[n];
+        const int32_t n = s->unit_decoding;
+        const FetchUnit *unit = &s->units[n];
         if (taken && (unit->complex || !simple || (unit->fusible && !c->fusible_last && taken == c->decoders - 1)))
             return;
         const int over = n == c->units - 1 && !c->repeats;
@@ -430,12 +447,14 @@ static void decode(Sim *s, int64_t queued)
         simple = taken ? simple - 1 : unit->simple;
         taken++;
         s->decoded++;
+        s->unit_decoding = n + 1 == c->units ? 0 : n + 1;
         s->entries_delivered += unit->decoded;
         if (unit->entries > unit->decoded)
             s->microcode_left = unit->entries - unit->decoded;
         if (over) {
             s->decoding = 0;
             s->fetched = s->decoded;
+            s->unit_fetching = s->unit_decoding;
             if (s->microcode_left)
                 s->microcode_wait = c->microcode_exit;
             return;
@@ -483,27 +502,34 @@ static void deliver(Sim *s)
 
 /* ---- repetition ---- */
 
+/* What tells most states apart, at little cost: how full the buffers are. */
+static int64_t queued_signature(const Sim *s)
+{
+    const int64_t in_flight = s->slots_issued - s->slots_retired, queued = s->entries_delivered - s->entries_issued;
+    return (in_flight << 32) + (queued << 16) + s->scheduled[0];
+}
+
 static int64_t left(const Sim *s, int64_t when) { return when > s->now ? when - s->now : 0; }
 
 static int32_t scalars(const Sim *s, int64_t *out)
 {
     const Core *c = s->core;
     int32_t n = 0;
-    out[n++] = s->slots_issued % c->slots;
-    out[n++] = s->entries_issued % c->entries;
-    out[n++] = c->source == LSD ? s->entries_issued / c->entries % c->copies : 0;
+    out[n++] = s->slot_issuing;
+    out[n++] = s->entry_issuing;
+    out[n++] = c->source == LSD ? s->pass_issuing % c->copies : 0;
     out[n++] = s->slot_in_entry;
     out[n++] = s->slots_issued - s->slots_retired;
     for (int32_t k = 0; k < SCHEDULERS; k++)
         out[n++] = s->scheduled[k];
     out[n++] = s->entries_delivered - s->entries_issued;
-    out[n++] = c->units ? s->fetched % c->units : 0;
+    out[n++] = s->unit_fetching;
     out[n++] = s->unit_part;
     out[n++] = s->decoding;
     out[n++] = s->microcode_wait;
     out[n++] = s->microcode_left;
     out[n++] = s->decoding ? s->predecode_step : 0;
-    out[n++] = s->decoding ? s->decoded % c->units : 0;
+    out[n++] = s->decoding ? s->unit_decoding : 0;
     for (int32_t k = 1; k <= c->predecode_delay; k++)
         out[n++] = s->decoding ? s->decodable[(s->now + HISTORY - k) % HISTORY] - s->decoded : 0;
     for (int32_t g = 0; g < GROUPS; g++)
@@ -517,11 +543,14 @@ static int32_t scalars(const Sim *s, int64_t *out)
     return n;
 }
 
+/* All slots of so many passes were issued: entries and slots end together. */
+static int64_t passes_issued(const Sim *s) { return s->pass_issuing; }
+
 static int64_t oldest_needed(const Sim *s)
 {
     const Core *c = s->core;
-    const int64_t unretired = s->slots_retired / c->slots * c->microops + s->first_microop[s->slots_retired % c->slots];
-    const int64_t needed = (s->slots_issued / c->slots - c->farthest) * c->microops;
+    const int64_t unretired = s->first_retiring + s->first_microop[s->slot_retiring];
+    const int64_t needed = (passes_issued(s) - c->farthest) * c->microops;
     const int64_t oldest = unretired < needed ? unretired : needed;
     return oldest > 0 ? oldest : 0;
 }
@@ -553,39 +582,34 @@ static int same_traces(const Sim *s)
     return 1;
 }
 
-static Counts counts(const Sim *s, int64_t passes)
-{
-    Counts c = {s->now, passes, {0}, {0}};
-    memcpy(c.stalls, s->stalls, sizeof c.stalls);
-    memcpy(c.dispatched, s->dispatched, sizeof c.dispatched);
-    return c;
-}
-
 static int save(Sim *s, const int64_t *now_scalars, int32_t count)
 {
     const int64_t oldest = oldest_needed(s);
     s->saved_count = s->microops_issued - oldest;
     if (s->saved_count > s->saved_room) {
-        Trace *more = realloc(s->saved, sizeof(Trace) * (size_t)s->saved_count * 2);
+        Trace *more = arena_take(s->arena, s->saved_count * 2, sizeof(Trace));
         if (!more)
-            return -1;
+            return NO_MEMORY;
         s->saved = more;
         s->saved_room = s->saved_count * 2;
     }
     for (int64_t k = 0; k < s->saved_count; k++)
         s->saved[k] = trace(s, s->microops_issued - 1 - k);
     memcpy(s->saved_scalars, now_scalars, sizeof(int64_t) * (size_t)count);
-    s->since = counts(s, s->passes);
+    s->saved_queued = queued_signature(s);
+    s->since = (Counts){s->now, s->passes, s->tally};
     return 0;
 }
 
 /* Whether the state is one that was there before; it is compared with one that is replaced after longer and longer
-   times. -1 without memory. */
+   times. NO_MEMORY. */
 static int repeats(Sim *s)
 {
-    int64_t here[128];
-    const int32_t count = scalars(s, here);
+    int64_t here[SCALARS];
     s->checks++;
+    if (s->checks < s->next_save && s->saved_queued != queued_signature(s))
+        return 0;
+    const int32_t count = scalars(s, here);
     if (s->next_save && !memcmp(here, s->saved_scalars, sizeof(int64_t) * (size_t)count) && same_traces(s))
         return 1;
     if (s->checks < s->next_save)
@@ -604,26 +628,46 @@ static int64_t power_of_two(int64_t least)
     return size;
 }
 
-static int invert_waits(Sim *s)
+static int32_t alternating_group(const Core *c, int32_t ports)
+{
+    for (int32_t g = 0; g < GROUPS; g++)
+        if (ports && ports == c->alternating[g])
+            return g;
+    return -1;
+}
+
+/* The µops, with whom each waits for and who waits for it. */
+static int make_ops(Sim *s, const Program *program)
 {
     const Core *c = s->core;
-    s->first_user = calloc((size_t)c->microops + 2, sizeof(int32_t));
-    s->users = malloc(sizeof(Wait) * ((size_t)c->waits + 1));
-    if (!s->first_user || !s->users)
-        return -1;
+    const MicroOp *m = program->microops;
+    Op *ops = arena_take(s->arena, c->microops, sizeof(Op));
+    Apart *waits = arena_take(s->arena, c->waits, sizeof(Apart)), *users = arena_take(s->arena, c->waits, sizeof(Apart));
+    if (!ops || !waits || !users)
+        return NO_MEMORY;
+    for (int32_t u = 0; u < c->microops; u++)
+        ops[u] = (Op){m[u].ports, m[u].latency, m[u].divider, m[u].data, m[u].alone, m[u].scheduler,
+                      alternating_group(c, m[u].ports), m[u].first_wait, m[u + 1].first_wait, 0, 0};
     for (int32_t e = 0; e < c->waits; e++)
-        s->first_user[s->waits[e].microop + 2]++;
+        ops[program->waits[e].microop].users_end++; /* counts at first */
+    for (int32_t u = 0, first = 0; u < c->microops; u++) {
+        ops[u].first_user = first;
+        first += ops[u].users_end;
+        ops[u].users_end = ops[u].first_user;
+    }
     for (int32_t u = 0; u < c->microops; u++)
-        s->first_user[u + 2] += s->first_user[u + 1];
-    for (int32_t u = 0; u < c->microops; u++)
-        for (int32_t e = s->microops[u].first_wait; e < s->microops[u + 1].first_wait; e++) {
-            const Wait *w = &s->waits[e];
-            s->users[s->first_user[w->microop + 1]++] = (Wait){u, w->passes, w->cycles};
+        for (int32_t e = ops[u].first_wait; e < ops[u].waits_end; e++) {
+            const Wait *w = &program->waits[e];
+            waits[e] = (Apart){u - w->microop + w->passes * c->microops, w->cycles};
+            users[ops[w->microop].users_end++] = waits[e];
         }
+    s->ops = ops;
+    s->waiting_for = waits;
+    s->users = users;
     return 0;
 }
 
-static int allocate(Sim *s)
+static int allocate(Sim *s, const Program *program)
 {
     const Core *c = s->core;
     int64_t most_in_slot = 1;
@@ -632,30 +676,22 @@ static int allocate(Sim *s)
             most_in_slot = s->first_microop[k + 1] - s->first_microop[k];
     const int64_t in_flight = ((int64_t)c->reorder_buffer + 2 * c->issue_width) * most_in_slot;
     const int64_t ring = power_of_two(((int64_t)c->farthest + 2) * c->microops + in_flight);
+    const int64_t ready = c->scheduler + c->load_scheduler + c->store_scheduler +
+                          SCHEDULERS * 2 * c->issue_width * most_in_slot;
+    if (ring > INT32_MAX / 2)
+        return NO_MEMORY;
     s->ring_mask = ring - 1;
     s->calendar_mask = power_of_two((int64_t)c->longest + c->dispatch_delay + 2) - 1;
-    s->ready_room = (int32_t)(c->scheduler + c->load_scheduler + c->store_scheduler +
-                              SCHEDULERS * 2 * c->issue_width * most_in_slot);
-    s->ring = calloc((size_t)ring, sizeof(Instance));
-    s->calendar = malloc(sizeof(int32_t) * (size_t)(s->calendar_mask + 1));
-    s->ready[0] = malloc(sizeof(int32_t) * (size_t)s->ready_room * PORTS);
-    if (!s->ring || !s->calendar || !s->ready[0] || invert_waits(s))
-        return -1;
+    s->ring = arena_take(s->arena, ring, sizeof(Instance));
+    s->calendar = arena_take(s->arena, s->calendar_mask + 1, sizeof(int32_t));
+    s->ready[0] = arena_take(s->arena, ready * PORTS, sizeof(int64_t));
+    if (!s->ring || !s->calendar || !s->ready[0] || make_ops(s, program))
+        return NO_MEMORY;
     for (int32_t port = 1; port < PORTS; port++)
-        s->ready[port] = s->ready[0] + (size_t)port * (size_t)s->ready_room;
+        s->ready[port] = s->ready[port - 1] + ready;
     for (int64_t k = 0; k <= s->calendar_mask; k++)
         s->calendar[k] = -1;
     return 0;
-}
-
-static void release(Sim *s)
-{
-    free(s->ring);
-    free(s->calendar);
-    free(s->ready[0]);
-    free(s->first_user);
-    free(s->users);
-    free(s->saved);
 }
 
 /* How many kinds of µops can use each port: `dispatch_free` prefers the ports of the fewest. */
@@ -663,7 +699,7 @@ static void count_users(Sim *s)
 {
     for (int32_t u = 0; u < s->core->microops; u++)
         for (int32_t port = 0; port < PORTS; port++)
-            s->starting[port] += s->microops[u].ports >> port & 1;
+            s->starting[port] += s->ops[u].ports >> port & 1;
 }
 
 static void cycle(Sim *s)
@@ -682,7 +718,7 @@ static void cycle(Sim *s)
     s->now++;
 }
 
-/* 1 when the state repeated, 0 when the cycles ran out, -1 without memory; `since` and `until` bound the period, or the
+/* 1 when the state repeated, 0 when the cycles ran out, NO_MEMORY; `since` and `until` bound the period, or the
    passes that retired in the second half of the cycles. */
 static int run(Sim *s, Counts *until)
 {
@@ -691,18 +727,20 @@ static int run(Sim *s, Counts *until)
     int64_t retired = 0;
     while (s->now < c->most_cycles || s->passes < c->least_passes) {
         cycle(s);
-        if (s->slots_retired / c->slots != retired) {
-            retired = s->slots_retired / c->slots;
-            *until = counts(s, retired);
+        if (s->pass_retiring != retired) {
+            retired = s->pass_retiring;
+            until->now = s->now;
+            until->passes = retired;
+            until->tally = s->tally;
             if (!half.now && s->now >= c->most_cycles / 2 && retired >= c->least_passes / 2)
                 half = *until;
         }
-        if (s->slots_issued / c->slots == s->passes)
+        if (s->pass_issuing == s->passes)
             continue;
-        s->passes = s->slots_issued / c->slots;
+        s->passes = s->pass_issuing;
         const int found = repeats(s);
         if (found > 0)
-            *until = counts(s, s->passes);
+            *until = (Counts){s->now, s->passes, s->tally};
         if (found)
             return found;
     }
@@ -710,37 +748,32 @@ static int run(Sim *s, Counts *until)
     return 0;
 }
 
-/* Result: settled, cycles and passes of the period, cycles in all, stalls by reason, dispatches by port. */
-EXPORT int32_t km_pipeline(const Core *core, const Unit *units, const Entry *entries, const int32_t *first_microop,
-                           const MicroOp *microops, const Wait *waits, const int32_t *schedule, int64_t *result)
+int simulate(const Program *program, Arena *arena, int64_t *result)
 {
     Sim s;
     memset(&s, 0, sizeof s);
-    s.core = core;
-    s.units = units;
-    s.entries = entries;
-    s.first_microop = first_microop;
-    s.microops = microops;
-    s.waits = waits;
-    s.schedule = schedule;
-    s.decoding = core->source == DECODERS;
-    int found = allocate(&s);
-    if (!found) {
-        if (!core->issue_ports)
-            count_users(&s);
-        Counts until = {0};
-        found = run(&s, &until);
-        result[0] = found;
-        result[1] = until.now - s.since.now;
-        result[2] = until.passes - s.since.passes;
-        result[3] = s.now;
-        for (int32_t k = 0; k < REASONS; k++)
-            result[4 + k] = until.stalls[k] - s.since.stalls[k];
-        for (int32_t k = 0; k < PORTS; k++)
-            result[4 + REASONS + k] = until.dispatched[k] - s.since.dispatched[k];
-    }
-    release(&s);
-    return found < 0 ? -1 : 0;
+    s.core = program->core;
+    s.units = program->units;
+    s.entries = program->entries;
+    s.first_microop = program->first_microop;
+    s.schedule = program->schedule;
+    s.decoding = program->core->source == DECODERS;
+    s.arena = arena;
+    if (allocate(&s, program))
+        return NO_MEMORY;
+    if (!s.core->issue_ports)
+        count_users(&s);
+    Counts until = {0};
+    const int found = run(&s, &until);
+    if (found < 0)
+        return found;
+    *result++ = found;
+    *result++ = until.now - s.since.now;
+    *result++ = until.passes - s.since.passes;
+    *result++ = s.now;
+    for (int32_t k = 0; k < REASONS; k++)
+        *result++ = until.tally.stalls[k] - s.since.tally.stalls[k];
+    for (int32_t k = 0; k < PORTS; k++)
+        *result++ = until.tally.dispatched[k] - s.since.tally.dispatched[k];
+    return 0;
 }
-
-EXPORT int32_t km_pipeline_abi(void) { return ABI; }

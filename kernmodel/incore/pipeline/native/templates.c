@@ -1,0 +1,263 @@
+#include "templates.h"
+
+#include "program.h"
+
+/* What is left to read; `bad` once something was not there or out of range. */
+typedef struct {
+    Arena *keep;
+    const int32_t *numbers, *numbers_end;
+    const double *times, *times_end;
+    int bad, out_of_memory;
+} Reader;
+
+static int32_t number(Reader *r)
+{
+    if (r->numbers == r->numbers_end) {
+        r->bad = 1;
+        return 0;
+    }
+    return *r->numbers++;
+}
+
+static int32_t below(Reader *r, int32_t first, int32_t end)
+{
+    const int32_t found = number(r);
+    if (found < first || found >= end) {
+        r->bad = 1;
+        return 0;
+    }
+    return found;
+}
+
+/* How many of something follow: each takes at least one number. */
+static int32_t how_many(Reader *r) { return below(r, 0, (int32_t)(r->numbers_end - r->numbers) + 1); }
+
+static double time(Reader *r)
+{
+    if (r->times == r->times_end) {
+        r->bad = 1;
+        return 0.0;
+    }
+    return *r->times++;
+}
+
+static void *room(Reader *r, int32_t count, size_t size)
+{
+    void *piece = arena_take(r->keep, count + 1, size);
+    if (!piece) {
+        r->out_of_memory = 1;
+        r->bad = 1;
+    }
+    return piece;
+}
+
+static int over(const Reader *r) { return r->numbers != r->numbers_end || r->times != r->times_end || r->bad; }
+
+static Uses read_uses(Reader *r)
+{
+    const int32_t count = how_many(r);
+    Use *uses = room(r, count, sizeof(Use));
+    for (int32_t k = 0; k < count && !r->bad; k++) {
+        uses[k].mask = number(r);
+        uses[k].divides = number(r);
+        uses[k].cycles = time(r);
+    }
+    return (Uses){count, uses};
+}
+
+static void read_costs(Reader *r, Template *t)
+{
+    t->known = number(r);
+    t->decoded = below(r, 0, INT32_MAX);
+    t->microcoded = below(r, 0, INT32_MAX);
+    t->slots = number(r);
+    t->complex = number(r);
+    t->simple = number(r);
+    t->ends_group = number(r);
+    t->fusible = number(r);
+    const uint32_t low = (uint32_t)number(r);
+    t->jumps = low | (uint64_t)(uint32_t)number(r) << 32;
+    t->branch = number(r);
+    t->jump = below(r, -1, 64);
+    t->moves_stack = number(r);
+    t->reads_stack = number(r);
+    t->writes_stack = number(r);
+    t->bars_lsd = number(r);
+    t->registers = below(r, 0, 1 << 10);
+    t->measured = number(r);
+    t->throughput = time(r);
+}
+
+static void read_memory(Reader *r, Template *t)
+{
+    t->loads = how_many(r);
+    FlowLoad *load = room(r, t->loads, sizeof *load);
+    for (int32_t k = 0; k < t->loads && !r->bad; k++)
+        load[k] = (FlowLoad){number(r), time(r)};
+    t->stores = how_many(r);
+    FlowStore *store = room(r, t->stores, sizeof *store);
+    for (int32_t k = 0; k < t->stores && !r->bad; k++) {
+        const int32_t place = number(r);
+        store[k] = (FlowStore){place, below(r, 0, t->values)};
+    }
+    t->load = load;
+    t->store = store;
+    if (t->loads > t->values)
+        r->bad = 1;
+}
+
+static void read_flow(Reader *r, Template *t)
+{
+    t->values = how_many(r);
+    int32_t *in_memory = room(r, t->values, sizeof *in_memory);
+    for (int32_t k = 0; k < t->values && !r->bad; k++)
+        in_memory[k] = number(r);
+    t->waits = how_many(r);
+    FlowWait *wait = room(r, t->waits, sizeof *wait);
+    for (int32_t k = 0; k < t->waits && !r->bad; k++) {
+        const int32_t value = below(r, 0, t->values);
+        wait[k] = (FlowWait){value, below(r, 0, t->registers), time(r)};
+    }
+    t->inner = how_many(r);
+    FlowInner *inner = room(r, t->inner, sizeof *inner);
+    for (int32_t k = 0; k < t->inner && !r->bad; k++) {
+        const int32_t load = below(r, 0, t->values);
+        inner[k] = (FlowInner){load, below(r, load + 1, t->values), time(r)};
+    }
+    t->gives = how_many(r);
+    FlowGive *give = room(r, t->gives, sizeof *give);
+    for (int32_t k = 0; k < t->gives && !r->bad; k++) {
+        const int32_t slot = below(r, 0, t->registers);
+        give[k] = (FlowGive){slot, below(r, 0, t->values)};
+    }
+    t->in_memory = in_memory;
+    t->wait = wait;
+    t->in = inner;
+    t->give = give;
+    t->special = number(r);
+    t->uses_stack = number(r);
+    t->flow_moves = number(r);
+    t->flow_reads = number(r);
+    t->flow_writes = number(r);
+    t->pointer = below(r, -1, t->values);
+    t->copies = number(r);
+    t->saves = time(r);
+    read_memory(r, t);
+}
+
+static int failure_of(const Reader *r) { return r->out_of_memory ? NO_MEMORY : MALFORMED; }
+
+const Template *read_template(Arena *keep, const int32_t *numbers, int64_t count, const double *times, int64_t more,
+                              int *failure)
+{
+    Reader r = {keep, numbers, numbers + count, times, times + more, 0, 0};
+    Template *t = room(&r, 1, sizeof *t);
+    if (t) {
+        read_costs(&r, t);
+        t->uses = read_uses(&r);
+        read_flow(&r, t);
+    }
+    if (!over(&r))
+        return t;
+    *failure = failure_of(&r);
+    return NULL;
+}
+
+static const Inside *read_inside(Reader *r, int32_t count, int32_t parts)
+{
+    Inside *inside = room(r, count, sizeof *inside);
+    for (int32_t k = 0; k < count && !r->bad; k++) {
+        const int32_t part = below(r, 0, parts);
+        inside[k] = (Inside){part, number(r)};
+    }
+    return inside;
+}
+
+static void read_part(Reader *r, Part *part, int32_t parts, int32_t registers)
+{
+    part->move = number(r);
+    part->scheduler = below(r, 0, SCHEDULERS);
+    part->ports = below(r, 0, 1 << PORTS);
+    part->latency = number(r);
+    part->divider = number(r);
+    part->data = number(r);
+    part->alone = number(r);
+    part->reads = how_many(r);
+    Outside *reads = room(r, part->reads, sizeof *reads);
+    for (int32_t k = 0; k < part->reads && !r->bad; k++) {
+        const int32_t slot = below(r, 0, registers);
+        reads[k] = (Outside){slot, number(r)};
+    }
+    part->read = reads;
+    part->inside = how_many(r);
+    part->in = read_inside(r, part->inside, parts);
+}
+
+static void read_slots(Reader *r, Parts *p)
+{
+    p->slots = how_many(r);
+    int32_t *first = room(r, p->slots, sizeof *first), *ordered = room(r, p->parts, sizeof *ordered);
+    int32_t filled = 0;
+    for (int32_t k = 0; k < p->slots && !r->bad; k++) {
+        first[k] = filled;
+        for (int32_t left = below(r, 0, p->parts - filled + 1); left && !r->bad; left--)
+            ordered[filled++] = below(r, 0, p->parts);
+    }
+    if (r->bad || filled != p->parts || !p->slots) {
+        r->bad = 1;
+        return;
+    }
+    first[p->slots] = filled;
+    p->slot_first = first;
+    p->ordered = ordered;
+}
+
+static void read_ends(Reader *r, Parts *p)
+{
+    p->results = how_many(r);
+    PartResult *result = room(r, p->results, sizeof *result);
+    for (int32_t k = 0; k < p->results && !r->bad; k++) {
+        result[k].slot = below(r, 0, p->registers);
+        result[k].count = how_many(r);
+        result[k].waits = read_inside(r, result[k].count, p->parts);
+    }
+    p->loads = how_many(r);
+    PartLoad *load = room(r, p->loads, sizeof *load);
+    for (int32_t k = 0; k < p->loads && !r->bad; k++) {
+        const int32_t place = number(r), part = below(r, 0, p->parts);
+        load[k] = (PartLoad){place, part, number(r)};
+    }
+    p->stores = how_many(r);
+    PartStore *store = room(r, p->stores, sizeof *store);
+    for (int32_t k = 0; k < p->stores && !r->bad; k++) {
+        const int32_t place = number(r), data = below(r, 0, p->parts), address = below(r, -1, p->parts);
+        store[k] = (PartStore){place, data, address, number(r)};
+    }
+    p->result = result;
+    p->load = load;
+    p->store = store;
+}
+
+const Parts *read_parts(Arena *keep, const int32_t *numbers, int64_t count, const double *times, int64_t more,
+                        int *failure)
+{
+    Reader r = {keep, numbers, numbers + count, times, times + more, 0, 0};
+    Parts *p = room(&r, 1, sizeof *p);
+    if (p) {
+        p->registers = below(&r, 0, 1 << 10);
+        p->chaseable = number(&r);
+        p->pointer = number(&r);
+        p->parts = how_many(&r);
+        Part *part = room(&r, p->parts, sizeof *part);
+        for (int32_t k = 0; k < p->parts && !r.bad; k++)
+            read_part(&r, &part[k], p->parts, p->registers);
+        p->part = part;
+        read_slots(&r, p);
+        read_ends(&r, p);
+        p->uses = read_uses(&r);
+    }
+    if (!over(&r))
+        return p;
+    *failure = failure_of(&r);
+    return NULL;
+}

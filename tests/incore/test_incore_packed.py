@@ -1,0 +1,190 @@
+"""The engine for whole blocks against its yardstick in Python: the same µops, the same predictions, bit by bit."""
+
+from __future__ import annotations
+
+import ctypes
+from array import array
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernmodel.assembly.decode import decode_bytes
+from kernmodel.incore import predict
+from kernmodel.incore.bounds import chains_of, row_of
+from kernmodel.incore.core import Core, Settings
+from kernmodel.incore.packed import Analyser, analyser_of
+from kernmodel.incore.pipeline.compiled import library
+from kernmodel.incore.pipeline.microops import pipeline_input
+from kernmodel.incore.pipeline.program import program_of
+from kernmodel.incore.pipeline.simulate import LEAST_PASSES, MOST_CYCLES, simulate
+from kernmodel.incore.predict import Prediction, Predictor
+
+pytestmark = pytest.mark.skipif(library() is None, reason="the engine was not built")
+
+CORES = ("SNB", "IVB", "HSW", "SKL", "ICL")
+INSTRUCTIONS = (
+    "4801d8",  # add rax,rbx
+    "4c01d3",  # add rbx,r10
+    "488b03",  # mov rax,[rbx]
+    "488b4c0b08",  # mov rcx,[rbx+rcx+8]
+    "488903",  # mov [rbx],rax
+    "48894424f8",  # mov [rsp-8],rax
+    "488b4424f8",  # mov rax,[rsp-8]
+    "8b4424fc",  # mov eax,[rsp-4]: half of what was stored
+    "4889c3",  # mov rbx,rax: eliminated
+    "31c0",  # xor eax,eax: a zero idiom
+    "50",  # push rax
+    "5b",  # pop rbx
+    "4883c408",  # add rsp,8: brings the stack engine up to date
+    "6681c13412",  # add cx,0x1234: a length-changing prefix
+    "88e0",  # mov al,ah
+    "00c4",  # add ah,al
+    "c5fb58c1",  # vaddsd xmm0,xmm0,xmm1
+    "c5f458c2",  # vaddps ymm0,ymm1,ymm2
+    "c5fc100400",  # vmovups ymm0,[rax+rax]
+    "c5fc110400",  # vmovups [rax+rax],ymm0
+    "f20f5ec1",  # divsd xmm0,xmm1
+    "48f7f3",  # div rbx
+    "f00fc103",  # lock xadd [rbx],eax
+    "0f94c0",  # sete al
+    "480f44c3",  # cmove rax,rbx
+    "488d440d00",  # lea rax,[rbp+rcx]
+    "488b0510000000",  # mov rax,[rip+16]
+    "48b88877665544332211",  # mov rax, an immediate of 8 bytes
+    "0fa2",  # cpuid: microcode
+    "48ffc8",  # dec rax
+    "39d8",  # cmp eax,ebx
+    "c3",
+    "90",
+)
+ENDINGS = ("", "757f", "7f7f", "eb7f", "ffc9757f", "39d87c7f", "49ffcf757f")
+"""Jumps out of the block, so that it is one."""
+
+BLOCKS = st.tuples(st.lists(st.sampled_from(INSTRUCTIONS[:-2]), min_size=1, max_size=14), st.sampled_from(ENDINGS)).map(
+    lambda parts: bytes.fromhex("".join(parts[0]) + parts[1])
+)
+HOW = st.tuples(
+    st.sampled_from(CORES), st.sampled_from(("loop", "unrolled")), st.sampled_from((0, 13, 16, 31, 32, 37, 63))
+)
+
+_OPENED: dict[tuple[str, str, bool], Predictor] = {}
+
+
+def predicted(code: bytes, core: str, notion: str, offset: int, memory: str, *, engine: bool) -> Prediction | None:
+    """The prediction by the engine or in Python."""
+    key = (core, memory, engine)
+    if key not in _OPENED:
+        chosen = Settings(memory=memory)  # type: ignore[arg-type]
+        with pytest.MonkeyPatch.context() as patch:
+            if not engine:
+                patch.setattr(predict, "analyser_of", lambda model: None)
+            _OPENED[key] = Predictor(Core.open(core, chosen), chosen)
+    return _OPENED[key].predict(code, notion, offset)  # type: ignore[arg-type]
+
+
+@settings(max_examples=250, deadline=None)
+@given(BLOCKS, HOW, st.sampled_from(("moving", "different", "stack")))
+def test_engine_and_python_predict_alike(code: bytes, how: tuple[str, str, int], memory: str) -> None:
+    """All of it, with components and the reason."""
+    by_engine = predicted(code, *how, memory, engine=True)
+    assert by_engine is not None
+    assert by_engine == predicted(code, *how, memory, engine=False)
+
+
+def linked(code: bytes, name: str, notion: str, offset: int) -> tuple[object, object]:
+    """The input of the simulation by the engine and in Python."""
+    core = Core.open(name, Settings())
+    model = core.model
+    instructions = decode_bytes(code).instructions
+    rows = tuple(row_of(instruction, core.table) for instruction in instructions)
+    adding = chains_of(instructions, rows, model)[0].adding
+    assert model.pipeline is not None and model.front is not None
+    block = pipeline_input(
+        instructions, rows, model.pipeline, model.front, notion, offset, model.switches, None, adding
+    )
+    predictor = Predictor(core, Settings())
+    assert predictor.predict(code, notion, offset) is not None  # type: ignore[arg-type]
+    assert predictor._analyser is not None
+    return predictor._analyser.program(), program_of(block, MOST_CYCLES, LEAST_PASSES)
+
+
+@settings(max_examples=80, deadline=None)
+@given(BLOCKS, HOW)
+def test_engine_and_python_link_the_same_microops(code: bytes, how: tuple[str, str, int]) -> None:
+    by_engine, by_python = linked(code, *how)
+    assert by_engine == by_python
+
+
+@pytest.mark.parametrize("length", [300, 3000])
+def test_long_blocks_are_no_different(length: int) -> None:
+    code = (bytes.fromhex("".join(INSTRUCTIONS[:27])) * (length // 80))[:length]
+    while predicted(code, "SKL", "unrolled", 0, "moving", engine=True) is None:
+        code = code[:-1]  # until it ends with an instruction
+    for notion in ("loop", "unrolled"):
+        one, other = (predicted(code, "SKL", notion, 5, "moving", engine=engine) for engine in (True, False))
+        assert one == other
+
+
+def analyser() -> Analyser:
+    found = analyser_of(Core.open("SKL", Settings()).model)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("instructions", [[], [0], [-1]])
+def test_unknown_instructions_are_refused(instructions: list[int]) -> None:
+    with pytest.raises(ValueError, match="hold together"):
+        analyser().block(instructions, False, 0, -1, (), ())
+
+
+def test_cut_off_numbers_are_refused() -> None:
+    """A template, µops and an instruction of every length but the right one."""
+    own = analyser()
+    engine = own._library
+    (instruction,) = decode_bytes(bytes.fromhex("48014b08")).instructions
+    core = Core.open("SKL", Settings())
+    taken: list[tuple[str, array[int], array[float]]] = []
+
+    class Listening:
+        def __getattr__(self, name: str) -> object:
+            def call(handle: int, *sized: int) -> int:
+                numbers = array("i", (ctypes.c_int32 * sized[1]).from_address(sized[0]))
+                times = array("d", (ctypes.c_double * sized[3]).from_address(sized[2]))
+                taken.append((name, numbers, times))
+                result: int = getattr(engine, name)(handle, *sized)
+                return result
+
+            return call
+
+    own._library = Listening()  # type: ignore[assignment]
+    own.shape(instruction, core.table.lookup(instruction))
+    assert {name for name, _, _ in taken} == {"km_add_template", "km_add_parts"}
+    for name, numbers, times in taken:
+        function = getattr(engine, name)
+        for count in range(len(numbers)):
+            assert function(own._handle, numbers.buffer_info()[0], count, *times.buffer_info()) == -2
+        more = array("d", [*times, 0.0])
+        assert function(own._handle, *numbers.buffer_info(), *more.buffer_info()) == -2
+
+
+def test_a_block_beyond_the_engine_is_bounded_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    core = Core.open("SKL", Settings())
+    code = bytes.fromhex("4801d8488b034889430875f0")
+    expected = Predictor(core, Settings()).predict(code)
+    monkeypatch.setattr(Analyser, "block", lambda *given: None)
+    assert Predictor(core, Settings()).predict(code) == expected
+
+
+@pytest.mark.parametrize(("code", "name"), [("d221dd62de", "HSW"), ("f00fc103", "SKL"), ("4889dff00fc10f", "SKL")])
+def test_a_microop_may_wait_for_one_that_issues_later(code: str, name: str) -> None:
+    """The simulation in Python crashed; the one in C took the time of a µop of long before."""
+    core = Core.open(name, Settings())
+    model = core.model
+    assert model.pipeline is not None and model.front is not None
+    instructions = decode_bytes(bytes.fromhex(code)).instructions
+    rows = tuple(row_of(instruction, core.table) for instruction in instructions)
+    block = pipeline_input(instructions, rows, model.pipeline, model.front, "unrolled", 0, model.switches)
+    late = any(wait.microop > number and not wait.passes for number, m in enumerate(block.microops) for wait in m.waits)
+    assert late
+    assert simulate(block, engine="python") == simulate(block, engine="compiled")
