@@ -68,6 +68,8 @@ class Body:
         self._after_inner = False
         self._carried: dict[str, _Carried] = {}
         self._elements: dict[str, str] = {}
+        self._written: set[str] = set()
+        self._exposed: dict[str, None] = {}
 
     def read(self, statement: Node, depth: int, *, after_inner: bool = False) -> None:
         """Read one statement that stands inside `depth` loops, before or after the next inner one.
@@ -96,6 +98,10 @@ class Body:
         """The variables whose new value in an iteration depends, perhaps through others, on their own old one."""
         return tuple(dict.fromkeys(self._elements.get(n, n) for n in self._carried if n in self._reached(n)))
 
+    def carried_scalars(self) -> tuple[str, ...]:
+        """The scalars whose value passes from one iteration to the next: read before they are written."""
+        return tuple(name for name in self._exposed if name in self._written)
+
     def _reached(self, name: str) -> set[str]:
         """What the new value of `name` depends on, followed through the variables that the iteration updates."""
         reached: set[str] = set()
@@ -117,6 +123,7 @@ class Body:
         if self._depth == self._innermost:
             self._note_scalar(node.name)
             self._carried[node.name] = value.carried
+            self._written.add(node.name)
 
     def _assignment(self, node: Node) -> Value:
         target, operator = node.lvalue, node.op.removesuffix("=")
@@ -164,6 +171,7 @@ class Body:
         if self._depth == self._innermost:
             self._note_scalar(name)
             self._carried[name] = value.carried
+            self._written.add(name)
         if source is not None and self.scope.scalars[name].kind == "integer":
             self.scope.assign(name, source)
         return Value(self.scope.scalars[name], carried=value.carried)
@@ -204,6 +212,8 @@ class Body:
     def _scalar(self, name: str) -> Value:
         if self._depth == self._innermost:
             self._note_scalar(name)
+            if name not in self._written:
+                self._exposed[name] = None
         return Value(self.scope.scalars[name], carried=self._carried.get(name, frozenset({name})))
 
     def _note_scalar(self, name: str) -> None:

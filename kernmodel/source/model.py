@@ -158,6 +158,10 @@ class LoopNest:
         file: path of the source; text: the source itself.
         function: name of the C function, or None for a bare nest.
         notes: what was assumed (e.g. "index a[j*N+i] was split into a[j][i]").
+        carried_scalars: scalars that the innermost body reads before it writes them: their values pass from iteration
+            to iteration (reductions, and the `previous = a[i]` of a shift).
+        between: of every statement between loops that is more than index arithmetic, the number of loops around it and
+            its place.
     """
 
     name: str
@@ -173,6 +177,8 @@ class LoopNest:
     text: str
     function: str | None
     notes: tuple[Note, ...]
+    carried_scalars: tuple[str, ...] = ()
+    between: tuple[tuple[int, Location], ...] = ()
 
     @property
     def inner(self) -> Loop:

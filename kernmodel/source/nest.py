@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 import sympy
 
-from kernmodel.errors import Note, SourceError, UnsupportedKernelError
+from kernmodel.errors import Location, Note, SourceError, UnsupportedKernelError
 from kernmodel.source.body import Body, Reference
 from kernmodel.source.linearise import access, inner_invariant, shape_array
 from kernmodel.source.loops import Level, levels, loop_steps, read_loop
@@ -116,7 +116,31 @@ def build_nest(program: Program, function: Node, statement: Node, text: str, nam
         text=text,
         function=None if program.bare else function.decl.name,
         notes=(*_step_notes(scope, chain, loops), *notes),
+        carried_scalars=body.carried_scalars(),
+        between=tuple(_between(chain, scope)),
     )
+
+
+def _between(chain: Sequence[Level], scope: Scope) -> Iterator[tuple[int, Location]]:
+    """The statements between loops that are more than index arithmetic, with the number of loops around them."""
+    for depth, level in enumerate(chain[:-1], 1):
+        for statement in (*level.before, *level.after):
+            if not _is_index_arithmetic(statement, scope):
+                yield depth, scope.location(statement)
+
+
+def _is_index_arithmetic(statement: Node, scope: Scope) -> bool:
+    """Whether the statement only names an integer expression of sizes and loop variables, or declares a scalar."""
+    if isinstance(statement, c_ast.DeclList):
+        return all(_is_index_arithmetic(part, scope) for part in statement.decls)
+    if isinstance(statement, c_ast.Decl):
+        name, silent = statement.name, statement.init is None
+    elif isinstance(statement, c_ast.Assignment) and statement.op == "=" and isinstance(statement.lvalue, c_ast.ID):
+        name, silent = statement.lvalue.name, False
+    else:
+        return False
+    value = scope.values.get(name)
+    return silent or (value is not None and not any(symbol.name in scope.indirect for symbol in value.free_symbols))
 
 
 def _read_until(nest: Node, function: Node, scope: Scope) -> None:

@@ -36,7 +36,7 @@ def sizes_of(nest: LoopNest, defines: Mapping[str, int]) -> dict[str, int]:
         SourceError: a size without value or below 1, an unknown name, sizes that overflow 63 bits, a loop that executes
             no iteration, an index outside of its array.
     """
-    _refuse_unknown(nest, defines)
+    refuse_unknown(nest, defines)
     sizes = {}
     for name in nest.symbols:
         value = defines.get(name, nest.defaults.get(name))
@@ -58,7 +58,12 @@ def sizes_of(nest: LoopNest, defines: Mapping[str, int]) -> dict[str, int]:
     return sizes
 
 
-def _refuse_unknown(nest: LoopNest, defines: Mapping[str, int]) -> None:
+def refuse_unknown(nest: LoopNest, defines: Mapping[str, int]) -> None:
+    """Refuse names that the source does not have, and other steps of loops than the nest was read with.
+
+    Raises:
+        SourceError: there is one.
+    """
     for name, value in defines.items():
         fixed = nest.defaults.get(name) if name not in nest.symbols else None
         if fixed is not None and fixed != value:

@@ -1,0 +1,238 @@
+"""Cache blocking of a loop nest: which loops may be blocked, the blocked nest, the nest inside one block, and C for it.
+
+A blocked loop `i` becomes a loop `i_block` over blocks, outside, and the loop `i` within one block, at its old place:
+
+    for (int i_block = 1; i_block < N - 1; i_block += BLOCK_I)
+        for (int j = 1; j < M - 1; ++j)
+            for (int i = i_block; i < MIN(i_block + BLOCK_I, N - 1); ++i)
+
+Loops over blocks stand outside all loops of the *band*: the innermost loops that may be permuted freely (every
+dependence distance is non-negative along each of them) and have no statements between them (Wolf and Lam, A data
+locality optimizing algorithm, PLDI 1991: a nest can be tiled where it is fully permutable).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import sympy
+
+from kernmodel.errors import SourceError, UnsupportedKernelError, UsageError
+from kernmodel.source.affine import pushed_in
+from kernmodel.source.dependence import reasons_against
+from kernmodel.source.load import parse_kernel
+from kernmodel.source.model import Access, Loop, LoopNest
+from kernmodel.source.tiled_text import rewritten
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """The loops that may be blocked.
+
+    Attributes:
+        loops: variables, outermost first; empty where there is none.
+        refused: by variable of every other loop, why it may not ("a[j-1][i+1] depends on …", "the statement in line 9
+            stands between the loops").
+        keeps_order: whether every array element still sees its operations in the order of the source, so that results
+            are the same bit for bit; by variable of the band.
+    """
+
+    loops: tuple[str, ...]
+    refused: Mapping[str, str]
+    keeps_order: Mapping[str, bool]
+
+
+def band(nest: LoopNest) -> Band:
+    """Which loops of a nest may be blocked, and why the others may not. Arrays of different names are taken as
+    different memory."""
+    against = reasons_against(nest)
+    variables = tuple(loop.variable for loop in nest.loops)
+    last = next((v for v in reversed(variables) if v in against), None)
+    first = 0 if last is None else variables.index(last) + 1
+    refused = {
+        v: against.get(v, f"it encloses the loop over {last}, which may not be blocked") for v in variables[:first]
+    }
+    # permutable loops keep every dependence of arrays, and scalars that are carried are refused: no order changes
+    return Band(variables[first:], refused, dict.fromkeys(variables[first:], True))
+
+
+def tile(nest: LoopNest, blocks: Mapping[str, int]) -> LoopNest:
+    """The nest with these loops cut into blocks of so many *iterations* (block size × |step| in the variable).
+
+    The loops over blocks stand outside the band, in the order of the nest, whatever the order of `blocks`. The text of
+    the nest stays that of the user: `tiled_source` gives the other one.
+
+    Raises:
+        UsageError: a loop that the nest lacks (names those it has), or that may not be blocked (says why); a block size
+            below 1.
+    """
+    first = check_blocks(nest, blocks)
+    names = block_variables(nest)
+    outer = [
+        replace(loop, variable=names[loop.variable], step=loop.step * blocks[loop.variable])
+        for loop in nest.loops[first:]
+        if loop.variable in blocks
+    ]
+    inner = [
+        _within_block(loop, names[loop.variable], blocks[loop.variable]) if loop.variable in blocks else loop
+        for loop in nest.loops[first:]
+    ]
+    return replace(
+        nest,
+        loops=(*nest.loops[:first], *outer, *inner),
+        accesses=tuple(_moved_in(access, first, len(outer)) for access in nest.accesses),
+        between=tuple((depth + (len(outer) if depth > first else 0), place) for depth, place in nest.between),
+    )
+
+
+def inside_block(nest: LoopNest, loops: Sequence[str]) -> tuple[LoopNest, Mapping[str, sympy.Symbol]]:
+    """The nest within one block, its block sizes as symbols: layer conditions of it are formulas in the block sizes.
+
+    Each of `loops` runs over `B_<variable>` iterations from its start (its stop becomes start + B·step), and the loops
+    over blocks are left out.
+
+    Returns:
+        The nest, and the size symbol (positive integer) by loop variable; the symbols are among `nest.symbols`.
+
+    Raises:
+        As `tile`.
+    """
+    check_blocks(nest, dict.fromkeys(loops, 1))
+    taken = _names(nest)
+    symbols = {
+        loop.variable: sympy.Symbol(fresh(f"B_{loop.variable}", taken), integer=True, positive=True)
+        for loop in nest.loops
+        if loop.variable in loops
+    }
+    shortened = tuple(
+        replace(loop, stop=pushed_in(loop.start + symbols[loop.variable] * loop.step))
+        if loop.variable in symbols
+        else loop
+        for loop in nest.loops
+    )
+    known = {**nest.symbols, **{symbol.name: symbol for symbol in symbols.values()}}
+    return replace(nest, loops=shortened, symbols=known), symbols
+
+
+# Checks and names
+
+
+def check_blocks(nest: LoopNest, blocks: Mapping[str, int]) -> int:
+    """The number of the band's first loop.
+
+    Raises:
+        UsageError: as `tile`.
+    """
+    allowed, variables = band(nest), [loop.variable for loop in nest.loops]
+    for variable, size in blocks.items():
+        if variable not in variables:
+            raise UsageError(
+                f"{nest.name} has no loop {variable}", todo=f"choose among its loops {', '.join(variables)}"
+            )
+        if variable in allowed.refused:
+            others = ", ".join(allowed.loops)
+            raise UsageError(
+                f"the loop over {variable} of {nest.name} may not be blocked: {allowed.refused[variable]}",
+                todo=f"block {others}" if others else "none of its loops may be blocked",
+            )
+        if size < 1:
+            raise UsageError(f"the block size of {variable} is {size}", todo="give at least 1 iteration")
+    return len(variables) - len(allowed.loops)
+
+
+def block_variables(nest: LoopNest) -> dict[str, str]:
+    """A name for the loop over blocks of each loop, by its variable, that the source does not use."""
+    taken = _names(nest)
+    return {loop.variable: fresh(f"{loop.variable}_block", taken) for loop in nest.loops}
+
+
+def fresh(name: str, taken: set[str]) -> str:
+    """The name, or with a number behind it where it is taken; it is taken afterwards."""
+    number, chosen = 1, name
+    while chosen in taken:
+        number += 1
+        chosen = f"{name}{number}"
+    taken.add(chosen)
+    return chosen
+
+
+def _names(nest: LoopNest) -> set[str]:
+    return {*re.findall(r"[A-Za-z_]\w*", nest.text), *nest.symbols, *(loop.variable for loop in nest.loops)}
+
+
+# Loops and accesses of the blocked nest
+
+
+def _within_block(loop: Loop, block: str, size: int) -> Loop:
+    start = sympy.Symbol(block, integer=True)
+    nearest = sympy.Min if loop.step > 0 else sympy.Max
+    return replace(loop, start=start, stop=nearest(start + size * loop.step, loop.stop))
+
+
+def _moved_in(access: Access, first: int, added: int) -> Access:
+    """The access with `added` more loops around those from number `first` on."""
+    zeros = (sympy.Integer(0),) * added
+    return replace(
+        access,
+        coefficients=(*access.coefficients[:first], *zeros, *access.coefficients[first:]),
+        depth=access.depth + (added if access.depth > first else 0),
+    )
+
+
+def tiled_source(nest: LoopNest, blocks: Mapping[str, int]) -> str:
+    """The C source of the kernel with these loops blocked: the text of the user with the loops of the nest rewritten.
+
+    Block sizes are macros with an #ifndef around them (BLOCK_I …), so that -D gives others. Reading the text again
+    gives `tile(nest, blocks)` (names of macros apart), and it compiles where the original does.
+
+    Raises:
+        As `tile`; UnsupportedKernelError: loops whose text cannot be rewritten (a macro that holds a loop header).
+    """
+    first = check_blocks(nest, blocks)
+    if not blocks:
+        return nest.text
+    text = rewritten(nest, first, blocks, block_variables(nest))
+    _refuse_other_meaning(nest, text, tile(nest, blocks))
+    return text
+
+
+def _refuse_other_meaning(nest: LoopNest, text: str, wanted: LoopNest) -> None:
+    """Read the new text, where the old one can be read without the macros of the command line, and compare its loops.
+
+    Raises:
+        UnsupportedKernelError: macros in the headers mean something else than their text looks like.
+    """
+    number = _number_of(nest)
+    if number is None:
+        return
+    try:
+        after = parse_kernel(text, nest.file, nest.defaults, nest=number, function=nest.function).loops
+    except SourceError:
+        after = ()
+    if [_ranges(loop) for loop in after] != [_ranges(loop) for loop in wanted.loops]:
+        raise UnsupportedKernelError(
+            "macros in the headers of the loops mean something else than their text looks like",
+            where=nest.loops[0].location,
+            todo="write the headers out without macros",
+        )
+
+
+def _number_of(nest: LoopNest) -> int | None:
+    """Which of the nests of its function this is; None where the text cannot be read with the known macros alone."""
+    own = [(_ranges(loop), loop.location.line) for loop in nest.loops]
+    for number in range(1, nest.text.count("for") + 1):
+        try:
+            found = parse_kernel(nest.text, nest.file, nest.defaults, nest=number, function=nest.function)
+        except UnsupportedKernelError:
+            continue
+        except SourceError:
+            return None
+        if [(_ranges(loop), loop.location.line) for loop in found.loops] == own:
+            return number
+    return None
+
+
+def _ranges(loop: Loop) -> tuple[object, ...]:
+    return loop.variable, loop.start, loop.stop, loop.step
