@@ -150,20 +150,40 @@ def choice(*options: str) -> Kind:
     return read
 
 
-def quantity(dimension: str, *, zero: bool = False) -> Kind:
+@dataclass(frozen=True, slots=True)
+class Quantity:
     """A number with a unit of `dimension`, in its base unit; positive, or also zero."""
 
-    def read(node: yaml.Node) -> float:
+    dimension: str
+    zero: bool = False
+
+    def __call__(self, node: yaml.Node) -> float:
+        """The number."""
         value = scalar(node)
         try:
-            number = parse_quantity(value, dimension)
+            number = parse_quantity(value, self.dimension)
         except InputError as error:
             raise RejectedError(error.what, error.todo) from error
-        if not (0.0 < number < float("inf") or (zero and number == 0.0)):
-            raise RejectedError(f"{value!r} is {'negative' if zero else 'not greater than zero'}")
+        if not (0.0 < number < float("inf") or (self.zero and number == 0.0)):
+            raise RejectedError(f"{value!r} is {'negative' if self.zero else 'not greater than zero'}")
         return number
 
-    return read
+
+def quantity(dimension: str, *, zero: bool = False) -> Quantity:
+    """A number with a unit of `dimension`, in its base unit; positive, or also zero."""
+    return Quantity(dimension, zero)
+
+
+@dataclass(frozen=True, slots=True)
+class QuantityOrWord:
+    """A quantity, or one certain word in its place."""
+
+    quantity: Quantity
+    word: str
+
+    def __call__(self, node: yaml.Node) -> float | str:
+        """The number or the word."""
+        return self.word if scalar(node) == self.word else self.quantity(node)
 
 
 def unit(dimension: str) -> Kind:

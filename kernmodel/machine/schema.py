@@ -18,6 +18,7 @@ from kernmodel.machine.document import Document, line_of, read_document
 from kernmodel.machine.fields import (
     Field,
     Problem,
+    QuantityOrWord,
     Reading,
     RejectedError,
     Table,
@@ -53,10 +54,6 @@ from kernmodel.machine.overlap import Overlap, parse_overlap
 
 MEASURED = "measured"
 """The width of a path whose time follows from measured bandwidth."""
-
-
-def _width(node: yaml.Node) -> float | str:
-    return MEASURED if scalar(node) == MEASURED else quantity("bytes per cycle")(node)
 
 
 def _overlap(node: yaml.Node) -> Overlap:
@@ -114,7 +111,7 @@ CACHE: Table = {
     "source": Field(text),
 }
 PATH: Table = {
-    "width": Field(_width),
+    "width": Field(QuantityOrWord(quantity("bytes per cycle"), MEASURED)),
     "duplex": Field(choice("half", "full")),
     "penalty_load": Field(quantity("cycles per cache line", zero=True), required=False, default=0.0),
     "penalty_store": Field(quantity("cycles per cache line", zero=True), required=False, default=0.0),
@@ -161,13 +158,19 @@ PEAK: Table = {
 
 def read_machine(document: Document) -> tuple[Machine | None, tuple[Problem, ...]]:
     """The machine that a document describes, and all problems; the machine is None if there is any problem."""
-    reading = Reading(document.file)
-    values = _read_sections(reading, document.root)
-    check_figures(reading, values)
+    values, reading = read_values(document)
     if reading.problems:
         problems = sorted(reading.problems, key=lambda problem: problem.where.line or 0)
         return None, tuple(problems)
-    return _build(document, values), ()
+    return build_machine(values, name=document.stem, file=document.file, sha256=document.sha256), ()
+
+
+def read_values(document: Document) -> tuple[Values, Reading]:
+    """The values of a document by section and key, in base units, and the reading with all problems."""
+    reading = Reading(document.file)
+    values = _read_sections(reading, document.root)
+    check_figures(reading, values)
+    return values, reading
 
 
 def check_machine(path: str | Path, known_microarchitectures: Collection[str] | None = None) -> tuple[Problem, ...]:
@@ -331,12 +334,13 @@ def _read_compilers(reading: Reading, node: yaml.Node) -> dict[str, str]:
 # {{{ building the value, once nothing is wrong
 
 
-def _build(document: Document, values: Values) -> Machine:
+def build_machine(values: Values, *, name: str, file: str, sha256: str) -> Machine:
+    """The machine with these values, which have passed all checks."""
     line = values["cache_line"]
     caches, paths = values["caches"], values["paths"]
     levels = [*caches, "Mem"]
     return Machine(
-        name=document.stem,
+        name=name,
         title=values["title"],
         vendor=values["vendor"],
         isa=values["isa"],
@@ -344,14 +348,14 @@ def _build(document: Document, values: Values) -> Machine:
         line_bytes=int(line),
         topology=Topology(**{name: value for name, value in values["topology"].items() if name != "source"}),
         core=_build_core(values["core"]),
-        levels=tuple(_build_cache(name, row, line) for name, row in caches.items()),
+        levels=tuple(_build_cache(level, row, line) for level, row in caches.items()),
         paths=tuple(_build_path(inner, outer, paths[inner + outer]) for inner, outer in pairwise(levels)),
         overlap=values["overlap"]["expression"],
         bandwidths=_build_bandwidths(values["bandwidths"]),
-        compilers=tuple(Compiler(name, tuple(flags.split())) for name, flags in values["compilers"].items()),
+        compilers=tuple(Compiler(command, tuple(flags.split())) for command, flags in values["compilers"].items()),
         sources=_sources(values),
-        file=document.file,
-        sha256=document.sha256,
+        file=file,
+        sha256=sha256,
         stores=_build_stores(values["stores"]) if "stores" in values else undeclared_stores(values["isa"]),
         memory=_build_memory(values["memory"]) if "memory" in values else None,
         peaks=_build_peaks(values["peaks"]) if "peaks" in values else (),

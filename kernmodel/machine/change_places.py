@@ -1,0 +1,246 @@
+"""Where the figures of a machine file stand among its values, and how each is read, replaced and shown.
+
+A `Place` is one figure with its dotted path; `places` lists all of a file. Values are never changed in place: `put`
+gives new ones that share whatever stays the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kernmodel.machine.fields import Kind, Quantity, QuantityOrWord, Table, Values, quantity, scalar
+from kernmodel.machine.schema import (
+    CACHE,
+    CORE,
+    FLOP,
+    MACHINE,
+    MEMORY,
+    MIX,
+    OVERLAP,
+    PATH,
+    STORES,
+    TOPOLOGY,
+)
+from kernmodel.units import format_bytes, format_si
+
+Keys = tuple[str | int, ...]
+
+_NO_FIGURES = ("source", "title", "vendor", "benchmark")
+"""Keys that say where figures come from or what they are of."""
+_BANDWIDTH, _FLOP_RATE = quantity("bandwidth"), quantity("flop rate")
+
+
+def at(values: Any, keys: Keys) -> Any:
+    """The value at a place."""
+    for key in keys:
+        values = values[key]
+    return values
+
+
+def with_value(values: Any, keys: Keys, new: Any) -> Any:
+    """The values with another one at a place; everything beside the way to it is shared."""
+    copy = values.copy()
+    copy[keys[0]] = with_value(values[keys[0]], keys[1:], new) if len(keys) > 1 else new
+    return copy
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A figure that stands at one place of the file.
+
+    Attributes:
+        path: dotted path; keys: where the value stands.
+        kind: reads the text of a new value.
+        source_keys: the row whose `source` covers the figure.
+        names: further names that mean the same ("memory.bandwidth").
+    """
+
+    path: str
+    keys: Keys
+    kind: Kind
+    source_keys: Keys
+    names: tuple[str, ...] = ()
+
+    @property
+    def dimension(self) -> str | None:
+        """Of the unit; None for plain numbers and words."""
+        kind = self.kind.quantity if isinstance(self.kind, QuantityOrWord) else self.kind
+        return kind.dimension if isinstance(kind, Quantity) else None
+
+    def get(self, values: Values) -> Any:
+        """The figure in base units."""
+        return at(values, self.keys)
+
+    def put(self, values: Values, new: Any) -> Values:
+        """The values with another figure here."""
+        changed: Values = with_value(values, self.keys, new)
+        return changed
+
+    def source(self, values: Values) -> str:
+        """Where the file says the figure comes from."""
+        return str(at(values, self.source_keys)["source"])
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledPlace(Place):
+    """A figure that the file gives as a number in the unit of its section: one measured peak."""
+
+    def get(self, values: Values) -> float:
+        """The figure in base units."""
+        return float(at(values, self.keys) * values["peaks"]["unit"])
+
+    def put(self, values: Values, new: float) -> Values:
+        """The values with another figure here."""
+        changed: Values = with_value(values, self.keys, new / values["peaks"]["unit"])
+        return changed
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesPlace(Place):
+    """Measured series whose highest value over one ccNUMA domain is the figure; all are scaled alike.
+
+    Attributes:
+        cells: group of `bandwidths.measured` and stream mix of each series.
+    """
+
+    cells: tuple[tuple[int, str], ...] = ()
+
+    def get(self, values: Values) -> float:
+        """Highest reported bandwidth of the series over one ccNUMA domain, in B/s."""
+        return self.peak(values)[0]
+
+    def peak(self, values: Values) -> tuple[float, str]:
+        """The same with the name of the mix that has it."""
+        topology, section = values["topology"], values["bandwidths"]
+        domain = topology["cores_per_socket"] // topology["numa_domains_per_socket"]
+        found = [(_highest(section["measured"][group], mix, domain), mix) for group, mix in self.cells]
+        number, mix = max(found, key=lambda pair: pair[0])
+        return number * section["unit"], mix
+
+    def put(self, values: Values, new: float) -> Values:
+        """The values with all series scaled so that the highest value is `new`."""
+        ratio = new / self.get(values)
+        for group, mix in self.cells:
+            keys = ("bandwidths", "measured", group, "values", mix)
+            values = with_value(values, keys, tuple(number * ratio for number in at(values, keys)))
+        return values
+
+
+def _highest(group: Mapping[str, Any], mix: str, domain: int) -> float:
+    """The highest value over up to the cores of a domain, else the one of the fewest cores measured."""
+    numbers: tuple[float, ...] = group["values"][mix]
+    within = [number for number, cores in zip(numbers, group["cores"], strict=True) if cores <= domain]
+    return max(within, default=numbers[0])
+
+
+# {{{ all places of a file
+
+
+def places(values: Values) -> Iterator[Place]:
+    """Every figure that the file has, section by section."""
+    for keys, table, source_keys in _rows(values):
+        for name, path, value in _cells(values, keys, table):
+            if value is not None:
+                yield Place(path, (*keys, name), table[name].kind, source_keys)
+    yield from _bandwidths(values["bandwidths"])
+    yield from _peaks(values.get("peaks", {}).get("measured", ()))
+    for name in values["compilers"]:
+        yield Place(f"compilers.{name}", ("compilers", name), scalar, ())
+
+
+def left_out(values: Values) -> Iterator[str]:
+    """The paths of optional figures that the file does not give."""
+    for keys, table, _ in _rows(values):
+        yield from (path for _, path, value in _cells(values, keys, table) if value is None)
+
+
+def _rows(values: Values) -> Iterator[tuple[Keys, Table, Keys]]:
+    """Where the rows of figures stand, their tables, and where their source stands."""
+    yield (), MACHINE, ()
+    yield ("topology",), TOPOLOGY, ("topology",)
+    yield ("core",), CORE, ("core",)
+    for precision in values["core"]["flop_per_cycle"]:
+        yield ("core", "flop_per_cycle", precision), FLOP, ("core",)
+    for section, table in (("caches", CACHE), ("paths", PATH)):
+        for name in values[section]:
+            yield (section, name), table, (section, name)
+    for section, table in (("memory", MEMORY), ("stores", STORES), ("overlap", OVERLAP)):
+        if section in values:
+            yield (section,), table, (section,)
+    for name in values["bandwidths"]["mixes"]:
+        yield ("bandwidths", "mixes", name), MIX, ("bandwidths",)
+
+
+def _cells(values: Values, keys: Keys, table: Table) -> Iterator[tuple[str, str, Any]]:
+    """Name, dotted path and value of each figure of a row; the value is None where it is left out."""
+    row = at(values, keys)
+    for name in table:
+        if name not in _NO_FIGURES:
+            yield name, ".".join(map(str, (*keys, name))), row.get(name)
+
+
+def _bandwidths(section: Values) -> Iterator[Place]:
+    """Each level as a whole, and each of its series."""
+    levels: dict[str, list[tuple[int, str]]] = {}
+    for number, group in enumerate(section["measured"]):
+        levels.setdefault(group["level"], []).extend((number, mix) for mix in group["values"])
+    for level, cells in levels.items():
+        names = (f"{level}.bandwidth", *(("memory.bandwidth",) if level == "Mem" else ()))
+        if cells:
+            yield _series(f"bandwidths.{level}", tuple(cells), names)
+        for number, mix in cells:
+            threads = section["measured"][number]["threads_per_core"]
+            several = f".{threads}threads" if threads > 1 else ""
+            yield _series(f"bandwidths.{level}.{mix}{several}", ((number, mix),))
+
+
+def _series(path: str, cells: tuple[tuple[int, str], ...], names: tuple[str, ...] = ()) -> SeriesPlace:
+    return SeriesPlace(path, ("bandwidths", "measured"), _BANDWIDTH, ("bandwidths",), names, cells)
+
+
+def _peaks(rows: list[Values]) -> Iterator[Place]:
+    seen: set[str] = set()
+    for number, row in enumerate(rows):
+        path = f"peaks.{row['operation']}.{row['precision']}.{row['register']:g}B.{row['cores']}"
+        if path not in seen:
+            seen.add(path)
+            yield ScaledPlace(path, ("peaks", "measured", number, "value"), _FLOP_RATE, ("peaks",))
+
+
+# }}}
+# {{{ for people
+
+
+def shown(place: Place, value: Any) -> str:
+    """A figure with its unit."""
+    dimension = place.dimension
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(str, value))}]"
+    if dimension is None or isinstance(value, str):
+        return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return with_unit(value, dimension)
+
+
+def with_unit(value: float, dimension: str) -> str:
+    """A number in base units as people read it."""
+    if dimension == "data":
+        return format_bytes(value)
+    if dimension in _UNITS:
+        return f"{value:.6g} {_UNITS[dimension]}"
+    return format_si(value, _SI_UNITS[dimension])
+
+
+_UNITS = {"bytes per cycle": "B/cy", "cycles per cache line": "cy/CL"}
+_SI_UNITS = {"frequency": "Hz", "bandwidth": "B/s", "flop rate": "FLOP/s"}
+
+
+def number_of(value: Any) -> float | None:
+    """The figure as a number; None for words, flags and lists."""
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+# }}}
