@@ -17,7 +17,7 @@ from kernmodel.machine.load import load_machine
 from kernmodel.studies.request import CodeOrigin, CodeRequest, KernelRequest
 
 if TYPE_CHECKING:
-    from kernmodel.assembly.compile import Compilation
+    from kernmodel.assembly.compile import Compilation, FoundCompiler
     from kernmodel.machine.model import Machine
     from kernmodel.source.model import LoopNest
 
@@ -110,12 +110,23 @@ def start_late(
     return stack.enter_context(_start(compilable_source(nest, sizes), nest.file, code, machine, sizes))
 
 
-def _start(text: str, name: str, code: CodeRequest, machine: Machine, sizes: Mapping[str, int]) -> Compilation:
-    from kernmodel.assembly.compile import find_compiler, start_compile
-    from kernmodel.source.quick import compiler_defines
+def chosen_compiler(machine: Machine, code: CodeRequest) -> tuple[FoundCompiler, tuple[str, ...]]:
+    """The compiler that is run for this code on this machine, and its flags.
+
+    Raises:
+        ToolError: none is installed, or not the one requested.
+    """
+    from kernmodel.assembly.compile import find_compiler
 
     compiler = find_compiler(machine.compilers, code.compiler)
-    flags = compiler.flags if code.flags is None else code.flags
+    return compiler, compiler.flags if code.flags is None else code.flags
+
+
+def _start(text: str, name: str, code: CodeRequest, machine: Machine, sizes: Mapping[str, int]) -> Compilation:
+    from kernmodel.assembly.compile import start_compile
+    from kernmodel.source.quick import compiler_defines
+
+    compiler, flags = chosen_compiler(machine, code)
     macros = {macro: int(value) for macro, value in compiler_defines(text, sizes).items()}
     return start_compile(text, name=name, compiler=compiler, flags=flags, defines=macros)
 

@@ -8,34 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from functools import cache, partial
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kernmodel.assembly.model import AssemblyLoop
-from kernmodel.errors import Note
-from kernmodel.incore.model import InCore, Parameters
-from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.tables import InstructionTable
 from kernmodel.machine.limits import check_cores
 from kernmodel.machine.load import load_machine
-from kernmodel.machine.model import Machine
-from kernmodel.studies.compiled import (
-    checked_sizes,
-    find_kernel_loop,
-    load,
-    shown_sizes,
-    start_early,
-    start_late,
-)
+from kernmodel.studies.compiled import checked_sizes, load, shown_sizes
 from kernmodel.studies.method import TrafficMethod, traffic_method
-from kernmodel.studies.request import CodeOrigin, CodeRequest, EcmAnswer, KernelRequest, TrafficAnswer
+from kernmodel.studies.points import Point
+from kernmodel.studies.request import CodeRequest, EcmAnswer, KernelRequest, TrafficAnswer
 
 if TYPE_CHECKING:
-    from kernmodel.assembly.compile import Compilation
     from kernmodel.source.model import LoopNest
-    from kernmodel.traffic.model import Traffic
-    from kernmodel.traffic.options import StoreMode
 
 
 def predict_ecm(kernel: KernelRequest, code: CodeRequest, scaling_cores: Sequence[int] = ()) -> EcmAnswer:
@@ -61,23 +45,31 @@ def predict_ecm_sweep(
     The kernel is compiled once, at the largest sizes; once more for every value of a macro that decides what the source
     says (the step of a loop, the condition of an `#if`).
     """
-    machine = load_machine(kernel.machine)
+    from kernmodel.studies.stages import Stages
+
+    stages = Stages()
+    machine = stages.machine(kernel.machine)
+    requests = [Point(replace(kernel, sizes=sizes), code) for sizes in points]
     for cores in scaling_cores:
         check_cores(machine, cores)
-    parameters = load_parameters(machine.core.microarchitecture)
-    at = _largest(points)
+    if len(points) == 1:
+        yield stages.answer(requests[0], scaling_cores)
+        return
     with ExitStack() as stack:
-        pending = start_early(stack, kernel, code, machine, at)
-        nest = load(kernel, at)
-        groups = _groups(nest, points)
-        if len(groups) == 1:
-            prepared = {key: _prepare(stack, kernel, code, machine, nest, group, pending) for key, group in groups}
-    if len(groups) > 1:
-        prepared = {key: _prepare_anew(kernel, code, machine, group) for key, group in groups}
-    incores = {key: _analyse(case.loop, parameters, code) for key, case in prepared.items()}
-    for point in points:
-        key = _key(nest, point)
-        yield _answer(prepared[key], point, kernel.cores, parameters, incores[key], scaling_cores)
+        largest = Point(replace(kernel, sizes=_largest(points)), code)
+        stages.start(stack, largest)
+        nest = stages.nest(largest.kernel)
+        shared = {key: _shared(largest, group) for key, group in _groups(nest, points)}
+        for request in requests:
+            at = shared[_key(nest, request.kernel.sizes)] or request
+            checked_sizes(stages.nest(at.kernel), request.kernel.sizes)
+        for request in requests:
+            yield stages.answer(request, scaling_cores, at=shared[_key(nest, request.kernel.sizes)])
+
+
+def _shared(largest: Point, points: _Points) -> Point | None:
+    """The point that some points share their code with; None for one alone."""
+    return replace(largest, kernel=replace(largest.kernel, sizes=_largest(points))) if len(points) > 1 else None
 
 
 def predict_traffic(kernel: KernelRequest) -> TrafficAnswer:
@@ -120,25 +112,6 @@ def _traffic_answer(method: TrafficMethod, point: Mapping[str, int], cores: int)
     return TrafficAnswer(nest, method.machine, shown, traffic, notes, beside.symbolic, beside.differences)
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """Points that share their code: the compiled loop with its stores, and the traffic of the first point, found while
-    the compiler ran."""
-
-    method: TrafficMethod
-    stores: StoreMode
-    first_traffic: Traffic
-    loop: AssemblyLoop
-    origin: CodeOrigin
-    notes: tuple[Note, ...]
-
-    def traffic(self, sizes: Mapping[str, int], cores: int) -> Traffic:
-        first = self.first_traffic
-        if (first.sizes, first.cores, first.stores) == (sizes, cores, self.stores):
-            return first
-        return self.method.traffic(sizes, cores, self.stores)
-
-
 _Key = tuple[int | None, ...]
 _Points = Sequence[Mapping[str, int]]
 
@@ -158,96 +131,6 @@ def _groups(nest: LoopNest, points: _Points) -> tuple[tuple[_Key, list[Mapping[s
     return tuple(groups.items())
 
 
-def _prepare_anew(kernel: KernelRequest, code: CodeRequest, machine: Machine, points: _Points) -> _Prepared:
-    """Read the kernel for these points, and compile it."""
-    at = _largest(points)
-    with ExitStack() as stack:
-        pending = start_early(stack, kernel, code, machine, at)
-        return _prepare(stack, kernel, code, machine, load(kernel, at), points, pending)
-
-
-def _prepare(
-    stack: ExitStack,
-    kernel: KernelRequest,
-    code: CodeRequest,
-    machine: Machine,
-    nest: LoopNest,
-    points: _Points,
-    pending: Compilation | None,
-) -> _Prepared:
-    """Check all points, find the traffic of the first while the compiler runs, and then the loop."""
-    from kernmodel.source.sizes import deciding_names
-
-    at = _largest(points)
-    if pending is None and code.asm is None:
-        pending = start_late(stack, nest, code, machine, at)
-    sizes = [checked_sizes(nest, point) for point in points]
-    method = traffic_method(nest, machine, kernel)
-    traffic = method.traffic(sizes[0], kernel.cores, method.stores())
-    compiled = checked_sizes(nest, at)
-    loop, origin = find_kernel_loop(nest, compiled, code, pending)
-    stores, notes = _stores_of(loop, method)
-    if len(points) > 1 and code.asm is None:
-        notes = (_compiled_once(shown_sizes(nest, at, compiled), deciding_names(nest, at)), *notes)
-    return _Prepared(method, stores, traffic, loop, origin, notes)
-
-
-def _stores_of(loop: AssemblyLoop, method: TrafficMethod) -> tuple[StoreMode, tuple[Note, ...]]:
-    """The stores that the user named, else those in the code, else those of the machine."""
-    from kernmodel.traffic.stores import stores_of
-
-    if method.request.stores is not None:
-        return method.request.stores, ()
-    found, note = stores_of(loop, method.machine)
-    return found or method.stores(), (note,) if note else ()
-
-
-def _answer(
-    prepared: _Prepared,
-    point: Mapping[str, int],
-    cores: int,
-    parameters: Parameters,
-    incore: InCore,
-    scaling_cores: Sequence[int],
-) -> EcmAnswer:
-    from kernmodel.models.ecm import predict, scale
-
-    nest, machine, loop = prepared.method.nest, prepared.method.machine, prepared.loop
-    sizes = checked_sizes(nest, point)
-    traffic_at = cache(partial(prepared.traffic, sizes))
-    predict_at = cache(lambda active: predict(traffic_at(active), incore, machine))
-    traffic, prediction = traffic_at(cores), predict_at(cores)
-    scaling = tuple(scale(predict_at, count, machine) for count in scaling_cores)
-    everything = (*prepared.notes, *nest.notes, *traffic.notes, *loop.notes, *incore.notes, *prediction.notes)
-    return EcmAnswer(
-        nest=nest,
-        machine=machine,
-        sizes=shown_sizes(nest, point, sizes),
-        traffic=traffic,
-        origin=prepared.origin,
-        loop=loop,
-        parameters=parameters,
-        incore=incore,
-        prediction=prediction,
-        scaling=scaling,
-        notes=tuple(dict.fromkeys(everything)),
-    )
-
-
 def _largest(points: Sequence[Mapping[str, int]]) -> dict[str, int]:
     """The largest value of each size over all points."""
     return {name: max(point[name] for point in points) for name in points[0]}
-
-
-def _compiled_once(sizes: Mapping[str, int], deciding: Sequence[str]) -> Note:
-    at = ", ".join(f"{name}={value}" for name, value in sizes.items())
-    same = ", ".join(f"{name}={sizes[name]}" for name in deciding)
-    points = f"all points with {same}" if same else "all points"
-    text = f"the kernel was compiled once, with {at}; {points} share its in-core time"
-    return Note("compiled-once", text, "assumption")
-
-
-def _analyse(loop: AssemblyLoop, parameters: Parameters, code: CodeRequest) -> InCore:
-    from kernmodel.incore.analyse import analyse
-
-    return analyse(loop, parameters, InstructionTable.open(parameters), port_model=code.port_model)
