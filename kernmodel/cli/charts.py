@@ -50,6 +50,11 @@ def plot_option(text: str) -> Decorator[Any]:
     return click.option("--plot", metavar="FILE", type=click.Path(), help=text)
 
 
+def optional_plot_option(text: str) -> Decorator[Any]:
+    """`--plot [FILE]`; without a file it draws on the terminal."""
+    return click.option("--plot", metavar="[FILE]", type=click.Path(), is_flag=False, flag_value=TERMINAL, help=text)
+
+
 chart_options = options.together(
     options.machine_option(),
     options.kernel_options,

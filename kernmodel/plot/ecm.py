@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kernmodel.plot import style
-from kernmodel.units import convert_cycles
+from kernmodel.plot.scaling import Curve, draw_curve, frame_cores, performance, rate_of, varying_sizes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from kernmodel.studies.request import EcmAnswer
 
 _MOST_TICKS = 16
-_SCALES = {"cy/CL": 1.0, "cy/It": 1.0, "s": 1.0}
-"""Divisors of the units that have no prefix on an axis; rates are shown in G."""
 
 
 def ecm_figure(answers: Sequence[EcmAnswer], unit: str) -> Figure:
@@ -54,18 +52,11 @@ def _contributions(axes: Axes, answers: Sequence[EcmAnswer]) -> None:
     axes.plot(places, total, linestyle="", color="#000000", marker="D", markersize=3, label="T_ECM")
     step = max(1, -(-len(answers) // _MOST_TICKS))
     shown = list(places)[::step]
-    varying = _varying(answers)
+    varying = varying_sizes([answer.sizes for answer in answers])
     axes.set_xticks(shown, [_size_label(answers[at], varying) for at in shown], fontsize=style.SMALL, rotation=45,
                     ha="right", rotation_mode="anchor")  # fmt: skip
     axes.set(xlabel=" × ".join(varying) or "sizes", ylabel="cycles per unit of work (cy/CL)")
     axes.set(xlim=(-0.7, len(answers) - 0.3), ylim=(0, 1.08 * max(*bottoms, *overlapping, *total, 1e-9)))
-
-
-def _varying(answers: Sequence[EcmAnswer]) -> list[str]:
-    """The sizes in which the points differ; all of a single point."""
-    names = list(answers[0].sizes)
-    found = [name for name in names if len({answer.sizes.get(name) for answer in answers}) > 1]
-    return found or names
 
 
 def _size_label(answer: EcmAnswer, names: Sequence[str]) -> str:
@@ -78,39 +69,17 @@ def _size_label(answer: EcmAnswer, names: Sequence[str]) -> str:
 
 def _scaling(axes: Axes, answers: Sequence[EcmAnswer], unit: str) -> None:
     """One line for each point of sizes, and where the first domain saturates by the recursive rule."""
-    from matplotlib.ticker import MaxNLocator
-
-    rate = unit if unit not in _SCALES else _rate_unit(answers[0])
-    varying = _varying(answers)
+    rate = rate_of(unit, answers[0])
+    varying = varying_sizes([answer.sizes for answer in answers])
     for number, answer in enumerate(answers):
-        work = answer.prediction.work
-        cores = [point.cores for point in answer.scaling]
-        values = [convert_cycles(point.cycles, rate, work) / 1e9 if point.cycles else 0.0 for point in answer.scaling]
+        cores = tuple(point.cores for point in answer.scaling)
+        values = tuple(performance(point.cycles, rate, answer) for point in answer.scaling)
         label = ", ".join(f"{name}={answer.sizes[name]}" for name in varying) if len(answers) > 1 else "prediction"
-        shade = style.colour(number)
-        axes.plot(cores, values, "-", color=shade, marker=style.marker(number), markersize=4, label=label)
-        saturated = next((k for k, point in enumerate(answer.scaling) if point.saturated), None)
-        if saturated is not None and answer.scaling[saturated].domains == 1:
-            axes.axvline(cores[saturated], linestyle=":", color=shade, linewidth=1.0)
-            axes.plot(
-                [cores[saturated]], [values[saturated]], "o", color=shade, markersize=10, fillstyle="none",
-                label=f"saturation, {cores[saturated]} core{'s' if cores[saturated] > 1 else ''}",
-            )  # fmt: skip
+        saturated = next((point for point in answer.scaling if point.saturated), None)
+        saturation = saturated.cores if saturated is not None and saturated.domains == 1 else None
+        draw_curve(axes, Curve(label, cores, values, number, saturation))
     domain, most = answers[0].machine.topology.cores_per_numa_domain, max(point.cores for point in answers[0].scaling)
-    for edge in range(domain, most, domain):
-        axes.axvline(edge + 0.5, color="#bbbbbb", linewidth=0.8)
-    flops = "; an FMA counts 2" if rate == "FLOP/s" else ""
-    axes.set(xlabel="cores (ccNUMA domains filled one after the other)", ylabel=f"performance (G{rate}{flops})")
-    axes.set_ylim(bottom=0)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-
-
-def _rate_unit(answer: EcmAnswer) -> str:
-    """The rate that shows performance where the user asked for a time."""
-    work = answer.prediction.work
-    if work.flops_per_iteration:
-        return "FLOP/s"
-    return "It/s"
+    frame_cores(axes, domain, most, rate)
 
 
 # }}}

@@ -130,13 +130,14 @@ def _saturation(answer: EcmAnswer) -> tuple[Block, ...]:
         text = "  none: nothing moves over the memory path, so performance scales with the cores"
         return (Heading("Saturation point of a ccNUMA domain"), Line(text))
     pairs = (
-        ("simple rule ⌈T_ECM/T_Mem⌉", _cores(prediction.saturation_simple, domain)),
-        ("recursive latency-aware rule", _cores(prediction.saturation_recursive, domain)),
+        ("simple rule ⌈T_ECM/T_Mem⌉", saturation_cores(prediction.saturation_simple, domain)),
+        ("recursive latency-aware rule", saturation_cores(prediction.saturation_recursive, domain)),
     )
     return (Heading("Saturation point of a ccNUMA domain"), Fields(pairs))
 
 
-def _cores(number: int | None, domain: int) -> str:
+def saturation_cores(number: int | None, domain: int) -> str:
+    """A saturation point in words ("n_S = 5 cores of 10")."""
     if number is None:
         return "never"
     beyond = f", more than the {domain} of a domain: it does not saturate" if number > domain else f" of {domain}"

@@ -1,0 +1,126 @@
+"""Pictures of `kernmodel compare`: times of one core, and performance of core and ccNUMA domain, by machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kernmodel.plot import style
+from kernmodel.plot.scaling import performance, rate_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from kernmodel.studies.compare import CompareAnswer, MachineResult
+    from kernmodel.studies.request import EcmAnswer
+
+_WIDTH, _ROW, _EDGE = 9.0, 0.42, 1.05
+"""Inches: of the picture, of a machine, and around the machines of a kernel."""
+_BARS = (("one core", style.COLOURS[5], ""), ("ccNUMA domain", style.COLOURS[0], "///"))
+_HALF = 0.38
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One kernel on one machine: performance of a core and of a domain in 10⁹ of the rate."""
+
+    machine: str
+    answer: EcmAnswer
+    core: float
+    domain: float
+
+
+def compared(answer: CompareAnswer, unit: str | None) -> dict[str, tuple[str, list[Compared]]]:
+    """By kernel the rate, and what is to draw of the machines that have a prediction."""
+    found: dict[str, tuple[str, list[Compared]]] = {}
+    for result in answer.results:
+        if result.answer is not None and result.domain is not None:
+            rate, rows = found.setdefault(result.kernel, (rate_of(unit, result.answer), []))
+            rows.append(_compared(result, result.answer, result.domain.cycles, rate))
+    return found
+
+
+def _compared(result: MachineResult, answer: EcmAnswer, domain_cycles: float, rate: str) -> Compared:
+    core = performance(answer.prediction.cycles, rate, answer)
+    return Compared(result.machine, answer, core, performance(domain_cycles, rate, answer))
+
+
+def compare_figure(answer: CompareAnswer, unit: str | None) -> Figure:
+    """For each kernel a row: what one core's time is made of, in ns, and how fast a core and a full domain are."""
+    with style.settings():
+        kernels = list(compared(answer, unit).values())
+        heights = [_ROW * len(rows) + _EDGE for _, rows in kernels]
+        figure = style.new_figure(_WIDTH, sum(heights) + 0.3)
+        top = sum(heights)
+        for (rate, rows), height in zip(kernels, heights, strict=True):
+            bottom = (top - height + 0.45) / (sum(heights) + 0.3)
+            tall = (height - _EDGE + 0.1) / (sum(heights) + 0.3)
+            left = figure.add_axes((0.12, bottom, 0.40, tall))
+            right = figure.add_axes((0.56, bottom, 0.39, tall))
+            _times(left, rows)
+            _performance(right, rows, rate)
+            style.title(left, f"{rows[0].answer.nest.name}: one core")
+            style.title(right, "one core and a full domain")
+            top -= height
+        for axes in figure.axes[:2]:
+            _legend(figure, axes)
+        return figure
+
+
+def _legend(figure: Figure, axes: Axes) -> None:
+    """Above the first row, over its panel."""
+    box = axes.get_position()
+    height = float(figure.get_size_inches()[1])
+    place = (box.x0, box.y1 + 0.25 / height)
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower left", bbox_to_anchor=place, ncol=len(labels), fontsize=style.TINY,
+                  frameon=False, handlelength=1.2, columnspacing=0.8, handletextpad=0.4, borderaxespad=0.0)  # fmt: skip
+
+
+def _times(axes: Axes, rows: Sequence[Compared]) -> None:
+    """T_nOL and the transfers stacked, T_OL and T_ECM as marks, in ns per iteration."""
+    names = list(dict.fromkeys(name for row in rows for name in row.answer.prediction.times if name != "T_OL"))
+    ends = [0.0] * len(rows)
+    for number, name in enumerate(names):
+        values = [_ns(row, row.answer.prediction.times.get(name, 0.0)) for row in rows]
+        kind = number % len(style.LEVELS)
+        axes.barh(range(len(rows)), values, 2 * _HALF, ends, color=style.LEVELS[kind], hatch=style.HATCHES[kind],
+                  edgecolor="white", linewidth=0.3, label=name)  # fmt: skip
+        ends = [end + value for end, value in zip(ends, values, strict=True)]
+    overlapping = [_ns(row, row.answer.prediction.t_ol) for row in rows]
+    total = [_ns(row, row.answer.prediction.cycles) for row in rows]
+    lows, highs = ([at + side for at in range(len(rows))] for side in (-_HALF, _HALF))
+    axes.vlines(overlapping, lows, highs, colors="black", linestyles="--", linewidth=1.2, label="T_OL")
+    axes.plot(total, range(len(rows)), linestyle="", color="black", marker="D", markersize=4, label="T_ECM")
+    _machines(axes, [row.machine for row in rows])
+    axes.set_xlim(0, 1.05 * max(*ends, *overlapping, *total, 1e-9))
+    axes.set_xlabel("time (ns per iteration)")
+
+
+def _ns(row: Compared, cycles: float) -> float:
+    work = row.answer.prediction.work
+    return 1e9 * cycles / work.iterations_per_unit / work.clock_hz
+
+
+def _performance(axes: Axes, rows: Sequence[Compared], rate: str) -> None:
+    """Two bars a machine, with their numbers behind them."""
+    bar = _HALF
+    for side, (label, shade, hatch) in enumerate(_BARS):
+        places = [at + (side - 0.5) * bar for at in range(len(rows))]
+        values = [row.domain if side else row.core for row in rows]
+        axes.barh(places, values, bar, color=shade, hatch=hatch, edgecolor="white", linewidth=0.3, label=label)
+        for place, value, row in zip(places, values, rows, strict=True):
+            cores = f" ({row.answer.machine.topology.cores_per_numa_domain} cores)" if side else ""
+            axes.text(value, place, f" {value:.3g}{cores}", va="center", fontsize=style.TINY)
+    _machines(axes, [""] * len(rows))
+    axes.set_xlim(0, 1.3 * max((value for row in rows for value in (row.core, row.domain)), default=1.0) or 1.0)
+    axes.set_xlabel(f"performance (G{rate}{'; an FMA counts 2' if rate == 'FLOP/s' else ''})")
+
+
+def _machines(axes: Axes, names: Sequence[str]) -> None:
+    """One row for each machine, the first at the top."""
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)

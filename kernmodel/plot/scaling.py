@@ -1,0 +1,181 @@
+"""Pictures of performance over cores: of `kernmodel scaling`, and what `kernmodel ecm --cores` shares with it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kernmodel.plot import style
+from kernmodel.units import convert_cycles
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from kernmodel.studies.request import EcmAnswer
+    from kernmodel.studies.scaling import ScalingAnswer
+
+GIGA = 1e9
+_BORDER = "#bbbbbb"
+_CHANGE = "#8c6d00"
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Performance over cores.
+
+    Attributes:
+        values: in 10⁹ of the rate; number: of its colour and marker.
+        saturation: cores that saturate the first domain, None where they do not or it is not among `cores`.
+    """
+
+    label: str
+    cores: tuple[int, ...]
+    values: tuple[float, ...]
+    number: int
+    saturation: int | None
+
+
+def rate_of(unit: str | None, answer: EcmAnswer) -> str:
+    """The rate in which performance is drawn: the unit if it is one, else the kernel's own."""
+    from kernmodel.studies.scaling import own_rate
+
+    return unit if unit is not None and unit.endswith("/s") else own_rate(answer.prediction.work)
+
+
+def performance(cycles: float, rate: str, answer: EcmAnswer) -> float:
+    """10⁹ of the rate from cycles per unit of work of all cores together; 0 where nothing takes time."""
+    return convert_cycles(cycles, rate, answer.prediction.work) / GIGA if cycles else 0.0
+
+
+# {{{ parts that `ecm --plot` shares
+
+
+def draw_curve(axes: Axes, curve: Curve, saturation: str = "saturation") -> None:
+    """Line and markers, and a ring at the saturation point of the first domain, which the legend calls `saturation`."""
+    shade = style.colour(curve.number)
+    marker = style.marker(curve.number)
+    axes.plot(curve.cores, curve.values, "-", color=shade, marker=marker, markersize=4, label=curve.label)
+    if curve.saturation in curve.cores:
+        draw_saturation(axes, curve, shade, saturation)
+
+
+def draw_saturation(axes: Axes, curve: Curve, shade: str, label: str, sign: str = "o") -> None:
+    """A ring at the saturation point, and a dotted line down to the axis."""
+    cores = curve.saturation
+    assert cores is not None
+    value = curve.values[curve.cores.index(cores)]
+    axes.vlines(cores, 0, value, linestyles=":", colors=shade, linewidth=1.0)
+    text = f"{label}, {cores} core{'s' if cores > 1 else ''}"
+    axes.plot([cores], [value], sign, color=shade, markersize=10, fillstyle="none", label=text)
+
+
+def frame_cores(axes: Axes, domain: int, most: int, rate: str) -> None:
+    """Axes of cores and performance, and a grey line at the end of every ccNUMA domain."""
+    from matplotlib.ticker import MaxNLocator
+
+    for edge in range(domain, most, domain):
+        axes.axvline(edge + 0.5, color=_BORDER, linewidth=0.8, zorder=0)
+    flops = "; an FMA counts 2" if rate == "FLOP/s" else ""
+    axes.set(xlabel="cores (ccNUMA domains filled one after the other)", ylabel=f"performance (G{rate}{flops})")
+    axes.set_ylim(bottom=0)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def varying_sizes(sizes: Sequence[Mapping[str, int]]) -> list[str]:
+    """The sizes in which points differ; all of a single point."""
+    names = list(sizes[0])
+    return [name for name in names if len({point.get(name) for point in sizes}) > 1] or names
+
+
+# }}}
+
+
+def scaling_figure(answers: Sequence[ScalingAnswer], unit: str | None) -> Figure:
+    """Performance over cores by both rules, linear scaling, saturation points, domains, and what changes in shared
+    caches. Several points of sizes are drawn by the recursive rule alone."""
+    with style.settings():
+        figure = style.new_figure(8.0, 4.4)
+        axes = figure.add_axes((0.09, 0.13, 0.60, 0.78))
+        first = answers[0].single
+        rate = rate_of(unit, first)
+        drawn = curves(answers, rate)
+        for curve in drawn:
+            draw_curve(axes, curve, "saturation" if len(answers) > 1 else "saturation, recursive rule")
+        if len(answers) == 1:
+            _draw_simple(axes, answers[0], rate)
+        _draw_changes(axes, answers, drawn)
+        most = max(row.point.cores for answer in answers for row in answer.rows)
+        frame_cores(axes, first.machine.topology.cores_per_numa_domain, most, rate)
+        axes.set_xlim(0, most + 1)
+        axes.set_ylim(0, 1.12 * (max(value for curve in drawn for value in curve.values) or 1.0))
+        _draw_linear(axes, answers, rate, most)
+        style.title(axes, f"{first.nest.name} on {first.machine.title}")
+        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=style.SMALL, frameon=False)
+        return figure
+
+
+def curves(answers: Sequence[ScalingAnswer], rate: str) -> list[Curve]:
+    """Performance by the recursive rule, a curve for each point of sizes."""
+    names = varying_sizes([answer.single.sizes for answer in answers])
+    result = []
+    for number, answer in enumerate(answers):
+        label = ", ".join(f"{name}={answer.single.sizes[name]}" for name in names)
+        cores = tuple(row.point.cores for row in answer.rows)
+        values = tuple(performance(row.point.cycles, rate, answer.single) for row in answer.rows)
+        if len(answers) == 1:
+            label = "both rules" if rules_agree(answer) else "recursive latency-aware rule"
+        result.append(Curve(label, cores, values, number, answer.saturation_recursive))
+    return result
+
+
+def rules_agree(answer: ScalingAnswer) -> bool:
+    """Whether both rules give the same performance at every core count."""
+    return all(math.isclose(row.point.cycles, row.simple_cycles, rel_tol=1e-9) for row in answer.rows)
+
+
+def simple_curve(answer: ScalingAnswer, rate: str) -> Curve:
+    """Performance by the simple rule."""
+    cores = tuple(row.point.cores for row in answer.rows)
+    values = tuple(performance(row.simple_cycles, rate, answer.single) for row in answer.rows)
+    return Curve("simple rule min(n·P(1), P_sat)", cores, values, 1, answer.saturation_simple)
+
+
+def linear_values(answer: ScalingAnswer, rate: str, cores: Sequence[int]) -> tuple[float, ...]:
+    """Performance of one core, times the cores."""
+    one = performance(answer.single.prediction.cycles, rate, answer.single)
+    return tuple(n * one for n in cores)
+
+
+def _draw_simple(axes: Axes, answer: ScalingAnswer, rate: str) -> None:
+    curve = simple_curve(answer, rate)
+    shade = style.colour(1)
+    if not rules_agree(answer):
+        axes.plot(curve.cores, curve.values, "--", color=shade, linewidth=1.2, label=curve.label)
+    if curve.saturation in curve.cores:
+        draw_saturation(axes, curve, shade, "saturation, simple rule", "D")
+
+
+def _draw_linear(axes: Axes, answers: Sequence[ScalingAnswer], rate: str, most: int) -> None:
+    """n times the performance of one core, as far as the axes go."""
+    for number, answer in enumerate(answers):
+        ends = (0, most)
+        label = "linear, n·P(1)" if number == 0 else None
+        shade = style.GREY if len(answers) == 1 else style.colour(number)
+        axes.plot(ends, linear_values(answer, rate, ends), "-", color=shade, linewidth=0.6, label=label, zorder=1)
+
+
+def _draw_changes(axes: Axes, answers: Sequence[ScalingAnswer], drawn: Sequence[Curve]) -> None:
+    """An arrowhead below each core count from which another reuse fits into the shared caches."""
+    places = [
+        (row.point.cores, value)
+        for answer, curve in zip(answers, drawn, strict=True)
+        for row, value in zip(answer.rows, curve.values, strict=True)
+        if row.fits
+    ]
+    if places:
+        xs, ys = zip(*places, strict=True)
+        label = "reuse in shared caches changes"
+        axes.scatter(xs, [0.93 * y for y in ys], marker="^", color=_CHANGE, s=26, zorder=4, label=label)

@@ -1,0 +1,203 @@
+"""The same kernels on several machines: what limits on each, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from kernmodel.errors import KernmodelError, Note
+from kernmodel.machine.load import ENDING, FOLDER, find_machine
+from kernmodel.resources import carried_files
+from kernmodel.studies.request import CodeRequest, EcmAnswer, KernelRequest
+from kernmodel.studies.scaling import of_core, own_rate, scaling
+from kernmodel.units import convert_cycles, format_si
+
+if TYPE_CHECKING:
+    from kernmodel.models.ecm import ScalingPoint
+    from kernmodel.studies.scaling import ScalingAnswer, ScalingRow
+
+ALL = "all"
+"""In place of a machine: every carried one."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineResult:
+    """One kernel on one machine.
+
+    Attributes:
+        machine: name as asked for; kernel: name as asked for.
+        answer: None where it failed, with the error.
+        domain, whole: performance of one ccNUMA domain and of the whole machine.
+        saturation: cores that saturate a domain by the recursive rule, None: they do not.
+        limit_core, limit_domain: what limits one core and a full domain, in a few words.
+        because: one sentence with the numbers behind it.
+        ratio: runtime of one core to that on the first machine, in seconds; ratio_domain: of a full domain. The first
+            machine is the first that has an answer for the kernel.
+    """
+
+    machine: str
+    kernel: str
+    answer: EcmAnswer | None
+    domain: ScalingPoint | None
+    whole: ScalingPoint | None
+    saturation: int | None
+    limit_core: str
+    limit_domain: str
+    because: str
+    ratio: float | None
+    ratio_domain: float | None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CompareAnswer:
+    """The answer of `kernmodel compare`: by kernel, then by machine, in the order asked for."""
+
+    results: tuple[MachineResult, ...]
+    notes: tuple[Note, ...]
+
+
+def compare(
+    kernels: Sequence[KernelRequest], machines: Sequence[str], code: CodeRequest, *, executor: Executor | None = None
+) -> CompareAnswer:
+    """Every kernel on every machine, each compiled with that machine's own flags unless `code` names others.
+
+    Args:
+        machines: names or paths; "all" stands for every carried one.
+
+    Raises:
+        KernmodelError: an unknown machine or kernel; what fails on single machines is in the results, unless it fails
+            on all of them.
+    """
+    from kernmodel.source.reading import kernel_path
+
+    names, notes = _distinct(machines)
+    for kernel in kernels:
+        kernel_path(kernel.kernel)  # an unknown one is wrong for every machine
+    asked = [(replace(kernel, machine=name), code) for kernel in kernels for name in names]
+    run: Callable[..., Iterable[MachineResult]] = map if executor is None else executor.map
+    results = list(run(_result, asked))
+    if all(result.error is not None for result in results):
+        _scaled(*asked[0])  # raises what it raised, with its exit status
+    of_kernels = (results[first : first + len(names)] for first in range(0, len(results), len(names)))
+    related = tuple(result for of_kernel in of_kernels for result in _related(of_kernel))
+    return CompareAnswer(related, (*notes, *_notes(related)))
+
+
+def _distinct(machines: Iterable[str]) -> tuple[list[str], list[Note]]:
+    """The machines asked for, each once, and a note of those that were asked for again.
+
+    Raises:
+        MachineError: an unknown machine.
+    """
+    carried = [path.stem for path in carried_files(FOLDER, ENDING)]
+    named = [name for asked in machines for name in (carried if asked == ALL else (asked,))]
+    found: dict[object, str] = {}
+    notes = []
+    for name in named:
+        file = find_machine(name).resolve()
+        if file in found and ALL not in machines:
+            notes.append(Note("machine-twice", f"{name} was asked for more than once and is shown once", "assumption"))
+        found.setdefault(file, name)
+    return list(found.values()), list(dict.fromkeys(notes))
+
+
+def _notes(results: Sequence[MachineResult]) -> Iterator[Note]:
+    """The notes of all answers; those that not all machines have say which do."""
+    machines: dict[Note, dict[str, None]] = {}
+    answered = dict.fromkeys(result.machine for result in results if result.answer)
+    for result in results:
+        for note in result.answer.notes if result.answer else ():
+            machines.setdefault(note, {})[result.machine] = None
+    for note, names in machines.items():
+        everywhere = len(names) == len(answered)
+        yield note if everywhere else replace(note, text=f"{', '.join(names)}: {note.text}")
+
+
+# {{{ one machine
+
+
+def _result(asked: tuple[KernelRequest, CodeRequest]) -> MachineResult:
+    """One kernel on one machine, without ratios; it runs where the executor puts it."""
+    kernel, code = asked
+    try:
+        return _described(kernel, *_scaled(kernel, code))
+    except KernmodelError as error:
+        return MachineResult(
+            kernel.machine, kernel.kernel, None, None, None, None, "", "", "", None, None, error=str(error)
+        )
+
+
+def _scaled(kernel: KernelRequest, code: CodeRequest) -> tuple[ScalingAnswer, int, int]:
+    """Scaled to one core, a full domain and the whole machine."""
+    from kernmodel.machine.load import load_machine
+
+    topology = load_machine(kernel.machine).topology
+    domain, whole = topology.cores_per_numa_domain, topology.cores
+    return scaling(kernel, code, (1, domain, whole)), domain, whole
+
+
+def _described(kernel: KernelRequest, scaled: ScalingAnswer, domain: int, whole: int) -> MachineResult:
+    rows = {row.point.cores: row for row in scaled.rows}
+    return MachineResult(
+        machine=kernel.machine,
+        kernel=kernel.kernel,
+        answer=scaled.single,
+        domain=rows[domain].point,
+        whole=rows[whole].point,
+        saturation=scaled.saturation_recursive,
+        limit_core=of_core(scaled.single.prediction).removesuffix(" of one core"),
+        limit_domain="memory bandwidth" if rows[domain].point.saturated else rows[domain].limit,
+        because=f"{scaled.single.prediction.bottleneck} {_because_of_domain(scaled, rows[domain])}",
+        ratio=None,
+        ratio_domain=None,
+    )
+
+
+def _because_of_domain(scaled: ScalingAnswer, row: ScalingRow) -> str:
+    """Why a full domain is as fast as it is."""
+    prediction, point = scaled.single.prediction, row.point
+    cores, n = f"its {point.cores} cores", scaled.saturation_recursive
+    rate = own_rate(prediction.work)
+    reached = format_si(convert_cycles(point.cycles, rate, prediction.work), rate) if point.cycles else "no time"
+    fits = f"; {row.fits}" if row.fits else ""
+    if prediction.memory_cycles <= 0:
+        return f"A full domain: nothing moves over the memory path, and {cores} reach {reached}{fits}."
+    if not point.saturated:
+        return f"A full domain: {cores} use {point.utilization:.0%} of its memory bandwidth and reach {reached}{fits}."
+    found = prediction.transfers[-1].bandwidth
+    bandwidth = f" ({found.bytes_per_second / 1e9:.1f} GB/s)" if found else ""
+    of = f"{n} of {cores} use" if n is not None and n < point.cores else f"{cores} use"
+    return f"A full domain: {of} all of its memory bandwidth{bandwidth}, which allows {reached}{fits}."
+
+
+# }}}
+# {{{ ratios
+
+
+def _related(results: Sequence[MachineResult]) -> list[MachineResult]:
+    """The results of one kernel with their runtime in relation to that on the first machine."""
+    first = next((result for result in results if result.answer is not None), None)
+    return [result if first is None else _relative(result, first) for result in results]
+
+
+def _relative(result: MachineResult, first: MachineResult) -> MachineResult:
+    mine, theirs = _seconds(result), _seconds(first)
+    if mine is None or theirs is None:
+        return result
+    ratios = [one / other if other else None for one, other in zip(mine, theirs, strict=True)]
+    return replace(result, ratio=ratios[0], ratio_domain=ratios[1])
+
+
+def _seconds(result: MachineResult) -> tuple[float, float] | None:
+    """Per iteration, of one core and of a full domain: units of work and clocks differ between machines."""
+    if result.answer is None or result.domain is None:
+        return None
+    prediction = result.answer.prediction
+    per_cycle = 1 / (prediction.work.iterations_per_unit * prediction.work.clock_hz)
+    return prediction.cycles * per_cycle, result.domain.cycles * per_cycle
+
+
+# }}}

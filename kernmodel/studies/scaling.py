@@ -1,0 +1,217 @@
+"""Scaling over cores: performance, utilisation and saturation in every ccNUMA domain, by both saturation rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from kernmodel.errors import Note
+from kernmodel.machine.limits import check_cores
+from kernmodel.studies.points import Point
+from kernmodel.studies.request import CodeRequest, EcmAnswer, KernelRequest
+from kernmodel.studies.shared_caches import cache_effect
+from kernmodel.units import Work, meaningful_units
+
+if TYPE_CHECKING:
+    from kernmodel.models.ecm import EcmPrediction, ScalingPoint
+    from kernmodel.studies.stages import Stages
+
+ENOUGH = 0.95
+"""Share of the best performance that is asked of the fewest cores."""
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingRow:
+    """One core count.
+
+    Attributes:
+        point: by the recursive latency-aware rule.
+        simple_cycles: cycles per unit of work of all cores together by the simple rule min(n·P(1), P_sat) of each
+            domain.
+        speedup: over one core; efficiency: speedup / cores.
+        limit: what limits there, in a few words ("T_nOL + T_L3Mem of one core", "memory bandwidth of 2 domains").
+        fits: what of the shared caches a core still has and which reuse fits there, where that differs from the row
+            before ("L3: 2.75 MiB a core; reuse over j (3.7 MiB) no longer fits"; in the first row from
+            one core), else "".
+    """
+
+    point: ScalingPoint
+    simple_cycles: float
+    speedup: float
+    efficiency: float
+    limit: str
+    fits: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingAnswer:
+    """The answer of `kernmodel scaling`.
+
+    Attributes:
+        single: the answer for one core; rows: per core count, ascending.
+        saturation_simple, saturation_recursive: cores of the first domain that saturate it, by both rules, with the
+            shared caches shared by as many; None: they do not.
+        best_cores: fewest cores with at least 95 % of the best performance among the rows.
+    """
+
+    single: EcmAnswer
+    rows: tuple[ScalingRow, ...]
+    saturation_simple: int | None
+    saturation_recursive: int | None
+    best_cores: int
+    notes: tuple[Note, ...]
+
+
+def own_rate(work: Work) -> str:
+    """The rate in which performance of a kernel is best told: LUP/s, else FLOP/s, else It/s."""
+    known = meaningful_units(work)
+    return next(unit for unit in ("LUP/s", "FLOP/s", "It/s") if unit in known)
+
+
+_AnswerAt = Callable[[int], EcmAnswer]
+
+
+def scaling(
+    kernel: KernelRequest, code: CodeRequest, cores: Sequence[int], *, stages: Stages | None = None
+) -> ScalingAnswer:
+    """Performance over core counts, ccNUMA domains filled one after the other.
+
+    Args:
+        cores: core counts; empty: 1 to all of the machine.
+        stages: what is known from other points.
+
+    Raises:
+        UsageError: a core count that the machine lacks.
+        KernmodelError: any stage's error about its input.
+    """
+    from kernmodel.studies.stages import Stages
+
+    known = stages or Stages()
+    machine = known.machine(kernel.machine)
+    counts = sorted(set(cores)) or list(range(1, machine.topology.cores + 1))
+    for count in counts:
+        check_cores(machine, count)
+    answer_at = cache(lambda active: known.answer(Point(replace(kernel, cores=active), code)))
+    rows = tuple(_rows(answer_at, counts))
+    domain = machine.topology.cores_per_numa_domain
+    enough = ENOUGH * (1 - _ROUNDING) * max(row.point.units_per_cycle for row in rows)
+    used = [answer_at(n) for n in sorted({1, *(min(count, domain) for count in counts)})]
+    return ScalingAnswer(
+        single=used[0],
+        rows=rows,
+        saturation_simple=_first(domain, lambda n: _simple_use(answer_at(n).prediction, n)),
+        saturation_recursive=_first(domain, lambda n: _recursive_use(answer_at(n).prediction, n)),
+        best_cores=next(row.point.cores for row in rows if row.point.units_per_cycle >= enough),
+        notes=(*dict.fromkeys(note for answer in used for note in answer.notes), *_falls(rows)),
+    )
+
+
+def _rows(answer_at: _AnswerAt, counts: Sequence[int]) -> Iterator[ScalingRow]:
+    from kernmodel.models.ecm import scale
+
+    single = answer_at(1)
+    machine = single.machine
+    before = [1]
+    for count in counts:
+        point = scale(lambda active: answer_at(active).prediction, count, machine)
+        filled = _filled(count, machine.topology.cores_per_numa_domain)
+        predictions = {active: answer_at(active).prediction for active in filled}
+        rate = sum(_simple_rate(predictions[active], active) for active in filled)
+        speedup = point.units_per_cycle * single.prediction.cycles
+        yield ScalingRow(
+            point=point,
+            simple_cycles=1 / rate if rate else 0.0,
+            speedup=speedup,
+            efficiency=speedup / count,
+            limit=_limit(predictions, filled),
+            fits=_fits(answer_at, before, filled),
+        )
+        before = filled
+
+
+def _fits(answer_at: _AnswerAt, before: Sequence[int], filled: Sequence[int]) -> str:
+    """What changes in the shared caches of the fullest domain, and of the last one where it is another."""
+    fullest = cache_effect(answer_at(before[0]), answer_at(filled[0]))
+    if len(filled) == 1:
+        return fullest
+    earlier = before[-1] if len(before) == len(filled) else 1
+    last = cache_effect(answer_at(earlier), answer_at(filled[-1]))
+    return "; ".join(text for text in (fullest, last and f"in the last domain {last}") if text)
+
+
+def _filled(cores: int, domain: int) -> list[int]:
+    """Active cores of each domain in use, the fullest first."""
+    full, rest = divmod(cores, domain)
+    return [domain] * full + ([rest] if rest else [])
+
+
+# {{{ saturation
+
+
+def _simple_use(prediction: EcmPrediction, cores: int) -> float:
+    """Utilisation of the memory bandwidth by the simple rule, min(1, n·T_Mem/T_ECM)."""
+    if prediction.memory_cycles <= 0:
+        return 0.0
+    return min(1.0, round(cores * prediction.memory_cycles / prediction.cycles, 9))
+
+
+def _recursive_use(prediction: EcmPrediction, cores: int) -> float:
+    from kernmodel.models.ecm import utilization
+
+    return utilization(cores, prediction.cycles, prediction.memory_cycles)
+
+
+def _first(domain: int, used: Callable[[int], float]) -> int | None:
+    """The fewest cores of a domain that use all of its bandwidth."""
+    return next((n for n in range(1, domain + 1) if used(n) >= 1.0), None)
+
+
+def _simple_rate(prediction: EcmPrediction, cores: int) -> float:
+    """Units of work per cycle of one domain by the simple rule, min(n·P(1), P_sat) (Stengel et al. 2015)."""
+    if prediction.cycles <= 0:
+        return 0.0
+    alone = cores / prediction.cycles
+    return alone if prediction.memory_cycles <= 0 else min(alone, 1 / prediction.memory_cycles)
+
+
+# }}}
+# {{{ what limits
+
+
+def _limit(predictions: dict[int, EcmPrediction], filled: Sequence[int]) -> str:
+    """What limits the domains: the bandwidth of those that are saturated, else what a core does."""
+    saturated = [active for active in filled if _recursive_use(predictions[active], active) >= 1.0]
+    bandwidth = f"memory bandwidth of {len(saturated)} domain{'s' if len(saturated) > 1 else ''}"
+    if len(saturated) == len(filled):
+        return bandwidth
+    core = of_core(predictions[filled[-1]])
+    return f"{bandwidth}; {core} in the last" if saturated else core
+
+
+def of_core(prediction: EcmPrediction) -> str:
+    """What limits one core, in a few words: the times that make up T_ECM."""
+    names = prediction.binding
+    transfers = {transfer.name for transfer in prediction.transfers}
+    if len(names) > 2 and transfers.issuperset(names[1:]):
+        names = (names[0], "transfers")
+    return f"{' + '.join(names) or 'nothing'} of one core"
+
+
+# }}}
+# {{{ notes
+
+
+def _falls(rows: Sequence[ScalingRow]) -> Iterator[Note]:
+    """Where more cores are slower, and why."""
+    for before, row in pairwise(rows):
+        if row.point.units_per_cycle < before.point.units_per_cycle * (1 - _ROUNDING):
+            because = f": {row.fits}" if row.fits else ""
+            text = f"{row.point.cores} cores are slower than {before.point.cores}{because}"
+            yield Note("slower-with-more-cores", text, "assumption")
+
+
+# }}}

@@ -1,0 +1,221 @@
+"""Scaling over cores: equal to `ecm --cores`, and the laws that performance over cores obeys."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernmodel.errors import UsageError
+from kernmodel.studies.predict import predict_ecm
+from kernmodel.studies.request import CodeRequest, KernelRequest
+from kernmodel.studies.scaling import own_rate, scaling
+from kernmodel.studies.shared_caches import cache_effect
+from kernmodel.studies.stages import Stages
+from kernmodel.units import Work
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("as") is None or (shutil.which("gcc") is None and shutil.which("clang") is None),
+    reason="no C compiler or assembler is installed",
+)
+
+ROUNDING = 1 + 1e-9
+
+
+def request(kernel: str, machine: str, **sizes: int) -> KernelRequest:
+    return KernelRequest(kernel, machine, sizes)
+
+
+@pytest.fixture(scope="module")
+def stencil():
+    """The stencil on one core of clx, ten of which share an L3."""
+    return predict_ecm(request("stencil", "clx"), CodeRequest())
+
+
+@pytest.fixture(scope="module")
+def breaking():
+    """A stencil whose rows no longer fit into the share of the L3 that ten cores of hsw have."""
+    return scaling(request("stencil", "hsw", N=120_000, M=1000), CodeRequest(), ())
+
+
+@pytest.mark.parametrize(
+    ("kernel", "machine", "sizes", "cores"),
+    [
+        ("stencil", "clx", {}, (1, 3, 5, 10, 11, 20, 31, 40)),
+        ("stencil", "hsw", {"N": 120_000, "M": 1000}, (1, 9, 10, 14, 15, 28)),
+        ("3d-7pt", "zen2", {}, (1, 2, 4, 8, 9, 32)),
+        ("pi", "snb", {}, (1, 8, 16)),
+    ],
+)
+def test_scaling_equals_ecm_over_cores(kernel, machine, sizes, cores):
+    kernel = request(kernel, machine, **sizes)
+    expected = predict_ecm(kernel, CodeRequest(), cores)
+    answer = scaling(kernel, CodeRequest(), cores)
+    assert tuple(row.point for row in answer.rows) == expected.scaling
+    assert answer.single.prediction == expected.prediction
+    one = expected.prediction.cycles
+    for row in answer.rows:
+        assert row.speedup == pytest.approx(row.point.units_per_cycle * one)
+        assert row.efficiency == pytest.approx(row.speedup / row.point.cores)
+
+
+# {{{ laws, for any times
+
+
+class Known:
+    """Stages that know the times of a core already: T_ECM and T_Mem, for any number of active cores."""
+
+    def __init__(self, answer, cycles: float, memory: float) -> None:
+        prediction = answer.prediction
+        last = dataclasses.replace(prediction.transfers[-1], cycles=memory, penalty_cycles=0.0)
+        levels = (*prediction.levels[:-1], ("Mem", cycles))
+        self.prediction = dataclasses.replace(
+            prediction, transfers=(*prediction.transfers[:-1], last), levels=levels, binding=("T_nOL", "T_L3Mem")
+        )
+        self.single = answer
+
+    def machine(self, _):
+        return self.single.machine
+
+    def answer(self, point, **_):
+        return dataclasses.replace(self.single, prediction=self.prediction)
+
+
+TIMES = st.tuples(st.floats(0.5, 500), st.floats(0, 1)).map(lambda pair: (pair[0], pair[0] * pair[1]))
+
+
+@given(TIMES)
+def test_laws_of_performance_over_cores(stencil, times):
+    answer = scaling(request("stencil", "clx"), CodeRequest(), (), stages=Known(stencil, *times))
+    rows = answer.rows
+    assert [row.point.cores for row in rows] == list(range(1, 41))
+    rates = [row.point.units_per_cycle for row in rows]
+    assert all(later >= earlier / ROUNDING for earlier, later in pairwise(rates))
+    for row in rows:
+        assert row.point.cycles >= row.simple_cycles / ROUNDING  # the simple rule is an upper bound of performance
+        assert row.efficiency <= ROUNDING
+        assert 0 <= row.point.utilization <= 1
+        assert row.fits == ""
+    assert not any(note.code == "slower-with-more-cores" for note in answer.notes)
+
+
+@given(TIMES)
+def test_saturation_points_are_where_the_rules_saturate(stencil, times):
+    answer = scaling(request("stencil", "clx"), CodeRequest(), (), stages=Known(stencil, *times))
+    domain = answer.rows[:10]
+    first = next((row.point.cores for row in domain if row.point.saturated), None)
+    assert answer.saturation_recursive == first
+    if first is not None:
+        assert answer.saturation_simple is not None
+        assert answer.saturation_simple <= first
+    if answer.saturation_simple is not None and answer.saturation_simple > 1:
+        cycles, memory = times
+        assert answer.saturation_simple * memory >= cycles / ROUNDING
+        assert (answer.saturation_simple - 1) * memory < cycles * ROUNDING
+
+
+@given(TIMES, st.sets(st.integers(1, 40), min_size=1))
+def test_best_cores_are_the_fewest_that_do(stencil, times, cores):
+    answer = scaling(request("stencil", "clx"), CodeRequest(), tuple(cores), stages=Known(stencil, *times))
+    best = max(row.point.units_per_cycle for row in answer.rows)
+    enough = [row.point.cores for row in answer.rows if row.point.units_per_cycle >= 0.95 * best]
+    assert answer.best_cores == min(enough)
+
+
+@pytest.mark.parametrize(
+    ("cycles", "memory", "simple", "recursive"),
+    [
+        (36.7, 9.1, 5, 7),  # T_ECM / T_Mem = 4.03
+        (18.28, 8.3, 3, 4),  # T_ECM / T_Mem = 2.2
+    ],
+)
+def test_both_rules_by_hand(stencil, cycles, memory, simple, recursive):
+    answer = scaling(request("stencil", "clx"), CodeRequest(), (1,), stages=Known(stencil, cycles, memory))
+    assert (answer.saturation_simple, answer.saturation_recursive) == (simple, recursive)
+
+
+def test_in_the_cache_performance_is_linear(stencil):
+    answer = scaling(request("stencil", "clx"), CodeRequest(), (), stages=Known(stencil, 12.0, 0.0))
+    assert [row.speedup for row in answer.rows] == pytest.approx(range(1, 41))
+    assert [row.efficiency for row in answer.rows] == pytest.approx([1.0] * 40)
+    assert (answer.saturation_simple, answer.saturation_recursive) == (None, None)
+    assert {row.limit for row in answer.rows} == {"T_nOL + T_L3Mem of one core"}
+    assert answer.best_cores == 38
+
+
+# }}}
+# {{{ shared caches
+
+
+def test_a_condition_that_breaks_makes_more_cores_slower(breaking):
+    rows = {row.point.cores: row for row in breaking.rows}
+    assert rows[9].point.saturated
+    assert rows[10].point.units_per_cycle < rows[9].point.units_per_cycle
+    assert rows[10].fits == "L3: 3.5 MiB a core; reuse over j (3.662 MiB) no longer fits"
+    assert [cores for cores, row in rows.items() if row.fits] == [10, 24]
+    assert rows[24].fits.startswith("in the last domain L3: 3.5 MiB a core")
+    slower = [note.text for note in breaking.notes if note.code == "slower-with-more-cores"]
+    assert [text.partition(":")[0] for text in slower] == ["10 cores are slower than 9", "24 cores are slower than 23"]
+
+
+def test_within_what_fits_performance_does_not_fall(breaking):
+    for before, row in pairwise(breaking.rows):
+        assert row.fits or row.point.units_per_cycle >= before.point.units_per_cycle / ROUNDING
+
+
+def test_sparse_core_counts_tell_the_change_too():
+    answer = scaling(request("stencil", "hsw", N=120_000, M=1000), CodeRequest(), (14, 2))
+    assert [(row.point.cores, bool(row.fits)) for row in answer.rows] == [(2, False), (14, True)]
+    assert (answer.saturation_simple, answer.saturation_recursive) == (4, 6)
+
+
+def test_simulated_traffic_tells_what_moves_more(stencil):
+    def simulated(loads: float):
+        moved = dataclasses.replace(stencil.traffic.paths[-1], loads=loads, stores=1.0, clean_victims=0.0)
+        names = [path.inner for path in stencil.machine.paths]
+        levels = tuple(LevelNamed(name) for name in names)
+        paths = (*stencil.traffic.paths[:-1], moved)
+        traffic = dataclasses.replace(stencil.traffic, conditions=(), paths=paths, levels=levels, cores=10)
+        return dataclasses.replace(stencil, traffic=traffic)
+
+    assert cache_effect(simulated(2.0), simulated(2.01)) == ""
+    text = "L3: 1.375 MiB a core; 5.00 lines over L3Mem in place of 3.00"
+    assert cache_effect(simulated(2.0), simulated(4.0)) == text
+
+
+@dataclasses.dataclass
+class LevelNamed:
+    level: str
+
+
+def test_a_simulation_scales_like_ecm():
+    kernel = dataclasses.replace(request("stencil", "hsw", N=500, M=40), cache="sim")
+    expected = predict_ecm(kernel, CodeRequest(), (1, 4))
+    answer = scaling(kernel, CodeRequest(), (1, 4))
+    assert tuple(row.point for row in answer.rows) == expected.scaling
+
+
+# }}}
+
+
+def test_several_kernels_share_stages():
+    stages = Stages()
+    both = [scaling(request("copy", machine), CodeRequest(), (1, 4), stages=stages) for machine in ("clx", "snb")]
+    alone = [scaling(request("copy", machine), CodeRequest(), (1, 4)) for machine in ("clx", "snb")]
+    assert [answer.rows for answer in both] == [answer.rows for answer in alone]
+
+
+def test_cores_that_the_machine_lacks():
+    with pytest.raises(UsageError, match="17 cores, but snb has 16"):
+        scaling(request("copy", "snb"), CodeRequest(), (1, 17))
+
+
+@pytest.mark.parametrize(
+    ("flops", "updates", "unit"), [(4.0, 1.0, "LUP/s"), (4.0, None, "FLOP/s"), (0.0, None, "It/s")]
+)
+def test_the_rate_that_a_kernel_has(flops, updates, unit):
+    assert own_rate(Work(8.0, flops, updates, None, 1e9)) == unit
