@@ -405,6 +405,8 @@ def accept_notes(notes: tuple[Note, ...], strict: bool) -> None:
 
 def output_file(path: str) -> Path:
     """The path of a file to write; refuses a directory before any work is done."""
+    if not path:
+        raise UsageError("the name of the file to write is empty", todo="give a name")
     if Path(path).is_dir():
         raise UsageError("is a directory", where=path, todo="give the name of a file to write")
     return Path(path)

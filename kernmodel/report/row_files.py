@@ -1,0 +1,190 @@
+"""Rows of a study as files, written while they come: CSV, JSON lines, and Parquet.
+
+A file begins with its first row, so a study that is refused before leaves none, and holds all rows that were added
+whenever it ends.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from kernmodel.errors import InputError, ToolError, UsageError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from kernmodel.studies.points import Record
+    from kernmodel.studies.records import RecordColumn
+
+CSV, JSON_LINES, PARQUET = ".csv", ".jsonl", ".parquet"
+ENDINGS = (CSV, JSON_LINES, PARQUET)
+_GROUP = 8192
+"""Rows of a row group of a Parquet file: they are in memory until it is full."""
+
+
+class RowFile(AbstractContextManager["RowFile"]):
+    """A file of rows."""
+
+    def add(self, row: Record) -> None:
+        """Write a row, which has all columns."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """End the file; nothing where no row was added."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def check_row_file(path: str, *, force: bool) -> Path:
+    """The path of a file of rows, checked before any work is done.
+
+    Raises:
+        UsageError: an unknown ending, a folder that is not there, a directory, a file that is there (unless `force`).
+        ToolError: Parquet without the library pyarrow.
+    """
+    target = Path(path)
+    where = f"--output {path}"
+    if target.suffix.lower() not in ENDINGS:
+        what = f"the ending {target.suffix!r} is not known" if target.suffix else "the name has no ending"
+        raise UsageError(what, where=where, todo=f"end it in {', '.join(ENDINGS)}")
+    if target.is_dir():
+        raise UsageError("is a directory", where=where, todo="give the name of a file to write")
+    if not target.parent.is_dir():
+        raise UsageError(f"there is no directory {target.parent}", where=where, todo="make it first")
+    if target.exists() and not force:
+        todo = "give another name, or --force to replace it"
+        if target.suffix.lower() == JSON_LINES:
+            todo += f"; --resume {path} goes on with it"
+        raise UsageError("the file exists", where=where, todo=todo)
+    if target.suffix.lower() == PARQUET:
+        _pyarrow()
+    return target
+
+
+def open_row_file(path: Path, columns: Sequence[RecordColumn]) -> RowFile:
+    """A file of rows in the format of its ending, .csv or .parquet (JSON lines are a `studies.journal.Journal`)."""
+    return CsvRows(columns, path) if path.suffix.lower() == CSV else ParquetRows(columns, path)
+
+
+def _cannot_write(path: Path, error: OSError) -> InputError:
+    return InputError(f"cannot be written: {error.strerror}", where=str(path), todo="give another place")
+
+
+# {{{ CSV and JSON lines
+
+
+class CsvRows(RowFile):
+    """Comma-separated values with one line of headings (title and unit); empty where there is no value. Without a path
+    on standard output."""
+
+    def __init__(self, columns: Sequence[RecordColumn], path: Path | None = None) -> None:
+        """See the class."""
+        self._columns = columns
+        self._path = path
+        self._file: TextIO | None = None
+
+    def add(self, row: Record) -> None:
+        """Write a row, at once."""
+        if self._file is None:
+            self._file = self._open()
+            self._write([column.heading for column in self._columns])
+        self._write(list(row.values()))
+
+    def _open(self) -> TextIO:
+        if self._path is None:
+            return sys.stdout
+        try:
+            return self._path.open("w", newline="", encoding="utf-8")
+        except OSError as error:
+            raise _cannot_write(self._path, error) from error
+
+    def _write(self, cells: list[Any]) -> None:
+        assert self._file is not None
+        csv.writer(self._file, lineterminator="\n").writerow(cells)
+        self._file.flush()
+
+    def close(self) -> None:
+        """End the file."""
+        if self._file is not None and self._path is not None:
+            self._file.close()
+
+
+def json_line(study: str, row: Record) -> str:
+    """A row as a journal has it: `study` first, then its columns."""
+    return json.dumps({"study": study, **row}, ensure_ascii=False, allow_nan=False)
+
+
+# }}}
+# {{{ Parquet
+
+
+class ParquetRows(RowFile):
+    """A Parquet file in row groups; the metadata of a field have `title` and `unit`."""
+
+    def __init__(self, columns: Sequence[RecordColumn], path: Path) -> None:
+        """See the class."""
+        self._columns = columns
+        self._path = path
+        self._waiting: list[Record] = []
+        self._writer: Any = None
+
+    def add(self, row: Record) -> None:
+        """Keep a row until its group is full."""
+        if self._writer is None:
+            self._writer = self._open()
+        self._waiting.append(row)
+        if len(self._waiting) >= _GROUP:
+            self._flush()
+
+    def _open(self) -> Any:
+        _pyarrow()
+        from pyarrow.parquet import ParquetWriter
+
+        try:
+            return ParquetWriter(self._path, _schema(self._columns))
+        except OSError as error:
+            raise _cannot_write(self._path, error) from error
+
+    def _flush(self) -> None:
+        pa = _pyarrow()
+        rows, self._waiting = self._waiting, []
+        values = {column.name: [row.get(column.name) for row in rows] for column in self._columns}
+        self._writer.write_table(pa.table(values, schema=_schema(self._columns)))
+
+    def close(self) -> None:
+        """Write the last group and the end of the file."""
+        if self._writer is None:
+            return
+        if self._waiting:
+            self._flush()
+        self._writer.close()
+
+
+def _schema(columns: Sequence[RecordColumn]) -> Any:
+    pa = _pyarrow()
+    types = {"float": pa.float64(), "int": pa.int64(), "str": pa.string()}
+    return pa.schema(
+        pa.field(column.name, types[column.type], metadata={"title": column.title, "unit": column.unit})
+        for column in columns
+    )
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+    except ImportError as error:
+        todo = 'install it: pip install "kernmodel[parquet]"; or write .csv or .jsonl'
+        raise ToolError("Parquet needs the library pyarrow", where="--output", todo=todo) from error
+    return pyarrow
+
+
+# }}}

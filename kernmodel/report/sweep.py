@@ -1,0 +1,223 @@
+"""Sweeps as text: what all points share, a table of rows as they come, and below it what failed and the notes."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kernmodel.errors import Note, UsageError
+from kernmodel.report.layout import Block, Column, Fields, Heading, Line
+from kernmodel.report.numbers import MISSING, count, decimal, quantity
+from kernmodel.report.sections import machine_fields, merged_notes
+from kernmodel.studies.records import (
+    ALL_CORES,
+    CORE,
+    ERROR,
+    REUSE,
+    TIME,
+    WHILE,
+    coordinate,
+    coordinate_name,
+)
+
+if TYPE_CHECKING:
+    from kernmodel.machine.model import Machine
+    from kernmodel.studies.points import Axis, Grid, Record
+    from kernmodel.studies.sweeps import SweepStudy
+
+_TIME_WIDTH, _REUSE_WIDTH = 7, len("sweep")
+_SHOWN_FAILURES = 10
+_VARIED = {
+    "machine": "machines", "compiler": "compilers", "flags": "flags", "cores": "cores", "size": "sizes",
+    "block": "block sizes", "change": "figures of the machine",
+}  # fmt: skip
+
+
+# {{{ above the table
+
+
+def sweep_inputs(study: SweepStudy, first: Record | None) -> tuple[Block, ...]:
+    """What all points share; `first` is a row with an answer, if there is one."""
+    grid = study.grid
+    return (Heading(_title(grid, study.machines)), Fields(base_pairs(study, first)), Line(""))
+
+
+def _title(grid: Grid, machines: Sequence[Machine]) -> str:
+    over = " and ".join(dict.fromkeys(_VARIED[axis.kind] for axis in grid.axes))
+    where = f" on {machines[0].name}" if len(machines) == 1 else ""
+    kernel = grid.base.kernel.kernel.rpartition("/")[2].removesuffix(".c")
+    return f"ECM prediction of {kernel}{where}{f' over {over}' if over else ''} (times in cy/CL)"
+
+
+def base_pairs(study: SweepStudy, first: Record | None) -> tuple[tuple[str, str], ...]:
+    """The base of a study as label and value."""
+    grid, varied = study.grid, {axis.kind for axis in study.grid.axes}
+    kernel, code = grid.base.kernel, grid.base.code
+    named = {axis.name for axis in grid.axes}
+    sizes = ", ".join(f"{name} = {value}" for name, value in kernel.sizes.items() if name not in named)
+    pairs = [("kernel", kernel.kernel)]
+    if "machine" not in varied:
+        pairs += machine_fields(study.machines[0])
+    if sizes:
+        pairs.append(("sizes", sizes))
+    if kernel.cores > 1 and "cores" not in varied:
+        pairs.append(("active cores", str(kernel.cores)))
+    pairs += [("changed", str(change)) for change in grid.base.changes]
+    pairs += [("blocked", f"{loop} in blocks of {size}") for loop, size in grid.base.blocks if loop not in named]
+    if code.flags is not None:
+        pairs.append(("flags", shlex.join(code.flags)))
+    if first is not None and not varied & {"machine", "compiler", "flags"}:
+        pairs.append(("code", str(first["code"])))
+    return tuple(pairs)
+
+
+# }}}
+# {{{ the table
+
+
+@dataclass(frozen=True, slots=True)
+class SweepTable:
+    """How rows become lines of a table.
+
+    Attributes:
+        axes: whose coordinates come first.
+        times, reuses: names of the columns with the model's times and with what is reused in each cache.
+        unit: of T_ECM; all_cores: whether the performance of all cores stands beside it.
+    """
+
+    axes: tuple[Axis, ...]
+    times: tuple[str, ...]
+    reuses: tuple[str, ...]
+    unit: str
+    all_cores: bool
+
+    @classmethod
+    def of(cls, study: SweepStudy, unit: str) -> SweepTable:
+        """The table of a study."""
+        names = [column.name for column in study.columns]
+        times = tuple(n for n in names if n.startswith("T_") and n.endswith(TIME) and not n.startswith("T_ECM"))
+        reuses = tuple(n for n in names if n.startswith(REUSE) and not n.endswith(WHILE))
+        several = study.grid.base.kernel.cores > 1 or any(axis.kind == "cores" for axis in study.grid.axes)
+        return cls(study.grid.axes, times, reuses, unit, several)
+
+    def columns(self) -> tuple[Column, ...]:
+        """The columns, wide enough for what is likely to come."""
+        return (
+            *(_coordinate_column(axis) for axis in self.axes),
+            *(Column(name.removesuffix(TIME), least=_TIME_WIDTH) for name in self.times),
+            Column(f"T_ECM {self.unit}", least=len("1.234 GFLOP/s")),
+            *((Column(f"all cores {self.unit}"), Column("saturated")) if self.all_cores else ()),
+            *(Column(name.replace("_", " "), "left", least=_REUSE_WIDTH) for name in self.reuses),
+            Column("binds", "left"),
+        )
+
+    def cells(self, row: Record) -> tuple[str, ...]:
+        """The cells of a row; `-` for what it does not have."""
+        return (
+            *(str(row[coordinate_name(axis)]) for axis in self.axes),
+            *(_number(row, name) for name in self.times),
+            self._time(row, CORE[self.unit]),
+            *((self._time(row, ALL_CORES[self.unit]), _text(row, "saturated")) if self.all_cores else ()),
+            *(_text(row, name) for name in self.reuses),
+            _text(row, "binding"),
+        )
+
+    def _time(self, row: Record, name: str) -> str:
+        value = row.get(name)
+        return MISSING if not isinstance(value, int | float) else quantity(value, self.unit)
+
+
+def _coordinate_column(axis: Axis) -> Column:
+    least = max(len(str(coordinate(value))) for value in axis.values)
+    return Column(coordinate_name(axis), "right" if axis.kind in ("size", "cores", "block") else "left", least=least)
+
+
+def _number(row: Record, name: str) -> str:
+    value = row.get(name)
+    return decimal(value) if isinstance(value, int | float) else MISSING
+
+
+def _text(row: Record, name: str) -> str:
+    return str(row.get(name) or MISSING)
+
+
+def check_unit(row: Record, unit: str) -> None:
+    """Refuse a unit that has no meaning for the kernel, by a row with an answer.
+
+    Raises:
+        UsageError: it has none.
+    """
+    if row.get(CORE[unit]) is None and row.get(CORE["It/s"]) is not None:
+        known = ", ".join(name for name, column in CORE.items() if row.get(column) is not None)
+        raise UsageError(f"{unit} has no meaning for this kernel", where="--unit", todo=f"use one of {known}")
+
+
+# }}}
+# {{{ below the table
+
+
+@dataclass(slots=True)
+class Gathered:
+    """What is printed below the rows of a study, gathered while they pass: memory does not grow with their number.
+
+    Attributes:
+        done, failed: number of rows, and of those without an answer.
+        first_error: of the first of these.
+    """
+
+    done: int = 0
+    failed: int = 0
+    first_error: str | None = None
+    _failures: list[tuple[str, str]] = field(default_factory=list)
+    _notes: dict[object, list[Note]] = field(default_factory=dict)
+
+    def add(self, axes: Sequence[Axis], row: Record, notes: Iterable[Note]) -> None:
+        """Take in a row."""
+        self.done += 1
+        error = row[ERROR]
+        if error is not None:
+            self.failed += 1
+            self.first_error = self.first_error or str(error)
+            if len(self._failures) < _SHOWN_FAILURES:
+                place = ", ".join(f"{name} = {row[name]}" for name in map(coordinate_name, axes))
+                self._failures.append((place or "the point", str(error)))
+        self.add_notes(notes)
+
+    def add_notes(self, notes: Iterable[Note]) -> None:
+        """Take in notes."""
+        for note in notes:
+            self._add_note(note)
+
+    def _add_note(self, note: Note) -> None:
+        """Keep a note if it is the first of its kind, or differs from the first in a number that did not vary yet."""
+        parts = _NUMBERS.split(note.text)
+        kept = self._notes.setdefault((note.code, note.kind, note.where, tuple(parts[::2])), [])
+        if not kept:
+            kept.append(note)
+            return
+        first = _NUMBERS.split(kept[0].text)
+        known = {at for one in kept[1:] for at, part in enumerate(_NUMBERS.split(one.text)) if part != first[at]}
+        if {at for at, part in enumerate(parts) if part != first[at]} - known:
+            kept.append(note)
+
+    def notes(self) -> tuple[Note, ...]:
+        """The notes; those that differ in numbers only as one."""
+        return merged_notes(note for kept in self._notes.values() for note in kept)
+
+    def failures(self) -> tuple[Block, ...]:
+        """The points that failed, the first of them by name."""
+        if not self._failures:
+            return ()
+        lines = [Line(f"  {place}: {error}", "warning") for place, error in self._failures]
+        if self.failed > len(lines):
+            lines.append(Line(f"  … and {self.failed - len(lines)} more"))
+        return (Heading(f"{self.failed} of {count(self.done, 'point')} failed"), *lines)
+
+
+_NUMBERS = re.compile(r"((?<![\w.])\d+(?:[.,]\d+)*)")
+
+
+# }}}
