@@ -20,7 +20,7 @@ Transition = tuple[str, int, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class _Saving:
+class Saving:
     """One reuse: `lines` per unit of work that it saves."""
 
     window: Window
@@ -63,20 +63,18 @@ def layer_conditions_of(
 
 def _requirements(analysis: Analysis, unit: Fraction) -> list[_Requirement]:
     """The distinct volumes, smallest first."""
-    gathered: dict[object, tuple[Size, list[_Saving]]] = {}
+    gathered: dict[object, tuple[Size, list[Saving]]] = {}
     for reuse in analysis.reuses:
-        for saving in _savings(reuse, analysis, unit):
+        for saving in savings(reuse, analysis, unit):
             needed = analysis.volume(saving.window)
             gathered.setdefault(needed.formula.key(), (needed, []))[1].append(saving)
     ordered = sorted(gathered.values(), key=lambda item: item[0].value)
-    return [_requirement(analysis, needed, savings) for needed, savings in ordered]
+    return [_requirement(analysis, needed, saved) for needed, saved in ordered]
 
 
-def _requirement(analysis: Analysis, needed: Size, savings: Sequence[_Saving]) -> _Requirement:
+def _requirement(analysis: Analysis, needed: Size, saved: Sequence[Saving]) -> _Requirement:
     formula = needed.formula.expression(analysis.nest.prepared.generators)
-    reuses = tuple(
-        Reuse(s.array, s.access, s.carrier, s.source, formula, float(needed.value), s.lines) for s in savings
-    )
+    reuses = tuple(Reuse(s.array, s.access, s.carrier, s.source, formula, float(needed.value), s.lines) for s in saved)
     hits = references = 0
     for reuse, misses in zip(analysis.reuses, analysis.misses_in(needed.value), strict=True):
         references += len(misses)
@@ -89,19 +87,20 @@ def loop_name(carrier: int, variables: Sequence[str]) -> str:
     return "sweep" if carrier == SWEEP else variables[carrier]
 
 
-def _savings(reuse: StreamReuse, analysis: Analysis, unit: Fraction) -> Iterator[_Saving]:
+def savings(reuse: StreamReuse, analysis: Analysis, unit: Fraction) -> Iterator[Saving]:
+    """All reuse of a stream; `unit` is the iterations in a unit of work."""
     stream, first, variables = reuse.stream, reuse.stream.references[0], analysis.nest.variables
     for link in reuse.links:
         if link.window is not None and link.possible and link.reference.order not in analysis.reloaded:
             lines = float(reuse.base.value * unit * link.fresh.value / analysis.line_bytes)
             texts = link.reference.access.text, link.source.access.text
-            yield _Saving(link.window, loop_name(link.window.carrier, variables), stream.array, *texts, lines)
+            yield Saving(link.window, loop_name(link.window.carrier, variables), stream.array, *texts, lines)
     if first.order in analysis.reloaded:
         return
     lone, leader = reuse.base, first.access
     for own in reuse.selves:
         lines = float((lone.value - own.rate.value) * unit)
-        yield _Saving(own.window, loop_name(own.carrier, variables), stream.array, leader.text, leader.text, lines)
+        yield Saving(own.window, loop_name(own.carrier, variables), stream.array, leader.text, leader.text, lines)
         lone = own.rate
 
 

@@ -116,7 +116,7 @@ def _streamed(nest: SizedNest, mixed: tuple[Stream, ...], line_bytes: int) -> tu
     return tuple(
         Streamed(m.reference, reuse.stream.array, m.misses)
         for reuse in analysis.reuses
-        for m in misses_where(_sending(reuse, analysis, read_too), lambda window: True, line_bytes)
+        for m in misses_where(_sending(reuse, analysis, read_too), analysis.nest, lambda window: True, line_bytes)
     )
 
 

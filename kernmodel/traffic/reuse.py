@@ -7,11 +7,12 @@ found again when the whole nest is repeated (the sweep).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import gcd
 
+from kernmodel.traffic.borders import Border, borders_of, with_border
 from kernmodel.traffic.polynomial import NEVER, NOTHING, Number, Rate, Size, fixed
 from kernmodel.traffic.streams import Reference, SizedNest, Stream
 from kernmodel.traffic.windows import SWEEP, Window, lines_per_iteration, unit_window, volume
@@ -57,12 +58,14 @@ class StreamReuse:
         base: lines per iteration of one reference alone, reuse within the innermost loop counted.
         links: group reuse of all references but the first.
         selves: self reuse from inner to outer loops, the sweep last.
+        borders: blocked loops along which its references lie apart.
     """
 
     stream: Stream
     base: Rate
     links: tuple[Link, ...]
     selves: tuple[SelfReuse, ...]
+    borders: tuple[Border, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,7 @@ def _stream_reuse(stream: Stream, nest: SizedNest, line_bytes: int) -> StreamReu
     selves.append(SelfReuse(SWEEP, unit_window(depth, _span(stream, SWEEP)), NEVER))
     pairs = zip(stream.references, stream.references[1:], strict=False)
     links = tuple(_link(stream, nest, ahead, behind, line_bytes) for ahead, behind in pairs)
-    return StreamReuse(stream, base, links, tuple(selves))
+    return StreamReuse(stream, base, links, tuple(selves), borders_of(nest, stream))
 
 
 def _span(stream: Stream, carrier: int) -> int:
@@ -128,7 +131,7 @@ def _fresh_bytes(stream: Stream, ahead: Reference, distance: Number, line_bytes:
     return Fraction(sum((place - distance) // line_bytes != 0 for place in places) * line_bytes, len(places))
 
 
-def misses_where(reuse: StreamReuse, holds: Holds, line_bytes: int) -> tuple[ReferenceMisses, ...]:
+def misses_where(reuse: StreamReuse, nest: SizedNest, holds: Holds, line_bytes: int) -> tuple[ReferenceMisses, ...]:
     """What the references of a stream miss in a cache where exactly the windows hold that `holds` says.
 
     A line stays from the reference that misses it to the last one that still hits it, and leaves modified if any of
@@ -146,10 +149,31 @@ def misses_where(reuse: StreamReuse, holds: Holds, line_bytes: int) -> tuple[Ref
             rates.append(lone)
         else:
             rates.append(Rate(lone.numerator * link.fresh, lone.denominator.scaled(line_bytes)))
+    lost = [border for border in reuse.borders if not holds(border.window)]
     return tuple(
-        ReferenceMisses(reference, rate, *_residency(reuse, rates, index))
+        ReferenceMisses(
+            reference,
+            _with_borders(rate, lost, nest, reuse.stream, _chain(reuse, rates, index), line_bytes),
+            *_residency(reuse, rates, index),
+        )
         for index, (reference, rate) in enumerate(zip(reuse.stream.references, rates, strict=True))
     )
+
+
+def _with_borders(
+    rate: Rate, lost: Sequence[Border], nest: SizedNest, stream: Stream, chain: Sequence[Reference], line_bytes: int
+) -> Rate:
+    for border in lost if len(chain) > 1 else ():
+        rate = with_border(rate, border, nest, stream, chain, line_bytes)
+    return rate
+
+
+def _chain(reuse: StreamReuse, rates: Sequence[Rate], index: int) -> tuple[Reference, ...]:
+    """The reference, and those behind it that find its lines; nothing where it finds all lines itself."""
+    if rates[index] is NEVER:
+        return ()
+    end = next((k for k in range(index + 1, len(rates)) if rates[k] is not NEVER), len(rates))
+    return reuse.stream.references[index:end]
 
 
 def _residency(reuse: StreamReuse, rates: list[Rate], index: int) -> tuple[bool, bool]:
@@ -185,7 +209,7 @@ class Analysis:
     def misses_in(self, capacity: float | Number) -> tuple[tuple[ReferenceMisses, ...], ...]:
         """Per stream, what its references miss in a cache of this capacity (bytes)."""
         found = tuple(
-            misses_where(reuse, lambda window: self.volume(window).value <= capacity, self.line_bytes)
+            misses_where(reuse, self.nest, lambda window: self.volume(window).value <= capacity, self.line_bytes)
             for reuse in self.reuses
         )
         return self._with_reloads(found) if self.reloaded else found
@@ -197,13 +221,19 @@ class Analysis:
         )
 
 
+def reuses_of(nest: SizedNest, line_bytes: int) -> tuple[StreamReuse, ...]:
+    """All reuse of a nest at given sizes."""
+    return tuple(_stream_reuse(stream, nest, line_bytes) for stream in nest.streams)
+
+
 def analyse_reuse(nest: SizedNest, line_bytes: int) -> Analysis:
     """All reuse of a nest at given sizes, with the volume that each needs."""
-    reuses = tuple(_stream_reuse(stream, nest, line_bytes) for stream in nest.streams)
+    reuses = reuses_of(nest, line_bytes)
     volumes: dict[tuple[object, ...], Size] = {}
     for reuse in reuses:
         linked = [link.window for link in reuse.links if link.window is not None and link.possible]
-        for window in [*linked, *(own.window for own in reuse.selves)]:
+        again = [own.window for own in reuse.selves] + [border.window for border in reuse.borders]
+        for window in [*linked, *again]:
             if window.key not in volumes:
                 volumes[window.key] = volume(nest, window, line_bytes)
     return Analysis(nest, line_bytes, reuses, volumes)

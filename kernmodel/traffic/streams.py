@@ -218,9 +218,11 @@ def _streams(
         total(pitch * move[loop] for pitch, move in zip(pitches, moves, strict=True))
         for loop in range(len(prepared.loops))
     )
+    # distances between references are iterations within a block, also where they reach beyond it
+    within = tuple(_without_blocks(move, space) for move in moves)
     groups: dict[object, list[Reference]] = {}
     for reference in members.references:
-        placed = _place(reference, members.references[0], pitches, moves, values)
+        placed = _place(reference, members.references[0], pitches, within, values)
         groups.setdefault(_kinship(placed, strides, line_bytes), []).append(placed)
     streams = []
     for group in groups.values():
@@ -253,6 +255,17 @@ def _moves(form: Affine, loops: Sequence[PreparedLoop], space: _Space, values: M
     return tuple(
         c.scaled(loop.step) if again else NOTHING for c, loop, again in zip(coefficients, loops, repeats, strict=True)
     )
+
+
+def _without_blocks(move: tuple[Size, ...], space: _Space) -> tuple[Size, ...]:
+    """How an index moves with each loop, with none of the loops over blocks of another loop that moves it."""
+    blocks = {
+        outer
+        for inner, start in enumerate(space.starts)
+        for outer, follows in enumerate(start.coefficients[:inner])
+        if follows.terms and move[inner].value and move[outer].value == move[inner].value * space.trips[inner].value
+    }
+    return tuple(NOTHING if loop in blocks else step for loop, step in enumerate(move))
 
 
 def _place(

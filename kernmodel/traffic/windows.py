@@ -8,7 +8,7 @@ contiguous memory, each adds the smaller of its distance to the next one and of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -53,10 +53,34 @@ def volume(nest: SizedNest, window: Window, line_bytes: int) -> Size:
 
 def stream_volume(stream: Stream, trips: Sequence[Size], window: Window, line_bytes: int) -> Size:
     """Bytes that the references of one stream touch during the window."""
+    if _straddles(stream, trips, window.carrier):
+        window = _longer(window)
     travel = _contiguous_travel(stream, trips, window, line_bytes)
     if travel is not None:
         return _union([_position(stream, r, range(len(trips))) for r in stream.references], travel)
     return _box_volume(stream, trips, window, line_bytes)
+
+
+def _straddles(stream: Stream, trips: Sequence[Size], carrier: int) -> bool:
+    """Whether an iteration of the carrying loop touches all that it touches again and again.
+
+    Then a window that starts within it touches all of it and of the next one: `C[j][i]` over `j` with `k` between.
+    """
+    if carrier < 0 or not stream.strides[carrier].value:
+        return False
+    repeated = False
+    for loop in range(carrier + 1, len(trips)):
+        if stream.strides[loop].value:
+            return repeated
+        repeated = repeated or trips[loop].value > 1
+    return False
+
+
+def _longer(window: Window) -> Window:
+    """The window with one more iteration of its carrying loop."""
+    vector = list(window.vector)
+    vector[window.carrier] += ONE
+    return Window(window.carrier, tuple(vector))
 
 
 def is_dense(stride: Number, inner_extent: Number, line_bytes: int) -> bool:
@@ -128,13 +152,15 @@ def _box_volume(stream: Stream, trips: Sequence[Size], window: Window, line_byte
         else:
             apart.append(loop)
             repeated = repeated or extent is not None
-    if repeated and _edges_count(stream, stretch, line_bytes):
+    if repeated and edges_count(stream, stretch, line_bytes):
         stretch += fixed(line_bytes - stream.element_bytes)  # lines under a stretch exceed it by this on average
     extents = {loop: _extent(loop, trips, window) for loop in apart}
-    return _boxes(stream, stream.references, apart[::-1], extents, within, stretch)
+    positions = {reference.order: _position(stream, reference, within) for reference in stream.references}
+    return _Boxes(extents, positions, stretch).volume(stream.references, tuple(apart[::-1]))
 
 
-def _edges_count(stream: Stream, stretch: Size, line_bytes: int) -> bool:
+def edges_count(stream: Stream, stretch: Size, line_bytes: int) -> bool:
+    """Whether the lines at the ends of a stretch add enough to be counted."""
     return line_bytes - stream.element_bytes > stretch.value * EDGE_SHARE
 
 
@@ -151,30 +177,40 @@ def _lengthen(stretch: Size, stride: Size, extent: Size) -> Size:
     return stride * extent
 
 
-def _boxes(
-    stream: Stream,
-    references: Sequence[Reference],
-    apart: Sequence[int],
-    extents: dict[int, Size | None],
-    within: Sequence[int],
-    stretch: Size,
-) -> Size:
-    """Union of the references' boxes, by slices along the loops that set stretches apart."""
-    if not apart:
-        return _union([_position(stream, r, within) for r in references], stretch)
-    loop, rest = apart[0], apart[1:]
-    shifts = {reference.shift[loop].value: reference.shift[loop] for reference in references}
-    extent = extents[loop]
-    if extent is None or len(shifts) == 1:
-        slices = ([r for r in references if r.shift[loop].value == value] for value in shifts)
-        return total(_boxes(stream, part, rest, extents, within, stretch) for part in slices) * (extent or ONE)
-    edges = sorted([*shifts.values(), *(shift + extent for shift in shifts.values())], key=lambda edge: edge.value)
-    volumes = []
-    for low, high in pairwise(edges):
-        covering = [r for r in references if low.value - extent.value < r.shift[loop].value <= low.value]
-        if covering and high.value > low.value:
-            volumes.append((high - low) * _boxes(stream, covering, rest, extents, within, stretch))
-    return total(volumes)
+class _Boxes:
+    """The union of a box per reference, by slices along the loops that set stretches apart.
+
+    `positions` of the references (by `order`) are those of their stretches within a slice. The same references meet in
+    many slices: their union is remembered.
+    """
+
+    def __init__(self, extents: Mapping[int, Size | None], positions: Mapping[int, Size], stretch: Size) -> None:
+        self._extents, self._positions, self._stretch = extents, positions, stretch
+        self._known: dict[tuple[tuple[int, ...], int], Size] = {}
+
+    def volume(self, references: Sequence[Reference], apart: tuple[int, ...]) -> Size:
+        """Bytes under the boxes of these references, sliced along the loops `apart`."""
+        key = tuple(reference.order for reference in references), len(apart)
+        if key not in self._known:
+            self._known[key] = self._sliced(references, apart)
+        return self._known[key]
+
+    def _sliced(self, references: Sequence[Reference], apart: tuple[int, ...]) -> Size:
+        if not apart:
+            return _union([self._positions[reference.order] for reference in references], self._stretch)
+        loop, rest = apart[0], apart[1:]
+        shifts = {reference.shift[loop].value: reference.shift[loop] for reference in references}
+        extent = self._extents[loop]
+        if extent is None or len(shifts) == 1:
+            slices = ([r for r in references if r.shift[loop].value == value] for value in shifts)
+            return total(self.volume(part, rest) for part in slices) * (extent or ONE)
+        edges = sorted([*shifts.values(), *(shift + extent for shift in shifts.values())], key=lambda edge: edge.value)
+        volumes = []
+        for low, high in pairwise(edges):
+            covering = [r for r in references if low.value - extent.value < r.shift[loop].value <= low.value]
+            if covering and high.value > low.value:
+                volumes.append((high - low) * self.volume(covering, rest))
+        return total(volumes)
 
 
 def lines_per_iteration(stream: Stream, trips: Sequence[Size], outermost: int, line_bytes: int) -> tuple[Size, Size]:
@@ -213,7 +249,7 @@ def lines_per_iteration(stream: Stream, trips: Sequence[Size], outermost: int, l
 
 def _is_apart(stream: Stream, merged: Sequence[int], extent: Size, outermost: int, line_bytes: int) -> bool:
     """Whether a stretch of memory is not continued by the next one, so that lines at its ends are fetched for it."""
-    if not _edges_count(stream, extent, line_bytes):
+    if not edges_count(stream, extent, line_bytes):
         return False
     moving = [loop for loop, stride in enumerate(stream.strides) if stride.value and loop not in merged]
     around = [loop for loop in moving if loop >= outermost]

@@ -1,0 +1,72 @@
+"""Borders of blocks against a simulation of every access: what references reach beyond a block is loaded again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from traffic_reference import toy_machine
+
+from kernmodel.source.load import load_kernel, parse_kernel
+from kernmodel.source.model import LoopNest
+from kernmodel.source.tiling import tile
+from kernmodel.traffic.layer_conditions import layer_conditions
+from kernmodel.traffic.simulation import simulate
+
+COLUMNS = """
+double a[restrict M][N], b[restrict M][N];
+for (int j = 4; j < M - 4; ++j)
+    for (int i = 4; i < N - 4; ++i)
+        b[j][i] = a[j - UP][i] + a[j][i - LEFT] + a[j][i] + a[j][i + LEFT] + a[j + UP][i];
+"""
+
+
+def misses(nest: LoopNest, capacity: int, sizes: dict[str, int]) -> tuple[float, float]:
+    """Lines that the cache misses per unit of work, by layer conditions and simulated."""
+    machine = toy_machine(capacity)
+    return layer_conditions(nest, machine, sizes).paths[0].loads, simulate(nest, machine, sizes).paths[0].loads
+
+
+@pytest.mark.parametrize("rows", [4, 8, 12])
+def test_blocks_of_rows_read_two_rows_more(rows: int) -> None:
+    """Planes of a block fit twice, a block from border to border does not: (rows + 2) / rows lines of a, one of b."""
+    sizes = {"N": 66, "M": 2 + 3 * rows, "L": 102}
+    model, simulated = misses(tile(load_kernel("3d-7pt"), {"j": rows}), 8 * 66 * (rows + 2) * 8, sizes)
+    assert model == pytest.approx(2 + 2 / rows)
+    assert simulated == pytest.approx(model, rel=0.06)
+
+
+@settings(max_examples=15, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@given(up=st.integers(1, 3), left=st.integers(1, 3), blocks=st.integers(3, 8), lines=st.integers(2, 6))
+def test_blocks_of_columns_read_what_they_reach_beyond(up: int, left: int, blocks: int, lines: int) -> None:
+    """The rows of a block fit, its column from top to bottom does not."""
+    columns = 8 * lines
+    sizes = {"N": 8 + blocks * columns, "M": 300}
+    text = COLUMNS.replace("UP", str(up)).replace("LEFT", str(left))
+    nest = tile(parse_kernel(text, "columns.c", {}), {"i": columns})
+    capacity = 64 * (lines + 2) * (4 * up + 8)
+    model, simulated = misses(nest, capacity, sizes)
+    assert simulated == pytest.approx(model, rel=0.06, abs=0.03)
+
+
+def test_reach_beyond_a_whole_block_counts_as_often_as_it_is() -> None:
+    """Blocks of 2 rows with neighbours a row away: every row of a is read for two blocks."""
+    sizes = {"N": 66, "M": 22, "L": 102}
+    model, simulated = misses(tile(load_kernel("3d-7pt"), {"j": 2}), 66 * 8 * 22, sizes)
+    assert model == pytest.approx(3)
+    assert simulated == pytest.approx(model, rel=0.08)
+
+
+def test_borders_that_survive_a_block_cost_nothing() -> None:
+    nest = tile(load_kernel("3d-7pt"), {"j": 8})
+    sizes = {"N": 66, "M": 26, "L": 10}
+    model, _ = misses(nest, 66 * 10 * 10 * 8 * 2 + 20_000, sizes)
+    assert model == pytest.approx(2)
+
+
+def test_a_nest_without_blocks_has_no_borders() -> None:
+    nest = load_kernel("3d-7pt")
+    machine = replace(toy_machine(66 * 8 * 5 * 26), name="whole")
+    assert layer_conditions(nest, machine, {"N": 66, "M": 26, "L": 34}).paths[0].loads == 2
