@@ -157,14 +157,19 @@ _MANY_CORES = 100_000
 """More than any machine has: a saturation point beyond is none."""
 
 
-def predict(traffic: Traffic, incore: InCore, machine: Machine) -> EcmPrediction:
+def predict(traffic: Traffic, incore: InCore, machine: Machine, *, short_loops: float = 0.0) -> EcmPrediction:
     """The single-core ECM prediction.
+
+    Args:
+        short_loops: cycles per unit of work that the core spends beside the loop body, on remainders and on entering
+            short inner loops; they count in T_OL and in T_nOL.
 
     Raises:
         MachineError: the machine file has no bandwidth for a path that needs one.
     """
     passes = traffic.iterations_per_unit / (incore.iterations_per_pass or 1.0)
     t_ol, t_nol, bound_by = _incore_times(incore, machine, passes)
+    t_ol, t_nol = t_ol + short_loops, t_nol + short_loops
     transfers = tuple(transfer_time(path, traffic.path(path.name), machine) for path in machine.paths)
     times = {"T_OL": t_ol, "T_nOL": t_nol, **{t.name: t.cycles for t in transfers}}
     levels = residence_predictions(machine, times)

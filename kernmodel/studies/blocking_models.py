@@ -1,0 +1,174 @@
+"""Blocked nests modelled: their traffic with the borders of blocks, and the core's time with short inner loops.
+
+Each is the blocked nest that it is: layer conditions (or a simulation) of `source.tiling.tile`, the loop that the
+compiler makes of `source.tiling.tiled_source`, composed as the machine says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from kernmodel.errors import KernmodelError, Note
+from kernmodel.models.ecm import EcmPrediction, predict
+from kernmodel.studies.blocking import ShortLoops
+from kernmodel.studies.blocking_limits import Blocks, ReuseKey, loop_extents, reading
+from kernmodel.studies.points import Point
+from kernmodel.studies.request import CodeRequest, EcmAnswer, KernelRequest
+from kernmodel.studies.short_loops import inner_iterations, short_loops
+from kernmodel.traffic.conditions import savings
+from kernmodel.traffic.prepared import analyse
+from kernmodel.traffic.reuse import Analysis, StreamReuse, misses_where
+from kernmodel.traffic.streams import at_sizes
+from kernmodel.traffic.windows import Window
+
+if TYPE_CHECKING:
+    from kernmodel.studies.stages import Code, Stages
+    from kernmodel.traffic.model import Traffic
+
+SMALL = 2_000_000
+"""Accesses of a nest that is simulated as a whole in the time that a command may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Modelled:
+    """One blocked nest with its answer, the costs of short loops, and the prediction with them."""
+
+    blocks: Mapping[str, int]
+    answer: EcmAnswer
+    short: ShortLoops
+    prediction: EcmPrediction
+
+
+class Modeller:
+    """Models blocked nests of one kernel on one machine.
+
+    Attributes:
+        before: the nest as it stands, by layer conditions, with what its inner loop costs in the prediction.
+        extents: iterations of each loop; sizes: of the nest.
+        simulates: whether candidates are ranked by simulated traffic; is_small: the nest is simulated at once.
+    """
+
+    def __init__(self, kernel: KernelRequest, code: CodeRequest, *, simulate: bool = False) -> None:
+        from kernmodel.source.sizes import sizes_of
+        from kernmodel.studies.stages import Stages
+
+        self._stages: Stages = Stages()
+        self._point = Point(kernel, code)
+        plain = self._stages.answer(self._point)
+        self._codes: dict[tuple[str, ...], Code | None] = {}
+        self._plain = self._stages.code(self._point, plain.machine)
+        self.notes: list[Note] = []
+        self.sizes = sizes_of(plain.nest, kernel.sizes)
+        self.extents = loop_extents(plain.nest, self.sizes)
+        self._analysis = self._reuse(plain)
+        self.before = self._before(self._with_short_loops({}, plain))
+        self.is_small = (self.before.traffic.iterations_per_sweep or 0) * len(plain.nest.accesses) <= SMALL
+        self.simulates = simulate or self.is_small
+
+    def _before(self, one: Modelled) -> EcmAnswer:
+        return replace(one.answer, prediction=one.prediction)
+
+    def stands(self) -> Modelled:
+        """The nest as it stands, by the traffic that the ranking is made with."""
+        return self.final({})
+
+    def final(self, blocks: Blocks, cores: int | None = None) -> Modelled:
+        """The blocked nest by the traffic that the ranking is made with: simulated where the nest is small or where it
+        was asked for, else by layer conditions."""
+        return self.simulated(blocks, cores) if self.simulates else self.full(blocks, cores)
+
+    def simulated(self, blocks: Blocks, cores: int | None = None) -> Modelled:
+        """The blocked nest with simulated traffic, which knows associativity; layer conditions stay those of `full`."""
+        kernel = replace(self._point.kernel, cache="sim", cores=cores or self._point.kernel.cores)
+        one, symbolic = self._modelled(blocks, self._code(blocks), kernel), self.full(blocks, cores).answer.traffic
+        conditions = replace(one.answer.traffic, conditions=symbolic.conditions, transitions=symbolic.transitions)
+        return replace(one, answer=replace(one.answer, traffic=conditions))
+
+    def quick(self, blocks: Blocks) -> Modelled:
+        """The blocked nest with the loop that is compiled without blocking."""
+        return self._modelled(blocks, self._plain, self._point.kernel)
+
+    def full(self, blocks: Blocks, cores: int | None = None) -> Modelled:
+        """The blocked nest with its own loop, compiled once for all block sizes of the same loops."""
+        kernel = self._point.kernel if cores is None else replace(self._point.kernel, cores=cores)
+        return self._modelled(blocks, self._code(blocks), kernel)
+
+    def _modelled(self, blocks: Blocks, code: Code, kernel: KernelRequest) -> Modelled:
+        point = replace(self._point, kernel=kernel, blocks=tuple(blocks.items()))
+        return self._with_short_loops(
+            blocks, self._stages.answer(point, at=replace(point, kernel=self._point.kernel), code=code)
+        )
+
+    def is_known(self, blocks: Blocks) -> bool:
+        """Whether there is a loop for these blocks: their own, or that of the plain nest unless the compiler has
+        unrolled the whole inner loop there, which no block has."""
+        inner = self.before.nest.inner.variable
+        unrolled = inner_iterations(self.before) > self.extents[inner]
+        return not (unrolled and inner in blocks and self._code(blocks) is self._plain)
+
+    def _code(self, blocks: Blocks) -> Code:
+        """The compiled loop of the nest with these loops blocked; that of the plain nest where it cannot be had."""
+        loops = tuple(blocks)
+        if loops not in self._codes:
+            self._codes[loops] = self._compiled(blocks)
+        return self._codes[loops] or self._plain
+
+    def _compiled(self, blocks: Blocks) -> Code | None:
+        if not blocks:
+            return None
+        point = replace(self._point, blocks=tuple(blocks.items()))
+        try:
+            return self._stages.code(point, self.before.machine)
+        except KernmodelError as error:
+            text = f"blocks of {', '.join(blocks)} are modelled with the loop compiled without them: {error.what}"
+            self.notes.append(Note("not-compiled", text))
+            return None
+
+    def _with_short_loops(self, blocks: Blocks, answer: EcmAnswer) -> Modelled:
+        short = short_loops(answer, blocks, self.extents)
+        prediction = predict(answer.traffic, answer.incore, answer.machine, short_loops=short.cycles)
+        return Modelled(dict(blocks), answer, short, prediction)
+
+    def _reuse(self, answer: EcmAnswer) -> Analysis:
+        line = answer.machine.line_bytes
+        return reading(at_sizes(analyse(answer.nest), self.sizes, line), line, answer.traffic.stores)
+
+    def halo_share(self, traffic: Traffic) -> float:
+        """Lines that the last cache misses only because of the borders of blocks, as a share of all that it misses.
+
+        Without borders, the nest as it stands would miss what it misses with the same reuses in that cache.
+        """
+        last, analysis = self.before.machine.levels[-1].name, self._analysis
+        held = frozenset(
+            (reuse.carried_by, reuse.array, reuse.access, reuse.source)
+            for condition in traffic.conditions
+            if condition.cache == last and condition.holds
+            for reuse in condition.reuses
+        )
+        lines = sum(_missed(reuse, analysis, held) for reuse in analysis.reuses)
+        all_lines = missed_lines(traffic, last) / traffic.iterations_per_unit
+        return max(0.0, 1 - lines / all_lines) if all_lines else 0.0
+
+
+def _missed(reuse: StreamReuse, analysis: Analysis, held: frozenset[ReuseKey]) -> float:
+    """Lines per iteration that a stream misses where exactly these reuses fit."""
+    kept = {
+        saving.window.key
+        for saving in savings(reuse, analysis, Fraction(1))
+        if (saving.carrier, saving.array, saving.access, saving.source) in held
+    }
+
+    def holds(window: Window) -> bool:
+        return window.key in kept
+
+    return sum(float(one.misses.value) for one in misses_where(reuse, analysis.nest, holds, analysis.line_bytes))
+
+
+def missed_lines(traffic: Traffic, cache: str) -> float:
+    """Lines per unit of work that a cache misses, those of stores included."""
+    number = next(place for place, level in enumerate(traffic.levels) if level.level == cache)
+    level = traffic.levels[number]
+    return level.load_misses + (level.store_misses if not number else 0.0)
