@@ -11,13 +11,22 @@ import matplotlib.pyplot as plt
 
 from kernmodel.models.roofline import ModelName
 from kernmodel.plot.carm import carm_figure
+from kernmodel.plot.compare import compare_figure
 from kernmodel.plot.ecm import ecm_figure
 from kernmodel.plot.roofline import roofline_figure
+from kernmodel.plot.scaling import scaling_figure
 from kernmodel.plot.style import write
+from kernmodel.plot.sweep import sweep_figure
+from kernmodel.plot.tornado import tornado_figure
+from kernmodel.studies.compare import compare
+from kernmodel.studies.points import Point
 from kernmodel.studies.predict import predict_ecm_sweep
 from kernmodel.studies.ranges import parse_values
 from kernmodel.studies.request import CodeRequest, KernelRequest
 from kernmodel.studies.roofline import ChartRequest, chart_kernels, read_kernel
+from kernmodel.studies.scaling import scaling
+from kernmodel.studies.sweeps import SweepStudy, Varied, sweep_grid
+from kernmodel.studies.what_if_sensitivity import sensitivity
 
 PICTURES = Path(__file__).parent / "pictures"
 COLOURS = {"T_nOL": "#0072b2", "T_L1L2": "#56b4e9", "T_L2L3": "#e69f00", "T_L3Mem": "#d55e00"}
@@ -64,6 +73,33 @@ def ecm_of(name: str, kernel: str, machine: str, sizes: str, cores: tuple[int, .
     write(ecm_figure(answers, "cy/CL"), PICTURES / f"{name}.svg")
 
 
+def scaling_of(kernel: str, machine: str, sizes: dict[str, int]) -> None:
+    """What `kernmodel scaling --plot` draws."""
+    answer = scaling(KernelRequest(kernel, machine, sizes), CodeRequest(), ())
+    write(scaling_figure([answer], None), PICTURES / f"scaling-{kernel}-{machine}.svg")
+
+
+def compare_of(kernel: str, machines: tuple[str, ...]) -> None:
+    """What `kernmodel compare --plot` draws."""
+    answer = compare([KernelRequest(kernel, machines[0], {})], machines, CodeRequest())
+    write(compare_figure(answer, None), PICTURES / f"compare-{kernel}.svg")
+
+
+def sweep_of(name: str, kernel: str, unit: str, varied: Varied) -> None:
+    """What `kernmodel sweep --plot` draws."""
+    base = Point(KernelRequest(kernel, varied.machines[0], {}), CodeRequest())
+    study = SweepStudy.of(sweep_grid(base, varied))
+    rows = [row for row, _ in study.rows()]
+    titles = [machine.title for machine in study.machines]
+    write(sweep_figure(study.grid, rows, unit, titles), PICTURES / f"{name}.svg")
+
+
+def tornado_of(kernel: str, machine: str) -> None:
+    """What `kernmodel what-if --sensitivity --plot` draws."""
+    answer = sensitivity(KernelRequest(kernel, machine, {}), CodeRequest())
+    write(tornado_figure(answer), PICTURES / f"what-if-{kernel}-{machine}.svg")
+
+
 if __name__ == "__main__":
     mpl.rcParams["svg.hashsalt"] = "kernmodel"  # the same picture gives the same file
     mpl.rcParams["svg.fonttype"] = "none"
@@ -74,3 +110,10 @@ if __name__ == "__main__":
     carm_of("iso3dfd", "skx-6140")
     ecm_of("ecm-bars-stencil-clx", "stencil", "clx", "100-10000:20log", ())
     ecm_of("ecm-cores-stencil-clx", "stencil", "clx", "5000", tuple(range(1, 21)))
+    scaling_of("stencil", "clx", {})
+    scaling_of("stencil", "hsw", {"M": 1000, "N": 120_000})
+    compare_of("stencil", ("snb", "hsw", "clx", "zen2"))
+    tornado_of("stencil", "clx")
+    over_n = {"N": parse_values("100-100000:60log", "N")}
+    sweep_of("sweep-stencil-clx", "stencil", "cy/CL", Varied(("clx",), sizes=over_n))
+    sweep_of("sweep-stencil-machines", "stencil", "LUP/s", Varied(("snb", "clx", "zen2"), sizes=over_n))

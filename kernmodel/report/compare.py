@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table
-from kernmodel.report.numbers import MISSING, count, decimal, sizes, time_in
-from kernmodel.report.sections import code_fields, merged_notes, notes_section
+from kernmodel.report.numbers import MISSING, count, decimal, time_in
+from kernmodel.report.sections import code_fields, kernel_fields, merged_notes, notes_section
 from kernmodel.studies.scaling import own_rate
 from kernmodel.units import format_si
 
@@ -37,8 +37,7 @@ def _of_kernel(results: Sequence[MachineResult], unit: str | None, *, verbose: b
     if found:
         first = found[0][1]
         yield Heading(f"{first.nest.name} on {count(len(results), 'machine')}")
-        pairs = (("kernel", f"{first.nest.name}, {first.nest.file}"), ("sizes", sizes(dict(first.sizes))))
-        yield Fields(pairs)
+        yield Fields(kernel_fields(first.nest, first.sizes))
         yield Line("")
         yield _table(found, unit or own_rate(first.prediction.work))
         yield from _limits(found)

@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING
 
 from kernmodel.report.ecm import saturation_cores
 from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table
-from kernmodel.report.numbers import count, decimal, sizes, time_in
-from kernmodel.report.sections import code_fields, machine_fields, merged_notes, notes_section, unit_of_work
+from kernmodel.report.numbers import count, decimal, time_in
+from kernmodel.report.sections import (
+    code_fields,
+    kernel_fields,
+    machine_fields,
+    merged_notes,
+    notes_section,
+    unit_of_work,
+)
 from kernmodel.units import meaningful_units
 
 if TYPE_CHECKING:
@@ -29,8 +36,7 @@ def scaling_report(answers: Sequence[ScalingAnswer], unit: str, *, verbose: bool
 def _one(answer: ScalingAnswer, unit: str, *, verbose: bool) -> tuple[Block, ...]:
     single = answer.single
     pairs = (
-        ("kernel", f"{single.nest.name}, {single.nest.file}"),
-        ("sizes", sizes(dict(single.sizes))),
+        *kernel_fields(single.nest, single.sizes),
         *machine_fields(single.machine),
         ("ccNUMA domains", _domains(answer)),
         *code_fields(single.origin),
@@ -69,7 +75,8 @@ def _summary(answer: ScalingAnswer, unit: str) -> tuple[Block, ...]:
         ("best of all", told(_best(answer.rows))),
         ("95 % of it", told(enough)),
     )
-    return (Heading("Saturation point of a ccNUMA domain, and best performance by the recursive rule"), Fields(pairs))
+    title = "Saturation point of a ccNUMA domain, and best performance of the core counts below by the recursive rule"
+    return (Heading(title), Fields(pairs))
 
 
 def _best(rows: Sequence[ScalingRow]) -> ScalingRow:

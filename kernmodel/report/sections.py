@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 from kernmodel.errors import Note
 from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table
+from kernmodel.report.numbers import sizes
 
 if TYPE_CHECKING:
     from kernmodel.assembly.model import AssemblyLoop
     from kernmodel.incore.model import Parameters
     from kernmodel.machine.model import Machine
+    from kernmodel.source.model import LoopNest
     from kernmodel.studies.request import CodeOrigin
     from kernmodel.traffic.model import Traffic
 
@@ -50,6 +52,11 @@ def unit_of_work(traffic: Traffic) -> str:
     iterations = traffic.iterations_per_unit
     noun = "iteration" if iterations == 1 else "iterations"
     return f"{iterations:g} {noun} (one cache line of {traffic.unit_stream})"
+
+
+def kernel_fields(nest: LoopNest, values: Mapping[str, int]) -> tuple[tuple[str, str], ...]:
+    """Name and file of the kernel, and its sizes, as label and value."""
+    return (("kernel", f"{nest.name}, {nest.file}"), ("sizes", sizes(dict(values))))
 
 
 def machine_fields(machine: Machine) -> tuple[tuple[str, str], ...]:

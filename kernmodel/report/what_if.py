@@ -6,8 +6,15 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table
-from kernmodel.report.numbers import MISSING, count, decimal, sizes, time_in
-from kernmodel.report.sections import code_fields, machine_fields, notes_section, sources_section, unit_of_work
+from kernmodel.report.numbers import MISSING, count, decimal, time_in
+from kernmodel.report.sections import (
+    code_fields,
+    kernel_fields,
+    machine_fields,
+    notes_section,
+    sources_section,
+    unit_of_work,
+)
 
 if TYPE_CHECKING:
     from kernmodel.machine.changes import Figure, MachineFigures
@@ -32,8 +39,7 @@ _LEAST_ELASTICITY = 5e-4
 def _inputs(answer: EcmAnswer, cores: int, title: str, more: tuple[tuple[str, str], ...]) -> tuple[Block, ...]:
     """Kernel and machine that the question is about, and more fields."""
     pairs = (
-        ("kernel", f"{answer.nest.name}, {answer.nest.file}"),
-        ("sizes", sizes(dict(answer.sizes))),
+        *kernel_fields(answer.nest, answer.sizes),
         *machine_fields(answer.machine),
         *more,
         ("unit of work", unit_of_work(answer.traffic)),

@@ -119,7 +119,7 @@ def _unsupported(loop: Loop) -> UnsupportedKernelError:
     return UnsupportedKernelError(
         f"the header of the loop over {loop.variable} cannot be rewritten",
         where=loop.location,
-        todo=f"write it out in this file, without macros, as {form}",
+        todo=f"write it out in this file, without macros, with one variable and one condition: {form}",
     )
 
 

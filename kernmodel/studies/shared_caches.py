@@ -44,11 +44,13 @@ def _share(level: CacheLevel, traffic: Traffic) -> float:
 def _flips(cache: str, before: Traffic, now: Traffic) -> Iterator[str]:
     """The layer conditions that hold with one number of cores only."""
     held = {_key(condition): condition.holds for condition in before.conditions}
+    needed: dict[tuple[str, bool], dict[str, None]] = {}
     for condition in now.conditions:
         if condition.cache == cache and held.get(_key(condition), condition.holds) != condition.holds:
             loops = ", ".join(dict.fromkeys(reuse.carried_by for reuse in condition.reuses))
-            needed = format_bytes(condition.required)
-            yield f"reuse over {loops} ({needed}) {'fits' if condition.holds else 'no longer fits'}"
+            needed.setdefault((loops, condition.holds), {})[format_bytes(condition.required)] = None
+    for (loops, holds), sizes in needed.items():
+        yield f"reuse over {loops} ({' and '.join(sizes)}) {'fits' if holds else 'no longer fits'}"
 
 
 def _key(condition: LayerCondition) -> tuple[str, sympy.Expr]:

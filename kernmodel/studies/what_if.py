@@ -120,7 +120,7 @@ class CodeAnswer:
 
 
 def what_if(kernel: KernelRequest, code: CodeRequest, changes: Sequence[Change], cores: int = 1) -> WhatIfAnswer:
-    """Each change alone and all together.
+    """Each change alone and all together; one that is asked for twice counts once.
 
     The effects come by runtime, the greatest gain first; among equal ones the most negative elasticity.
 
@@ -131,6 +131,7 @@ def what_if(kernel: KernelRequest, code: CodeRequest, changes: Sequence[Change],
     from kernmodel.machine.changes import MachineFigures
 
     figures = MachineFigures.open(kernel.machine)
+    changes = tuple(dict.fromkeys(changes))
     applied = [figures.applied([(change.path, change.value)])[1] for change in changes]
     alternatives = _alternatives([one.path for (one,) in applied])
     joined = () if alternatives else figures.applied([(change.path, change.value) for change in changes])[1]

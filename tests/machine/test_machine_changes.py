@@ -309,6 +309,8 @@ def test_changed_machines_travel_between_processes() -> None:
 
 REFUSED = {
     "L2.sise=1MiB": ("clx.yml has no figure 'L2.sise'", "did you mean L2.size"),
+    "L2=1MiB": ("'L2' is no figure but a section of clx.yml", "name one, such as L2.size"),
+    "flop_per_cycle=8": ("name one, such as DP.ADD",),
     "frequency=1GHz": ("no figure 'frequency'", "did you mean clock?"),
     "memory.bandwith=x2": ("did you mean memory.bandwidth?",),
     "qqq=1": ("`what-if -m MACHINE --list` names all figures",),

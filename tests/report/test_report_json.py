@@ -10,6 +10,7 @@ import pytest
 import sympy
 from hypothesis import given
 from hypothesis import strategies as st
+from key_paths import NAMED, key_paths, last_keys
 
 import kernmodel
 from kernmodel.assembly.mix import FpClass, InstructionMix, MemoryClass
@@ -46,9 +47,9 @@ from kernmodel.studies.roofline import CarmAnswer, Charted, RooflineAnswer, Subj
 
 GOLDEN = Path(__file__).parent / "schemas"
 DOCS = Path(__file__).parents[2] / "docs" / "json.md"
-NAMED = {
-    "sizes", "defaults", "sources", "breaks_at", "solved", "served_by", "arithmetic_intensity", "arrays", "scalars",
-    "flop_per_cycle", "phases[]", "components",
+NAMES = {
+    *NAMED, "breaks_at", "solved", "served_by", "arithmetic_intensity", "arrays", "scalars", "flop_per_cycle",
+    "phases[]", "components",
 }  # fmt: skip
 """Objects whose keys are names of the user's or of the machine's."""
 
@@ -75,20 +76,6 @@ EVALUATION = Evaluation(
     left_out=1,
     uncertain=0,
 )
-
-
-def key_paths(value: object, path: str = "") -> set[str]:
-    """All paths of keys in a document; elements of lists as `[]`, keys that are names as `*`."""
-    if isinstance(value, dict):
-        named = path.rpartition(".")[2] in NAMED
-        found = set()
-        for key, item in value.items():
-            here = f"{path}.{'*' if named else key}"
-            found |= {here} | key_paths(item, here)
-        return found
-    if isinstance(value, list):
-        return set().union(*(key_paths(item, f"{path}[]") for item in value))
-    return set()
 
 
 def with_all_keys(traffic, simulated):
@@ -207,16 +194,24 @@ def test_keys_are_those_of_the_schema(documents):
     """Keys may be added to a version, with docs/json.md and the list; one that goes makes a new version."""
     for schema, document in documents.items():
         expected = (GOLDEN / golden_name(schema)).read_text().split()
-        assert sorted(key_paths(document)) == expected, schema
+        assert sorted(key_paths(document, NAMES)) == expected, schema
+
+
+def documented() -> set[str]:
+    return set(re.findall(r"`([^`]+)`", DOCS.read_text(encoding="utf-8")))
 
 
 def test_every_key_and_schema_is_documented(documents):
-    documented = set(re.findall(r"`([^`]+)`", DOCS.read_text(encoding="utf-8")))
-    keys = {
-        path.rpartition(".")[2].replace("[]", "") for document in documents.values() for path in key_paths(document)
-    }
-    assert keys - documented - {"*"} == set()
-    assert set(documents) - documented == set()
+    paths = set().union(*(key_paths(document, NAMES) for document in documents.values()))
+    assert last_keys(paths) - documented() == set()
+    assert set(documents) - documented() == set()
+
+
+@pytest.mark.parametrize("file", sorted((GOLDEN / "studies").glob("*.txt")), ids=lambda file: file.stem)
+def test_every_key_and_schema_of_the_studies_is_documented(file: Path):
+    """Their own tests hold the documents to these lists."""
+    assert last_keys(file.read_text().split()) - documented() == set()
+    assert f"kernmodel.{file.stem.replace('-1', '/1')}" in documented()
 
 
 def test_documents_are_standard_json_in_ascii(documents):

@@ -206,10 +206,73 @@ def test_pragmas_stay_above_their_loop_and_tabs_stay_tabs() -> None:
     written = tiled_source(parse_kernel(text, "k.c"), {"i": 16})
     assert "\n" not in written.replace("\r\n", "")
     assert written.endswith(
-        "{\n\tint i;\n\tfor (int i_block = 0; i_block < 64; i_block += BLOCK_I)\n#pragma omp parallel for \\\n"
+        "{\n\tint i;\n\tfor (int i_block = 0; i_block < 64; i_block += BLOCK_I) {\n#pragma omp parallel for \\\n"
         "\t\tprivate(i)\n\t\tfor (int j = 1; j < 64; j++) {\n\n#ifdef X\n#endif\n\t\t\t/* for (;;) */ "
-        "for (i = i_block; i < MIN(i_block + BLOCK_I, 64); i++)\n\t\t\t\ta[j][i] = 1;\n\t\t}\n}\n".replace("\n", "\r\n")
+        "for (i = i_block; i < MIN(i_block + BLOCK_I, 64); i++)\n\t\t\t\ta[j][i] = 1;\n\t\t}\n\t}\n}\n".replace(
+            "\n", "\r\n"
+        )
     )
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="no gcc")
+@pytest.mark.parametrize("flags", [[], ["-fopenmp"], ["-fopenmp-simd"]], ids=str)
+def test_a_nest_with_pragmas_compiles(flags: list[str], tmp_path: Path) -> None:
+    """gcc -fopenmp-simd takes a pragma that it skips for the body of the loop above it."""
+    loops = "for (int j = 0; j < 64; j++)\n#pragma omp simd\nfor (int i = 0; i < 64; i++)\na[j][i] = 1;"
+    text = f"void f(double a[64][64])\n{{\n#pragma omp parallel for\n{loops}\n}}\n"
+    file = tmp_path / "blocked.c"
+    file.write_text(tiled_source(parse_kernel(text, "k.c"), {"j": 5, "i": 16}))
+    done = subprocess.run(["gcc", "-fsyntax-only", *flags, str(file)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_step_stays_the_macro_that_it_is() -> None:
+    """Another T on the command line moves the blocks as it moves the loop."""
+    header = "for (int i = 0; i < N; {})"
+    for step, stride in (("i += T", "T"), ("i = i + T", "T"), ("i += 2 * T", "(2 * T)"), ("i += 4", "4")):
+        text = f"#define T 2\ndouble a[N]; {header.format(step)} a[i] = 1;"
+        nest = parse_kernel(text, "k.c", {"N": 40})
+        written = tiled_source(nest, {"i": 3})
+        assert f"i_block += {stride} * BLOCK_I" in written
+        assert f"MIN(i_block + {stride} * BLOCK_I, N); {step})" in written
+        assert meaning(parse_kernel(written, "k.c", {"N": 40})) == meaning(tile(nest, {"i": 3}))
+
+
+@pytest.mark.parametrize("bound", ["(M < N ? M : N)", "(M < N ? M : N) - 1", "(N)", "M - (N > 2 ? 2 : N)"])
+def test_comparisons_in_brackets_belong_to_the_bound(bound: str) -> None:
+    text = f"double a[M][N]; for (int j = 0; j < M; ++j) for (int i = 0; i < {bound}; ++i) a[j][i] = 1;"
+    nest = parse_kernel(text, "k.c")
+    written = tiled_source(nest, {"i": 3})
+    assert f"i < MIN(i_block + BLOCK_I, {bound})" in written
+    assert meaning(parse_kernel(written, "k.c")) == meaning(tile(nest, {"i": 3}))
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "int i; { unsigned i = 3; s[0] = i; }",
+        "int i; for (unsigned i = 0; i < 4; ++i) s[i] = 1;",
+        "int i; for (unsigned j = 0; j < 4; ++j) { unsigned i = j; s[i] = 1; }",
+    ],
+)
+def test_only_declarations_in_scope_give_a_type(before: str) -> None:
+    """A block variable of an unsigned type would not run from −2."""
+    loops = "for (int j = 0; j < N; ++j) for (i = -2; i < N - 2; ++i) a[j][i + 2] = 1;"
+    text = f"void g(unsigned i) {{ (void)i; }}\nvoid f(double a[N][N], double s[N]) {{ {before}\n{loops} }}"
+    nest = parse_kernel(
+        text, "k.c", function="f", nest=1 + before.count("for (unsigned j") + before.count("unsigned i = 0")
+    )
+    assert "for (int i_block = -2;" in tiled_source(nest, {"i": 3})
+
+
+def test_the_type_of_a_parameter_or_a_global_is_found() -> None:
+    for head, known in (
+        ("short i;\nvoid g(unsigned i) { (void)i; }\nvoid f(double a[N])\n{", "int"),
+        ("long i;\nvoid g(unsigned i) { (void)i; }\nvoid f(double a[N])\n{", "long"),
+        ("void f(double a[N], unsigned i)\n{", "unsigned"),
+    ):
+        nest = parse_kernel(f"{head} for (i = 0; i < N; ++i) a[i] = 1; }}", "k.c", function="f")
+        assert f"for ({known} i_block" in tiled_source(nest, {"i": 3})
 
 
 def test_statements_outside_of_the_band_stay_there() -> None:

@@ -85,7 +85,8 @@ class Known:
         return dataclasses.replace(self.single, prediction=self.prediction)
 
 
-TIMES = st.tuples(st.floats(0.5, 500), st.floats(0, 1)).map(lambda pair: (pair[0], pair[0] * pair[1]))
+SHARES = st.just(0.0) | st.floats(1e-9, 1)  # of subnormal times a ratio has no precision
+TIMES = st.tuples(st.floats(0.5, 500), SHARES).map(lambda pair: (pair[0], pair[0] * pair[1]))
 
 
 @given(TIMES)
@@ -185,6 +186,24 @@ def test_simulated_traffic_tells_what_moves_more(stencil):
     assert cache_effect(simulated(2.0), simulated(2.01)) == ""
     text = "L3: 1.375 MiB a core; 5.00 lines over L3Mem in place of 3.00"
     assert cache_effect(simulated(2.0), simulated(4.0)) == text
+
+
+def test_conditions_along_one_loop_are_told_together(stencil):
+    """Reuse of two arrays that breaks at once is one clause with both sizes."""
+    names = {level.name for level in stencil.machine.levels if level.cores_sharing > 1}
+    along_j = [c for c in stencil.traffic.conditions if c.cache in names and c.reuses[0].carried_by == "j"]
+
+    def answer(holds: bool, cores: int):
+        size = along_j[0].required_bytes
+        pair = [
+            dataclasses.replace(along_j[0], required_bytes=size * factor, required=1024 * factor, holds=holds)
+            for factor in (1, 2)
+        ]
+        traffic = dataclasses.replace(stencil.traffic, conditions=tuple(pair), cores=cores)
+        return dataclasses.replace(stencil, traffic=traffic)
+
+    told = cache_effect(answer(True, 1), answer(False, 10))
+    assert told.endswith("a core; reuse over j (1 KiB and 2 KiB) no longer fits")
 
 
 @dataclasses.dataclass

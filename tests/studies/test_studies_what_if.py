@@ -109,6 +109,12 @@ def test_several_values_of_one_figure_are_alternatives() -> None:
     assert answer.notes[0].text.startswith("several values of caches.L1.size are alternatives")
 
 
+def test_the_same_change_twice_counts_once() -> None:
+    answer = what_if(STENCIL, CODE, changes("clock=3GHz", "L2L3.width=x2", "clock=3GHz"))
+    assert [str(effect.changes[0]) for effect in answer.effects] == ["L2L3.width=x2", "clock=3GHz"]
+    assert answer.together is not None
+
+
 # }}}
 # {{{ laws
 
@@ -213,6 +219,10 @@ def test_the_reason_has_the_numbers(change: str) -> None:
 def test_a_time_that_hides() -> None:
     hidden = effect("memory.bandwidth=x2", kernel=KernelRequest("sum", "clx", {}))
     assert hidden.reason == "T_L3Mem falls from 2.6 to 1.3 cy/CL; T_ECM stays at 32.0 cy/CL, of which T_OL takes 100 %"
+
+
+def test_times_that_differ_do_not_print_alike() -> None:
+    assert effect("L2L3.width=15.99B/cy").reason.startswith("T_L2L3 rises from 8.00 to 8.01 cy/CL")
 
 
 def test_the_reason_with_a_clock_and_several_cores() -> None:
