@@ -50,7 +50,9 @@ def parse_quantity(text: object, dimension: str, *, where: Location | str | None
     examples = ", ".join(list(FACTORS[dimension])[:6])
     if match is None or match[2] is None:
         raise InputError(
-            f"{text!r} is not a {dimension} with a unit", where=where, todo=f"write a number and one of {examples}"
+            f"{text!r} is not a {'size' if dimension == 'data' else dimension} with a unit",
+            where=where,
+            todo=f"write a number and one of {examples}",
         )
     factor = FACTORS[dimension].get(match[2])
     if factor is None:

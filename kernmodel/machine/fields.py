@@ -165,7 +165,8 @@ class Quantity:
         except InputError as error:
             raise RejectedError(error.what, error.todo) from error
         if not (0.0 < number < float("inf") or (self.zero and number == 0.0)):
-            raise RejectedError(f"{value!r} is {'negative' if self.zero else 'not greater than zero'}")
+            wrong = "too large" if number > 0 else "negative" if self.zero else "not greater than zero"
+            raise RejectedError(f"{value!r} is {wrong}")
         return number
 
 

@@ -109,7 +109,11 @@ def test_strict_refuses_warnings(run, tmp_path):
     [
         (("stencil",), 2, "Missing option '-m'"),
         (("-m", "clx"), 2, "Missing argument 'KERNEL'"),
-        (("-m", "clxx", "stencil"), 1, "clxx: no such machine file; give a path, or one of the carried ones: clx"),
+        (
+            ("-m", "clxx", "stencil"),
+            1,
+            "clxx: no such machine file; give a path, or one of the carried ones (nearest: clx",
+        ),
         (("-m", "clx", "stencill"), 1, "stencill: no such kernel"),
         (("-m", "clx", "stencil", "--cores", "41"), 2, "41 cores, but clx has 40; give 1 to 40"),
         (("-m", "clx", "stencil", "--cores", "5-1"), 2, "the range '5-1' is empty; write 1-5"),

@@ -31,7 +31,7 @@ def test_a_path_goes_before_a_carried_name(tmp_path: Path, monkeypatch: pytest.M
 
 def test_unknown_name_and_directory(tmp_path: Path) -> None:
     with pytest.raises(
-        MachineError, match=r"^clxx: no such machine file; give a path, or one of the carried ones: clx"
+        MachineError, match=r"^clxx: no such machine file; give a path, or one of the carried ones \(nearest: clx"
     ):
         load_machine("clxx")
     with pytest.raises(MachineError, match="is a directory, not a machine file"):
