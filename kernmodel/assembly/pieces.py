@@ -24,7 +24,7 @@ from kernmodel.assembly.decode import (
     translate,
     used_registers,
 )
-from kernmodel.assembly.encoding import Encoding
+from kernmodel.assembly.encoding import Encoding, encoding_of
 from kernmodel.assembly.model import Instruction, MemoryReference, Operand
 
 Key = bytes | tuple[bytes, int]
@@ -139,7 +139,8 @@ class Pieces:
             self._instructions.clear()
         found = []
         start = 0
-        for item in iced.Decoder(64, code):
+        decoder = iced.Decoder(64, code)
+        for item in decoder:
             end = start + item.len
             key: Key = code[start:end]
             piece = known.get(key)
@@ -150,7 +151,7 @@ class Pieces:
                     key = (code[start:end], start)
                     piece = known.get(key)
                 if piece is None:
-                    piece = known[key] = self._new(key, code[start:end], start)
+                    piece = known[key] = self._new(key, item, decoder, code, start)
             found.append(piece)
             start = end
         return found
@@ -175,12 +176,17 @@ class Pieces:
             self._instructions[piece.key] = found
         return found
 
-    def _new(self, key: Key, code: bytes, start: int) -> Piece:
-        raw, encoding = next(decode_raw(code, 0 if isinstance(key, bytes) else start))
+    def _new(self, key: Key, raw: iced.Instruction, decoder: iced.Decoder, code: bytes, start: int) -> Piece:
+        """A piece of what was decoded last, from address 0 unless it names memory by its own address."""
         reach = None
         if raw.op_count and OpKind.NEAR_BRANCH16 <= raw.op0_kind <= OpKind.NEAR_BRANCH64:
-            target = raw.near_branch_target - raw.ip
+            raw, encoding = next(decode_raw(code[start : start + raw.len], 0))
+            target = raw.near_branch_target
             reach = target - (1 << 64) if target >> 63 else target
+        else:
+            encoding = encoding_of(code, start, decoder.get_constant_offsets(raw))
+            if isinstance(key, bytes):
+                raw.ip = 0
         return Piece(key, raw, encoding, reach, self._alike(raw, encoding))
 
     def _alike(self, raw: iced.Instruction, encoding: Encoding) -> _Alike | None:

@@ -29,6 +29,7 @@ _FEW = 24
 _FRESH = "@"  # marks symbols that stand for something that the body computes anew in every pass
 _COPIES = frozenset({"mov", "movsxd"})
 _LINEAR = frozenset({"add", "sub", "inc", "dec", "shl", "sal"})
+_SPELT_OUT = _COPIES | _LINEAR | {"lea"}
 _WIDE = frozenset({"r32", "r64"})
 _STACK_SIGN = {"push": -1, "pop": 1}
 _APART = frozenset({"rsp", "rbp", "rip"})
@@ -82,6 +83,11 @@ def address_step(instruction: Instruction) -> AddressStep:
         if (reference.read or reference.written) and not _is_gather(reference)
     )
     return AddressStep(places, tuple(_written(instruction).items()))
+
+
+def is_linear(instruction: Instruction) -> bool:
+    """Whether the instruction may give a register a linear value that depends on constants or other registers."""
+    return instruction.mnemonic in _SPELT_OUT
 
 
 _NO_STEP = AddressStep((), ())

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, islice
 from typing import Literal, NamedTuple
 
@@ -27,7 +27,7 @@ _ALONE = 3 * _CHUNK
 _AHEAD = 4
 """Chunks per process that are read ahead of the answers."""
 _COLLECTING = 50_000
-"""New objects after which a process of the batch looks for garbage: nearly all that it keeps it keeps to its end."""
+"""New objects after which garbage is looked for during a batch: nearly all that it keeps it keeps to its end."""
 
 
 class BlockQuery(NamedTuple):
@@ -49,8 +49,7 @@ class BlockQuery(NamedTuple):
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BlockResult:
+class BlockResult(NamedTuple):
     """The answer to one query, without what only a person reads of a single block.
 
     Attributes:
@@ -164,20 +163,7 @@ def _bytes_of(code: str, where: str) -> bytes:
 
 
 def _of_prediction(query: BlockQuery, code: str, core: str, found: Prediction) -> BlockResult:
-    return BlockResult(
-        line=query.line,
-        code=code,
-        core=core,
-        notion=found.notion,
-        prediction=found.cycles,
-        bound_by=found.bound_by,
-        reason=found.reason,
-        components=found.components,
-        binding=found.binding,
-        unknown=found.unknown,
-        estimated=found.estimated,
-        warnings=found.warnings,
-    )
+    return BlockResult(query.line, code, core, *found)
 
 
 def refused(result: BlockResult) -> BlockResult:
@@ -218,8 +204,14 @@ def _usable_cores() -> int:
 
 def _here(queries: Iterable[BlockQuery], settings: Settings) -> Iterator[BlockResult]:
     cores = Cores(settings)
-    for query in queries:
-        yield answer(query, cores)
+    before = gc.get_threshold()
+    if 0 < before[0] < _COLLECTING:
+        gc.set_threshold(_COLLECTING)
+    try:
+        for query in queries:
+            yield answer(query, cores)
+    finally:
+        gc.set_threshold(*before)
 
 
 def _in_processes(queries: Iterator[BlockQuery], settings: Settings, jobs: int) -> Iterator[BlockResult]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import weakref
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from kernmodel.assembly.pieces import NEAR
 from kernmodel.incore.addresses import Forwarding
 from kernmodel.incore.bounds import FRONT_TO_BACK, CoreModel, at_rename, without_compare
 from kernmodel.incore.cycles import Edge
-from kernmodel.incore.dataflow import DataFlow, data_flow
+from kernmodel.incore.dataflow import DataFlow
 from kernmodel.incore.frontend.block import moves_stack, uses_of_rsp
 from kernmodel.incore.frontend.costs import Cost, instruction_cost
 from kernmodel.incore.frontend.model import FrontEndParameters
@@ -30,6 +30,7 @@ from kernmodel.incore.pipeline.model import PipelineCore, Switches
 from kernmodel.incore.pipeline.parts import Parts, parts_of
 from kernmodel.incore.pipeline.program import PORTS, REASONS, Core, Program, core_of, scheduler_of
 from kernmodel.incore.pipeline.simulate import LEAST_PASSES, MOST_CYCLES
+from kernmodel.incore.shared import Shared
 
 STACK_POINTER = "rsp"
 MEMORY = "memory"
@@ -124,21 +125,30 @@ class Analyser:
     __slots__ = (
         "__weakref__",
         "_cycles",
+        "_flows",
         "_handle",
         "_jumps",
         "_library",
         "_masks",
         "_named",
         "_numbers",
+        "_parts",
         "_resources",
         "_results",
         "model",
     )
 
     def __init__(
-        self, model: CoreModel, front: FrontEndParameters, pipeline: PipelineCore, engine: ctypes.CDLL
+        self,
+        model: CoreModel,
+        front: FrontEndParameters,
+        pipeline: PipelineCore,
+        engine: ctypes.CDLL,
+        shared: Shared,
     ) -> None:
         self.model = model
+        self._flows = shared.flows(model.graph.flows)
+        self._parts = shared.parts(pipeline, model.switches)
         self._library = engine
         self._jumps: dict[str, int] = {}
         self._resources: dict[str, int] = {STACK_POINTER: 0}
@@ -157,12 +167,12 @@ class Analyser:
             raise MemoryError("the in-core engine needs more memory")
         weakref.finalize(self, engine.km_free, self._handle)
 
-    def shape(self, instruction: Instruction, row: InstructionData | None) -> Shape:
-        """Hand over what an instruction does whatever its registers are."""
+    def shape(self, shape: Hashable, instruction: Instruction, row: InstructionData | None) -> Shape:
+        """Hand over what an instruction does whatever its registers are; `shape` is equal for all that do the same."""
         slots: dict[str, int] = {}
-        flow = data_flow(instruction, row, self.model.graph.flows, "intel")
+        flow = self._flows.of(shape, instruction, row)
         numbers, times, jumps = self._template(instruction, row, flow, slots)
-        parts = -1 if row is None else self._add_parts(instruction, row, None, slots)
+        parts = -1 if row is None else self._add_parts(self._parts.of(shape, instruction, row), (), slots)
         numbers[_SLOTS_PLACE] = len(slots)
         number = self._library.km_add_template(self._handle, *_sized(numbers), *_sized(times))
         uses = _uses(instruction, row)
@@ -174,8 +184,9 @@ class Analyser:
         if first.row is None or branch.row is None:
             return Fused(-1, ())
         slots = {name: number for number, name in enumerate(first.registers)}
-        parts = self._add_parts(first.instruction, first.row, branch.row, slots)
-        return Fused(parts, tuple([self._mask(use) for use in _fused_uses(first.instruction, first.row, branch.row)]))
+        uses = _fused_uses(first.instruction, first.row, branch.row)
+        both = parts_of(first.instruction, first.row, branch.row, self._pipeline(), self.model.switches)
+        return Fused(self._add_parts(both, uses, slots), tuple([self._mask(use) for use in uses]))
 
     def instruction(self, shape: Shape, layout: Iterable[int], registers: Iterable[str | None]) -> int:
         """Hand over an instruction; its number.
@@ -186,11 +197,10 @@ class Analyser:
                 bytes.
             registers: the resource in each slot, None where the slot does not apply.
         """
-        numbers = array("i", (shape.number, shape.parts, *layout))
         known = self._resources
-        for name in registers:
-            numbers.append(-1 if name is None else known.setdefault(name, len(known)))
-        return _checked(self._library.km_add_instruction(self._handle, *_sized(numbers)))
+        own = [-1 if name is None else known.setdefault(name, len(known)) for name in registers]
+        numbers = array("i", [shape.number, shape.parts, *layout, *own])
+        return _checked(self._library.km_add_instruction(self._handle, *numbers.buffer_info()))
 
     def block(
         self,
@@ -302,15 +312,12 @@ class Analyser:
             numbers.extend((self._mask(use), bool(use.ports) and use.ports[0].endswith(_DIVIDER)))
             times.append(use.cycles)
 
-    def _add_parts(
-        self, instruction: Instruction, row: InstructionData, branch: InstructionData | None, slots: dict[str, int]
-    ) -> int:
-        pipeline = self._pipeline()
-        parts = parts_of(instruction, row, branch, pipeline, self.model.switches)
+    def _add_parts(self, parts: Parts, uses: Sequence[PortUse], slots: dict[str, int]) -> int:
+        """Hand over µops, with their port usage where they are those of a macro-fused pair."""
         numbers, times = array("i", (0, parts.chaseable, parts.pointer)), array("d")
-        _pack_parts(parts, pipeline, slots, numbers)
+        _pack_parts(parts, self._pipeline(), slots, numbers)
         numbers[0] = len(slots)
-        self._pack_uses(() if branch is None else _fused_uses(instruction, row, branch), numbers, times)
+        self._pack_uses(uses, numbers, times)
         return _checked(self._library.km_add_parts(self._handle, *_sized(numbers), *_sized(times)))
 
 
@@ -343,7 +350,7 @@ def _engine() -> ctypes.CDLL | None:
     return found
 
 
-def analyser_of(model: CoreModel) -> Analyser | None:
+def analyser_of(model: CoreModel, shared: Shared) -> Analyser | None:
     """The engine for a core; None where it was not built, or does not know the core.
 
     That has no figures of front end and pipeline, more ports than a mask holds, or tells displacements apart where
@@ -355,7 +362,7 @@ def analyser_of(model: CoreModel) -> Analyser | None:
     if pipeline.pointer_saving and pipeline.pointer_reach not in (None, NEAR):
         return None
     engine = _engine()
-    return None if engine is None else Analyser(model, model.front, pipeline, engine)
+    return None if engine is None else Analyser(model, model.front, pipeline, engine, shared)
 
 
 def _place(numbers: array[int] | array[float]) -> int:

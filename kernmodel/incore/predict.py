@@ -11,12 +11,12 @@ from collections.abc import Hashable, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from kernmodel.assembly.features import is_privileged
+from kernmodel.assembly.features import is_privileged, required_extensions
 from kernmodel.assembly.model import Instruction
 from kernmodel.assembly.pieces import MOST_KNOWN, Key, Piece, Pieces
 from kernmodel.assembly.x87 import uses_stack
 from kernmodel.incore.adders import is_addition
-from kernmodel.incore.addresses import AddressStep, Forwarding, address_step, forwardings
+from kernmodel.incore.addresses import AddressStep, Forwarding, address_step, forwardings, is_linear
 from kernmodel.incore.analyse import chain_of, loop_carried, throughput_of
 from kernmodel.incore.bounds import (
     DIVIDER,
@@ -43,8 +43,13 @@ from kernmodel.incore.pipeline.fetch import WIDE_IMMEDIATE_BYTES
 from kernmodel.incore.pipeline.forwarding import links
 from kernmodel.incore.pipeline.program import REASONS, SOURCES
 from kernmodel.incore.reasons import Busy, Filled, Front, clause, filled_of
+from kernmodel.incore.shared import Shared
 from kernmodel.incore.verdict import BoundBy, binding_of, verdict_of
 
+_MOST_BLOCKS = 20_000
+"""Blocks that are kept; then all are forgotten."""
+_LONGEST_KEPT = 1024
+"""Bytes of the longest block that is kept."""
 _REPEATED = ("rep ", "repne ")
 
 
@@ -67,9 +72,9 @@ class Prediction(NamedTuple):
     reason: str
     components: dict[str, float]
     binding: tuple[str, ...]
-    unknown: tuple[str, ...]
-    estimated: tuple[str, ...]
-    warnings: tuple[str, ...]
+    unknown: tuple[str, ...] = ()
+    estimated: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 class _Kind(NamedTuple):
@@ -80,7 +85,7 @@ class _Kind(NamedTuple):
         warnings: codes of warnings about them.
         names: what `instruction` has in place of the registers that others name.
         shape: in the engine, None without it; slots: per slot of it, which of the registers that an instruction names
-            is meant, or the resource, and whether its high byte is.
+            is meant, or the resource, and whether its high byte is; halves: whether some are high bytes.
         traits: what a block with one of them has, as bits.
     """
 
@@ -90,6 +95,7 @@ class _Kind(NamedTuple):
     names: tuple[str, ...]
     shape: Shape | None
     slots: tuple[tuple[int | str, bool], ...]
+    halves: bool
     traits: int
 
 
@@ -115,14 +121,75 @@ class _Known(NamedTuple):
         return self.piece.registers[self.kind.names.index(carrier)] if carrier in self.kind.names else carrier
 
 
-class Code:
-    """Instructions met before, whatever the core: predictors of several cores may share them."""
+class _Cut:
+    """A block in pieces, and which stores feed which loads, once that was asked for."""
 
-    __slots__ = ("_steps", "pieces")
+    __slots__ = ("feeding", "pieces")
+
+    def __init__(self, pieces: list[Piece] | None) -> None:
+        self.pieces = pieces
+        self.feeding: Sequence[Forwarding] | None = None
+
+
+class _Facts(NamedTuple):
+    """What instructions that are alike have in common on all cores.
+
+    Attributes:
+        instruction, names: as in `Representative`.
+        needs: extensions without which cores do not have it.
+        privileged: whether user code may not execute it; stack: whether it uses registers of the x87.
+    """
+
+    instruction: Instruction
+    names: tuple[str, ...]
+    needs: frozenset[str]
+    privileged: bool
+    stack: bool
+
+
+class Code:
+    """Instructions and blocks met before, whatever the core: predictors of several cores may share them."""
+
+    __slots__ = ("_cut", "_facts", "_steps", "pieces", "shared")
 
     def __init__(self) -> None:
         self.pieces = Pieces()
+        self.shared = Shared()
         self._steps: dict[Key, AddressStep] = {}
+        self._cut: dict[bytes, _Cut] = {}
+        self._facts: dict[Hashable, _Facts] = {}
+
+    def cut(self, code: bytes) -> _Cut:
+        """A block in pieces; the same block is often asked for on several cores."""
+        found = self._cut.get(code)
+        if found is None:
+            found = _Cut(self.pieces.cut(code))
+            if len(self._cut) >= _MOST_BLOCKS:
+                self._cut.clear()
+            if len(code) <= _LONGEST_KEPT:
+                self._cut[code] = found
+        return found
+
+    def feeding(self, block: _Cut) -> Sequence[Forwarding]:
+        """Which stores of a block feed which loads, addresses followed from pass to pass."""
+        if block.feeding is None:
+            pieces = block.pieces or []
+            # of these, only whether they load and store is asked
+            alike = [self.pieces.representative(piece).instruction for piece in pieces]
+            block.feeding = forwardings(alike, "moving", [self.step(piece) for piece in pieces])[0]
+        return block.feeding
+
+    def facts(self, piece: Piece) -> _Facts:
+        """What is known of an instruction on all cores."""
+        found = self._facts.get(piece.shape)
+        if found is None:
+            if len(self._facts) >= MOST_KNOWN:
+                self._facts.clear()
+            instruction, names = self.pieces.representative(piece)
+            needs, privileged = required_extensions(instruction), is_privileged(instruction)
+            found = _Facts(instruction, names, needs, privileged, uses_stack(instruction))
+            self._facts[piece.shape] = found
+        return found
 
     def step(self, piece: Piece) -> AddressStep:
         """What an instruction means for addresses."""
@@ -130,8 +197,16 @@ class Code:
         if found is None:
             if len(self._steps) >= MOST_KNOWN:
                 self._steps.clear()
-            found = self._steps[piece.key] = address_step(self.pieces.instruction(piece))
+            found = self._steps[piece.key] = self._step(piece)
         return found
+
+    def _step(self, piece: Piece) -> AddressStep:
+        alike, names = self.pieces.representative(piece)
+        if alike.memory or is_linear(alike):
+            return address_step(self.pieces.instruction(piece))
+        own = dict(zip(names, piece.registers, strict=True))
+        places, writes = address_step(alike)
+        return AddressStep(places, tuple([(own.get(name, name), value) for name, value in writes]))
 
 
 class Predictor:
@@ -151,7 +226,7 @@ class Predictor:
         self._known: dict[Key, _Known] = {}
         self._fused: dict[tuple[int, int], Fused] = {}
         self._memo = Memo()
-        self._analyser = analyser_of(self.core.model)
+        self._analyser = analyser_of(self.core.model, self._code.shared)
 
     def predict(self, code: bytes, notion: Notion | None = None, offset: int | None = None) -> Prediction | None:
         """The prediction for a block, None where `analyse_block` has to look at it.
@@ -168,7 +243,10 @@ class Predictor:
         """
         if len(self._known) >= MOST_KNOWN:
             self._forget()
-        found = self.pieces.cut(code) if self.settings.port_model == "optimal" else None
+        if self.settings.port_model != "optimal":
+            return None
+        cut = self._code.cut(code)
+        found = cut.pieces
         if not found:
             return None
         known, traits, before = self._look_up(found)
@@ -178,7 +256,7 @@ class Predictor:
         if chosen == "auto":
             chosen = "loop" if known[-1].kind.instruction.branch in ("conditional", "jump") else "unrolled"
         place = (offset if offset is not None else self.settings.offset or 0) % CODE_ALIGNMENT
-        filled, blocked = self._bounded(known, traits, chosen, place)
+        filled, blocked = self._bounded(cut, known, traits, chosen, place)
         warned = [one.kind for one in known if one.kind.warnings] if traits & _WARNED else []
         return self._prediction(warned, chosen, filled, blocked)
 
@@ -193,13 +271,13 @@ class Predictor:
             traits |= one.kind.traits
         return known, traits, before
 
-    def _bounded(self, known: list[_Known], traits: int, notion: Notion, place: int) -> tuple[Filled, bool]:
+    def _bounded(self, cut: _Cut, known: list[_Known], traits: int, notion: Notion, place: int) -> tuple[Filled, bool]:
         """What bounds a block, and whether a forwarding is blocked."""
         beyond = _BEYOND | _BEYOND_LOOPS if notion == "loop" else _BEYOND
         if self._analyser is None or traits & beyond:
             return self._by_bounds(known, notion, place)
         loads_and_stores = traits & _STORES and traits & _LOADS
-        feeding, simulated = self._links(known) if loads_and_stores else ((), ())
+        feeding, simulated = self._links(cut, known) if loads_and_stores else ((), ())
         found = self._by_engine(self._analyser, known, notion, place, feeding, simulated)
         if found is None:
             return self._by_bounds(known, notion, place)
@@ -208,13 +286,16 @@ class Predictor:
     def _prediction(self, warned: list[_Kind], notion: Notion, filled: Filled, blocked: bool) -> Prediction:
         applied, cycles = filled.applied, filled.prediction
         verdict = verdict_of(applied, cycles, filled.stalls)
+        reason, binding = clause(verdict.component, filled), binding_of(applied, cycles)
+        if not warned and not blocked:
+            return Prediction(notion, cycles, verdict.bound_by, reason, dict(applied), binding)
         return Prediction(
-            notion=notion,
-            cycles=cycles,
-            bound_by=verdict.bound_by,
-            reason=clause(verdict.component, filled),
-            components=dict(applied),
-            binding=binding_of(applied, cycles),
+            notion,
+            cycles,
+            verdict.bound_by,
+            reason,
+            dict(applied),
+            binding,
             unknown=_forms(warned, _UNKNOWN),
             estimated=_forms(warned, _ESTIMATED),
             warnings=_warnings(warned, blocked),
@@ -265,12 +346,11 @@ class Predictor:
             self._fused[key] = analyser.fused(first, branch)
         return self._fused[key]
 
-    def _links(self, known: list[_Known]) -> tuple[Sequence[Forwarding], Sequence[Forwarding]]:
+    def _links(self, cut: _Cut, known: list[_Known]) -> tuple[Sequence[Forwarding], Sequence[Forwarding]]:
         """Which stores feed which loads, for the dependencies and for the simulation."""
         model = self.core.model
         if model.switches.memory == model.graph.memory == "moving":
-            alike = [one.kind.instruction for one in known]  # of these, only whether they load and store is asked
-            found = forwardings(alike, "moving", [self._code.step(one.piece) for one in known])[0]
+            found = self._code.feeding(cut)
             return found, found
         instructions = [self.pieces.instruction(one.piece) for one in known]
         return forwardings(instructions, model.graph.memory)[0], links(instructions, model.switches.memory)
@@ -286,15 +366,15 @@ class Predictor:
         return known
 
     def _kind_of(self, piece: Piece) -> _Kind:
-        instruction, names = self.pieces.representative(piece)
+        instruction, names, needs, privileged, stack = self._code.facts(piece)
         row = row_of(instruction, self.core.table)
         # the registers of the x87 depend on the instructions before: analyse_block gives them fixed names
-        missing = is_missing(instruction, self.core.lacked) or uses_stack(instruction)
-        shape = None if self._analyser is None or missing else self._analyser.shape(instruction, row)
-        warnings = _warnings_about(instruction, row)
+        missing = stack or (not needs.isdisjoint(self.core.lacked) and is_missing(instruction, self.core.lacked))
+        shape = None if self._analyser is None or missing else self._analyser.shape(piece.shape, instruction, row)
+        warnings = _warnings_about(instruction, row, privileged)
         traits = _traits(instruction, self.core.model) | _MISSING * missing | _WARNED * bool(warnings)
         slots = () if shape is None else tuple([_slot(resource, names) for resource in shape.registers])
-        return _Kind(instruction, row, warnings, names, shape, slots, traits)
+        return _Kind(instruction, row, warnings, names, shape, slots, any(high for _, high in slots), traits)
 
 
 def _traits(instruction: Instruction, model: CoreModel) -> int:
@@ -318,10 +398,12 @@ def _slot(resource: str, names: tuple[str, ...]) -> tuple[int | str, bool]:
 
 def _registers(kind: _Kind, registers: tuple[str, ...]) -> list[str | None]:
     """The resources that an instruction has in the slots of its kind; not all registers have a high byte."""
-    found: list[str | None] = []
-    for place, high in kind.slots:
-        name = registers[place] if isinstance(place, int) else place
-        found.append(name if not high else name + HIGH if name in HIGH_PARENTS else None)
+    found: list[str | None] = [registers[place] if isinstance(place, int) else place for place, _ in kind.slots]
+    if kind.halves:
+        for slot, (_, high) in enumerate(kind.slots):
+            name = found[slot]
+            if high:
+                found[slot] = name + HIGH if name in HIGH_PARENTS else None
     return found
 
 
@@ -441,9 +523,9 @@ _ORDER = (
 """Warnings in the order in which an analysis gives them."""
 
 
-def _warnings_about(instruction: Instruction, row: InstructionData | None) -> tuple[str, ...]:
+def _warnings_about(instruction: Instruction, row: InstructionData | None, privileged: bool) -> tuple[str, ...]:
     found = []
-    if is_privileged(instruction):
+    if privileged:
         found.append("privileged-instruction")
     if row is None:
         found.append(_UNKNOWN)

@@ -222,12 +222,20 @@ def _ports_busy(busy: Busy) -> str:
     if not busy.ports:
         slow = _listed(busy.users)
         return f"{slow}: measured reciprocal throughput, one after the other, takes {busy.cycles:.2f} cycles per pass"
-    named = _listed([f"{n}× {name}" if n > 1 else name for name, n in Counter(busy.users).most_common()])
+    named = _listed(_counted(busy.users))
     many = len(busy.ports) > 1
     return (
         f"{'ports' if many else 'port'} {_listed(busy.ports)} {'are' if many else 'is'} busy "
         f"{busy.cycles:.2f} cycles per pass with {named}"
     )
+
+
+def _counted(names: Sequence[str]) -> Sequence[str]:
+    """Each name once, with how often it is there, the most frequent first."""
+    distinct = dict.fromkeys(names)
+    if len(distinct) == len(names):
+        return names
+    return [f"{n}× {name}" if n > 1 else name for name, n in Counter(names).most_common()]
 
 
 def _precedence(filled: Filled) -> str:

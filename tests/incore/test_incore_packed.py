@@ -19,6 +19,7 @@ from kernmodel.incore.pipeline.microops import pipeline_input
 from kernmodel.incore.pipeline.program import program_of
 from kernmodel.incore.pipeline.simulate import LEAST_PASSES, MOST_CYCLES, simulate
 from kernmodel.incore.predict import Prediction, Predictor
+from kernmodel.incore.shared import Shared
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the engine was not built")
 
@@ -78,7 +79,7 @@ def predicted(code: bytes, core: str, notion: str, offset: int, memory: str, *, 
         chosen = Settings(memory=memory)  # type: ignore[arg-type]
         with pytest.MonkeyPatch.context() as patch:
             if not engine:
-                patch.setattr(predict, "analyser_of", lambda model: None)
+                patch.setattr(predict, "analyser_of", lambda model, shared: None)
             _OPENED[key] = Predictor(Core.open(core, chosen), chosen)
     return _OPENED[key].predict(code, notion, offset)  # type: ignore[arg-type]
 
@@ -127,7 +128,7 @@ def test_long_blocks_are_no_different(length: int) -> None:
 
 
 def analyser() -> Analyser:
-    found = analyser_of(Core.open("SKL", Settings()).model)
+    found = analyser_of(Core.open("SKL", Settings()).model, Shared())
     assert found is not None
     return found
 
@@ -158,7 +159,7 @@ def test_cut_off_numbers_are_refused() -> None:
             return call
 
     own._library = Listening()  # type: ignore[assignment]
-    own.shape(instruction, core.table.lookup(instruction))
+    own.shape("one", instruction, core.table.lookup(instruction))
     assert {name for name, _, _ in taken} == {"km_add_template", "km_add_parts"}
     for name, numbers, times in taken:
         function = getattr(engine, name)

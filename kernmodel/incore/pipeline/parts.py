@@ -129,6 +129,11 @@ def parts_of(
     return builder.finish(row.front_end.retire_slots if row.front_end else len(builder.parts))
 
 
+def is_halved(instruction: Instruction, core: PipelineCore) -> bool:
+    """Whether the core accesses the memory of an instruction in two halves."""
+    return core.halves and any(reference.size_bytes == _HALVED_BYTES for reference in instruction.memory)
+
+
 def _ports(row: InstructionData, halved: bool) -> _Ports:
     """The µops of a row; of those on the load ports, so many are loads as use load data paths."""
     paths = sum(use.cycles for use in row.ports if use.ports[0].endswith("D"))
@@ -186,8 +191,7 @@ class _Builder:
         self.row = row
         self.core = core
         self.switches = switches
-        wide = any(reference.size_bytes == _HALVED_BYTES for reference in instruction.memory)
-        self.halved = core.halves and wide
+        self.halved = is_halved(instruction, core)
         self.data = 2 if self.halved and switches.data_paths else 1
         advanced = advanced_pointers(instruction)
         targets = targets_of(instruction, row, "att", core.flows)

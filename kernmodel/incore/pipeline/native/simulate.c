@@ -8,11 +8,20 @@
 
 enum { HISTORY = 16, SAVING = 4, SCALARS = 128 };
 
-/* A µop in flight. `base`: cycle that those who wait for it count from, once `known`. */
+/* A µop of the block with all that issue and dispatch ask of it; `limited`: by more than its port; `group`: its port set
+   alternates, -1 if not. */
+typedef struct {
+    int32_t ports, latency, divider, data, alone, limited, scheduler, group, first_wait, waits_end, first_user, users_end;
+} Op;
+
+/* A µop in flight. `base`: cycle that those who wait for it count from, once `known`. As large as a power of two, so that
+   its place is found by shifting. */
 typedef struct {
     int64_t id, base, ready, done;
-    int32_t microop, pending, next;
+    const Op *op;
+    int32_t pending, next;
     int16_t port, known;
+    int32_t room[3];
 } Instance;
 
 typedef struct { int64_t base, ready, done; int32_t known, pending, port; } Trace;
@@ -25,11 +34,6 @@ typedef struct { uint32_t stalls[REASONS], dispatched[PORTS]; } Tally;
 
 /* What was counted up to a cycle. */
 typedef struct { int64_t now, passes; Tally tally; } Counts;
-
-/* A µop of the block with all that issue and dispatch ask of it; `group`: its port set alternates, -1 if not. */
-typedef struct {
-    int32_t ports, latency, divider, data, alone, scheduler, group, first_wait, waits_end, first_user, users_end;
-} Op;
 
 typedef struct {
     const Core *core;
@@ -45,8 +49,8 @@ typedef struct {
     int64_t ring_mask;
     int32_t *calendar;
     int64_t calendar_mask;
-    int64_t *ready[PORTS]; /* per port, by age */
-    int32_t ready_count[PORTS];
+    int64_t *ready[PORTS]; /* per port, by age, from `first_ready` to before `ready_end` */
+    int32_t first_ready[PORTS], ready_end[PORTS], ready_room;
     uint32_t waiting; /* ports whose queue of ready µops is not empty */
 
     int64_t now, slots_issued, slots_retired, microops_issued, passes;
@@ -55,6 +59,7 @@ typedef struct {
     int32_t slot_issuing, slot_retiring, entry_issuing, unit_fetching, unit_decoding;
     int32_t scheduled[SCHEDULERS], slot_in_entry;
     int32_t counters[PORTS], starting[PORTS], turn[GROUPS];
+    int32_t turns[GROUPS], in_turn[GROUPS][PORTS]; /* ports of each set that alternates */
     int64_t divider_free, alone_free, data_free[PORTS];
 
     int64_t entries_delivered, entries_issued, fetched, predecoded, decoded, decodable[HISTORY];
@@ -84,7 +89,7 @@ static void know(Sim *s, Instance *x, int64_t base);
 
 static void all_known(Sim *s, Instance *x)
 {
-    if (s->ops[x->microop].ports)
+    if (x->op->ports)
         set_alarm(s, x);
     else
         know(s, x, x->ready);
@@ -92,7 +97,7 @@ static void all_known(Sim *s, Instance *x)
 
 static void know(Sim *s, Instance *x, int64_t base)
 {
-    const Op *op = &s->ops[x->microop];
+    const Op *op = x->op;
     x->base = base;
     x->known = 1;
     if (!op->ports)
@@ -113,8 +118,14 @@ static void know(Sim *s, Instance *x, int64_t base)
 static void queue_up(Sim *s, int32_t port, const Instance *x)
 {
     int64_t *queue = s->ready[port];
-    int32_t k = s->ready_count[port]++;
-    while (k > 0 && queue[k - 1] > x->id) {
+    if (s->ready_end[port] == s->ready_room) {
+        s->ready_end[port] -= s->first_ready[port];
+        memmove(queue, queue + s->first_ready[port], sizeof(int64_t) * (size_t)s->ready_end[port]);
+        s->first_ready[port] = 0;
+    }
+    const int32_t first = s->first_ready[port];
+    int32_t k = s->ready_end[port]++;
+    while (k > first && queue[k - 1] > x->id) {
         queue[k] = queue[k - 1];
         k--;
     }
@@ -163,18 +174,20 @@ static void retire(Sim *s)
 
 static int can_dispatch(const Sim *s, const Op *m, int32_t port)
 {
-    return !(m->divider && s->divider_free > s->now) && !(m->alone && s->alone_free > s->now) &&
-           !(m->data && s->data_free[port] > s->now);
+    return !m->limited || (!(m->divider && s->divider_free > s->now) && !(m->alone && s->alone_free > s->now) &&
+                           !(m->data && s->data_free[port] > s->now));
 }
 
 static void dispatch(Sim *s, Instance *x, const Op *m, int32_t port)
 {
-    if (m->divider)
-        s->divider_free = s->now + m->divider;
-    if (m->alone)
-        s->alone_free = s->now + m->alone;
-    if (m->data)
-        s->data_free[port] = s->now + m->data;
+    if (m->limited) {
+        if (m->divider)
+            s->divider_free = s->now + m->divider;
+        if (m->alone)
+            s->alone_free = s->now + m->alone;
+        if (m->data)
+            s->data_free[port] = s->now + m->data;
+    }
     s->counters[port]--;
     s->tally.dispatched[port]++;
     s->scheduled[m->scheduler]--;
@@ -182,20 +195,25 @@ static void dispatch(Sim *s, Instance *x, const Op *m, int32_t port)
     know(s, x, s->now);
 }
 
-static void take_out(Sim *s, int32_t queue, int32_t k)
+/* Nearly always the oldest or one close behind it. */
+static void take_out(Sim *s, int32_t port, int32_t k)
 {
-    memmove(&s->ready[queue][k], &s->ready[queue][k + 1], sizeof(int64_t) * (size_t)(s->ready_count[queue] - k - 1));
-    if (!--s->ready_count[queue])
-        s->waiting &= ~(1u << queue);
+    int64_t *queue = s->ready[port];
+    for (; k > s->first_ready[port]; k--)
+        queue[k] = queue[k - 1];
+    if (++s->first_ready[port] == s->ready_end[port]) {
+        s->first_ready[port] = s->ready_end[port] = 0;
+        s->waiting &= ~(1u << port);
+    }
 }
 
 static void dispatch_bound(Sim *s)
 {
     for (uint32_t rest = s->waiting; rest; rest &= rest - 1) {
         const int32_t port = __builtin_ctz(rest);
-        for (int32_t k = 0; k < s->ready_count[port]; k++) {
+        for (int32_t k = s->first_ready[port]; k < s->ready_end[port]; k++) {
             Instance *x = instance(s, s->ready[port][k]);
-            const Op *m = &s->ops[x->microop];
+            const Op *m = x->op;
             if (can_dispatch(s, m, port)) {
                 take_out(s, port, k);
                 dispatch(s, x, m, port);
@@ -209,18 +227,16 @@ static void dispatch_bound(Sim *s)
 static void dispatch_free(Sim *s)
 {
     int32_t free = (1 << PORTS) - 1;
-    for (int32_t k = 0; k < s->ready_count[0];) {
+    for (int32_t k = s->first_ready[0]; k < s->ready_end[0]; k++) {
         Instance *x = instance(s, s->ready[0][k]);
-        const Op *m = &s->ops[x->microop];
+        const Op *m = x->op;
         int32_t best = -1;
         for (int32_t port = 0; port < PORTS; port++)
             if ((m->ports & free) >> port & 1 && can_dispatch(s, m, port) &&
                 (best < 0 || s->starting[port] < s->starting[best]))
                 best = port;
-        if (best < 0) {
-            k++;
+        if (best < 0)
             continue;
-        }
         free &= ~(1 << best);
         take_out(s, 0, k);
         s->counters[best]++;
@@ -230,34 +246,30 @@ static void dispatch_free(Sim *s)
 }
 
 /* The port whose turn it is in a set that alternates. */
-static int32_t port_in_turn(Sim *s, int32_t ports, int32_t group)
+static int32_t port_in_turn(Sim *s, int32_t group)
 {
-    int32_t skip = s->turn[group];
-    s->turn[group] = (skip + 1) % __builtin_popcount((unsigned)ports);
-    while (skip--)
-        ports &= ports - 1;
-    return __builtin_ctz((unsigned)ports);
+    const int32_t turn = s->turn[group];
+    s->turn[group] = turn + 1 == s->turns[group] ? 0 : turn + 1;
+    return s->in_turn[group][turn];
 }
 
 /* The renamer's choice: the port with the fewest µops, or the one with the second fewest; ties go to the higher one. */
 static int32_t choose_port(Sim *s, const Op *m, int32_t slot)
 {
     if (m->group >= 0)
-        return port_in_turn(s, m->ports, m->group);
-    int32_t best = -1, second = -1;
-    for (uint32_t rest = (uint32_t)m->ports; rest;) {
-        const int32_t port = 31 - __builtin_clz(rest);
-        rest ^= 1u << port;
-        if (best < 0 || s->starting[port] < s->starting[best]) {
-            second = best;
-            best = port;
-        } else if (second < 0 || s->starting[port] < s->starting[second]) {
-            second = port;
-        }
+        return port_in_turn(s, m->group);
+    if (!(m->ports & (m->ports - 1)))
+        return __builtin_ctz((unsigned)m->ports);
+    int32_t best = INT32_MAX, second = INT32_MAX; /* µops and port in one number, so that comparing takes no branches */
+    for (uint32_t rest = (uint32_t)m->ports; rest; rest &= rest - 1) {
+        const int32_t port = __builtin_ctz(rest), key = s->starting[port] * PORTS + PORTS - 1 - port;
+        const int32_t larger = key > best ? key : best;
+        best = key < best ? key : best;
+        second = larger < second ? larger : second;
     }
-    if (second < 0 || slot % 2 == 0 || s->starting[second] - s->starting[best] >= s->core->counter_gap)
-        return best;
-    return second;
+    if (slot % 2 == 0 || second / PORTS - best / PORTS >= s->core->counter_gap)
+        return PORTS - 1 - best % PORTS;
+    return PORTS - 1 - second % PORTS;
 }
 
 static void issue_microop(Sim *s, int64_t pass, int32_t u, int32_t slot)
@@ -267,7 +279,7 @@ static void issue_microop(Sim *s, int64_t pass, int32_t u, int32_t slot)
     const int64_t id = pass * c->microops + u;
     Instance *x = instance(s, id);
     x->id = id;
-    x->microop = u;
+    x->op = m;
     x->base = x->done = 0;
     x->known = x->pending = 0;
     x->port = -1;
@@ -473,10 +485,11 @@ static void predecode(Sim *s)
     const Core *c = s->core;
     const int over = !c->repeats && s->predecode_step >= c->schedule;
     if (s->decoding && !over && s->predecoded - s->decoded + c->predecode_width <= c->iq) {
-        s->predecoded += s->schedule[s->predecode_step % c->schedule];
-        s->predecode_step++;
-        if (c->repeats)
-            s->predecode_step %= c->schedule;
+        if (s->predecode_step >= c->schedule) /* as many steps as there are may have gone ahead */
+            s->predecode_step = 0;
+        s->predecoded += s->schedule[s->predecode_step++];
+        if (c->repeats && s->predecode_step >= c->schedule)
+            s->predecode_step = 0;
     }
     s->decodable[s->now % HISTORY] = s->predecoded;
 }
@@ -628,6 +641,13 @@ static int64_t power_of_two(int64_t least)
     return size;
 }
 
+static void list_turns(Sim *s)
+{
+    for (int32_t g = 0; g < GROUPS; g++)
+        for (uint32_t rest = (uint32_t)s->core->alternating[g] & ((1u << PORTS) - 1); rest; rest &= rest - 1)
+            s->in_turn[g][s->turns[g]++] = __builtin_ctz(rest);
+}
+
 static int32_t alternating_group(const Core *c, int32_t ports)
 {
     for (int32_t g = 0; g < GROUPS; g++)
@@ -645,8 +665,13 @@ static int make_ops(Sim *s, const Program *program)
     Apart *waits = arena_take(s->arena, c->waits, sizeof(Apart)), *users = arena_take(s->arena, c->waits, sizeof(Apart));
     if (!ops || !waits || !users)
         return NO_MEMORY;
+    int32_t longest = 0;
     for (int32_t u = 0; u < c->microops; u++)
-        ops[u] = (Op){m[u].ports, m[u].latency, m[u].divider, m[u].data, m[u].alone, m[u].scheduler,
+        longest = m[u].data > longest ? m[u].data : longest;
+    const int32_t paths = longest > 1; /* who holds a data path for one cycle keeps nobody off a port */
+    for (int32_t u = 0; u < c->microops; u++)
+        ops[u] = (Op){m[u].ports, m[u].latency, m[u].divider, m[u].data, m[u].alone,
+                      m[u].divider || (m[u].data && paths) || m[u].alone, m[u].scheduler,
                       alternating_group(c, m[u].ports), m[u].first_wait, m[u + 1].first_wait, 0, 0};
     for (int32_t e = 0; e < c->waits; e++)
         ops[program->waits[e].microop].users_end++; /* counts at first */
@@ -684,11 +709,12 @@ static int allocate(Sim *s, const Program *program)
     s->calendar_mask = power_of_two((int64_t)c->longest + c->dispatch_delay + 2) - 1;
     s->ring = arena_take(s->arena, ring, sizeof(Instance));
     s->calendar = arena_take(s->arena, s->calendar_mask + 1, sizeof(int32_t));
-    s->ready[0] = arena_take(s->arena, ready * PORTS, sizeof(int64_t));
+    s->ready_room = (int32_t)(2 * ready); /* so that moving to the front is rare */
+    s->ready[0] = arena_take(s->arena, 2 * ready * PORTS, sizeof(int64_t));
     if (!s->ring || !s->calendar || !s->ready[0] || make_ops(s, program))
         return NO_MEMORY;
     for (int32_t port = 1; port < PORTS; port++)
-        s->ready[port] = s->ready[port - 1] + ready;
+        s->ready[port] = s->ready[port - 1] + 2 * ready;
     for (int64_t k = 0; k <= s->calendar_mask; k++)
         s->calendar[k] = -1;
     return 0;
@@ -763,6 +789,7 @@ int simulate(const Program *program, Arena *arena, int64_t *result)
         return NO_MEMORY;
     if (!s.core->issue_ports)
         count_users(&s);
+    list_turns(&s);
     Counts until = {0};
     const int found = run(&s, &until);
     if (found < 0)
