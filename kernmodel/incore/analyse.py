@@ -14,6 +14,7 @@ from kernmodel.errors import Location, Note
 from kernmodel.incore.addresses import MemoryPolicy
 from kernmodel.incore.bounds import (
     FRONT_TO_BACK,
+    ISSUE,
     PRECEDENCE,
     Bounds,
     CoreModel,
@@ -139,7 +140,7 @@ def _answer(
         uncertain=tuple(i.form for i, row in zip(instructions, rows, strict=True) if row is None),
         notes=_notes(loop, rows, graph, parameters, notion),
         notion=notion,
-        components=_components(bounds, idle, filled) if bounds.front else (),
+        components=_components(bounds, idle, filled) if ISSUE in bounds.components else (),
         offset=offset,
     )
 

@@ -224,7 +224,8 @@ def bounds_of(
     uses = port_uses(instructions, rows, closed, fused)
     if model.splits and notion == "loop":
         uses = with_splits(uses, rows, instructions, model.splits)
-    components = {} if seen is None else _front_components(seen, model, notion, offset)
+    front = _front_components(seen, model, notion, offset) if seen else _renaming(rows, fused, model)
+    components: dict[str, float] = dict(front)
     components |= _port_components(uses, rows, apart=seen is not None)
     components[PRECEDENCE] = cycle.ratio if cycle else 0.0
     simulated = simulate(program) if program is not None and program.slots else None
@@ -233,6 +234,17 @@ def bounds_of(
         components[PIPELINE] = float(simulated.cycles_per_pass)
         overtaken = components[PRECEDENCE] > components[PIPELINE] + TINY and _through_memory(graph, cycle)
     return Bounds(uses, fused, graph, cycle, components, seen, simulated, overtaken)
+
+
+def _renaming(rows: Rows, fused: frozenset[int], model: CoreModel) -> dict[str, float]:
+    """What is known of the front end of a core whose fetching is not modelled: µops renamed per cycle.
+
+    Every instruction takes a slot, also one that needs no port; a macro-fused pair takes one.
+    """
+    if model.front is not None:
+        return {}
+    slots = sum(max(row.uops, 1) if row else 1 for row in rows) - len(fused)
+    return {ISSUE: slots / model.parameters.issue_width}
 
 
 Chains = tuple[Graph, Cycle | None]

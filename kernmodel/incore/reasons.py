@@ -204,7 +204,10 @@ def _lsd(filled: Filled) -> str:
 
 
 def _issue(filled: Filled) -> str:
-    seen, width = filled.front() or _NOWHERE, filled.issue_width
+    seen, width = filled.front(), filled.issue_width
+    if seen is None:
+        renaming = filled.components[parts.ISSUE]
+        return f"the renamer issues {round(renaming * width)} µops, {width} a cycle, in {_cycles(renaming)} per pass"
     split = filled.components[parts.ISSUE] > seen.entries / width
     why = ", as some go together or end a round of the loop buffer" if split else ""
     engine = f" and {seen.synchronisations} of the stack engine" if seen.synchronisations else ""

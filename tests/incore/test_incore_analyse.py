@@ -64,7 +64,7 @@ def test_the_reason_names_only_the_first_of_many() -> None:
     assert chain.reason.endswith("(zmm0) → … (1 more)")
     assert chain.reason.count(" → ") == 4
     ports = tuple("abcdefghi")
-    parameters = replace(core("SKL")[0], ports=ports, extra={})
+    parameters = replace(core("SKL")[0], ports=ports, issue_width=16, extra={})
 
     class Everywhere:
         def lookup(self, instruction: Instruction) -> InstructionData:
