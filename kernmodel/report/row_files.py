@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import sys
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, suppress
+from errno import ENOSPC
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -76,7 +78,9 @@ def open_row_file(path: Path, columns: Sequence[RecordColumn]) -> RowFile:
 
 
 def _cannot_write(path: Path, error: OSError) -> InputError:
-    return InputError(f"cannot be written: {error.strerror}", where=str(path), todo="give another place")
+    what = os.strerror(error.errno) if error.errno else str(error)
+    todo = "make room on the disk, or give another place" if error.errno == ENOSPC else "give another place"
+    return InputError(f"cannot be written: {what}", where=str(path), todo=todo)
 
 
 # {{{ CSV and JSON lines
@@ -97,7 +101,7 @@ class CsvRows(RowFile):
         if self._file is None:
             self._file = self._open()
             self._write([column.heading for column in self._columns])
-        self._write(list(row.values()))
+        self._write(row.values())
 
     def _open(self) -> TextIO:
         if self._path is None:
@@ -107,15 +111,22 @@ class CsvRows(RowFile):
         except OSError as error:
             raise _cannot_write(self._path, error) from error
 
-    def _write(self, cells: list[Any]) -> None:
+    def _write(self, cells: Iterable[Any]) -> None:
         assert self._file is not None
-        csv.writer(self._file, lineterminator="\n").writerow(cells)
-        self._file.flush()
+        try:
+            csv.writer(self._file, lineterminator="\n").writerow(cells)
+            self._file.flush()
+        except OSError as error:
+            if self._path is None:
+                raise
+            raise _cannot_write(self._path, error) from error
 
     def close(self) -> None:
         """End the file."""
         if self._file is not None and self._path is not None:
-            self._file.close()
+            with suppress(OSError):
+                # every row was flushed: what is left is one that could not be written
+                self._file.close()
 
 
 def json_line(study: str, row: Record) -> str:
@@ -158,7 +169,7 @@ class ParquetRows(RowFile):
         pa = _pyarrow()
         rows, self._waiting = self._waiting, []
         values = {column.name: [row.get(column.name) for row in rows] for column in self._columns}
-        self._writer.write_table(pa.table(values, schema=_schema(self._columns)))
+        self._try(lambda: self._writer.write_table(pa.table(values, schema=_schema(self._columns))))
 
     def close(self) -> None:
         """Write the last group and the end of the file."""
@@ -166,7 +177,15 @@ class ParquetRows(RowFile):
             return
         if self._waiting:
             self._flush()
-        self._writer.close()
+        self._try(self._writer.close)
+
+    def _try(self, write: Callable[[], object]) -> None:
+        """Write; a file that could not be written is not written again when it is closed."""
+        try:
+            write()
+        except OSError as error:
+            self._waiting, self._writer = [], None
+            raise _cannot_write(self._path, error) from error
 
 
 def _schema(columns: Sequence[RecordColumn]) -> Any:

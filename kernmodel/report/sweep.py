@@ -46,7 +46,8 @@ def sweep_inputs(study: SweepStudy, first: Record | None) -> tuple[Block, ...]:
 
 
 def _title(grid: Grid, machines: Sequence[Machine]) -> str:
-    over = " and ".join(dict.fromkeys(_VARIED[axis.kind] for axis in grid.axes))
+    *more, last = dict.fromkeys(_VARIED[axis.kind] for axis in grid.axes) or ("",)
+    over = f"{', '.join(more)} and {last}" if more else last
     where = f" on {machines[0].name}" if len(machines) == 1 else ""
     kernel = grid.base.kernel.kernel.rpartition("/")[2].removesuffix(".c")
     return f"ECM prediction of {kernel}{where}{f' over {over}' if over else ''} (times in cy/CL)"

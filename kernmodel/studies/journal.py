@@ -12,7 +12,9 @@ import math
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
+from errno import ENOSPC
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -131,10 +133,18 @@ class Journal:
         return self._done
 
     def rows(self) -> Iterator[Record]:
-        """The rows that the file held when it was opened, with `point`."""
+        """The rows that the file held when it was opened, with `point`.
+
+        Raises:
+            InputError: a line that was damaged since it was written.
+        """
         with self._path.open("rb") as file:
-            for line in islice(file, self._held):
-                row = json.loads(line)
+            for number, line in enumerate(islice(file, self._held), 1):
+                try:
+                    row = json.loads(line)
+                except ValueError as error:
+                    todo = "give another file; this one was changed"
+                    raise InputError("the line is no JSON", where=f"{self._path}:{number}", todo=todo) from error
                 del row["study"]
                 yield row
 
@@ -162,7 +172,9 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
+        with suppress(OSError):
+            # every row was written out when it was added: what is left is one that could not be
+            self._file.close()
 
 
 def _finite(value: float | int | str | None) -> float | int | str | None:
@@ -171,7 +183,8 @@ def _finite(value: float | int | str | None) -> float | int | str | None:
 
 
 def _refused(path: Path, error: OSError) -> InputError:
-    return InputError(f"cannot go on with this file: {error.strerror}", where=str(path), todo="give another file")
+    todo = "make room on the disk; the rows so far are kept" if error.errno == ENOSPC else "give another file"
+    return InputError(f"cannot go on with this file: {error.strerror}", where=str(path), todo=todo)
 
 
 def _lock(file: BinaryIO, path: Path) -> None:

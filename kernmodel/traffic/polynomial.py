@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import prod
 
 import sympy
 
@@ -38,6 +37,8 @@ class Polynomial:
     def __add__(self, other: Polynomial) -> Polynomial:
         if not other.terms:
             return self
+        if not self.terms:
+            return other
         terms = dict(self.terms)
         for monomial, coefficient in other.terms.items():
             summed = exact(terms.get(monomial, 0) + coefficient)
@@ -51,6 +52,10 @@ class Polynomial:
         return self + other.scaled(-1)
 
     def __mul__(self, other: Polynomial) -> Polynomial:
+        if other.is_constant:
+            return self.scaled(other.terms.get((), 0))
+        if self.is_constant:
+            return other.scaled(self.terms.get((), 0))
         terms: dict[Monomial, Number] = {}
         for left, a in self.terms.items():
             for right, b in other.terms.items():
@@ -60,6 +65,8 @@ class Polynomial:
 
     def scaled(self, factor: Number) -> Polynomial:
         """The product with a number."""
+        if factor == 1:
+            return self
         return Polynomial({m: exact(c * factor) for m, c in self.terms.items()}) if factor else ZERO
 
     @property
@@ -69,7 +76,13 @@ class Polynomial:
 
     def value(self, values: Mapping[str, int]) -> Number:
         """The number it has where each generator has its value."""
-        return exact(sum((c * prod(values[g] ** e for g, e in m) for m, c in self.terms.items()), start=0))
+        found: Number = 0
+        for monomial, coefficient in self.terms.items():
+            term = coefficient
+            for name, exponent in monomial:
+                term *= values[name] ** exponent
+            found += term
+        return exact(found)
 
     def names(self) -> set[str]:
         """All generators that appear."""
@@ -153,7 +166,7 @@ class Size:
 
     def scaled(self, factor: Number) -> Size:
         """The product with a number."""
-        return Size(exact(self.value * factor), self.formula.scaled(factor))
+        return self if factor == 1 else Size(exact(self.value * factor), self.formula.scaled(factor))
 
     def __abs__(self) -> Size:
         return self if self.value >= 0 else self.scaled(-1)
@@ -204,7 +217,7 @@ class Rate:
     @property
     def value(self) -> Fraction:
         """The number."""
-        return Fraction(self.numerator.value) / self.denominator.value
+        return Fraction(self.numerator.value, self.denominator.value)
 
     def times(self, factor: Size) -> Rate:
         """The product with a size."""

@@ -153,7 +153,7 @@ def misses_where(reuse: StreamReuse, nest: SizedNest, holds: Holds, line_bytes: 
     return tuple(
         ReferenceMisses(
             reference,
-            _with_borders(rate, lost, nest, reuse.stream, _chain(reuse, rates, index), line_bytes),
+            _with_borders(rate, lost, nest, reuse, _chain(reuse, rates, index) if lost else (), line_bytes),
             *_residency(reuse, rates, index),
         )
         for index, (reference, rate) in enumerate(zip(reuse.stream.references, rates, strict=True))
@@ -161,10 +161,10 @@ def misses_where(reuse: StreamReuse, nest: SizedNest, holds: Holds, line_bytes: 
 
 
 def _with_borders(
-    rate: Rate, lost: Sequence[Border], nest: SizedNest, stream: Stream, chain: Sequence[Reference], line_bytes: int
+    rate: Rate, lost: Sequence[Border], nest: SizedNest, reuse: StreamReuse, chain: Sequence[Reference], line_bytes: int
 ) -> Rate:
     for border in lost if len(chain) > 1 else ():
-        rate = with_border(rate, border, nest, stream, chain, line_bytes)
+        rate = with_border(rate, border, nest, reuse.stream, chain, line_bytes)
     return rate
 
 

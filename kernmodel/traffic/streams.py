@@ -295,8 +295,8 @@ def _place(
 def _steps(distance: Size, step: Size, *, last: bool) -> Size:
     """How many steps make up a distance: exactly for the last (smallest) step if that is a number, else the nearest."""
     if last and step.formula.is_constant:
-        return distance.scaled(Fraction(1) / step.value)
-    return fixed(round(Fraction(distance.value) / step.value))
+        return distance.scaled(Fraction(1, step.value))
+    return fixed(round(Fraction(distance.value, step.value)))
 
 
 def _kinship(reference: Reference, strides: Sequence[Size], line_bytes: int) -> object:
@@ -307,11 +307,11 @@ def _kinship(reference: Reference, strides: Sequence[Size], line_bytes: int) -> 
     if any(phases):
         return phases, reference.offset.value
     block = min(moving) if moving and min(moving) < line_bytes else line_bytes
-    return phases, floor(Fraction(reference.offset.value) / block)
+    return phases, reference.offset.value // block
 
 
 def _phase(value: Number) -> Number:
-    return exact(Fraction(value) - floor(value))
+    return exact(value - floor(value))
 
 
 def _first_touch(reference: Reference) -> tuple[object, ...]:

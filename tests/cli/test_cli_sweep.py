@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -100,6 +101,19 @@ def test_workers_give_the_same_file(run, tmp_path):
     for jobs in (1, 2):
         assert run(*SMALL, "--cores", "1,2,12", "--jobs", jobs, "--output", tmp_path / f"{jobs}.csv").status == 0
     assert (tmp_path / "1.csv").read_bytes() == (tmp_path / "2.csv").read_bytes()
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_dask_cluster_gives_the_same_file(run, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    here, there = tmp_path / "here.csv", tmp_path / "there.csv"
+    study = (*SMALL, "-m", "snb", "--set", "L2.size=x1,x2", "--flags=-O2", "--flags=-O3")
+    assert run(*study, "--output", here).status == 0
+    options = {"protocol": "tcp", "host": "127.0.0.1", "dashboard_address": None, "silence_logs": logging.CRITICAL}
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, **options) as cluster:
+        done = run(*study, "--output", there, "--scheduler", cluster.scheduler_address)
+    assert (done.status, done.err) == (0, "")
+    assert here.read_bytes() == there.read_bytes()
 
 
 def test_a_drawing_stands_below_the_table(run):
@@ -253,6 +267,29 @@ def test_a_journal_of_another_study_is_refused_and_left_alone(run, tmp_path):
     assert done.status == 1
     assert "another study" in done.err
     assert file.read_bytes() == before
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no device that is always full")
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_full_disk_is_named_with_the_file(run, tmp_path, ending):
+    file = tmp_path / f"full.{ending}"
+    file.symlink_to("/dev/full")
+    done = run(*SMALL, "--output", file, "--force")
+    assert done.status == 1
+    assert f"{file}: cannot be written: No space left on device; make room on the disk" in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_a_damaged_line_of_a_journal_is_named(run, tmp_path):
+    file = tmp_path / "run.jsonl"
+    assert run(*SMALL, "--resume", file).status == 0
+    first, second, *rest = file.read_bytes().splitlines(keepends=True)
+    damaged = b"".join([first, second[:200] + b"\n", *rest])
+    file.write_bytes(damaged)
+    done = run(*SMALL, "--resume", file)
+    assert done.status == 1
+    assert f"{file}:2: the line is no JSON" in done.err
+    assert file.read_bytes() == damaged
 
 
 def test_a_missing_pyarrow_says_what_to_install(run, tmp_path, monkeypatch):

@@ -66,6 +66,12 @@ def test_the_base_stands_above(study, rows):
         assert f"  {line}\n" in text
 
 
+def test_three_kinds_of_axes_are_listed_with_commas(toy_machine):
+    axes = (*AXES[:1], Axis("cores", "", (1, 2)), AXES[1])
+    study = SweepStudy(Grid(BASE, axes), (toy_machine, toy_machine), study_columns(axes, [toy_machine]))
+    assert "over machines, cores and sizes (" in render(sweep_inputs(study, None), Style())
+
+
 def test_a_line_for_each_row_under_its_heading(study, rows):
     lines = table_of(study, rows)
     header = lines[0].split()
