@@ -63,7 +63,8 @@ def headline(answer: BlockingAnswer, unit: str) -> tuple[str, ...]:
     if not answer.candidates:
         return (next((note.text for note in answer.notes if note.code == _NOTHING), "blocking buys nothing"),)
     best = answer.candidates[0]
-    change = f"{_change(answer, best, unit)} from memory ({_speedup(best.speedup)})"
+    source = " from memory" if answer.before.prediction.memory_cycles or best.prediction.memory_cycles else ""
+    change = f"{_change(answer, best, unit)}{source} ({_speedup(best.speedup)})"
     return (f"block {blocks_text(best.blocks)} in {best.cache}: {change},", f"because {reason(best)}")
 
 

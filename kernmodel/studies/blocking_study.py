@@ -175,6 +175,13 @@ def _notes(
             f"the parameters of {before.parameters.name} have no {PENALTY}: leaving the inner loop costs the chain only"
         )
         notes.append(Note("no-branch-penalty", text, "assumption"))
+    if candidates:
+        text = "times include what leaving and entering inner loops takes, which `ecm` leaves out"
+        notes.append(Note("short-loops-included", text, "assumption"))
+        text = (
+            "arrays of different names are taken as different memory; where they may overlap, blocks may change results"
+        )
+        notes.append(Note("distinct-arrays", text, "assumption"))
     if candidates and modeller.simulates:
         why = "the nest is small" if modeller.is_small else "it was asked for"
         text = f"the best block sizes, and smaller ones, are compared by simulated traffic: {why}"
