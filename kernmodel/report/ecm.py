@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from kernmodel.report.caches import STORES, byte_tables, evasion_section, level_table, sampling_section
 from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table
-from kernmodel.report.numbers import count, decimal, sizes, time_in
+from kernmodel.report.numbers import count, decimal, time_in
 from kernmodel.report.sections import (
     code_fields,
+    kernel_fields,
     loop_section,
     machine_fields,
     notes_section,
@@ -50,8 +51,7 @@ def _inputs(answer: EcmAnswer) -> tuple[Block, ...]:
     traffic = answer.traffic
     unit = unit_of_work(traffic)
     pairs = (
-        ("kernel", f"{answer.nest.name}, {answer.nest.file}"),
-        ("sizes", sizes(dict(answer.sizes))),
+        *kernel_fields(answer.nest, answer.sizes),
         *machine_fields(answer.machine),
         *code_fields(answer.origin),
         *_traffic_fields(traffic),

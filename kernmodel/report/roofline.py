@@ -6,8 +6,15 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table
-from kernmodel.report.numbers import count, prefixed, short, sizes
-from kernmodel.report.sections import code_fields, loop_section, machine_fields, merged_notes, notes_section
+from kernmodel.report.numbers import count, prefixed, short
+from kernmodel.report.sections import (
+    code_fields,
+    kernel_fields,
+    loop_section,
+    machine_fields,
+    merged_notes,
+    notes_section,
+)
 
 if TYPE_CHECKING:
     from kernmodel.models.roofline import ComputeRoof, LevelShare, MemoryRoof, ModelName, Point, Roofline
@@ -48,9 +55,7 @@ def roofline_report(answer: RooflineAnswer, *, verbose: bool = False) -> tuple[B
 
 def subject_fields(subject: Subject) -> tuple[tuple[str, str], ...]:
     """Which kernel at which sizes, and which code."""
-    source: tuple[tuple[str, str], ...] = ()
-    if subject.nest is not None:
-        source = (("kernel", f"{subject.nest.name}, {subject.nest.file}"), ("sizes", sizes(dict(subject.sizes))))
+    source = kernel_fields(subject.nest, subject.sizes) if subject.nest is not None else ()
     code = code_fields(subject.origin) if subject.origin is not None else ()
     mix = subject.case.mix
     given = (("instruction mix", mix.source),) if mix is not None and mix.source.startswith("file ") else ()

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 from kernmodel.report.caches import STORES, byte_tables, evasion_section, level_table, sampling_section
 from kernmodel.report.comparison import comparison_section
 from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table
-from kernmodel.report.numbers import MISSING, decimal, short, sizes
-from kernmodel.report.sections import machine_fields, notes_section, sources_section, unit_of_work
+from kernmodel.report.numbers import MISSING, decimal, short
+from kernmodel.report.sections import kernel_fields, machine_fields, notes_section, sources_section, unit_of_work
 from kernmodel.studies.method import UNCOUNTED
 from kernmodel.units import format_bytes
 
@@ -58,8 +58,7 @@ def _symbolic_sections(answer: TrafficAnswer, *, verbose: bool) -> tuple[Block, 
 def _inputs(answer: TrafficAnswer) -> tuple[Block, ...]:
     traffic = answer.traffic
     pairs = (
-        ("kernel", f"{answer.nest.name}, {answer.nest.file}"),
-        ("sizes", sizes(dict(answer.sizes))),
+        *kernel_fields(answer.nest, answer.sizes),
         *machine_fields(answer.machine),
         ("method", method_text(answer)),
         ("stores", STORES[traffic.stores]),

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pipeline_cores import CORE, IDEAL
 
 from kernmodel.assembly.decode import decode_bytes
 from kernmodel.errors import InstructionTableError
@@ -19,7 +20,7 @@ from kernmodel.incore.bounds import Bounds, bounds_of, core_model, row_of, simul
 from kernmodel.incore.model import Parameters
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.pipeline.compiled import library
-from kernmodel.incore.pipeline.model import Entry, Fetch, MicroOp, PipelineCore, PipelineInput, Role, Switches
+from kernmodel.incore.pipeline.model import Entry, MicroOp, PipelineCore, PipelineInput, Role, Switches
 from kernmodel.incore.pipeline.simulate import Engine, simulate
 from kernmodel.incore.splits import split_loads
 from kernmodel.incore.tables import InstructionTable
@@ -131,35 +132,19 @@ def test_figures_must_make_sense() -> None:
             core_model(replace(parameters, extra={**parameters.extra, key: -1}))
 
 
-WIDE = PipelineCore(
+WIDE = replace(
+    CORE,
     ports=("0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "A", "B"),
     issue_width=6,
     retire_width=8,
     reorder_buffer=512,
-    scheduler=97,
     idq=144,
     dsb_width=8,
-    dsb_lines=2,
-    dsb_ends=True,
     decoders=6,
-    iq=25,
     predecode_width=6,
-    fusible_last=True,
-    microcode_switch=2,
-    microcode_exit=1,
-    microcode_width=4,
-    predecode_delay=3,
-    dispatch_delay=5,
-    counter_gap=3,
     alternating=(("4", "9"), ("7", "8")),
-    load_latency=5,
-    forward_latency=5,
-    forward_address=4,
-    blocked_load=13,
     pointer_saving=0,
     pointer_reach=None,
-    halves=False,
-    synchronise_ports=("0", "1", "5", "6"),
 )
 PORTS: dict[Role, tuple[str, ...]] = {
     "compute": ("0", "1", "5", "6", "B"),
@@ -174,7 +159,7 @@ def made(entries: list[tuple[int, bool]], pipeline: PipelineCore, role: Role = "
     slots = sum(count for count, _ in entries)
     microops = (MicroOp(0, role, PORTS[role], 1, 0, 0, 0, ()),) * slots
     queued = tuple(Entry(*entry) for entry in entries)
-    return PipelineInput(pipeline, microops, (1,) * slots, queued, Fetch("ideal", (), 1, 0, True, ()), Switches())
+    return PipelineInput(pipeline, microops, (1,) * slots, queued, IDEAL, Switches())
 
 
 @pytest.mark.parametrize("engine", ["python", "compiled"])
