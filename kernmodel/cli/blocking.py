@@ -38,10 +38,7 @@ STDOUT = "-"
     help="Stores that load their line, streaming stores, or as the cores evade.  [default: as found]",
 )
 @options.time_unit_option
-@click.option("--asm", metavar="FILE", type=click.Path(), help="Assembly of the kernel, in place of compiling it.")
-@click.option("--compiler", metavar="C", help="Compiler to use.  [default: the machine's first that is installed]")
-@click.option("--flags", type=options.Flags(), help="Compiler flags in one string.  [default: the machine's]")
-@options.loop_options
+@options.code_options
 @click.option(
     "--emit", metavar="FILE", type=click.Path(), help="Write the C source of the best candidate; - to standard output."
 )
@@ -59,13 +56,7 @@ def blocking(
     cores: int,
     stores: StoreMode | None,
     unit: str,
-    asm: str | None,
-    compiler: str | None,
-    flags: tuple[str, ...] | None,
-    loop: int | None,
-    lines: tuple[int, int] | None,
-    syntax: options.Syntax | None,
-    ports: options.Port,
+    code: CodeRequest,
     emit: str | None,
     force: bool,
     plot: str | None,
@@ -88,7 +79,6 @@ def blocking(
     written = _emit_target(emit, force=force, as_json=as_json, drawn=plot == TERMINAL)
     sizes = options.one_point_of(defines)
     request = KernelRequest(kernel, machine, sizes, nest, function, cores, safety, "lc", stores)
-    code = CodeRequest(asm, compiler, flags, syntax, loop, lines, ports)
     answer = study(request, code, _loops(loops))
     options.accept_notes(answer.notes, strict)
     if emit != STDOUT:

@@ -23,10 +23,7 @@ if TYPE_CHECKING:
 @click.option("--cores", type=options.CoreCounts(), metavar="COUNTS", help="Core counts to scale over, such as 1-20.")
 @options.cache_options("auto", "lc", "sim")
 @options.time_unit_option
-@click.option("--asm", metavar="FILE", type=click.Path(), help="Assembly of the kernel, in place of compiling it.")
-@click.option("--compiler", metavar="C", help="Compiler to use.  [default: the machine's first that is installed]")
-@click.option("--flags", type=options.Flags(), help="Compiler flags in one string.  [default: the machine's]")
-@options.loop_options
+@options.code_options
 @plot_option("Draw the times over the sizes, or with --cores the performance, into an .svg, .pdf or .png file.")
 @options.output_options
 def ecm(
@@ -39,13 +36,7 @@ def ecm(
     cores: tuple[int, ...] | None,
     choices: options.CacheChoices,
     unit: str,
-    asm: str | None,
-    compiler: str | None,
-    flags: tuple[str, ...] | None,
-    loop: int | None,
-    lines: tuple[int, int] | None,
-    syntax: options.Syntax | None,
-    ports: options.Port,
+    code: CodeRequest,
     plot: str | None,
     verbose: bool,
     strict: bool,
@@ -66,7 +57,6 @@ def ecm(
     target = plot_target(plot, as_json=as_json, terminal=False)
     points = options.points_of(defines)
     request = choices.request(kernel, machine, points[0], nest, function, safety)
-    code = CodeRequest(asm, compiler, flags, syntax, loop, lines, ports)
     drawn: list[EcmAnswer] = []
     answers = accepted(predict_ecm_sweep(request, code, points, cores or ()), strict)
     if target is not None:

@@ -18,7 +18,7 @@ from click.shell_completion import CompletionItem
 from kernmodel.errors import InputError, UsageError, refuse_warnings
 from kernmodel.resources import carried_files
 from kernmodel.studies.ranges import grid, parse_defines, parse_values
-from kernmodel.studies.request import KernelRequest
+from kernmodel.studies.request import CodeRequest, KernelRequest
 from kernmodel.traffic.options import CacheMode, ReplacementPolicy, SimulationOptions, StoreMode
 from kernmodel.units import TIME_UNITS, parse_quantity
 
@@ -242,6 +242,34 @@ loop_options = together(
     ),
     ports_option,
 )
+asm_option = click.option(
+    "--asm", metavar="FILE", type=click.Path(), help="Assembly of the kernel, in place of compiling it."
+)
+compiler_option = click.option(
+    "--compiler", metavar="C", help="Compiler to use.  [default: the machine's first that is installed]"
+)
+flags_option = click.option("--flags", type=Flags(), help="Compiler flags in one string.  [default: the machine's]")
+
+
+def code_options(function: Function) -> Function:
+    """`--asm`, `--compiler`, `--flags` and `loop_options`; the command gets one `CodeRequest`, its argument `code`."""
+
+    @wraps(function)
+    def with_code(
+        asm: str | None,
+        compiler: str | None,
+        flags: tuple[str, ...] | None,
+        syntax: Syntax | None,
+        loop: int | None,
+        lines: tuple[int, int] | None,
+        ports: Port,
+        **arguments: Any,
+    ) -> Any:
+        return function(code=CodeRequest(asm, compiler, flags, syntax, loop, lines, ports), **arguments)
+
+    return together(asm_option, compiler_option, flags_option, loop_options)(with_code)  # type: ignore[no-any-return]
+
+
 time_unit_option = click.option(
     "--unit",
     type=Unit(TIME_UNITS),

@@ -36,10 +36,7 @@ _MOST_POINTS = 16
     type=options.Unit(TIME_UNITS),
     help=f"Unit of the performance: {', '.join(TIME_UNITS)}.  [default: LUP/s, FLOP/s or It/s, as the kernel has them]",
 )
-@click.option("--asm", metavar="FILE", type=click.Path(), help="Assembly of the kernel, in place of compiling it.")
-@click.option("--compiler", metavar="C", help="Compiler to use.  [default: the machine's first that is installed]")
-@click.option("--flags", type=options.Flags(), help="Compiler flags in one string.  [default: the machine's]")
-@options.loop_options
+@options.code_options
 @optional_plot_option("Draw the performance over cores into an .svg, .pdf or .png file, or on the terminal.")
 @options.output_options
 def scaling(
@@ -52,13 +49,7 @@ def scaling(
     cores: tuple[int, ...] | None,
     choices: options.CacheChoices,
     unit: str | None,
-    asm: str | None,
-    compiler: str | None,
-    flags: tuple[str, ...] | None,
-    loop: int | None,
-    lines: tuple[int, int] | None,
-    syntax: options.Syntax | None,
-    ports: options.Port,
+    code: CodeRequest,
     plot: str | None,
     verbose: bool,
     strict: bool,
@@ -79,7 +70,6 @@ def scaling(
         what = f"{len(points)} points of sizes, but at most {_MOST_POINTS} stand beside each other"
         raise UsageError(what, where="-D", todo="take fewer, or ask `kernmodel sweep`")
     request = choices.request(kernel, machine, points[0], nest, function, safety)
-    code = CodeRequest(asm, compiler, flags, syntax, loop, lines, ports)
     found = _answers([replace(request, sizes=sizes) for sizes in points], code, cores or ())
     answers = tuple(with_progress(accepted(found, strict), len(points), streamed=False))
     _print(answers, unit, plot, verbose=verbose, as_json=as_json)

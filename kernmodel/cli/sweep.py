@@ -75,7 +75,7 @@ class Wanted:
 )
 @options.cache_options("auto", "lc", "sim")
 @options.time_unit_option
-@click.option("--asm", metavar="FILE", type=click.Path(), help="Assembly of the kernel, in place of compiling it.")
+@options.asm_option
 @options.loop_options
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: all processors]")
 @click.option("--scheduler", metavar="ADDRESS", help="Dask cluster to use, such as tcp://host:8786.")

@@ -91,7 +91,7 @@ class Step(options.ParamType):
 )
 @options.cache_options("auto", "lc", "sim")
 @options.time_unit_option
-@click.option("--asm", metavar="FILE", type=click.Path(), help="Assembly of the kernel, in place of compiling it.")
+@options.asm_option
 @options.loop_options
 @optional_plot_option("Draw --sensitivity into an .svg, .pdf or .png file; without FILE on the terminal.")
 @options.output_options
