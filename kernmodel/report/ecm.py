@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kernmodel.report.caches import STORES, byte_tables, evasion_section, level_table, sampling_section
 from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table
-from kernmodel.report.numbers import count, decimal, time_in
+from kernmodel.report.numbers import MISSING, count, decimal, time_in
 from kernmodel.report.sections import (
     code_fields,
     kernel_fields,
@@ -18,8 +18,9 @@ from kernmodel.report.sections import (
     sources_section,
     unit_of_work,
 )
-from kernmodel.report.traffic import SYMBOLIC, access_table, carried_by, inequality, path_table, strongest
-from kernmodel.report.traffic_sweep import reuse_in, size_columns
+from kernmodel.report.traffic import access_table, carried_by, inequality, path_table
+from kernmodel.report.traffic_sweep import size_columns
+from kernmodel.traffic.held import SYMBOLIC, reuse_in, strongest
 from kernmodel.units import meaningful_units
 
 if TYPE_CHECKING:
@@ -245,5 +246,5 @@ def sweep_rows(answer: EcmAnswer, unit: str) -> Iterator[tuple[str, ...]]:
         return
     times = (decimal(value) for value in prediction.times.values())
     levels = (decimal(cycles) for _, cycles in prediction.levels)
-    held = (reuse_in(answer.traffic, level.name) for level in answer.machine.levels)
+    held = (reuse_in(answer.traffic, level.name) or MISSING for level in answer.machine.levels)
     yield (*symbols, *times, *levels, time_in(prediction.cycles, unit, prediction.work), *held)

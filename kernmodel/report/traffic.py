@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 from kernmodel.report.caches import STORES, byte_tables, evasion_section, level_table, sampling_section
@@ -11,15 +11,13 @@ from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table
 from kernmodel.report.numbers import MISSING, decimal, short
 from kernmodel.report.sections import kernel_fields, machine_fields, notes_section, sources_section, unit_of_work
 from kernmodel.studies.method import UNCOUNTED
+from kernmodel.traffic.held import SYMBOLIC, carriers
 from kernmodel.units import format_bytes
 
 if TYPE_CHECKING:
     from kernmodel.machine.model import Machine
     from kernmodel.studies.request import TrafficAnswer
     from kernmodel.traffic.model import LayerCondition, PathTraffic, Traffic
-
-SYMBOLIC = "layer conditions"
-"""The `method` of traffic by layer conditions."""
 
 
 def traffic_report(answer: TrafficAnswer, *, verbose: bool = False) -> tuple[Block, ...]:
@@ -80,14 +78,9 @@ def method_text(answer: TrafficAnswer) -> str:
     return traffic.method
 
 
-def strongest(conditions: Iterable[LayerCondition]) -> LayerCondition | None:
-    """The strongest condition that holds, None if none does (conditions come weakest first)."""
-    return max((c for c in conditions if c.holds), key=lambda c: c.required, default=None)
-
-
 def carried_by(condition: LayerCondition) -> str:
     """The loops that carry the reuses of a condition ("j", "sweep")."""
-    return ", ".join(dict.fromkeys(reuse.carried_by for reuse in condition.reuses)) or MISSING
+    return carriers(condition) or MISSING
 
 
 def inequality(condition: LayerCondition) -> str:

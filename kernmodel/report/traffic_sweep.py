@@ -10,7 +10,8 @@ from kernmodel.report.caches import STORES, evaded_share
 from kernmodel.report.layout import Block, Column, Fields, Heading, Line
 from kernmodel.report.numbers import MISSING, decimal
 from kernmodel.report.sections import machine_fields
-from kernmodel.report.traffic import SYMBOLIC, carried_by, method_text, strongest
+from kernmodel.report.traffic import method_text
+from kernmodel.traffic.held import reuse_in
 
 if TYPE_CHECKING:
     from kernmodel.studies.request import TrafficAnswer
@@ -94,7 +95,7 @@ def sweep_row(answer: TrafficAnswer, shape: SweepShape) -> tuple[str, ...]:
         *((str(answer.traffic.cores),) if len(shape.cores) > 1 else ()),
         *(decimal(None if value is None else value * factor) for values in moved for value in values),
         *((_evaded(answer.traffic),) if answer.traffic.stores == "evading" else ()),
-        *(reuse_in(answer.symbolic or answer.traffic, level.name) for level in answer.machine.levels),
+        *(reuse_in(answer.symbolic or answer.traffic, level.name) or MISSING for level in answer.machine.levels),
         *((reasons or MISSING,) if shape.compared else ()),
     )
 
@@ -111,14 +112,3 @@ def _moved(traffic: Traffic | None, paths: int) -> Iterator[float | None]:
     for path in traffic.paths:
         yield path.loads
         yield path.stores + path.clean_victims
-
-
-def reuse_in(traffic: Traffic, cache: str) -> str:
-    """The loops that carry the strongest reuse that holds in a cache; of simulated traffic, the share of hits."""
-    if traffic.method == SYMBOLIC:
-        holding = strongest(condition for condition in traffic.conditions if condition.cache == cache)
-        return carried_by(holding) if holding else MISSING
-    level = next((level for level in traffic.levels if level.level == cache), None)
-    if level is None or not level.loads + level.stores:
-        return MISSING
-    return f"hits {(level.load_hits + level.store_hits) / (level.loads + level.stores):.0%}"

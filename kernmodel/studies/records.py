@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from kernmodel.studies.points import Axis, Outcome, Point, Record
+from kernmodel.traffic.held import reuse_in, strongest_in
 from kernmodel.units import Work, convert_cycles, meaningful_units
 
 if TYPE_CHECKING:
     from kernmodel.machine.model import Machine
     from kernmodel.models.ecm import ScalingPoint
     from kernmodel.studies.request import CodeOrigin, EcmAnswer
-    from kernmodel.traffic.model import LayerCondition, Traffic
+    from kernmodel.traffic.model import Traffic
 
 ColumnType = Literal["float", "int", "str"]
 Value = float | int | str | None
@@ -175,25 +176,10 @@ def _reuses(traffic: Traffic, machine: Machine) -> dict[str, Value]:
     which sizes it does."""
     values: dict[str, Value] = {}
     for level in machine.levels:
-        held = _largest_held(condition for condition in traffic.conditions if condition.cache == level.name)
-        values[f"{REUSE}{level.name}"] = _hits(traffic, level.name) if held is None else _carried_by(held)
+        held = strongest_in(traffic, level.name)
+        values[f"{REUSE}{level.name}"] = reuse_in(traffic, level.name)
         values[f"{REUSE}{level.name}{WHILE}"] = ", ".join(held.solved.values()) or None if held else None
     return values
-
-
-def _largest_held(conditions: Iterable[LayerCondition]) -> LayerCondition | None:
-    return max((one for one in conditions if one.holds), key=lambda one: one.required, default=None)
-
-
-def _carried_by(condition: LayerCondition) -> str | None:
-    return ", ".join(dict.fromkeys(reuse.carried_by for reuse in condition.reuses)) or None
-
-
-def _hits(traffic: Traffic, cache: str) -> str | None:
-    level = next((level for level in traffic.levels if level.level == cache), None)
-    if level is None or not level.loads + level.stores:
-        return None
-    return f"hits {(level.load_hits + level.store_hits) / (level.loads + level.stores):.0%}"
 
 
 def _code(origin: CodeOrigin) -> str:

@@ -33,6 +33,7 @@ from kernmodel.traffic.common import (
 )
 from kernmodel.traffic.conditions import layer_conditions_of, transitions_of
 from kernmodel.traffic.explain import access_table
+from kernmodel.traffic.held import SYMBOLIC
 from kernmodel.traffic.model import AccessTraffic, Evasion, LayerCondition, LevelTraffic, PathTraffic, Traffic
 from kernmodel.traffic.nontemporal import StreamingNest, analyse_streaming, writes_whole_lines
 from kernmodel.traffic.options import StoreMode
@@ -100,7 +101,7 @@ def prepared_layer_conditions(
     loads, stored = (float(rate.value * unit.iterations) for rate in (registers.load_bytes, registers.store_bytes))
     flops = prepared.nest.flops_per_iteration
     return Traffic(
-        method="layer conditions",
+        method=SYMBOLIC,
         iterations_per_unit=float(unit.iterations),
         unit_stream=unit.reference,
         iterations_per_sweep=iterations_per_sweep(prepared.nest, sizes),

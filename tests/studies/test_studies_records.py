@@ -165,3 +165,11 @@ def test_no_number_is_infinite(answer):
     row = record_of(BASE, replace(answer, prediction=replace(idle, transfers=times)))
     assert row["core_It_per_s"] is None
     assert all(not isinstance(value, float) or math.isfinite(value) for value in row.values())
+
+
+def test_a_cache_that_holds_no_reuse_is_empty_as_in_a_table_of_ecm() -> None:
+    """Of layer conditions that all fail, the row once gave the share of hits of one core's accesses instead."""
+    kernel = KernelRequest("daxpy", "hsw", {"N": 100_000})
+    answer = predict_ecm(kernel, CodeRequest())
+    record = record_of(Point(kernel, CodeRequest()), answer)
+    assert [record[f"reuse_in_{level}"] for level in ("L1", "L2", "L3")] == [None, None, "sweep"]
