@@ -28,8 +28,7 @@ from kernmodel.incore.pipeline.compiled import library
 from kernmodel.incore.pipeline.fetch import bars_lsd
 from kernmodel.incore.pipeline.model import PipelineCore, Switches
 from kernmodel.incore.pipeline.parts import Parts, parts_of
-from kernmodel.incore.pipeline.program import PORTS, REASONS, Core, Program, core_of, scheduler_of
-from kernmodel.incore.pipeline.simulate import LEAST_PASSES, MOST_CYCLES
+from kernmodel.incore.pipeline.program import LIMITS, PORTS, REASONS, Core, Program, core_of, scheduler_of
 from kernmodel.incore.shared import Shared
 
 STACK_POINTER = "rsp"
@@ -436,7 +435,7 @@ def _times(model: CoreModel) -> array[float]:
 
 
 def _core(pipeline: PipelineCore, switches: Switches) -> array[int]:
-    return core_of(pipeline, switches)._replace(most_cycles=MOST_CYCLES, least_passes=LEAST_PASSES).numbers()
+    return core_of(pipeline, switches)._replace(**LIMITS._asdict()).numbers()
 
 
 def _uses(instruction: Instruction, row: InstructionData | None) -> tuple[PortUse, ...]:

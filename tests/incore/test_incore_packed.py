@@ -17,7 +17,7 @@ from kernmodel.incore.packed import Analyser, analyser_of
 from kernmodel.incore.pipeline.compiled import library
 from kernmodel.incore.pipeline.microops import pipeline_input
 from kernmodel.incore.pipeline.program import program_of
-from kernmodel.incore.pipeline.simulate import LEAST_PASSES, MOST_CYCLES, simulate
+from kernmodel.incore.pipeline.simulate import simulate
 from kernmodel.incore.predict import Prediction, Predictor
 from kernmodel.incore.shared import Shared
 
@@ -107,7 +107,7 @@ def linked(code: bytes, name: str, notion: str, offset: int) -> tuple[object, ob
     predictor = Predictor(core, Settings())
     assert predictor.predict(code, notion, offset) is not None  # type: ignore[arg-type]
     assert predictor._analyser is not None
-    return predictor._analyser.program(), program_of(block, MOST_CYCLES, LEAST_PASSES)
+    return predictor._analyser.program(), program_of(block)
 
 
 @settings(max_examples=80, deadline=None)

@@ -253,8 +253,8 @@ class Simulated:
 
     Attributes:
         cycles_per_pass: in the steady state; 0 for a block without issue slots.
-        settled: whether the state of the pipeline repeated exactly; else it is the mean of the second half of the
-            simulated passes.
+        settled: whether the state of the pipeline repeated exactly; else it is the mean over passes that were equally
+            fast for a while, or over the second half of them.
         period: passes after which the state repeats, or over which the mean was taken.
         simulated: cycles in total.
         stalls: share of the cycles of the period in which the renamer issued nothing, by reason: "front end" (queue

@@ -59,6 +59,7 @@ class Core(NamedTuple):
     longest: int
     most_cycles: int
     least_passes: int
+    steady_cycles: int
 
     @classmethod
     def of(cls, numbers: Sequence[int]) -> Core:
@@ -73,6 +74,24 @@ class Core(NamedTuple):
         for value in self:
             numbers.extend(value if isinstance(value, tuple) else (value,))
         return numbers
+
+
+class Limits(NamedTuple):
+    """How long a block is simulated whose state does not repeat.
+
+    Attributes:
+        most_cycles: then it ends, and the mean of the second half of them is taken.
+        least_passes: but not before so many passes.
+        steady_cycles: then it ends where the passes of the second and the last third took equally long, to one percent;
+            their mean is taken. Not before two reorder buffers of slots have retired.
+    """
+
+    most_cycles: int = 1500
+    least_passes: int = 8
+    steady_cycles: int = 400
+
+
+LIMITS = Limits()
 
 
 class Program(NamedTuple):
@@ -97,13 +116,12 @@ class Program(NamedTuple):
     schedule: array[int]
 
 
-def program_of(block: PipelineInput, most_cycles: int, least_passes: int) -> Program:
+def program_of(block: PipelineInput, limits: Limits = LIMITS) -> Program:
     """The numbers of a block.
 
     Args:
         block: the block, with at least one slot.
-        most_cycles: after which the simulation gives up to find a repetition, if it has seen least_passes passes.
-        least_passes: passes that it simulates at least.
+        limits: how long it is simulated.
     """
     bits = {port: 1 << number for number, port in enumerate(block.core.ports)}
     first = array("i", [0])
@@ -121,7 +139,7 @@ def program_of(block: PipelineInput, most_cycles: int, least_passes: int) -> Pro
     microops.extend((0, 0, 0, 0, 0, len(waits) // 3, 0))
     core = _core(block, waits)
     return Program(
-        core=core._replace(most_cycles=most_cycles, least_passes=least_passes),
+        core=core._replace(**limits._asdict()),
         units=array("i", [int(value) for unit in block.fetch.units for value in unit]),
         entries=array("i", [int(value) for entry in block.entries for value in entry]),
         first_microop=first,
@@ -182,6 +200,7 @@ def core_of(core: PipelineCore, switches: Switches) -> Core:
         longest=0,
         most_cycles=0,
         least_passes=0,
+        steady_cycles=0,
     )
 
 

@@ -9,12 +9,19 @@ those in the others to the one with the second fewest unless that has far more; 
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 from kernmodel.incore.pipeline.program import PORTS, SOURCES, Program
 
 _HISTORY = 16
-_SAVING = 4  # a state is kept for comparison for a quarter of the passes so far
+_SAVING = 4
+"""The next state is kept for comparison after so many passes, and a share of one in so many of those so far."""
+_SNAPSHOTS = 32
+_STEADY_SHARE = 100
+"""Two rates are the same if they differ by at most one in so many."""
+_STEADY_BUFFERS = 2
+"""Reorder buffers of slots that have to retire before rates are compared: empty buffers let µops through faster."""
 
 
 class _InFlight:
@@ -412,52 +419,93 @@ class Pipeline:
 
 
 class _Repetition:
-    """Whether a state was there before: it is compared with one that is replaced after longer and longer times."""
+    """Whether a state was there before, of those that are kept: all that come are compared with them, and they are
+    taken less and less often, since most blocks repeat soon."""
 
-    __slots__ = ("checks", "next_save", "saved", "since")
+    __slots__ = ("checks", "kept", "next_kept", "since")
 
     def __init__(self, since: tuple[int, ...]) -> None:
-        self.checks = self.next_save = 0
-        self.saved: tuple[Any, ...] | None = None
+        self.checks = self.next_kept = 0
+        self.kept: deque[tuple[tuple[Any, ...], tuple[int, ...]]] = deque(maxlen=_SNAPSHOTS)
         self.since = since
 
     def found(self, pipeline: Pipeline) -> bool:
         """Look at the state at the end of a pass."""
         state = pipeline.state()
         self.checks += 1
-        if state == self.saved:
-            return True
-        if self.checks >= self.next_save:
-            self.next_save = self.checks + self.checks // _SAVING + _SAVING
-            self.saved, self.since = state, pipeline.counts(pipeline.passes)
+        for then, counts in reversed(self.kept):
+            if state == then:
+                self.since = counts
+                return True
+        if self.checks >= self.next_kept:
+            self.next_kept = self.checks + self.checks // _SAVING + _SAVING
+            self.kept.append((state, pipeline.counts(pipeline.passes)))
         return False
+
+
+Counts = tuple[int, ...]
 
 
 def run(program: Program) -> tuple[int, ...]:
     """Settled (1) or not, cycles and passes of the period, cycles in all, stalls by reason, dispatches by port.
 
-    Without a repetition it is the passes that retired in the second half of the cycles that count.
+    Without a repetition it is the passes that count that retired in the last two thirds of the steady cycles, if those
+    of both thirds are equally fast, else those in the second half of all cycles.
     """
     pipeline = Pipeline(program)
     core = program.core
     repetition = _Repetition(pipeline.counts(0))
-    half, until = None, repetition.since
+    half, third, two_thirds = (
+        _Mark(core.most_cycles // 2, core.least_passes // 2),
+        _Mark(core.steady_cycles // 3),
+        _Mark(core.steady_cycles * 2 // 3),
+    )
+    until, tested = repetition.since, False
     while pipeline.now < core.most_cycles or pipeline.passes < core.least_passes:
         pipeline.cycle()
         retired = pipeline.slots_retired // core.slots
         if retired != until[1]:
             until = pipeline.counts(retired)
-            if half is None and pipeline.now >= core.most_cycles // 2 and retired >= core.least_passes // 2:
-                half = until
+            half.see(until)
+            full = pipeline.slots_retired >= _STEADY_BUFFERS * core.reorder_buffer
+            if not tested and pipeline.now >= core.steady_cycles and full:
+                tested = True
+                if third.counts and two_thirds.counts and _is_steady(third.counts, two_thirds.counts, until):
+                    return _difference(0, pipeline, until, third.counts)
+            third.see(until)
+            two_thirds.see(until)
         if pipeline.slots_issued // core.slots == pipeline.passes:
             continue
         pipeline.passes = pipeline.slots_issued // core.slots
         pipeline.forget()
         if repetition.found(pipeline):
             return _difference(1, pipeline, pipeline.counts(pipeline.passes), repetition.since)
-    return _difference(0, pipeline, until, half or pipeline.counts(0))
+    return _difference(0, pipeline, until, half.counts or pipeline.counts(0))
 
 
-def _difference(settled: int, pipeline: Pipeline, until: tuple[int, ...], since: tuple[int, ...]) -> tuple[int, ...]:
+class _Mark:
+    """The counts at the end of the first pass that ends at a cycle or later, after so many passes."""
+
+    __slots__ = ("_cycle", "_passes", "counts")
+
+    def __init__(self, cycle: int, passes: int = 0) -> None:
+        self._cycle = cycle
+        self._passes = passes
+        self.counts: Counts | None = None
+
+    def see(self, now: Counts) -> None:
+        """Look at the counts at the end of a pass."""
+        if self.counts is None and now[0] >= self._cycle and now[1] >= self._passes:
+            self.counts = now
+
+
+def _is_steady(first: Counts, second: Counts, third: Counts) -> bool:
+    """Whether the passes between three marks were equally fast, but for a small share."""
+    earlier = (second[0] - first[0]) * (third[1] - second[1])
+    later = (third[0] - second[0]) * (second[1] - first[1])
+    return bool(later) and _STEADY_SHARE * abs(earlier - later) <= later
+
+
+def _difference(settled: int, pipeline: Pipeline, until: Counts, since: Counts) -> Counts:
     cycles, passes, *others = (now - then for now, then in zip(until, since, strict=True))
     return (settled, cycles, passes, pipeline.now, *others)

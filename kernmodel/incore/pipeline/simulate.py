@@ -9,32 +9,25 @@ from kernmodel.errors import ToolError
 from kernmodel.incore.pipeline.compiled import library
 from kernmodel.incore.pipeline.compiled import run as run_compiled
 from kernmodel.incore.pipeline.model import PipelineInput, Simulated
-from kernmodel.incore.pipeline.program import REASONS, program_of
+from kernmodel.incore.pipeline.program import LIMITS, REASONS, Limits, program_of
 
 Engine = Literal["auto", "compiled", "python"]
 
-MOST_CYCLES = 1500
-"""Cycles without a repetition after which the mean of their second half is taken."""
-LEAST_PASSES = 8
 
-
-def simulate(
-    block: PipelineInput, *, engine: Engine = "auto", most_cycles: int = MOST_CYCLES, least_passes: int = LEAST_PASSES
-) -> Simulated:
+def simulate(block: PipelineInput, *, engine: Engine = "auto", limits: Limits = LIMITS) -> Simulated:
     """Execute a block over and over until the state of the pipeline repeats.
 
     Args:
         block: the block, as `pipeline_input` makes it.
         engine: "auto" takes the compiled engine where it is there; both give the same answer.
-        most_cycles: without a repetition by then, the mean of the second half is taken.
-        least_passes: passes that are simulated in any case before that.
+        limits: how long it is simulated if its state does not repeat.
 
     Raises:
         ToolError: engine "compiled" where it was not built.
     """
     if not block.slots:
         return Simulated(Fraction(0), True, 0, 0, {}, {})
-    program = program_of(block, most_cycles, least_passes)
+    program = program_of(block, limits)
     found = None if engine == "python" else library()
     if engine == "compiled" and found is None:
         raise ToolError("the compiled pipeline engine is not there", todo="install with a C compiler, or choose python")

@@ -19,7 +19,7 @@ typedef struct {
         dsb_lines, decoders, iq, predecode_width, fusible_last, microcode_switch, microcode_exit, microcode_width,
         predecode_delay, unlaminated_slots, unlaminated_first, taken_branches, dispatch_delay, counter_gap,
         issue_ports, group_boundary, source, copies, barred_from, repeats, alternating[GROUPS], units, entries, slots,
-        microops, waits, schedule, farthest, longest, most_cycles, least_passes;
+        microops, waits, schedule, farthest, longest, most_cycles, least_passes, steady_cycles;
 } Core;
 
 enum { CORE_NUMBERS = sizeof(Core) / sizeof(int32_t) };

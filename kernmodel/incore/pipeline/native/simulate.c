@@ -6,7 +6,7 @@
 
 #include "program.h"
 
-enum { HISTORY = 16, SAVING = 4, SCALARS = 128 };
+enum { HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, SCALARS = 128, STEADY_SHARE = 100, STEADY_BUFFERS = 2 };
 
 /* A µop of the block with all that issue and dispatch ask of it; `limited`: by more than its port; `group`: its port set
    alternates, -1 if not. */
@@ -24,7 +24,8 @@ typedef struct {
     int32_t room[3];
 } Instance;
 
-typedef struct { int64_t base, ready, done; int32_t known, pending, port; } Trace;
+/* What is ahead of a µop in flight, relative to a cycle; `base`: when it is ready, until that is known. */
+typedef struct { int32_t base, done; int16_t pending, port; } Trace;
 
 /* Another µop so many µops apart in the order of issue, and the cycles from the earlier one to the later one. */
 typedef struct { int32_t distance, cycles; } Apart;
@@ -34,6 +35,14 @@ typedef struct { uint32_t stalls[REASONS], dispatched[PORTS]; } Tally;
 
 /* What was counted up to a cycle. */
 typedef struct { int64_t now, passes; Tally tally; } Counts;
+
+/* A state that later ones are compared with. */
+typedef struct {
+    uint64_t signature;
+    int64_t count, room, scalars[SCALARS];
+    Trace *traces;
+    Counts counts;
+} Snapshot;
 
 typedef struct {
     const Core *core;
@@ -67,9 +76,8 @@ typedef struct {
 
     Tally tally;
 
-    /* the state that others are compared with */
-    Trace *saved;
-    int64_t saved_count, saved_room, saved_scalars[SCALARS], saved_queued, checks, next_save;
+    Snapshot *snapshots; /* the latest ones, around in a circle */
+    int64_t snapshots_taken, checks, next_snapshot;
     Counts since;
 } Sim;
 
@@ -515,11 +523,14 @@ static void deliver(Sim *s)
 
 /* ---- repetition ---- */
 
-/* What tells most states apart, at little cost: how full the buffers are. */
-static int64_t queued_signature(const Sim *s)
+/* What tells most states apart, at little cost: how full the buffers are, and what waits for each port. */
+static uint64_t signature(const Sim *s)
 {
-    const int64_t in_flight = s->slots_issued - s->slots_retired, queued = s->entries_delivered - s->entries_issued;
-    return (in_flight << 32) + (queued << 16) + s->scheduled[0];
+    uint64_t found = (uint64_t)(s->slots_issued - s->slots_retired) << 32 ^
+                     (uint64_t)(s->entries_delivered - s->entries_issued) << 16 ^ (uint64_t)s->scheduled[0];
+    for (int32_t port = 0; port < PORTS; port++)
+        found = (found << 7 | found >> 57) ^ (uint64_t)s->counters[port];
+    return found;
 }
 
 static int64_t left(const Sim *s, int64_t when) { return when > s->now ? when - s->now : 0; }
@@ -571,64 +582,64 @@ static int64_t oldest_needed(const Sim *s)
 static Trace trace(const Sim *s, int64_t id)
 {
     const Instance *x = instance(s, id);
-    Trace t = {0, 0, 0, x->known, x->pending, x->port};
-    if (x->known) {
-        t.base = x->base - s->now > -s->core->longest ? x->base - s->now : -s->core->longest;
-        t.done = left(s, x->done);
-    } else {
-        t.ready = left(s, x->ready);
-    }
-    return t;
+    if (!x->known)
+        return (Trace){(int32_t)left(s, x->ready), -1, (int16_t)x->pending, x->port};
+    const int64_t base = x->base - s->now, oldest = -s->core->longest;
+    return (Trace){(int32_t)(base > oldest ? base : oldest), (int32_t)left(s, x->done), 0, x->port};
 }
 
-static int same_traces(const Sim *s)
+static int same_traces(const Sim *s, const Snapshot *then)
 {
-    const int64_t oldest = oldest_needed(s);
-    if (s->microops_issued - oldest != s->saved_count)
+    if (s->microops_issued - oldest_needed(s) != then->count)
         return 0;
-    for (int64_t k = 0; k < s->saved_count; k++) {
-        const Trace a = trace(s, s->microops_issued - 1 - k), *b = &s->saved[k];
-        if (a.base != b->base || a.ready != b->ready || a.done != b->done || a.known != b->known ||
-            a.pending != b->pending || a.port != b->port)
+    for (int64_t k = 0; k < then->count; k++) {
+        const Trace a = trace(s, s->microops_issued - 1 - k), *b = &then->traces[k];
+        if (a.base != b->base || a.done != b->done || a.pending != b->pending || a.port != b->port)
             return 0;
     }
     return 1;
 }
 
-static int save(Sim *s, const int64_t *now_scalars, int32_t count)
+static int take_snapshot(Sim *s, uint64_t sign, const int64_t *now_scalars, int32_t count)
 {
-    const int64_t oldest = oldest_needed(s);
-    s->saved_count = s->microops_issued - oldest;
-    if (s->saved_count > s->saved_room) {
-        Trace *more = arena_take(s->arena, s->saved_count * 2, sizeof(Trace));
-        if (!more)
+    Snapshot *now = &s->snapshots[s->snapshots_taken++ % SNAPSHOTS];
+    now->count = s->microops_issued - oldest_needed(s);
+    if (now->count > now->room) {
+        now->room = now->count + now->count / 2;
+        if (!(now->traces = arena_take(s->arena, now->room, sizeof(Trace))))
             return NO_MEMORY;
-        s->saved = more;
-        s->saved_room = s->saved_count * 2;
     }
-    for (int64_t k = 0; k < s->saved_count; k++)
-        s->saved[k] = trace(s, s->microops_issued - 1 - k);
-    memcpy(s->saved_scalars, now_scalars, sizeof(int64_t) * (size_t)count);
-    s->saved_queued = queued_signature(s);
-    s->since = (Counts){s->now, s->passes, s->tally};
+    for (int64_t k = 0; k < now->count; k++)
+        now->traces[k] = trace(s, s->microops_issued - 1 - k);
+    memcpy(now->scalars, now_scalars, sizeof(int64_t) * (size_t)count);
+    now->signature = sign;
+    now->counts = (Counts){s->now, s->passes, s->tally};
     return 0;
 }
 
-/* Whether the state is one that was there before; it is compared with one that is replaced after longer and longer
-   times. NO_MEMORY. */
+/* Whether the state is one that was there before, of those that were kept: less and less often, as they are compared
+   with all that come. NO_MEMORY. */
 static int repeats(Sim *s)
 {
     int64_t here[SCALARS];
+    int32_t count = 0;
+    const uint64_t sign = signature(s);
     s->checks++;
-    if (s->checks < s->next_save && s->saved_queued != queued_signature(s))
+    const int64_t oldest = s->snapshots_taken > SNAPSHOTS ? s->snapshots_taken - SNAPSHOTS : 0;
+    for (int64_t k = s->snapshots_taken - 1; k >= oldest; k--) {
+        const Snapshot *then = &s->snapshots[k % SNAPSHOTS];
+        if (then->signature != sign)
+            continue;
+        count = count ? count : scalars(s, here);
+        if (!memcmp(here, then->scalars, sizeof(int64_t) * (size_t)count) && same_traces(s, then)) {
+            s->since = then->counts;
+            return 1;
+        }
+    }
+    if (s->checks < s->next_snapshot)
         return 0;
-    const int32_t count = scalars(s, here);
-    if (s->next_save && !memcmp(here, s->saved_scalars, sizeof(int64_t) * (size_t)count) && same_traces(s))
-        return 1;
-    if (s->checks < s->next_save)
-        return 0;
-    s->next_save = s->checks + s->checks / SAVING + SAVING;
-    return save(s, here, count);
+    s->next_snapshot = s->checks + s->checks / SAVING + SAVING;
+    return take_snapshot(s, sign, here, count ? count : scalars(s, here));
 }
 
 /* ---- the whole ---- */
@@ -711,8 +722,11 @@ static int allocate(Sim *s, const Program *program)
     s->calendar = arena_take(s->arena, s->calendar_mask + 1, sizeof(int32_t));
     s->ready_room = (int32_t)(2 * ready); /* so that moving to the front is rare */
     s->ready[0] = arena_take(s->arena, 2 * ready * PORTS, sizeof(int64_t));
-    if (!s->ring || !s->calendar || !s->ready[0] || make_ops(s, program))
+    s->snapshots = arena_take(s->arena, SNAPSHOTS, sizeof(Snapshot));
+    if (!s->ring || !s->calendar || !s->ready[0] || !s->snapshots || make_ops(s, program))
         return NO_MEMORY;
+    for (int32_t k = 0; k < SNAPSHOTS; k++)
+        s->snapshots[k].room = 0;
     for (int32_t port = 1; port < PORTS; port++)
         s->ready[port] = s->ready[port - 1] + 2 * ready;
     for (int64_t k = 0; k <= s->calendar_mask; k++)
@@ -744,22 +758,42 @@ static void cycle(Sim *s)
     s->now++;
 }
 
-/* 1 when the state repeated, 0 when the cycles ran out, NO_MEMORY; `since` and `until` bound the period, or the
-   passes that retired in the second half of the cycles. */
+/* Marks in the simulated time: the end of a pass, the first one at or behind a cycle, after so many passes. */
+static void mark(Counts *at, const Counts *until, int64_t cycle, int64_t passes)
+{
+    if (!at->now && until->now >= cycle && until->passes >= passes)
+        *at = *until;
+}
+
+/* Whether the passes between three marks were equally fast, but for a small share. */
+static int is_steady(const Counts *first, const Counts *second, const Counts *third)
+{
+    const int64_t earlier = (second->now - first->now) * (third->passes - second->passes);
+    const int64_t later = (third->now - second->now) * (second->passes - first->passes);
+    return later && STEADY_SHARE * (earlier > later ? earlier - later : later - earlier) <= later;
+}
+
+/* 1 when the state repeated, 0 when the passes became steady or the cycles ran out, NO_MEMORY; `since` and `until` bound
+   the period, or the passes that retired in the last two thirds of the steady cycles, or in the second half of all. */
 static int run(Sim *s, Counts *until)
 {
     const Core *c = s->core;
-    Counts half = {0};
-    int64_t retired = 0;
+    Counts half = {0}, third = {0}, two_thirds = {0};
+    int tested = 0;
     while (s->now < c->most_cycles || s->passes < c->least_passes) {
         cycle(s);
-        if (s->pass_retiring != retired) {
-            retired = s->pass_retiring;
-            until->now = s->now;
-            until->passes = retired;
-            until->tally = s->tally;
-            if (!half.now && s->now >= c->most_cycles / 2 && retired >= c->least_passes / 2)
-                half = *until;
+        if (s->pass_retiring != until->passes) {
+            *until = (Counts){s->now, s->pass_retiring, s->tally};
+            mark(&half, until, c->most_cycles / 2, c->least_passes / 2);
+            if (!tested && s->now >= c->steady_cycles && s->slots_retired >= STEADY_BUFFERS * c->reorder_buffer) {
+                tested = 1;
+                if (is_steady(&third, &two_thirds, until)) {
+                    s->since = third;
+                    return 0;
+                }
+            }
+            mark(&third, until, c->steady_cycles / 3, 0);
+            mark(&two_thirds, until, c->steady_cycles * 2 / 3, 0);
         }
         if (s->pass_issuing == s->passes)
             continue;
