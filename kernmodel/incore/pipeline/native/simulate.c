@@ -38,7 +38,6 @@ typedef struct { int64_t now, passes; Tally tally; } Counts;
 
 /* A state that later ones are compared with. */
 typedef struct {
-    uint64_t signature;
     int64_t count, room, scalars[SCALARS];
     Trace *traces;
     Counts counts;
@@ -76,7 +75,8 @@ typedef struct {
 
     Tally tally;
 
-    Snapshot *snapshots; /* the latest ones, around in a circle */
+    Snapshot *snapshots; /* the latest ones, around in a circle, by signature */
+    uint64_t signatures[SNAPSHOTS];
     int64_t snapshots_taken, checks, next_snapshot;
     Counts since;
 } Sim;
@@ -579,40 +579,43 @@ static int64_t oldest_needed(const Sim *s)
     return oldest > 0 ? oldest : 0;
 }
 
-static Trace trace(const Sim *s, int64_t id)
+static inline Trace trace(const Sim *s, const Instance *x)
 {
-    const Instance *x = instance(s, id);
+    const int64_t now = s->now;
     if (!x->known)
-        return (Trace){(int32_t)left(s, x->ready), -1, (int16_t)x->pending, x->port};
-    const int64_t base = x->base - s->now, oldest = -s->core->longest;
-    return (Trace){(int32_t)(base > oldest ? base : oldest), (int32_t)left(s, x->done), 0, x->port};
+        return (Trace){x->ready > now ? (int32_t)(x->ready - now) : 0, -1, (int16_t)x->pending, x->port};
+    const int64_t base = x->base - now, oldest = -s->core->longest;
+    return (Trace){(int32_t)(base > oldest ? base : oldest), x->done > now ? (int32_t)(x->done - now) : 0, 0, x->port};
 }
 
 static int same_traces(const Sim *s, const Snapshot *then)
 {
+    const int64_t last = s->microops_issued - 1;
     if (s->microops_issued - oldest_needed(s) != then->count)
         return 0;
     for (int64_t k = 0; k < then->count; k++) {
-        const Trace a = trace(s, s->microops_issued - 1 - k), *b = &then->traces[k];
+        const Trace a = trace(s, instance(s, last - k)), *b = &then->traces[k];
         if (a.base != b->base || a.done != b->done || a.pending != b->pending || a.port != b->port)
             return 0;
     }
     return 1;
 }
 
-static int take_snapshot(Sim *s, uint64_t sign, const int64_t *now_scalars, int32_t count)
+static int take_snapshot(Sim *s, uint64_t sign)
 {
-    Snapshot *now = &s->snapshots[s->snapshots_taken++ % SNAPSHOTS];
+    const int64_t place = s->snapshots_taken++ % SNAPSHOTS, last = s->microops_issued - 1;
+    Snapshot *now = &s->snapshots[place];
     now->count = s->microops_issued - oldest_needed(s);
     if (now->count > now->room) {
         now->room = now->count + now->count / 2;
         if (!(now->traces = arena_take(s->arena, now->room, sizeof(Trace))))
             return NO_MEMORY;
     }
+    Trace *traces = now->traces;
     for (int64_t k = 0; k < now->count; k++)
-        now->traces[k] = trace(s, s->microops_issued - 1 - k);
-    memcpy(now->scalars, now_scalars, sizeof(int64_t) * (size_t)count);
-    now->signature = sign;
+        traces[k] = trace(s, instance(s, last - k));
+    scalars(s, now->scalars);
+    s->signatures[place] = sign;
     now->counts = (Counts){s->now, s->passes, s->tally};
     return 0;
 }
@@ -624,12 +627,12 @@ static int repeats(Sim *s)
     int64_t here[SCALARS];
     int32_t count = 0;
     const uint64_t sign = signature(s);
-    s->checks++;
     const int64_t oldest = s->snapshots_taken > SNAPSHOTS ? s->snapshots_taken - SNAPSHOTS : 0;
+    s->checks++;
     for (int64_t k = s->snapshots_taken - 1; k >= oldest; k--) {
-        const Snapshot *then = &s->snapshots[k % SNAPSHOTS];
-        if (then->signature != sign)
+        if (s->signatures[k % SNAPSHOTS] != sign)
             continue;
+        const Snapshot *then = &s->snapshots[k % SNAPSHOTS];
         count = count ? count : scalars(s, here);
         if (!memcmp(here, then->scalars, sizeof(int64_t) * (size_t)count) && same_traces(s, then)) {
             s->since = then->counts;
@@ -639,7 +642,7 @@ static int repeats(Sim *s)
     if (s->checks < s->next_snapshot)
         return 0;
     s->next_snapshot = s->checks + s->checks / SAVING + SAVING;
-    return take_snapshot(s, sign, here, count ? count : scalars(s, here));
+    return take_snapshot(s, sign);
 }
 
 /* ---- the whole ---- */
