@@ -111,6 +111,16 @@ class Piece:
         self.reach = reach
         self.raw = raw
 
+    @property
+    def is_its_own(self) -> bool:
+        """Whether no other instruction is taken to be like it."""
+        return self.shape == self.key
+
+    @property
+    def address_constants(self) -> tuple[int, int]:
+        """Scale and displacement of its memory operand."""
+        return self.raw.memory_index_scale, signed(self.raw.memory_displacement)
+
 
 class Representative(NamedTuple):
     """The instruction that stands for all that are alike, and what it names in place of `Piece.registers`."""
@@ -171,8 +181,7 @@ class Pieces:
         found = self._instructions.get(piece.key)
         if found is None:
             alike = self.representative(piece)
-            own = piece.shape == piece.key
-            found = replace(alike.instruction, text="") if own else _of_representative(piece, alike)
+            found = replace(alike.instruction, text="") if piece.is_its_own else _of_representative(piece, alike)
             self._instructions[piece.key] = found
         return found
 

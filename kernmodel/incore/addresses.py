@@ -87,7 +87,8 @@ def address_step(instruction: Instruction) -> AddressStep:
 
 def is_linear(instruction: Instruction) -> bool:
     """Whether the instruction may give a register a linear value that depends on constants or other registers."""
-    return instruction.mnemonic in _SPELT_OUT
+    name = instruction.mnemonic
+    return name == "lea" or (name in _SPELT_OUT and not instruction.memory)
 
 
 _NO_STEP = AddressStep((), ())
@@ -348,18 +349,48 @@ def _is_gather(reference: MemoryReference) -> bool:
 
 
 def _address(reference: MemoryReference) -> Linear:
-    terms = []
-    if reference.symbol:
-        terms.append(("&" + reference.symbol, 1))
+    named: tuple[tuple[str, int], ...] = (("&" + reference.symbol, 1),) if reference.symbol else ()
     if reference.segment:
-        terms.append((reference.segment + ":", 1))
-    if reference.base and reference.base != "rip":
-        terms.append((reference.base, 1))
-    if reference.index and reference.index == reference.base:
-        terms[-1] = (reference.index, 1 + reference.scale)
-    elif reference.index:
-        terms.append((reference.index, reference.scale))
-    return Linear(reference.displacement, tuple(sorted(terms)))
+        named += ((reference.segment + ":", 1),)
+    return _of_registers(reference.base, reference.index, reference.scale, reference.displacement, named)
+
+
+def _of_registers(
+    base: str | None, index: str | None, scale: int, displacement: int, named: tuple[tuple[str, int], ...]
+) -> Linear:
+    """The address that registers, a displacement and named constants make."""
+    terms = list(named)
+    if base and base != "rip":
+        terms.append((base, 1))
+    if index and index == base:
+        terms[-1] = (index, 1 + scale)
+    elif index:
+        terms.append((index, scale))
+    if len(terms) > 1:
+        terms.sort()
+    return Linear(displacement, tuple(terms))
+
+
+def renamed_step(
+    step: AddressStep, reference: MemoryReference, own: Mapping[str, str], scale: int, displacement: int
+) -> AddressStep:
+    """What an instruction means for addresses that is like another one with one memory reference, but for its
+    registers and the constants of its address.
+
+    Args:
+        step: of the other; it gives no register a value that depends on others.
+        reference: the memory reference of the other.
+        own: the registers of the instruction by those of the other.
+        scale, displacement: of its address.
+    """
+    writes = tuple([(own.get(name, name), value) for name, value in step.writes])
+    if not step.places:
+        return AddressStep((), writes)
+    base, index = reference.base and own.get(reference.base, reference.base), reference.index
+    named = ((reference.segment + ":", 1),) if reference.segment else ()
+    address = _of_registers(base, index and own.get(index, index), scale, displacement, named)
+    (number, _, size, read, written) = step.places[0]
+    return AddressStep(((number, address, size, read, written),), writes)
 
 
 def _written(instruction: Instruction) -> dict[str, Linear | None]:

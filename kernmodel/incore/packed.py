@@ -38,7 +38,8 @@ _MOST_JUMPS = 64
 _MOST_PORTS = 31
 _BEYOND = -3
 _STALLS_PLACE = 22
-_ANSWER_NUMBERS = _STALLS_PLACE + len(REASONS) + PORTS
+_STALLS_END = _STALLS_PLACE + len(REASONS)
+_ANSWER_NUMBERS = _STALLS_END + PORTS
 _ANSWER_CYCLES = len(FRONT_TO_BACK) + 2
 _CYCLE_NUMBERS = 7
 
@@ -132,7 +133,6 @@ class Analyser:
         "_named",
         "_numbers",
         "_parts",
-        "_resources",
         "_results",
         "model",
     )
@@ -150,7 +150,6 @@ class Analyser:
         self._parts = shared.parts(pipeline, model.switches)
         self._library = engine
         self._jumps: dict[str, int] = {}
-        self._resources: dict[str, int] = {STACK_POINTER: 0}
         self._masks = {port: 1 << number for number, port in enumerate(model.parameters.ports)}
         self._named: dict[int, tuple[str, ...]] = {}
         self._numbers = array("q", bytes(8 * _ANSWER_NUMBERS))
@@ -187,18 +186,16 @@ class Analyser:
         both = parts_of(first.instruction, first.row, branch.row, self._pipeline(), self.model.switches)
         return Fused(self._add_parts(both, uses, slots), tuple([self._mask(use) for use in uses]))
 
-    def instruction(self, shape: Shape, layout: Iterable[int], registers: Iterable[str | None]) -> int:
+    def instruction(self, shape: Shape, layout: Iterable[int], resources: Iterable[int]) -> int:
         """Hand over an instruction; its number.
 
         Args:
             shape: of it.
             layout: its length, the place of its opcode, whether it has a length-changing prefix, or an immediate of 8
                 bytes.
-            registers: the resource in each slot, None where the slot does not apply.
+            resources: the number of the resource in each slot, as `Shared.number`; -1 where the slot does not apply.
         """
-        known = self._resources
-        own = [-1 if name is None else known.setdefault(name, len(known)) for name in registers]
-        numbers = array("i", [shape.number, shape.parts, *layout, *own])
+        numbers = array("i", (shape.number, shape.parts, *layout, *resources))
         return _checked(self._library.km_add_instruction(self._handle, *numbers.buffer_info()))
 
     def block(
@@ -227,9 +224,8 @@ class Analyser:
         if result == _BEYOND:
             return None
         _checked(result)
-        numbers, cycles = self._numbers.tolist(), self._cycles.tolist()
-        stalls = numbers[_STALLS_PLACE : _STALLS_PLACE + len(REASONS)]
-        return Answer._make((*numbers[:20], stalls, cycles[:-2], cycles[-2], cycles[-1]))
+        numbers, cycles = self._numbers[:_STALLS_END].tolist(), self._cycles.tolist()
+        return Answer._make((*numbers[:20], numbers[_STALLS_PLACE:], cycles[:-2], cycles[-2], cycles[-1]))
 
     def cycle(self, length: int) -> list[tuple[Edge, tuple[int, int], tuple[int, int]]]:
         """The slowest cycle of the latest block: each edge, and instruction and value at its source and target."""

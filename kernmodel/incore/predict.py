@@ -16,7 +16,7 @@ from kernmodel.assembly.model import Instruction
 from kernmodel.assembly.pieces import MOST_KNOWN, Key, Piece, Pieces
 from kernmodel.assembly.x87 import uses_stack
 from kernmodel.incore.adders import is_addition
-from kernmodel.incore.addresses import AddressStep, Forwarding, address_step, forwardings, is_linear
+from kernmodel.incore.addresses import AddressStep, Forwarding, address_step, forwardings, is_linear, renamed_step
 from kernmodel.incore.analyse import chain_of, loop_carried, throughput_of
 from kernmodel.incore.bounds import (
     DIVIDER,
@@ -84,8 +84,8 @@ class _Kind(NamedTuple):
         instruction, row: one of them, and the row of all.
         warnings: codes of warnings about them.
         names: what `instruction` has in place of the registers that others name.
-        shape: in the engine, None without it; slots: per slot of it, which of the registers that an instruction names
-            is meant, or the resource, and whether its high byte is; halves: whether some are high bytes.
+        shape: in the engine, None without it; slots: per slot of it, the place among the registers that an instruction
+            names and their high bytes, or ~ the number of another resource.
         traits: what a block with one of them has, as bits.
     """
 
@@ -94,8 +94,7 @@ class _Kind(NamedTuple):
     warnings: tuple[str, ...]
     names: tuple[str, ...]
     shape: Shape | None
-    slots: tuple[tuple[int | str, bool], ...]
-    halves: bool
+    slots: tuple[int, ...]
     traits: int
 
 
@@ -202,9 +201,13 @@ class Code:
 
     def _step(self, piece: Piece) -> AddressStep:
         alike, names = self.pieces.representative(piece)
-        if alike.memory or is_linear(alike):
+        if piece.is_its_own:
+            return address_step(alike)
+        if is_linear(alike):
             return address_step(self.pieces.instruction(piece))
-        own = dict(zip(names, piece.registers, strict=True))
+        own, memory = dict(zip(names, piece.registers, strict=True)), alike.memory
+        if memory:
+            return renamed_step(address_step(alike), memory[0], own, *piece.address_constants)
         places, writes = address_step(alike)
         return AddressStep(places, tuple([(own.get(name, name), value) for name, value in writes]))
 
@@ -212,7 +215,7 @@ class Code:
 class Predictor:
     """Predicts blocks on one core with the same settings."""
 
-    __slots__ = ("_analyser", "_code", "_fused", "_kinds", "_known", "_memo", "core", "pieces", "settings")
+    __slots__ = ("_analyser", "_code", "_fused", "_kinds", "_known", "_memo", "_numbers", "core", "pieces", "settings")
 
     def __init__(self, core: Core, settings: Settings, code: Code | None = None) -> None:
         self.core = core
@@ -225,6 +228,7 @@ class Predictor:
         self._kinds: dict[Hashable, _Kind] = {}
         self._known: dict[Key, _Known] = {}
         self._fused: dict[tuple[int, int], Fused] = {}
+        self._numbers: dict[tuple[str, ...], tuple[int, ...]] = {}
         self._memo = Memo()
         self._analyser = analyser_of(self.core.model, self._code.shared)
 
@@ -284,17 +288,17 @@ class Predictor:
         return found.filled(), not all(link.whole for link in feeding)
 
     def _prediction(self, warned: list[_Kind], notion: Notion, filled: Filled, blocked: bool) -> Prediction:
-        applied, cycles = filled.applied, filled.prediction
-        verdict = verdict_of(applied, cycles, filled.stalls)
-        reason, binding = clause(verdict.component, filled), binding_of(applied, cycles)
+        applied, cycles = dict(filled.applied), filled.prediction
+        component, bound_by = verdict_of(applied, cycles, filled.stalls)
+        reason, binding = clause(component, filled), binding_of(applied, cycles)
         if not warned and not blocked:
-            return Prediction(notion, cycles, verdict.bound_by, reason, dict(applied), binding)
+            return Prediction(notion, cycles, bound_by, reason, applied, binding)
         return Prediction(
             notion,
             cycles,
-            verdict.bound_by,
+            bound_by,
             reason,
-            dict(applied),
+            applied,
             binding,
             unknown=_forms(warned, _UNKNOWN),
             estimated=_forms(warned, _ESTIMATED),
@@ -361,9 +365,20 @@ class Predictor:
             kind = self._kinds[piece.shape] = self._kind_of(piece)
         number = -1
         if self._analyser is not None and kind.shape is not None:
-            number = self._analyser.instruction(kind.shape, _layout(piece), _registers(kind, piece.registers))
+            own = self._resources(piece.registers)
+            resources = [own[slot] if slot >= 0 else ~slot for slot in kind.slots]
+            number = self._analyser.instruction(kind.shape, _layout(piece), resources)
         known = self._known[piece.key] = _Known(piece, kind, number)
         return known
+
+    def _resources(self, registers: tuple[str, ...]) -> tuple[int, ...]:
+        """The numbers of the registers that an instruction names, then those of their high bytes, -1 for none."""
+        found = self._numbers.get(registers)
+        if found is None:
+            number = self._code.shared.number
+            high = [number(name + HIGH) if name in HIGH_PARENTS else -1 for name in registers]
+            found = self._numbers[registers] = (*map(number, registers), *high)
+        return found
 
     def _kind_of(self, piece: Piece) -> _Kind:
         instruction, names, needs, privileged, stack = self._code.facts(piece)
@@ -373,8 +388,13 @@ class Predictor:
         shape = None if self._analyser is None or missing else self._analyser.shape(piece.shape, instruction, row)
         warnings = _warnings_about(instruction, row, privileged)
         traits = _traits(instruction, self.core.model) | _MISSING * missing | _WARNED * bool(warnings)
-        slots = () if shape is None else tuple([_slot(resource, names) for resource in shape.registers])
-        return _Kind(instruction, row, warnings, names, shape, slots, any(high for _, high in slots), traits)
+        slots = () if shape is None else self._slots(shape, names)
+        return _Kind(instruction, row, warnings, names, shape, slots, traits)
+
+    def _slots(self, shape: Shape, names: tuple[str, ...]) -> tuple[int, ...]:
+        own = {name: place for place, name in enumerate((*names, *[name + HIGH for name in names]))}
+        number = self._code.shared.number
+        return tuple([own[name] if name in own else ~number(name) for name in shape.registers])
 
 
 def _traits(instruction: Instruction, model: CoreModel) -> int:
@@ -387,24 +407,6 @@ def _traits(instruction: Instruction, model: CoreModel) -> int:
         | _BEYOND * (wide or (model.graph.adders is not None and is_addition(instruction)))
         | _BEYOND_LOOPS * any(r.read and r.size_bytes in model.splits for r in memory)
     )
-
-
-def _slot(resource: str, names: tuple[str, ...]) -> tuple[int | str, bool]:
-    """Which register of an instruction a slot of its kind means, and whether its high byte."""
-    name = resource.removesuffix(HIGH)
-    high = name != resource
-    return (names.index(name), high) if name in names else (name, high)
-
-
-def _registers(kind: _Kind, registers: tuple[str, ...]) -> list[str | None]:
-    """The resources that an instruction has in the slots of its kind; not all registers have a high byte."""
-    found: list[str | None] = [registers[place] if isinstance(place, int) else place for place, _ in kind.slots]
-    if kind.halves:
-        for slot, (_, high) in enumerate(kind.slots):
-            name = found[slot]
-            if high:
-                found[slot] = name + HIGH if name in HIGH_PARENTS else None
-    return found
 
 
 def _layout(piece: Piece) -> tuple[int, int, int, int]:
@@ -434,19 +436,21 @@ class _Found:
         applied = components
         if found.through_memory and components[PRECEDENCE] > components.get(PIPELINE, math.inf) + TINY:
             applied = {name: cycles for name, cycles in components.items() if name != PRECEDENCE}
-        period = max(found.period, 1)
-        stalls = {name: count / period for name, count in zip(REASONS, found.stalls, strict=True)}
         return Filled(
             mnemonics=[one.kind.instruction.mnemonic for one in self._known],
             issue_width=self._analyser.model.parameters.issue_width,
             components=components,
             applied=applied,
             front=self._front,
-            stalls=stalls if PIPELINE in components else None,
+            stalls=self._stalls() if PIPELINE in components else None,
             lcd=self._carried,
             ports=self._ports,
             divider=lambda: self._busy(found.components[_DIVIDER_PLACE], found.divider),
         )
+
+    def _stalls(self) -> dict[str, float]:
+        period = max(self._answer.period, 1)
+        return {name: count / period for name, count in zip(REASONS, self._answer.stalls, strict=True)}
 
     def _front(self) -> Front:
         found = self._answer
@@ -472,12 +476,10 @@ class _Found:
         return self._busy(found.ports_alone, found.ports)
 
     def _busy(self, cycles: float, ports: int) -> Busy:
-        masks = [one.kind.shape.ports if one.kind.shape is not None else () for one in self._known]
+        needs = [one.kind.shape is not None and _needs(one.kind.shape.ports, ports) for one in self._known]
         if self._fused is not None:
-            masks[-2] = self._fused.ports
-        users = [
-            one.kind.instruction.mnemonic for one, own in zip(self._known, masks, strict=True) if _needs(own, ports)
-        ]
+            needs[-2] = _needs(self._fused.ports, ports)
+        users = [one.kind.instruction.mnemonic for one, own in zip(self._known, needs, strict=True) if own]
         return Busy(cycles, self._analyser.ports(ports), tuple(users))
 
     def _carried(self) -> Chain | None:

@@ -15,6 +15,7 @@ from kernmodel.incore.model import InstructionData
 from kernmodel.incore.pipeline.model import PipelineCore, Switches
 from kernmodel.incore.pipeline.parts import Parts, is_halved, parts_of
 
+STACK_POINTER = "rsp"
 _MOST = 50_000
 """Data flows, or µops, that are kept; then all are forgotten."""
 
@@ -22,11 +23,16 @@ _MOST = 50_000
 class Shared:
     """What instructions do, for analysers of several cores."""
 
-    __slots__ = ("_flows", "_parts")
+    __slots__ = ("_flows", "_numbers", "_parts")
 
     def __init__(self) -> None:
+        self._numbers: dict[str, int] = {STACK_POINTER: 0}
         self._flows: dict[Hashable, dict[Hashable, DataFlow]] = {}
         self._parts: dict[Hashable, dict[Hashable, Parts]] = {}
+
+    def number(self, resource: str) -> int:
+        """The number of a register, flag or another resource, 0 for the stack pointer."""
+        return self._numbers.setdefault(resource, len(self._numbers))
 
     def flows(self, figures: DataFlowFigures) -> Flows:
         """The data flows on a core."""

@@ -345,9 +345,9 @@ class InstructionTable:
 
     def _variant(self, start: int, form: str, kind: str, variants: Mapping[str, int]) -> InstructionData:
         """The row of one kind of operands with its indexed variant, both under the name of the form."""
-        row = replace(self._parse(variants.get(kind, start)), form=form)
+        row = self._parse(variants.get(kind, start), form)
         indexed = variants.get(kind + INDEXED)
-        return row if indexed is None else replace(row, indexed=replace(self._parse(indexed), form=form))
+        return row if indexed is None else replace(row, indexed=self._parse(indexed, form))
 
     def _key(self, start: int) -> bytes:
         return self._data[start : self._data.find(b" |", start)] if 0 < start < len(self._data) else b""
@@ -366,10 +366,12 @@ class InstructionTable:
                 high = start
         return None
 
-    def _parse(self, start: int) -> InstructionData:
+    def _parse(self, start: int, form: str) -> InstructionData:
+        """The row that starts here, under the name of a form."""
         end = self._data.find(b"\n", start)
         try:
-            return parse_row(self._data[start:end].decode("utf-8"), self._legend)
+            row = parse_row(self._data[start:end].decode("utf-8"), self._legend)
+            return row if row.form == form else replace(row, form=form)
         except (ValueError, IndexError) as error:
             line = self._data[:start].count(b"\n") + 1
             raise InstructionTableError(

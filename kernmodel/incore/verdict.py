@@ -17,6 +17,15 @@ _ORDER = (PORTS, DIVIDER, PRECEDENCE, *FRONT_END)
 """Of components that reach the prediction together, the first one names it."""
 
 
+def _kind(name: str) -> BoundBy:
+    if name == PRECEDENCE:
+        return "dependency"
+    return "throughput" if name in (PORTS, DIVIDER) else "front end"
+
+
+_KINDS = {name: _kind(name) for name in _ORDER}
+
+
 class Verdict(NamedTuple):
     """What binds: the component that names the prediction, and the kind of limit."""
 
@@ -35,9 +44,10 @@ def verdict_of(applied: Mapping[str, float], prediction: float, stalls: Mapping[
     Where the simulation takes longer than every bound, the front end binds if the renamer most often stands still for
     want of µops, else the scheduling of µops.
     """
+    least = prediction * (1 - CLOSE)
     for name in _ORDER:
-        if name in applied and reaches(applied[name], prediction):
-            return Verdict(name, _kind(name))
+        if name in applied and 0 < applied[name] >= least:
+            return Verdict(name, _KINDS[name])
     if stalls is None or not prediction:
         return Verdict(PORTS, "throughput")
     starved = max(stalls, key=stalls.__getitem__, default="") == "front end" and stalls["front end"] > 0
@@ -47,11 +57,8 @@ def verdict_of(applied: Mapping[str, float], prediction: float, stalls: Mapping[
 def binding_of(applied: Mapping[str, float], prediction: float) -> tuple[str, ...]:
     """The components that explain the prediction, front to back; the pipeline, which is no bound, only where none
     does."""
-    found = tuple(name for name, c in applied.items() if name != PIPELINE and reaches(c, prediction))
-    return found or tuple(name for name, c in applied.items() if reaches(c, prediction))
-
-
-def _kind(name: str) -> BoundBy:
-    if name == PRECEDENCE:
-        return "dependency"
-    return "throughput" if name in (PORTS, DIVIDER) else "front end"
+    least = prediction * (1 - CLOSE)
+    found = [name for name, cycles in applied.items() if 0 < cycles >= least]
+    if len(found) > 1 and PIPELINE in found:
+        found.remove(PIPELINE)
+    return tuple(found)
