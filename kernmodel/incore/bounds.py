@@ -2,7 +2,8 @@
 
 After Facile (Abel, Sharma, Reineke, IISWC 2023), equations 1 to 3: the time is that of the slowest part. Which parts of
 the front end a block meets is what the fetch of the pipeline simulation says, which knows more reasons for code to miss
-the µop cache and the loop buffer. On a core without front-end figures only ports and dependencies are known.
+the µop cache and the loop buffer. Of AMD's Zen cores, which have no simulation, the widths of fetch, decoders, op cache
+and dispatch are known; of a core without figures of the front end, ports, dependencies and the µops renamed per cycle.
 
 Times are cycles per pass.
 """
@@ -21,11 +22,18 @@ from kernmodel.incore.dataflow import DataFlow, Syntax, data_flow
 from kernmodel.incore.frontend.block import front_end_block
 from kernmodel.incore.frontend.decode import decode_bound
 from kernmodel.incore.frontend.dsb import dsb_bound, erratum_branches
-from kernmodel.incore.frontend.figures import front_end_parameters
+from kernmodel.incore.frontend.figures import front_end_parameters, op_cache_parameters
 from kernmodel.incore.frontend.fusion import fuses_at, units_at
 from kernmodel.incore.frontend.lsd import lsd_bound
 from kernmodel.incore.frontend.mixed import mixed_bound
-from kernmodel.incore.frontend.model import FrontEndBlock, FrontEndParameters, Unit
+from kernmodel.incore.frontend.model import FrontEndBlock, FrontEndParameters, OpCacheParameters, Path, Unit
+from kernmodel.incore.frontend.op_cache import (
+    dispatch_bound,
+    fetch_bound,
+    op_cache_block,
+    op_cache_bound,
+    op_cache_path,
+)
 from kernmodel.incore.frontend.predecode import predecode_bound
 from kernmodel.incore.graph import Graph, GraphFigures, graph_figures, graph_of, is_eliminated_move, is_idiom
 from kernmodel.incore.model import InstructionData, Notion, Parameters, PortUse
@@ -78,6 +86,7 @@ class CoreModel:
         closed: the port that 512-bit registers close, None if they close none.
         fusing: mnemonics that fuse with jumps on cores whose tables list no pairs.
         splits: cycles of loads across cache lines by their bytes, where they take longer than others.
+        op_cache: the front end of a Zen core, None for others.
     """
 
     parameters: Parameters
@@ -88,6 +97,7 @@ class CoreModel:
     closed: str | None
     fusing: frozenset[str]
     splits: Mapping[int, float] = field(default_factory=dict)
+    op_cache: OpCacheParameters | None = None
 
 
 def core_model(parameters: Parameters, memory: MemoryPolicy = "moving", switches: Switches | None = None) -> CoreModel:
@@ -112,6 +122,7 @@ def core_model(parameters: Parameters, memory: MemoryPolicy = "moving", switches
         closed=None if closed is None else str(closed),
         fusing=frozenset(str(parameters.extra.get(FUSED_WITH_JUMPS, "")).split()),
         splits=split_figures(parameters),
+        op_cache=op_cache_parameters(parameters),
     )
 
 
@@ -123,7 +134,7 @@ class Bounds(NamedTuple):
         fused: first instructions of macro-fused pairs.
         graph: of its dependencies; cycle: the slowest of it.
         components: cycles of the components that the block meets, by name, front to back; ports without dividers.
-        front: what the front end sees, None where it is not known.
+        front: what the front end sees, None where nothing is known of it but its width.
         simulated: the simulation, None likewise.
         overtaken: whether the simulation is faster than the slowest chain, which leads through memory and then does not
             count: the simulation knows better which part of a forwarding waits for what.
@@ -150,7 +161,10 @@ class Bounds(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What the front end sees of a block at one address, and where its µops come from."""
+    """What the front end sees of a block at one address, and where its µops come from.
+
+    `entries` are those of the queue before issue; none on cores whose queue is not modelled.
+    """
 
     block: FrontEndBlock
     units: tuple[Unit, ...]
@@ -224,9 +238,11 @@ def bounds_of(
     uses = port_uses(instructions, rows, closed, fused)
     if model.splits and notion == "loop":
         uses = with_splits(uses, rows, instructions, model.splits)
-    front = _front_components(seen, model, notion, offset) if seen else _renaming(rows, fused, model)
-    components: dict[str, float] = dict(front)
-    components |= _port_components(uses, rows, apart=seen is not None)
+    if seen is not None:
+        components = _front_components(seen, model, notion, offset)
+    else:
+        seen, components = _unsimulated_front(instructions, rows, fused, model, notion)
+    components |= _port_components(uses, rows, apart=found is not None)
     components[PRECEDENCE] = cycle.ratio if cycle else 0.0
     simulated = simulate(program) if program is not None and program.slots else None
     overtaken = False
@@ -234,17 +250,6 @@ def bounds_of(
         components[PIPELINE] = float(simulated.cycles_per_pass)
         overtaken = components[PRECEDENCE] > components[PIPELINE] + TINY and _through_memory(graph, cycle)
     return Bounds(uses, fused, graph, cycle, components, seen, simulated, overtaken)
-
-
-def _renaming(rows: Rows, fused: frozenset[int], model: CoreModel) -> dict[str, float]:
-    """What is known of the front end of a core whose fetching is not modelled: µops renamed per cycle.
-
-    Every instruction takes a slot, also one that needs no port; a macro-fused pair takes one.
-    """
-    if model.front is not None:
-        return {}
-    slots = sum(max(row.uops, 1) if row else 1 for row in rows) - len(fused)
-    return {ISSUE: slots / model.parameters.issue_width}
 
 
 Chains = tuple[Graph, Cycle | None]
@@ -427,17 +432,59 @@ def _decoding(seen: Seen, front: FrontEndParameters, notion: Notion, offset: int
     }
 
 
+def _unsimulated_front(
+    instructions: Sequence[Instruction], rows: Rows, fused: frozenset[int], model: CoreModel, notion: Notion
+) -> tuple[Seen | None, dict[str, float]]:
+    """What is known of the front end of a core without a simulation, and the bounds of its parts that the block meets.
+
+    On the Zen cores the widths of its parts; on others no more than the µops renamed per cycle, where every instruction
+    takes a slot, also one that needs no port, and a macro-fused pair takes one.
+    """
+    core = model.op_cache
+    if core is None or not instructions:
+        slots = sum(max(row.uops, 1) if row else 1 for row in rows) - len(fused)
+        return None, {} if model.front else {ISSUE: slots / model.parameters.issue_width}
+    block = op_cache_block(instructions, rows, fused, core)
+    path = op_cache_path(block.units, core, notion)
+    held = len(block.units) if path == "DSB" else 0
+    seen = Seen(block, block.units, (), Fetch(path, (), 1, held, False, ()), ())
+    delivery = _op_cache_delivery(seen, core, path) if model.switches.front_end else {}
+    return seen, delivery | {ISSUE: dispatch_bound(seen.units, core)}
+
+
+def _op_cache_delivery(seen: Seen, core: OpCacheParameters, path: Path) -> dict[str, float]:
+    """The bounds of the parts on one path to dispatch, as far as their widths are known."""
+    found = (
+        {DSB: op_cache_bound(seen.units, core)}
+        if path == "DSB"
+        else {PREDECODE: fetch_bound(seen.block.length, core), DECODE: decode_bound(seen.units, core)}
+    )
+    return {name: cycles for name, cycles in found.items() if cycles is not None}
+
+
 def idle_components(bounds: Bounds, model: CoreModel, notion: Notion, offset: int) -> dict[str, float]:
     """What parts of the front end would take through which the µops of the block do not come, for comparison."""
-    seen, front = bounds.front, model.front
-    if seen is None or front is None or not seen.units:
+    seen = bounds.front
+    if seen is None or not seen.units:
+        return {}
+    found = _all_delivery(seen, model, notion, offset)
+    return {name: cycles for name, cycles in found.items() if name not in bounds.components}
+
+
+def _all_delivery(seen: Seen, model: CoreModel, notion: Notion, offset: int) -> dict[str, float]:
+    """The bounds of all parts of the front end before issue; straight-line code comes through none but the decoders."""
+    loop, front = notion == "loop", model.front
+    if model.op_cache is not None:
+        found = _op_cache_delivery(seen, model.op_cache, "decoders")
+        return found | _op_cache_delivery(seen, model.op_cache, "DSB") if loop else found
+    if front is None:
         return {}
     found = _decoding(seen, front, notion, offset)
-    if notion == "loop":
+    if loop:
         found[DSB] = _dsb(seen, model)
         if front.lsd:
             found[LSD] = lsd_bound(seen.units, front)
-    return {name: cycles for name, cycles in found.items() if name not in bounds.components}
+    return found
 
 
 # }}}

@@ -24,7 +24,8 @@ class Front(NamedTuple):
         source: where the µops come from; copies: of the loop in the LSD.
         length: bytes of the block; prefixed: instructions with a length-changing prefix.
         units: instructions and fused pairs; complex_units: of them, those that need the complex decoder.
-        decoded, slots: µops of all units in the DSB and at issue; entries: slots of all queue entries.
+        decoded, slots: µops of all units in the DSB and at issue; entries: slots of all queue entries, 0 on the Zen
+            cores, which have no predecoder and no queue here.
         synchronisations: µops of the stack engine.
         erratum: branches that the JCC erratum concerns.
     """
@@ -175,6 +176,8 @@ def _predecode(filled: Filled) -> str:
     slow = f", {seen.prefixed} with a length-changing prefix" if seen.prefixed else ""
     cycles = _cycles(filled.components[parts.PREDECODE])
     count = _count(len(filled.mnemonics), "instruction")
+    if not seen.entries:
+        return f"fetching {count} in {seen.length} bytes takes {cycles} per pass"
     return f"the predecoder takes {cycles} per pass for {count} in {seen.length} bytes{slow}"
 
 
@@ -208,8 +211,12 @@ def _issue(filled: Filled) -> str:
     if seen is None:
         renaming = filled.components[parts.ISSUE]
         return f"the renamer issues {round(renaming * width)} µops, {width} a cycle, in {_cycles(renaming)} per pass"
-    split = filled.components[parts.ISSUE] > seen.entries / width
-    why = ", as some go together or end a round of the loop buffer" if split else ""
+    if seen.entries:
+        split = filled.components[parts.ISSUE] > seen.entries / width
+        why = ", as some go together or end a round of the loop buffer" if split else ""
+    else:
+        few = filled.components[parts.ISSUE] > seen.slots / width
+        why = f", as it takes {round(seen.units / filled.components[parts.ISSUE])} instructions a cycle" if few else ""
     engine = f" and {seen.synchronisations} of the stack engine" if seen.synchronisations else ""
     cycles = _cycles(filled.components[parts.ISSUE])
     return f"the renamer issues {seen.slots} µops{engine}, {width} a cycle, in {cycles} per pass{why}"

@@ -27,7 +27,7 @@ def front_end_block(
         rows: their table rows (the indexed variant where it applies), None for unknown instructions.
         core: the front end.
     """
-    starts = _starts(instructions)
+    starts = starts_of(instructions)
     length = starts[-1] + instructions[-1].length
     last = [0] * (length + 1)
     cut = [0] * (length + 1)
@@ -53,7 +53,7 @@ def front_end_block(
     )
 
 
-def _starts(instructions: Sequence[Instruction]) -> list[int]:
+def starts_of(instructions: Sequence[Instruction]) -> list[int]:
     """Where each instruction starts: by their addresses, or one behind the other where these do not ascend."""
     base = instructions[0].address
     starts = []

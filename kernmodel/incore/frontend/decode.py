@@ -1,20 +1,21 @@
-"""The decoders: one complex and several simple ones (Facile, section 4.4, algorithm 1)."""
+"""The decoders: one complex and several simple ones (Facile, section 4.4, algorithm 1), or several that are alike."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kernmodel.incore.frontend.model import FrontEndParameters, Unit
+from kernmodel.incore.frontend.model import Decoders, Unit
 
 
-def decode_bound(units: Sequence[Unit], core: FrontEndParameters) -> float:
+def decode_bound(units: Sequence[Unit], core: Decoders) -> float:
     """Dec: cycles per execution to decode the units, after algorithm 1 of Facile.
 
     Instructions go to the decoders in order, execution after execution, until the first one comes to a decoder for the
     second time with as many decoders left (Facile asks for the decoder only, which leaves the period open): the cycles
     between the two times over the executions between them. A cycle begins whenever the complex decoder, which is the
     first one, takes an instruction; it must if the instruction needs it, if the others are taken, behind a branch, and
-    if a macro-fusible instruction would come to a last decoder that takes none.
+    if a macro-fusible instruction would come to a last decoder that takes none. Where no unit needs the complex decoder
+    or ends a group, all decoders are alike.
     """
     if not units:
         return 0.0

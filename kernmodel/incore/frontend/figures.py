@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from kernmodel.errors import InstructionTableError
-from kernmodel.incore.frontend.model import FrontEndParameters
+from kernmodel.incore.frontend.model import FrontEndParameters, OpCacheParameters
 from kernmodel.incore.model import Parameters
 
 _Figure = TypeVar("_Figure", int, bool)
 _MARK = "decoders"
+_OP_CACHE_MARK = "decoded instructions per cycle"
 _TODO = "add the figure with its source; docs/front-end.md explains the keys"
 
 
@@ -44,6 +45,31 @@ def front_end_parameters(parameters: Parameters) -> FrontEndParameters | None:
         lsd=_figure(parameters, "LSD", bool),
         lsd_copies=_copies(parameters, "LSD unroll"),
     )
+
+
+def op_cache_parameters(parameters: Parameters) -> OpCacheParameters | None:
+    """The front end of a Zen core that the parameter file describes.
+
+    None if it describes none (no figure `decoded instructions per cycle`), or one of the other kind.
+
+    Raises:
+        InstructionTableError: a figure is missing or of the wrong kind; names the key.
+    """
+    if _OP_CACHE_MARK not in parameters.extra or _MARK in parameters.extra:
+        return None
+    return OpCacheParameters(
+        issue_width=parameters.issue_width,
+        issue_instructions=_if_known(parameters, "issued instructions per cycle"),
+        fetch_bytes=_if_known(parameters, "fetched bytes per cycle"),
+        decoders=_figure(parameters, _OP_CACHE_MARK, int),
+        op_cache_entries=_figure(parameters, "op cache entries", int),
+        op_cache_width=_if_known(parameters, "op cache width"),
+        op_cache_of_macro_ops=_figure(parameters, "op cache holds macro-ops", bool),
+    )
+
+
+def _if_known(parameters: Parameters, key: str) -> int | None:
+    return _figure(parameters, key, int) if key in parameters.extra else None
 
 
 def _figure(parameters: Parameters, key: str, kind: type[_Figure]) -> _Figure:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kernmodel.incore.frontend.model import FrontEndParameters, Unit
+from kernmodel.incore.frontend.model import Issuing, Unit
 
 
-def issue_bound(units: Sequence[Unit], core: FrontEndParameters, synchronisations: int = 0) -> float:
+def issue_bound(units: Sequence[Unit], core: Issuing, synchronisations: int = 0) -> float:
     """Issue: n / i for n µops (fused domain, after unlamination) and issue width i (Facile, section 4.7).
 
     `synchronisations` are µops that the stack engine adds; Facile has none.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 Notion = Literal["unrolled", "loop"]
 """How the block is executed over and over: copies one behind the other (TP_U), or one copy that jumps back to its start
@@ -15,6 +15,26 @@ Notion = Literal["unrolled", "loop"]
 
 Path = Literal["decoders", "DSB", "LSD"]
 """Where the µops come from."""
+
+
+class Decoders(Protocol):
+    """What decoding asks of a core."""
+
+    @property
+    def decoders(self) -> int:
+        """Number of decoders."""
+
+    @property
+    def fusible_last(self) -> bool:
+        """Whether the last decoder takes an instruction of a macro-fusible kind."""
+
+
+class Issuing(Protocol):
+    """What issue asks of a core."""
+
+    @property
+    def issue_width(self) -> int:
+        """µops per cycle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +78,33 @@ class FrontEndParameters:
     idq_uops: int
     lsd: bool
     lsd_copies: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class OpCacheParameters:
+    """What the front end of a Zen core can do, from the figures of its parameter file.
+
+    Attributes:
+        issue_width: macro-ops dispatched per cycle; issue_instructions: instructions that they may come from, None
+            where no such limit is known.
+        fetch_bytes: fetched per cycle for the decoders, None where not known.
+        decoders: instructions decoded per cycle; all decoders are alike.
+        op_cache_entries: macro-ops, or instructions, that the op cache holds; op_cache_width: delivered per cycle, None
+            where not known; op_cache_of_macro_ops: whether macro-ops are counted, not instructions.
+    """
+
+    issue_width: int
+    issue_instructions: int | None
+    fetch_bytes: int | None
+    decoders: int
+    op_cache_entries: int
+    op_cache_width: int | None
+    op_cache_of_macro_ops: bool
+
+    @property
+    def fusible_last(self) -> bool:
+        """As in `FrontEndParameters`."""
+        return True
 
 
 class Unit(NamedTuple):
@@ -104,7 +151,8 @@ class FrontEndBlock:
     Attributes:
         length: bytes.
         ends: by position x from 0 to `length`, how many instructions have their last byte before x.
-        cut: by position, whether a fetch that ends there parts the opcode of an instruction from its last byte.
+        cut: by position, whether a fetch that ends there parts the opcode of an instruction from its last byte; both
+            empty for cores of which no predecoder is known.
         prefixed: positions of the nominal opcodes of instructions with a length-changing prefix.
         units: instructions in order, pairs that can macro-fuse as one, those without figures left out.
         pairs: the macro-fused pairs among them.
