@@ -18,7 +18,8 @@ from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.tables import InstructionTable, Operands
 
 CODE_ALIGNMENT = 64
-"""Bytes after which the front end sees the same code again: the longest lines that any of its parts knows."""
+"""Bytes modulo which offsets are given. No figure of one core but a multiple of all lines that front ends know, so that
+each sees the same code again."""
 
 
 @dataclass(frozen=True, slots=True)

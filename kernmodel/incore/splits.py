@@ -18,6 +18,7 @@ from kernmodel.units import parse_quantity
 KEYS = {32: "split 256-bit load", 64: "split 512-bit load"}
 """Keys of `Parameters.extra` by bytes: cycles for which a load across lines takes all load ports that it can use."""
 _LINE = 64
+"""Bytes of a cache line of every x86-64 core: what arrays are taken to be aligned to."""
 _DATA_PATH = "D"
 
 

@@ -48,6 +48,7 @@ def accesses(text: str) -> list[str]:
         ("mov al, 1", ["rax:rw"]),
         ("mov ah, 1", ["rax:rw"]),
         ("mov ax, 1", ["rax:rw"]),
+        ("fnstsw ax", ["rax:rw"]),
         ("mov eax, 1", ["rax:w"]),
         ("setne cl", ["rcx:rw"]),
         ("movzx eax, cl", ["rax:w", "rcx:r"]),

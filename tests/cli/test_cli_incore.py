@@ -89,12 +89,12 @@ def test_an_address_range(run, object_file):
 
 
 def test_estimates_are_marked(run):
-    plain = run("incore", "--uarch", "skl", "--hex", "d9fe")
+    plain = run("incore", "--uarch", "skl", "--hex", "d9fb")
     assert "?" in plain.out
-    guessed = run("incore", "--uarch", "skl", "--hex", "d9fe", "--estimate")
+    guessed = run("incore", "--uarch", "skl", "--hex", "d9fb", "--estimate")
     assert "~ no row either, but estimated" in guessed.out
     assert "has no row in the instruction table: estimated as" in guessed.out
-    assert_refused(run("incore", "--uarch", "skl", "--hex", "d9fe", "--estimate", "--strict"), 1, "--strict")
+    assert_refused(run("incore", "--uarch", "skl", "--hex", "d9fb", "--estimate", "--strict"), 1, "--strict")
 
 
 def test_the_graph_is_written(run, tmp_path):
@@ -143,7 +143,7 @@ def test_a_batch_from_standard_input_by_two_processes(run, monkeypatch):
 
 
 def test_strict_refuses_single_lines_of_a_batch(run, tmp_path):
-    outcome = batch(run, tmp_path, f"{HEX}\nd9fe\n", "--strict", "--json")
+    outcome = batch(run, tmp_path, f"{HEX}\nd9fb\n", "--strict", "--json")
     first, second = (json.loads(line) for line in outcome.out.splitlines())
     assert (outcome.status, first["error"], second["prediction"]) == (0, None, None)
     assert "unknown-instruction" in second["error"]

@@ -7,7 +7,7 @@ SOURCE = """
 f:
         vaddpd  (%rax), %ymm1, %ymm2
         vaddpd  %zmm1, %zmm2, %zmm3{%k1}{z}
-        fsin
+        fsincos
         jne     f
 """
 READINGS = """isa,form,latency_cycles,reciprocal_throughput_cycles

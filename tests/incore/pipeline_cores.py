@@ -33,5 +33,8 @@ CORE = PipelineCore(
     pointer_reach=2048,
     halves=False,
     synchronise_ports=("0", "1", "5", "6"),
+    load_ports=(frozenset("23"),),
+    store_address_ports=(frozenset("237"),),
+    store_data_ports=(frozenset("4"),),
 )
 IDEAL = Fetch("ideal", (), 1, 0, True, ())

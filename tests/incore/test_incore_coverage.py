@@ -13,7 +13,7 @@ CODE = {
     "4801d8": ("add r64,r64", "exact"),
     "62f1f54858c2": ("vaddpd zmm,zmm,zmm", "none"),
     "6681c03412": ("add r16,i16", "exact"),
-    "d9fe": ("fsin", "none"),
+    "d9fb": ("fsincos", "none"),
 }
 
 

@@ -122,7 +122,7 @@ def test_a_composition_adds_a_load_to_the_register_form() -> None:
 
 
 def test_unknown_instructions_have_no_row() -> None:
-    assert look_up("d9fe") is None  # fsin
+    assert look_up("d9fb") is None  # fsincos
 
 
 def test_rows_are_parsed_once() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernmodel.errors import InputError, InstructionTableError
+from kernmodel.incore.core import CODE_ALIGNMENT
 from kernmodel.incore.frontend.figures import front_end_parameters
 from kernmodel.incore.parameters import (
     UARCH_PATH,
@@ -16,6 +17,7 @@ from kernmodel.incore.parameters import (
     read_parameters,
 )
 from kernmodel.incore.pipeline.figures import pipeline_core
+from kernmodel.incore.tables import InstructionTable
 
 INTEL = {"SNB", "IVB", "HSW", "BDW", "SKL", "KBL", "CFL", "SKX", "CLX", "ICL", "ICX", "TGL", "RKL", "GLC", "RWC"}
 DELIVERED = INTEL | {"ZEN", "ZEN2", "ZEN3", "ZEN4"}
@@ -74,6 +76,9 @@ MECHANICS = (
     "store address latency",
     "blocked load cycles",
     "stack synchronisation ports",
+    "load ports",
+    "store address ports",
+    "store data ports",
 )
 
 
@@ -99,6 +104,36 @@ def test_groups_of_ports_have_to_be_lists_of_the_cores_ports(value: object, said
     assert front is not None
     with pytest.raises(InstructionTableError, match=said):
         pipeline_core(replace(parameters, extra={**parameters.extra, "alternating ports": value}), front)
+
+
+@pytest.mark.parametrize("name", sorted(INTEL))
+def test_loads_and_stores_are_told_by_the_ports_of_plain_moves(name: str) -> None:
+    parameters = load_parameters(name)
+    front = front_end_parameters(parameters)
+    assert front is not None
+    core = pipeline_core(parameters, front)
+    table = InstructionTable.open(parameters)
+    load, store = table.row("mov r64,m64"), table.row("mov m64,r64")
+    assert load is not None
+    assert store is not None
+    loads = {frozenset(use.ports) for use in load.ports if not use.ports[0].endswith("D")}
+    assert loads <= set(core.load_ports)
+    addresses = set(core.store_address_ports) or loads  # before Haswell a store address takes a load port
+    assert {frozenset(use.ports) for use in store.ports} == addresses | set(core.store_data_ports)
+
+
+@pytest.mark.parametrize("name", sorted(INTEL))
+def test_offsets_tell_all_lines_apart_that_a_front_end_knows(name: str) -> None:
+    front = front_end_parameters(load_parameters(name))
+    assert front is not None
+    lines = (
+        front.predecode_bytes,
+        front.fusion_line_bytes,
+        front.dsb_bytes,
+        front.dsb_line_bytes,
+        front.jcc_bytes or 1,
+    )
+    assert all(CODE_ALIGNMENT % size == 0 for size in lines)
 
 
 def test_a_file_of_the_user_is_found_by_path_and_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

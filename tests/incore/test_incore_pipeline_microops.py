@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 
@@ -113,6 +114,31 @@ def test_the_stack_engine_inserts_a_microop() -> None:
     roles = [m.role for m in block("50 4883c408 ffc9 75f7").microops]  # push rax; add rsp,8; dec ecx; jne
     assert roles.count("synchronise") == 1
     assert "synchronise" not in [m.role for m in block("50 58 ffc9 75fa").microops]  # push rax; pop rax
+
+
+@pytest.mark.parametrize(
+    ("arch", "key", "role"),
+    [
+        ("SKL", "load ports", "load"),
+        ("HSW", "store address ports", "store address"),
+        ("ICL", "store data ports", "store data"),
+    ],
+)
+def test_which_microops_load_and_store_is_a_figure(arch: str, key: str, role: str) -> None:
+    code = bytes.fromhex("480107")  # add [rdi],rax
+    parameters, _ = core(arch)
+    front = front_end_parameters(parameters)
+    assert front is not None
+    other = replace(parameters, extra={**parameters.extra, key: []})
+
+    def roles(figures: Parameters) -> list[str]:
+        made = pipeline_input(
+            decode_bytes(code).instructions, rows_of(code, arch), pipeline_core(figures, front), front, "unrolled"
+        )
+        return [microop.role for microop in made.microops]
+
+    assert roles(parameters).count(role) == 1
+    assert role not in roles(other)
 
 
 def test_wide_loads_take_two_cycles_of_their_path_on_sandy_bridge() -> None:

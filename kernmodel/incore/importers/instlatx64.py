@@ -23,10 +23,12 @@ _NUMBERED = re.compile(r"\b([xyz]mm|r64|r32|k)\d\b")
 _X87 = re.compile(r"(F[A-Z]+)(80)?(?: (st(?:\(i\))?(?:, ?st(?:\(i\))?)?))?(?: \((?:x/)?(1\.0)l\))?")
 """x87: "FADD st(i), st", "FABS"; divisions and square roots to 80 bits, "FDIV80 st(i), st" and, with operands of few
 bits, "FDIV80 (x/1.0l)"."""
+_X87_FUNCTION = re.compile(r"(FSIN|FCOS)80 \(([^)]*)\)(?: ?\+ ?FADD)?")
+"""x87 functions of an operand: "FSIN80 (0.0)", "FCOS80 (1.0) + FADD", a chain that an addition keeps at its operand."""
 _X87_PAIRS = frozenset({"fxch", "fcom", "fdiv"})
 """x87 instructions of two operands that InstLatx64 writes with fewer."""
 EASY = " [easy]"
-"""Ends the form of a division whose operands have few bits."""
+"""Ends the form of a division whose operands have few bits, or of a function of 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Reading:
 
 
 def read_instlatx64(path: Path) -> Mapping[str, Reading]:
-    """Readings by form key ("vdivpd ymm,ymm,ymm"); the first of several of a form holds.
+    """Readings by form key ("vdivpd ymm,ymm,ymm"); the first of several of a form holds, of a function the longest.
 
     Raises:
         InstructionTableError: the file cannot be read or lacks the columns.
@@ -49,9 +51,12 @@ def read_instlatx64(path: Path) -> Mapping[str, Reading]:
             lines = (line for line in file if not line.startswith("#"))
             for row in csv.DictReader(lines):
                 form = _form(row["form"])
-                if form is not None:
-                    latency, throughput = row["latency_cycles"], row["reciprocal_throughput_cycles"]
-                    readings.setdefault(form, Reading(_number(latency), _number(throughput)))
+                if form is None:
+                    continue
+                reading = Reading(_number(row["latency_cycles"]), _number(row["reciprocal_throughput_cycles"]))
+                known = readings.setdefault(form, reading)
+                if _X87_FUNCTION.fullmatch(row["form"]) and not form.endswith(EASY):
+                    readings[form] = max(known, reading, key=lambda one: one.latency or 0.0)
     except (OSError, KeyError, ValueError) as error:
         raise InstructionTableError(f"cannot be read as InstLatx64 readings ({error})", where=str(path)) from None
     return readings
@@ -65,6 +70,8 @@ def _form(text: str) -> str | None:
     """The form key of "VADDPD zmm, zmm, [m512]", None for sums, special operands and equal registers."""
     if x87 := _X87.fullmatch(text):
         return _x87_form(*x87.groups())
+    if function := _X87_FUNCTION.fullmatch(text):
+        return function[1].lower() + EASY * (function[2] == "0.0")
     match = _FORM.fullmatch(text)
     if match is None or _NUMBERED.search(match[2]):
         return None

@@ -1,7 +1,8 @@
 """x87 rows: µops and ports of LLVM's scheduling models, latencies and dividers of InstLatx64, transfers as `movsd`'s.
 
-uops.info's packs at hand hold no x87. What neither LLVM nor a reading knows has no row: the functions (fsin …) and what
-LLVM gives its default of a hundred cycles. Forms that pop the stack do what those that do not pop do.
+uops.info's packs at hand hold no x87. What neither LLVM nor a reading knows has no row: most functions (fyl2x …) and
+what LLVM gives its default of a hundred cycles. Nor has fbstp, which LLVM takes for a plain store. Forms that pop the
+stack do what those that do not pop do.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 from kernmodel.incore.importers.avx512 import whole_cycles
 from kernmodel.incore.importers.instlatx64 import EASY, Reading
 from kernmodel.incore.importers.llvm import Cost, instruction_costs, port_groups
-from kernmodel.incore.model import InstructionData, PortUse
+from kernmodel.incore.model import FrontEnd, InstructionData, PortUse
 from kernmodel.incore.ports import optimal_bound
 
 ComputePorts = Callable[[Cost], tuple[PortUse, ...]]
@@ -22,13 +23,34 @@ ComputePorts = Callable[[Cost], tuple[PortUse, ...]]
 _ARITHMETIC = ("add", "sub", "subr", "mul", "div", "divr")
 _CONDITIONS = ("b", "e", "be", "u", "nb", "ne", "nbe", "nu")
 _COMPARISONS = ("fcom", "fcomp", "fucom", "fucomp", "fcomi", "fcomip", "fucomi", "fucomip")
-_ALONE = ("fabs", "fchs", "fsqrt", "ftst", "fxam", "frndint", "fscale", "fprem", "fprem1")
+_ALONE = (
+    "fabs",
+    "fchs",
+    "fsqrt",
+    "ftst",
+    "fxam",
+    "frndint",
+    "fscale",
+    "fprem",
+    "fprem1",
+    "fxtract",
+    "fninit",
+    "fnclex",
+)
+_FUNCTIONS = ("fsin", "fcos")
+"""Functions that InstLatx64 reads, for several operands."""
+_IDLE = ("fnop", "fincstp", "fdecstp")
+"""What gives no result, of which a throughput says all."""
+_SAME = {"fcompp": "fucompp"}
+"""Forms with the cost of another where LLVM has none of theirs: they differ in what quiet NaNs do."""
 _CONSTANTS = ("fld1", "fldz", "fldpi", "fldl2e", "fldl2t", "fldlg2", "fldln2")
 _TOP = "st0"
 _UNKNOWN_LATENCY = 100
 """LLVM's latency of what nobody measured."""
 _EXCHANGE = "fxch st,st"
 """Done at rename; LLVM's models have the microcode of another core for it."""
+_STATUS = "fnstsw r16"
+"""Its last µop merges the status word into ax, in a cycle: so uops.info measures of sldt, str and 16-bit moves."""
 _DIVIDES = re.compile(r"fi?(?:divr?p?|sqrt)\b")
 _MEMORY = re.compile(r"\bm\d+$")
 _INTEGER = re.compile(r"fi(add|subr?|mul|divr?) m\d+")
@@ -37,6 +59,7 @@ _KEEPS_TOP = re.compile(r"fi?comp?|fldcw|fnst[cs]w")
 _TWIN = re.compile(r"^fi?(add|subr?|mul|divr?)p? .*")
 _INTEL = re.compile(r"[A-Z]+Port(\d+)")
 _ZEN = re.compile(r"Zn\d?FPU?(\d)")
+_LLVM_DIVIDER = re.compile(r"[A-Z]+FPDivider")
 _COMPUTING = frozenset("0156B")
 """Ports of Intel's cores; the others load and store."""
 _TOLERANCE = 1.15
@@ -79,9 +102,31 @@ class X87Model:
         return f"latency and throughput by InstLatx64 on {self.measured_on}; done at rename"
 
     @property
+    def idle(self) -> str:
+        """Source of a row that is a throughput alone."""
+        return f"throughput by InstLatx64 on {self.measured_on}; ports unknown"
+
+    @property
+    def function(self) -> str:
+        """Source of a row of a function."""
+        which = "of 0, and of the operand that takes longest of those read, with an addition where it was read with one"
+        return f"latency and throughput by InstLatx64 on {self.measured_on} {which}; µops and ports unknown"
+
+    @property
+    def portless(self) -> str:
+        """Source of a row of microcode whose ports the model does not say."""
+        return f"{self.words} (µops, latency, of operands that it does not name); microcode, ports unknown"
+
+    @property
+    def status(self) -> str:
+        """Source of the row that merges the status word into ax."""
+        return f"{self.source}; a cycle from the old ax, as uops.info measures of sldt, str and 16-bit moves"
+
+    @property
     def tags(self) -> dict[str, str]:
         """Sources by their tags in tables."""
-        return {"x": self.source, "xr": self.measured, "xx": self.read}
+        tags = {"x": self.source, "xr": self.measured, "xx": self.read}
+        return tags | {"xi": self.idle, "xf": self.function, "xm": self.portless, "xs": self.status}
 
 
 def x87_forms() -> tuple[str, ...]:
@@ -96,8 +141,8 @@ def x87_forms() -> tuple[str, ...]:
     forms += [f"{name} st,st" for name in _COMPARISONS] + [f"fcmov{condition} st,st" for condition in _CONDITIONS]
     forms += [f"{name} m{bits}" for name in ("fcom", "fcomp") for bits in (32, 64)]
     forms += [f"{name} m{bits}" for name in ("ficom", "ficomp") for bits in (16, 32)]
-    forms += ["fldcw m16", "fnstcw m16", "fnstsw m16", "fnstsw r16", "fwait"]
-    return (*forms, *_ALONE, *_CONSTANTS)
+    forms += ["fldcw m16", "fnstcw m16", "fnstsw m16", "fnstsw r16", "fwait", "fbld m80", "ffreep st"]
+    return (*forms, *_ALONE, *_CONSTANTS, *_IDLE, *_FUNCTIONS, *_SAME, *_SAME.values())
 
 
 def x87_rows(
@@ -117,6 +162,7 @@ def x87_rows(
         return ()
     costs = instruction_costs(model.cpu, x87_forms())
     known = {form: cost for form, cost in costs.items() if cost.latency < _UNKNOWN_LATENCY}
+    known |= {form: known[other] for form, other in _SAME.items() if form not in known and other in known}
     inputs = _Inputs(base, readings, model, known)
     return tuple(row for form in x87_forms() if (row := _row(form, inputs)) is not None)
 
@@ -134,14 +180,45 @@ def _row(form: str, inputs: _Inputs) -> InstructionData | None:
     reading = inputs.readings.get(_register_form(form))
     if form == _EXCHANGE:
         return _exchange(inputs.model, reading) if reading else None
+    if form in _FUNCTIONS:
+        return _function(form, inputs)
     cost = inputs.costs.get(form)
     compute = inputs.model.ports(cost) if cost is not None else ()
-    if cost is None or not (compute or cost.loads or cost.stores):
+    row = None
+    if cost is not None and (compute or cost.loads or cost.stores or _is_portless(cost)):
+        row = _as_modelled(form, cost, compute, inputs)
+        if form == _STATUS:
+            return replace(row, latencies={("0", "0"): 1.0}, source=inputs.model.status)
+        if _DIVIDES.match(form):
+            return _dividing(row, cost, reading, inputs)
+        row = _as_measured(row, reading, inputs.model) if reading and not _MEMORY.search(form) else row
+    return _idle(form, reading, inputs.model) if row is None and reading and form in _IDLE else row
+
+
+def _is_portless(cost: Cost) -> bool:
+    """Whether LLVM's model counts µops of microcode but says no ports of theirs."""
+    return not cost.usage and cost.uops > 1
+
+
+def _function(form: str, inputs: _Inputs) -> InstructionData | None:
+    """A function by its readings: of 0, and `full` of the operand that takes longest."""
+    easy, usual = inputs.readings.get(form + EASY), inputs.readings.get(form)
+    if easy is None or usual is None:
         return None
-    row = _as_modelled(form, cost, compute, inputs)
-    if _DIVIDES.match(form):
-        return _dividing(row, reading, inputs)
-    return _as_measured(row, reading, inputs.model) if reading and not _MEMORY.search(form) else row
+    few, full = (_timed(form, reading, inputs.model.function) for reading in (easy, usual))
+    return replace(few, full=full)
+
+
+def _timed(form: str, reading: Reading, source: str) -> InstructionData:
+    """A row of which nothing but times is known."""
+    latency = whole_cycles(reading.latency or 0.0)
+    throughput = round((reading.throughput or 0.0) * _QUARTERS) / _QUARTERS
+    return InstructionData(form, (), {}, latency, 1, throughput or None, "no", False, None, None, source)
+
+
+def _idle(form: str, reading: Reading, model: X87Model) -> InstructionData:
+    """A row of what gives no result, where the model's ports contradict its reading or are unknown."""
+    return replace(_timed(form, reading, model.idle), throughput=_beyond(1 / model.issue_width, reading))
 
 
 def _register_form(form: str) -> str:
@@ -159,18 +236,19 @@ def _exchange(model: X87Model, reading: Reading) -> InstructionData:
 def _as_modelled(form: str, cost: Cost, compute: tuple[PortUse, ...], inputs: _Inputs) -> InstructionData:
     """The row by LLVM's model, with the latency between registers measured where it is; memory as `movsd`'s."""
     inner, measured = _latency(form, inputs)
+    portless = _is_portless(cost)
     row = InstructionData(
         form=form,
         ports=compute,
         latencies={},
         default_latency=inner,
-        uops=round(sum(use.cycles for use in compute)),
+        uops=cost.uops - cost.loads - cost.stores if portless else round(sum(use.cycles for use in compute)),
         throughput=None,
         breaks_dependency="no",
         eliminated=False,
-        front_end=None,
+        front_end=FrontEnd(cost.uops, 1, cost.uops - 1, True, 0, ()) if portless else None,
         indexed=None,
-        source=inputs.model.measured if measured else inputs.model.source,
+        source=inputs.model.portless if portless else inputs.model.measured if measured else inputs.model.source,
     )
     if cost.loads:
         return _loading(row, cost, inputs)
@@ -192,7 +270,7 @@ def _loading(row: InstructionData, cost: Cost, inputs: _Inputs) -> InstructionDa
     floating = _INTEGER.sub(r"f\1 m32", row.form)
     load = inputs.costs["fadd m64"].latency - inputs.costs["fadd st,st"].latency
     beyond = cost.latency - (inputs.costs[floating].latency if floating != row.form else load)
-    converting = max(beyond, 0.0) if _INTEGER.fullmatch(row.form) or row.form.startswith("fild") else 0.0
+    converting = max(beyond, 0.0) if _INTEGER.fullmatch(row.form) or row.form.startswith(("fild", "fbld")) else 0.0
     data = row.default_latency + converting
     pairs = {("A0", _TOP): plain.latencies["A1", "0"] + data}
     if converting and row.default_latency:
@@ -203,7 +281,7 @@ def _loading(row: InstructionData, cost: Cost, inputs: _Inputs) -> InstructionDa
         latencies={} if _KEEPS_TOP.match(row.form) else pairs,
         default_latency=row.default_latency or data,
         uops=plain.uops if moves else row.uops + plain.uops,
-        front_end=plain.front_end if moves else None,
+        front_end=plain.front_end if moves else row.front_end,
     )
     return replace(loading, indexed=_indexed(loading, plain)) if moves else loading
 
@@ -232,12 +310,16 @@ def _indexed(row: InstructionData, plain: InstructionData) -> InstructionData | 
     return replace(row, form=row.form + " [indexed]", ports=own + plain.indexed.ports, front_end=front)
 
 
-def _dividing(row: InstructionData, reading: Reading | None, inputs: _Inputs) -> InstructionData | None:
-    """The row with the divider occupied for its measured throughput: for easy operands, `full` for the others."""
+def _dividing(row: InstructionData, cost: Cost, reading: Reading | None, inputs: _Inputs) -> InstructionData | None:
+    """The row with the divider occupied for its measured throughput: for easy operands, `full` for the others.
+
+    Without readings it is occupied for as long as LLVM's model says, which knows it of some forms only.
+    """
     model = inputs.model
     easy = inputs.readings.get(_register_form(row.form) + EASY)
     if reading is None or easy is None:
-        return None
+        busy = sum(cycles for resource, cycles in cost.usage.items() if _LLVM_DIVIDER.fullmatch(resource))
+        return replace(row, ports=(*row.ports, PortUse((model.divider,), busy))) if busy else None
     full = _occupying(row, reading, reading, model)
     few = _occupying(row, easy, reading, model)
     return few if few == full else replace(few, full=full)

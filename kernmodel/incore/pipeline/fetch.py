@@ -70,7 +70,10 @@ def _source(
 
 
 def bars_lsd(instruction: Instruction) -> bool:
-    """Whether the LSD does not replay a loop with this: the stack engine's state changes, or ah … dh are written."""
+    """Whether the LSD does not replay a loop with this: the stack engine's state changes, or ah … dh are written.
+
+    So the front end of uiCA's simulation (ICS 2022), on every core with an LSD.
+    """
     return instruction.mnemonic in _STACK_MOVERS or any(o.kind == "r8h" and o.written for o in instruction.operands)
 
 

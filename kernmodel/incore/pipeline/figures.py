@@ -66,6 +66,9 @@ def pipeline_core(parameters: Parameters, front: FrontEndParameters) -> Pipeline
         load_scheduler=_entries(parameters, "load scheduler entries", widest),
         store_scheduler=_entries(parameters, "store scheduler entries", widest),
         synchronise_ports=_ports(parameters, "stack synchronisation ports", ports),
+        load_ports=_port_sets(parameters, "load ports", ports),
+        store_address_ports=_port_sets(parameters, "store address ports", ports),
+        store_data_ports=_port_sets(parameters, "store data ports", ports),
         flows=data_flow_figures(parameters),
     )
 
@@ -90,6 +93,11 @@ def _optional(parameters: Parameters, key: str, otherwise: int) -> int:
 def _port_groups(parameters: Parameters, key: str, ports: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
     """Groups of the core's ports."""
     return tuple(_named(group, parameters, key, ports) for group in _list(parameters.extra.get(key), parameters, key))
+
+
+def _port_sets(parameters: Parameters, key: str, ports: tuple[str, ...]) -> tuple[frozenset[str], ...]:
+    """Groups of the core's ports in any order."""
+    return tuple(frozenset(group) for group in _port_groups(parameters, key, ports))
 
 
 def _ports(parameters: Parameters, key: str, ports: tuple[str, ...]) -> tuple[str, ...]:

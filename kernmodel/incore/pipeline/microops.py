@@ -25,7 +25,7 @@ from kernmodel.incore.pipeline.model import (
 from kernmodel.incore.pipeline.parts import Inside, Outside, Part, Parts, parts_of
 
 _FARTHEST = 32
-"""Passes beyond which a forwarded store has long been done."""
+"""Passes beyond which a forwarded store has long been done: no figure of a core, only so that fewer waits are made."""
 _STACK_POINTER = "rsp"
 _SYNCHRONISED = 1
 _AMPLE = 2048

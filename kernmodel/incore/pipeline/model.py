@@ -104,6 +104,8 @@ class PipelineCore:
         load_scheduler, store_scheduler: entries for loads and for stores where these have schedulers of their own; 0
             where they share the one of all others.
         synchronise_ports: ports of the stack engine's µop.
+        load_ports, store_address_ports, store_data_ports: the port sets by which these µops are told from those that
+            compute; on load ports those that no load data path goes with are store addresses.
         flows: what the data flow of its instructions depends on.
     """
 
@@ -135,6 +137,9 @@ class PipelineCore:
     pointer_reach: int | None
     halves: bool
     synchronise_ports: tuple[str, ...]
+    load_ports: tuple[frozenset[str], ...]
+    store_address_ports: tuple[frozenset[str], ...]
+    store_data_ports: tuple[frozenset[str], ...]
     flows: DataFlowFigures | None = None
     forward_by_table: bool = False
     unlaminated_slots: int = ANY_NUMBER
@@ -247,6 +252,15 @@ class PipelineInput:
     switches: Switches
 
 
+STEADY_SHARE = 100
+"""Times are equal that differ by no more than one in so many."""
+
+
+def is_at(floor: float, cycles: float) -> bool:
+    """Whether a time is that of the floor, to one percent."""
+    return abs(cycles - floor) <= floor / STEADY_SHARE
+
+
 @dataclass(frozen=True, slots=True)
 class Simulated:
     """What the simulation says.
@@ -268,6 +282,12 @@ class Simulated:
     simulated: int
     stalls: Mapping[str, float]
     dispatched: Mapping[str, int]
+
+    def cycles_above(self, floor: float) -> float:
+        """Cycles per pass: a mean is taken for the time of the slowest part of the core where they are equal to one
+        percent, as it is no more exact."""
+        cycles = float(self.cycles_per_pass)
+        return floor if not self.settled and is_at(floor, cycles) else cycles
 
     @property
     def port_cycles(self) -> dict[str, Fraction]:

@@ -27,10 +27,8 @@ from kernmodel.incore.dataflow import (
 from kernmodel.incore.model import InstructionData
 from kernmodel.incore.pipeline.model import PipelineCore, Role, Switches
 
-_LOAD_GROUPS = (frozenset("23"), frozenset("23A"))
-_ADDRESS_GROUPS = (frozenset("237"), frozenset("78"))
-_DATA_GROUPS = (frozenset("4"), frozenset("49"))
 _HALVED_BYTES = 32
+"""What the figure `256-bit memory double-pumped` says of: 256 bits."""
 _MOST_UOPS = 1000
 """µops of one kind, and issue slots, that an instruction is simulated with: privileged ones (wbinvd) have millions."""
 
@@ -117,9 +115,9 @@ def parts_of(
         switches: `elimination`, `dividers`, `data_paths` and `one_at_a_time` are looked at.
     """
     builder = _Builder(instruction, row, core, switches)
-    ports = _ports(row, builder.halved)
+    ports = _ports(row, builder.halved, core)
     if branch is not None:
-        _merge_branch(ports.compute, _ports(branch, False).compute)
+        _merge_branch(ports.compute, _ports(branch, False, core).compute)
     at_rename = switches.elimination and is_eliminated_move(instruction, row)
     idiom = row.breaks_dependency == "zero" and is_idiom(instruction, row)
     if at_rename or idiom or not (ports.loads or ports.compute or ports.addresses or ports.data):
@@ -134,7 +132,7 @@ def is_halved(instruction: Instruction, core: PipelineCore) -> bool:
     return core.halves and any(reference.size_bytes == _HALVED_BYTES for reference in instruction.memory)
 
 
-def _ports(row: InstructionData, halved: bool) -> _Ports:
+def _ports(row: InstructionData, halved: bool, core: PipelineCore) -> _Ports:
     """The µops of a row; of those on the load ports, so many are loads as use load data paths."""
     paths = sum(use.cycles for use in row.ports if use.ports[0].endswith("D"))
     loads_left = ceil(paths / 2) if halved else round(paths)
@@ -143,14 +141,14 @@ def _ports(row: InstructionData, halved: bool) -> _Ports:
         if use.ports[0].endswith(("DV", "D")):
             continue
         count, group = min(round(use.cycles), _MOST_UOPS), frozenset(use.ports)
-        if group in _LOAD_GROUPS:
+        if group in core.load_ports:
             loads = min(count, loads_left)
             loads_left -= loads
             found.loads.extend([use.ports] * loads)
             found.addresses.extend([use.ports] * (count - loads))
-        elif group in _ADDRESS_GROUPS:
+        elif group in core.store_address_ports:
             found.addresses.extend([use.ports] * count)
-        elif group in _DATA_GROUPS:
+        elif group in core.store_data_ports:
             found.data.extend([use.ports] * (ceil(count / 2) if halved else count))
         else:
             found.compute.extend([use.ports] * count)
