@@ -244,10 +244,11 @@ def bounds_of(
         seen, components = _unsimulated_front(instructions, rows, fused, model, notion)
     components |= _port_components(uses, rows, apart=found is not None)
     components[PRECEDENCE] = cycle.ratio if cycle else 0.0
-    simulated = simulate(program) if program is not None and program.slots else None
+    floor = max(components.values())
+    simulated = simulate(program, floor=floor) if program is not None and program.slots else None
     overtaken = False
     if simulated is not None:
-        components[PIPELINE] = float(simulated.cycles_per_pass)
+        components[PIPELINE] = simulated.cycles_above(floor)
         overtaken = components[PRECEDENCE] > components[PIPELINE] + TINY and _through_memory(graph, cycle)
     return Bounds(uses, fused, graph, cycle, components, seen, simulated, overtaken)
 

@@ -239,7 +239,7 @@ class Analyser:
         return found
 
     def program(self) -> Program:
-        """The input of the simulation of the latest block, as the engine made it."""
+        """The input of the simulation of the latest block, as the engine made it, without the floor."""
         numbers = _core(self._pipeline(), self.model.switches)
         self._library.km_program(self._handle, _place(numbers), *(None,) * 6)
         core = Core.of(numbers)
@@ -253,7 +253,7 @@ class Analyser:
         )
         pieces = [array("i", bytes(4 * length)) for length in lengths]
         self._library.km_program(self._handle, _place(numbers), *(_place(piece) for piece in pieces))
-        return Program(core, *pieces)
+        return Program._make((core, *pieces, 0.0))
 
     def ports(self, mask: int) -> tuple[str, ...]:
         """The ports of a mask, in the order of display."""

@@ -209,9 +209,10 @@ def test_both_engines_agree(found: PipelineInput, issue_ports: bool, boundary: b
     if library() is None:
         pytest.skip("the compiled engine was not built")
     found = replace(found, switches=Switches(issue_ports=issue_ports, group_boundary=boundary))
-    short = Limits(most_cycles=200, steady_cycles=60)
-    answers = [simulate(found, engine=engine, limits=short) for engine in ("python", "compiled")]
-    assert answers[0] == answers[1]
+    short = Limits(most_cycles=200, steady_cycles=60, floor_cycles=30)
+    for floor in (0.0, bounds(found)):
+        answers = [simulate(found, engine=engine, limits=short, floor=floor) for engine in ("python", "compiled")]
+        assert answers[0] == answers[1]
 
 
 @settings(max_examples=40)
@@ -272,3 +273,17 @@ def test_equally_fast_passes_end_the_simulation() -> None:
     assert not steady.settled
     assert steady.simulated < 500
     assert float(steady.cycles_per_pass) == pytest.approx(float(longer.cycles_per_pass), rel=0.01)
+    assert steady.cycles_above(5.0) == 5.0  # a mean of 5.00 is that of the chain, whatever its last digits
+    assert longer.cycles_above(5.02) == 5.0  # the time of a state that returns is exact
+
+
+def test_passes_as_slow_as_the_slowest_part_end_the_simulation_sooner() -> None:
+    chain = microop("0", waits=(Wait(0, 1, 5),))
+    found = block(
+        chain, *[microop("0", "1", "5", "6", waits=(Wait(0, 1, 1),))] * 4, core=replace(CORE, reorder_buffer=64)
+    )
+    plain = simulate(found, engine="python")
+    known = simulate(found, engine="python", floor=5.0)
+    other = simulate(found, engine="python", floor=4.5)
+    assert known.simulated < 200 < plain.simulated == other.simulated
+    assert known.cycles_above(5.0) == 5.0

@@ -19,7 +19,7 @@ def library() -> ctypes.CDLL | None:
     found = load_engine(Path(__file__).with_name(LIBRARY_NAME))
     if found is None:
         return None
-    found.km_pipeline.argtypes = (ctypes.c_void_p,) * 8
+    found.km_pipeline.argtypes = (*(ctypes.c_void_p,) * 7, ctypes.c_double, ctypes.c_void_p)
     found.km_pipeline.restype = ctypes.c_int32
     return found
 
@@ -31,7 +31,8 @@ def run(program: Program, engine: ctypes.CDLL) -> tuple[int, ...]:
         MemoryError: there is not enough memory.
     """
     result = array("q", bytes(8 * (4 + len(REASONS) + PORTS)))
-    pieces = (program.core.numbers(), *program[1:], result)
-    if engine.km_pipeline(*(piece.buffer_info()[0] for piece in pieces)):
+    numbers = (program.core.numbers(), *program[1:-1])
+    places = [piece.buffer_info()[0] for piece in numbers]
+    if engine.km_pipeline(*places, program.floor, result.buffer_info()[0]):
         raise MemoryError("the pipeline simulation needs more memory")
     return tuple(result)

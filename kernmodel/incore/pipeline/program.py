@@ -60,6 +60,7 @@ class Core(NamedTuple):
     most_cycles: int
     least_passes: int
     steady_cycles: int
+    floor_cycles: int
 
     @classmethod
     def of(cls, numbers: Sequence[int]) -> Core:
@@ -83,12 +84,16 @@ class Limits(NamedTuple):
         most_cycles: then it ends, and the mean of the second half of them is taken.
         least_passes: but not before so many passes.
         steady_cycles: then it ends where the passes of the second and the last third took equally long, to one percent;
-            their mean is taken. Not before two reorder buffers of slots have retired.
+            their mean is taken. Not before two reorder buffers of slots have retired: empty ones let µops through
+            faster.
+        floor_cycles: the same where these passes take as long as the slowest part of the core, to one percent: they
+            cannot become faster. Not before one reorder buffer of slots has retired.
     """
 
     most_cycles: int = 1500
     least_passes: int = 8
     steady_cycles: int = 400
+    floor_cycles: int = 120
 
 
 LIMITS = Limits()
@@ -105,6 +110,7 @@ class Program(NamedTuple):
         microops: ports, latency, divider, data, alone, first wait, scheduler of each, and one behind.
         waits: µop, passes, cycles of each.
         schedule: units per cycle of the predecoder.
+        floor: cycles per pass of the slowest part of the core, 0 if it is not known.
     """
 
     core: Core
@@ -114,14 +120,15 @@ class Program(NamedTuple):
     microops: array[int]
     waits: array[int]
     schedule: array[int]
+    floor: float = 0.0
 
 
-def program_of(block: PipelineInput, limits: Limits = LIMITS) -> Program:
+def program_of(block: PipelineInput, limits: Limits = LIMITS, floor: float = 0.0) -> Program:
     """The numbers of a block.
 
     Args:
         block: the block, with at least one slot.
-        limits: how long it is simulated.
+        limits: how long it is simulated; floor: as in `Program`.
     """
     bits = {port: 1 << number for number, port in enumerate(block.core.ports)}
     first = array("i", [0])
@@ -146,6 +153,7 @@ def program_of(block: PipelineInput, limits: Limits = LIMITS) -> Program:
         microops=microops,
         waits=waits,
         schedule=array("i", block.fetch.schedule or (0,)),
+        floor=floor,
     )
 
 
@@ -201,6 +209,7 @@ def core_of(core: PipelineCore, switches: Switches) -> Core:
         most_cycles=0,
         least_passes=0,
         steady_cycles=0,
+        floor_cycles=0,
     )
 
 

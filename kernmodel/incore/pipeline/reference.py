@@ -12,16 +12,13 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+from kernmodel.incore.pipeline.model import STEADY_SHARE, is_at
 from kernmodel.incore.pipeline.program import PORTS, SOURCES, Program
 
 _HISTORY = 16
 _SAVING = 4
 """The next state is kept for comparison after so many passes, and a share of one in so many of those so far."""
 _SNAPSHOTS = 32
-_STEADY_SHARE = 100
-"""Two rates are the same if they differ by at most one in so many."""
-_STEADY_BUFFERS = 2
-"""Reorder buffers of slots that have to retire before rates are compared: empty buffers let µops through faster."""
 
 
 class _InFlight:
@@ -449,31 +446,27 @@ Counts = tuple[int, ...]
 def run(program: Program) -> tuple[int, ...]:
     """Settled (1) or not, cycles and passes of the period, cycles in all, stalls by reason, dispatches by port.
 
-    Without a repetition it is the passes that count that retired in the last two thirds of the steady cycles, if those
-    of both thirds are equally fast, else those in the second half of all cycles.
+    Without a repetition it is the passes that count that retired in the last two thirds of a trial in which they took
+    equally long, else those in the second half of all cycles.
     """
     pipeline = Pipeline(program)
     core = program.core
     repetition = _Repetition(pipeline.counts(0))
-    half, third, two_thirds = (
-        _Mark(core.most_cycles // 2, core.least_passes // 2),
-        _Mark(core.steady_cycles // 3),
-        _Mark(core.steady_cycles * 2 // 3),
-    )
-    until, tested = repetition.since, False
+    half = _Mark(core.most_cycles // 2, core.least_passes // 2)
+    soon = _Trial(core.floor_cycles, core.reorder_buffer)
+    late = _Trial(core.steady_cycles, 2 * core.reorder_buffer)
+    until = repetition.since
     while pipeline.now < core.most_cycles or pipeline.passes < core.least_passes:
         pipeline.cycle()
         retired = pipeline.slots_retired // core.slots
         if retired != until[1]:
             until = pipeline.counts(retired)
             half.see(until)
-            full = pipeline.slots_retired >= _STEADY_BUFFERS * core.reorder_buffer
-            if not tested and pipeline.now >= core.steady_cycles and full:
-                tested = True
-                if third.counts and two_thirds.counts and _is_steady(third.counts, two_thirds.counts, until):
-                    return _difference(0, pipeline, until, third.counts)
-            third.see(until)
-            two_thirds.see(until)
+            since = soon.over(until, pipeline.slots_retired)
+            if since is None or not is_at(program.floor, (until[0] - since[0]) / max(until[1] - since[1], 1)):
+                since = late.over(until, pipeline.slots_retired)
+            if since is not None:
+                return _difference(0, pipeline, until, since)
         if pipeline.slots_issued // core.slots == pipeline.passes:
             continue
         pipeline.passes = pipeline.slots_issued // core.slots
@@ -499,11 +492,36 @@ class _Mark:
             self.counts = now
 
 
+class _Trial:
+    """Whether passes have become equally fast, asked once: at the end of a pass after so many cycles and slots."""
+
+    __slots__ = ("_asked", "_cycles", "_slots", "_third", "_two_thirds")
+
+    def __init__(self, cycles: int, slots: int) -> None:
+        self._cycles = cycles
+        self._slots = slots
+        self._asked = False
+        self._third = _Mark(cycles // 3)
+        self._two_thirds = _Mark(cycles * 2 // 3)
+
+    def over(self, now: Counts, slots: int) -> Counts | None:
+        """Where the equally fast passes began, None if there are none or it is not the time to ask."""
+        found = None
+        if not self._asked and now[0] >= self._cycles and slots >= self._slots:
+            self._asked = True
+            first, second = self._third.counts, self._two_thirds.counts
+            if first and second and _is_steady(first, second, now):
+                found = first
+        self._third.see(now)
+        self._two_thirds.see(now)
+        return found
+
+
 def _is_steady(first: Counts, second: Counts, third: Counts) -> bool:
-    """Whether the passes between three marks were equally fast, but for a small share."""
+    """Whether the passes between three marks took equally long, but for a small share."""
     earlier = (second[0] - first[0]) * (third[1] - second[1])
     later = (third[0] - second[0]) * (second[1] - first[1])
-    return bool(later) and _STEADY_SHARE * abs(earlier - later) <= later
+    return bool(later) and STEADY_SHARE * abs(earlier - later) <= later
 
 
 def _difference(settled: int, pipeline: Pipeline, until: Counts, since: Counts) -> Counts:

@@ -14,20 +14,23 @@ from kernmodel.incore.pipeline.program import LIMITS, REASONS, Limits, program_o
 Engine = Literal["auto", "compiled", "python"]
 
 
-def simulate(block: PipelineInput, *, engine: Engine = "auto", limits: Limits = LIMITS) -> Simulated:
+def simulate(
+    block: PipelineInput, *, engine: Engine = "auto", limits: Limits = LIMITS, floor: float = 0.0
+) -> Simulated:
     """Execute a block over and over until the state of the pipeline repeats.
 
     Args:
         block: the block, as `pipeline_input` makes it.
         engine: "auto" takes the compiled engine where it is there; both give the same answer.
         limits: how long it is simulated if its state does not repeat.
+        floor: cycles per pass of the slowest part of the core, where it is known.
 
     Raises:
         ToolError: engine "compiled" where it was not built.
     """
     if not block.slots:
         return Simulated(Fraction(0), True, 0, 0, {}, {})
-    program = program_of(block, limits)
+    program = program_of(block, limits, floor)
     found = None if engine == "python" else library()
     if engine == "compiled" and found is None:
         raise ToolError("the compiled pipeline engine is not there", todo="install with a C compiler, or choose python")

@@ -20,9 +20,10 @@ EXPORT const char *km_sources(void) { return KERNMODEL_SOURCES; }
 
 /* Simulate a block. Result: `SIMULATED_NUMBERS`. */
 EXPORT int32_t km_pipeline(const Core *core, const FetchUnit *units, const Entry *entries, const int32_t *first_microop,
-                           const MicroOp *microops, const Wait *waits, const int32_t *schedule, int64_t *result)
+                           const MicroOp *microops, const Wait *waits, const int32_t *schedule, double floor,
+                           int64_t *result)
 {
-    const Program program = {core, units, entries, first_microop, microops, waits, schedule};
+    const Program program = {core, units, entries, first_microop, microops, waits, schedule, floor};
     Arena arena = {0};
     const int found = simulate(&program, &arena, result);
     arena_release(&arena);
@@ -167,16 +168,29 @@ static int begin(Analyser *a, Block *b, const int32_t *instructions, int32_t cou
     return 0;
 }
 
+/* Cycles per pass of the slowest part. */
+static double slowest(const Block *b)
+{
+    double cycles = 0;
+    for (int32_t k = 0; k < PIPELINE; k++)
+        if (b->applies >> k & 1 && b->components[k] > cycles)
+            cycles = b->components[k];
+    return cycles;
+}
+
 static int simulate_block(Block *b)
 {
     if (!b->core.slots)
         return 0;
-    const Program program = {&b->core, b->fetch, b->entries, b->first_microop, b->microops, b->waits, b->schedule};
+    const double floor = slowest(b);
+    const Program program = {&b->core, b->fetch, b->entries, b->first_microop, b->microops, b->waits, b->schedule, floor};
     const int failure = simulate(&program, b->arena, b->simulated);
     if (failure)
         return failure;
+    const int64_t settled = b->simulated[0], cycles = b->simulated[1], passes = b->simulated[2];
     b->applies |= 1u << PIPELINE;
-    b->components[PIPELINE] = (double)b->simulated[1] / (double)(b->simulated[2] > 0 ? b->simulated[2] : 1);
+    const int as_slow_as_a_part = !settled && is_at(floor, cycles, passes);
+    b->components[PIPELINE] = as_slow_as_a_part ? floor : (double)cycles / (double)(passes > 0 ? passes : 1);
     return 0;
 }
 

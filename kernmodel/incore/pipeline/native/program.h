@@ -19,7 +19,7 @@ typedef struct {
         dsb_lines, decoders, iq, predecode_width, fusible_last, microcode_switch, microcode_exit, microcode_width,
         predecode_delay, unlaminated_slots, unlaminated_first, taken_branches, dispatch_delay, counter_gap,
         issue_ports, group_boundary, source, copies, barred_from, repeats, alternating[GROUPS], units, entries, slots,
-        microops, waits, schedule, farthest, longest, most_cycles, least_passes, steady_cycles;
+        microops, waits, schedule, farthest, longest, most_cycles, least_passes, steady_cycles, floor_cycles;
 } Core;
 
 enum { CORE_NUMBERS = sizeof(Core) / sizeof(int32_t) };
@@ -37,6 +37,7 @@ typedef struct {
     const MicroOp *microops;      /* and one behind */
     const Wait *waits;
     const int32_t *schedule;
+    double floor; /* cycles per pass of the slowest part of the core, 0 if it is not known */
 } Program;
 
 /* settled, cycles and passes of the period, cycles in all, stalls by reason, dispatches by port */
@@ -44,5 +45,8 @@ enum { SIMULATED_NUMBERS = 4 + REASONS + PORTS };
 
 /* 0, or NO_MEMORY. */
 int simulate(const Program *program, Arena *arena, int64_t *result);
+
+/* Whether passes take as long as the floor, to one percent. */
+int is_at(double floor, int64_t cycles, int64_t passes);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "program.h"
 
-enum { HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, SCALARS = 128, STEADY_SHARE = 100, STEADY_BUFFERS = 2 };
+enum { HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, SCALARS = 128, STEADY_SHARE = 100 };
 
 /* A µop of the block with all that issue and dispatch ask of it; `limited`: by more than its port; `group`: its port set
    alternates, -1 if not. */
@@ -768,7 +768,14 @@ static void mark(Counts *at, const Counts *until, int64_t cycle, int64_t passes)
         *at = *until;
 }
 
-/* Whether the passes between three marks were equally fast, but for a small share. */
+/* Whether passes have become equally fast, asked once: at the end of a pass after so many cycles and slots. */
+typedef struct {
+    int64_t cycles, slots;
+    int asked;
+    Counts third, two_thirds;
+} Trial;
+
+/* Whether the passes between three marks took equally long, but for a small share. */
 static int is_steady(const Counts *first, const Counts *second, const Counts *third)
 {
     const int64_t earlier = (second->now - first->now) * (third->passes - second->passes);
@@ -776,27 +783,43 @@ static int is_steady(const Counts *first, const Counts *second, const Counts *th
     return later && STEADY_SHARE * (earlier > later ? earlier - later : later - earlier) <= later;
 }
 
+static int is_over(Trial *trial, const Sim *s, const Counts *until)
+{
+    int found = 0;
+    if (!trial->asked && until->now >= trial->cycles && s->slots_retired >= trial->slots) {
+        trial->asked = 1;
+        found = is_steady(&trial->third, &trial->two_thirds, until);
+    }
+    mark(&trial->third, until, trial->cycles / 3, 0);
+    mark(&trial->two_thirds, until, trial->cycles * 2 / 3, 0);
+    return found;
+}
+
+int is_at(double floor, int64_t cycles, int64_t passes)
+{
+    const double beyond = (double)cycles / (double)(passes > 0 ? passes : 1) - floor;
+    return (beyond < 0 ? -beyond : beyond) <= floor / STEADY_SHARE;
+}
+
 /* 1 when the state repeated, 0 when the passes became steady or the cycles ran out, NO_MEMORY; `since` and `until` bound
-   the period, or the passes that retired in the last two thirds of the steady cycles, or in the second half of all. */
-static int run(Sim *s, Counts *until)
+   the period, or the passes that retired in the last two thirds of a trial, or in the second half of all cycles. */
+static int run(Sim *s, double floor, Counts *until)
 {
     const Core *c = s->core;
-    Counts half = {0}, third = {0}, two_thirds = {0};
-    int tested = 0;
+    Counts half = {0};
+    Trial soon = {.cycles = c->floor_cycles, .slots = c->reorder_buffer};
+    Trial late = {.cycles = c->steady_cycles, .slots = 2 * c->reorder_buffer};
     while (s->now < c->most_cycles || s->passes < c->least_passes) {
         cycle(s);
         if (s->pass_retiring != until->passes) {
             *until = (Counts){s->now, s->pass_retiring, s->tally};
             mark(&half, until, c->most_cycles / 2, c->least_passes / 2);
-            if (!tested && s->now >= c->steady_cycles && s->slots_retired >= STEADY_BUFFERS * c->reorder_buffer) {
-                tested = 1;
-                if (is_steady(&third, &two_thirds, until)) {
-                    s->since = third;
-                    return 0;
-                }
+            const int over = is_over(&soon, s, until) &&
+                             is_at(floor, until->now - soon.third.now, until->passes - soon.third.passes);
+            if (over || is_over(&late, s, until)) {
+                s->since = over ? soon.third : late.third;
+                return 0;
             }
-            mark(&third, until, c->steady_cycles / 3, 0);
-            mark(&two_thirds, until, c->steady_cycles * 2 / 3, 0);
         }
         if (s->pass_issuing == s->passes)
             continue;
@@ -828,7 +851,7 @@ int simulate(const Program *program, Arena *arena, int64_t *result)
         count_users(&s);
     list_turns(&s);
     Counts until = {0};
-    const int found = run(&s, &until);
+    const int found = run(&s, program->floor, &until);
     if (found < 0)
         return found;
     *result++ = found;
