@@ -422,6 +422,9 @@ def _figures(model: CoreModel, front: FrontEndParameters, pipeline: PipelineCore
         pipeline.forward_address,
         model.graph.memory == "stack",
         model.graph.shortest is not None,
+        pipeline.dsb_line_uops,
+        pipeline.dsb_block_lines,
+        pipeline.synchronise_latency,
     )
 
 

@@ -41,8 +41,9 @@ class Shared:
     def parts(self, core: PipelineCore, switches: Switches) -> CoreParts:
         """The µops on a core."""
         figures = (core.load_latency, core.ports[:1], core.forward_by_table, core.forward_latency, core.pointer_reach)
+        roles = core.load_ports, core.store_address_ports, core.store_data_ports
         flows = core.flows and _plain(core.flows)
-        known = self._parts.setdefault((switches, flows, figures), {})
+        known = self._parts.setdefault((switches, flows, figures, roles), {})
         return CoreParts(core, switches, known)
 
 

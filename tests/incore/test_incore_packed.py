@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 from array import array
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -14,12 +16,14 @@ from kernmodel.incore import predict
 from kernmodel.incore.bounds import chains_of, row_of
 from kernmodel.incore.core import Core, Settings
 from kernmodel.incore.packed import Analyser, analyser_of
+from kernmodel.incore.parameters import UARCH_PATH, load_parameters, parameter_text
 from kernmodel.incore.pipeline.compiled import library
 from kernmodel.incore.pipeline.microops import pipeline_input
 from kernmodel.incore.pipeline.program import program_of
 from kernmodel.incore.pipeline.simulate import simulate
 from kernmodel.incore.predict import Prediction, Predictor
 from kernmodel.incore.shared import Shared
+from kernmodel.incore.tables import DATA
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the engine was not built")
 
@@ -189,3 +193,17 @@ def test_a_microop_may_wait_for_one_that_issues_later(code: str, name: str) -> N
     late = any(wait.microop > number and not wait.passes for number, m in enumerate(block.microops) for wait in m.waits)
     assert late
     assert simulate(block, engine="python") == simulate(block, engine="compiled")
+
+
+def test_engine_and_python_read_the_same_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figures = load_parameters("SKL")
+    own = {"DSB line µops": 2, "DSB lines per block": 1, "stack synchronisation latency": "3 cy"}
+    other = replace(figures, extra=figures.extra | own)
+    text = parameter_text(other, "OWN", "OWN.txt", figures.ports)
+    (tmp_path / "OWN.yml").write_text(text, encoding="utf-8")
+    (tmp_path / "OWN.txt").write_bytes((DATA / figures.table).read_bytes())
+    monkeypatch.setenv(UARCH_PATH, str(tmp_path))
+    for code in ("4801d8 4801d8 4801d8 48ffc8 75f2", "50 4883c408 48ffc8 75f6"):  # beyond a line; push, add rsp
+        own_links, python = linked(bytes.fromhex(code), "OWN", "loop", 0)
+        assert own_links == python
+        assert python != linked(bytes.fromhex(code), "SKL", "loop", 0)[1]

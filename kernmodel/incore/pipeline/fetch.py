@@ -10,12 +10,8 @@ from kernmodel.incore.frontend.dsb import erratum_branches
 from kernmodel.incore.frontend.lsd import fits_lsd
 from kernmodel.incore.frontend.model import FrontEndBlock, FrontEndParameters, Notion, Unit
 from kernmodel.incore.frontend.predecode import fetch_cycles
-from kernmodel.incore.pipeline.model import Fetch, FetchUnit, Source, Switches
+from kernmodel.incore.pipeline.model import Fetch, FetchUnit, PipelineCore, Source, Switches
 
-_LINE_UOPS = 6
-"""Places of a DSB line (uiCA, ICS 2022, section 4.1.3)."""
-_BLOCK_LINES = 3
-"""Lines that the DSB has for one aligned block of code (ibid.)."""
 WIDE_IMMEDIATE_BYTES = 8
 _STACK_MOVERS = frozenset({"push", "pop", "call", "ret"})
 
@@ -25,6 +21,7 @@ def fetch_of(
     block: FrontEndBlock,
     units: Sequence[Unit],
     entries: Sequence[int],
+    core: PipelineCore,
     front: FrontEndParameters,
     notion: Notion,
     offset: int,
@@ -35,9 +32,9 @@ def fetch_of(
     Args:
         instructions: the block; `block` and `units` are what the front end sees of it at `offset`.
         entries: queue entries of each unit.
-        front: the front end; notion, offset, switches: what is simulated.
+        core, front: its pipeline and front end; notion, offset, switches: what is simulated.
     """
-    barred_from, placed = _placed(instructions, units, entries, front, offset)
+    barred_from, placed = _placed(instructions, units, entries, core, front, offset)
     if notion == "unrolled" or (barred_from < len(units) and not switches.partial_erratum):
         barred_from = 0
     source = _source(instructions, units, front, notion, barred_from, switches)
@@ -81,6 +78,7 @@ def _placed(
     instructions: Sequence[Instruction],
     units: Sequence[Unit],
     entries: Sequence[int],
+    core: PipelineCore,
     front: FrontEndParameters,
     offset: int,
 ) -> tuple[int, tuple[FetchUnit, ...]]:
@@ -92,7 +90,7 @@ def _placed(
         block = (offset + unit.start) // front.dsb_bytes
         decoded = min(unit.decoded, total)
         wide = instructions[unit.number].immediate_bytes == WIDE_IMMEDIATE_BYTES
-        if block != previous or used + decoded + wide > _LINE_UOPS or unit.microcoded:
+        if block != previous or used + decoded + wide > core.dsb_line_uops or unit.microcoded:
             line, used, previous = line + 1, 0, block
             lines[block] = lines.get(block, 0) + 1
         used += decoded + wide
@@ -102,7 +100,8 @@ def _placed(
                 total, decoded, unit.complex, simple, unit.fusible, unit.ends_group or unit.branch, block, line, wide
             )
         )
-    barred = {block * front.dsb_bytes // front.dsb_line_bytes for block, count in lines.items() if count > _BLOCK_LINES}
+    beyond = [block for block, count in lines.items() if count > core.dsb_block_lines]
+    barred = {block * front.dsb_bytes // front.dsb_line_bytes for block in beyond}
     hit = set(erratum_branches(units, front, offset))
     barred |= {(offset + unit.start) // front.dsb_line_bytes for unit in units if unit.number in hit}
     for place, unit in enumerate(units):

@@ -65,7 +65,10 @@ def pipeline_core(parameters: Parameters, front: FrontEndParameters) -> Pipeline
         taken_branches=_optional(parameters, "taken branches per cycle", 1),
         load_scheduler=_entries(parameters, "load scheduler entries", widest),
         store_scheduler=_entries(parameters, "store scheduler entries", widest),
+        dsb_line_uops=_figure(parameters, "DSB line µops"),
+        dsb_block_lines=_figure(parameters, "DSB lines per block"),
         synchronise_ports=_ports(parameters, "stack synchronisation ports", ports),
+        synchronise_latency=_cycles(parameters, "stack synchronisation latency"),
         load_ports=_port_sets(parameters, "load ports", ports),
         store_address_ports=_port_sets(parameters, "store address ports", ports),
         store_data_ports=_port_sets(parameters, "store data ports", ports),
@@ -119,6 +122,13 @@ def _list(value: object, parameters: Parameters, key: str) -> list[object]:
         what = f"figure {key!r} " + ("is missing" if value is None else f"is {value!r}, no list")
         raise InstructionTableError(what, where=parameters.name, todo=_TODO)
     return value
+
+
+def _cycles(parameters: Parameters, key: str) -> int:
+    """A latency, in whole cycles."""
+    if key not in parameters.extra:
+        raise InstructionTableError(f"figure {key!r} is missing", where=parameters.name, todo=_TODO)
+    return round(parse_quantity(parameters.extra[key], "cycles", where=f"{parameters.name}: {key}"))
 
 
 def _figure(parameters: Parameters, key: str) -> int:

@@ -27,7 +27,6 @@ from kernmodel.incore.pipeline.parts import Inside, Outside, Part, Parts, parts_
 _FARTHEST = 32
 """Passes beyond which a forwarded store has long been done: no figure of a core, only so that fewer waits are made."""
 _STACK_POINTER = "rsp"
-_SYNCHRONISED = 1
 _AMPLE = 2048
 """Entries of an idealised buffer, and an idealised retire width: more than any block of a period fills."""
 
@@ -97,7 +96,7 @@ def pipeline_input(
         microops=tuple(linker.microops()),
         slots=tuple(linker.slots),
         entries=tuple(linker.entries),
-        fetch=fetch_of(instructions, block, units, totals, front, notion, offset, switches),
+        fetch=fetch_of(instructions, block, units, totals, core, front, notion, offset, switches),
         switches=switches,
     )
 
@@ -209,9 +208,10 @@ class _Linker:
         needed = self.dirty and read
         if needed:
             reads = (Outside(_STACK_POINTER, 0),)
-            part = Part("synchronise", self.core.synchronise_ports, _SYNCHRONISED, 0, 0, 0, reads, ())
+            latency = self.core.synchronise_latency
+            part = Part("synchronise", self.core.synchronise_ports, latency, 0, 0, 0, reads, ())
             number = self._add_part(owner, part)
-            self.latest[_STACK_POINTER] = (Inside(number, _SYNCHRONISED),)
+            self.latest[_STACK_POINTER] = (Inside(number, latency),)
             self.order.append(number)
         self.dirty = moves or (self.dirty and not read and not written)
         return needed

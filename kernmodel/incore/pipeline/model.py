@@ -103,7 +103,8 @@ class PipelineCore:
         taken_branches: taken branches per cycle of the fetch from the DSB.
         load_scheduler, store_scheduler: entries for loads and for stores where these have schedulers of their own; 0
             where they share the one of all others.
-        synchronise_ports: ports of the stack engine's µop.
+        dsb_line_uops: places of a DSB line; dsb_block_lines: lines that the DSB has for one aligned block of code.
+        synchronise_ports, synchronise_latency: of the stack engine's µop.
         load_ports, store_address_ports, store_data_ports: the port sets by which these µops are told from those that
             compute; on load ports those that no load data path goes with are store addresses.
         flows: what the data flow of its instructions depends on.
@@ -136,7 +137,10 @@ class PipelineCore:
     pointer_saving: int
     pointer_reach: int | None
     halves: bool
+    dsb_line_uops: int
+    dsb_block_lines: int
     synchronise_ports: tuple[str, ...]
+    synchronise_latency: int
     load_ports: tuple[frozenset[str], ...]
     store_address_ports: tuple[frozenset[str], ...]
     store_data_ports: tuple[frozenset[str], ...]

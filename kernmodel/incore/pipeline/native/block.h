@@ -11,7 +11,8 @@ typedef struct {
     int32_t decoders, fusible_last, fusion_line_bytes, predecode_width, predecode_bytes, prefix_cycles, issue_width,
         dsb_width, dsb_bytes, dsb_line_bytes, dsb_ends, jcc_bytes, idq_uops, lsd, fetches, partial_erratum,
         group_boundary, synchronises, synchronise_ports, pointer_saving, blocked_loads, blocked_load, store_address,
-        forward_latency, forward_address, facile_stack, forward_as_load;
+        forward_latency, forward_address, facile_stack, forward_as_load, dsb_line_microops, dsb_block_lines,
+        synchronise_latency;
 } Figures;
 
 enum { FIGURE_NUMBERS = sizeof(Figures) / sizeof(int32_t) };

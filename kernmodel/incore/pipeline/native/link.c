@@ -6,7 +6,7 @@
 
 #include "block.h"
 
-enum { FARTHEST = 32, NOTHING = -1, STACK_ENGINE = -1, LINE_MICROOPS = 6, BLOCK_LINES = 3 };
+enum { FARTHEST = 32, NOTHING = -1, STACK_ENGINE = -1 };
 
 /* What readers of a resource wait for: the µops of a result, counted from a first one. */
 typedef struct { int32_t first, count; const Inside *waits; } Latest;
@@ -435,8 +435,9 @@ static int write_microops(Linker *l)
 int link_microops(Block *b)
 {
     const Figures *f = &b->machine->figures;
-    Linker l = {.b = b, .stack_pointer = {0, 0}, .synchronised = {0, 1}};
-    l.synchronising = (Part){.ports = f->synchronise_ports, .latency = 1, .reads = 1, .read = &l.stack_pointer};
+    Linker l = {.b = b, .stack_pointer = {0, 0}, .synchronised = {0, f->synchronise_latency}};
+    l.synchronising = (Part){
+        .ports = f->synchronise_ports, .latency = f->synchronise_latency, .reads = 1, .read = &l.stack_pointer};
     Sizes sizes;
     int failure = measure(b, &sizes);
     if (failure || (failure = make_room(&l, &sizes)))
@@ -465,7 +466,7 @@ static int is_kept_out(const Block *b, const int32_t *lines, int32_t place)
     for (int32_t k = 0; k < b->unit_count; k++) {
         const Unit *unit = &b->units[k];
         const int32_t block = (b->offset + unit->start) / f->dsb_bytes;
-        if (block * f->dsb_bytes / f->dsb_line_bytes == line && lines[k] > BLOCK_LINES)
+        if (block * f->dsb_bytes / f->dsb_line_bytes == line && lines[k] > f->dsb_block_lines)
             return 1;
         if ((b->offset + unit->start) / f->dsb_line_bytes == line && hit_by_erratum(b, unit))
             return 1;
@@ -482,7 +483,7 @@ static void place_units(Block *b, int32_t *lines)
         const Unit *unit = &b->units[k];
         const int32_t total = b->unit_entries[k], block = (b->offset + unit->start) / f->dsb_bytes;
         const int32_t decoded = unit->decoded < total ? unit->decoded : total, wide = b->known[unit->number]->wide;
-        if (block != previous || used + decoded + wide > LINE_MICROOPS || unit->microcoded) {
+        if (block != previous || used + decoded + wide > f->dsb_line_microops || unit->microcoded) {
             in_block = block == previous ? in_block + 1 : 1;
             line++;
             used = 0;
@@ -501,7 +502,7 @@ static int32_t first_kept_out(const Block *b, const int32_t *lines)
 {
     int suspicious = 0;
     for (int32_t k = 0; k < b->unit_count && !suspicious; k++)
-        suspicious = lines[k] > BLOCK_LINES || hit_by_erratum(b, &b->units[k]);
+        suspicious = lines[k] > b->machine->figures.dsb_block_lines || hit_by_erratum(b, &b->units[k]);
     for (int32_t k = 0; suspicious && k < b->unit_count; k++)
         if (is_kept_out(b, lines, k))
             return k;
