@@ -132,11 +132,12 @@ class Representative(NamedTuple):
 class Pieces:
     """Cuts blocks into instructions, and remembers those that it has met."""
 
-    __slots__ = ("_instructions", "_known", "_own", "_representatives")
+    __slots__ = ("_instructions", "_known", "_own", "_representatives", "_special")
 
     def __init__(self) -> None:
         self._known: dict[Key, Piece] = {}
         self._own: dict[int, bool] = {}
+        self._special: dict[int, bool] = {}
         self._representatives: dict[Hashable, Representative] = {}
         self._instructions: dict[Key, Instruction] = {}
 
@@ -200,7 +201,10 @@ class Pieces:
 
     def _alike(self, raw: iced.Instruction, encoding: Encoding) -> _Alike | None:
         """What the instruction shares with others; None where it is taken for itself."""
-        if raw.encoding == EncodingKind.EVEX or raw.is_vsib or raw.is_string_instruction or raw.is_stack_instruction:
+        special = self._special.get(raw.code)
+        if special is None:
+            special = self._special[raw.code] = _is_special(raw)
+        if special:
             return None
         if raw.has_lock_prefix or raw.has_rep_prefix or raw.has_repne_prefix:
             return None
@@ -216,6 +220,12 @@ class Pieces:
             shown, names = _renamed(raw, registers, _RENAMED[1])
             self._own[code] = not used_registers(shown) <= {*names, *_FIXED}
         return self._own[code]
+
+
+def _is_special(raw: iced.Instruction) -> bool:
+    """Whether instructions of this encoding are taken each for itself."""
+    evex = raw.encoding == EncodingKind.EVEX
+    return evex or raw.is_vsib or raw.is_string_instruction or raw.is_stack_instruction
 
 
 def _alike_by_operands(raw: iced.Instruction, encoding: Encoding) -> _Alike | None:

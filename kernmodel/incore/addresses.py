@@ -374,8 +374,8 @@ def _of_registers(
 def renamed_step(
     step: AddressStep, reference: MemoryReference, own: Mapping[str, str], scale: int, displacement: int
 ) -> AddressStep:
-    """What an instruction means for addresses that is like another one with one memory reference, but for its
-    registers and the constants of its address.
+    """What an instruction means for addresses that is like another one with one memory access, but for its registers
+    and the constants of its address.
 
     Args:
         step: of the other; it gives no register a value that depends on others.
@@ -384,8 +384,6 @@ def renamed_step(
         scale, displacement: of its address.
     """
     writes = tuple([(own.get(name, name), value) for name, value in step.writes])
-    if not step.places:
-        return AddressStep((), writes)
     base, index = reference.base and own.get(reference.base, reference.base), reference.index
     named = ((reference.segment + ":", 1),) if reference.segment else ()
     address = _of_registers(base, index and own.get(index, index), scale, displacement, named)

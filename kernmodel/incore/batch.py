@@ -26,7 +26,7 @@ _ALONE = 3 * _CHUNK
 """Queries up to which starting processes takes longer than answering."""
 _AHEAD = 4
 """Chunks per process that are read ahead of the answers."""
-_COLLECTING = 500_000
+_COLLECTING = 5_000_000
 """New objects after which garbage is looked for during a batch: nearly all that it keeps it keeps to its end."""
 
 

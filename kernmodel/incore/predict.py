@@ -149,12 +149,13 @@ class _Facts(NamedTuple):
 class Code:
     """Instructions and blocks met before, whatever the core: predictors of several cores may share them."""
 
-    __slots__ = ("_cut", "_facts", "_steps", "pieces", "shared")
+    __slots__ = ("_cut", "_facts", "_steps", "_steps_alike", "pieces", "shared")
 
     def __init__(self) -> None:
         self.pieces = Pieces()
         self.shared = Shared()
         self._steps: dict[Key, AddressStep] = {}
+        self._steps_alike: dict[Hashable, AddressStep] = {}
         self._cut: dict[bytes, _Cut] = {}
         self._facts: dict[Hashable, _Facts] = {}
 
@@ -196,20 +197,23 @@ class Code:
         if found is None:
             if len(self._steps) >= MOST_KNOWN:
                 self._steps.clear()
+                self._steps_alike.clear()
             found = self._steps[piece.key] = self._step(piece)
         return found
 
     def _step(self, piece: Piece) -> AddressStep:
         alike, names = self.pieces.representative(piece)
-        if piece.is_its_own:
-            return address_step(alike)
-        if is_linear(alike):
+        if not piece.is_its_own and is_linear(alike):
             return address_step(self.pieces.instruction(piece))
-        own, memory = dict(zip(names, piece.registers, strict=True)), alike.memory
-        if memory:
-            return renamed_step(address_step(alike), memory[0], own, *piece.address_constants)
-        places, writes = address_step(alike)
-        return AddressStep(places, tuple([(own.get(name, name), value) for name, value in writes]))
+        step = self._steps_alike.get(piece.shape)
+        if step is None:
+            step = self._steps_alike[piece.shape] = address_step(alike)
+        if piece.is_its_own or not (step.places or step.writes):
+            return step
+        own = dict(zip(names, piece.registers, strict=True))
+        if step.places:
+            return renamed_step(step, alike.memory[0], own, *piece.address_constants)
+        return AddressStep((), tuple([(own.get(name, name), value) for name, value in step.writes]))
 
 
 class Predictor:
