@@ -15,7 +15,7 @@ from kernmodel.errors import UsageError
 
 if TYPE_CHECKING:
     from kernmodel.errors import Note
-    from kernmodel.incore.batch import BlockQuery
+    from kernmodel.incore.batch import BlockQuery, BlockResult
     from kernmodel.incore.core import Settings
     from kernmodel.studies.incore import CodeSource, Outcome, Target
     from kernmodel.studies.request import InCoreAnswer
@@ -251,7 +251,7 @@ def _answer_many(source: CodeSource, targets: tuple[Target, ...], settings: Sett
 
 def _answer_batch(targets: tuple[Target, ...], settings: Settings, given: dict[str, Any]) -> None:
     """A line per block, as they come."""
-    from kernmodel.incore.batch import answer_all, refused
+    from kernmodel.incore.batch import answer_all, answers_shown, refused
 
     if len(targets) > 1:
         raise UsageError("takes one microarchitecture", where="--batch", todo="call it once for each")
@@ -263,18 +263,26 @@ def _answer_batch(targets: tuple[Target, ...], settings: Settings, given: dict[s
             raise UsageError(what, where=f"--{names.get(name, name)}", todo="leave it out")
     if given["align"] == _ALL:
         raise UsageError("wants one block", where="--align all", todo="give one offset for all blocks of --batch")
-    results = answer_all(_queries(targets[0], given), settings, given["jobs"])
-    if given["strict"]:
-        results = map(refused, results)
+    queries = _queries(targets[0], given)
     if given["as_json"]:
         from kernmodel.report.json_incore import block_line
 
-        for result in results:
-            print_line(block_line(result))
+        show = _refused_line if given["strict"] else block_line
+        for line in answers_shown(queries, settings, show, given["jobs"]):
+            print_line(line)
         return
     from kernmodel.report.incore_tables import block_columns, block_rows
 
-    show_rows(block_columns(), block_rows(results))
+    results = answer_all(queries, settings, given["jobs"])
+    show_rows(block_columns(), block_rows(map(refused, results) if given["strict"] else results))
+
+
+def _refused_line(result: BlockResult) -> str:
+    """A line of JSON with --strict."""
+    from kernmodel.incore.batch import refused
+    from kernmodel.report.json_incore import block_line
+
+    return block_line(refused(result))
 
 
 def _queries(target: Target, given: dict[str, Any]) -> Iterator[BlockQuery]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
+import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, islice
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from kernmodel.assembly.blocks import LARGEST_BLOCK, block_of_bytes, parse_hex
 from kernmodel.errors import KernmodelError, ToolError
@@ -20,10 +20,15 @@ from kernmodel.incore.estimate import ESTIMATED
 from kernmodel.incore.explain import binding_components, components_of
 from kernmodel.incore.predict import Code, Prediction, Predictor
 
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ProcessPoolExecutor
+
+Shown = TypeVar("Shown")
+
 _CHUNK = 64
 """Queries that a process gets at once: enough to hide the way to it and back."""
 _ALONE = 3 * _CHUNK
-"""Queries up to which starting processes takes longer than answering."""
+"""Queries that are answered before processes are started: for so few, starting takes longer than answering."""
 _AHEAD = 4
 """Chunks per process that are read ahead of the answers."""
 _COLLECTING = 5_000_000
@@ -175,11 +180,23 @@ def refused(result: BlockResult) -> BlockResult:
 
 
 def answer_all(queries: Iterable[BlockQuery], settings: Settings, jobs: int | None = None) -> Iterator[BlockResult]:
-    """The results of many queries in their order, as they come.
+    """The results of many queries in their order, as they come; the arguments are those of `answers_shown`.
+
+    Raises:
+        ToolError: a process was killed.
+    """
+    return answers_shown(queries, settings, _itself, jobs)
+
+
+def answers_shown(
+    queries: Iterable[BlockQuery], settings: Settings, show: Callable[[BlockResult], Shown], jobs: int | None = None
+) -> Iterator[Shown]:
+    """What is to be shown of the results of many queries, in their order, as they come.
 
     Args:
         queries: read only as far ahead as the processes have work.
         settings: for all of them.
+        show: makes of a result what is shown, in the process that answers: a line of text is sent faster than a result.
         jobs: processes; None: one for each core that this process may use. With 1, each query is answered before the
             next is read.
 
@@ -187,13 +204,14 @@ def answer_all(queries: Iterable[BlockQuery], settings: Settings, jobs: int | No
         ToolError: a process was killed.
     """
     jobs = jobs or _usable_cores()
+    cores = Cores(settings)
     if jobs == 1:
-        return _here(queries, settings)
-    queries = iter(queries)
-    first = tuple(islice(queries, _ALONE))
-    if len(first) < _ALONE:
-        return _here(first, settings)
-    return _in_processes(chain(first, queries), settings, jobs)
+        return _here(queries, cores, show)
+    return _with_help(iter(queries), cores, show, jobs)
+
+
+def _itself(result: BlockResult) -> BlockResult:
+    return result
 
 
 def _usable_cores() -> int:
@@ -202,26 +220,38 @@ def _usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def _here(queries: Iterable[BlockQuery], settings: Settings) -> Iterator[BlockResult]:
-    cores = Cores(settings)
+def _here(queries: Iterable[BlockQuery], cores: Cores, show: Callable[[BlockResult], Shown]) -> Iterator[Shown]:
     before = gc.get_threshold()
     if 0 < before[0] < _COLLECTING:
         gc.set_threshold(_COLLECTING)
     try:
         for query in queries:
-            yield answer(query, cores)
+            yield show(answer(query, cores))
     finally:
         gc.set_threshold(*before)
 
 
-def _in_processes(queries: Iterator[BlockQuery], settings: Settings, jobs: int) -> Iterator[BlockResult]:
-    """The same by several processes, each of which opens the cores it meets once."""
-    executor = ProcessPoolExecutor(jobs, initializer=_begin, initargs=(settings,))
-    waiting: deque[Future[list[BlockResult]]] = deque()
+def _with_help(
+    queries: Iterator[BlockQuery], cores: Cores, show: Callable[[BlockResult], Shown], jobs: int
+) -> Iterator[Shown]:
+    """The same; from the first queries this process learns what the others then know where they are copies of it."""
+    yield from _here(islice(queries, _ALONE), cores, show)
+    for query in queries:
+        yield from _in_processes(chain((query,), queries), cores, show, jobs)
+
+
+def _in_processes(
+    queries: Iterator[BlockQuery], cores: Cores, show: Callable[[BlockResult], Shown], jobs: int
+) -> Iterator[Shown]:
+    """The same by several processes."""
+    from concurrent.futures.process import BrokenProcessPool
+
+    executor = _processes(cores, jobs)
+    waiting: deque[Future[list[Shown]]] = deque()
     try:
         while True:
             while len(waiting) < _AHEAD * jobs and (part := tuple(islice(queries, _CHUNK))):
-                waiting.append(executor.submit(_answer_chunk, part))
+                waiting.append(executor.submit(_answer_chunk, part, show))
             if not waiting:
                 return
             yield from waiting.popleft().result()
@@ -231,16 +261,32 @@ def _in_processes(queries: Iterator[BlockQuery], settings: Settings, jobs: int) 
         executor.shutdown(wait=False, cancel_futures=True)
 
 
+def _processes(cores: Cores, jobs: int) -> ProcessPoolExecutor:
+    """Processes that are copies of this one where that is safe; imported here, since it takes a while."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    if sys.platform == "linux" and threading.active_count() == 1:  # a copy of one thread only might wait for others
+        return ProcessPoolExecutor(jobs, get_context("fork"), initializer=_begin, initargs=(cores,))
+    return ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_begin_anew, initargs=(cores.settings,))
+
+
 _WORKING: list[Cores] = []
 """The cores of a worker process, from the beginning to the end of its life; always empty in the process of the user."""
 
 
-def _begin(settings: Settings) -> None:
+def _begin(cores: Cores) -> None:
     """Prepare a worker process; an interrupt is the business of the process that started it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.freeze()  # what was copied stays
     gc.set_threshold(_COLLECTING)
-    _WORKING.append(Cores(settings))
+    _WORKING.append(cores)
 
 
-def _answer_chunk(queries: tuple[BlockQuery, ...]) -> list[BlockResult]:
-    return [answer(query, _WORKING[0]) for query in queries]
+def _begin_anew(settings: Settings) -> None:
+    """Prepare a worker process that is no copy."""
+    _begin(Cores(settings))
+
+
+def _answer_chunk(queries: tuple[BlockQuery, ...], show: Callable[[BlockResult], Shown]) -> list[Shown]:
+    return [show(answer(query, _WORKING[0])) for query in queries]

@@ -61,7 +61,10 @@ def block_document(result: BlockResult) -> Json:
 
 def block_line(result: BlockResult) -> str:
     """That document on one line."""
-    return json.dumps(block_document(result), allow_nan=False)
+    return _ENCODED(block_document(result))
+
+
+_ENCODED = json.JSONEncoder(allow_nan=False).encode
 
 
 def explanation_json(explanation: Explanation) -> Json:

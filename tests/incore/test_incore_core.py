@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from kernmodel.assembly.listing import read_listing
 from kernmodel.assembly.select import select_without_source
 from kernmodel.errors import InstructionTableError, ToolError
 from kernmodel.incore.analyse import analyse
-from kernmodel.incore.batch import BlockQuery, Cores, answer, answer_all, refused
+from kernmodel.incore.batch import BlockQuery, Cores, answer, answer_all, answers_shown, refused
 from kernmodel.incore.bounds import Memo, core_model
 from kernmodel.incore.core import Core, Settings, analyse_block, notion_of, offset_of
 from kernmodel.incore.estimate import ESTIMATED
@@ -135,9 +137,13 @@ def test_a_known_row_is_not_replaced():
 # {{{ batch
 
 
-def die(queries):
+def die(queries, show):
     """What a worker does that the system kills."""
     os._exit(1)
+
+
+def reason_of(result):
+    return result.reason
 
 
 QUERIES = [
@@ -167,13 +173,30 @@ def test_a_batch_answers_every_line_in_order():
 
 def test_processes_answer_as_one_does():
     queries = [BlockQuery(n, code, "SKL") for n, code in enumerate([LOOP, "", "4801d8", UNKNOWN, "06"] * 60)]
-    assert list(answer_all(iter(queries), Settings(), jobs=2)) == list(answer_all(queries, Settings(), jobs=1))
+    alone = list(answer_all(queries, Settings(), jobs=1))
+    assert list(answer_all(iter(queries), Settings(), jobs=2)) == alone
+    assert list(answers_shown(queries, Settings(), reason_of, jobs=2)) == [result.reason for result in alone]
 
 
-def test_a_batch_that_nobody_reads_to_its_end_is_given_up():
+def test_processes_that_are_no_copies_answer_the_same():
+    """Beside another thread a process is not copied, as the copy might wait for what that thread held."""
+    queries = [BlockQuery(n, code, "SKL") for n, code in enumerate([LOOP, "4801d8", UNKNOWN] * 80)]
+    alone = list(answer_all(queries, Settings(), jobs=1))
+    done = threading.Event()
+    thread = threading.Thread(target=done.wait)
+    thread.start()
+    try:
+        assert list(answer_all(queries, Settings(), jobs=2)) == alone
+    finally:
+        done.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("read", [1, 500])
+def test_a_batch_that_nobody_reads_to_its_end_is_given_up(read):
     endless = (BlockQuery(n, "90", "SKL") for n in range(10**9))
     results = answer_all(endless, Settings(), jobs=2)
-    assert next(results).line == 0
+    assert [result.line for result in islice(results, read)] == list(range(read))
     results.close()
 
 
