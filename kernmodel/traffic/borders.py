@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import gcd
 
 from kernmodel.traffic.polynomial import NOTHING, Number, Rate, Size
 from kernmodel.traffic.prepared import Bound
 from kernmodel.traffic.streams import Reference, SizedNest, Stream
-from kernmodel.traffic.windows import Window, edges_count, unit_window
+from kernmodel.traffic.windows import Window, edges_count, lines_under, places_in_line, unit_window
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +64,19 @@ def with_border(
         return rate
     stride, first = stream.strides[border.loop], chain[0].shift[border.loop]
     if stride.magnitude < line_bytes and edges_count(stream, block * abs(stride), line_bytes):
-        own = _lines(stream, border.loop, block, first, NOTHING, line_bytes)
-        factor = _lines(stream, border.loop, block, shifts[0], reach, line_bytes) / own
+        own = _lines(stream, nest.trips, border.loop, first, NOTHING, line_bytes)
+        factor = _lines(stream, nest.trips, border.loop, shifts[0], reach, line_bytes) / own
         return Rate(rate.numerator.scaled(factor), rate.denominator)
     return Rate(rate.numerator * (block + reach), rate.denominator * block)
 
 
-def _lines(stream: Stream, loop: int, block: Size, first: Size, reach: Size, line_bytes: int) -> Fraction:
+def _lines(stream: Stream, trips: Sequence[Size], loop: int, first: Size, reach: Size, line_bytes: int) -> Fraction:
     """Lines under the stretch that starts at the shift `first` and runs over block + reach iterations of the loop, the
     mean over the places where the other loops put it."""
     stride = int(stream.strides[loop].value)
-    others = (int(one.value) for number, one in enumerate(stream.strides) if number != loop)
-    steps = block.value + reach.value - 1
+    others = (number for number in range(len(stream.strides)) if number != loop)
+    steps = trips[loop].value + reach.value - 1
     length = int(abs(stride) * steps) + stream.element_bytes
     start = stream.start + stride * (first.value - stream.references[0].shift[loop].value)
     lowest: Number = start if stride > 0 else start - length + stream.element_bytes
-    grain = gcd(line_bytes, *others)
-    places = range(int(lowest) % grain, line_bytes, grain)
-    return Fraction(sum((place + length - 1) // line_bytes + 1 for place in places), len(places))
+    return lines_under(length, places_in_line(int(lowest), stream, trips, others, line_bytes), line_bytes)

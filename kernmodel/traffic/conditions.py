@@ -95,6 +95,7 @@ def savings(reuse: StreamReuse, analysis: Analysis, unit: Fraction) -> Iterator[
             lines = float(reuse.base.value * unit * link.fresh.value / analysis.line_bytes)
             texts = link.reference.access.text, link.source.access.text
             yield Saving(link.window, loop_name(link.window.carrier, variables), stream.array, *texts, lines)
+    yield from _end_savings(reuse, analysis, unit)
     if first.order in analysis.reloaded:
         return
     lone, leader = reuse.base, first.access
@@ -102,6 +103,23 @@ def savings(reuse: StreamReuse, analysis: Analysis, unit: Fraction) -> Iterator[
         lines = float((lone.value - own.rate.value) * unit)
         yield Saving(own.window, loop_name(own.carrier, variables), stream.array, leader.text, leader.text, lines)
         lone = own.rate
+
+
+def _end_savings(reuse: StreamReuse, analysis: Analysis, unit: Fraction) -> Iterator[Saving]:
+    """The lines at ends of rows that another stream's row has touched."""
+    line_bytes, known = analysis.line_bytes, set[tuple[int, object, int]]()
+    levels = [(reuse.base, reuse.rows), *((own.rate, own.rows) for own in reuse.selves)]
+    ends = ((rate, among, end) for rate, among in levels if among for end in among.shared)
+    for rate, rows, end in ends:
+        if end.window is None or end.reference.order in analysis.reloaded:
+            continue
+        lines = float(rows.saved(end, line_bytes) * line_bytes / rate.denominator.value * unit)
+        key = end.reference.order, end.window.key, end.distance
+        if lines and key not in known:
+            known.add(key)
+            loop = loop_name(end.window.carrier, analysis.nest.variables)
+            texts = end.reference.access.text, end.source.access.text
+            yield Saving(end.window, loop, reuse.stream.array, *texts, lines)
 
 
 def _condition(cache: str, capacity: float, requirement: _Requirement, analysis: Analysis) -> LayerCondition:

@@ -238,7 +238,7 @@ def _counts(streams: StreamMisses, unit: Fraction, generators: Generators, *, al
     """
     missed = [m for stream in streams for m in stream if m.misses.numerator.value]
     loaded = [m.misses for m in missed if allocates or m.read]
-    modified = [m.misses for m in missed if m.modified]
+    modified = [m.modified for stream in streams for m in stream if m.modified.numerator.value]
     stored = [m.misses for m in missed if allocates and m.reference.access.kind == "write"]
     misses, misses_formula = _lines(loaded, unit, generators)
     evicted, evicted_formula = _lines(modified, unit, generators)

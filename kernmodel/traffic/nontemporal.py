@@ -123,7 +123,8 @@ def _streamed(nest: SizedNest, mixed: tuple[Stream, ...], line_bytes: int) -> tu
 def _sending(reuse: StreamReuse, analysis: Analysis, read_too: set[int]) -> StreamReuse:
     """The reuse of lines while they gather: in the same iteration, and over outer loops that move by less than a line.
 
-    A line is sent once it is whole, so nothing that is written again is saved; nor where reads of the line interrupt.
+    A line is sent once it is whole, so nothing that is written again is saved; nor where reads of the line interrupt,
+    nor where it is the end of a row and gets the rest with the next one.
     """
     stream, depth = reuse.stream, len(analysis.nest.trips)
     interrupted = stream.references[0].order in read_too
@@ -132,12 +133,12 @@ def _sending(reuse: StreamReuse, analysis: Analysis, read_too: set[int]) -> Stre
         fits = analysis.volume(own.window).value <= BUFFERS * analysis.line_bytes
         if own.carrier == SWEEP or not stream.strides[own.carrier].value or not fits:
             break
-        gathered.append(own)
+        gathered.append(replace(own, rows=None))
     links = tuple(
         link if link.window is None and not interrupted else _apart(link, depth, analysis.line_bytes)
         for link in reuse.links
     )
-    return replace(reuse, selves=tuple(gathered), links=links)
+    return replace(reuse, selves=tuple(gathered), links=links, rows=None)
 
 
 def _apart(link: Link, depth: int, line_bytes: int) -> Link:

@@ -7,15 +7,16 @@ found again when the whole nest is repeated (the sweep).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import gcd
 
 from kernmodel.traffic.borders import Border, borders_of, with_border
-from kernmodel.traffic.polynomial import NEVER, NOTHING, Number, Rate, Size, fixed
+from kernmodel.traffic.ends import Rows, rows_of
+from kernmodel.traffic.polynomial import NEVER, NOTHING, ONE, Number, Rate, Size, fixed
 from kernmodel.traffic.streams import Reference, SizedNest, Stream
-from kernmodel.traffic.windows import SWEEP, Window, lines_per_iteration, unit_window, volume
+from kernmodel.traffic.windows import SWEEP, Window, lines_per_iteration, runs_against, stretch_of, unit_window, volume
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +43,14 @@ class SelfReuse:
     """Reuse carried by a loop (or `SWEEP`): the time it spans, and lines per iteration of a leading reference with it.
 
     The window is shorter than an iteration of the carrying loop where the next inner loop does not move the reference:
-    then the line was touched in that loop's last iteration.
+    then the line was touched in that loop's last iteration. `rows` are set where the rate counts the
+    lines at the ends of rows.
     """
 
     carrier: int
     window: Window
     rate: Rate
+    rows: Rows | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ class StreamReuse:
         links: group reuse of all references but the first.
         selves: self reuse from inner to outer loops, the sweep last.
         borders: blocked loops along which its references lie apart.
+        rows: set where `base` counts the lines at the ends of rows.
     """
 
     stream: Stream
@@ -66,34 +70,70 @@ class StreamReuse:
     links: tuple[Link, ...]
     selves: tuple[SelfReuse, ...]
     borders: tuple[Border, ...] = ()
+    rows: Rows | None = None
+
+    @property
+    def windows(self) -> Iterator[Window]:
+        """All times that data may have to survive."""
+        yield from (link.window for link in self.links if link.window is not None and link.possible)
+        yield from (own.window for own in self.selves)
+        yield from (border.window for border in self.borders)
+        for rows in (self.rows, *(own.rows for own in self.selves)):
+            yield from (end.window for end in (rows.shared if rows else ()) if end.window is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceMisses:
-    """Lines per iteration that a reference misses, and whether they are modified and read before they leave."""
+    """Lines per iteration that a reference misses, those that leave modified for it and for those that find its lines,
+    and whether they are read before they leave."""
 
     reference: Reference
     misses: Rate
-    modified: bool
+    modified: Rate
     read: bool
 
 
 Holds = Callable[[Window], bool]
 
 
-def _stream_reuse(stream: Stream, nest: SizedNest, line_bytes: int) -> StreamReuse:
+def _stream_reuse(stream: Stream, siblings: Sequence[Stream], nest: SizedNest, line_bytes: int) -> StreamReuse:
     depth = len(nest.trips)
+
+    borders = borders_of(nest, stream)
+
+    def rows(outermost: int) -> Rows | None:
+        stretch = stretch_of(stream, nest.trips, outermost, line_bytes)
+        if stretch is None or any(border.loop in stretch.loops for border in borders):
+            return None
+        return rows_of(stream, stretch, siblings, nest.trips, line_bytes)
+
     base = Rate(*lines_per_iteration(stream, nest.trips, depth - 1, line_bytes))
     selves, rate = list[SelfReuse](), base
     for loop in reversed(range(depth - 1)):
         outer = Rate(*lines_per_iteration(stream, nest.trips, loop, line_bytes))
         if outer.value < rate.value:
-            selves.append(SelfReuse(loop, unit_window(depth, _span(stream, loop)), outer))
+            selves.append(SelfReuse(loop, _again(stream, nest, loop, line_bytes), outer, rows(loop)))
             rate = outer
     selves.append(SelfReuse(SWEEP, unit_window(depth, _span(stream, SWEEP)), NEVER))
     pairs = zip(stream.references, stream.references[1:], strict=False)
     links = tuple(_link(stream, nest, ahead, behind, line_bytes) for ahead, behind in pairs)
-    return StreamReuse(stream, base, links, tuple(selves), borders_of(nest, stream))
+    return StreamReuse(stream, base, links, tuple(selves), borders, rows(depth - 1))
+
+
+def _again(stream: Stream, nest: SizedNest, carrier: int, line_bytes: int) -> Window:
+    """The time between two touches of a line that `carrier` brings together.
+
+    Where it puts one row behind the other and rows are run through in the other direction, the line between them is
+    touched at the beginning of one and at the end of the next: the time of a row more.
+    """
+    depth = len(nest.trips)
+    window = unit_window(depth, _span(stream, carrier))
+    row = stretch_of(stream, nest.trips, depth - 1, line_bytes)
+    if not stream.strides[carrier].value or row is None or not runs_against(stream, row.loops, carrier):
+        return window
+    outside = min(row.loops) - 1
+    vector = (part + ONE if loop == outside else part for loop, part in enumerate(window.vector))
+    return Window(window.carrier, tuple(vector))
 
 
 def _span(stream: Stream, carrier: int) -> int:
@@ -137,10 +177,10 @@ def misses_where(reuse: StreamReuse, nest: SizedNest, holds: Holds, line_bytes: 
     A line stays from the reference that misses it to the last one that still hits it, and leaves modified if any of
     them writes; so modified lines leave at the rate at which they entered.
     """
-    lone = reuse.base
+    lone, rows = reuse.base, reuse.rows
     for own in reuse.selves:
         if holds(own.window):
-            lone = own.rate
+            lone, rows = own.rate, own.rows
     rates = [lone]
     for link in reuse.links:
         if link.window is None or (link.possible and holds(link.window)):
@@ -150,14 +190,23 @@ def misses_where(reuse: StreamReuse, nest: SizedNest, holds: Holds, line_bytes: 
         else:
             rates.append(Rate(lone.numerator * link.fresh, lone.denominator.scaled(line_bytes)))
     lost = [border for border in reuse.borders if not holds(border.window)]
-    return tuple(
-        ReferenceMisses(
-            reference,
-            _with_borders(rate, lost, nest, reuse, _chain(reuse, rates, index) if lost else (), line_bytes),
-            *_residency(reuse, rates, index),
-        )
-        for index, (reference, rate) in enumerate(zip(reuse.stream.references, rates, strict=True))
-    )
+    found = []
+    for index, (reference, rate) in enumerate(zip(reuse.stream.references, rates, strict=True)):
+        written, read = _residency(reuse, rates, index)
+        chain = _chain(reuse, rates, index) if lost or rows else ()
+        counted = (rate, rate)
+        if rows and rate is lone:
+            missed, modified = rows.lines(chain, holds, line_bytes)
+            counted = _of_rows(rate, rows, missed, line_bytes), _of_rows(rate, rows, modified, line_bytes)
+        missing, leaving = (_with_borders(one, lost, nest, reuse, chain, line_bytes) for one in counted)
+        found.append(ReferenceMisses(reference, missing, leaving if written else NEVER, read))
+    return tuple(found)
+
+
+def _of_rows(rate: Rate, rows: Rows, lines: Number, line_bytes: int) -> Rate:
+    """The rate of rows of the leading reference, with so many lines for each."""
+    more = lines - rows.stretch.lines(line_bytes)
+    return Rate(rate.numerator + fixed(more * line_bytes), rate.denominator) if more else rate
 
 
 def _with_borders(
@@ -223,17 +272,22 @@ class Analysis:
 
 def reuses_of(nest: SizedNest, line_bytes: int) -> tuple[StreamReuse, ...]:
     """All reuse of a nest at given sizes."""
-    return tuple(_stream_reuse(stream, nest, line_bytes) for stream in nest.streams)
+    alike: dict[object, list[Stream]] = {}
+    for stream in nest.streams:
+        alike.setdefault(_motion(stream), []).append(stream)
+    return tuple(_stream_reuse(stream, alike[_motion(stream)], nest, line_bytes) for stream in nest.streams)
+
+
+def _motion(stream: Stream) -> object:
+    """Equal for streams of one array that move alike."""
+    return stream.array, tuple(stride.value for stride in stream.strides)
 
 
 def analyse_reuse(nest: SizedNest, line_bytes: int) -> Analysis:
     """All reuse of a nest at given sizes, with the volume that each needs."""
     reuses = reuses_of(nest, line_bytes)
     volumes: dict[tuple[object, ...], Size] = {}
-    for reuse in reuses:
-        linked = [link.window for link in reuse.links if link.window is not None and link.possible]
-        again = [own.window for own in reuse.selves] + [border.window for border in reuse.borders]
-        for window in [*linked, *again]:
-            if window.key not in volumes:
-                volumes[window.key] = volume(nest, window, line_bytes)
+    for window in (window for reuse in reuses for window in reuse.windows):
+        if window.key not in volumes:
+            volumes[window.key] = volume(nest, window, line_bytes)
     return Analysis(nest, line_bytes, reuses, volumes)

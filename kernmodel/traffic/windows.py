@@ -8,11 +8,11 @@ contiguous memory, each adds the smaller of its distance to the next one and of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from math import gcd
+from math import ceil, gcd
 
 from kernmodel.traffic.polynomial import NOTHING, ONE, Number, Size, fixed, product, smaller, total
 from kernmodel.traffic.streams import Reference, SizedNest, Stream
@@ -213,12 +213,95 @@ class _Boxes:
         return total(volumes)
 
 
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A stretch of memory that a stream runs through and that the next one does not continue (a row with holes around).
+
+    Attributes:
+        loops: the loops that run through it.
+        extent: bytes of its elements with the steps between them.
+        length: bytes from its first to its last.
+        places: where in a line the other loops let it begin, each with how often.
+        forward: whether it is run through toward higher addresses.
+    """
+
+    loops: tuple[int, ...]
+    extent: Size
+    length: int
+    places: Mapping[int, int]
+    forward: bool
+
+    def lines(self, line_bytes: int) -> Fraction:
+        """Lines under it, the mean over the places where it begins."""
+        return lines_under(self.length, self.places, line_bytes)
+
+
+def lines_under(length: int, places: Mapping[int, int], line_bytes: int) -> Fraction:
+    """Lines under a stretch, the mean over the places in a line where it begins, each with how often."""
+    counted = sum(((place + length - 1) // line_bytes + 1) * often for place, often in places.items())
+    return Fraction(counted, sum(places.values()))
+
+
+def places_in_line(
+    first: int, stream: Stream, trips: Sequence[Size], loops: Iterable[int], line_bytes: int
+) -> dict[int, int]:
+    """Where in a line a stretch begins while these loops move it on from `first`, each place with how often.
+
+    A loop that runs long enough to come back to a place counts as if it ended there; one that does not, as it is.
+    """
+    places = {first % line_bytes: 1}
+    for loop in loops:
+        stride = int(stream.strides[loop].value)
+        steps = range(min(line_bytes // gcd(line_bytes, stride), ceil(trips[loop].value)))
+        moved: dict[int, int] = {}
+        for place, often in places.items():
+            for step in steps if len(steps) > 1 else ():
+                there = (place + step * stride) % line_bytes
+                moved[there] = moved.get(there, 0) + often
+        places = moved or places
+    return places
+
+
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    """Loops whose stretches overlap or follow one another: the extent of all, and `step` bytes of it per iteration.
+
+    `divisors` are the trip counts over which lines are shared, `last` that of the loop merged last.
+    """
+
+    loops: tuple[int, ...]
+    extent: Size
+    step: Size
+    divisors: tuple[Size, ...]
+    last: tuple[Size, ...]
+
+
 def lines_per_iteration(stream: Stream, trips: Sequence[Size], outermost: int, line_bytes: int) -> tuple[Size, Size]:
     """Distinct lines that one reference touches per iteration, over all iterations of the loops from `outermost` in.
 
     Returns numerator and denominator. Loops that do not move the reference divide; so do small strides, which touch a
     line several times.
     """
+    merged = _merge(stream, trips, outermost, line_bytes)
+    divisors = product(merged.divisors)
+    if not merged.loops:
+        return ONE, divisors
+    stretch = _stretch(stream, trips, merged, outermost, line_bytes)
+    if stretch:
+        edges = fixed(stretch.lines(line_bytes) * line_bytes - stretch.extent.value)
+        return stretch.extent + edges, product(merged.last).scaled(line_bytes) * divisors
+    if merged.extent.value < line_bytes:
+        return ONE, divisors * product(merged.last)
+    return merged.step, divisors.scaled(line_bytes)
+
+
+def stretch_of(stream: Stream, trips: Sequence[Size], outermost: int, line_bytes: int) -> Stretch | None:
+    """The stretches whose ends `lines_per_iteration` counts; None where it counts none."""
+    merged = _merge(stream, trips, outermost, line_bytes)
+    return _stretch(stream, trips, merged, outermost, line_bytes) if merged.loops else None
+
+
+def _merge(stream: Stream, trips: Sequence[Size], outermost: int, line_bytes: int) -> _Merged:
     loops = range(outermost, len(trips))
     divisors = [trips[loop] for loop in loops if not stream.strides[loop].value]
     moving = (loop for loop in loops if stream.strides[loop].value)
@@ -238,35 +321,43 @@ def lines_per_iteration(stream: Stream, trips: Sequence[Size], outermost: int, l
         else:
             break
         merged.append(loop)
-    if not merged:
-        return ONE, product(divisors)
-    if _is_apart(stream, merged, extent, outermost, line_bytes):
-        return extent + _edges(stream, trips, merged, extent, line_bytes), product(divisors + last).scaled(line_bytes)
-    if extent.value < line_bytes:
-        return ONE, product(divisors + last)
-    return step, product(divisors).scaled(line_bytes)
+    return _Merged(tuple(merged), extent, step, tuple(divisors), tuple(last))
+
+
+def _stretch(stream: Stream, trips: Sequence[Size], merged: _Merged, outermost: int, line_bytes: int) -> Stretch | None:
+    if not _is_apart(stream, merged.loops, merged.extent, outermost, line_bytes):
+        return None
+    strides = stream.strides
+    inner = min(merged.loops, key=lambda loop: strides[loop].magnitude)
+    outer = max(merged.loops, key=lambda loop: strides[loop].magnitude)
+    length = int(merged.extent.value - strides[inner].magnitude) + stream.element_bytes
+    backward = sum(
+        strides[loop].magnitude * (trips[loop].value - 1) for loop in merged.loops if strides[loop].value < 0
+    )
+    others = (loop for loop in range(len(strides)) if loop not in merged.loops)
+    places = places_in_line(int(stream.start - backward), stream, trips, others, line_bytes)
+    return Stretch(merged.loops, merged.extent, length, places, strides[outer].value > 0)
 
 
 def _is_apart(stream: Stream, merged: Sequence[int], extent: Size, outermost: int, line_bytes: int) -> bool:
-    """Whether a stretch of memory is not continued by the next one, so that lines at its ends are fetched for it."""
+    """Whether a stretch of memory is not continued by the next one, so that lines at its ends are fetched for it.
+
+    The next one in time continues it if both follow one another in the direction in which they are run through: then
+    the line between is touched by one at its end and by the other at its beginning.
+    """
     if not edges_count(stream, extent, line_bytes):
         return False
     moving = [loop for loop, stride in enumerate(stream.strides) if stride.value and loop not in merged]
     around = [loop for loop in moving if loop >= outermost]
-    around += [loop for loop in moving if loop < min(merged)][-1:]  # the next stretch in time
-    distances = [stream.strides[loop].magnitude for loop in around]
-    return bool(distances) and not any(is_dense(distance, extent.value, line_bytes) for distance in distances)
-
-
-def _edges(stream: Stream, trips: Sequence[Size], merged: Sequence[int], extent: Size, line_bytes: int) -> Size:
-    """Bytes by which the lines under a stretch exceed it, the mean over the places where the other loops put it."""
-    inner = min(merged, key=lambda loop: stream.strides[loop].magnitude)
-    length = int(extent.value - stream.strides[inner].magnitude) + stream.element_bytes
-    backward = sum(
-        stream.strides[loop].magnitude * (trips[loop].value - 1) for loop in merged if stream.strides[loop].value < 0
+    following = [loop for loop in moving if loop < min(merged)][-1:]
+    distances = [stream.strides[loop].magnitude for loop in around + following]
+    joined = around + [loop for loop in following if not runs_against(stream, merged, loop)]
+    return bool(distances) and not any(
+        is_dense(stream.strides[loop].magnitude, extent.value, line_bytes) for loop in joined
     )
-    others = (int(stride.value) for loop, stride in enumerate(stream.strides) if loop not in merged)
-    grain = gcd(line_bytes, *others)
-    first = int(stream.start - backward) % grain
-    lines = [(phase + length - 1) // line_bytes + 1 for phase in range(first, line_bytes, grain)]
-    return fixed(Fraction(sum(lines), len(lines)) * line_bytes - extent.value)
+
+
+def runs_against(stream: Stream, merged: Sequence[int], loop: int) -> bool:
+    """Whether stretches that the loops `merged` run through follow one another over `loop` in the other direction."""
+    largest = max(merged, key=lambda one: stream.strides[one].magnitude)
+    return (stream.strides[largest].value > 0) != (stream.strides[loop].value > 0)

@@ -189,7 +189,8 @@ def test_hierarchies(victim: bool, case: tuple[str, dict[str, int], float], data
     shares = sorted(capacity_between(data, nest, sizes) for _ in range(3))
     # a cache that is hardly larger than the one inside loses lines that are still used there; no real one is
     capacities = shares[:1]
-    capacities += [share for share in shares[1:] if share > 3 * capacities[-1]]
+    for share in shares[1:]:
+        capacities += [share] if share > 3 * capacities[-1] else []
     assume(len(capacities) > 1)
     if victim:
         capacities[-1] -= capacities[-2]
