@@ -196,8 +196,11 @@ def _decode(filled: Filled) -> str:
 
 
 def _dsb(filled: Filled) -> str:
+    seen = filled.front() or _NOWHERE
     cycles = _cycles(filled.components[parts.DSB])
-    return f"the µop cache takes {cycles} per pass to deliver {(filled.front() or _NOWHERE).decoded} µops"
+    if not seen.entries:
+        return f"the op cache takes {cycles} per pass to deliver {_count(seen.decoded, 'entry', 'entries')}"
+    return f"the µop cache takes {cycles} per pass to deliver {seen.decoded} µops"
 
 
 def _lsd(filled: Filled) -> str:
