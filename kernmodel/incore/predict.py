@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
+from kernmodel.assembly.decode import disassemble
 from kernmodel.assembly.features import is_privileged, required_extensions
 from kernmodel.assembly.model import Instruction
 from kernmodel.assembly.pieces import MOST_KNOWN, Key, Piece, Pieces
@@ -35,7 +37,7 @@ from kernmodel.incore.core import CODE_ALIGNMENT, Core, Settings
 from kernmodel.incore.cycles import Cycle
 from kernmodel.incore.dataflow import HIGH, HIGH_PARENTS, memory_text
 from kernmodel.incore.estimate import ESTIMATED
-from kernmodel.incore.extensions import is_missing
+from kernmodel.incore.extensions import is_missing, refuse_missing
 from kernmodel.incore.graph import SYNCHRONISED
 from kernmodel.incore.model import Chain, InstructionData, Notion
 from kernmodel.incore.packed import Analyser, Answer, Fused, Shape, analyser_of
@@ -98,9 +100,9 @@ class _Kind(NamedTuple):
     traits: int
 
 
-_MISSING, _LOADS, _STORES, _BRANCHES, _BEYOND, _BEYOND_LOOPS, _WARNED = (1 << bit for bit in range(7))
-"""Traits of instructions: the core lacks an extension for it; it accesses memory; it leaves the block; the engine does
-not know a rule for it, or for it in loops; there are warnings about it."""
+_MISSING, _STACK, _LOADS, _STORES, _BRANCHES, _BEYOND, _BEYOND_LOOPS, _WARNED = (1 << bit for bit in range(8))
+"""Traits of instructions: the core lacks an extension for it; it uses the stack of the x87; it accesses memory; it
+leaves the block; the engine does not know a rule for it, or for it in loops; there are warnings about it."""
 
 
 class _Known(NamedTuple):
@@ -239,15 +241,15 @@ class Predictor:
     def predict(self, code: bytes, notion: Notion | None = None, offset: int | None = None) -> Prediction | None:
         """The prediction for a block, None where `analyse_block` has to look at it.
 
-        That is code with bytes that are no instruction, with branches before its end or into itself, or with
-        instructions that the core lacks; and the port model of the OSACA papers.
+        That is code with bytes that are no instruction, with branches before its end or into itself, or of the x87; and
+        the port model of the OSACA papers.
 
         Args:
             code: the block; its first byte has the address 0, if nothing else is said.
             notion, offset: in place of those of the settings.
 
         Raises:
-            InstructionTableError: a row of the table is malformed.
+            InstructionTableError: an instruction that the core lacks (without its place), or a malformed row.
         """
         if len(self._known) >= MOST_KNOWN:
             self._forget()
@@ -258,8 +260,10 @@ class Predictor:
         if not found:
             return None
         known, traits, before = self._look_up(found)
-        if traits & _MISSING or before & _BRANCHES or _jumps_inside(found[-1], len(code)):
+        if traits & _STACK or before & _BRANCHES or _jumps_inside(found[-1], len(code)):
             return None
+        if traits & _MISSING:
+            self._refuse(known)
         chosen = notion or self.settings.notion
         if chosen == "auto":
             chosen = "loop" if known[-1].kind.instruction.branch in ("conditional", "jump") else "unrolled"
@@ -267,6 +271,11 @@ class Predictor:
         filled, blocked = self._bounded(cut, known, traits, chosen, place)
         warned = [one.kind for one in known if one.kind.warnings] if traits & _WARNED else []
         return self._prediction(warned, chosen, filled, blocked)
+
+    def _refuse(self, known: list[_Known]) -> None:
+        missing = next(one for one in known if one.kind.traits & _MISSING)
+        instruction = replace(missing.kind.instruction, text=disassemble(missing.piece.raw))
+        refuse_missing((instruction,), self.core.lacked, self.core.parameters, "")
 
     def _look_up(self, pieces: Sequence[Piece]) -> tuple[list[_Known], int, int]:
         """What is known of the instructions of a block; the traits of all, and of all but the last."""
@@ -388,10 +397,12 @@ class Predictor:
         instruction, names, needs, privileged, stack = self._code.facts(piece)
         row = row_of(instruction, self.core.table)
         # the registers of the x87 depend on the instructions before: analyse_block gives them fixed names
-        missing = stack or (not needs.isdisjoint(self.core.lacked) and is_missing(instruction, self.core.lacked))
-        shape = None if self._analyser is None or missing else self._analyser.shape(piece.shape, instruction, row)
+        missing = not needs.isdisjoint(self.core.lacked) and is_missing(instruction, self.core.lacked)
+        shape = (
+            None if self._analyser is None or missing or stack else self._analyser.shape(piece.shape, instruction, row)
+        )
         warnings = _warnings_about(instruction, row, privileged)
-        traits = _traits(instruction, self.core.model) | _MISSING * missing | _WARNED * bool(warnings)
+        traits = _traits(instruction, self.core.model) | _MISSING * missing | _STACK * stack | _WARNED * bool(warnings)
         slots = () if shape is None else self._slots(shape, names)
         return _Kind(instruction, row, warnings, names, shape, slots, traits)
 
