@@ -129,13 +129,12 @@ def answer(query: BlockQuery, cores: Cores) -> BlockResult:
 
 
 def _analysed(query: BlockQuery, code: str, cores: Cores) -> BlockResult:
-    where = f"line {query.line}"
-    data = _bytes_of(code, where)
+    data = _bytes_of(code, query.line)
     predictor = cores.predictor(query.core)
     if len(data) <= LARGEST_BLOCK and (found := predictor.predict(data, query.notion, query.offset)) is not None:
         return _of_prediction(query, code, predictor.core.parameters.name, found)
     core = predictor.core
-    loop = block_of_bytes(data, file=where)
+    loop = block_of_bytes(data, file=_place(query.line))
     settings = cores.settings
     if query.notion is not None or query.offset is not None:
         notion = settings.notion if query.notion is None else query.notion
@@ -159,12 +158,16 @@ def _analysed(query: BlockQuery, code: str, cores: Cores) -> BlockResult:
     )
 
 
-def _bytes_of(code: str, where: str) -> bytes:
+def _place(line: int) -> str:
+    return f"line {line}"
+
+
+def _bytes_of(code: str, line: int) -> bytes:
     """The bytes that hex digits stand for: most lines have nothing between them."""
     try:
         return bytes.fromhex(code)
     except ValueError:
-        return parse_hex(code, where)
+        return parse_hex(code, _place(line))
 
 
 def _of_prediction(query: BlockQuery, code: str, core: str, found: Prediction) -> BlockResult:

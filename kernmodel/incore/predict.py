@@ -457,13 +457,15 @@ class _Found:
             components=components,
             applied=applied,
             front=self._front,
-            stalls=self._stalls() if PIPELINE in components else None,
+            stalls=self._stalls,
             lcd=self._carried,
             ports=self._ports,
             divider=lambda: self._busy(found.components[_DIVIDER_PLACE], found.divider),
         )
 
-    def _stalls(self) -> dict[str, float]:
+    def _stalls(self) -> dict[str, float] | None:
+        if not self._answer.applies >> _PIPELINE_PLACE & 1:
+            return None
         period = max(self._answer.period, 1)
         return {name: count / period for name, count in zip(REASONS, self._answer.stalls, strict=True)}
 
@@ -521,7 +523,7 @@ def _components(applies: int) -> tuple[tuple[int, str], ...]:
     return tuple((number, name) for number, name in enumerate(FRONT_TO_BACK) if applies >> number & 1)
 
 
-_DIVIDER_PLACE = FRONT_TO_BACK.index(DIVIDER)
+_DIVIDER_PLACE, _PIPELINE_PLACE = FRONT_TO_BACK.index(DIVIDER), FRONT_TO_BACK.index(PIPELINE)
 
 
 def _jumps_inside(last: Piece, length: int) -> bool:

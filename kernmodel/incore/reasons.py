@@ -63,7 +63,7 @@ class Filled(NamedTuple):
         mnemonics: of the instructions of the block; issue_width: of the core.
         components: cycles of the components that the block meets; applied: of those that count.
         front: gives what there is to say of the front end, None where nothing is known.
-        stalls: of the simulation, None without.
+        stalls: gives those of the simulation, None without it.
         lcd, ports, divider: give the longest loop-carried dependency, and what keeps ports and dividers busy.
     """
 
@@ -72,7 +72,7 @@ class Filled(NamedTuple):
     components: Mapping[str, float]
     applied: Mapping[str, float]
     front: Callable[[], Front | None]
-    stalls: Mapping[str, float] | None
+    stalls: Callable[[], Mapping[str, float] | None]
     lcd: Callable[[], Chain | None]
     ports: Callable[[], Busy]
     divider: Callable[[], Busy]
@@ -127,7 +127,7 @@ def filled_of(
         components=bounds.components,
         applied=bounds.applied,
         front=lambda: None if bounds.front is None else _front_of(bounds.front),
-        stalls=None if bounds.simulated is None else bounds.simulated.stalls,
+        stalls=lambda: None if bounds.simulated is None else bounds.simulated.stalls,
         lcd=lcd,
         ports=ports,
         divider=lambda: largest(divides=True),
@@ -270,7 +270,7 @@ def _pipeline(filled: Filled) -> str:
     if reaches(largest, filled.components[parts.PIPELINE]):
         return f"the simulated pipeline takes {cycles} per pass: no more than its parts"
     beyond = f"{cycles} per pass in the simulated pipeline, {_cycles(largest)} by the largest bound"
-    stalls = {name: share for name, share in (filled.stalls or {}).items() if share >= 0.005}
+    stalls = {name: share for name, share in (filled.stalls() or {}).items() if share >= 0.005}
     if not stalls:
         return f"{beyond}: µops wait for ports that the renamer gave them"
     name = max(stalls, key=stalls.__getitem__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
 from kernmodel.incore.bounds import DIVIDER, FRONT_END, PIPELINE, PORTS, PRECEDENCE
@@ -38,8 +38,11 @@ def reaches(cycles: float, prediction: float) -> bool:
     return cycles > 0 and cycles >= prediction * (1 - CLOSE)
 
 
-def verdict_of(applied: Mapping[str, float], prediction: float, stalls: Mapping[str, float] | None) -> Verdict:
-    """The verdict on a block, from the components that count, the largest of them, and the stalls of the simulation.
+def verdict_of(
+    applied: Mapping[str, float], prediction: float, stalls: Callable[[], Mapping[str, float] | None]
+) -> Verdict:
+    """The verdict on a block, from the components that count, the largest of them, and what gives the stalls of the
+    simulation.
 
     Where the simulation takes longer than every bound, the front end binds if the renamer most often stands still for
     want of µops, else the scheduling of µops.
@@ -48,9 +51,10 @@ def verdict_of(applied: Mapping[str, float], prediction: float, stalls: Mapping[
     for name in _ORDER:
         if name in applied and 0 < applied[name] >= least:
             return Verdict(name, _KINDS[name])
-    if stalls is None or not prediction:
+    found = stalls() if prediction else None
+    if found is None:
         return Verdict(PORTS, "throughput")
-    starved = max(stalls, key=stalls.__getitem__, default="") == "front end" and stalls["front end"] > 0
+    starved = max(found, key=found.__getitem__, default="") == "front end" and found["front end"] > 0
     return Verdict(PIPELINE, "front end" if starved else "scheduling")
 
 
