@@ -2,6 +2,7 @@
 
     python benchmarks/batch_throughput.py --data DIR                # blocks of oracle/ and bhive/, one process and two
     python benchmarks/batch_throughput.py --data DIR --profile      # where the time of one process goes
+    python benchmarks/batch_throughput.py --data DIR --cycles       # how long blocks are simulated, and what that costs
 
 Prints milliseconds per block of a first round, in which every instruction is new now and then, and of the best of
 further rounds over the same blocks. Exit status 1 if one process takes longer per block than the limit in the first
@@ -14,16 +15,20 @@ import argparse
 import csv
 import gzip
 import random
+import statistics
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+from kernmodel.incore import packed
 from kernmodel.incore.batch import BlockQuery, answer_all
 from kernmodel.incore.core import Settings
 
 LIMIT_MILLISECONDS = 0.15
 ROUNDS = 3
+LONG = 20_000
 
 
 def queries(data: Path) -> Iterator[BlockQuery]:
@@ -53,17 +58,55 @@ def milliseconds(blocks: Sequence[BlockQuery], settings: Settings, jobs: int) ->
     return 1000 * seconds / len(blocks)
 
 
+def show_cycles(blocks: Sequence[BlockQuery], settings: Settings) -> None:
+    """Print how many cycles blocks are simulated, and how far predictions are from those of many more cycles."""
+    plain = packed.LIMITS
+    few, cycles = _simulated(blocks, settings)
+    packed.LIMITS = plain._replace(most_cycles=LONG, steady_cycles=LONG, floor_cycles=LONG)
+    try:
+        many, _ = _simulated(blocks, settings)
+    finally:
+        packed.LIMITS = plain
+    apart = [100 * abs(short - long) / long for short, long in zip(few, many, strict=True) if short and long]
+    longest = [own for own in cycles if own >= plain.most_cycles]
+    print(f"simulated: {statistics.mean(cycles):.0f} cycles per block; {100 * len(longest) / len(cycles):.1f} % of the")
+    print(f"blocks to the limit of {plain.most_cycles}, {100 * sum(longest) / sum(cycles):.0f} % of all cycles")
+    print(f"predictions differ from those of up to {LONG} cycles by {statistics.mean(apart):.3f} % on average,")
+    print(f"by more than 1 % for {100 * sum(one > 1 for one in apart) / len(apart):.1f} % of the blocks")
+
+
+def _simulated(blocks: Sequence[BlockQuery], settings: Settings) -> tuple[list[float | None], list[int]]:
+    """Predictions, and the cycles that were simulated for each block that the engine answered."""
+    plain = packed.Analyser.block
+    cycles: list[int] = []
+
+    def counting(self: Any, *given: Any) -> Any:
+        found = plain(self, *given)
+        cycles.append(self._numbers[packed._STALLS_PLACE - 1])  # no user needs it, so there is no way to it but this
+        return found
+
+    packed.Analyser.block = counting  # type: ignore[method-assign]
+    try:
+        return [result.prediction for result in answer_all(blocks, settings, 1)], cycles
+    finally:
+        packed.Analyser.block = plain  # type: ignore[method-assign]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run from the command line; the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder with oracle/ and bhive/")
     parser.add_argument("--blocks", type=int, help="take so many of them, at random")
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--cycles", action="store_true")
     options = parser.parse_args(arguments)
     blocks = list(queries(options.data))
     if options.blocks and options.blocks < len(blocks):
         blocks = random.Random(1).sample(blocks, options.blocks)
     settings = Settings()
+    if options.cycles:
+        show_cycles(blocks, settings)
+        return 0
     if options.profile:
         import cProfile
         import pstats
