@@ -58,8 +58,8 @@ class InstructionData:
         front_end: decode and issue costs, None where the source has none.
         indexed: the row with an indexed memory operand where it differs (unlamination, port 7), else None.
         source: where the row comes from.
-        full: of a division or square root whose time depends on its operands, the row for operands that take the
-            divider longest, if it differs; this row then holds for easy ones (quotients of few bits). Else None.
+        full: where the time depends on the operands (divisions, square roots, `fsin`), the row for those that take
+            longest; this row then holds for easy ones (quotients of few bits, 0). Else None.
     """
 
     form: str

@@ -22,12 +22,12 @@ _BREAKS = {
 
 
 def instruction_report(row: InstructionData, parameters: Parameters) -> tuple[Block, ...]:
-    """One row, with its variants for an indexed memory operand and for operands that take a divider longest."""
+    """One row, with its variants for an indexed memory operand and for the operands that take longest."""
     blocks = _row(row, f"{row.form} on {parameters.name} ({parameters.title})")
     if row.indexed is not None:
         blocks = (*blocks, *_row(row.indexed, f"{row.form} with an indexed memory operand"))
     if row.full is not None:
-        blocks = (*blocks, *_row(row.full, f"{row.form} with operands that take the divider longest"))
+        blocks = (*blocks, *_row(row.full, f"{row.form} with the operands that take longest"))
     return blocks
 
 

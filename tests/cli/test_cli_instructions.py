@@ -39,7 +39,7 @@ def test_show_has_the_row_for_easy_and_for_full_operands(run):
     out = run("instructions", "show", "vdivpd ymm,ymm,ymm", "--uarch", "SNB").out
     assert "20 cy on 0DV" in out
     assert "44 cy on 0DV" in out
-    assert "with operands that take the divider longest" in out
+    assert "with the operands that take longest" in out
 
 
 def test_show_says_whose_row_it_is(run):
