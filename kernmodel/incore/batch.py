@@ -261,7 +261,7 @@ def _in_processes(
     except BrokenProcessPool as error:
         raise ToolError("a process of the batch was killed from outside", todo="call again with --jobs 1") from error
     finally:
-        executor.shutdown(wait=False, cancel_futures=True)
+        executor.shutdown(wait=not waiting, cancel_futures=True)
 
 
 def _processes(cores: Cores, jobs: int) -> ProcessPoolExecutor:
