@@ -31,7 +31,6 @@ from kernmodel.incore.pipeline.parts import Parts, parts_of
 from kernmodel.incore.pipeline.program import LIMITS, PORTS, REASONS, Core, Program, core_of, scheduler_of
 from kernmodel.incore.shared import Shared
 
-STACK_POINTER = "rsp"
 MEMORY = "memory"
 _DIVIDER = "DV"
 _MOST_JUMPS = 64

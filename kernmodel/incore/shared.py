@@ -15,7 +15,7 @@ from kernmodel.incore.model import InstructionData
 from kernmodel.incore.pipeline.model import PipelineCore, Switches
 from kernmodel.incore.pipeline.parts import Parts, is_halved, parts_of
 
-STACK_POINTER = "rsp"
+_STACK_POINTER = "rsp"
 _MOST = 50_000
 """Data flows, or µops, that are kept; then all are forgotten."""
 
@@ -26,7 +26,7 @@ class Shared:
     __slots__ = ("_flows", "_numbers", "_parts")
 
     def __init__(self) -> None:
-        self._numbers: dict[str, int] = {STACK_POINTER: 0}
+        self._numbers: dict[str, int] = {_STACK_POINTER: 0}
         self._flows: dict[Hashable, dict[Hashable, DataFlow]] = {}
         self._parts: dict[Hashable, dict[Hashable, Parts]] = {}
 

@@ -17,15 +17,6 @@ _ORDER = (PORTS, DIVIDER, PRECEDENCE, *FRONT_END)
 """Of components that reach the prediction together, the first one names it."""
 
 
-def _kind(name: str) -> BoundBy:
-    if name == PRECEDENCE:
-        return "dependency"
-    return "throughput" if name in (PORTS, DIVIDER) else "front end"
-
-
-_KINDS = {name: _kind(name) for name in _ORDER}
-
-
 class Verdict(NamedTuple):
     """What binds: the component that names the prediction, and the kind of limit."""
 
@@ -47,10 +38,9 @@ def verdict_of(
     Where the simulation takes longer than every bound, the front end binds if the renamer most often stands still for
     want of µops, else the scheduling of µops.
     """
-    least = prediction * (1 - CLOSE)
     for name in _ORDER:
-        if name in applied and 0 < applied[name] >= least:
-            return Verdict(name, _KINDS[name])
+        if name in applied and reaches(applied[name], prediction):
+            return Verdict(name, _kind(name))
     found = stalls() if prediction else None
     if found is None:
         return Verdict(PORTS, "throughput")
@@ -61,8 +51,13 @@ def verdict_of(
 def binding_of(applied: Mapping[str, float], prediction: float) -> tuple[str, ...]:
     """The components that explain the prediction, front to back; the pipeline, which is no bound, only where none
     does."""
-    least = prediction * (1 - CLOSE)
-    found = [name for name, cycles in applied.items() if 0 < cycles >= least]
+    found = [name for name, cycles in applied.items() if reaches(cycles, prediction)]
     if len(found) > 1 and PIPELINE in found:
         found.remove(PIPELINE)
     return tuple(found)
+
+
+def _kind(name: str) -> BoundBy:
+    if name == PRECEDENCE:
+        return "dependency"
+    return "throughput" if name in (PORTS, DIVIDER) else "front end"

@@ -20,6 +20,9 @@ _SAVING = 4
 """The next state is kept for comparison after so many passes, and a share of one in so many of those so far."""
 _SNAPSHOTS = 32
 
+Counts = tuple[int, ...]
+"""Cycles, passes, stalls by reason, dispatches by port, up to a cycle."""
+
 
 class _InFlight:
     """A µop in flight: `base` is the cycle that those who wait for it count from, once it is known."""
@@ -404,7 +407,7 @@ class Pipeline:
             return (0, x.pending, x.port, self._left(x.ready))
         return (1, x.port, max(x.base - self.now, -self.core.longest), self._left(x.done))
 
-    def counts(self, passes: int) -> tuple[int, ...]:
+    def counts(self, passes: int) -> Counts:
         """Cycles, passes, stalls by reason, dispatches by port, so far."""
         return (self.now, passes, *self.stalls, *self.dispatched, *[0] * (PORTS - len(self.dispatched)))
 
@@ -421,9 +424,9 @@ class _Repetition:
 
     __slots__ = ("checks", "kept", "next_kept", "since")
 
-    def __init__(self, since: tuple[int, ...]) -> None:
+    def __init__(self, since: Counts) -> None:
         self.checks = self.next_kept = 0
-        self.kept: deque[tuple[tuple[Any, ...], tuple[int, ...]]] = deque(maxlen=_SNAPSHOTS)
+        self.kept: deque[tuple[tuple[Any, ...], Counts]] = deque(maxlen=_SNAPSHOTS)
         self.since = since
 
     def found(self, pipeline: Pipeline) -> bool:
@@ -438,9 +441,6 @@ class _Repetition:
             self.next_kept = self.checks + self.checks // _SAVING + _SAVING
             self.kept.append((state, pipeline.counts(pipeline.passes)))
         return False
-
-
-Counts = tuple[int, ...]
 
 
 def run(program: Program) -> tuple[int, ...]:

@@ -761,7 +761,7 @@ static void cycle(Sim *s)
     s->now++;
 }
 
-/* Marks in the simulated time: the end of a pass, the first one at or behind a cycle, after so many passes. */
+/* Take the counts at the end of the first pass that ends at a cycle or later, after so many passes. */
 static void mark(Counts *at, const Counts *until, int64_t cycle, int64_t passes)
 {
     if (!at->now && until->now >= cycle && until->passes >= passes)
