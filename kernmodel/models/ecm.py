@@ -27,6 +27,7 @@ from kernmodel.machine.model import BandwidthSeries, Machine, StreamMix, Transfe
 from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate
 from kernmodel.traffic.model import PathTraffic, Traffic
 from kernmodel.traffic.stores import default_stores, evasion_of
+from kernmodel.uncertainty import Interval
 from kernmodel.units import Work
 
 OlBoundBy = Literal["ports", "dependency", "front end", "scheduling"]
@@ -86,8 +87,8 @@ class EcmPrediction:
         saturation_simple: ⌈T_ECM / T_Mem⌉, None if nothing moves over the memory path.
         saturation_recursive: first number of cores with full utilisation by the recursive rule, None if there is none.
         work: what a unit of work is, for conversions.
-        evasion_interval: the least and the greatest T_ECM where it is not known how many write-allocates from memory
-            are evaded; None where it is.
+        cycles_interval: between which values T_ECM lies where something that it depends on is not known (how many
+            write-allocates from memory are evaded); None where nothing is.
     """
 
     machine: str
@@ -104,7 +105,7 @@ class EcmPrediction:
     saturation_recursive: int | None
     work: Work
     notes: tuple[Note, ...]
-    evasion_interval: tuple[float, float] | None = None
+    cycles_interval: Interval | None = None
 
     @property
     def cycles(self) -> float:
@@ -190,12 +191,12 @@ def predict(traffic: Traffic, incore: InCore, machine: Machine, *, short_loops: 
         saturation_simple=saturation_simple(t_ecm, t_mem),
         saturation_recursive=saturation_recursive(t_ecm, t_mem),
         work=_work(traffic, machine),
-        notes=_notes(incore, transfers, interval),
-        evasion_interval=interval,
+        notes=_notes(incore, transfers),
+        cycles_interval=interval,
     )
 
 
-def _evasion_interval(traffic: Traffic, machine: Machine, times: Mapping[str, float]) -> tuple[float, float] | None:
+def _evasion_interval(traffic: Traffic, machine: Machine, times: Mapping[str, float]) -> Interval | None:
     """T_ECM with the most and with the fewest write-allocates from memory that the evasion leaves possible."""
     evasion, memory = traffic.evasion, traffic.path(machine.paths[-1].name)
     if evasion is None or evasion.low == evasion.high:
@@ -205,7 +206,10 @@ def _evasion_interval(traffic: Traffic, machine: Machine, times: Mapping[str, fl
         loads = memory.loads + (evasion.share - share) * memory.write_allocates
         transfer = transfer_time(machine.paths[-1], replace(memory, loads=loads), machine)
         found.append(evaluate(machine.overlap, {**times, transfer.name: transfer.cycles}))
-    return min(found), max(found)
+    if min(found) == max(found):
+        return None
+    assumed = f"{evasion.share:.0%} of them are evaded"
+    return Interval(min(found), max(found), "how many write-allocates from memory are evaded", assumed)
 
 
 def _work(traffic: Traffic, machine: Machine) -> Work:
@@ -364,13 +368,8 @@ def _bottleneck(
     return f"Cache bandwidth: {largest} takes {share:.0f} % of the {t_ecm:.1f} cy/CL."
 
 
-def _notes(
-    incore: InCore, transfers: tuple[TransferTime, ...], interval: tuple[float, float] | None
-) -> tuple[Note, ...]:
+def _notes(incore: InCore, transfers: tuple[TransferTime, ...]) -> tuple[Note, ...]:
     notes = []
-    if interval:
-        text = f"T_ECM is between {interval[0]:.1f} and {interval[1]:.1f} cy/CL, by the write-allocates that are evaded"
-        notes.append(Note("evasion-interval", text, "assumption"))
     if incore.iterations_per_pass is None:
         notes.append(Note("iterations-unknown", "source iterations per pass of the loop are unknown; 1 is taken"))
     for transfer in transfers:

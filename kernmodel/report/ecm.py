@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kernmodel.report.caches import STORES, byte_tables, evasion_section, level_table, sampling_section
 from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table
-from kernmodel.report.numbers import MISSING, count, decimal, time_in
+from kernmodel.report.numbers import MISSING, count, decimal, time_in, with_interval
 from kernmodel.report.sections import (
     code_fields,
     kernel_fields,
@@ -79,7 +79,9 @@ def _model(prediction: EcmPrediction, unit: str) -> tuple[Block, ...]:
         ("composition", prediction.overlap),
         ("bottleneck", prediction.bottleneck),
     )
-    headline = f"T_ECM = {time_in(prediction.cycles, unit, prediction.work)}"
+    work, interval = prediction.work, prediction.cycles_interval
+    cycles = with_interval(prediction.cycles, interval, lambda value: time_in(value, unit, work))
+    headline = f"T_ECM = {cycles}"
     return (Heading("Single core"), Line(f"  {headline}", "strong"), Fields(pairs))
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kernmodel.machine.model import Machine
     from kernmodel.source.model import LoopNest
     from kernmodel.studies.request import CodeOrigin
+    from kernmodel.uncertainty import Interval
 
 Json = dict[str, Any]
 
@@ -54,6 +55,11 @@ def plain(value: Any) -> Any:
 def pick(value: Any, *names: str) -> Json:
     """These attributes of `value` as JSON data."""
     return {name: plain(getattr(value, name)) for name in names}
+
+
+def interval_json(name: str, interval: Interval | None) -> Json:
+    """The key `<name>_interval` beside the number `name`; nothing where the number has none."""
+    return {} if interval is None else {f"{name}_interval": plain(interval)}
 
 
 def notes_json(notes: Iterable[Note]) -> list[Json]:

@@ -9,6 +9,7 @@ from kernmodel.report.json_common import (
     Json,
     envelope,
     in_units,
+    interval_json,
     kernel_identity,
     loop_json,
     machine_identity,
@@ -19,6 +20,7 @@ from kernmodel.report.json_common import (
 )
 from kernmodel.report.json_incore import incore_json, parameters_json
 from kernmodel.report.json_traffic import traffic_json
+from kernmodel.units import convert_cycles
 
 if TYPE_CHECKING:
     from kernmodel.models.ecm import EcmPrediction, ScalingPoint
@@ -38,6 +40,10 @@ def ecm_sweep_document(answers: Iterable[EcmAnswer], unit: str) -> Json:
 def ecm_body(answer: EcmAnswer, unit: str) -> Json:
     """The content for one point."""
     prediction = answer.prediction
+    interval = prediction.cycles_interval
+    if interval is not None:
+        interval = interval.map(lambda cycles: convert_cycles(cycles, unit, prediction.work))
+    value = in_units(prediction.cycles, prediction.work)[unit]
     return {
         "kernel": kernel_identity(answer.nest, answer.sizes),
         "machine": machine_identity(answer.machine),
@@ -45,7 +51,7 @@ def ecm_body(answer: EcmAnswer, unit: str) -> Json:
         "code": {**origin_json(answer.origin), "loop": loop_json(answer.loop)},
         "traffic": traffic_json(answer.traffic),
         "incore": incore_json(answer.incore),
-        "headline": {"unit": unit, "value": in_units(prediction.cycles, prediction.work)[unit]},
+        "headline": {"unit": unit, "value": value, **interval_json("value", interval)},
         "prediction": prediction_json(prediction),
         "scaling": [_scaling_json(point, prediction) for point in answer.scaling],
         "notes": notes_json(answer.notes),
@@ -58,6 +64,7 @@ def prediction_json(prediction: EcmPrediction) -> Json:
         "shorthand": prediction.shorthand(),
         "level_shorthand": prediction.level_shorthand(),
         **pick(prediction, "cores", "cycles", "t_ol", "t_nol", "ol_bound_by"),
+        **interval_json("cycles", prediction.cycles_interval),
         "transfers": plain(prediction.transfers),
         "levels": [
             {"level": level, "cycles": cycles, "in_units": in_units(cycles, prediction.work)}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
+from kernmodel.uncertainty import Interval
 from kernmodel.units import Work, convert_cycles
 
 MISSING = "-"
@@ -50,6 +52,17 @@ def time_in(cycles: float, unit: str, work: Work) -> str:
         UsageError: the unit has no meaning for this kernel.
     """
     return quantity(convert_cycles(cycles, unit, work), unit)
+
+
+def with_interval(value: float, interval: Interval | None, shown: Callable[[float], str]) -> str:
+    """A number with the interval in which it lies, if it has one: `6.1 (5.5 to 6.1: array alignment)`.
+
+    Args:
+        shown: how one number is written.
+    """
+    if interval is None:
+        return shown(value)
+    return f"{shown(value)} ({shown(interval.low)} to {shown(interval.high)}: {interval.cause})"
 
 
 def count(number: int, noun: str) -> str:

@@ -1,0 +1,44 @@
+"""The interval of a number that depends on something unknown: the one form for uncertainty in every answer.
+
+The number itself keeps its meaning; the interval beside it says between which values the truth lies, what that depends
+on, and what the number assumes of it. Text: `6.1 (5.5 to 6.1: array alignment)`; JSON: docs/json.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Between which values a number lies, in the number's own unit.
+
+    Attributes:
+        low, high: the least and the greatest value.
+        cause: what the number depends on that is not known, as a noun phrase ("array alignment").
+        assumed: what the number itself takes for it ("arrays aligned to cache lines").
+    """
+
+    low: float
+    high: float
+    cause: str
+    assumed: str
+
+    def map(self, change: Callable[[float], float]) -> Interval:
+        """The interval of a number that is a monotone function of this one (cycles as iterations per second, say)."""
+        ends = change(self.low), change(self.high)
+        return Interval(min(ends), max(ends), self.cause, self.assumed)
+
+
+def union(intervals: Iterable[Interval | None]) -> Interval | None:
+    """One interval that holds all of these, causes and assumptions named once each; None without any."""
+    given = [interval for interval in intervals if interval is not None]
+    if not given:
+        return None
+    return Interval(
+        min(interval.low for interval in given),
+        max(interval.high for interval in given),
+        "; ".join(dict.fromkeys(interval.cause for interval in given)),
+        "; ".join(dict.fromkeys(interval.assumed for interval in given)),
+    )

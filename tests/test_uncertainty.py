@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from kernmodel.report.json_common import interval_json
+from kernmodel.report.numbers import decimal, with_interval
+from kernmodel.uncertainty import Interval, union
+
+ALIGNMENT = Interval(5.5, 6.1, "array alignment", "arrays aligned to cache lines")
+
+
+def test_text_and_json_of_a_number_with_an_interval() -> None:
+    """The examples of docs/json.md."""
+    assert with_interval(6.1, ALIGNMENT, lambda value: decimal(value, 1)) == "6.1 (5.5 to 6.1: array alignment)"
+    assert with_interval(6.1, None, decimal) == "6.10"
+    document = interval_json("cycles", ALIGNMENT)["cycles_interval"]
+    assert document == {
+        "low": 5.5,
+        "high": 6.1,
+        "cause": "array alignment",
+        "assumed": "arrays aligned to cache lines",
+    }
+    assert interval_json("cycles", None) == {}
+
+
+def test_the_ends_stay_in_order_where_a_greater_number_means_a_smaller_one() -> None:
+    rate = ALIGNMENT.map(lambda cycles: 1 / cycles)
+    assert (rate.low, rate.high) == (1 / 6.1, 1 / 5.5)
+
+
+def test_the_union_holds_all_and_names_each_cause_once() -> None:
+    other = Interval(2.0, 7.0, "page size", "huge pages")
+    both = union((ALIGNMENT, None, other, ALIGNMENT))
+    assert both == Interval(2.0, 7.0, "array alignment; page size", "arrays aligned to cache lines; huge pages")
+    assert union((None, None)) is None
