@@ -99,7 +99,8 @@ def check(ctx: click.Context, files: tuple[str, ...], carried: bool, as_json: bo
     else:
         for file, problems in checked.items():
             print_line("\n".join(map(str, problems)) or f"{file}: ok")
-    ctx.exit(1 if any(checked.values()) else 0)
+    errors = any(problem.severity == "error" for problems in checked.values() for problem in problems)
+    ctx.exit(1 if errors else 0)
 
 
 @machine.command("import", short_help="Import a machine file of Kerncraft.")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from kernmodel.errors import Note
 from kernmodel.machine.change_places import Place, SeriesPlace, shown, with_value
-from kernmodel.machine.fields import Values
+from kernmodel.schema.fields import Values
 from kernmodel.units import format_bytes, format_si
 
 _DOMAIN = "measured series stay as they are; what counts is their highest value over the cores of a ccNUMA domain then"

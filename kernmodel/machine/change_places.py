@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kernmodel.machine.fields import Kind, Quantity, QuantityOrWord, Table, Values, quantity, scalar
 from kernmodel.machine.schema import (
     CACHE,
     CORE,
@@ -23,6 +22,7 @@ from kernmodel.machine.schema import (
     STORES,
     TOPOLOGY,
 )
+from kernmodel.schema.fields import Kind, Quantity, QuantityOrWord, Table, Values, quantity, scalar
 from kernmodel.units import format_bytes, format_si
 
 Keys = tuple[str | int, ...]

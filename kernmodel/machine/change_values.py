@@ -9,8 +9,9 @@ import yaml
 
 from kernmodel.errors import InputError, UsageError
 from kernmodel.machine.change_places import Place, number_of, shown
-from kernmodel.machine.document import compose
-from kernmodel.machine.fields import Quantity, QuantityOrWord, RejectedError
+from kernmodel.machine.schema import MACHINE_FILE
+from kernmodel.schema.document import compose
+from kernmodel.schema.fields import Quantity, QuantityOrWord, RejectedError
 
 _NUMBER = r"(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)"
 _FACTOR = re.compile(rf"[x*×]\s*{_NUMBER}")
@@ -59,7 +60,7 @@ def _node(text: str) -> yaml.Node:
     """The text as it would stand in the file; lists only as `[a, b]`."""
     if text.startswith("["):
         try:
-            return compose(f"list: {text}", "").value[0][1]  # type: ignore[no-any-return]
+            return compose(f"list: {text}", "", MACHINE_FILE).value[0][1]  # type: ignore[no-any-return]
         except InputError as error:
             raise RejectedError(f"{text!r} is no list", "write [first, second]") from error
     return yaml.ScalarNode("tag:yaml.org,2002:str", text)

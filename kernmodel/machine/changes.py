@@ -22,11 +22,11 @@ from kernmodel.machine.change_names import Names
 from kernmodel.machine.change_places import Place, left_out, number_of, places, shown, with_value
 from kernmodel.machine.change_values import new_value
 from kernmodel.machine.checks import check_figures
-from kernmodel.machine.document import read_document
-from kernmodel.machine.fields import Problem, Reading, Values
 from kernmodel.machine.load import find_machine
 from kernmodel.machine.model import Machine
-from kernmodel.machine.schema import build_machine, read_values
+from kernmodel.machine.schema import MACHINE_FILE, build_machine, read_values
+from kernmodel.schema.document import read_document
+from kernmodel.schema.fields import Problem, Reading, Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +88,10 @@ class MachineFigures:
     @classmethod
     def read(cls, path: Path) -> MachineFigures:
         """The same for a path."""
-        document = read_document(path)
+        document = read_document(path, MACHINE_FILE)
         values, reading = read_values(document)
-        if reading.problems:
-            raise min(reading.problems, key=lambda problem: problem.where.line or 0).error()
+        if reading.errors:
+            raise min(reading.errors, key=lambda problem: problem.where.line or 0).error()
         return cls(document.stem, document.file, document.sha256, values, reading.lines)
 
     def figures(self) -> tuple[Figure, ...]:
@@ -181,9 +181,9 @@ class MachineFigures:
 
 
 def _problems(file: str, values: Values) -> list[Problem]:
-    reading = Reading(file)
+    reading = Reading(file, MACHINE_FILE)
     check_figures(reading, values)
-    return reading.problems
+    return reading.errors
 
 
 def _applied(place: Place, before: Values, after: Values, notes: tuple[Note, ...]) -> Applied:

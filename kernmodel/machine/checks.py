@@ -9,8 +9,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from kernmodel.machine.fields import Reading, Values, suggest
 from kernmodel.machine.overlap import names
+from kernmodel.schema.fields import Reading, Values, suggest
 from kernmodel.units import format_bytes
 
 CORE_TIMES = ("T_OL", "T_nOL")

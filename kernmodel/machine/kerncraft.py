@@ -17,13 +17,14 @@ from typing import Any
 import yaml
 
 from kernmodel.errors import Location, MachineError, Note
-from kernmodel.machine.document import read_text
 from kernmodel.machine.model import Machine
 from kernmodel.machine.write import Facts, store_facts, with_unit, write_facts
 from kernmodel.resources import carried_files
+from kernmodel.schema.document import FileKind, read_text
 from kernmodel.units import FACTORS, format_bytes
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_FILE = FileKind("machine file of Kerncraft", "docs/machine-files.md", MachineError)
 _NAMES = {"CSX": "CLX", "ZEN1": "ZEN"}
 """OSACA's names of microarchitectures where kernmodel's differ."""
 
@@ -76,7 +77,7 @@ def read_kerncraft(path: str | Path) -> Imported:
     Raises:
         MachineError: unreadable, no YAML, or no Kerncraft machine file.
     """
-    text, _ = read_text(Path(path))
+    text, _ = read_text(Path(path), _FILE)
     data = _read_yaml(text, str(path))
     state = _Import(str(path), _carried_kin(_microarchitecture(data)))
     for remark in dict.fromkeys(re.findall(r"^#\s*FIXME\s+(\S.*)$", text, re.MULTILINE)):

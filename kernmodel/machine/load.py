@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernmodel.errors import InputError, MachineError
-from kernmodel.machine.document import read_document
 from kernmodel.machine.model import Machine
-from kernmodel.machine.schema import read_machine
+from kernmodel.machine.schema import MACHINE_FILE, read_machine
 from kernmodel.resources import carried_files, resolve
+from kernmodel.schema.document import read_document
 
 FOLDER = "machine-files"
 ENDING = ".yml"
@@ -63,9 +63,9 @@ def load_machine(name_or_path: str) -> Machine:
 
 def load_path(path: Path) -> Machine:
     """The machine described by the file at `path`; raises `MachineError` as `load_machine` does."""
-    machine, problems = read_machine(read_document(path))
+    machine, problems = read_machine(read_document(path, MACHINE_FILE))
     if machine is None:
-        raise problems[0].error()
+        raise next(problem for problem in problems if problem.severity == "error").error()
     return machine
 
 

@@ -14,8 +14,22 @@ import yaml
 
 from kernmodel.errors import Location, MachineError
 from kernmodel.machine.checks import check_figures
-from kernmodel.machine.document import Document, line_of, read_document
-from kernmodel.machine.fields import (
+from kernmodel.machine.model import (
+    BandwidthSeries,
+    CacheLevel,
+    Compiler,
+    CoreModel,
+    Machine,
+    MeasuredPeak,
+    MemoryChannels,
+    StoreBehaviour,
+    StreamMix,
+    Topology,
+    TransferPath,
+)
+from kernmodel.machine.overlap import Overlap, parse_overlap
+from kernmodel.schema.document import Document, FileKind, line_of, read_document
+from kernmodel.schema.fields import (
     Field,
     Problem,
     QuantityOrWord,
@@ -37,20 +51,8 @@ from kernmodel.machine.fields import (
     text,
     unit,
 )
-from kernmodel.machine.model import (
-    BandwidthSeries,
-    CacheLevel,
-    Compiler,
-    CoreModel,
-    Machine,
-    MeasuredPeak,
-    MemoryChannels,
-    StoreBehaviour,
-    StreamMix,
-    Topology,
-    TransferPath,
-)
-from kernmodel.machine.overlap import Overlap, parse_overlap
+
+MACHINE_FILE = FileKind("machine file", "docs/machine-files.md", MachineError)
 
 MEASURED = "measured"
 """The width of a path whose time follows from measured bandwidth."""
@@ -157,17 +159,17 @@ PEAK: Table = {
 
 
 def read_machine(document: Document) -> tuple[Machine | None, tuple[Problem, ...]]:
-    """The machine that a document describes, and all problems; the machine is None if there is any problem."""
+    """The machine that a document describes, and all problems by line; the machine is None if one is an error."""
     values, reading = read_values(document)
-    if reading.problems:
-        problems = sorted(reading.problems, key=lambda problem: problem.where.line or 0)
-        return None, tuple(problems)
-    return build_machine(values, name=document.stem, file=document.file, sha256=document.sha256), ()
+    problems = tuple(sorted(reading.problems, key=lambda problem: problem.where.line or 0))
+    if reading.errors:
+        return None, problems
+    return build_machine(values, name=document.stem, file=document.file, sha256=document.sha256), problems
 
 
 def read_values(document: Document) -> tuple[Values, Reading]:
     """The values of a document by section and key, in base units, and the reading with all problems."""
-    reading = Reading(document.file)
+    reading = Reading(document.file, MACHINE_FILE)
     values = _read_sections(reading, document.root)
     check_figures(reading, values)
     return values, reading
@@ -181,17 +183,17 @@ def check_machine(path: str | Path, known_microarchitectures: Collection[str] | 
         known_microarchitectures: names that `core.microarchitecture` may have; None: not checked.
     """
     try:
-        document = read_document(Path(path))
+        document = read_document(Path(path), MACHINE_FILE)
     except MachineError as error:
         where = error.where if isinstance(error.where, Location) else Location(str(error.where))
-        return (Problem(where, "", error.what, error.todo),)
+        return (Problem(MACHINE_FILE, where, "", error.what, error.todo),)
     machine, problems = read_machine(document)
     if machine is None or known_microarchitectures is None:
         return problems
     name = machine.core.microarchitecture
     if name in known_microarchitectures:
         return ()
-    reading = Reading(document.file)
+    reading = Reading(document.file, MACHINE_FILE)
     reading.entries(reading.entries(document.root, "")["core"], "core")
     reading.problem("core.microarchitecture", f"{name!r} is unknown", suggest(name, sorted(known_microarchitectures)))
     return tuple(reading.problems)

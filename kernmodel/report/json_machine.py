@@ -9,9 +9,9 @@ from kernmodel.machine.render import machine_to_dict
 from kernmodel.report.json_common import Json, envelope, plain
 
 if TYPE_CHECKING:
-    from kernmodel.machine.fields import Problem
     from kernmodel.machine.load import MachineSummary
     from kernmodel.machine.model import Machine
+    from kernmodel.schema.fields import Problem
 
 
 def machine_document(machine: Machine) -> Json:
@@ -25,13 +25,23 @@ def machine_list_document(machines: Iterable[MachineSummary]) -> Json:
 
 
 def machine_check_document(checked: Mapping[str, tuple[Problem, ...]]) -> Json:
-    """The problems of each file, none for one that is fit for use."""
+    """The problems of each file; one that is fit for use has none that is an error."""
     files = [
-        {"file": file, "ok": not problems, "problems": [_problem_json(problem) for problem in problems]}
+        {
+            "file": file,
+            "ok": not any(problem.severity == "error" for problem in problems),
+            "problems": [_problem_json(problem) for problem in problems],
+        }
         for file, problems in checked.items()
     ]
     return envelope("kernmodel.machine-check/1", {"files": files})
 
 
 def _problem_json(problem: Problem) -> Json:
-    return {"where": str(problem.where), "key": problem.key, "what": problem.what, "todo": problem.todo}
+    return {
+        "where": str(problem.where),
+        "key": problem.key,
+        "what": problem.what,
+        "todo": problem.todo,
+        "severity": problem.severity,
+    }

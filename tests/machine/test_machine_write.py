@@ -8,7 +8,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kernmodel.machine.document import compose
 from kernmodel.machine.load import load_machine, load_path
 from kernmodel.machine.model import (
     BandwidthSeries,
@@ -19,7 +18,9 @@ from kernmodel.machine.model import (
     StreamMix,
     TransferPath,
 )
+from kernmodel.machine.schema import MACHINE_FILE
 from kernmodel.machine.write import machine_to_text, with_unit, write_facts
+from kernmodel.schema.document import compose
 from kernmodel.units import parse_quantity
 
 CARRIED = ("bdw", "clx", "hsw", "ivb", "skx", "skx-6140", "snb", "zen", "zen2")
@@ -127,7 +128,7 @@ def test_sizes_have_the_unit_people_use() -> None:
 def test_unknown_facts_become_comments_to_fill_in() -> None:
     text = write_facts({"title": "x", "core": {"microarchitecture": None, "source": "y"}})
     assert "  # microarchitecture:  (not known; fill it in)\n" in text
-    root = compose(text, "x.yml")
+    root = compose(text, "x.yml", MACHINE_FILE)
     assert [key.value for key, _ in root.value] == ["title", "core"]
 
 

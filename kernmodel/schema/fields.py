@@ -1,4 +1,4 @@
-"""How single values and tables of a machine file are read, and how problems with them are collected.
+"""How single values and tables of a file are read, and how problems with them are collected.
 
 A field is read from a YAML node by a `Kind`: it returns the value in base units or raises `RejectedError`. `Reading`
 walks tables of fields, turns every rejection into a `Problem` with file, line and dotted key, and goes on.
@@ -10,38 +10,50 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 
-from kernmodel.errors import InputError, Location, MachineError
-from kernmodel.machine.document import line_of
+from kernmodel.errors import InputError, Location
+from kernmodel.schema.document import FileKind, line_of
 from kernmodel.units import FACTORS, parse_quantity
+
+Severity = Literal["error", "warning"]
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong in a machine file.
+    """One thing that is wrong in a file, or doubtful.
 
     Attributes:
+        kind: of the file.
         where: file and line.
         key: dotted key the problem is about ("caches.L2.size"), empty for the file as a whole.
         what: what is wrong, as one clause.
         todo: what to do about it, if there is something to say.
+        severity: an error makes the file unfit for use, a warning does not.
     """
 
+    kind: FileKind
     where: Location
     key: str
     what: str
     todo: str | None = None
+    severity: Severity = "error"
 
     def __str__(self) -> str:
-        return str(self.error())
+        return str(self.error()) if self.severity == "error" else f"{self.where}: warning: {self.text}"
 
-    def error(self) -> MachineError:
+    @property
+    def text(self) -> str:
+        """Key, what is wrong and what to do, without the place."""
+        what = f"{self.key}: {self.what}" if self.key else self.what
+        return f"{what}; {self.todo}" if self.todo else what
+
+    def error(self) -> InputError:
         """The problem as an exception with the same text."""
         what = f"{self.key}: {self.what}" if self.key else self.what
-        return MachineError(what, where=self.where, todo=self.todo)
+        return self.kind.error(what, where=self.where, todo=self.todo)
 
 
 class RejectedError(Exception):
@@ -249,18 +261,25 @@ def _core_range(part: str) -> range:
 
 @dataclass(slots=True)
 class Reading:
-    """The state of reading one machine file: problems found so far, and the line of every key seen."""
+    """The state of reading one file: problems found so far, and the line of every key seen."""
 
     file: str
+    kind: FileKind
     problems: list[Problem] = field(default_factory=list)
     lines: dict[str, int] = field(default_factory=dict)
 
-    def problem(self, key: str, what: str, todo: str | None = None) -> None:
+    @property
+    def errors(self) -> list[Problem]:
+        """The problems that make the file unfit for use."""
+        return [problem for problem in self.problems if problem.severity == "error"]
+
+    def problem(self, key: str, what: str, todo: str | None = None, severity: Severity = "error") -> None:
         """Note a problem with `key`, on its line or on that of the nearest section around it."""
         around = key
         while around and around not in self.lines:
             around = around.rpartition(".")[0]
-        self.problems.append(Problem(Location(self.file, self.lines.get(around, 1)), key, what, todo))
+        where = Location(self.file, self.lines.get(around, 1))
+        self.problems.append(Problem(self.kind, where, key, what, todo, severity))
 
     def entries(self, node: yaml.Node, key: str) -> dict[str, yaml.Node]:
         """Key and value nodes of a mapping; duplicate keys are problems, and so is something else than a mapping."""
@@ -277,7 +296,7 @@ class Reading:
             if name in found:
                 where = Location(self.file, line_of(name_node))
                 todo = f"leave out this one or the one in line {self.lines[dotted]}"
-                self.problems.append(Problem(where, dotted, "is given twice", todo))
+                self.problems.append(Problem(self.kind, where, dotted, "is given twice", todo))
                 continue
             self.lines[dotted] = line_of(name_node)
             found[name] = value
@@ -289,7 +308,7 @@ class Reading:
             return kind(node)
         except RejectedError as rejected:
             where = Location(self.file, line_of(node))
-            self.problems.append(Problem(where, key, rejected.what, rejected.todo))
+            self.problems.append(Problem(self.kind, where, key, rejected.what, rejected.todo))
             return None
 
     def fields(self, entries: Mapping[str, yaml.Node], key: str, table: Table) -> Values:
@@ -302,7 +321,7 @@ class Reading:
                 if value is not None:
                     values[name] = value
             elif entry.required:
-                self.problem(dotted, "is missing", "docs/machine-files.md says what belongs there")
+                self.problem(dotted, "is missing", f"{self.kind.guide} says what belongs there")
             else:
                 values[name] = entry.default
         self.unknown(entries, key, table)

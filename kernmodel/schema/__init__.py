@@ -1,0 +1,1 @@
+"""Files in YAML whose keys are declared: reading them with lines, and collecting everything that is wrong."""

@@ -1,0 +1,117 @@
+"""The text of a YAML file as a tree of nodes that know their lines.
+
+Every scalar stays the text that was written (`0DV`, `1-20`, `2.5 GHz`): the schema decides what it means, so YAML's own
+ideas of numbers, dates and booleans cannot get in the way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from kernmodel.errors import InputError, Location
+
+# libyaml's parser is ten times faster than the one in Python; not every build of PyYAML has it
+_Loader: type = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+
+
+@dataclass(frozen=True, slots=True)
+class FileKind:
+    """What messages call a kind of file.
+
+    Attributes:
+        name: "machine file".
+        guide: the page that describes the format.
+        error: the exception for what is wrong with such a file.
+    """
+
+    name: str
+    guide: str
+    error: type[InputError]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A file as read.
+
+    Attributes:
+        file: name of the file as messages print it.
+        stem: that name without folder and ending.
+        kind: what messages call it.
+        sha256: hash of the file's bytes, for provenance.
+        root: the outermost mapping.
+    """
+
+    file: str
+    stem: str
+    kind: FileKind
+    sha256: str
+    root: yaml.MappingNode
+
+
+def line_of(node: yaml.Node) -> int:
+    """The line (1-based) on which `node` starts."""
+    return int(node.start_mark.line) + 1
+
+
+def read_text(path: Path, kind: FileKind) -> tuple[str, str]:
+    """Text and SHA-256 of a file.
+
+    Raises:
+        InputError: that of the kind: unreadable, binary or empty.
+    """
+    give = f"give a {kind.name} in YAML"
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise kind.error(f"cannot be read: {error.strerror}", where=str(path)) from error
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise kind.error("is not text in UTF-8", where=str(path), todo=give) from error
+    if "\0" in text:
+        raise kind.error("is not text but a binary file", where=str(path), todo=give)
+    if not text.strip():
+        raise kind.error("is empty", where=str(path), todo=f"{kind.guide} says what a {kind.name} holds")
+    return text, hashlib.sha256(data).hexdigest()
+
+
+def read_document(path: Path, kind: FileKind) -> Document:
+    """Read the YAML of a file without looking at its meaning.
+
+    Raises:
+        InputError: that of the kind: unreadable, binary, empty, no YAML (with line and column) or no mapping.
+    """
+    text, digest = read_text(path, kind)
+    return Document(str(path), path.stem, kind, digest, compose(text, str(path), kind))
+
+
+def compose(text: str, file: str, kind: FileKind) -> yaml.MappingNode:
+    """The mapping that `text` holds, as YAML nodes.
+
+    Raises:
+        InputError: that of the kind: broken YAML syntax, several documents, or something else than a mapping.
+    """
+    try:
+        root = yaml.compose(text, Loader=_Loader)
+    except RecursionError as error:
+        todo = f"give a {kind.name} in YAML"
+        raise kind.error("is nested too deeply", where=Location(file), todo=todo) from error
+    except yaml.YAMLError as error:
+        raise _syntax_error(error, file, kind) from error
+    if not isinstance(root, yaml.MappingNode):
+        found = {"sequence": "a list", "scalar": "a single value"}.get(getattr(root, "id", ""), "only comments")
+        todo = f"write keys with values, as {kind.guide} shows"
+        raise kind.error(f"is no mapping but {found}", where=Location(file, 1), todo=todo)
+    return root
+
+
+def _syntax_error(error: yaml.YAMLError, file: str, kind: FileKind) -> InputError:
+    mark = getattr(error, "problem_mark", None)
+    where = Location(file, mark.line + 1, mark.column + 1) if mark else Location(file)
+    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error).partition("\n")[0]
+    todo = "check indentation, quotes and brackets at or above this line"
+    return kind.error(f"is not valid YAML: {problem}", where=where, todo=todo)
