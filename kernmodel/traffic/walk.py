@@ -8,7 +8,7 @@ from functools import cached_property
 
 from kernmodel.cachesim.engine import Simulator
 from kernmodel.cachesim.model import Position, Program
-from kernmodel.cachesim.programs import bound_value, trips
+from kernmodel.cachesim.programs import bound_value, settled, trips
 from kernmodel.source.counting import NumericLoop, count_iterations
 from kernmodel.traffic.program import NumericNest
 
@@ -123,7 +123,9 @@ class Runner:
         while repeat > 0:
             values = self._values()
             here = max(1, min(repeat, self._rest(values)))
-            total += self._iterate(self.work.iterations_in(self.loop, values, here))
+            iterations = self.work.iterations_in(self.loop, values, here)
+            self.position = self._after(values, here, iterations)
+            total += iterations
             repeat -= here
         self.executed += total
         return total
@@ -138,10 +140,12 @@ class Runner:
         each = self.work.program.loops[self.loop]
         return trips(values[self.loop], bound_value(each.stop, values[: self.loop]), each.step)
 
-    def _iterate(self, iterations: int) -> int:
+    def _after(self, values: Sequence[int], repeat: int, iterations: int) -> Position | None:
+        """Execute these iterations of the loop; the position after them, also where they have no inner iteration."""
         if iterations:
-            self.position = self.simulator.run(self.work.program, start=self.position, iterations=iterations).position
-        return iterations
+            return self.simulator.run(self.work.program, start=self.position, iterations=iterations).position
+        following = (*values[:-1], values[-1] + repeat * self.work.program.loops[self.loop].step)
+        return settled(self.work.program, self.work.position(following))
 
 
 def run_to_end(work: Work, simulator: Simulator, fraction: float) -> int:

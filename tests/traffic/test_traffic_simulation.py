@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from traffic_reference import LINE, stencils, toy_machine
 from traffic_reference import simulate as follow
 
+from kernmodel.cachesim.engine import Simulator
 from kernmodel.errors import InputError, UsageError
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import Machine
@@ -27,6 +28,7 @@ from kernmodel.traffic.options import Distribution, SimulationOptions
 from kernmodel.traffic.placement import place_arrays
 from kernmodel.traffic.simulation import placed_work, simulate
 from kernmodel.traffic.steady import Effort
+from kernmodel.traffic.walk import Runner
 
 EXACT = SimulationOptions(exact=True)
 SLOW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -498,3 +500,14 @@ def test_earlier_iterations(first: int, slope: int, step: int, count: int) -> No
         order += [(j, i) for i in (range(stop - 1, -1, -1) if step < 0 else range(0, stop, step))]
     for number, values in enumerate(order):
         assert work.earlier(values, min(count, len(order))) == order[(number - min(count, len(order))) % len(order)]
+
+
+def test_windows_go_on_where_iterations_of_an_outer_loop_execute_nothing() -> None:
+    """The last iteration of `k` in a factorisation has no inner iteration: what follows is the next sweep."""
+    text = """void f(double A[restrict N][N]) { for (int k = 0; k < N; ++k) for (int i = k + 1; i < N; ++i)
+        for (int j = k + 1; j < N; ++j) A[i][j] -= A[i][k] * A[k][j]; }"""
+    nest = parse_kernel(text, "lu.c", {"N": 9})
+    work = placed_work(nest, CLX, {"N": 9}, hierarchy_of(CLX), "regular", SimulationOptions())
+    runner = Runner(work, Simulator(hierarchy_of(CLX)), 0, work.position((8,)))
+    assert [runner.run(1) for _ in range(3)] == [0, 64, 49]
+    assert runner.run(2) == 36 + 25
