@@ -219,10 +219,14 @@ def shown(place: Place, value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple):
-        return f"[{', '.join(map(str, value))}]"
+        return f"[{', '.join(shown(place, item) if isinstance(item, tuple) else _item(item) for item in value)}]"
     if dimension is None or isinstance(value, str):
         return f"{value:.6g}" if isinstance(value, float) else str(value)
     return with_unit(value, dimension)
+
+
+def _item(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def with_unit(value: float, dimension: str) -> str:

@@ -146,6 +146,19 @@ def _check_paths(reading: Reading, values: Values) -> None:
         if paths.get(name, {}).get("width") == "measured" and outer not in measured:
             what = f"is measured, but bandwidths.measured has no series of {outer}"
             reading.problem(f"paths.{name}.width", what, "add the series, or write the width in B/cy")
+    for name, row in paths.items():
+        _check_run_length(reading, f"paths.{name}.run_length", row.get("run_length") or ())
+
+
+def _check_run_length(reading: Reading, key: str, runs: tuple[tuple[float, float], ...]) -> None:
+    """Longer runs start less often: a line of them cannot take longer."""
+    for (short, before), (long, after) in pairwise(runs):
+        if after > before:
+            what = (
+                f"a line of runs of {format_bytes(long)} takes {after:g} cy, "
+                f"longer than the {before:g} cy of runs of {format_bytes(short)}"
+            )
+            reading.problem(key, what, "measure again: longer runs start less often", severity="warning")
 
 
 def _check_stores(reading: Reading, row: Values, topology: Values) -> None:

@@ -74,6 +74,8 @@ class TransferPath:
         bytes_per_cycle: width in B/cy of one core (of one direction if full-duplex); None: given by measured bandwidth.
         duplex: "half": loads and stores share the width (sum of both); "full": each direction has it (maximum of both).
         penalty_load, penalty_store: extra cycles per cache line loaded or stored (fitted latency penalties, mostly 0).
+        run_length: (bytes, cycles per line), ascending in bytes: what a line loaded from the outer level takes in
+            contiguous runs of so many bytes, each of which starts the stream anew; empty: not measured.
     """
 
     name: str
@@ -83,6 +85,24 @@ class TransferPath:
     duplex: Literal["half", "full"]
     penalty_load: float = 0.0
     penalty_store: float = 0.0
+    run_length: tuple[tuple[float, float], ...] = ()
+
+    def restart_cycles(self, run_bytes: float) -> float:
+        """Cycles that a line of a run of so many contiguous bytes takes beyond a line of the longest run measured, of
+        which the bandwidth is.
+
+        Between measured lengths the time of a whole run is linear in its bytes: its first lines cost what those of a
+        shorter run cost. Shorter runs than the shortest measured are taken as that one.
+        """
+        if not self.run_length or run_bytes >= self.run_length[-1][0]:
+            return 0.0
+        (low, first), plateau = self.run_length[0], self.run_length[-1][1]
+        found = first
+        for size, cycles in self.run_length:
+            if low < run_bytes <= size:
+                found = (first * low + (cycles * size - first * low) * (run_bytes - low) / (size - low)) / run_bytes
+            low, first = size, cycles
+        return max(0.0, found - plateau)
 
     @property
     def time_name(self) -> str:

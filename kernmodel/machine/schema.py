@@ -37,12 +37,14 @@ from kernmodel.schema.fields import (
     RejectedError,
     Table,
     Values,
+    ascending_pairs,
     choice,
     core_counts,
     flag,
     integer,
     items,
     names,
+    number_or_quantity,
     positive_number,
     positive_numbers,
     quantity,
@@ -112,11 +114,15 @@ CACHE: Table = {
     "inclusive": Field(flag, required=False),
     "source": Field(text),
 }
+RUN_LENGTH = ascending_pairs(
+    number_or_quantity("data"), number_or_quantity("cycles per cache line"), "bytes, cycles per line"
+)
 PATH: Table = {
     "width": Field(QuantityOrWord(quantity("bytes per cycle"), MEASURED)),
     "duplex": Field(choice("half", "full")),
     "penalty_load": Field(quantity("cycles per cache line", zero=True), required=False, default=0.0),
     "penalty_store": Field(quantity("cycles per cache line", zero=True), required=False, default=0.0),
+    "run_length": Field(RUN_LENGTH, required=False),
     "source": Field(text),
 }
 MEMORY: Table = {
@@ -396,7 +402,8 @@ def _build_cache(name: str, row: Values, line: float) -> CacheLevel:
 
 def _build_path(inner: str, outer: str, row: Values) -> TransferPath:
     width = None if row["width"] == MEASURED else row["width"]
-    return TransferPath(inner + outer, inner, outer, width, row["duplex"], row["penalty_load"], row["penalty_store"])
+    penalties = row["penalty_load"], row["penalty_store"]
+    return TransferPath(inner + outer, inner, outer, width, row["duplex"], *penalties, row["run_length"] or ())
 
 
 def _build_memory(row: Values) -> MemoryChannels:

@@ -56,9 +56,14 @@ def _entry(key: str, value: Any, indent: str) -> list[str]:
 def _list_entry(head: str, value: list[Any], indent: str) -> list[str]:
     if value and isinstance(value[0], Mapping):
         return [head, *(line for item in value for line in _item(item, indent))]
-    words = [_quoted(item, _PLAIN) for item in value]
+    words = [_row(item) if isinstance(item, list) else _quoted(item, _PLAIN) for item in value]
     words = [word + ("," if index < len(words) - 1 else "]") for index, word in enumerate(words)] or ["]"]
     return _wrapped(head, ["[" + words[0], *words[1:]], indent, " ")
+
+
+def _row(value: Sequence[str]) -> str:
+    """A list within a list."""
+    return f"[{', '.join(_quoted(item, _PLAIN) for item in value)}]"
 
 
 def _item(item: Facts, indent: str) -> Iterator[str]:
@@ -214,8 +219,13 @@ def _path_facts(path: TransferPath, source: str) -> Facts:
         "width": "measured" if path.bytes_per_cycle is None else f"{_number(path.bytes_per_cycle)} B/cy",
         "duplex": path.duplex,
         **{name: f"{_number(value)} cy/CL" for name, value in penalties.items() if value},
+        **({"run_length": _run_facts(path.run_length)} if path.run_length else {}),
         "source": source,
     }
+
+
+def _run_facts(runs: Sequence[tuple[float, float]]) -> list[list[str]]:
+    return [[with_unit(size, "data"), _number(cycles)] for size, cycles in runs]
 
 
 def store_facts(stores: StoreBehaviour, source: str) -> Facts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -121,7 +121,7 @@ def _cache_row(level: CacheLevel) -> tuple[str, ...]:
     )
 
 
-def _paths(paths: Iterable[TransferPath]) -> tuple[Block, ...]:
+def _paths(paths: Sequence[TransferPath]) -> tuple[Block, ...]:
     columns = (
         Column("path", "left"),
         Column("width", "left"),
@@ -139,7 +139,17 @@ def _paths(paths: Iterable[TransferPath]) -> tuple[Block, ...]:
         )
         for path in paths
     )
-    return (Heading("Transfer paths"), Table(columns, rows))
+    return (Heading("Transfer paths"), Table(columns, rows), *_run_lengths(paths))
+
+
+def _run_lengths(paths: Iterable[TransferPath]) -> tuple[Block, ...]:
+    """What a line takes by the length of the contiguous run that it belongs to, where it was measured."""
+    pairs = tuple(
+        (f"from {path.outer}", ", ".join(f"{format_bytes(size)}: {short(cycles)}" for size, cycles in path.run_length))
+        for path in paths
+        if path.run_length
+    )
+    return (Heading("Cycles per line by length of contiguous runs"), Fields(pairs)) if pairs else ()
 
 
 def _bandwidths(machine: Machine) -> tuple[Block, ...]:

@@ -235,6 +235,36 @@ def positive_numbers(node: yaml.Node) -> tuple[float, ...]:
     return found
 
 
+def number_or_quantity(dimension: str) -> Kind:
+    """A positive number in the base unit of `dimension`, or with a unit."""
+    number, with_unit = positive_number, quantity(dimension)
+
+    def read(node: yaml.Node) -> float:
+        try:
+            return number(node)
+        except RejectedError:
+            return with_unit(node)
+
+    return read
+
+
+def ascending_pairs(first: Kind, second: Kind, names: str) -> Kind:
+    """A list of at least two pairs, called `names`, whose first numbers ascend."""
+    instead = f"write [[{names}], …]"
+
+    def read(node: yaml.Node) -> tuple[tuple[float, float], ...]:
+        rows = [items(row) if isinstance(row, yaml.SequenceNode) else [] for row in items(node)]
+        if len(rows) < 2 or any(len(row) != 2 for row in rows):
+            raise RejectedError("is no list of at least two pairs", instead)
+        found = tuple((first(row[0]), second(row[1])) for row in rows)
+        for (before, _), (after, _) in pairwise(found):
+            if after <= before:
+                raise RejectedError(f"{after:g} follows {before:g}", "sort the pairs, each length once")
+        return found
+
+    return read
+
+
 def core_counts(node: yaml.Node) -> tuple[int, ...]:
     """Ascending core counts: a list `[1, 2, 4]`, or text with ranges `1-8, 10`."""
     if isinstance(node, yaml.SequenceNode):

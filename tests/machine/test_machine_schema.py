@@ -1,12 +1,13 @@
 """Every class of problem that a machine file can have, with its line and its message."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kernmodel.errors import MachineError
 from kernmodel.machine.load import load_machine
-from kernmodel.machine.model import MeasuredPeak, MemoryChannels, StoreBehaviour
+from kernmodel.machine.model import MeasuredPeak, MemoryChannels, StoreBehaviour, TransferPath
 from kernmodel.machine.schema import check_machine
 
 MINIMAL = """\
@@ -74,6 +75,21 @@ compilers:
 CASES = {
     "wrong unit": ("size: 1 MiB", "size: 1 MX", ":32: caches.L2.size: '1 MX' has no unit of data; use one of B, byte"),
     "no unit": ("clock: 2 GHz", "clock: 2", ":4: clock: '2' is not a frequency with a unit; write a number"),
+    "runs out of order": (
+        "penalty_load: 1 cy/CL",
+        "run_length: [[4 KiB, 20], [512, 40]]",
+        ":45: paths.L2Mem.run_length: 512 follows 4096; sort the pairs, each length once",
+    ),
+    "a run without cycles": (
+        "penalty_load: 1 cy/CL",
+        "run_length: [[512], [1024, 40]]",
+        ":45: paths.L2Mem.run_length: is no list of at least two pairs; write [[bytes, cycles per line], …]",
+    ),
+    "runs that take no time": (
+        "penalty_load: 1 cy/CL",
+        "run_length: [[512, 0], [1024, 40]]",
+        ":45: paths.L2Mem.run_length: '0' is not a cycles per cache line with a unit",
+    ),
     "other dimension": ("clock: 2 GHz", "clock: 2 KiB", ":4: clock: '2 KiB' has no unit of frequency"),
     "zero": ("clock: 2 GHz", "clock: 0 GHz", ":4: clock: '0 GHz' is not greater than zero"),
     "negative penalty": ("1 cy/CL", "-1 cy/CL", ":45: paths.L2Mem.penalty_load: '-1 cy/CL' is negative"),
@@ -445,3 +461,20 @@ def test_problems_of_figures_of_rooflines(old: str, new: str, message: str, writ
 
 
 # }}}
+
+
+def test_runs_that_take_longer_the_longer_they_are_get_a_warning(tmp_path: Path) -> None:
+    path = tmp_path / "made.yml"
+    path.write_text(MINIMAL.replace("penalty_load: 1 cy/CL", "run_length: [[512, 40], [4 KiB, 41 cy/CL]]"))
+    (problem,) = check_machine(path)
+    assert problem.severity == "warning"
+    assert "paths.L2Mem.run_length: a line of runs of 4 KiB takes 41 cy, longer than the 40 cy" in str(problem)
+    assert load_machine(str(path)).paths[-1].run_length == ((512.0, 40.0), (4096.0, 41.0))
+
+
+def test_lines_of_short_runs_take_longer_than_the_bandwidth_says() -> None:
+    path = TransferPath("L3Mem", "L3", "Mem", None, "half", run_length=((512.0, 42.0), (1024.0, 33.0), (4096.0, 7.0)))
+    assert [path.restart_cycles(size) for size in (64, 512, 1024, 4096, 1e9)] == [35.0, 35.0, 26.0, 0.0, 0.0]
+    # half way between 8 and 16 lines: 8 lines in 336 cycles, 16 in 528, 12 in 432
+    assert path.restart_cycles(768) == pytest.approx(432 / 12 - 7)
+    assert replace(path, run_length=()).restart_cycles(64) == 0.0

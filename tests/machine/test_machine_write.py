@@ -85,7 +85,9 @@ def machines(draw: st.DrawFn) -> Machine:
     memory, peaks = draw(st.none() | MEMORY), tuple(draw(st.lists(PEAKS, max_size=2)))
     sources |= {"memory": "a data sheet"} if memory else {}
     sources |= {"peaks": "a benchmark"} if peaks else {}
-    paths = (replace(base.paths[0], bytes_per_cycle=width), base.paths[1], replace(base.paths[2], penalty_load=penalty))
+    runs = tuple((size, draw(POSITIVE)) for size in sorted(draw(st.sets(POSITIVE, min_size=2, max_size=8))))
+    last = replace(base.paths[2], penalty_load=penalty, run_length=draw(st.sampled_from(((), runs))))
+    paths = (replace(base.paths[0], bytes_per_cycle=width), base.paths[1], last)
     return replace(
         base,
         title=draw(TEXT).strip(),
