@@ -11,6 +11,7 @@ from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table
 from kernmodel.report.numbers import MISSING, decimal, short
 from kernmodel.report.sections import kernel_fields, machine_fields, notes_section, sources_section, unit_of_work
 from kernmodel.studies.method import UNCOUNTED
+from kernmodel.traffic.conditions import in_few_sets
 from kernmodel.traffic.held import SYMBOLIC, carriers
 from kernmodel.units import format_bytes
 
@@ -86,7 +87,7 @@ def carried_by(condition: LayerCondition) -> str:
 def inequality(condition: LayerCondition) -> str:
     """The condition as a formula, with its numbers ("(32*N - 16) B ≤ 32 KiB: 156.2 KiB needed")."""
     formula = f"{_in_brackets(condition.required_bytes)} B ≤ {format_bytes(condition.capacity_bytes)}"
-    return f"{formula}: {format_bytes(condition.required)} needed"
+    return f"{formula}{in_few_sets(condition)}: {format_bytes(condition.required)} needed"
 
 
 def _in_brackets(formula: object) -> str:

@@ -216,7 +216,7 @@ def reading(sized: SizedNest, line_bytes: int, stores: StoreMode) -> Analysis:
     """The reuse of a nest at given sizes, without volumes; of streaming stores, only what is read."""
     if stores == "nt":
         return analyse_streaming(sized, line_bytes).reading
-    return Analysis(sized, line_bytes, reuses_of(sized, line_bytes), {})
+    return Analysis(sized, line_bytes, reuses_of(sized, line_bytes), {}, {})
 
 
 def _last(holds: Callable[[int], bool], top: int) -> int:

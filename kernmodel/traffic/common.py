@@ -89,16 +89,6 @@ def unit_of_work(nest: SizedNest, line_bytes: int) -> UnitOfWork:
     return UnitOfWork(max(Fraction(line_bytes) / stride, Fraction(1)), reference.access.text, ())
 
 
-def capacities(machine: Machine, cores: int, safety: float) -> tuple[float, ...]:
-    """Bytes of each cache that a core has: its share of a shared one, a victim cache with the level that fills it."""
-    result: list[float] = []
-    for index, level in enumerate(machine.levels):
-        share = level.size_bytes / min(cores, level.cores_sharing)
-        inner = result[index - 1] / safety if index and level.filled_by == "victims" else 0.0
-        result.append((share + inner) * safety)
-    return tuple(result)
-
-
 def capacity_notes(machine: Machine, cores: int) -> tuple[Note, ...]:
     """What the capacities assume."""
     notes = [Note("lru", "caches are taken as fully associative with LRU replacement", "assumption")]

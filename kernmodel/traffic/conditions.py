@@ -9,9 +9,10 @@ from fractions import Fraction
 import sympy
 
 from kernmodel.machine.model import Machine
-from kernmodel.traffic.model import LayerCondition, Reuse
+from kernmodel.traffic.model import LayerCondition, Reuse, SharedSets
 from kernmodel.traffic.polynomial import Size
 from kernmodel.traffic.reuse import Analysis, StreamReuse
+from kernmodel.traffic.sets import FewSets, Room
 from kernmodel.traffic.solve import largest_size, solution
 from kernmodel.traffic.windows import SWEEP, Window
 from kernmodel.units import format_bytes
@@ -33,30 +34,31 @@ class Saving:
 
 @dataclass(frozen=True, slots=True)
 class _Requirement:
-    """A volume, the reuses that need it, and how many references hit and miss where no larger one fits."""
+    """A volume, the windows and reuses that need it, and how many references hit and miss where no larger one fits."""
 
     volume: Size
     formula: sympy.Expr
+    windows: tuple[Window, ...]
     reuses: tuple[Reuse, ...]
     hits: int
     misses: int
 
 
 def layer_conditions_of(
-    analysis: Analysis, machine: Machine, shares: Sequence[float], unit: Fraction
+    analysis: Analysis, machine: Machine, rooms: Sequence[Room], unit: Fraction
 ) -> tuple[LayerCondition, ...]:
     """All conditions of all caches, innermost cache first, per cache the one that needs least first.
 
     Args:
         analysis: the reuse of the nest.
         machine: gives the caches their names.
-        shares: bytes of each cache that a core has, × safety factor.
+        rooms: what a core has of each cache.
         unit: iterations in a unit of work.
     """
     requirements = _requirements(analysis, unit)
     return tuple(
-        _condition(level.name, share, requirement, analysis)
-        for level, share in zip(machine.levels, shares, strict=True)
+        _condition(level.name, room, requirement, analysis)
+        for level, room in zip(machine.levels, rooms, strict=True)
         for requirement in requirements
     )
 
@@ -76,10 +78,11 @@ def _requirement(analysis: Analysis, needed: Size, saved: Sequence[Saving]) -> _
     formula = needed.formula.expression(analysis.nest.prepared.generators)
     reuses = tuple(Reuse(s.array, s.access, s.carrier, s.source, formula, float(needed.value), s.lines) for s in saved)
     hits = references = 0
-    for reuse, misses in zip(analysis.reuses, analysis.misses_in(needed.value), strict=True):
+    for reuse, misses in zip(analysis.reuses, analysis.misses_in(Room(float(needed.value))), strict=True):
         references += len(misses)
         hits += sum(2 * m.misses.value < reuse.base.value for m in misses)
-    return _Requirement(needed, formula, reuses, hits, references - hits)
+    windows = tuple({saving.window.key: saving.window for saving in saved}.values())
+    return _Requirement(needed, formula, windows, reuses, hits, references - hits)
 
 
 def loop_name(carrier: int, variables: Sequence[str]) -> str:
@@ -122,9 +125,14 @@ def _end_savings(reuse: StreamReuse, analysis: Analysis, unit: Fraction) -> Iter
             yield Saving(end.window, loop, reuse.stream.array, *texts, lines)
 
 
-def _condition(cache: str, capacity: float, requirement: _Requirement, analysis: Analysis) -> LayerCondition:
-    nest, needed = analysis.nest, requirement.volume
-    names = {s.name for s in requirement.formula.free_symbols}
+def _condition(cache: str, room: Room, requirement: _Requirement, analysis: Analysis) -> LayerCondition:
+    nest, needed, capacity, formula = analysis.nest, requirement.volume, room.capacity, requirement.formula
+    crowded = _crowded(requirement, room, analysis)
+    if crowded is not None:
+        needed, capacity = crowded.walk.volume, crowded.usable
+        formula = needed.formula.expression(nest.prepared.generators)
+    strides = crowded.walk.strides_text() if crowded else ""
+    names = {s.name for s in formula.free_symbols}
     breaks_at = {
         symbol: largest_size(needed.formula, capacity, symbol, nest.values, nest.prepared.generators)
         if symbol in names
@@ -134,15 +142,24 @@ def _condition(cache: str, capacity: float, requirement: _Requirement, analysis:
     return LayerCondition(
         cache=cache,
         capacity_bytes=capacity,
-        required_bytes=requirement.formula,
+        required_bytes=formula,
         required=float(needed.value),
-        holds=needed.value <= capacity,
+        holds=all(analysis.holds(window, room) for window in requirement.windows),
         reuses=requirement.reuses,
         breaks_at=breaks_at,
-        solved={s: solution(s, n, needed.formula, nest.values) for s, n in breaks_at.items() if s in names},
+        solved={s: solution(s, n, needed.formula, nest.values, strides) for s, n in breaks_at.items() if s in names},
         hits=requirement.hits,
         misses=requirement.misses,
+        few_sets=SharedSets(crowded.walk.array, crowded.touched, crowded.sets) if crowded else None,
     )
+
+
+def _crowded(requirement: _Requirement, room: Room, analysis: Analysis) -> FewSets | None:
+    """What of the data falls into few sets, if it has less room there than all data have in the whole cache."""
+    found = (analysis.few_sets(window, room) for window in requirement.windows)
+    crowded = max((use for use in found if use is not None), key=FewSets.share, default=None)
+    whole = requirement.volume.value / room.capacity
+    return crowded if crowded is not None and crowded.share() > whole else None
 
 
 def transitions_of(conditions: Sequence[LayerCondition], symbols: Sequence[str]) -> tuple[Transition, ...]:
@@ -164,5 +181,10 @@ def _transition_text(condition: LayerCondition, symbol: str) -> str:
     over = "repeated sweeps" if carried == "sweep" else f"loop {carried}"
     return (
         f"{condition.solved[symbol]}: reuse over {over} fits {condition.cache} "
-        f"({format_bytes(condition.capacity_bytes)}): {shown}"
+        f"({format_bytes(condition.capacity_bytes)}{in_few_sets(condition)}): {shown}"
     )
+
+
+def in_few_sets(condition: LayerCondition) -> str:
+    """The sets that the data of a condition fall into, if these are few: " in 4 of 64 sets"."""
+    return f" in {condition.few_sets}" if condition.few_sets else ""

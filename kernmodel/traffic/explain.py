@@ -9,9 +9,9 @@ from kernmodel.machine.model import Machine
 from kernmodel.traffic.conditions import loop_name
 from kernmodel.traffic.model import AccessTraffic
 from kernmodel.traffic.nontemporal import Streamed
-from kernmodel.traffic.polynomial import Size
 from kernmodel.traffic.reuse import Analysis, Link, ReferenceMisses, StreamReuse
-from kernmodel.traffic.windows import SWEEP
+from kernmodel.traffic.sets import FewSets, Room
+from kernmodel.traffic.windows import SWEEP, Window
 from kernmodel.units import format_bytes
 
 
@@ -19,7 +19,7 @@ def access_table(
     analysis: Analysis,
     misses: Sequence[Sequence[Sequence[ReferenceMisses]]],
     machine: Machine,
-    shares: Sequence[float],
+    rooms: Sequence[Room],
     unit: Fraction,
     streamed: Sequence[Streamed] = (),
 ) -> tuple[AccessTraffic, ...]:
@@ -29,7 +29,7 @@ def access_table(
         analysis: the reuse of the nest.
         misses: per level, per stream, what its references miss.
         machine: gives the levels their names.
-        shares: bytes of each cache that a core has, × safety factor.
+        rooms: what a core has of each cache.
         unit: iterations in a unit of work.
         streamed: references whose stores go past the caches; `analysis` is of the others.
     """
@@ -40,7 +40,7 @@ def access_table(
             missing = [float(level[number][place].misses.value * unit) for level in misses]
             reaching = [max(float(reuse.base.value * unit), *missing), *missing, 0.0]
             served = {name: reaching[k] - reaching[k + 1] for k, name in enumerate(levels)}
-            reason = _reason(analysis, reuse, place, levels, shares)
+            reason = _reason(analysis, reuse, place, levels, rooms)
             access = reference.access
             rows.append((reference.order, AccessTraffic(access.array, access.text, access.kind, served, reason)))
     return tuple(row for _, row in sorted(rows, key=lambda item: item[0]))
@@ -52,35 +52,43 @@ def _streamed_row(one: Streamed, levels: Sequence[str], unit: Fraction) -> Acces
     return AccessTraffic(one.array, access.text, access.kind, served, "streams its lines to memory past the caches")
 
 
-def _reason(analysis: Analysis, reuse: StreamReuse, place: int, levels: Sequence[str], shares: Sequence[float]) -> str:
+def _reason(analysis: Analysis, reuse: StreamReuse, place: int, levels: Sequence[str], rooms: Sequence[Room]) -> str:
     if reuse.stream.references[place].order in analysis.reloaded:
         return "loads its lines from memory: a streaming store took them out of the caches"
     if place:
-        return _link_reason(analysis, reuse.links[place - 1], levels, shares)
+        return _link_reason(analysis, reuse.links[place - 1], levels, rooms)
     own = reuse.selves[0]
-    needed = analysis.volume(own.window)
-    fit = _fit(needed, levels, shares)
+    fit = _fit(analysis, own.window, levels, rooms)
     if own.carrier == SWEEP:
         return f"touches its lines first; only a repetition of the nest finds them again, which {fit}"
     loop = loop_name(own.carrier, analysis.nest.variables)
     return f"finds its lines again in the next iteration of loop {loop}, which {fit}"
 
 
-def _link_reason(analysis: Analysis, link: Link, levels: Sequence[str], shares: Sequence[float]) -> str:
+def _link_reason(analysis: Analysis, link: Link, levels: Sequence[str], rooms: Sequence[Room]) -> str:
     source = link.source.access.text
     if link.window is None:
         return f"finds the lines of {source} in the same iteration"
     loop = loop_name(link.window.carrier, analysis.nest.variables)
     if not link.possible:
         return f"touches what {source} touched further back than loop {loop} runs: no reuse"
-    fit = _fit(analysis.volume(link.window), levels, shares)
+    fit = _fit(analysis, link.window, levels, rooms)
     return f"finds the lines of {source} again over loop {loop}, which {fit}"
 
 
-def _fit(needed: Size, levels: Sequence[str], shares: Sequence[float]) -> str:
-    """Which caches hold a volume."""
-    size = format_bytes(float(needed.value))
-    for name, share in zip(levels, shares, strict=False):
-        if needed.value <= share:
-            return f"needs {size} and fits {name} ({format_bytes(share)})"
-    return f"needs {size} and fits no cache ({levels[len(shares) - 1]} has {format_bytes(shares[-1])})"
+def _fit(analysis: Analysis, window: Window, levels: Sequence[str], rooms: Sequence[Room]) -> str:
+    """Which caches hold what is touched during a window."""
+    needed = analysis.volume(window).value
+    size, crowded = format_bytes(float(needed)), ""
+    for name, room in zip(levels, rooms, strict=False):
+        if analysis.holds(window, room):
+            return f"needs {size}{crowded} and fits {name} ({format_bytes(room.capacity)})"
+        few = analysis.few_sets(window, room)
+        if needed <= room.capacity and few is not None:
+            crowded = _in_few_sets(few, name)
+    return f"needs {size}{crowded} and fits no cache ({levels[len(rooms) - 1]} has {format_bytes(rooms[-1].capacity)})"
+
+
+def _in_few_sets(few: FewSets, cache: str) -> str:
+    volume, usable = format_bytes(float(few.walk.volume.value)), format_bytes(few.usable)
+    return f", of which {volume} fall into {few.touched} of the {few.sets} sets of {cache}, {usable},"

@@ -22,7 +22,6 @@ from kernmodel.traffic.common import (
     LevelCounts,
     Registers,
     arithmetic_intensity,
-    capacities,
     capacity_notes,
     check_options,
     level_traffic,
@@ -40,6 +39,7 @@ from kernmodel.traffic.options import StoreMode
 from kernmodel.traffic.polynomial import Generators, Rate, formula_of_sum
 from kernmodel.traffic.prepared import PreparedNest, analyse
 from kernmodel.traffic.reuse import Analysis, ReferenceMisses, analyse_reuse
+from kernmodel.traffic.sets import Room, rooms
 from kernmodel.traffic.stores import (
     apply_evasion,
     check_stores,
@@ -95,8 +95,8 @@ def prepared_layer_conditions(
     check_stores(machine, stores)
     sized = at_sizes(prepared, sizes, machine.line_bytes)
     unit = unit_of_work(sized, machine.line_bytes)
-    shares, registers = capacities(machine, cores, safety), register_traffic(sized)
-    moved = _moved(sized, machine, shares, unit.iterations, registers, stores)
+    registers = register_traffic(sized)
+    moved = _moved(sized, machine, rooms(machine, cores, safety), unit.iterations, registers, stores)
     moved, evasion = _evaded(moved, machine, cores, stores, unit.iterations)
     loads, stored = (float(rate.value * unit.iterations) for rate in (registers.load_bytes, registers.store_bytes))
     flops = prepared.nest.flops_per_iteration
@@ -147,22 +147,22 @@ class _Moved:
 def _moved(
     sized: SizedNest,
     machine: Machine,
-    shares: Sequence[float],
+    given: Sequence[Room],
     unit: Fraction,
     registers: Registers,
     stores: StoreMode,
 ) -> _Moved:
-    """The misses of every cache and what follows from them."""
+    """The misses of every cache and what follows from them; `given` is what a core has of each."""
     streaming = analyse_streaming(sized, machine.line_bytes) if stores == "nt" else None
     analysis = streaming.reading if streaming else analyse_reuse(sized, machine.line_bytes)
-    misses = _misses_per_level(analysis, machine.levels, shares)
+    misses = _misses_per_level(analysis, machine.levels, given)
     generators = sized.prepared.generators
     counts = [
         _counts(streams, unit, generators, allocates=_allocates(machine.levels[: number + 1]))
         for number, streams in enumerate(misses)
     ]
     if streaming:
-        counts = [_dropping(one, streaming, share, unit, generators) for one, share in zip(counts, shares, strict=True)]
+        counts = [_dropping(one, streaming, room, unit, generators) for one, room in zip(counts, given, strict=True)]
     paths, sent = path_traffic(machine, counts), streaming.streamed if streaming else ()
     if sent:
         paths = with_streamed(paths, *_lines([one.lines for one in sent], unit, generators))
@@ -171,8 +171,8 @@ def _moved(
     return _Moved(
         paths=paths,
         levels=level_traffic(machine, counts, loads, 0.0 if streaming else stored, _per_unit(at_first, unit)),
-        accesses=access_table(analysis, misses, machine, shares, unit, sent),
-        conditions=layer_conditions_of(analysis, machine, shares, unit),
+        accesses=access_table(analysis, misses, machine, given, unit, sent),
+        conditions=layer_conditions_of(analysis, machine, given, unit),
         evadable=_evadable(analysis, misses[-1]),
         generators=generators,
         notes=streaming.notes if streaming else (),
@@ -212,12 +212,12 @@ def _evaded(
 
 
 def _misses_per_level(
-    analysis: Analysis, levels: Sequence[CacheLevel], shares: Sequence[float]
+    analysis: Analysis, levels: Sequence[CacheLevel], given: Sequence[Room]
 ) -> tuple[StreamMisses, ...]:
     """Per level and stream, what its references miss."""
     found: list[StreamMisses] = []
-    for level, share in zip(levels, shares, strict=True):
-        streams = analysis.misses_in(share)
+    for level, room in zip(levels, given, strict=True):
+        streams = analysis.misses_in(room)
         if level.filled_by == "victims" and not level.clean_victims:
             # lines that are never modified never enter such a cache: what the level inside misses, it misses too
             pairs = zip(analysis.reuses, streams, found[-1], strict=True)
@@ -246,10 +246,10 @@ def _counts(streams: StreamMisses, unit: Fraction, generators: Generators, *, al
 
 
 def _dropping(
-    counts: LevelCounts, streaming: StreamingNest, share: float, unit: Fraction, generators: Generators
+    counts: LevelCounts, streaming: StreamingNest, room: Room, unit: Fraction, generators: Generators
 ) -> LevelCounts:
     """The same, knowing the lines that streaming stores take out of the cache."""
-    dropped, formula = _lines(streaming.dropped_in(share), unit, generators)
+    dropped, formula = _lines(streaming.dropped_in(room), unit, generators)
     return replace(counts, dropped=dropped, dropped_formula=formula)
 
 

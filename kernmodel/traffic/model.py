@@ -122,13 +122,27 @@ class Reuse:
 
 
 @dataclass(frozen=True, slots=True)
+class SharedSets:
+    """Data that fall into `touched` of the `sets` sets of a cache that a core has: what is touched of `array`."""
+
+    array: str
+    touched: int
+    sets: int
+
+    def __str__(self) -> str:
+        return f"{self.touched} of {self.sets} sets"
+
+
+@dataclass(frozen=True, slots=True)
 class LayerCondition:
     """All reuses that need the same cache volume, judged against one cache.
+
+    Where part of the data falls into few sets of the cache and so has least room, the condition is that of this part.
 
     Attributes:
         cache: name of the cache.
         capacity_bytes: what a core has of it (share of a shared cache, inner victim-cache levels added), × safety
-            factor.
+            factor; of few sets, ways × the sets that the data touch.
         required_bytes, required: the volume needed, as formula and number.
         holds: whether required ≤ capacity.
         reuses: what is gained if it holds.
@@ -136,6 +150,7 @@ class LayerCondition:
             where the condition does not depend on it or holds for every value.
         solved: the condition solved for each symbol as text, e.g. {"N": "N ≤ 4096"}.
         misses, hits: read/write references that miss or hit if this is the strongest condition that holds.
+        few_sets: where part of the data falls into few sets, which; None where the whole cache counts.
     """
 
     cache: str
@@ -148,6 +163,7 @@ class LayerCondition:
     solved: Mapping[str, str]
     hits: int
     misses: int
+    few_sets: SharedSets | None = None
 
 
 @dataclass(frozen=True, slots=True)

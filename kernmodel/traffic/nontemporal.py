@@ -14,6 +14,7 @@ from kernmodel.cachesim.model import Hierarchy
 from kernmodel.errors import Note
 from kernmodel.traffic.polynomial import Rate, fixed
 from kernmodel.traffic.reuse import Analysis, Link, StreamReuse, analyse_reuse, misses_where
+from kernmodel.traffic.sets import Room
 from kernmodel.traffic.streams import Reference, SizedNest, Stream
 from kernmodel.traffic.windows import SWEEP, Window, unit_window, volume
 
@@ -47,12 +48,12 @@ class StreamingNest:
     taken: Mapping[int, Window | None]
     notes: tuple[Note, ...]
 
-    def dropped_in(self, capacity: float) -> tuple[Rate, ...]:
-        """Lines per iteration that streaming stores take out of a cache of this capacity (bytes)."""
+    def dropped_in(self, room: Room) -> tuple[Rate, ...]:
+        """Lines per iteration that streaming stores take out of a cache."""
         nest, line_bytes = self.reading.nest, self.reading.line_bytes
 
         def holds(window: Window | None) -> bool:
-            return window is None or volume(nest, window, line_bytes).value <= capacity
+            return window is None or volume(nest, window, line_bytes).value <= room.capacity
 
         return tuple(
             reuse.base

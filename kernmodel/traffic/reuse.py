@@ -15,6 +15,7 @@ from math import gcd
 from kernmodel.traffic.borders import Border, borders_of, with_border
 from kernmodel.traffic.ends import Rows, rows_of
 from kernmodel.traffic.polynomial import NEVER, NOTHING, ONE, Number, Rate, Size, fixed
+from kernmodel.traffic.sets import FewSets, Room, Walk, few_sets, walk_of
 from kernmodel.traffic.streams import Reference, SizedNest, Stream
 from kernmodel.traffic.windows import SWEEP, Window, lines_per_iteration, runs_against, stretch_of, unit_window, volume
 
@@ -241,24 +242,37 @@ def _residency(reuse: StreamReuse, rates: list[Rate], index: int) -> tuple[bool,
 class Analysis:
     """The reuse of a nest at given sizes, before any cache is looked at.
 
-    `volumes` gives the cache volume of each window by `Window.key`; `reloaded` are the references (by `order`) that
-    always miss, because a streaming store has taken their line out of the caches.
+    `volumes` gives the cache volume of each window by `Window.key`, `walks` what of it is touched in separate pieces;
+    `reloaded` are the references (by `order`) that always miss, because a streaming store has taken their line out of
+    the caches.
     """
 
     nest: SizedNest
     line_bytes: int
     reuses: tuple[StreamReuse, ...]
     volumes: Mapping[tuple[object, ...], Size]
+    walks: Mapping[tuple[object, ...], tuple[Walk, ...]]
     reloaded: frozenset[int] = frozenset()
 
     def volume(self, window: Window) -> Size:
         """Bytes that a cache must hold for data to survive the window."""
         return self.volumes[window.key]
 
-    def misses_in(self, capacity: float | Number) -> tuple[tuple[ReferenceMisses, ...], ...]:
-        """Per stream, what its references miss in a cache of this capacity (bytes)."""
+    def few_sets(self, window: Window, room: Room) -> FewSets | None:
+        """What of the data touched during the window has a part of a cache only, because it falls into few sets."""
+        return few_sets(self.walks[window.key], room)
+
+    def holds(self, window: Window, room: Room) -> bool:
+        """Whether data survive the window in a cache."""
+        if self.volume(window).value > room.capacity:
+            return False
+        crowded = self.few_sets(window, room)
+        return crowded is None or crowded.share() <= 1
+
+    def misses_in(self, room: Room) -> tuple[tuple[ReferenceMisses, ...], ...]:
+        """Per stream, what its references miss in a cache."""
         found = tuple(
-            misses_where(reuse, self.nest, lambda window: self.volume(window).value <= capacity, self.line_bytes)
+            misses_where(reuse, self.nest, lambda window: self.holds(window, room), self.line_bytes)
             for reuse in self.reuses
         )
         return self._with_reloads(found) if self.reloaded else found
@@ -287,7 +301,11 @@ def analyse_reuse(nest: SizedNest, line_bytes: int) -> Analysis:
     """All reuse of a nest at given sizes, with the volume that each needs."""
     reuses = reuses_of(nest, line_bytes)
     volumes: dict[tuple[object, ...], Size] = {}
+    walks: dict[tuple[object, ...], tuple[Walk, ...]] = {}
     for window in (window for reuse in reuses for window in reuse.windows):
         if window.key not in volumes:
             volumes[window.key] = volume(nest, window, line_bytes)
-    return Analysis(nest, line_bytes, reuses, volumes)
+            walks[window.key] = tuple(
+                walk for stream in nest.streams if (walk := walk_of(stream, nest.trips, window, line_bytes))
+            )
+    return Analysis(nest, line_bytes, reuses, volumes, walks)

@@ -77,12 +77,13 @@ def _values(names: set[str], sizes: Mapping[str, int], generators: Generators) -
     return {name: generator_value(generators[name], sizes) for name in names}
 
 
-def solution(symbol: str, largest: int | None, required: Polynomial, sizes: Mapping[str, int]) -> str:
-    """The condition solved for one symbol, as text: "N ≤ 1023 (M = 100)"."""
-    others = ", ".join(
-        f"{name} = {sizes[name]}" for name in sorted(required.names()) if name in sizes and name != symbol
-    )
-    given = f" ({others})" if others else ""
+def solution(
+    symbol: str, largest: int | None, required: Polynomial, sizes: Mapping[str, int], strides: str = ""
+) -> str:
+    """The condition solved for one symbol, as text: "N ≤ 1023 (M = 100)"; `strides` are those it was solved with."""
+    others = [f"{name} = {sizes[name]}" for name in sorted(required.names()) if name in sizes and name != symbol]
+    others += [strides] if strides else []
+    given = f" ({', '.join(others)})" if others else ""
     if largest is None:
         return f"every {symbol}{given}"
     if largest == 0:

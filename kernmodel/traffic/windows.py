@@ -53,12 +53,16 @@ def volume(nest: SizedNest, window: Window, line_bytes: int) -> Size:
 
 def stream_volume(stream: Stream, trips: Sequence[Size], window: Window, line_bytes: int) -> Size:
     """Bytes that the references of one stream touch during the window."""
-    if _straddles(stream, trips, window.carrier):
-        window = _longer(window)
-    travel = _contiguous_travel(stream, trips, window, line_bytes)
+    window = touched_window(stream, trips, window)
+    travel = contiguous_travel(stream, trips, window, line_bytes)
     if travel is not None:
         return _union([_position(stream, r, range(len(trips))) for r in stream.references], travel)
     return _box_volume(stream, trips, window, line_bytes)
+
+
+def touched_window(stream: Stream, trips: Sequence[Size], window: Window) -> Window:
+    """The window as it is for what a stream touches: an iteration longer where it begins and ends within one."""
+    return _longer(window) if _straddles(stream, trips, window.carrier) else window
 
 
 def _straddles(stream: Stream, trips: Sequence[Size], carrier: int) -> bool:
@@ -93,7 +97,7 @@ def overlaps(stride: Number, inner_extent: Number) -> bool:
     return stride < inner_extent * (1 - HOLE_SHARE)
 
 
-def _contiguous_travel(stream: Stream, trips: Sequence[Size], window: Window, line_bytes: int) -> Size | None:
+def contiguous_travel(stream: Stream, trips: Sequence[Size], window: Window, line_bytes: int) -> Size | None:
     """The way a stream travels in the window if it runs through memory row by row without holes, else None."""
     moving = [loop for loop, stride in enumerate(stream.strides) if stride.value]
     inside = [loop for loop in moving if loop >= window.carrier]
@@ -133,15 +137,38 @@ def _extent(loop: int, trips: Sequence[Size], window: Window) -> Size | None:
 
 
 def _box_volume(stream: Stream, trips: Sequence[Size], window: Window, line_bytes: int) -> Size:
-    """The union where the stream touches separate stretches (columns, blocks): a box per reference.
+    """The union where the stream touches separate stretches (columns, blocks): a box per reference."""
+    box = box_of(stream, trips, window, line_bytes)
+    stretch = box.stretch
+    if any(extent is not None for extent in box.apart.values()) and edges_count(stream, stretch, line_bytes):
+        stretch += fixed(line_bytes - stream.element_bytes)  # lines under a stretch exceed it by this on average
+    positions = {reference.order: _position(stream, reference, box.within) for reference in stream.references}
+    return _Boxes(box.apart, positions, stretch).volume(stream.references, tuple(box.apart)[::-1])
 
-    Loops whose stride continues the stretch so far lengthen it; the others repeat it at a distance.
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """What one reference touches during a window where it is no single run through memory.
+
+    Attributes:
+        stretch: bytes of a stretch of memory.
+        within: the loops that run through a stretch.
+        apart: the loops that repeat it at a distance, the smallest first, each with its iterations during the window
+            (None where it stands still).
     """
+
+    stretch: Size
+    within: tuple[int, ...]
+    apart: Mapping[int, Size | None]
+
+
+def box_of(stream: Stream, trips: Sequence[Size], window: Window, line_bytes: int) -> Box:
+    """Loops whose stride continues the stretch so far lengthen it; the others repeat it at a distance."""
     ascending = sorted(
         (loop for loop, stride in enumerate(stream.strides) if stride.value),
         key=lambda loop: (stream.strides[loop].magnitude, -loop),
     )
-    stretch, within, apart, repeated = fixed(stream.element_bytes), list[int](), list[int](), False
+    stretch, within, apart = fixed(stream.element_bytes), list[int](), dict[int, Size | None]()
     for loop in ascending:
         stride, extent = abs(stream.strides[loop]), _extent(loop, trips, window)
         if not apart and extent is None and stride.value < line_bytes:
@@ -150,13 +177,8 @@ def _box_volume(stream: Stream, trips: Sequence[Size], window: Window, line_byte
             stretch = _lengthen(stretch, stride, extent)
             within.append(loop)
         else:
-            apart.append(loop)
-            repeated = repeated or extent is not None
-    if repeated and edges_count(stream, stretch, line_bytes):
-        stretch += fixed(line_bytes - stream.element_bytes)  # lines under a stretch exceed it by this on average
-    extents = {loop: _extent(loop, trips, window) for loop in apart}
-    positions = {reference.order: _position(stream, reference, within) for reference in stream.references}
-    return _Boxes(extents, positions, stretch).volume(stream.references, tuple(apart[::-1]))
+            apart[loop] = extent
+    return Box(stretch, tuple(within), apart)
 
 
 def edges_count(stream: Stream, stretch: Size, line_bytes: int) -> bool:

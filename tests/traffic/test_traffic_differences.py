@@ -50,13 +50,26 @@ COLUMNS = """double f(double a[restrict M][1024], double b[restrict M]) { double
   for (int j = 0; j < 1024; ++j) for (int i = 0; i < M; ++i) s += a[i][j]; return s; }"""
 
 
-def test_columns_at_a_power_of_two_conflict() -> None:
-    """64 lines of a column fit 512 of L1, but all lie in one of its sets."""
+def test_columns_at_a_power_of_two_do_not_differ() -> None:
+    """64 lines of a column fit 512 of L1, but all lie in one of its sets, which layer conditions know."""
     sizes = {"M": 64}
-    difference = found(compare(parse_kernel(COLUMNS, "columns.c", sizes), sizes), "L1L2")
-    assert (difference.symbolic, difference.reason_code) == (pytest.approx(1 / 8), "conflicts")
-    assert difference.simulated == pytest.approx(1, rel=0.01)
-    assert difference.relative == pytest.approx((1 - 1 / 8) / 1, rel=0.02)
+    assert compare(parse_kernel(COLUMNS, "columns.c", sizes), sizes) == ()
+
+
+NINE_ROWS = (
+    """void f(double a[restrict 9][65536], double b[restrict 65536]) {
+  for (int i = 0; i < 65536; ++i) b[i] = """
+    + " + ".join(f"a[{k}][i]" for k in range(9))
+    + "; }"
+)
+
+
+def test_rows_at_a_power_of_two_conflict() -> None:
+    """Nine lines at once in one set of L1, which has eight ways: none stays for the next element."""
+    difference = found(compare(parse_kernel(NINE_ROWS, "nine_rows.c", {}), {}), "L1L2")
+    assert (difference.symbolic, difference.reason_code) == (10, "conflicts")
+    assert difference.simulated == pytest.approx(9 * 8 + 1, rel=0.01)
+    assert difference.relative == pytest.approx((73 - 10) / 73, rel=0.01)
     assert "with 16 times the ways" in difference.reason
 
 

@@ -1,0 +1,187 @@
+"""How many sets of a cache data fall into: the part of the cache that a walk with a large stride can use.
+
+A cache of S sets puts a line into set (address / line) mod S: addresses that are S lines apart share a set. Stretches
+of memory that loops repeat at strides of s₁, s₂, … bytes begin at multiples of gcd(s₁, s₂, …, S × line) only. A walk
+down a column of a matrix whose rows are a power of two of bytes long falls into few sets, and holds ways × sets lines
+of the cache and no more, however large that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from math import ceil, gcd
+
+from kernmodel.machine.model import Machine
+from kernmodel.traffic.polynomial import Number, Size
+from kernmodel.traffic.streams import Stream
+from kernmodel.traffic.windows import Window, box_of, contiguous_travel, stream_volume, touched_window
+from kernmodel.units import format_bytes
+
+CROWDED = 2
+"""Lines in a set, on the average of the sets that a walk touches, from which these are looked at: where it is fewer,
+a walk comes to no set a second time, or hardly."""
+
+_MOST_STARTS = 4096
+"""Stretches up to which the sets are told one by one where loops do not come back to them; more fall everywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bank:
+    """A cache as its sets: `sets` that a core has, lines of a set (× safety factor), bytes of a line."""
+
+    sets: int
+    ways: float
+    line_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a core has of a cache.
+
+    Attributes:
+        capacity: bytes, × safety factor.
+        banks: the caches that hold data together, the cache itself last: a victim cache has those that fill it before.
+    """
+
+    capacity: float
+    banks: tuple[Bank, ...] = ()
+
+
+def rooms(machine: Machine, cores: int, safety: float) -> tuple[Room, ...]:
+    """What a core has of each cache: its share of a shared one, a victim cache with the level that fills it."""
+    found: list[Room] = []
+    for level in machine.levels:
+        sharers = min(cores, level.cores_sharing)
+        bank = Bank(max(1, round(level.sets / sharers)), level.ways * safety, level.line_bytes)
+        inner = found[-1] if found and level.filled_by == "victims" else Room(0.0)
+        found.append(Room(level.size_bytes / sharers * safety + inner.capacity, (*inner.banks, bank)))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """What the references of a stream touch during a window: stretches of memory that loops repeat at a distance.
+
+    Attributes:
+        array: its name.
+        volume: bytes of the lines.
+        starts: where the stretches of the references begin, in bytes from the start of the array.
+        stretch: bytes of a stretch.
+        repeats: of each loop that repeats the stretches, its stride in bytes and its iterations.
+    """
+
+    array: str
+    volume: Size
+    starts: tuple[int, ...]
+    stretch: int
+    repeats: tuple[tuple[int, int], ...]
+
+    def strides_text(self) -> str:
+        """The strides of the loops ("strides of 1 KiB"), or how far apart the references are that come nearest."""
+        if self.repeats:
+            return "strides of " + " and ".join(format_bytes(stride) for stride, _ in self.repeats)
+        ordered = sorted(self.starts)
+        return f"{format_bytes(min(b - a for a, b in pairwise(ordered)))} apart"
+
+    def sets_touched(self, bank: Bank) -> int:
+        """Sets of a cache that the lines fall into."""
+        line, turn, starts = bank.line_bytes, bank.sets * bank.line_bytes, set(self.starts)
+        ring = turn  # stretches begin at the same places again after so many bytes
+        for stride, count in sorted(self.repeats, key=lambda repeat: -gcd(repeat[0], turn)):
+            nearer = gcd(ring, stride)
+            nearer = nearer if nearer % line == 0 else gcd(nearer, line)
+            if count * nearer >= ring:
+                ring = nearer
+            elif len(starts) * count <= _MOST_STARTS:
+                starts = {start + number * stride for start in starts for number in range(count)}
+            else:
+                return bank.sets
+            if ring <= max(line, self.stretch):
+                return bank.sets
+        return turn // ring * _covered(starts, self.stretch, ring, line)
+
+
+def _covered(starts: Iterable[int], stretch: int, ring: int, line_bytes: int) -> int:
+    """Lines of a ring of so many bytes that stretches from these places cover."""
+    around = ring // line_bytes
+    taken = list[tuple[int, int]]()
+    for start in {start % ring for start in starts}:
+        first, last = start // line_bytes, (start + stretch - 1) // line_bytes + 1
+        taken += [(first, min(last, around)), (0, min(first, last - around))]
+    covered = end = 0
+    for first, last in sorted(taken):
+        covered += max(0, last - max(first, end))
+        end = max(end, last)
+    return covered
+
+
+@dataclass(frozen=True, slots=True)
+class FewSets:
+    """A walk in a cache of which it can use a part: `touched` of `sets` sets, `usable` bytes."""
+
+    walk: Walk
+    touched: int
+    sets: int
+    usable: float
+
+    def share(self) -> float:
+        """What the walk needs of what it can use."""
+        return float(self.walk.volume.value / self.usable)
+
+
+def walk_of(stream: Stream, trips: Sequence[Size], window: Window, line_bytes: int) -> Walk | None:
+    """The walk of a stream during a window; None where it runs through memory in one piece."""
+    longer = touched_window(stream, trips, window)
+    travel = contiguous_travel(stream, trips, longer, line_bytes)
+    starts = starts_of(stream)
+    if travel is not None:
+        if len(starts) == 1:
+            return None
+        stretch = int(travel.value)
+        repeats: tuple[tuple[int, int], ...] = ()
+    else:
+        box = box_of(stream, trips, longer, line_bytes)
+        stretch = int(box.stretch.value)
+        repeats = tuple(
+            (int(stream.strides[loop].magnitude), ceil(extent.value))
+            for loop, extent in box.apart.items()
+            if extent is not None and extent.value > 1
+        )
+    return Walk(stream.array, stream_volume(stream, trips, window, line_bytes), starts, max(1, stretch), repeats)
+
+
+def starts_of(stream: Stream) -> tuple[int, ...]:
+    """Where the references of a stream stand in the first iteration, in bytes from the start of the array."""
+    leader = stream.references[0]
+    places: dict[int, None] = {}
+    for reference in stream.references:
+        ahead: Number = sum(
+            (
+                stride.value * (own.value - first.value)
+                for stride, own, first in zip(stream.strides, reference.shift, leader.shift, strict=True)
+            ),
+            start=Fraction(0),
+        )
+        places[int(stream.start + ahead + reference.offset.value - leader.offset.value)] = None
+    return tuple(places)
+
+
+def few_sets(walks: Sequence[Walk], room: Room) -> FewSets | None:
+    """The walk that has the least room for what it touches, of those that fall into few sets; None without any."""
+    found = [_use(walk, room) for walk in walks]
+    crowded = [use for use in found if use is not None]
+    return max(crowded, key=FewSets.share, default=None)
+
+
+def _use(walk: Walk, room: Room) -> FewSets | None:
+    if not room.banks:
+        return None
+    last = room.banks[-1]
+    lines, touched = walk.volume.value / last.line_bytes, walk.sets_touched(last)
+    if touched >= last.sets or lines < CROWDED * touched:
+        return None
+    usable = sum(walk.sets_touched(bank) * bank.ways * bank.line_bytes for bank in room.banks)
+    return FewSets(walk, touched, last.sets, usable)
