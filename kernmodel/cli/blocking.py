@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, get_args
 import click
 
 from kernmodel.cli import options
-from kernmodel.cli.charts import TERMINAL, drawing_size, optional_plot_option, plot_target, save
+from kernmodel.cli.charts import TERMINAL, drawing_size, plot_option, plot_target, save
 from kernmodel.cli.output import show, show_json, show_text, write_error
 from kernmodel.errors import InputError, UsageError
 from kernmodel.studies.request import CodeRequest, KernelRequest
@@ -43,7 +43,7 @@ STDOUT = "-"
     "--emit", metavar="FILE", type=click.Path(), help="Write the C source of the best candidate; - to standard output."
 )
 @click.option("--force", is_flag=True, help="Let --emit replace a file that exists.")
-@optional_plot_option("Draw the times over block sizes into an .svg, .pdf or .png file, or on the terminal.")
+@plot_option("the times over block sizes")
 @options.output_options
 def blocking(
     kernel: str,

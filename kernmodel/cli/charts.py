@@ -45,13 +45,9 @@ def _option(param: click.Parameter | None) -> str:
     return param.opts[0] if param is not None else ""
 
 
-def plot_option(text: str) -> Decorator[Any]:
-    """`--plot FILE`."""
-    return click.option("--plot", metavar="FILE", type=click.Path(), help=text)
-
-
-def optional_plot_option(text: str) -> Decorator[Any]:
-    """`--plot [FILE]`; without a file it draws on the terminal."""
+def plot_option(what: str) -> Decorator[Any]:
+    """`--plot [FILE]`; without a file, or with `-`, it draws on the terminal: the same in every command."""
+    text = f"Draw {what} into an .svg, .pdf or .png file; without FILE (or -) on the terminal."
     return click.option("--plot", metavar="[FILE]", type=click.Path(), is_flag=False, flag_value=TERMINAL, help=text)
 
 
@@ -78,7 +74,7 @@ chart_options = options.together(
     options.compiler_option,
     options.flags_option,
     options.loop_options,
-    plot_option("Draw into an .svg, .pdf or .png file; - draws on the terminal."),
+    plot_option("the chart"),
     options.output_options,
 )
 """The options of both commands, in the order of the help."""
@@ -135,7 +131,7 @@ def _refuse(given: Mapping[str, Any], names: Sequence[str], why: str) -> None:
 # {{{ pictures
 
 
-def plot_target(path: str | None, *, as_json: bool, terminal: bool = True) -> Path | None:
+def plot_target(path: str | None, *, as_json: bool) -> Path | None:
     """Where the picture goes, checked before any work is done; None without a picture or for the terminal.
 
     Raises:
@@ -144,8 +140,6 @@ def plot_target(path: str | None, *, as_json: bool, terminal: bool = True) -> Pa
     if path is None:
         return None
     if path == TERMINAL:
-        if not terminal:
-            raise UsageError("no drawing on the terminal", where="--plot -", todo="give a file in .svg, .pdf or .png")
         if as_json:
             raise UsageError(
                 "would mix a drawing into the JSON document", where="--plot -", todo="leave out one of them"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kernmodel.cli import options
-from kernmodel.cli.charts import TERMINAL, drawing_size, optional_plot_option, plot_target, save
+from kernmodel.cli.charts import TERMINAL, drawing_size, plot_option, plot_target, save
 from kernmodel.cli.output import show, show_json, show_text
 from kernmodel.errors import UsageError
 from kernmodel.studies.request import CodeRequest
@@ -46,7 +46,7 @@ _ALONE = 4
 @click.option("--compiler", metavar="C", help="Compiler to use.  [default: each machine's first that is installed]")
 @click.option("--flags", type=options.Flags(), help="Compiler flags in one string.  [default: each machine's own]")
 @options.ports_option
-@optional_plot_option("Draw times and performance by machine into an .svg, .pdf or .png file, or on the terminal.")
+@plot_option("times and performance by machine")
 @options.output_options
 def compare(
     kernels: tuple[str, ...],

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from kernmodel.cli import options
-from kernmodel.cli.charts import plot_option, plot_target, save
-from kernmodel.cli.output import accepted, show, show_json, show_sweep, with_progress
+from kernmodel.cli.charts import TERMINAL, drawing_size, plot_option, plot_target, save
+from kernmodel.cli.output import accepted, show, show_json, show_sweep, show_text, with_progress
 from kernmodel.studies.request import CodeRequest
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @options.cache_options("auto", "lc", "sim")
 @options.time_unit_option
 @options.code_options
-@plot_option("Draw the times over the sizes, or with --cores the performance, into an .svg, .pdf or .png file.")
+@plot_option("the times over the sizes, or with --cores the performance,")
 @options.output_options
 def ecm(
     kernel: str,
@@ -54,18 +54,22 @@ def ecm(
     """
     from kernmodel.studies.predict import predict_ecm_sweep
 
-    target = plot_target(plot, as_json=as_json, terminal=False)
+    target = plot_target(plot, as_json=as_json)
     points = options.points_of(defines)
     request = choices.request(kernel, machine, points[0], nest, function, safety)
     drawn: list[EcmAnswer] = []
     answers = accepted(predict_ecm_sweep(request, code, points, cores or ()), strict)
-    if target is not None:
+    if plot is not None:
         answers = _kept(answers, drawn)
     _print(answers, points, unit, verbose=verbose, as_json=as_json)
     if target is not None:
         from kernmodel.plot.ecm import ecm_figure
 
         save(target, lambda: ecm_figure(drawn, unit))
+    elif plot == TERMINAL:
+        from kernmodel.plot.ecm_text import ecm_text
+
+        show_text("\n" + ecm_text(drawn, unit, *drawing_size()))
 
 
 def _kept(answers: Iterator[EcmAnswer], kept: list[EcmAnswer]) -> Iterator[EcmAnswer]:

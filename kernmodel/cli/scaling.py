@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kernmodel.cli import options
-from kernmodel.cli.charts import TERMINAL, drawing_size, optional_plot_option, plot_target, save
+from kernmodel.cli.charts import TERMINAL, drawing_size, plot_option, plot_target, save
 from kernmodel.cli.output import accepted, show, show_json, show_text, with_progress
 from kernmodel.errors import UsageError
 from kernmodel.studies.request import CodeRequest
@@ -37,7 +37,7 @@ _MOST_POINTS = 16
     help=f"Unit of the performance: {', '.join(TIME_UNITS)}.  [default: LUP/s, FLOP/s or It/s, as the kernel has them]",
 )
 @options.code_options
-@optional_plot_option("Draw the performance over cores into an .svg, .pdf or .png file, or on the terminal.")
+@plot_option("the performance over cores")
 @options.output_options
 def scaling(
     kernel: str,

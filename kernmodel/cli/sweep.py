@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernmodel.cli import options
-from kernmodel.cli.charts import optional_plot_option, plot_target
+from kernmodel.cli.charts import plot_option, plot_target
 from kernmodel.errors import UsageError
 from kernmodel.studies.ranges import parse_defines
 from kernmodel.studies.request import CodeRequest
@@ -84,7 +84,7 @@ class Wanted:
 @click.option("--force", is_flag=True, help="Replace the output file if it exists.")
 @click.option("--format", "form", type=click.Choice(FORMATS), help="What to print.  [default: table]")
 @click.option("--yes", is_flag=True, help="Do it for more than 10⁷ points.")
-@optional_plot_option("Draw over the axes into an .svg, .pdf or .png file, or on the terminal.")
+@plot_option("over the axes")
 @options.strict_option
 @options.json_option
 def sweep(kernel: str, **given: Any) -> None:

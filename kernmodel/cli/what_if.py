@@ -13,7 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from kernmodel.cli import options
-from kernmodel.cli.charts import TERMINAL, drawing_size, optional_plot_option, plot_target, save
+from kernmodel.cli.charts import TERMINAL, drawing_size, plot_option, plot_target, save
 from kernmodel.cli.output import show, show_json, show_text, with_progress
 from kernmodel.errors import KernmodelError, UsageError
 from kernmodel.studies.points import Change
@@ -93,7 +93,7 @@ class Step(options.ParamType):
 @options.time_unit_option
 @options.asm_option
 @options.loop_options
-@optional_plot_option("Draw --sensitivity into an .svg, .pdf or .png file; without FILE on the terminal.")
+@plot_option("--sensitivity")
 @options.output_options
 def what_if(kernel: str | None, machine: str, choices: options.CacheChoices, **given: Any) -> None:
     """Tell what a change of the machine, of compiler flags or of the compiler does to the runtime of KERNEL.

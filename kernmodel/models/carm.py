@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from kernmodel.assembly.mix import FpClass, InstructionMix
 from kernmodel.errors import InputError, Note
 from kernmodel.models.ceilings import (
+    ComputeCeiling,
     MemoryCeiling,
     Origin,
     best_ceiling,
@@ -263,7 +264,9 @@ def scaled_compute_roofs(case: Case) -> tuple[ComputeRoof, ...]:
 
 
 def _scaled_operation(case: Case, rows: Sequence[tuple[FpClass, float]]) -> ComputeRoof | None:
-    flops, seconds, names, sources = 0.0, 0.0, [], []
+    flops, seconds = 0.0, 0.0
+    names: list[str] = []
+    found: list[ComputeCeiling] = []
     for kind, count in rows:
         ceiling = compute_ceiling(case.machine, case.parameters, case.table, kind, case.cores)
         if ceiling is None:
@@ -272,13 +275,15 @@ def _scaled_operation(case: Case, rows: Sequence[tuple[FpClass, float]]) -> Comp
         flops += count * kind.flops * utilization
         seconds += count * kind.flops / ceiling.flop_per_second
         names.append(kind_name(kind) + (f" masked ({utilization:.0%})" if kind.masked else ""))
-        sources.append(f"{ceiling.origin}: {ceiling.source}")
+        found.append(ceiling)
     if not seconds:
         return None
     name = (
         names[0] if len(set(names)) == 1 else f"{rows[0][0].operation.upper()} of {' and '.join(dict.fromkeys(names))}"
     )
-    return ComputeRoof(name, flops / seconds, "scaled", "; ".join(dict.fromkeys(sources)))
+    sources = dict.fromkeys(f"{one.origin}: {one.source}" for one in found)
+    basis = _weakest([one.origin for one in found])
+    return ComputeRoof(name, flops / seconds, "scaled", "; ".join(sources), basis, rows[0][0].operation)
 
 
 def _joint_limit(case: Case) -> float | None:

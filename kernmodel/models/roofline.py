@@ -20,6 +20,7 @@ from kernmodel.incore.tables import InstructionTable
 from kernmodel.machine.model import Machine
 from kernmodel.models.ceilings import (
     MemoryCeiling,
+    Origin,
     compute_ceiling,
     issue_ceiling,
     joint_performance,
@@ -36,13 +37,15 @@ ModelName = Literal["orm", "hierarchical", "carm", "irm", "adcarm"]
 
 @dataclass(frozen=True, slots=True)
 class MemoryRoof:
-    """A slanted roof: performance = intensity × bandwidth. `scaled`: by the kernel's mix (adCARM)."""
+    """A slanted roof: performance = intensity × bandwidth. `scaled`: by the kernel's mix (adCARM); `basis`: whether its
+    value was measured or derived from widths and ports; `origin`: the same with its source, in words."""
 
     level: str
     bytes_per_second: float
     label: str
     origin: str
     scaled: bool = False
+    basis: Origin = "measured"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,24 +53,36 @@ class ComputeRoof:
     """A horizontal roof.
 
     `role`: "peak" of an instruction class, "scaled" by the mix (equation 3), "in-core" for the kernel's own throughput
-    bound, "dependency" for its longest loop-carried chain.
+    bound, "dependency" for its longest loop-carried chain. `basis` and `origin`: as of memory roofs.
+    `operation`: of a roof of one operation ("add", "div"); empty for those of several.
     """
 
     name: str
     flop_per_second: float
     role: Literal["peak", "scaled", "in-core", "dependency"]
     origin: str
+    basis: Origin = "derived"
+    operation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The kernel on the chart: intensity in FLOP/B of the bytes that the model means (None: no bytes there), predicted
-    performance in FLOP/s; `level` where a model has one point for each level."""
+    """The kernel on the chart.
+
+    Attributes:
+        level: where a model has one point for each level, else empty.
+        intensity: FLOP/B of the bytes that the model means; None: no bytes there.
+        flop_per_second: predicted performance; the bound of the model where nothing was predicted.
+        predicted: which of both.
+        above_roof: name of the roof of its own that the prediction exceeds; None where it is below all of them.
+    """
 
     name: str
     level: str
     intensity: float | None
     flop_per_second: float
+    predicted: bool = True
+    above_roof: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +98,8 @@ class Roofline:
             level).
         region: "memory", "compute" or "in between" (left of the first ridge point of the highest memory roof, right of
             the last of the lowest, or between).
+        memory_until: the intensity in FLOP/B up to which the memory region reaches: where the highest memory roof meets
+            the lowest compute roof that can bind; None where levels have intensities of their own, or nothing computes.
         above, below: names of the roofs just above and just below the point on its line of intensity.
         cores: of the chart.
         notes: assumptions and warnings.
@@ -102,6 +119,7 @@ class Roofline:
     cores: int
     notes: tuple[Note, ...]
     iterations_per_second: float = 0.0
+    memory_until: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +312,9 @@ class LevelDemand:
 
 def memory_roof(ceiling: MemoryCeiling, label: str, *, scaled: bool = False) -> MemoryRoof:
     """The roof of a ceiling."""
-    return MemoryRoof(ceiling.level, ceiling.bytes_per_second, label, f"{ceiling.origin}: {ceiling.source}", scaled)
+    return MemoryRoof(
+        ceiling.level, ceiling.bytes_per_second, label, f"{ceiling.origin}: {ceiling.source}", scaled, ceiling.origin
+    )
 
 
 _ISA_NAMES = {64: "AVX-512", 32: "AVX", 16: "SSE"}
@@ -341,7 +361,8 @@ def _peak(case: Case, kind: FpClass) -> ComputeRoof | None:
     found = compute_ceiling(case.machine, case.parameters, case.table, kind, case.cores)
     if found is None:
         return None
-    return ComputeRoof(kind_name(kind), found.flop_per_second, "peak", f"{found.origin}: {found.source}")
+    origin = f"{found.origin}: {found.source}"
+    return ComputeRoof(kind_name(kind), found.flop_per_second, "peak", origin, found.origin, kind.operation)
 
 
 def _joint(case: Case, first: FpClass, second: FpClass, peak: float) -> list[ComputeRoof]:
@@ -412,29 +433,80 @@ def chart(
     limits = sorted(limits, key=lambda limit: -limit.seconds)
     highest = compute_limit if compute_limit is not None else peak
     name = next((roof.name for roof in compute_roofs if roof.flop_per_second == highest), "")
-    computing = [Limit(name, flops / highest)] if flops and highest else []
-    bound = max((*limits, *computing, *own_limits(case)), key=lambda limit: limit.seconds, default=None)
+    computing = [*([Limit(name, flops / highest)] if flops and highest else []), *own_limits(case)]
+    bound = max((*limits, *computing), key=lambda limit: limit.seconds, default=None)
     if bound is None:
         raise InputError(f"{case.name} moves no data and computes nothing", todo="choose the loop that does the work")
     rate = 1 / bound.seconds
     own = own_roofs(case, flops)
-    reached = case.performance if case.performance is not None and flops else flops * rate
+    predicted = case.performance if flops else None
+    reached = predicted if predicted is not None else flops * rate
+    binding = _that_bind(compute_roofs, highest)
     above, below = _neighbours((*compute_roofs, *own), crossings, wanted, reached or rate)
     return Roofline(
         model=model,
         bytes_meant=bytes_meant,
         memory_roofs=tuple(sorted(memory_roofs, key=lambda roof: -roof.bytes_per_second)),
         compute_roofs=tuple(sorted((*compute_roofs, *own), key=lambda roof: -roof.flop_per_second)),
-        points=tuple(Point(case.name, level, flops / moved if moved else None, reached) for level, moved in points),
+        points=tuple(
+            Point(
+                name=case.name,
+                level=level,
+                intensity=flops / moved if moved else None,
+                flop_per_second=reached,
+                predicted=predicted is not None,
+                above_roof=_exceeded(_own(limits, level, bound), computing, flops, reached),
+            )
+            for level, moved in points
+        ),
         bound=flops * rate,
         bound_by=bound.roof,
-        region=_region(compute_roofs, crossings if len(points) == 1 else limits[:1], flops),
+        region=_region(binding, crossings if len(points) == 1 else limits[:1], flops),
         above=above,
         below=below,
         cores=case.cores,
         notes=tuple(dict.fromkeys((*notes, *demand_notes(case), *_point_notes(reached, flops * rate, bound.roof)))),
         iterations_per_second=rate,
+        memory_until=_memory_until(binding, memory_roofs) if len(points) == 1 else None,
     )
+
+
+def _that_bind(roofs: Sequence[ComputeRoof], reachable: float | None) -> list[ComputeRoof]:
+    """The compute roofs without those of divisions and square roots that the kernel's operations together outrun.
+
+    Few slow operations beside many fast ones bound nothing, though their own roof is the lowest.
+    """
+    outrun = [
+        roof
+        for roof in roofs
+        if roof.operation in _ITERATIVE and reachable is not None and roof.flop_per_second < reachable * _EDGE
+    ]
+    return [roof for roof in roofs if roof not in outrun]
+
+
+_ITERATIVE = ("div", "sqrt")
+_EDGE = 1 - 1e-9
+_ABOVE = 1.001
+"""A prediction above its roof by less than this factor is at it: both are rounded figures."""
+
+
+def _own(limits: Iterable[Limit], level: str, bound: Limit) -> list[Limit]:
+    """The memory roof of a level, or the bound where the model has one point for all."""
+    return [limit for limit in limits if limit.roof == level] if level else [bound]
+
+
+def _exceeded(memory: Iterable[Limit], computing: Iterable[Limit], flops: float, reached: float) -> str | None:
+    """The lowest of the point's own roofs that its performance exceeds."""
+    longest = max((*memory, *computing), key=lambda limit: limit.seconds, default=None)
+    above = longest is not None and flops > 0 and reached * longest.seconds > flops * _ABOVE
+    return longest.roof if above and longest is not None else None
+
+
+def _memory_until(compute_roofs: Iterable[ComputeRoof], memory_roofs: Iterable[MemoryRoof]) -> float | None:
+    """The intensity of the first ridge point; None without both kinds of roof."""
+    lowest = min((roof.flop_per_second for roof in compute_roofs), default=None)
+    highest = max((roof.bytes_per_second for roof in memory_roofs), default=None)
+    return lowest / highest if lowest is not None and highest else None
 
 
 def _neighbours(
@@ -444,7 +516,7 @@ def _neighbours(
     work = wanted.flops or 1.0
     heights = [(work / limit.seconds, limit.roof) for limit in crossings if limit.seconds > 0]
     heights += [(roof.flop_per_second, roof.name) for roof in compute_roofs] if wanted.flops else []
-    edge = reached * (1 - 1e-9)
+    edge = reached * _EDGE
     above = min((height for height in heights if height[0] >= edge), default=None)
     below = max((height for height in heights if height[0] < edge), default=None)
     return above[1] if above else None, below[1] if below else None
@@ -454,7 +526,7 @@ def _region(
     compute_roofs: Sequence[ComputeRoof], crossings: Sequence[Limit], flops: float
 ) -> Literal["memory", "compute", "in between"]:
     """By where the memory roofs cross the kernel's intensity: all below the lowest compute roof, all above the highest,
-    or else.
+    or else. Roofs that cannot bind are not given.
 
     On a chart with one intensity that is left of the first ridge point of the highest memory roof, right of the last
     one of the lowest, or between them; where levels have intensities of their own, only the lowest crossing counts.
@@ -469,7 +541,7 @@ def _region(
 
 
 def _point_notes(reached: float, bound: float, roof: str) -> tuple[Note, ...]:
-    if reached <= bound * 1.001:
+    if reached <= bound * _ABOVE:
         return ()
     text = f"the prediction of {reached / 1e9:.4g} GFLOP/s exceeds the bound of {bound / 1e9:.4g} by {roof}: the model"
     text += " behind the point takes that roof to be higher than it was measured on so many cores"

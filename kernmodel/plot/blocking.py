@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kernmodel.plot import style
+from kernmodel.plot.caption import answers_caption, draw_caption, on_machine
+from kernmodel.plot.ecm import stacks
 from kernmodel.plot.terminal_lines import TextLine, lines_text
 
 if TYPE_CHECKING:
@@ -100,8 +102,19 @@ def _largest(answer: BlockingAnswer, limit: BlockLimit, loop: str, shown: range)
 
 
 def _contributions(axes: Axes, sweep: Sequence[tuple[int, EcmPrediction]]) -> None:
-    """T_nOL and the transfer times stacked, T_OL, which overlaps with them, as a line."""
+    """T_nOL and the transfer times stacked, or as lines where they overlap; T_OL, which always does, as a line."""
     sizes = [size for size, _ in sweep]
+    if all(stacks(found) for _, found in sweep):
+        _stacked(axes, sweep, sizes)
+    else:
+        for number, name in enumerate(name for name in sweep[0][1].times if name != "T_OL"):
+            pattern = style.PATTERNS[number % len(style.PATTERNS)]
+            values = [found.times[name] for _, found in sweep]
+            axes.plot(sizes, values, linestyle=pattern, color=style.colour(number), label=f"{name} (overlaps)")
+    axes.plot(sizes, [found.t_ol for _, found in sweep], "--", color="#000000", linewidth=1.0, label="T_OL (overlaps)")
+
+
+def _stacked(axes: Axes, sweep: Sequence[tuple[int, EcmPrediction]], sizes: Sequence[int]) -> None:
     bottoms = [0.0] * len(sizes)
     for number, name in enumerate(name for name in sweep[0][1].times if name != "T_OL"):
         tops = [bottom + found.times[name] for bottom, (_, found) in zip(bottoms, sweep, strict=True)]
@@ -109,7 +122,6 @@ def _contributions(axes: Axes, sweep: Sequence[tuple[int, EcmPrediction]]) -> No
         axes.fill_between(sizes, bottoms, tops, color=style.LEVELS[kind], hatch=style.HATCHES[kind], edgecolor="white",
                           linewidth=0.0, alpha=0.75, label=name)  # fmt: skip
         bottoms = tops
-    axes.plot(sizes, [found.t_ol for _, found in sweep], "--", color="#000000", linewidth=1.0, label="T_OL (overlaps)")
 
 
 def _totals(axes: Axes, answer: BlockingAnswer) -> None:
@@ -149,7 +161,10 @@ def _frame(axes: Axes, answer: BlockingAnswer) -> None:
     axes.set(xlim=(min(sizes), max(sizes) if len(sizes) > 1 else min(sizes) + 1), ylim=(0, 1.08 * highest))
     axes.set(xlabel=f"block size of {loop} (iterations)", ylabel="cycles per unit of work (cy/CL)")
     before = answer.before
-    style.title(axes, f"{before.nest.name} on {before.machine.title}" + (f"\n{others}" if others else ""))
+    title = on_machine(f"blocking of {before.nest.name}", before.machine) + (f"; {others}" if others else "")
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    draw_caption(figure, answers_caption(title, (before,)), above=0.3)
 
 
 # {{{ in characters

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kernmodel.plot.roofline import Chart, figure_of
+from kernmodel.plot.caption import on_machine
+from kernmodel.plot.roofline import Chart, figure_of, subjects_caption
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,5 +18,5 @@ def carm_figure(answer: CarmAnswer) -> Figure:
     """State of the art on the left, scaled on the right."""
     name, reading = answer.subject.name, answer.reading
     charts = [Chart((name,), (reading.beside,)), Chart((name,), (reading.roofline,))]
-    heading = f"{name} on {answer.machine.title}, {answer.cores} core{'s' if answer.cores != 1 else ''}"
-    return figure_of(charts, [(name, reading.shares)] if reading.shares else [], heading, same_limits=True)
+    caption = subjects_caption(on_machine(name, answer.machine, answer.cores), [answer.subject], answer.machine)
+    return figure_of(charts, [(name, reading.shares)] if reading.shares else [], caption, same_limits=True)

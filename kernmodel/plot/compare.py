@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kernmodel.plot import style
+from kernmodel.plot.caption import answers_caption, draw_caption
+from kernmodel.plot.ecm import stacks
 from kernmodel.plot.scaling import performance, rate_of
 
 if TYPE_CHECKING:
@@ -66,6 +68,11 @@ def compare_figure(answer: CompareAnswer, unit: str | None) -> Figure:
             top -= height
         for axes in figure.axes[:2]:
             _legend(figure, axes)
+        answers = [row.answer for _, rows in kernels for row in rows]
+        machines = {one.machine.name for one in answers}
+        title = ", ".join(dict.fromkeys(one.nest.name for one in answers))
+        where = answers[0].machine.title if len(machines) == 1 else f"{len(machines)} machines"
+        draw_caption(figure, answers_caption(f"{title} on {where}", answers), above=0.55)
         return figure
 
 
@@ -80,15 +87,21 @@ def _legend(figure: Figure, axes: Axes) -> None:
 
 
 def _times(axes: Axes, rows: Sequence[Compared]) -> None:
-    """T_nOL and the transfers stacked, T_OL and T_ECM as marks, in ns per iteration."""
+    """T_nOL and the transfers, stacked where they add up and one below the other where they overlap; T_OL and T_ECM as
+    marks, in ns per iteration."""
     names = list(dict.fromkeys(name for row in rows for name in row.answer.prediction.times if name != "T_OL"))
-    ends = [0.0] * len(rows)
+    ends, stacked = [0.0] * len(rows), [stacks(row.answer.prediction) for row in rows]
+    thin = 2 * _HALF / len(names)
     for number, name in enumerate(names):
         values = [_ns(row, row.answer.prediction.times.get(name, 0.0)) for row in rows]
         kind = number % len(style.LEVELS)
-        axes.barh(range(len(rows)), values, 2 * _HALF, ends, color=style.LEVELS[kind], hatch=style.HATCHES[kind],
+        places = [at if adds else at - _HALF + (number + 0.5) * thin for at, adds in enumerate(stacked)]
+        heights = [2 * _HALF if adds else thin for adds in stacked]
+        starts = [end if adds else 0.0 for end, adds in zip(ends, stacked, strict=True)]
+        axes.barh(places, values, heights, starts, color=style.LEVELS[kind], hatch=style.HATCHES[kind],
                   edgecolor="white", linewidth=0.3, label=name)  # fmt: skip
-        ends = [end + value for end, value in zip(ends, values, strict=True)]
+        ends = [start + value if adds else max(end, value)
+                for start, end, value, adds in zip(starts, ends, values, stacked, strict=True)]  # fmt: skip
     overlapping = [_ns(row, row.answer.prediction.t_ol) for row in rows]
     total = [_ns(row, row.answer.prediction.cycles) for row in rows]
     lows, highs = ([at + side for at in range(len(rows))] for side in (-_HALF, _HALF))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from kernmodel.plot import style
+from kernmodel.plot.caption import answers_caption, draw_caption, on_machine
 from kernmodel.plot.scaling import Curve, draw_curve, frame_cores, performance, rate_of, varying_sizes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from kernmodel.models.ecm import EcmPrediction
     from kernmodel.studies.request import EcmAnswer
 
 _MOST_TICKS = 16
@@ -26,8 +28,8 @@ def ecm_figure(answers: Sequence[EcmAnswer], unit: str) -> Figure:
             _scaling(axes, answers, unit)
         else:
             _contributions(axes, answers)
-        machine = answers[0].machine
-        style.title(axes, f"{answers[0].nest.name} on {machine.title}")
+        caption = on_machine(answers[0].nest.name, answers[0].machine)
+        draw_caption(figure, answers_caption(caption, answers))
         axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=style.SMALL, frameon=False, reverse=True)
         return figure
 
@@ -36,16 +38,13 @@ def ecm_figure(answers: Sequence[EcmAnswer], unit: str) -> Figure:
 
 
 def _contributions(axes: Axes, answers: Sequence[EcmAnswer]) -> None:
-    """T_nOL and the transfer times stacked; T_OL, which overlaps with them, as a line, and T_ECM as a line."""
+    """The contributions, T_OL, which overlaps with them, as a line, and T_ECM as marks."""
     places = range(len(answers))
-    bottoms = [0.0 for _ in answers]
-    names = [name for name in answers[0].prediction.times if name != "T_OL"]
-    for number, name in enumerate(names):
-        values = [answer.prediction.times[name] for answer in answers]
-        kind = number % len(style.LEVELS)
-        axes.bar(places, values, 0.86, bottoms, color=style.LEVELS[kind], hatch=style.HATCHES[kind], edgecolor="white",
-                 linewidth=0.3, label=name)  # fmt: skip
-        bottoms = [bottom + value for bottom, value in zip(bottoms, values, strict=True)]
+    times = [answer.prediction.times for answer in answers]
+    if all(stacks(answer.prediction) for answer in answers):
+        heights = _stacked(axes, times)
+    else:
+        heights = _side_by_side(axes, times)
     overlapping = [answer.prediction.t_ol for answer in answers]
     total = [answer.prediction.cycles for answer in answers]
     axes.plot(places, overlapping, "--", color="#000000", linewidth=1.2, marker="_", label="T_OL (overlaps)")
@@ -56,7 +55,46 @@ def _contributions(axes: Axes, answers: Sequence[EcmAnswer]) -> None:
     axes.set_xticks(shown, [_size_label(answers[at], varying) for at in shown], fontsize=style.SMALL, rotation=45,
                     ha="right", rotation_mode="anchor")  # fmt: skip
     axes.set(xlabel=" × ".join(varying) or "sizes", ylabel="cycles per unit of work (cy/CL)")
-    axes.set(xlim=(-0.7, len(answers) - 0.3), ylim=(0, 1.08 * max(*bottoms, *overlapping, *total, 1e-9)))
+    axes.set(xlim=(-0.7, len(answers) - 0.3), ylim=(0, 1.08 * max(*heights, *overlapping, *total, 1e-9)))
+
+
+def stacks(prediction: EcmPrediction) -> bool:
+    """Whether T_ECM is the larger of T_OL and the sum of the other times, so that a stack of them shows it; where
+    transfers overlap it is not."""
+    times = prediction.times
+    others = sum(cycles for name, cycles in times.items() if name != "T_OL")
+    return abs(prediction.cycles - max(prediction.t_ol, others)) <= 1e-6 * max(prediction.cycles, 1e-9)
+
+
+def _stacked(axes: Axes, times: Sequence[Mapping[str, float]]) -> list[float]:
+    """T_nOL and the transfer times on one another; the heights that they reach."""
+    ends = [0.0 for _ in times]
+    for number, name in enumerate(_others(times)):
+        values = [one[name] for one in times]
+        axes.bar(range(len(times)), values, 0.86, ends, label=name, **_looks(number))
+        ends = [end + value for end, value in zip(ends, values, strict=True)]
+    return ends
+
+
+def _side_by_side(axes: Axes, times: Sequence[Mapping[str, float]]) -> list[float]:
+    """The same times beside one another, for machines on which they overlap; their heights."""
+    names = _others(times)
+    wide, heights = 0.86 / len(names), [0.0]
+    for number, name in enumerate(names):
+        values = [one[name] for one in times]
+        places = [place + (number - (len(names) - 1) / 2) * wide for place in range(len(times))]
+        axes.bar(places, values, wide, label=f"{name} (overlaps)", **_looks(number))
+        heights += values
+    return heights
+
+
+def _others(times: Sequence[Mapping[str, float]]) -> list[str]:
+    return [name for name in times[0] if name != "T_OL"]
+
+
+def _looks(number: int) -> dict[str, Any]:
+    kind = number % len(style.LEVELS)
+    return {"color": style.LEVELS[kind], "hatch": style.HATCHES[kind], "edgecolor": "white", "linewidth": 0.3}
 
 
 def _size_label(answer: EcmAnswer, names: Sequence[str]) -> str:

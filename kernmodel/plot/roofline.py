@@ -1,7 +1,8 @@
 """The roofline chart: log-log, roofs with their values on the line, ridge points, kernels as points.
 
 One set of axes for each model. Roofs of several kernels that differ (their own mixes, their own ratios of loads) are
-drawn at their highest; the bound of each kernel stands as a short bar at its intensity.
+drawn at their highest and name the kernels that they belong to; the bound of each kernel stands as a short bar at its
+intensity. Measured roofs are solid lines, derived ones dashed. A prediction above its own roof has a ring around it.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kernmodel.plot import style
+from kernmodel.plot.caption import Caption, caption_of, draw_caption, on_machine
 from kernmodel.plot.placement import Board, Place, text_width
 from kernmodel.units import format_si
 
@@ -19,8 +21,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from kernmodel.machine.model import Machine
     from kernmodel.models.roofline import ComputeRoof, LevelShare, MemoryRoof, Point, Roofline
-    from kernmodel.studies.roofline import RooflineAnswer
+    from kernmodel.studies.roofline import RooflineAnswer, Subject
 
 TITLES = {
     "orm": "Original roofline",
@@ -37,11 +40,19 @@ _X_LABELS = {
     "carm": "arithmetic intensity (FLOP per core-side byte of loads and stores)",
     "adcarm": "arithmetic intensity (FLOP per core-side byte of loads and stores)",
 }
-_WITH_REGION = ("orm", "carm", "adcarm")
-_ROOF_STYLES = {"peak": "-", "scaled": "-", "in-core": "--", "dependency": ":"}
+_OWN_STYLES = {"in-core": "-.", "dependency": ":"}
+_DERIVED_STYLE = (0, (9, 2))
+_OWN_COLOUR, _OVER_COLOUR = "#a0410d", "#c00000"
 GIGA = 1e9
 _MOST_ROOFS = 10
 """Compute roofs that a chart has room for; the lowest are left out."""
+_MOST_NAMED = 2
+"""Kernels that the label of a roof names; of more, their number."""
+_LABEL_SHARE = 0.45
+"""The most of the width of a chart that a label of a roof is to take."""
+_LEFT, _RIGHT, _BOTTOM, _TOP, _GAP = 0.75, 0.2, 0.6, 0.38, 0.85
+_WIDTH, _HEIGHT, _BARS = 6.2, 4.2, 2.1
+"""Inches."""
 _MOST_LABELLED = 4
 """Kernels whose levels are named beside their points."""
 
@@ -93,10 +104,69 @@ class Chart:
             if point.intensity and point.flop_per_second > 0
         )
 
+    def owners(self, roof: MemoryRoof | ComputeRoof) -> tuple[int, ...]:
+        """Numbers of the kernels that have this very roof."""
+        return tuple(
+            number
+            for number, one in enumerate(self.charts)
+            if any(_mark(other) == _mark(roof) for other in _roofs(one))
+        )
+
+    @property
+    def regions(self) -> dict[float, tuple[int, ...]]:
+        """The intensities at which memory regions end, and the numbers of the kernels whose regions do."""
+        found: dict[float, tuple[int, ...]] = {}
+        for number, one in enumerate(self.charts):
+            if one.memory_until is not None:
+                found[one.memory_until] = (*found.get(one.memory_until, ()), number)
+        return dict(sorted(found.items()))
+
+    def named(self, numbers: Sequence[int], most: int = _MOST_NAMED) -> str:
+        """Kernels in a label, the first of many; empty for all of them."""
+        if len(numbers) == len(self.charts):
+            return ""
+        return _some([self.names[number] for number in numbers], most)
+
+    @property
+    def compute_labels(self) -> tuple[tuple[float, str, bool], ...]:
+        """Height in FLOP/s and text of the labels of compute roofs, those of one height together, and whether they are
+        of the kernel's own code."""
+        found = []
+        for roofs in _alike(self.compute_roofs):
+            owners = tuple(dict.fromkeys(number for roof in roofs for number in self.owners(roof)))
+            value = roofs[0].flop_per_second
+            for most_roofs, most_owners in ((len(roofs), _MOST_NAMED), (2, 1), (1, 1)):
+                names = _some([roof.name for roof in roofs], most_roofs)
+                kernels = self.named(owners, most_owners)
+                text = f"{names} {format_si(value, 'FLOP/s')}" + (f" ({kernels})" if kernels else "")
+                if text_width(text, style.TINY) <= _LABEL_SHARE * _WIDTH:
+                    break
+            found.append((value, text, all(roof.role in ("in-core", "dependency") for roof in roofs)))
+        return tuple(found)
+
     def without_place(self) -> tuple[tuple[int, str], ...]:
         """Number of each kernel that has no point, and why."""
         placed = {number for number, _ in self.points}
         return tuple((number, _why(chart)) for number, chart in enumerate(self.charts) if number not in placed)
+
+
+def _some(names: Sequence[str], most: int) -> str:
+    """The first names, and how many there are beside them."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _roofs(chart: Roofline) -> list[MemoryRoof | ComputeRoof]:
+    return [*chart.memory_roofs, *chart.compute_roofs]
+
+
+def _mark(roof: MemoryRoof | ComputeRoof) -> tuple[str, float]:
+    """What roofs of several kernels have in common if they are the same; no level is called as an instruction class."""
+    from kernmodel.models.roofline import MemoryRoof
+
+    if isinstance(roof, MemoryRoof):
+        return roof.level, roof.bytes_per_second
+    return roof.name, roof.flop_per_second
 
 
 def _why(chart: Roofline) -> str:
@@ -117,48 +187,55 @@ def roofline_figure(answer: RooflineAnswer) -> Figure:
     ]
     shares = [(kernel.subject.name, kernel.shares) for kernel in answer.kernels if kernel.shares]
     wanted = bool({"carm", "adcarm"} & set(answer.models)) and 0 < len(shares) <= _MOST_BARS
-    heading = f"{answer.machine.title}, {answer.cores} core{'s' if answer.cores != 1 else ''}"
-    return figure_of(charts, shares if wanted else [], heading)
+    subjects = [kernel.subject for kernel in answer.kernels]
+    title = on_machine(", ".join(names), answer.machine, answer.cores)
+    return figure_of(charts, shares if wanted else [], subjects_caption(title, subjects, answer.machine))
+
+
+def subjects_caption(title: str, subjects: Sequence[Subject], machine: Machine) -> Caption:
+    """The caption of charts of these kernels."""
+    kernels = [(one.name, [one.sizes] if one.sizes else []) for one in subjects]
+    return caption_of(title, kernels, [one.origin for one in subjects], [machine])
 
 
 _MOST_BARS = 8
-_LEFT, _RIGHT, _BOTTOM, _TOP, _GAP = 0.75, 0.2, 0.6, 0.38, 0.85
-_WIDTH, _HEIGHT, _BARS = 6.2, 4.2, 2.1
 _LEGEND_ROW = 0.16
-_MEANING = "point: predicted; bar above it: bound of the model"
-_HEADING = 0.3
 """Inches."""
+_MOST_BESIDE = 3
+"""Kernels whose memory shares stand beside the charts; those of more take a row of their own below."""
 
 
 def figure_of(
     charts: Sequence[Chart],
     shares: Sequence[tuple[str, Sequence[LevelShare]]],
-    heading: str,
+    caption: Caption,
     *,
     same_limits: bool = False,
 ) -> Figure:
-    """Charts in rows, the panel of memory share and impact at the end of the last one."""
+    """Charts in rows, the panel of memory share and impact at the end of the last one, or below where it is wide."""
     with style.settings():
         across = min(len(charts), 3 if len(charts) > 4 else 2)
         down = math.ceil(len(charts) / across)
         panel = max(_BARS, 0.35 + 0.85 * len(shares)) if shares else 0.0
-        spare = shares and len(charts) % across
+        below = len(shares) > _MOST_BESIDE
+        spare = bool(shares) and not below and len(charts) % across
+        beside = panel + _GAP if shares and not spare and not below else 0.0
         legend = _legend_height(charts[0], across)
-        width = _LEFT + across * _WIDTH + (across - 1) * _GAP + (panel + _GAP if shares and not spare else 0) + _RIGHT
         cell = _BOTTOM + _HEIGHT + _TOP
-        height = down * cell + legend + _HEADING
+        width = _LEFT + across * _WIDTH + (across - 1) * _GAP + beside + _RIGHT
+        height = (down + below) * cell + legend
         figure = style.new_figure(width, height)
         limits = limits_of(charts) if same_limits else None
         for number, chart in enumerate(charts):
             row, column = divmod(number, across)
-            corner = (_LEFT + column * (_WIDTH + _GAP), height - _HEADING - (row + 1) * cell + _BOTTOM)
+            corner = (_LEFT + column * (_WIDTH + _GAP), height - (row + 1) * cell + _BOTTOM)
             draw_chart(_axes(figure, (*corner, _WIDTH, _HEIGHT)), chart, limits)
         if shares:
-            column = len(charts) % across if spare else across
-            corner = (_LEFT + column * (_WIDTH + _GAP), height - _HEADING - down * cell + _BOTTOM)
-            draw_shares(_axes(figure, (*corner, panel, _HEIGHT)), shares)
-        size = min(10.5, 10.5 * (width - _LEFT - _RIGHT) / text_width(heading, 12.0))
-        figure.text(_LEFT / width, 1 - 0.12 / height, heading, fontsize=size, fontweight="bold", va="top")
+            column = 0 if below else len(charts) % across if spare else across
+            corner = (_LEFT + column * (_WIDTH + _GAP), height - (down + below) * cell + _BOTTOM)
+            wide = max(_WIDTH, min(panel, width - _LEFT - _RIGHT)) if below else panel
+            draw_shares(_axes(figure, (*corner, wide, _HEIGHT)), shares)
+        draw_caption(figure, caption, left=_LEFT, above=0.35)
         if legend:
             _legend(figure, charts[0], across)
         return figure
@@ -182,7 +259,23 @@ def _placed(chart: Chart) -> list[int]:
 
 def _legend_height(chart: Chart, across: int) -> float:
     rows = math.ceil(len(_placed(chart)) / _legend_columns(chart, across))
-    return (rows + 1 + len(chart.without_place())) * _LEGEND_ROW + 0.15
+    return (rows + len(_meanings(chart)) + len(chart.without_place())) * _LEGEND_ROW + 0.15
+
+
+def _meanings(chart: Chart) -> list[str]:
+    """What the signs of a chart mean, as far as it has them."""
+    points = [point for _, point in chart.points]
+    roofs = [roof.basis for one in chart.charts for roof in _roofs(one)]
+    derived = "dashed roofs: derived from ports and widths; solid ones: measured"
+    found = [
+        ("point: predicted; bar above it: bound of the model", any(point.predicted for point in points)),
+        ("point: bound of the model, nothing is predicted", any(not point.predicted for point in points)),
+        ("ring: the prediction is above its own roof", any(point.above_roof for point in points)),
+        (derived if "derived" in roofs else "all roofs: measured", bool(roofs)),
+        ("roofs of several kernels: the highest of each kind, (its kernels)", chart.roofs_differ),
+        ("memory regions differ by kernel, see the table", len(chart.regions) > _MOST_REGIONS),
+    ]
+    return [text for text, applies in found if applies]
 
 
 def _legend(figure: Figure, chart: Chart, across: int) -> None:
@@ -191,17 +284,19 @@ def _legend(figure: Figure, chart: Chart, across: int) -> None:
 
     width, height = figure.get_size_inches()
     reasons = [f"{chart.names[number]}: {why}" for number, why in chart.without_place()]
-    for row, text in enumerate(reversed([*reasons, _MEANING])):
-        shade = style.GREY if text == _MEANING else "black"
+    meanings = _meanings(chart)
+    for row, text in enumerate(reversed([*reasons, *meanings])):
+        shade = style.GREY if text in meanings else "black"
         figure.text(_LEFT / width, (0.06 + row * _LEGEND_ROW) / height, text, fontsize=style.SMALL, color=shade)
     handles = [
         Line2D([], [], linestyle="", marker=style.marker(number), color=style.colour(number), label=chart.names[number])
         for number in _placed(chart)
     ]
     if handles:
+        above = (len(reasons) + len(meanings)) * _LEGEND_ROW / height
         figure.legend(
             handles=handles, loc="lower left", ncols=_legend_columns(chart, across), fontsize=style.SMALL,
-            frameon=False, bbox_to_anchor=((_LEFT - 0.1) / width, (len(reasons) + 1) * _LEGEND_ROW / height),
+            frameon=False, bbox_to_anchor=((_LEFT - 0.1) / width, above),
             borderaxespad=0.3, columnspacing=1.2, handletextpad=0.4, labelspacing=0.4,
         )  # fmt: skip
 
@@ -253,12 +348,12 @@ def draw_chart(axes: Axes, chart: Chart, limits: tuple[float, float, float, floa
     axes.set(xlabel=_X_LABELS[model], ylabel="performance (GFLOP/s; an FMA counts 2)")
     axes.xaxis.set_major_formatter(_tick)
     axes.yaxis.set_major_formatter(_tick)
-    style.title(axes, TITLES[model] + (", highest roofs of the kernels" if chart.roofs_differ else ""))
+    style.title(axes, TITLES[model])
     axes.grid(which="major", color="#e5e5e5", linewidth=0.6, zorder=0)
     board = Board()
-    _draw_region(axes, chart, scale, board)
     _draw_roofs(axes, chart, scale, board)
     _draw_kernels(axes, chart, scale, board)
+    _draw_region(axes, chart, scale, board)
     _label_compute_roofs(axes, chart, scale, board)
     _label_memory_roofs(axes, chart, scale, board)
     _label_levels(axes, chart, scale, board)
@@ -280,10 +375,20 @@ def limits_of(charts: Iterable[Chart]) -> tuple[float, float, float, float]:
     ridges = [peak / slope for slope in slopes]
     first = min(roofs, default=peak) / max(slopes)
     left = min([0.5 * min(ridges), 0.5 * first, *(0.4 * x for x in intensities)])
-    right = max([3 * max(ridges), *(4 * x for x in intensities)])
+    right = max([3 * max(ridges), *(4 * x for x in intensities), *_ends_of_labels(charts, left)])
     bottom = min([0.4 * min(roofs, default=peak), *(0.3 * y for y in heights), 3 * left * min(slopes)])
     top = 3 * max([peak, *heights])
     return left, right, bottom, top
+
+
+def _ends_of_labels(charts: Iterable[Chart], left: float) -> Iterable[float]:
+    """How far to the right the axes have to reach for each compute roof to have its label right of all memory roofs."""
+    for chart in charts:
+        flattest = chart.memory_roofs[-1].bytes_per_second
+        for value, text, _ in chart.compute_labels:
+            share = min(_LABEL_SHARE, (text_width(text, style.TINY) + 0.15) / _WIDTH)
+            crossing = max(value / flattest, left)
+            yield float(crossing * (crossing / left) ** (share / (1 - share)))
 
 
 def _height(chart: Chart) -> float:
@@ -292,30 +397,35 @@ def _height(chart: Chart) -> float:
     return max(found, default=math.inf)
 
 
+_MOST_REGIONS = 3
+
+
 def _draw_region(axes: Axes, chart: Chart, scale: _Scale, board: Board) -> None:
-    """The memory region: left of the first ridge point, under the highest memory roof.
+    """The memory region: left of the first ridge point, under the highest memory roof; of several kernels each its own,
+    with its name.
 
     Where the levels have intensities of their own, no one line divides the regions.
     """
-    if chart.charts[0].model not in _WITH_REGION:
+    regions = chart.regions
+    if len(regions) > _MOST_REGIONS:
         return
-    lowest = min(
-        (roof.flop_per_second / GIGA for roof in chart.compute_roofs if roof.role in ("peak", "scaled")), default=None
-    )
-    slope = chart.memory_roofs[0].bytes_per_second / GIGA
-    edge = scale.right if lowest is None else lowest / slope
-    if edge <= scale.left:
-        return
-    edge = min(edge, scale.right)
-    axes.fill_between(
-        [scale.left, edge], [scale.left * slope, edge * slope], scale.bottom, color="#56b4e9", alpha=0.16, linewidth=0,
-        zorder=0.5, label="memory region",
-    )  # fmt: skip
-    name = "memory region"
-    half, room = text_width(name, style.TINY) / 2, scale.inches(edge, scale.bottom)[0]
-    lying, standing = Place(room - half - 0.08, 0.12), Place(room - 0.1, half + 0.08, 90.0)
-    spot = board.put(name, style.TINY, [lying if room > 2 * half + 0.16 else standing])
-    _write(axes, scale, name, spot, style.TINY, "#1f6f9f")
+    for end, owners in regions.items():
+        slope = max(chart.charts[number].memory_roofs[0].bytes_per_second for number in owners) / GIGA
+        edge = min(end, scale.right)
+        if edge <= scale.left:
+            continue
+        axes.fill_between(
+            [scale.left, edge], [scale.left * slope, edge * slope], scale.bottom, color="#56b4e9", alpha=0.16,
+            linewidth=0, zorder=0.5, label="memory region",
+        )  # fmt: skip
+        names = chart.named(owners)
+        name = f"memory region of {names}" if names else "memory region"
+        half, room = text_width(name, style.TINY) / 2, scale.inches(edge, scale.bottom)[0]
+        heights = [0.12 + 0.2 * k for k in range(8)]
+        lying = [Place(room - half - 0.08, y) for y in heights if room > 2 * half + 0.16]
+        standing = [Place(room - 0.1, half + y, 90.0) for y in heights]
+        spot = board.put(name, style.TINY, [*lying, *standing])
+        _write(axes, scale, name, spot, style.TINY, "#1f6f9f")
 
 
 def _draw_roofs(axes: Axes, chart: Chart, scale: _Scale, board: Board) -> None:
@@ -326,7 +436,7 @@ def _draw_roofs(axes: Axes, chart: Chart, scale: _Scale, board: Board) -> None:
         slope = roof.bytes_per_second / GIGA
         ridge = min(peak / slope, scale.right)
         axes.plot([scale.left, ridge], [scale.left * slope, ridge * slope], color=style.GREY, linewidth=1.2, zorder=2,
-                  label=f"roof {roof.level}")  # fmt: skip
+                  linestyle=_line_style(roof), label=f"roof {roof.level}")  # fmt: skip
         _block(board, scale, (scale.left, scale.left * slope), (ridge, ridge * slope))
         if ridge < scale.right:
             axes.plot(
@@ -336,10 +446,16 @@ def _draw_roofs(axes: Axes, chart: Chart, scale: _Scale, board: Board) -> None:
         value = one.flop_per_second / GIGA
         own = one.role in ("in-core", "dependency")
         axes.plot(
-            [max(value / steepest, scale.left), scale.right], [value, value], _ROOF_STYLES[one.role],
-            color="#a0410d" if own else style.GREY, linewidth=1.2, zorder=2, label=f"roof {one.name}",
+            [max(value / steepest, scale.left), scale.right], [value, value], linestyle=_line_style(one),
+            color=_OWN_COLOUR if own else style.GREY, linewidth=1.2, zorder=2, label=f"roof {one.name}",
         )  # fmt: skip
         _block(board, scale, (max(value / steepest, scale.left), value), (scale.right, value))
+
+
+def _line_style(roof: MemoryRoof | ComputeRoof) -> Any:
+    """Of the kernel's own code, of a figure that was derived, of a measured one."""
+    own = _OWN_STYLES.get(getattr(roof, "role", ""))
+    return own or (_DERIVED_STYLE if roof.basis == "derived" else "-")
 
 
 def _block(board: Board, scale: _Scale, start: tuple[float, float], end: tuple[float, float]) -> None:
@@ -362,11 +478,20 @@ def _draw_kernels(axes: Axes, chart: Chart, scale: _Scale, board: Board) -> None
         xs, ys = [x for x, _ in points], [y for _, y in points]
         axes.plot(xs, ys, "-", color=shade, linewidth=0.8, marker=style.marker(number), markersize=6.5,
                   markeredgecolor="white", markeredgewidth=0.5, zorder=5, label=chart.names[number])  # fmt: skip
+        _draw_rings(axes, one)
         bound = one.bound / GIGA
         if bound > 1.02 * ys[0]:
             at = _bound_intensity(one, points)
             axes.plot([at], [bound], marker="_", color=shade, markersize=11, markeredgewidth=1.8, zorder=4,
                       linestyle="", label=f"bound of {chart.names[number]}")  # fmt: skip
+
+
+def _draw_rings(axes: Axes, chart: Roofline) -> None:
+    """Around the points that lie above a roof of their own."""
+    over = [(p.intensity, p.flop_per_second / GIGA) for p in chart.points if p.above_roof and p.intensity]
+    if over:
+        axes.plot(*zip(*over, strict=True), linestyle="", marker="o", markersize=12, markerfacecolor="none",
+                  markeredgecolor=_OVER_COLOUR, markeredgewidth=1.3, zorder=6, label="above its roof")  # fmt: skip
 
 
 def _bound_intensity(chart: Roofline, points: Sequence[tuple[float, float]]) -> float:
@@ -387,7 +512,7 @@ def _top_of(chart: Chart, x: float) -> float:
 def _write(axes: Axes, scale: _Scale, text: str, spot: Place, size: float, colour: str) -> None:
     x, y = scale.data(spot.x, spot.y)
     axes.text(x, y, text, fontsize=size, rotation=spot.angle, rotation_mode="anchor", ha="center", va="center",
-              color=colour, zorder=6, bbox={"facecolor": "white", "alpha": 0.6, "pad": 0.3, "lw": 0})  # fmt: skip
+              color=colour, zorder=6, bbox={"facecolor": "white", "alpha": 0.85, "pad": 0.3, "lw": 0})  # fmt: skip
 
 
 _ABOVE = 0.085
@@ -396,17 +521,20 @@ _ABOVE = 0.085
 
 def _label_compute_roofs(axes: Axes, chart: Chart, scale: _Scale, board: Board) -> None:
     """At the right end above the line; below it or further left where that is taken."""
-    for roofs in _alike(chart.compute_roofs):
-        value = roofs[0].flop_per_second
-        text = f"{', '.join(roof.name for roof in roofs)} {format_si(value, 'FLOP/s')}"
+    for value, text, own in chart.compute_labels:
         half = text_width(text, style.TINY) / 2
         height = scale.inches(scale.right, value / GIGA)[1]
         start = scale.inches(max(value / chart.memory_roofs[0].bytes_per_second, scale.left), 1.0)[0]
         rightmost = scale.width - half
         steps = [x for k in range(24) if (x := rightmost - 0.15 * k) > start + half] or [rightmost]
         places = [Place(x, height + side) for x in steps for side in (_ABOVE, -_ABOVE)]
-        own = all(roof.role in ("in-core", "dependency") for roof in roofs)
-        _write(axes, scale, text, board.put(text, style.TINY, places), style.TINY, "#a0410d" if own else "#222222")
+        _write(axes, scale, text, board.put(text, style.TINY, places), style.TINY, _OWN_COLOUR if own else "#222222")
+
+
+def _of(chart: Chart, owners: Sequence[int]) -> str:
+    """ " (triad)" behind a roof that is not of all kernels."""
+    names = chart.named(owners)
+    return f" ({names})" if names else ""
 
 
 def _alike(roofs: Sequence[ComputeRoof]) -> list[list[ComputeRoof]]:
@@ -425,7 +553,7 @@ def _label_memory_roofs(axes: Axes, chart: Chart, scale: _Scale, board: Board) -
     angle = scale.angle
     along = math.cos(math.radians(angle)), math.sin(math.radians(angle))
     for roof in chart.memory_roofs:
-        text = f"{roof.level} {format_si(roof.bytes_per_second, 'B/s')}"
+        text = f"{roof.level} {format_si(roof.bytes_per_second, 'B/s')}" + _of(chart, chart.owners(roof))
         slope = roof.bytes_per_second / GIGA
         start = max(scale.left, scale.bottom / slope)
         x, y = scale.inches(start, start * slope)

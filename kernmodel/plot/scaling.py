@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kernmodel.plot import style
+from kernmodel.plot.caption import answers_caption, draw_caption, on_machine
 from kernmodel.units import convert_cycles
 
 if TYPE_CHECKING:
@@ -112,7 +113,8 @@ def scaling_figure(answers: Sequence[ScalingAnswer], unit: str | None) -> Figure
         axes.set_xlim(0, most + 1)
         axes.set_ylim(0, 1.12 * (max(value for curve in drawn for value in curve.values) or 1.0))
         _draw_linear(axes, answers, rate, most)
-        style.title(axes, f"{first.nest.name} on {first.machine.title}")
+        singles = [answer.single for answer in answers]
+        draw_caption(figure, answers_caption(on_machine(first.nest.name, first.machine), singles))
         axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=style.SMALL, frameon=False)
         return figure
 

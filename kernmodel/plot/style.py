@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernmodel.errors import InputError
+from kernmodel.plot.caption import metadata_texts, version
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +22,8 @@ MARKERS = "osD^vP*XphdH<>8"
 LEVELS = ("#0072b2", "#56b4e9", "#e69f00", "#d55e00", "#cc79a7")
 """Of the levels of the hierarchy, innermost first."""
 HATCHES = ("", "///", "++", "\\\\\\", "xx")
+PATTERNS: tuple[Any, ...] = ("--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)))
+"""Of lines, for what colours tell."""
 SMALL, TINY = 8.0, 7.0
 """Sizes of text in points."""
 GREY = "#555555"
@@ -35,12 +38,20 @@ _SETTINGS: dict[Any, Any] = {
     "pdf.fonttype": 42,
     "hatch.linewidth": 0.6,
 }
-_METADATA: dict[str, dict[str, str | None]] = {
+_REPEATABLE: dict[str, dict[str, str | None]] = {
     ".svg": {"Date": None},
-    ".pdf": {"CreationDate": None},
-    ".png": {"Software": None},
+    ".pdf": {"CreationDate": None, "Producer": None},
+    ".png": {},
 }
 """What would make two files of one picture differ, left out."""
+_CAPTION_KEYS = {
+    ".svg": ("Title", "Description", "Creator"),
+    ".pdf": ("Title", "Subject", "Creator"),
+    ".png": ("Title", "Description", "Software"),
+}
+"""Under which names a format keeps a title, a description, and what made the file."""
+_PAD = 0.1
+"""Inches around all that is drawn."""
 
 
 def settings() -> AbstractContextManager[None]:
@@ -58,15 +69,19 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def write(figure: Figure, path: Path) -> None:
-    """Write a picture in the format of the file's ending; the same picture gives the same file.
+    """Write a picture in the format of the file's ending, with its caption as metadata; the same picture gives the same
+    file. The file is as large as what is drawn: nothing is cut off at the edges of the figure.
 
     Raises:
         InputError: the file cannot be written.
     """
     ending = path.suffix.lower()
+    title, details = metadata_texts(figure)
+    told = dict(zip(_CAPTION_KEYS[ending], (title, details, version()), strict=True))
+    metadata = {**_REPEATABLE[ending], **{key: text for key, text in told.items() if text}}
     try:
         with settings():
-            figure.savefig(path, format=ending[1:], dpi=150, metadata=_METADATA[ending])
+            figure.savefig(path, format=ending[1:], dpi=150, metadata=metadata, bbox_inches="tight", pad_inches=_PAD)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", where=str(path), todo="give another place") from error
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kernmodel.plot import style
+from kernmodel.plot.caption import Caption, draw_caption, machine_names, version
 from kernmodel.plot.sweep_data import (
     Arrangement,
     Break,
@@ -23,6 +25,7 @@ from kernmodel.plot.sweep_data import (
     quantity_of,
     stepped,
     time_names,
+    value_label,
     value_of,
 )
 from kernmodel.studies.records import T_ECM, TIME
@@ -57,20 +60,36 @@ def sweep_figure(grid: Grid, rows: Sequence[Record], unit: str, machines: Sequen
     kernel = grid.base.kernel.kernel.rpartition("/")[2].removesuffix(".c")
     with style.settings():
         if arrangement.kind == "bars":
-            figure, axes = _bars(grid, rows, quantity)
+            figure = _bars(grid, rows, quantity)
         elif arrangement.kind == "heat map":
-            figure, axes = _heat_map(grid, rows, quantity, arrangement)
+            figure = _heat_map(grid, rows, quantity, arrangement)
         else:
-            figure, axes = _lines(curves_of(grid, rows, arrangement), quantity, arrangement)
-        where = f" on {machines[0]}" if len(machines) == 1 else ""
-        style.title(axes, f"{kernel}{where}")
+            figure = _lines(curves_of(grid, rows, arrangement), quantity, arrangement)
+        where = machines[0] if len(machines) == 1 else f"{len(machines)} machines"
+        draw_caption(figure, Caption(f"{kernel} on {where}", _details(grid, rows)))
         return figure
+
+
+_MOST_CODES = 3
+
+
+def _details(grid: Grid, rows: Sequence[Record]) -> tuple[str, ...]:
+    """Fixed sizes, the span of each axis, codes and machines of a sweep."""
+    varying = {axis.name for axis in grid.axes if axis.kind == "size"}
+    sizes = [f"{name} = {value}" for name, value in grid.base.kernel.sizes.items() if name not in varying]
+    for axis in grid.axes:
+        last = str(axis.values[-1]) if axis.kind in ("size", "cores", "block") else value_label(axis, -1)
+        sizes.append(value_label(axis, 0) + (f" … {last}" if len(axis.values) > 1 else ""))
+    codes = list(dict.fromkeys(str(row["code"]) for row in rows if row.get("code")))
+    more = [f"{len(codes) - _MOST_CODES} more codes"] if len(codes) > _MOST_CODES else []
+    names = machine_names(str(row.get("machine") or grid.base.kernel.machine) for row in rows)
+    return (*sizes, *codes[:_MOST_CODES], *more, names, version())
 
 
 # {{{ lines
 
 
-def _lines(curves: Sequence[Curve], quantity: Quantity, arrangement: Arrangement) -> tuple[Figure, Axes]:
+def _lines(curves: Sequence[Curve], quantity: Quantity, arrangement: Arrangement) -> Figure:
     figure = style.new_figure(8.0, 4.4)
     axes = figure.add_axes((_LEFT, _BOTTOM, _RIGHT - _LEFT, _TOP - _BOTTOM))
     x_axis = arrangement.x
@@ -95,7 +114,7 @@ def _lines(curves: Sequence[Curve], quantity: Quantity, arrangement: Arrangement
     axes.legend(
         loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=style.SMALL, frameon=False, reverse=len(curves) == 1
     )
-    return figure, axes
+    return figure
 
 
 def _scale_x(axes: Axes, axis: Axis) -> None:
@@ -160,7 +179,7 @@ def _times(axes: Axes, curve: Curve) -> list[float]:
     reached = []
     for number, name in enumerate(time_names(curve.rows)):
         values = [value_of(row, name) for row in curve.rows]
-        pattern = ("--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)))[number % 5]
+        pattern = style.PATTERNS[number % len(style.PATTERNS)]
         axes.plot(curve.x, values, linestyle=pattern, color=style.colour(number), label=name.removesuffix(TIME))
         reached += values
     return reached
@@ -222,7 +241,7 @@ def _shares(axis: Axis, breaks: Sequence[Break]) -> list[float]:
 # {{{ heat map
 
 
-def _heat_map(grid: Grid, rows: Sequence[Record], quantity: Quantity, arrangement: Arrangement) -> tuple[Figure, Axes]:
+def _heat_map(grid: Grid, rows: Sequence[Record], quantity: Quantity, arrangement: Arrangement) -> Figure:
     x_axis, y_axis = arrangement.x, arrangement.y
     assert x_axis is not None
     assert y_axis is not None
@@ -236,25 +255,62 @@ def _heat_map(grid: Grid, rows: Sequence[Record], quantity: Quantity, arrangemen
         values[digits[y_axis]][digits[x_axis]] = value_of(row, quantity.column, quantity.divisor)
     columns, lines = (sorted(range(len(places)), key=places.__getitem__) for places in (xs, ys))
     values = [[values[line][column] for column in columns] for line in lines]
-    mesh = axes.pcolormesh(sorted(xs), sorted(ys), values, shading="nearest", cmap="viridis", rasterized=True)
-    finite = {round(value, 6) for line in values for value in line if math.isfinite(value)}
-    if len(finite) > 1:
-        contours = axes.contour(sorted(xs), sorted(ys), values, levels=6, colors="white", linewidths=0.8)
-        axes.clabel(contours, fontsize=style.TINY)
+    columns_at, lines_at = sorted(xs), sorted(ys)
+    x_edges, y_edges = _edges(columns_at), _edges(lines_at)
+    mesh = axes.pcolormesh(x_edges, y_edges, values, shading="flat", cmap="viridis", rasterized=True)
+    _steps(axes, values, x_edges, y_edges)
     for name, line, places, unit in (("x", axes.xaxis, xs, x_unit), ("y", axes.yaxis, ys, y_unit)):
         if is_logarithmic(places):
             axes.set(**{f"{name}scale": "log"})
         _ticks(line, places, unit)
     axes.set(xlabel=_axis_label(x_axis, x_unit), ylabel=_axis_label(y_axis, y_unit))
     figure.colorbar(mesh, ax=axes, label=quantity.label, fraction=0.05, pad=0.02)
-    return figure, axes
+    return figure
+
+
+def _edges(places: Sequence[float]) -> list[float]:
+    """The edges of the cells around ascending places: half way to the next one, on the scale of the axis."""
+    logarithmic = is_logarithmic(places)
+    at = [math.log(place) for place in places] if logarithmic else list(places)
+    if len(at) == 1:
+        at = [at[0], at[0] + 1.0]
+    inner = [(left + right) / 2 for left, right in pairwise(at)]
+    edges = [at[0] - (inner[0] - at[0]), *inner, at[-1] + (at[-1] - inner[-1])][: len(places) + 1]
+    return [math.exp(edge) for edge in edges] if logarithmic else edges
+
+
+_STEP = 0.02
+"""A relative difference between neighbouring cells that is drawn as a step."""
+
+
+def _steps(axes: Axes, values: Sequence[Sequence[float]], x_edges: Sequence[float], y_edges: Sequence[float]) -> None:
+    """White lines between neighbouring cells whose values differ: the values are steps, and nothing lies between."""
+    from matplotlib.collections import LineCollection
+
+    across = [
+        [(x_edges[column + 1], y_edges[line]), (x_edges[column + 1], y_edges[line + 1])]
+        for line, row in enumerate(values)
+        for column, (one, other) in enumerate(pairwise(row))
+        if _differ(one, other)
+    ]
+    up = [
+        [(x_edges[column], y_edges[line + 1]), (x_edges[column + 1], y_edges[line + 1])]
+        for line, (row, following) in enumerate(pairwise(values))
+        for column, (one, other) in enumerate(zip(row, following, strict=True))
+        if _differ(one, other)
+    ]
+    axes.add_collection(LineCollection([*across, *up], colors="white", linewidths=0.8, label="steps"))
+
+
+def _differ(one: float, other: float) -> bool:
+    return abs(one - other) > _STEP * max(abs(one), abs(other))
 
 
 # }}}
 # {{{ bars
 
 
-def _bars(grid: Grid, rows: Sequence[Record], quantity: Quantity) -> tuple[Figure, Axes]:
+def _bars(grid: Grid, rows: Sequence[Record], quantity: Quantity) -> Figure:
     """A bar for each point, the first one at the top; of its contributions where it is in cy/CL."""
     height = 1.5 + 0.3 * len(rows)
     labels = [point_label(grid, row) for row in rows]
@@ -278,7 +334,7 @@ def _bars(grid: Grid, rows: Sequence[Record], quantity: Quantity) -> tuple[Figur
     axes.set_yticks(list(places), labels, fontsize=style.SMALL)
     axes.invert_yaxis()
     axes.set_xlabel(quantity.label)
-    return figure, axes
+    return figure
 
 
 def _stacked(axes: Axes, rows: Sequence[Record]) -> None:

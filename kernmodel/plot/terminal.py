@@ -10,6 +10,7 @@ from kernmodel.plot.text_grid import MARGIN, Grid, Scale, columns_of
 from kernmodel.units import format_si
 
 if TYPE_CHECKING:
+    from kernmodel.models.roofline import ComputeRoof, MemoryRoof
     from kernmodel.studies.roofline import CarmAnswer, RooflineAnswer
 
 _ROWS = 22
@@ -69,8 +70,10 @@ def _draw_roofs(grid: Grid, chart: Chart, slanted: str, level: str) -> None:
 
 
 def _legend(chart: Chart, letters: dict[int, str], slanted: str, level: str) -> list[str]:
-    lines = [f"  {slanted} {roof.level}: {format_si(roof.bytes_per_second, 'B/s')}" for roof in chart.memory_roofs]
-    lines += [f"  {level} {roof.name}: {format_si(roof.flop_per_second, 'FLOP/s')}" for roof in chart.compute_roofs]
+    lines = [f"  {slanted} {roof.level}: {format_si(roof.bytes_per_second, 'B/s')}{_of(chart, roof)}"
+             for roof in chart.memory_roofs]  # fmt: skip
+    lines += [f"  {level} {roof.name}: {format_si(roof.flop_per_second, 'FLOP/s')}{_of(chart, roof)}"
+              for roof in chart.compute_roofs]  # fmt: skip
     why = dict(chart.without_place())
     for number, name in enumerate(chart.names):
         if number in why:
@@ -78,5 +81,15 @@ def _legend(chart: Chart, letters: dict[int, str], slanted: str, level: str) -> 
             continue
         points = [point for n, point in chart.points if n == number]
         where = ", ".join(f"{point.level} {point.intensity:.4g}".strip() for point in points)
-        lines.append(f"  {letters[number]} {name}: {where} FLOP/B, {format_si(points[0].flop_per_second, 'FLOP/s')}")
+        reached = format_si(points[0].flop_per_second, "FLOP/s")
+        kind = "predicted" if points[0].predicted else "the bound, nothing is predicted"
+        over = dict.fromkeys(point.above_roof for point in points if point.above_roof)
+        above = f"; above its own roof of {', '.join(over)}" if over else ""
+        lines.append(f"  {letters[number]} {name}: {where} FLOP/B, {reached} ({kind}){above}")
     return lines
+
+
+def _of(chart: Chart, roof: MemoryRoof | ComputeRoof) -> str:
+    """How a roof was found, and the kernels that it belongs to where it is not of all."""
+    names = chart.named(chart.owners(roof))
+    return f", {roof.basis}" + (f" ({names})" if names else "")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from kernmodel.plot import style
+from kernmodel.plot.caption import answers_caption, draw_caption
 from kernmodel.plot.terminal_lines import TextBar, bars_text
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ def tornado_figure(answer: SensitivityAnswer) -> Figure:
         else:
             axes.set_axis_off()
             axes.text(0.5, 0.5, "no figure of the machine changes the runtime", ha="center", transform=axes.transAxes)
-        figure.text(0.02, 1 - 0.1 / height, _title(answer), va="top", fontsize=9.5)
+        caption = answers_caption(f"sensitivity of {_title(answer)}", (answer.before,))
+        draw_caption(figure, caption, left=0.16, above=0.3)
         return figure
 
 

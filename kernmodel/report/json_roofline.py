@@ -29,6 +29,7 @@ def roofline_document(answer: RooflineAnswer) -> Json:
         "machine": machine_identity(answer.machine),
         **pick(answer, "cores", "models"),
         "kernels": [_charted_json(kernel) for kernel in answer.kernels],
+        "failed": [{"kernel": name, "error": error} for name, error in answer.failed.items()],
         "notes": notes_json(answer.notes),
     }
     return envelope("kernmodel.roofline/1", body)
@@ -74,7 +75,7 @@ def subject_json(subject: Subject) -> Json:
 def chart_json(chart: Roofline) -> Json:
     """One kernel under one model, without its notes; an intensity without bytes is null."""
     names = ("model", "bytes_meant", "memory_roofs", "compute_roofs", "points", "bound", "bound_by", "region")
-    return pick(chart, *names, "above", "below", "iterations_per_second")
+    return pick(chart, *names, "memory_until", "above", "below", "iterations_per_second")
 
 
 def _charted_json(kernel: Charted) -> Json:

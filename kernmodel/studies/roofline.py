@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, get_args
 
 from kernmodel.assembly.mix import InstructionMix, instruction_mix
-from kernmodel.errors import Note, UsageError
+from kernmodel.errors import KernmodelError, Note, UsageError
 from kernmodel.incore.core import Settings
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.tables import InstructionTable
@@ -91,13 +92,15 @@ class Charted:
 
 @dataclass(frozen=True, slots=True)
 class RooflineAnswer:
-    """The answer of `kernmodel roofline`: kernels on the charts of one machine."""
+    """The answer of `kernmodel roofline`: kernels on the charts of one machine; `failed`: the error of each kernel that
+    could not be charted."""
 
     machine: Machine
     cores: int
     models: tuple[ModelName, ...]
     kernels: tuple[Charted, ...]
     notes: tuple[Note, ...]
+    failed: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,17 +119,24 @@ def chart_kernels(
 ) -> RooflineAnswer:
     """All kernels at all points of sizes on the charts that are asked for.
 
-    A size that a kernel does not have is left out for it if another kernel has it.
+    A size that a kernel does not have is left out for it if another kernel has it. A kernel that fails is left out of
+    the charts with its error as a warning, as long as there is another.
 
     Raises:
-        KernmodelError: any stage's error about its input.
+        KernmodelError: any stage's error about its input, if no kernel is left.
     """
     machine, cores = _machine(request)
     mix = _given_mix(request)
     subjects: list[Subject] = []
+    failed: dict[str, KernmodelError] = {}
     for kernel, own in zip(kernels, _own_points([kernel.kernel for kernel in kernels], points), strict=True):
-        subjects += _subjects(replace(kernel, machine=request.machine), code, own, cores, mix, request)
-    return _charted(request, machine, cores, _named(subjects))
+        try:
+            subjects += _subjects(replace(kernel, machine=request.machine), code, own, cores, mix, request)
+        except KernmodelError as error:
+            failed[kernel.kernel] = error
+    if not subjects:
+        raise next(iter(failed.values()))
+    return _charted(request, machine, cores, _named(subjects), failed)
 
 
 def chart_code(request: ChartRequest, file: str | None, code: CodeRequest) -> RooflineAnswer:
@@ -183,23 +193,33 @@ def _given_mix(request: ChartRequest) -> InstructionMix | None:
     return read_mix(Path(request.mix))
 
 
-def _charted(request: ChartRequest, machine: Machine, cores: int, subjects: Sequence[Subject]) -> RooflineAnswer:
+def _charted(
+    request: ChartRequest,
+    machine: Machine,
+    cores: int,
+    subjects: Sequence[Subject],
+    failed: Mapping[str, KernmodelError] = MappingProxyType({}),
+) -> RooflineAnswer:
     from kernmodel.models.carm import memory_shares
 
     models = request.models
     if models == MODELS and any(subject.case.traffic is None for subject in subjects):
         models = _OF_CODE
-    kernels = tuple(
-        Charted(
-            subject,
-            tuple(roofline(model, subject.case) for model in models),
-            memory_shares(subject.case) if subject.case.traffic is not None else (),
-        )
-        for subject in subjects
-    )
+    kernels, errors = [], dict(failed)
+    for subject in subjects:
+        try:
+            charts = tuple(roofline(model, subject.case) for model in models)
+            shares = memory_shares(subject.case) if subject.case.traffic is not None else ()
+            kernels.append(Charted(subject, charts, shares))
+        except KernmodelError as error:
+            errors[subject.name] = error
+    if not kernels:
+        raise next(iter(errors.values()))
     notes = [note for one in kernels for chart in one.rooflines for note in chart.notes]
-    notes = [note for subject in subjects for note in subject.notes] + notes
-    return RooflineAnswer(machine, cores, models, kernels, _unique(notes))
+    notes = [note for one in kernels for note in one.subject.notes] + notes
+    left_out = [Note("kernel-left-out", f"{name} is left out of the chart: {error}") for name, error in errors.items()]
+    reasons = {name: str(error) for name, error in errors.items()}
+    return RooflineAnswer(machine, cores, models, tuple(kernels), _unique([*left_out, *notes]), reasons)
 
 
 def _unique(notes: Sequence[Note]) -> tuple[Note, ...]:

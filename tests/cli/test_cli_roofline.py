@@ -216,6 +216,53 @@ def test_ecm_draws_sizes_and_cores(run, tmp_path):
 
 
 @needs_compiler
+def test_plot_without_a_file_draws_on_the_terminal_as_a_dash_does(run):
+    for arguments in (("ecm", "-m", "clx", "triad"), ("roofline", "-m", "clx", "triad")):
+        bare, dash = run(*arguments, "--plot"), run(*arguments, "--plot", "-")
+        assert (bare.status, bare.out) == (0, dash.out)
+        assert "│" in bare.out or "|" in bare.out
+
+
+@needs_compiler
+def test_a_kernel_that_fails_does_not_end_a_chart_of_several(run, tmp_path):
+    bad, picture = tmp_path / "bad.c", tmp_path / "chart.svg"
+    bad.write_text("void f(int n, double *a, int *b) { for (int i = 0; i < n; i++) a[b[b[i]]] = 1.0; }\n")
+    outcome = run("roofline", "-m", "clx", "triad", bad, "stencil", "--plot", picture)
+    assert outcome.status == 0
+    assert "bad.c is left out of the chart: " in " ".join(outcome.out.split())
+    assert "triad, stencil on Intel Xeon Gold 6248" in picture.read_text()
+    assert run("roofline", "-m", "clx", bad, bad).status == 1
+    assert run("roofline", "-m", "clx", "triad", bad, "--strict").status == 1
+
+
+@needs_compiler
+def test_a_roof_of_divisions_sets_no_region(run):
+    """pi divides once in four operations: its code outruns the roof of divisions alone, 6.25 GFLOP/s."""
+    document = json.loads(run("roofline", "-m", "clx", "pi", "--model", "adcarm", "--json").out)
+    (chart,) = document["kernels"][0]["charts"]
+    roofs = {roof["operation"]: roof["flop_per_second"] for roof in chart["compute_roofs"] if roof["operation"]}
+    first = chart["memory_roofs"][0]["bytes_per_second"]
+    assert roofs["div"] < chart["bound"]
+    assert chart["memory_until"] * first > roofs["div"]
+
+
+@needs_compiler
+def test_points_say_whether_they_are_predicted_and_above_their_roof(run, tmp_path):
+    listing = tmp_path / "loop.s"
+    listing.write_text(".L1:\nvaddpd (%rax), %ymm0, %ymm0\nadd $32, %rax\ncmp %rax, %rcx\njne .L1\n")
+    alone = json.loads(run("roofline", "-m", "clx", listing, "--model", "carm", "--json").out)
+    point = alone["kernels"][0]["charts"][0]["points"][0]
+    assert (point["predicted"], point["above_roof"]) == (False, None)
+    kernels = json.loads(run("roofline", "-m", "clx", "stencil", "--model", "hierarchical", "--json").out)["kernels"]
+    (chart,) = kernels[0]["charts"]
+    heights = {roof["level"]: roof["bytes_per_second"] for roof in chart["memory_roofs"]}
+    for point in chart["points"]:
+        own = point["intensity"] * heights[point["level"]]
+        assert point["predicted"]
+        assert point["above_roof"] == (point["level"] if point["flop_per_second"] > 1.001 * own else None)
+
+
+@needs_compiler
 def test_text_does_not_load_matplotlib(run_apart):
     outcome = run_apart("roofline", "-m", "clx", "triad", PYTHONPROFILEIMPORTTIME="1")
     assert outcome.returncode == 0

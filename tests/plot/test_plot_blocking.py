@@ -12,8 +12,10 @@ import pytest
 import sympy
 
 from kernmodel.plot.blocking import blocking_figure, blocking_text, cache_limits, candidate_points, swept, times
+from kernmodel.plot.caption import metadata_texts
 from kernmodel.plot.style import write
 from kernmodel.studies.blocking import BlockingAnswer, BlockLimit
+from kernmodel.studies.request import CodeOrigin
 
 B_I, B_J, N = sympy.symbols("B_i B_j N", positive=True, integer=True)
 
@@ -30,6 +32,14 @@ class Prediction:
         return {"T_OL": self.t_ol, "T_nOL": 4.0, "T_L1L2": 5.0, "T_L2Mem": self.cycles - 9.0}
 
 
+class Overlapping(Prediction):
+    """Times that overlap in part."""
+
+    @property
+    def times(self) -> dict[str, float]:
+        return {**super().times, "T_L1L2": 10.0}
+
+
 def limit(cache: str, capacity: float, loops: tuple[str, ...], largest: dict[str, int | None]) -> BlockLimit:
     solved = dict.fromkeys(loops, "")
     return BlockLimit(cache, capacity, "k", ("a[k][j][i]",), loops, 32 * B_I * B_J + 16 * N, solved, largest, 2.0)
@@ -44,7 +54,11 @@ def answer() -> BlockingAnswer:
     levels = tuple(SimpleNamespace(name=name) for name in ("L1", "L2"))
     machine = SimpleNamespace(name="toy", title="Toy [processor]", levels=levels)
     before: Any = SimpleNamespace(
-        nest=SimpleNamespace(name="stencil"), machine=machine, prediction=Prediction(30.0), sizes={"N": 100}
+        nest=SimpleNamespace(name="stencil"),
+        machine=machine,
+        prediction=Prediction(30.0),
+        sizes={"N": 100},
+        origin=CodeOrigin(None, "gcc", "12.2.0", ("-O3",), ()),
     )
     own = limit("L2", 262144.0, ("j", "i"), {"j": 50, "i": 81})
     candidates = (
@@ -92,7 +106,9 @@ def test_lines_and_points(answer):
         lines["L1 holds reuse along k: ≤ 19"].get_linestyle() != lines["L2 holds reuse along k: ≤ 81"].get_linestyle()
     )
     assert axes.get_xscale() == "log" and axes.get_xlim() == (8, 512) and axes.get_ylim()[1] > 40
-    assert axes.get_title(loc="left") == "stencil on Toy [processor]\nj in blocks of 50"
+    title, details = metadata_texts(axes.get_figure())
+    assert title == "blocking of stencil on Toy [processor]; j in blocks of 50"
+    assert details.startswith("stencil: N = 100 · gcc 12.2.0 -O3 · machine toy · kernmodel ")
 
 
 def test_contributions_are_stacked_up_to_the_time(answer):
@@ -103,6 +119,14 @@ def test_contributions_are_stacked_up_to_the_time(answer):
     assert tops == [4.0, 9.0, 40.0]
     assert all(low < high for low, high in pairwise(tops))
     assert len({area.get_hatch() for area in areas}) == 3
+
+
+def test_times_that_overlap_are_not_stacked(answer):
+    """T_ECM of 30 cy is neither T_OL nor the sum of 4, 5 and 40 cy."""
+    overlapping: Any = tuple((size, Overlapping(30.0)) for size in (8, 64, 128))
+    axes, lines = drawn(replace(answer, sweep=overlapping))
+    assert not [area for area in axes.collections if area.get_label().startswith("T_")]
+    assert max(lines["T_L2Mem"].get_ydata()) == 21.0
 
 
 def test_a_picture_repeats(answer, tmp_path: Path):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kernmodel.models.roofline import ComputeRoof, LevelShare, MemoryRoof, Point, Roofline
 from kernmodel.plot import style
+from kernmodel.plot.caption import Caption, metadata_texts
 from kernmodel.plot.placement import Board, Place, text_width
 from kernmodel.plot.roofline import Chart, draw_shares, figure_of, limits_of
 from kernmodel.plot.terminal import chart_text
@@ -37,17 +38,20 @@ ONE = Roofline(
     cores=10,
     notes=(),
     iterations_per_second=5e9,
+    memory_until=0.25,
 )
 LAYERED = replace(
     ONE,
     model="hierarchical",
+    memory_until=None,
     points=tuple(Point("triad", level, x, 8e9) for level, x in zip(LEVELS, (0.1, 0.1, 0.2, 0.4), strict=True)),
 )
+CAPTION = Caption("triad on a machine", ("N = 5",))
 SHARES = (LevelShare("L1", 60, 2000e9, 0.6, 0.1), LevelShare("Mem", 40, 100e9, 0.4, 0.9))
 
 
 def drawn(chart: Chart, shares=()):
-    figure = figure_of([chart], shares, "a machine")
+    figure = figure_of([chart], shares, CAPTION)
     return figure, figure.axes[0]
 
 
@@ -150,7 +154,80 @@ def test_the_highest_roofs_of_several_kernels_and_none_of_their_own_code():
     assert [roof.bytes_per_second for roof in chart.memory_roofs] == list(LEVELS.values())
     assert [roof.name for roof in chart.compute_roofs] == ["DP AVX-512 FMA", "DP AVX-512 ADD"]
     _, axes = drawn(chart)
-    assert "highest roofs of the kernels" in axes.get_title(loc="left")
+    labels = [text.get_text() for text in axes.texts]
+    assert "L1 2 TB/s (b)" in labels
+    assert "DP AVX-512 FMA 1 TFLOP/s" in labels  # of both
+
+
+def test_the_roofs_of_many_kernels_name_the_first_and_count_the_rest():
+    lower = replace(ONE, memory_roofs=tuple(replace(roof, bytes_per_second=1e9) for roof in ROOFS))
+    chart = Chart(tuple("abcde"), (ONE, ONE, ONE, ONE, lower))
+    assert chart.named(chart.owners(ROOFS[0])) == "a, b and 2 more"
+
+
+def test_regions_of_several_kernels_are_their_own():
+    """Never one region for all: the table judges each kernel by its own roofs."""
+    other = replace(ONE, memory_until=0.01)
+    chart = Chart(("a", "b"), (ONE, other))
+    _, axes = drawn(chart)
+    ends = [one.get_paths()[0].vertices[:, 0].max() for one in axes.collections]
+    assert ends == pytest.approx([0.01, 0.25]) or ends == pytest.approx([0.25])  # one left of the axes is not drawn
+    assert "memory region of a" in [text.get_text() for text in axes.texts]
+    many = Chart(tuple("abcd"), tuple(replace(ONE, memory_until=0.1 * n) for n in range(1, 5)))
+    figure, axes = drawn(many)
+    assert not list(axes.collections)
+    assert "memory regions differ by kernel, see the table" in [text.get_text() for text in figure.texts]
+
+
+def test_a_point_above_its_own_roof_has_a_ring_and_others_have_none():
+    over = replace(ONE, points=(replace(ONE.points[0], above_roof="Mem"),))
+    figure, axes = drawn(Chart(("triad",), (over,)))
+    (ring,) = lines(axes)["above its roof"]
+    assert tuple(float(v[0]) for v in ring.get_data()) == pytest.approx((0.1, 8))
+    assert "ring: the prediction is above its own roof" in [text.get_text() for text in figure.texts]
+    assert "above its own roof of Mem" in chart_text(Chart(("triad",), (over,)), 80)
+    assert "above its roof" not in lines(drawn(Chart(("triad",), (ONE,)))[1])
+
+
+def test_only_what_is_predicted_is_called_so():
+    bound = replace(ONE, points=(replace(ONE.points[0], predicted=False),))
+    figure, _ = drawn(Chart(("triad",), (bound,)))
+    said = [text.get_text() for text in figure.texts]
+    assert "point: bound of the model, nothing is predicted" in said
+    assert not [text for text in said if text.startswith("point: predicted")]
+    assert "(the bound, nothing is predicted)" in chart_text(Chart(("triad",), (bound,)), 80)
+
+
+def test_derived_roofs_are_drawn_otherwise_than_measured_ones():
+    derived = replace(ONE, memory_roofs=(replace(ROOFS[0], basis="derived"), *ROOFS[1:]))
+    _, axes = drawn(Chart(("triad",), (derived,)))
+    looks = {level: lines(axes)[f"roof {level}"][0].get_linestyle() for level in LEVELS}
+    assert looks["L2"] == "-" and looks["L1"] == "--"
+
+
+def test_eight_kernels_fit_on_the_page_with_their_shares_below():
+    names = tuple(f"kernel number {n}" for n in range(8))
+    charts = [Chart(names, (ONE,) * 8)] * 5
+    for shown in (charts[:1], charts):
+        figure = figure_of(shown, [(name, SHARES) for name in names], CAPTION)
+        for axes in figure.axes:
+            box = axes.get_position()
+            assert 0 <= box.x0 < box.x1 <= 1 and 0 <= box.y0 < box.y1 <= 1
+        panel, above = figure.axes[-1].get_position(), figure.axes[-2].get_position()
+        assert panel.y1 < above.y0
+
+
+def test_a_long_title_is_wrapped_and_stands_whole_in_the_metadata(tmp_path):
+    title = "a kernel of a very long name on " + " ".join(["a processor of many words"] * 8)
+    figure = figure_of([Chart(("triad",), (ONE,))], (), Caption(title, ("N = 5", "kernmodel 1")))
+    assert metadata_texts(figure) == (title, "N = 5 · kernmodel 1")
+    with style.settings():
+        figure.draw_without_rendering()
+    width = figure.get_size_inches()[0] * figure.dpi
+    assert all(text.get_window_extent().x1 <= 1.02 * width for text in figure.texts)
+    style.write(figure, tmp_path / "one.svg")
+    written = (tmp_path / "one.svg").read_text()
+    assert f"<dc:title>{title}</dc:title>" in written and "N = 5 · kernmodel 1" in written
 
 
 def test_shares_are_stacked_to_a_hundred():

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernmodel.errors import UsageError
+from kernmodel.plot.caption import metadata_texts
 from kernmodel.plot.sweep import sweep_figure
 from kernmodel.plot.sweep_data import Curve, adds_up, breaks_of, check_axes, is_logarithmic, stepped
 from kernmodel.plot.sweep_text import sweep_text
@@ -58,7 +59,9 @@ def test_one_axis_shows_all_times_and_where_a_condition_breaks():
     (text,) = axes.texts
     assert text.get_text() == "L1: j → i (1024)"
     assert text.get_position()[0] == LIMIT
-    assert axes.get_title(loc="left") == "stencil on a machine"
+    title, details = metadata_texts(axes.get_figure())
+    assert title == "stencil on a machine"
+    assert details.startswith("N = 100 … 100000 · machine clx · kernmodel ")
 
 
 def test_a_second_axis_is_a_curve_for_each_value():

@@ -8,6 +8,7 @@ import shutil
 import pytest
 
 from kernmodel.plot import style
+from kernmodel.plot.caption import metadata_texts
 from kernmodel.plot.tornado import MOST_BARS, tornado_figure, tornado_text
 from kernmodel.studies.request import CodeRequest, KernelRequest
 from kernmodel.studies.what_if_sensitivity import sensitivity
@@ -74,8 +75,8 @@ def test_no_more_bars_than_fit(answer) -> None:
 
 
 def test_titles_name_several_cores(answer) -> None:
-    (title,) = tornado_figure(dataclasses.replace(answer, cores=4)).texts
-    assert title.get_text().endswith(", 4 cores")
+    title, _ = metadata_texts(tornado_figure(dataclasses.replace(answer, cores=4)))
+    assert title.startswith("sensitivity of stencil on ") and title.endswith(", 4 cores")
     assert tornado_text(dataclasses.replace(answer, cores=4)).startswith("stencil on clx, 4 cores: runtime ×")
 
 

@@ -129,7 +129,7 @@ def subject(answer) -> Subject:
 
 def roofline_answer(answer) -> RooflineAnswer:
     kernel = Charted(subject(answer), (CHART,), SHARES)
-    return RooflineAnswer(answer.machine, 10, ("adcarm",), (kernel,), answer.notes)
+    return RooflineAnswer(answer.machine, 10, ("adcarm",), (kernel,), answer.notes, {"bad.c": "why"})
 
 
 def carm_answer(answer) -> CarmAnswer:
