@@ -351,8 +351,9 @@ _SIMULATION_OPTIONS: Mapping[str, Decorator[Any]] = {
     ),
     "layout": click.option(
         "--layout",
-        type=click.Choice(["padded", "packed"]),
-        help="Simulated arrays on pages of their own, or without a gap.  [default: padded]",
+        type=click.Choice(["padded", "pages", "packed", "heap"]),
+        help="Simulated arrays on pages of their own and spread over the sets of L1, on the next page each, without a "
+        "gap, or as malloc places them.  [default: padded]",
     ),
     "pad": click.option("--pad", type=Bytes(), metavar="BYTES", help="More bytes between the simulated arrays."),
     "alias": click.option("--alias", is_flag=True, help="Let all simulated arrays begin at the same set of a cache."),
@@ -382,8 +383,8 @@ def _simulation(cache: CacheMode, given: Mapping[str, Any]) -> SimulationOptions
     if cache == "lc":
         what = "is an option of the simulation, but --cache lc takes layer conditions"
         raise UsageError(what, where=f"--{chosen[0]}", todo="leave it out, or ask for --cache sim")
-    if given["alias"] and given["layout"] == "packed":
-        what = "puts all arrays at the same set, --layout packed one after the other"
+    if given["alias"] and given["layout"] in ("packed", "heap"):
+        what = f"puts all arrays at the same set, --layout {given['layout']} one after the other"
         raise UsageError(what, where="--alias", todo="leave out one of them")
     return SimulationOptions(
         policy=given["policy"] and given["policy"].upper(),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 CacheMode = Literal["auto", "lc", "sim", "both"]
+Layout = Literal["padded", "pages", "packed", "heap"]
 StoreMode = Literal["regular", "nt", "evading"]
 ReplacementPolicy = Literal["LRU", "FIFO", "RANDOM", "MRU", "PLRU"]
 
@@ -30,8 +31,10 @@ class SimulationOptions:
 
     Attributes:
         policy: replacement in all caches; None: as the machine file says.
-        layout: "padded": every array begins on a page of its own, spread over the sets of the first cache; "packed":
-            the arrays follow one another without a gap.
+        layout: "padded": every array begins on a page of its own, spread over the sets of the first cache; "pages": the
+            same without spreading; "packed": the arrays follow one another without a gap; "heap": as malloc places
+            them.
+        order: of the arrays in memory, those not named behind the others; (): as they are declared.
         pad_bytes: bytes between the arrays, in addition.
         alias: every array begins at the same set of every cache.
         indirect: by name of the index array, the distribution of its values.
@@ -41,7 +44,8 @@ class SimulationOptions:
     """
 
     policy: ReplacementPolicy | None = None
-    layout: Literal["padded", "packed"] = "padded"
+    layout: Layout = "padded"
+    order: tuple[str, ...] = ()
     pad_bytes: int = 0
     alias: bool = False
     indirect: Mapping[str, Distribution] = field(default_factory=dict)

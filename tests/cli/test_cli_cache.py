@@ -214,7 +214,7 @@ def test_a_compared_table_over_sizes(run):
     [
         (("--cache", "exact"), ("'--cache'", "'sim'")),
         (("--policy", "clock"), ("'--policy'", "'fifo'")),
-        (("--layout", "heap"), ("'--layout'", "'packed'")),
+        (("--layout", "stack"), ("'--layout'", "'packed'")),
         (("--stores", "none"), ("'--stores'", "'evading'")),
         (("--pad", "-64"), ("--pad", "'-64'", "64 B")),
         (("--pad", "64 GHz"), ("--pad", "no unit of data")),

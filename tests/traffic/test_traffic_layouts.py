@@ -1,0 +1,127 @@
+"""Where arrays lie in memory: the layouts, the lines that share sets, and whether that may decide."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernmodel.cachesim.model import CacheSpec, Hierarchy
+from kernmodel.machine.load import load_machine
+from kernmodel.source.load import load_kernel, parse_kernel
+from kernmodel.source.sizes import sizes_of
+from kernmodel.traffic.footprint import (
+    Footprint,
+    Stretch,
+    footprint_of_sized,
+    footprint_of_work,
+    lines_over_sets,
+    set_lines,
+)
+from kernmodel.traffic.hierarchy import hierarchy_of
+from kernmodel.traffic.layouts import LAYOUTS, LayoutJudgement, judge_layouts
+from kernmodel.traffic.options import SimulationOptions
+from kernmodel.traffic.placement import ArrayReach, lay_out
+from kernmodel.traffic.prepared import analyse
+from kernmodel.traffic.simulation import placed_work
+from kernmodel.traffic.streams import at_sizes
+
+CLX = load_machine("clx")
+DEFAULT = SimulationOptions()
+
+reaches = st.lists(
+    st.tuples(st.integers(0, 100), st.integers(1, 300_000), st.sampled_from([4, 8])), min_size=1, max_size=5
+).map(lambda parts: tuple(ArrayReach(f"a{k}", -low, high, size) for k, (low, high, size) in enumerate(parts)))
+layouts = st.builds(
+    SimulationOptions,
+    layout=st.sampled_from(LAYOUTS),
+    alias=st.booleans(),
+    pad_bytes=st.integers(0, 5000),
+    order=st.permutations([f"a{k}" for k in range(3)]).map(tuple),
+)
+
+
+@given(reaches, layouts)
+def test_no_layout_lets_arrays_overlap(arrays: tuple[ArrayReach, ...], options: SimulationOptions) -> None:
+    bases = lay_out(arrays, hierarchy_of(CLX), options)
+    occupied = sorted((bases[each.name] + each.low, bases[each.name] + each.high) for each in arrays)
+    assert occupied[0][0] >= 0
+    assert all(end <= begin for (_, end), (begin, _) in pairwise(occupied))
+
+
+def test_malloc_maps_large_blocks_one_below_the_other_and_keeps_small_ones_together() -> None:
+    arrays = tuple(ArrayReach(name, 0, size, 8) for name, size in zip("abcd", (2**20, 100, 2**21, 200), strict=True))
+    bases = lay_out(arrays, hierarchy_of(CLX), SimulationOptions(layout="heap"))
+    assert [bases[name] % 4096 for name in "ac"] == [16, 16]
+    assert bases["a"] - bases["c"] == 2**21 + 4096
+    assert bases["d"] - bases["b"] == 128  # 100 bytes and 16 of the header, in multiples of 16
+
+
+def test_packed_arrays_follow_their_declarations_not_their_first_use() -> None:
+    text = "void f(int n, double a[n], double b[n]) { for (int i = 0; i < n; ++i) a[i] = b[i]; }"
+    work = placed_work(parse_kernel(text, "f.c", {}), CLX, {"n": 100}, hierarchy_of(CLX), "regular", DEFAULT)
+    bases = lay_out(footprint_of_work(work).arrays, hierarchy_of(CLX), SimulationOptions(layout="packed"))
+    assert bases["b"] - bases["a"] == 800
+
+
+stretches = st.lists(
+    st.builds(
+        Stretch,
+        array=st.sampled_from("ab"),
+        begin=st.integers(-500, 500),
+        length=st.integers(1, 900),
+        weight=st.sampled_from([1.0, 2.0]),
+        reused=st.booleans(),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(stretches, st.integers(0, 2000), st.integers(1, 12), st.sampled_from([16, 64]))
+def test_lines_are_counted_as_if_one_by_one(parts: list[Stretch], base: int, sets: int, line_bytes: int) -> None:
+    base *= line_bytes
+    counted = [[0.0, 0.0] for _ in range(sets)]
+    for part in parts:
+        begin = part.begin + (base if part.array == "b" else 0)
+        for line in range(begin // line_bytes, (begin + part.length - 1) // line_bytes + 1):
+            counted[line % sets][0] += part.weight
+            counted[line % sets][1] += part.weight * part.reused
+    runs = lines_over_sets(set_lines(parts, sets, line_bytes), {"a": 0, "b": base}, sets, line_bytes)
+    found = [[lines, reused] for lines, reused, count in runs for _ in range(count)]
+    assert found == [pytest.approx(each) for each in counted]
+
+
+def judged(kernel: str, machine: str, **given_sizes: int) -> LayoutJudgement:
+    nest, model = load_kernel(f"kernels/{kernel}.c"), load_machine(machine)
+    sized = at_sizes(analyse(nest), sizes_of(nest, given_sizes), model.line_bytes)
+    return judge_layouts(footprint_of_sized(sized), hierarchy_of(model), DEFAULT)
+
+
+@pytest.mark.parametrize("machine", ["clx", "hsw", "zen2"])
+@pytest.mark.parametrize("kernel", ["stencil", "3d-7pt", "triad", "matmul", "schoenauer", "uxx", "long-range", "trmv"])
+def test_ordinary_kernels_are_not_at_risk(kernel: str, machine: str) -> None:
+    assert judged(kernel, machine) == LayoutJudgement()
+
+
+def test_many_streams_of_arrays_of_powers_of_two_are_at_risk() -> None:
+    found = judged("himeno", "clx")
+    assert (found.risks[0].cache, found.risks[0].loop) == ("L1", "i")
+    assert found.risks[0].lines > found.risks[0].ways == 8
+    assert "into one set of L1, which has 8 ways" in found.risks[0].reason
+    assert {"packed"} <= {other.layout for other in found.others}
+    assert all(risk.loop != "i" for risk in judged("himeno", "clx", N=250, M=250, L=250).risks)
+
+
+def test_both_descriptions_of_a_nest_have_the_same_footprint() -> None:
+    nest = load_kernel("kernels/3d-7pt.c")
+    sizes = sizes_of(nest, {})
+    work = placed_work(nest, CLX, sizes, hierarchy_of(CLX), "regular", DEFAULT)
+    assert footprint_of_work(work) == footprint_of_sized(at_sizes(analyse(nest), sizes, 64))
+
+
+def test_an_array_alone_has_no_risk() -> None:
+    footprint = Footprint(("i",), (100,), (ArrayReach("a", 0, 6400, 8),), ())
+    assert judge_layouts(footprint, Hierarchy((CacheSpec("L1", sets=1, ways=1),)), DEFAULT) == LayoutJudgement()
