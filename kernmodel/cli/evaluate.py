@@ -11,7 +11,7 @@ from kernmodel.cli.output import show, show_json, with_progress
 from kernmodel.errors import InputError
 
 if TYPE_CHECKING:
-    from kernmodel.evaluate.model import Notion
+    from kernmodel.evaluate.model import Distinct, Notion
 
 _NOTIONS = ("loop", "unrolled")
 
@@ -32,7 +32,14 @@ def evaluate() -> None:
 @click.option("--notion", type=click.Choice(_NOTIONS), help="Only blocks repeated so.  [default: all]")
 @click.option("--column", metavar="NAME", help="What to compare with.  [default: measured, else uica]")
 @click.option("--sane", is_flag=True, help="Leave out blocks that the file itself doubts.")
-@click.option("--distinct", is_flag=True, help="Of blocks with the same code, count only the first.")
+@click.option(
+    "--distinct",
+    type=click.Choice(["place", "code"]),
+    is_flag=False,
+    flag_value="place",
+    metavar="[code]",
+    help="Of blocks with the same code at the same address modulo 64 (code: at any), count only the first.",
+)
 @click.option("--worst", type=click.IntRange(min=0), default=5, show_default=True, metavar="N", help="Blocks to show.")
 @click.option(
     "--operands",
@@ -52,7 +59,7 @@ def blocks(
     notion: Notion | None,
     column: str | None,
     sane: bool,
-    distinct: bool,
+    distinct: Distinct | None,
     worst: int,
     operands: Literal["full", "easy"] | None,
     memory: Literal["moving", "different", "stack"] | None,

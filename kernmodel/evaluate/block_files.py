@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from math import isfinite
 
 from kernmodel.assembly.block_files import csv_reader, csv_rows, read_lines
@@ -18,12 +18,19 @@ _PREDICTED = "predicted_"
 
 @dataclass(frozen=True, slots=True)
 class _Variant:
-    """One block of a row: the column of its code, its notion (None: the row or the code says it), and per predictor
-    its column."""
+    """One block of a row.
+
+    Attributes:
+        code: the column of its code.
+        notion: None: the row or the code says it.
+        columns: per predictor its column.
+        peers: predictors whose columns name their version and core behind the name ("osaca_0_7_1_zen4").
+    """
 
     code: str
     notion: Notion | None
     columns: Mapping[str, str]
+    peers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +100,7 @@ _LOOPS = _Form(
 _MEASURED = _Form(
     "measured loops",
     frozenset({"kernel", "hex", "cycles_per_pass", "addr_mod_64"}),
-    (
-        _Variant(
-            "hex",
-            "loop",
-            {"measured": "cycles_per_pass", "llvm_mca": "llvm_mca_19_sapphirerapids", "osaca": "osaca_0_7_1_spr"},
-        ),
-    ),
+    (_Variant("hex", "loop", {"measured": "cycles_per_pass"}, peers=("llvm_mca", "osaca")),),
     frozenset({"measured"}),
     "measured",
     "compiler",
@@ -127,7 +128,7 @@ def read_blocks(path: str, *, core: str | None = None, reference: str | None = N
         columns = frozenset(name.strip() for name in reader.fieldnames or ())
     except csv.Error as error:
         raise InputError(f"is no CSV: {error}", where=path, todo="see docs/accuracy.md for its forms") from None
-    form = _form_of(columns, path)
+    form = _with_peers(_form_of(columns, path), columns)
     chosen = reference or form.default
     known = tuple(dict.fromkeys(name for variant in form.variants for name in variant.columns))
     if chosen not in known:
@@ -161,6 +162,23 @@ def _form_of(columns: frozenset[str], path: str) -> _Form:
     return _Form(
         "generic", frozenset(), (variant,), frozenset({"cycles"}), "cycles", "category", "offset", lambda row: True
     )
+
+
+def _with_peers(form: _Form, columns: frozenset[str]) -> _Form:
+    """The form with the columns of the predictors that name their version: the name, a digit, and what follows."""
+    variants = tuple(
+        replace(variant, columns={**variant.columns, **_versioned(variant.peers, columns)}) for variant in form.variants
+    )
+    return replace(form, variants=variants)
+
+
+def _versioned(peers: Iterable[str], columns: Iterable[str]) -> dict[str, str]:
+    return {
+        peer: column
+        for peer in peers
+        for column in sorted(columns)
+        if column.startswith(f"{peer}_") and column[len(peer) + 1 : len(peer) + 2].isdecimal()
+    }
 
 
 def _rows(reader: csv.DictReader[str], skipped: list[tuple[int, str]]) -> Iterator[tuple[int, Row]]:

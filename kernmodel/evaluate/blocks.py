@@ -9,7 +9,7 @@ from dataclasses import replace
 from kernmodel.assembly.blocks import parse_hex
 from kernmodel.errors import InstructionTableError
 from kernmodel.evaluate.categories import categories
-from kernmodel.evaluate.model import BlockFile, Category, Evaluation, Group, Judged, KnownBlock, Notion
+from kernmodel.evaluate.model import BlockFile, Category, Distinct, Evaluation, Group, Judged, KnownBlock, Notion
 from kernmodel.evaluate.statistics import Summary, percent_error, summarise
 from kernmodel.incore.addresses import MemoryPolicy
 from kernmodel.incore.batch import BlockQuery, BlockResult, answer_all
@@ -45,7 +45,7 @@ def chosen_blocks(
     cores: frozenset[str] | None = None,
     notion: Notion | None = None,
     sane: bool = False,
-    distinct: bool = False,
+    distinct: Distinct | None = None,
 ) -> tuple[KnownBlock, ...]:
     """The blocks that are to count.
 
@@ -54,7 +54,7 @@ def chosen_blocks(
         cores: canonical names; None: all.
         notion: only blocks that the file repeats so; blocks of which it says nothing take this notion.
         sane: only those that the file counts among the sane ones.
-        distinct: of blocks with the same code, core and notion, only the first.
+        distinct: of blocks with the same code, core and notion only the first; at the same address modulo 64 or at any.
     """
     canonical = _canonical_names(blocks)
     kept: dict[object, KnownBlock] = {}
@@ -63,7 +63,8 @@ def chosen_blocks(
             continue
         if (sane and not block.sane) or (notion and block.notion not in (None, notion)):
             continue
-        key = (block.core, block.notion, block.code.lower()) if distinct else number
+        place = block.offset if distinct == "place" else None
+        key = (block.core, block.notion, block.code.lower(), place) if distinct else number
         kept.setdefault(key, replace(block, notion=block.notion or notion))
     return tuple(kept.values())
 

@@ -13,6 +13,9 @@ Notion = Literal["loop", "unrolled"]
 Kind = Literal["measured", "model"]
 """What a reference is: a measurement, or the prediction of another model (whose divisions have easy operands)."""
 
+Distinct = Literal["place", "code"]
+"""Which blocks are the same: those of the same code at the same address modulo 64, or of the same code anywhere."""
+
 
 @dataclass(frozen=True, slots=True)
 class KnownBlock:

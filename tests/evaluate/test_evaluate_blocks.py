@@ -122,11 +122,25 @@ def test_lines_without_a_usable_block_are_skipped_and_named(file):
     assert [line for line, _ in source.skipped] == [2, 3, 4, 5, 6, 8]
 
 
+def test_a_code_at_two_addresses_is_two_loops_unless_the_code_alone_is_asked_for(file):
+    blocks = read_blocks(file(MEASURED), core="RWC").blocks
+    assert [block.line for block in chosen_blocks(blocks, distinct="place")] == [2, 3, 4]
+    assert [block.line for block in chosen_blocks(blocks, distinct="code")] == [2, 4]
+
+
+def test_peers_of_measured_loops_are_known_by_their_name_whatever_version_and_core_they_name(file):
+    text = MEASURED.replace("llvm_mca_19_sapphirerapids", "llvm_mca_20_znver5").replace(
+        "osaca_0_7_1_spr", "osaca_unknown"
+    )
+    source = read_blocks(file(text), core="ZEN4")
+    assert source.references == ("measured", "llvm_mca")
+
+
 def test_which_blocks_count(file):
     blocks = read_blocks(file(BHIVE)).blocks
     assert len(chosen_blocks(blocks)) == 3
     assert len(chosen_blocks(blocks, sane=True)) == 2
-    assert [block.line for block in chosen_blocks(blocks, distinct=True)] == [2, 4]
+    assert [block.line for block in chosen_blocks(blocks, distinct="code")] == [2, 4]
     assert [block.core for block in chosen_blocks(blocks, cores=frozenset({"HSW"}))] == ["HSW"]
     assert chosen_blocks(blocks, notion="loop") == ()
     generic = read_blocks(file(GENERIC)).blocks
@@ -191,7 +205,7 @@ def test_peers_of_the_measured_loops_have_their_published_errors():
     if not path.is_file():
         pytest.skip("no ../shared/data")
     source = read_blocks(str(path), core="RWC")
-    answer = evaluate_blocks(source, chosen_blocks(source.blocks, distinct=True), Settings(), jobs=1)
+    answer = evaluate_blocks(source, chosen_blocks(source.blocks, distinct="code"), Settings(), jobs=1)
     (group,) = answer.groups
     osaca, mca = group.summaries["osaca"], group.summaries["llvm_mca"]
     assert (round(osaca.mean_percent or 0, 1), round(osaca.within[1])) == (27.7, 39)
