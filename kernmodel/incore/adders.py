@@ -7,31 +7,14 @@ others wait longer: any other unit, adders that serve several chains, adders in 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from kernmodel.assembly.model import Instruction
 from kernmodel.incore.cycles import Edge
-from kernmodel.incore.model import Parameters
-from kernmodel.units import parse_quantity
-
-TO_OTHERS = "adder to other units"
-SEVERAL_CHAINS = "adders with several chains"
-BESIDE_WIDE = "adders beside 512-bit µops"
-"""Keys of `Parameters.extra`: cycles from an adder to a unit that is none; to an adder, where additions are in several
-loop-carried chains; to an adder, where the block has 512-bit registers."""
+from kernmodel.incore.figures import AdderFigures, Parameters
 
 _ADDITIONS = frozenset(f"{kind}{what}" for kind in ("add", "sub", "addsub") for what in ("ps", "pd", "ss", "sd"))
 _WIDE_BYTES = 64
-
-
-@dataclass(frozen=True, slots=True)
-class AdderFigures:
-    """Cycles from an adder: to other units; to adders of several chains, beside 512-bit µops. None: as in the table."""
-
-    to_others: float | None
-    several_chains: float | None
-    beside_wide: float | None
 
 
 class Adding(NamedTuple):
@@ -50,17 +33,8 @@ class Adding(NamedTuple):
 
 
 def adder_figures(parameters: Parameters) -> AdderFigures | None:
-    """The figures of a core, None if it has none of them.
-
-    Raises:
-        UnitError: a figure is no time.
-    """
-    extra, name = parameters.extra, parameters.name
-    given = [
-        None if extra.get(key) is None else parse_quantity(extra[key], "cycles", where=name)
-        for key in (TO_OTHERS, SEVERAL_CHAINS, BESIDE_WIDE)
-    ]
-    return None if given == [None, None, None] else AdderFigures(*given)
+    """The figures of a core, None if it has none of them."""
+    return parameters.adders if any(figure is not None for figure in parameters.adders) else None
 
 
 def is_addition(instruction: Instruction) -> bool:

@@ -45,13 +45,6 @@ from kernmodel.incore.pipeline.simulate import simulate
 from kernmodel.incore.ports import optimal_bound
 from kernmodel.incore.splits import split_figures, with_splits
 
-CLOSED_BY_ZMM = "zmm closes vector port"
-"""Key of `Parameters.extra`: the port whose vector units a loop with 512-bit registers loses to its neighbour."""
-
-FUSED_WITH_JUMPS = "fused with conditional jumps"
-"""Key of `Parameters.extra`: mnemonics that macro-fuse with any conditional jump, on cores whose table lists no pairs
-(not those that compare memory with an immediate)."""
-
 PREDECODE, DECODE, DSB, LSD, ISSUE = "predecode", "decode", "DSB", "LSD", "issue"
 PORTS, DIVIDER, PRECEDENCE, PIPELINE = "ports", "divider", "precedence", "pipeline"
 FRONT_END = (PREDECODE, DECODE, DSB, LSD, ISSUE)
@@ -112,15 +105,14 @@ def core_model(parameters: Parameters, memory: MemoryPolicy = "moving", switches
         InstructionTableError: a figure is missing or malformed.
     """
     front = front_end_parameters(parameters)
-    closed = parameters.extra.get(CLOSED_BY_ZMM)
     return CoreModel(
         parameters=parameters,
         front=front,
         pipeline=pipeline_core(parameters, front) if front else None,
         graph=graph_figures(parameters, memory),
         switches=switches or Switches(memory=memory, blocked_loads=memory != "different"),
-        closed=None if closed is None else str(closed),
-        fusing=frozenset(str(parameters.extra.get(FUSED_WITH_JUMPS, "")).split()),
+        closed=parameters.closed_by_zmm,
+        fusing=frozenset(parameters.fused_with_jumps),
         splits=split_figures(parameters),
         op_cache=op_cache_parameters(parameters),
     )

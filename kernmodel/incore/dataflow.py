@@ -13,7 +13,6 @@ from typing import Literal, NamedTuple
 from kernmodel.assembly.model import Instruction, MemoryReference, Operand
 from kernmodel.incore.addresses import AddressStep, address_step
 from kernmodel.incore.model import InstructionData, Parameters
-from kernmodel.units import parse_quantity
 
 Syntax = Literal["att", "intel"]
 
@@ -101,23 +100,15 @@ class DataFlowFigures:
 
 
 def data_flow_figures(parameters: Parameters) -> DataFlowFigures:
-    """The figures of a core.
-
-    Raises:
-        UnitError: the latency of fast pointer chasing is no time.
-    """
-    extra = parameters.extra
-    saving = 0.0
-    if extra.get("fast pointer chasing"):
-        fast = parse_quantity(extra.get("fast pointer chasing latency"), "cycles", where=parameters.name)
-        saving = max(0.0, parameters.load_latency - fast)
-    limit = extra.get("fast pointer chasing displacement")
+    """The figures of a core."""
+    loads, registers = parameters.loads, parameters.registers
+    saving = max(0.0, parameters.load_latency - (loads.pointer_latency or 0.0)) if loads.pointer_chasing else 0.0
     return DataFlowFigures(
         load_latency=parameters.load_latency,
         pointer_saving=saving,
-        pointer_reach=limit if isinstance(limit, int) else None,
-        high_bytes_apart=extra.get("high8 renamed separately") is True,
-        false_dependencies=frozenset(str(extra.get("false output dependencies", "")).split()),
+        pointer_reach=loads.pointer_reach,
+        high_bytes_apart=registers.high_bytes_apart,
+        false_dependencies=frozenset(registers.false_dependencies),
     )
 
 

@@ -19,7 +19,7 @@ from functools import partial
 from typing import NamedTuple
 
 from kernmodel.assembly.model import Instruction
-from kernmodel.incore.adders import AdderFigures, Adding, adder_figures, adding, delayed, is_addition
+from kernmodel.incore.adders import Adding, adder_figures, adding, delayed, is_addition
 from kernmodel.incore.addresses import Forwarding, MemoryPolicy, forwardings
 from kernmodel.incore.cycles import Edge
 from kernmodel.incore.dataflow import (
@@ -33,8 +33,8 @@ from kernmodel.incore.dataflow import (
     is_idiom,
     memory_text,
 )
-from kernmodel.incore.model import InstructionData, Parameters
-from kernmodel.units import parse_quantity
+from kernmodel.incore.figures import AdderFigures, Parameters
+from kernmodel.incore.model import InstructionData
 
 __all__ = [
     "Graph",
@@ -48,10 +48,6 @@ __all__ = [
 
 _STACK_POINTER = "rsp"
 SYNCHRONISED = "rsp (stack engine)"
-_SYNCHRONISATION = "stack synchronisation latency"
-"""Key of `Parameters.extra`: cycles of the µop that adds to rsp what the stack engine keeps."""
-_FORWARDED = "forwarded load latency"
-"""Key of `Parameters.extra`: shortest latency measured from memory to a register where a store has just written it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +97,10 @@ class GraphFigures:
 
 
 def graph_figures(parameters: Parameters, memory: MemoryPolicy = "moving") -> GraphFigures:
-    """The figures of a core under a memory policy.
-
-    Raises:
-        UnitError: a latency of the parameters is no time.
-    """
+    """The figures of a core under a memory policy."""
     flows = data_flow_figures(parameters)
-    synchronise = _cycles(parameters, _SYNCHRONISATION) or 0.0
-    forwarded = _cycles(parameters, _FORWARDED) if memory == "stack" else None
+    synchronise = parameters.registers.synchronisation or 0.0
+    forwarded = parameters.loads.forwarded if memory == "stack" else None
     if forwarded is None:
         return GraphFigures(
             flows, memory, parameters.store_forward_latency, synchronise, None, adder_figures(parameters)
@@ -118,11 +110,6 @@ def graph_figures(parameters: Parameters, memory: MemoryPolicy = "moving") -> Gr
     return GraphFigures(
         flows, memory, parameters.store_forward_latency, synchronise, shortest, adder_figures(parameters)
     )
-
-
-def _cycles(parameters: Parameters, key: str) -> float | None:
-    given = parameters.extra.get(key)
-    return None if given is None else parse_quantity(given, "cycles", where=parameters.name)
 
 
 def dependency_graph(

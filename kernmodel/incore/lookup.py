@@ -80,7 +80,7 @@ def find_row(table: RowSource, instruction: Instruction) -> InstructionData | No
     form, variant = lookup_key(instruction)
     row = (table.row(form + variant) if variant else None) or table.row(form)
     if row is not None:
-        stays = variant == _ALIAS and not table.parameters.extra.get("movzx high8-alias eliminated", True)
+        stays = variant == _ALIAS and not table.parameters.registers.movzx_alias_eliminated
         return _named(replace(row, eliminated=False) if stays else row, form)
     for candidate, reason in _candidates(form):
         row = table.row(candidate)

@@ -11,6 +11,19 @@ from typing import Literal
 
 from kernmodel.assembly.model import Instruction
 from kernmodel.errors import Note
+from kernmodel.incore.figures import Parameters
+
+__all__ = [
+    "Chain",
+    "Component",
+    "FrontEnd",
+    "InCore",
+    "InstructionData",
+    "InstructionReport",
+    "Notion",
+    "Parameters",
+    "PortUse",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,34 +87,6 @@ class InstructionData:
     indexed: InstructionData | None
     source: str
     full: InstructionData | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Parameters:
-    """Parameters of a microarchitecture, from `data/<NAME>.yml`.
-
-    Attributes:
-        name: "SKL"; title: "Intel Skylake"; isa.
-        ports: execution ports and pipelines in the order of display ("0", "0DV", "1", …, "2", "2D", …).
-        load_latency: L1 hit latency of a general-purpose load, cycles.
-        store_forward_latency: cycles from a store's data to a dependent load's result, through the store buffer.
-        issue_width: µops (fused domain) per cycle.
-        table: file name of the instruction table; aliases: other names.
-        sources: source of each figure by key.
-        extra: further figures for front-end models by key (field-notes C.9), as numbers, strings or booleans.
-    """
-
-    name: str
-    title: str
-    isa: str
-    ports: tuple[str, ...]
-    load_latency: float
-    store_forward_latency: float
-    issue_width: int
-    table: str
-    aliases: tuple[str, ...]
-    sources: Mapping[str, str]
-    extra: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,8 @@
 """Parameter files of microarchitectures: `data/<NAME>.yml` in, `Parameters` out.
 
+What may stand in them is declared in `kernmodel.incore.figures`: an unknown key, a value of another type or out of
+range and a figure of another kind of front end are errors with file and line.
+
 Besides the carried files there are those of the folders that the environment variable KERNMODEL_UARCH_PATH lists,
 which win over carried ones of the same name; a name may be the path of a file as well. The table of such a file lies
 beside it.
@@ -9,22 +12,48 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from kernmodel.errors import InstructionTableError, Location
-from kernmodel.incore.model import Parameters
-from kernmodel.units import parse_quantity
+import yaml
+
+from kernmodel.errors import InstructionTableError
+from kernmodel.incore.figures import (
+    FRONT_END_KIND,
+    FRONT_ENDS,
+    MECHANISMS,
+    Declared,
+    Figure,
+    Parameters,
+    Port,
+    PortGroups,
+    Ports,
+    Words,
+    declared,
+    execution_ports,
+    front_end_kind,
+)
+from kernmodel.schema.document import FileKind, read_document
+from kernmodel.schema.fields import Field, Problem, Quantity, Reading, Table, Values, choice, names, suggest, text
+from kernmodel.schema.fields import items as list_items
 
 _DATA = Path(__file__).parent / "data"
 _ALIASES = re.compile(r"^aliases: *\[([^\]]*)\]", re.MULTILINE)
-_TODO = "see docs/microarchitectures.md"
-_TEXTS = ("name", "title", "isa", "table")
-_CYCLES = {"load latency": "load_latency", "store forward latency": "store_forward_latency"}
-_ISSUE = "issue width"
+PARAMETER_FILE = FileKind("parameter file", "docs/microarchitectures.md", InstructionTableError)
 
+_IDENTITY: Table = {
+    "name": Field(text),
+    "title": Field(text),
+    "isa": Field(choice("x86-64", "aarch64")),
+    "aliases": Field(names),
+    "table": Field(text),
+    "ports": Field(names),
+    "front_end": Field(FRONT_END_KIND),
+    "sources": Field(list_items, required=False),
+}
+"""The keys beside `figures`; `sources` only gives texts their names (YAML's anchors), which figures repeat."""
 
 UARCH_PATH = "KERNMODEL_UARCH_PATH"
 """Environment variable with further folders of parameter files, separated as in PATH."""
@@ -72,66 +101,136 @@ def read_parameters(path: Path) -> Parameters:
     """The parameters in this file.
 
     Raises:
-        InstructionTableError: no YAML, a missing key, a figure without source, or a wrong unit; names the file and key.
+        InstructionTableError: the first of its problems by line: no YAML, a key that is missing or unknown, a value of
+            another type or out of range, a figure without source, figures that contradict one another.
     """
-    content = _mapping(path)
-    for key in (*_TEXTS, "ports", "aliases", "figures"):
-        if key not in content:
-            raise InstructionTableError(f"key {key!r} is missing", where=str(path), todo=_TODO)
-    figures, sources = _figures(content["figures"], path)
-    for key in (*_CYCLES, _ISSUE):
-        if key not in figures:
-            raise InstructionTableError(f"figure {key!r} is missing", where=str(path), todo=_TODO)
-    cycles = {
-        field: parse_quantity(figures.pop(key), "cycles", where=f"{path}: {key}") for key, field in _CYCLES.items()
-    }
-    issue = figures.pop(_ISSUE)
-    if not isinstance(issue, int):
-        raise InstructionTableError(f"{_ISSUE} {issue!r} is no whole number", where=str(path), todo=_TODO)
+    parameters, problems = check_parameters(path)
+    if parameters is None:
+        raise problems[0].error()
+    return parameters
+
+
+def check_parameters(path: Path) -> tuple[Parameters | None, tuple[Problem, ...]]:
+    """The parameters in this file, None if there is any problem, and all problems by line.
+
+    Raises:
+        InstructionTableError: no YAML.
+    """
+    document = read_document(path, PARAMETER_FILE)
+    reading = Reading(document.file, PARAMETER_FILE)
+    entries = reading.entries(document.root, "")
+    figures = entries.pop("figures", None)
+    content = reading.fields(entries, "", _IDENTITY, also=("figures",))
+    if figures is None:
+        reading.problem("figures", "is missing", f"{PARAMETER_FILE.guide} says what belongs there")
+    elif "front_end" in content:
+        _read_figures(reading, reading.entries(figures, "figures"), content)
+    if reading.problems:
+        return None, tuple(sorted(reading.problems, key=lambda problem: problem.where.line or 0))
+    groups = _groups(content["front_end"])
+    values, sources = content["values"], content["figure sources"]
+    table = content["table"] if path.parent == _DATA else str(path.parent / content["table"])
     return Parameters(
-        name=str(content["name"]),
-        title=str(content["title"]),
-        isa=str(content["isa"]),
-        table=str(content["table"]) if path.parent == _DATA else str(path.parent / str(content["table"])),
-        load_latency=cycles["load_latency"],
-        store_forward_latency=cycles["store_forward_latency"],
-        ports=tuple(str(port) for port in content["ports"]),
-        aliases=tuple(str(alias) for alias in content["aliases"]),
-        issue_width=issue,
+        **{key: content[key] for key in ("name", "title", "isa", "ports", "aliases")},
+        table=table,
         sources=sources,
-        extra=figures,
-    )
+        **_given(declared(Parameters), values),
+        **{name: group(**_given(declared(group), values)) for name, group in groups.items()},
+    ), ()
 
 
-def _mapping(path: Path) -> Mapping[str, Any]:
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
-    except OSError as error:
-        raise InstructionTableError(f"cannot be read ({error.strerror})", where=str(path)) from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = mark.line + 1 if mark else None
-        raise InstructionTableError("is no YAML", where=Location(str(path), line), todo=_TODO) from None
-    if not isinstance(content, dict):
-        raise InstructionTableError("is no mapping", where=str(path), todo=_TODO)
-    return content
+def _groups(kind: str) -> dict[str, type]:
+    """The groups of figures that a core with this kind of front end may have, by attribute of `Parameters`."""
+    return {**MECHANISMS, **FRONT_ENDS[kind]}  # type: ignore[index]
 
 
-def _figures(entries: object, path: Path) -> tuple[dict[str, object], dict[str, str]]:
+def _given(figures: Iterable[Declared], values: Values) -> Values:
+    return {each.attribute: values[each.figure.key] for each in figures if each.figure.key in values}
+
+
+def _read_figures(reading: Reading, entries: Mapping[str, yaml.Node], content: Values) -> None:
     """Values and sources of the figures, each written as `key: {value: …, source: …}`."""
-    if not isinstance(entries, dict):
-        raise InstructionTableError("'figures' is no mapping", where=str(path), todo=_TODO)
-    values: dict[str, object] = {}
-    sources: dict[str, str] = {}
-    for key, entry in entries.items():
-        if not isinstance(entry, dict) or set(entry) != {"value", "source"}:
-            raise InstructionTableError(f"figure {key!r} needs a value and a source", where=str(path), todo=_TODO)
-        values[str(key)] = entry["value"]
-        sources[str(key)] = str(entry["source"])
-    return values, sources
+    kind = content["front_end"]
+    fitting = [each for group in (Parameters, *_groups(kind).values()) for each in declared(group)]
+    known = {each.figure.key: each.figure for each in fitting}
+    values, sources = dict[str, Any](), dict[str, str]()
+    for key, node in entries.items():
+        dotted = f"figures.{key}"
+        if key not in known:
+            reading.problem(dotted, *_unknown(key, kind, known))
+            continue
+        pair = reading.entries(node, dotted)
+        for name in ("value", "source"):
+            if name not in pair:
+                reading.problem(f"{dotted}.{name}", "is missing", "write key: {value: …, source: …}")
+        reading.unknown(pair, dotted, ("value", "source"))
+        if "value" in pair and "source" in pair:
+            values[key] = reading.value(pair["value"], dotted, known[key].kind)
+            sources[key] = reading.value(pair["source"], f"{dotted}.source", text)
+            _check_ports(reading, known[key], values[key], content.get("ports", ()))
+    missing = dict.fromkeys(each.figure.key for each in fitting if each.required and each.figure.key not in entries)
+    for key in missing:
+        reading.problem(f"figures.{key}", "is missing", f"{PARAMETER_FILE.guide} says what belongs there")
+    content["values"], content["figure sources"] = values, sources
+    _check_figures(reading, values)
+
+
+def _unknown(key: str, kind: str, known: Mapping[str, Figure]) -> tuple[str, str]:
+    """What is wrong with a key that a core of this kind of front end does not have, and what to do."""
+    for other, groups in FRONT_ENDS.items():
+        if any(each.figure.key == key for group in groups.values() for each in declared(group)):
+            return f"has no meaning with front_end {kind}", f"leave it out, or write front_end: {other}"
+    return "is an unknown key", suggest(key, known)
+
+
+def _check_ports(reading: Reading, figure: Figure, value: Any, ports: Sequence[str]) -> None:
+    """Note ports that the core lacks."""
+    if value is None or not ports:
+        return
+    named: Iterable[str] = ()
+    if isinstance(figure.kind, Port):
+        named = (value,)
+    elif isinstance(figure.kind, Ports):
+        named = value
+    elif isinstance(figure.kind, PortGroups):
+        named = (port for group in value for port in group)
+    known = execution_ports(ports)
+    for port in dict.fromkeys(named):
+        if port not in known:
+            reading.problem(f"figures.{figure.key}", f"names port {port!r}, which the core lacks", suggest(port, known))
+
+
+_CHASING = ("fast pointer chasing latency", "fast pointer chasing displacement")
+_QUEUES = tuple(f"{queue} entries" for queue in ("ROB", "RS", "IDQ", "IQ", "load scheduler", "store scheduler"))
+_WIDTHS = ("issue width", "DSB width", "decoders", "predecode width")
+
+
+def _check_figures(reading: Reading, values: Values) -> None:
+    """Note figures that contradict one another."""
+    _check_together(reading, values, "JCC erratum", ("JCC erratum block bytes",))
+    _check_together(reading, values, "fast pointer chasing", _CHASING)
+    _check_together(reading, values, "LSD", (), ("LSD unroll",))
+    latency, fast = values.get("load latency"), values.get(_CHASING[0])
+    if latency is not None and fast is not None and fast > latency:
+        reading.problem(f"figures.{_CHASING[0]}", f"{fast:g} cy is longer than the load latency", "check both")
+    if values.get("DSB width") is not None:
+        widest = max(values.get(key) or 0 for key in _WIDTHS)
+        for key in _QUEUES:
+            if (values.get(key) or 2 * widest) < 2 * widest:
+                what = f"{values[key]} hold less than two cycles of µops ({2 * widest})"
+                reading.problem(f"figures.{key}", what, "check it, and the widths")
+
+
+def _check_together(
+    reading: Reading, values: Values, mechanism: str, needed: Sequence[str], allowed: Sequence[str] = ()
+) -> None:
+    """Note figures of a mechanism that are missing where the core has it, or that stand where it has it not."""
+    for key in needed if values.get(mechanism) else ():
+        if key not in values:
+            reading.problem(f"figures.{key}", "is missing", f"give it, or write {mechanism}: false")
+    for key in () if values.get(mechanism) is not False else (*needed, *allowed):
+        if values.get(key):
+            reading.problem(f"figures.{key}", f"has no meaning where {mechanism!r} is false", "leave it out")
 
 
 def parameter_text(figures: Parameters, name: str, table: str, ports: Sequence[str]) -> str:
@@ -142,10 +241,13 @@ def parameter_text(figures: Parameters, name: str, table: str, ports: Sequence[s
         name: of the new core; table: file name of its table.
         ports: that its rows name; those of the other core stand first, in its order.
     """
-    import yaml
-
-    own = {"load latency": figures.load_latency, "store forward latency": figures.store_forward_latency}
-    values = {key: f"{cycles:g} cy" for key, cycles in own.items()} | {_ISSUE: figures.issue_width, **figures.extra}
+    groups: list[Any] = [figures, *(getattr(figures, name) for name in _groups(front_end_kind(figures)))]
+    values = {
+        each.figure.key: _written(getattr(group, each.attribute), each.figure)
+        for group in groups
+        for each in declared(type(group))
+        if each.figure.key in figures.sources
+    }
     prefix = "" if figures.name == name else f"taken over from {figures.name}: "
     content = {
         "name": name,
@@ -154,9 +256,16 @@ def parameter_text(figures: Parameters, name: str, table: str, ports: Sequence[s
         "aliases": [],
         "table": table,
         "ports": [*(port for port in figures.ports if port in ports), *(p for p in ports if p not in figures.ports)],
-        "figures": {
-            key: {"value": value, "source": prefix + figures.sources.get(key, figures.name)}
-            for key, value in values.items()
-        },
+        "front_end": front_end_kind(figures),
+        "figures": {key: {"value": value, "source": prefix + figures.sources[key]} for key, value in values.items()},
     }
     return yaml.safe_dump(content, allow_unicode=True, sort_keys=False, width=120)
+
+
+def _written(value: Any, figure: Figure) -> Any:
+    """A value as it stands in a file."""
+    if isinstance(figure.kind, Quantity):
+        return f"{value:g} cy"
+    if isinstance(figure.kind, Words):
+        return " ".join(value)
+    return [_written(item, figure) for item in value] if isinstance(value, tuple) else value

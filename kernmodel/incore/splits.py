@@ -13,23 +13,16 @@ from math import gcd
 from kernmodel.assembly.model import Instruction
 from kernmodel.incore.addresses import MovingLoad, address_step, moving_loads
 from kernmodel.incore.model import InstructionData, Parameters, PortUse
-from kernmodel.units import parse_quantity
 
-KEYS = {32: "split 256-bit load", 64: "split 512-bit load"}
-"""Keys of `Parameters.extra` by bytes: cycles for which a load across lines takes all load ports that it can use."""
 _LINE = 64
 """Bytes of a cache line of every x86-64 core: what arrays are taken to be aligned to."""
 _DATA_PATH = "D"
 
 
 def split_figures(parameters: Parameters) -> dict[int, float]:
-    """Cycles that a load across lines takes, by its bytes, where the core has a figure of it.
-
-    Raises:
-        UnitError: a figure is no time.
-    """
-    given = {size: parameters.extra[key] for size, key in KEYS.items() if key in parameters.extra}
-    return {size: parse_quantity(value, "cycles", where=parameters.name) for size, value in given.items()}
+    """Cycles for which a load across lines takes all load ports that it can use, by its bytes, where they are known."""
+    given = {32: parameters.loads.split_256, 64: parameters.loads.split_512}
+    return {size: cycles for size, cycles in given.items() if cycles is not None}
 
 
 def split_loads(instructions: Sequence[Instruction], costs: Mapping[int, float]) -> dict[int, float]:

@@ -118,7 +118,7 @@ def joint_performance(
             rows.append((row, count))
             flops += kind.flops * count
             widest_register = max(widest_register, register_bytes(kind))
-    closed = parameters.extra.get("zmm closes vector port") if widest_register == 64 else None
+    closed = parameters.closed_by_zmm if widest_register == 64 else None
     return flops / _cycles(rows, parameters, closed) * machine.clock_hz * cores if rows else None
 
 

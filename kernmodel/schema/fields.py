@@ -78,6 +78,7 @@ class Field:
     default: Any = None
 
 
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 Table = Mapping[str, Field]
 Values = dict[str, Any]
 
@@ -116,58 +117,98 @@ def text(node: yaml.Node) -> str:
     return value
 
 
-def integer(minimum: int = 1) -> Kind:
-    """A whole number of at least `minimum`."""
+class Integer:
+    """A whole number from `least`, up to `most` where there is one."""
 
-    def read(node: yaml.Node) -> int:
+    def __init__(self, least: int, most: int | None = None) -> None:
+        self.least = least
+        self.most = most
+
+    def __call__(self, node: yaml.Node) -> int:
+        """The number."""
         value = scalar(node)
-        if not re.fullmatch(r"[+-]?\d{1,15}", value):
+        if not re.fullmatch(r"[+-]?[0-9]{1,15}", value):
             raise RejectedError(f"{value!r} is no whole number", "write digits only, without a unit")
-        if int(value) < minimum:
-            raise RejectedError(f"{value} is smaller than {minimum}", f"write a whole number of at least {minimum}")
+        if int(value) < self.least:
+            raise RejectedError(f"{value} is smaller than {self.least}", f"write a whole number {self._range}")
+        if self.most is not None and int(value) > self.most:
+            raise RejectedError(f"{value} is larger than {self.most}", f"write a whole number {self._range}")
         return int(value)
 
-    return read
+    @property
+    def _range(self) -> str:
+        return f"of at least {self.least}" if self.most is None else f"from {self.least} to {self.most}"
+
+    @property
+    def values(self) -> str:
+        """What may stand there, in words."""
+        return f"from {self.least}" if self.most is None else f"{self.least} to {self.most}"
+
+
+def integer(minimum: int = 1, most: int | None = None) -> Integer:
+    """A whole number of at least `minimum`, at most `most`."""
+    return Integer(minimum, most)
 
 
 def positive_number(node: yaml.Node) -> float:
     """A number greater than zero, without a unit."""
     value = scalar(node)
-    try:
-        number = float(value)
-    except ValueError:
-        raise RejectedError(f"{value!r} is no number", "write a number without a unit") from None
+    if not _NUMBER.fullmatch(value):
+        raise RejectedError(f"{value!r} is no number", "write a number without a unit")
+    number = float(value)
     if not 0.0 < number < float("inf"):
         raise RejectedError(f"{value} is not greater than zero", "write a positive number")
     return number
 
 
-def flag(node: yaml.Node) -> bool:
+class Flag:
     """`true` or `false`."""
-    value = scalar(node)
-    if value not in ("true", "false"):
-        raise RejectedError(f"{value!r} is neither true nor false", "write true or false")
-    return value == "true"
+
+    values = "true or false"
+
+    def __call__(self, node: yaml.Node) -> bool:
+        """The flag."""
+        value = scalar(node)
+        if value not in ("true", "false"):
+            raise RejectedError(f"{value!r} is neither true nor false", "write true or false")
+        return value == "true"
 
 
-def choice(*options: str) -> Kind:
+flag = Flag()
+
+
+class Choice:
     """One of the given words."""
 
-    def read(node: yaml.Node) -> str:
+    def __init__(self, options: tuple[str, ...]) -> None:
+        self.options = options
+
+    def __call__(self, node: yaml.Node) -> str:
+        """The word."""
         value = scalar(node)
-        if value not in options:
-            raise RejectedError(f"{value!r} is unknown", f"use one of {', '.join(options)}")
+        if value not in self.options:
+            near = nearest(value, self.options)
+            hint = f"did you mean {near!r}? " if near else ""
+            raise RejectedError(f"{value!r} is unknown", f"{hint}use one of {', '.join(self.options)}")
         return value
 
-    return read
+
+def choice(*options: str) -> Choice:
+    """One of the given words."""
+    return Choice(options)
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number with a unit of `dimension`, in its base unit; positive, or also zero."""
+    """A number with a unit of `dimension`, in its base unit; positive, or also zero, from `least` to `most`.
+
+    The limits are written as they are told: "20 GHz".
+    """
 
     dimension: str
     zero: bool = False
+    least: str | None = None
+    most: str | None = None
 
     def __call__(self, node: yaml.Node) -> float:
         """The number."""
@@ -179,12 +220,25 @@ class Quantity:
         if not (0.0 < number < float("inf") or (self.zero and number == 0.0)):
             wrong = "too large" if number > 0 else "negative" if self.zero else "not greater than zero"
             raise RejectedError(f"{value!r} is {wrong}")
+        self._limit(value, number)
         return number
 
+    def _limit(self, value: str, number: float) -> None:
+        if self.least is not None and number < parse_quantity(self.least, self.dimension):
+            raise RejectedError(f"{value!r} is less than {self.least}", "check number and unit")
+        if self.most is not None and number > parse_quantity(self.most, self.dimension):
+            raise RejectedError(f"{value!r} is more than {self.most}", "check number and unit")
 
-def quantity(dimension: str, *, zero: bool = False) -> Quantity:
-    """A number with a unit of `dimension`, in its base unit; positive, or also zero."""
-    return Quantity(dimension, zero)
+    @property
+    def values(self) -> str:
+        """What may stand there, in words."""
+        least = self.least or ("0" if self.zero else "above 0")
+        return f"{least} to {self.most}" if self.most else f"from {least}"
+
+
+def quantity(dimension: str, *, zero: bool = False, least: str | None = None, most: str | None = None) -> Quantity:
+    """A number with a unit of `dimension`, in its base unit; positive, or also zero, from `least` to `most`."""
+    return Quantity(dimension, zero, least, most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,8 +395,14 @@ class Reading:
             self.problems.append(Problem(self.kind, where, key, rejected.what, rejected.todo))
             return None
 
-    def fields(self, entries: Mapping[str, yaml.Node], key: str, table: Table) -> Values:
-        """The values of a table; those that are missing or malformed are left out, with a problem noted."""
+    def fields(self, entries: Mapping[str, yaml.Node], key: str, table: Table, also: Iterable[str] = ()) -> Values:
+        """The values of a table; those that are missing or malformed are left out, with a problem noted.
+
+        Args:
+            entries: what is there, by key; key: of the table, dotted.
+            table: what may be there.
+            also: further keys that may be meant by an unknown one; others have taken them out of `entries`.
+        """
         values: Values = {}
         for name, entry in table.items():
             dotted = f"{key}.{name}" if key else name
@@ -354,7 +414,7 @@ class Reading:
                 self.problem(dotted, "is missing", f"{self.kind.guide} says what belongs there")
             else:
                 values[name] = entry.default
-        self.unknown(entries, key, table)
+        self.unknown(entries, key, (*table, *also))
         return values
 
     def unknown(self, entries: Iterable[str], key: str, known: Iterable[str]) -> None:

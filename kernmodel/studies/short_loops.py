@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kernmodel.studies.blocking import ShortLoops
-from kernmodel.units import parse_quantity
 
 if TYPE_CHECKING:
     from kernmodel.assembly.model import AddressStream, AssemblyLoop
@@ -108,5 +107,4 @@ def entry_cycles(incore: InCore, parameters: Parameters) -> float:
 
 def penalty(parameters: Parameters) -> float:
     """The branch misprediction penalty of a core, cycles; 0 where it is not known."""
-    found = parameters.extra.get(PENALTY)
-    return 0.0 if found is None else parse_quantity(found, "cycles", where=f"{parameters.name}: {PENALTY}")
+    return parameters.misprediction or 0.0

@@ -64,7 +64,7 @@ def test_the_reason_names_only_the_first_of_many() -> None:
     assert chain.reason.endswith("(zmm0) → … (1 more)")
     assert chain.reason.count(" → ") == 4
     ports = tuple("abcdefghi")
-    parameters = replace(core("SKL")[0], ports=ports, issue_width=16, extra={})
+    parameters = replace(core("SKL")[0], ports=ports, issue_width=16, front_end=None, pipeline=None)
 
     class Everywhere:
         def lookup(self, instruction: Instruction) -> InstructionData:
@@ -169,14 +169,14 @@ class Vectors:
 
 def test_512_bit_registers_close_the_vector_units_of_a_port() -> None:
     """Field of the parameters, not of the code: xmm and ymm µops lose port 1, integer µops keep it."""
-    parameters = replace(core("SKL")[0], extra={"zmm closes vector port": "1"})
+    parameters = replace(core("SKL")[0], front_end=None, pipeline=None, closed_by_zmm="1")
     wide = "vaddpd %zmm0, %zmm1, %zmm2; vaddpd %ymm3, %ymm4, %ymm5; imulq %rax, %rbx"
     uses = analyse(loop_of(wide), parameters, Vectors()).uses
     assert [use.ports for row in uses for use in row] == [("0", "5"), ("0",), ("1",)]
     narrow = "vaddpd %ymm3, %ymm4, %ymm5; imulq %rax, %rbx"
     uses = analyse(loop_of(narrow), parameters, Vectors()).uses
     assert [use.ports for row in uses for use in row] == [("0", "1"), ("1",)]
-    elsewhere = analyse(loop_of(wide), replace(parameters, extra={}), Vectors()).uses
+    elsewhere = analyse(loop_of(wide), replace(parameters, closed_by_zmm=None), Vectors()).uses
     assert elsewhere[1][0].ports == ("0", "1")
 
 
@@ -198,7 +198,7 @@ def test_the_uses_of_the_answer_give_its_bound() -> None:
 def test_the_analysis_needs_no_heavy_module() -> None:
     code = (
         "import sys, kernmodel.incore.analyse; "
-        "print(sorted({'numpy', 'sympy', 'networkx', 'scipy', 'pint', 'yaml'} & set(sys.modules)))"
+        "print(sorted({'numpy', 'sympy', 'networkx', 'scipy', 'pint'} & set(sys.modules)))"
     )
     assert run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
 

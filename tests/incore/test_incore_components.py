@@ -12,6 +12,7 @@ from statistics import fmean
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from parameter_files import with_figures
 
 from kernmodel.assembly.blocks import block_of_bytes
 from kernmodel.incore.analyse import analyse
@@ -112,9 +113,8 @@ def test_unlaminated_pairs_issue_together():
 def test_cores_without_front_end_know_renaming_beside_ports_and_dependencies():
     """An own core of which no more is known than the width of its front end."""
     parameters = core("ZEN2").parameters
-    extra = {key: value for key, value in parameters.extra.items() if key != "decoded instructions per cycle"}
     loop = block_of_bytes(bytes.fromhex("4801d84801c3ffc975f6"), file="x")
-    incore = analyse(loop, replace(parameters, extra=extra), core("ZEN2").table)
+    incore = analyse(loop, replace(parameters, front_end=None), core("ZEN2").table)
     assert [part.name for part in incore.components] == ["issue", "ports", "precedence"]
     assert components_of(incore) == incore.components
     assert incore.components[0].cycles == 4 / 6
@@ -153,10 +153,7 @@ def test_no_prediction_rises_when_a_component_is_idealised(code, name):
 def test_a_slower_front_end_is_no_faster(code, name, slowed):
     """Of the bounds; the greedy schedule itself may gain where µops come later."""
     loop, parameters, table = block_of_bytes(bytes.fromhex(code), file="x"), core(name).parameters, core(name).table
-    if slowed == "issue width":
-        slower = replace(parameters, issue_width=2)
-    else:
-        slower = replace(parameters, extra={**parameters.extra, slowed: 2})
+    slower = with_figures(parameters, {slowed: 2})
     before = analyse(loop, parameters, table, notion="unrolled")
     after = analyse(loop, slower, table, notion="unrolled")
     with_slower = {part.name: part.cycles for part in after.components}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 
 import pytest
+from parameter_files import with_figures
 
 from kernmodel.assembly.decode import decode_bytes
 from kernmodel.errors import InstructionTableError
@@ -63,9 +63,8 @@ def test_a_core_without_front_end_figures_has_none() -> None:
 @pytest.mark.parametrize(("key", "value"), [("DSB width", None), ("LSD", 1), ("decoders", 0), ("LSD unroll", {1: "x"})])
 def test_a_figure_that_is_missing_or_wrong_is_named(key: str, value: object) -> None:
     whole = load_parameters("HSW")
-    extra = {name: figure for name, figure in (dict(whole.extra) | {key: value}).items() if figure is not None}
     with pytest.raises(InstructionTableError, match=key):
-        front_end_parameters(replace(whole, extra=extra))
+        with_figures(whole, {key: value})
 
 
 # macro-fusion

@@ -9,6 +9,7 @@ import pytest
 from kernmodel.assembly.listing import read_listing
 from kernmodel.assembly.model import AssemblyLoop, Instruction
 from kernmodel.incore.analyse import analyse
+from kernmodel.incore.figures import LoadFigures
 from kernmodel.incore.model import Chain, InCore, InstructionData, Parameters
 
 PARAMETERS = Parameters(
@@ -22,7 +23,6 @@ PARAMETERS = Parameters(
     table="",
     aliases=(),
     sources={},
-    extra={},
 )
 
 
@@ -165,8 +165,7 @@ def test_an_unlisted_address_latency_is_that_of_the_load_and_the_operation() -> 
 
 
 def test_fast_pointer_chasing_needs_a_loaded_base_and_nothing_else() -> None:
-    extra = {"fast pointer chasing": True, "fast pointer chasing latency": "4 cy"}
-    fast = replace(PARAMETERS, extra={**extra, "fast pointer chasing displacement": 2048})
+    fast = replace(PARAMETERS, loads=LoadFigures(pointer_chasing=True, pointer_latency=4.0, pointer_reach=2048))
     assert lcd("movq 8(%rax), %rax", LOAD, parameters=fast) == 4.0
     assert lcd("movq 2048(%rax), %rax", LOAD, parameters=fast) == 5.0
     assert lcd("movq (%rbx,%rax), %rax", LOAD, parameters=fast) == 6.0

@@ -14,20 +14,25 @@ from kernmodel.assembly.listing import read_listing
 from kernmodel.assembly.model import Instruction
 from kernmodel.incore.cycles import maximum_cycle_ratio
 from kernmodel.incore.dataflow import data_flow
+from kernmodel.incore.figures import LoadFigures, RegisterFigures
 from kernmodel.incore.graph import MemoryPolicy, dependency_graph, graph_figures, graph_of
 from kernmodel.incore.model import InstructionData, Parameters
 
-EXTRA: dict[str, object] = {
-    "fast pointer chasing": True,
-    "fast pointer chasing latency": "4 cy",
-    "fast pointer chasing displacement": 2048,
-    "stack synchronisation latency": "1 cy",
-    "forwarded load latency": "2 cy",
-    "high8 renamed separately": True,
-    "false output dependencies": "popcnt",
-}
-CORE = Parameters("TEST", "Hand-made", "x86-64", ("0",), 5.0, 4.0, 4, "", (), {}, EXTRA)
-MERGED = replace(CORE, extra={**EXTRA, "high8 renamed separately": False})
+CORE = Parameters(
+    name="TEST",
+    title="Hand-made",
+    isa="x86-64",
+    ports=("0",),
+    load_latency=5.0,
+    store_forward_latency=4.0,
+    issue_width=4,
+    table="",
+    aliases=(),
+    sources={},
+    loads=LoadFigures(pointer_chasing=True, pointer_latency=4.0, pointer_reach=2048, forwarded=2.0),
+    registers=RegisterFigures(high_bytes_apart=True, false_dependencies=("popcnt",), synchronisation=1.0),
+)
+MERGED = replace(CORE, registers=CORE.registers._replace(high_bytes_apart=False))
 
 
 def row(form: str, default: float = 1.0, **fields: object) -> InstructionData:
@@ -134,7 +139,7 @@ def test_variable_shifts_do_not_wait_for_the_flags_that_they_keep() -> None:
 def test_some_instructions_wait_for_the_register_that_they_overwrite() -> None:
     assert lcd("popcntq %rax, %rbx") == 3.0
     assert lcd("lzcntq %rax, %rbx") == 0.0
-    assert lcd("popcntq %rax, %rbx", replace(CORE, extra={})) == 0.0
+    assert lcd("popcntq %rax, %rbx", replace(CORE, registers=RegisterFigures())) == 0.0
 
 
 def test_high_bytes_apart_carry_values_of_their_own() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ctypes
 from array import array
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from parameter_files import with_figures
 
 from kernmodel.assembly.decode import decode_bytes
 from kernmodel.incore import predict
@@ -198,8 +198,7 @@ def test_a_microop_may_wait_for_one_that_issues_later(code: str, name: str) -> N
 def test_engine_and_python_read_the_same_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     figures = load_parameters("SKL")
     own = {"DSB line µops": 2, "DSB lines per block": 1, "stack synchronisation latency": "3 cy"}
-    other = replace(figures, extra=figures.extra | own)
-    text = parameter_text(other, "OWN", "OWN.txt", figures.ports)
+    text = parameter_text(with_figures(figures, own), "OWN", "OWN.txt", figures.ports)
     (tmp_path / "OWN.yml").write_text(text, encoding="utf-8")
     (tmp_path / "OWN.txt").write_bytes((DATA / figures.table).read_bytes())
     monkeypatch.setenv(UARCH_PATH, str(tmp_path))

@@ -1,16 +1,23 @@
 """Parameter files: the carried ones, names and aliases, and what a malformed file is told."""
 
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
+from parameter_files import with_figures
 
 from kernmodel.errors import InputError, InstructionTableError
 from kernmodel.incore.core import CODE_ALIGNMENT
+from kernmodel.incore.figures import FRONT_ENDS, MECHANISMS, Parameters, UopCacheFigures, declared, front_end_kind
 from kernmodel.incore.frontend.figures import front_end_parameters
 from kernmodel.incore.parameters import (
+    _DATA,
     UARCH_PATH,
+    check_parameters,
     known_microarchitectures,
     load_parameters,
     parameter_text,
@@ -29,11 +36,12 @@ isa: x86-64
 aliases: [an-alias]
 table: X.txt
 ports: ["0", "1"]
+front_end: none
 figures:
   load latency: {value: 5 cy, source: manual}
   store forward latency: {value: 4 cy, source: manual}
   issue width: {value: 4, source: manual}
-  LSD: {value: true, source: manual}
+  branch misprediction: {value: 15 cy, source: manual}
 """
 
 
@@ -44,8 +52,7 @@ def test_all_delivered_cores_are_known() -> None:
 @pytest.mark.parametrize("name", known_microarchitectures())
 def test_every_figure_of_a_carried_core_has_a_source(name: str) -> None:
     parameters = load_parameters(name)
-    figures = {*parameters.extra, "load latency", "store forward latency", "issue width"}
-    assert set(parameters.sources) == figures
+    assert set(_required(name)) <= set(parameters.sources)
     assert all(len(source) > 5 for source in parameters.sources.values())
     assert parameters.name == name
     assert len(set(parameters.ports)) == len(parameters.ports)
@@ -65,48 +72,123 @@ def test_intel_cores_have_all_figures_of_the_front_end(name: str) -> None:
     assert front_end_parameters(load_parameters(name)) is not None
 
 
-MECHANICS = (
-    "dispatch delay",
-    "port counter gap",
-    "alternating ports",
-    "predecode delay",
-    "microcode width",
-    "microcode exit cycles",
-    "DSB lines per cycle",
-    "store address latency",
-    "blocked load cycles",
-    "DSB line µops",
-    "DSB lines per block",
-    "stack synchronisation ports",
-    "stack synchronisation latency",
-    "load ports",
-    "store address ports",
-    "store data ports",
-)
+def _required(name: str) -> list[str]:
+    kind = front_end_kind(load_parameters(name))
+    groups = (Parameters, *MECHANISMS.values(), *FRONT_ENDS[kind].values())
+    return sorted({each.figure.key for group in groups for each in declared(group) if each.required})
 
 
-@pytest.mark.parametrize("name", sorted(INTEL))
-def test_the_pipelines_figures_stand_in_the_parameter_files_with_their_sources(name: str) -> None:
+@pytest.mark.parametrize("name", ["SKL", "ZEN4"])
+def test_what_the_kind_of_front_end_needs_has_to_be_there(name: str) -> None:
     parameters = load_parameters(name)
-    assert set(MECHANICS) <= parameters.sources.keys()
-    front = front_end_parameters(parameters)
-    assert front is not None
-    for key in MECHANICS:
-        without = replace(parameters, extra={k: v for k, v in parameters.extra.items() if k != key})
-        with pytest.raises(InstructionTableError, match=f"figure '{key}' is missing"):
-            pipeline_core(without, front)
+    for key in _required(name):
+        with pytest.raises(InstructionTableError, match=f"figures.{re.escape(key)}: is missing"):
+            with_figures(parameters, {key: None})
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
-    [([["2", "12"]], "names ports that the core lacks: 12"), ("23", "is '23', no list"), (["23"], "is '23', no list")],
+    ("key", "value", "said"),
+    [
+        ("alternating ports", [["2", "12"]], "names port '12', which the core lacks"),
+        ("alternating ports", "23", "is no list"),
+        ("alternating ports", ["23"], "is no list"),
+        ("load ports", [["2D"]], "names port '2D', which the core lacks"),
+        ("stack synchronisation ports", ["0", "8"], "names port '8', which the core lacks"),
+        ("decoders", "four", "'four' is no whole number"),
+        ("decoders", "４", "is no whole number"),
+        ("decoders", 0, "0 is smaller than 1"),
+        ("decoders", 65, "65 is larger than 64"),
+        ("decoders", True, "'true' is no whole number"),
+        ("LSD", 1, "'1' is neither true nor false"),
+        ("LSD unroll", {1: "x"}, "'x' is no whole number"),
+        ("load latency", "5 ns", "no unit of cycles"),
+        ("load latency", 5, "is not a cycles with a unit"),
+        ("load latency", "1e300 cy", "is more than 1000 cy"),
+        ("store forward latency", "-4 cy", "is negative"),
+        ("predecode block bytes", 24, "24 is no power of two"),
+        ("ROB entries", 8, "8 hold less than two cycles of µops (12)"),
+        ("JCC erratum", False, "has no meaning where 'JCC erratum' is false"),
+        ("JCC erratum block bytes", None, "figures.JCC erratum block bytes: is missing"),
+        ("fast pointer chasing latency", None, "figures.fast pointer chasing latency: is missing"),
+        ("fast pointer chasing latency", "6 cy", "6 cy is longer than the load latency"),
+        ("fused with conditional jumps", "cmp tset", "'tset' is unknown; did you mean 'test'?"),
+        ("false output dependencies", "POPCNT", "'POPCNT' is no mnemonic"),
+        ("op cache entries", 4096, "has no meaning with front_end intel-uop-cache; leave it out, or write"),
+    ],
 )
-def test_groups_of_ports_have_to_be_lists_of_the_cores_ports(value: object, said: str) -> None:
-    parameters = load_parameters("SKL")
-    front = front_end_parameters(parameters)
-    assert front is not None
-    with pytest.raises(InstructionTableError, match=said):
-        pipeline_core(replace(parameters, extra={**parameters.extra, "alternating ports": value}), front)
+def test_a_figure_of_another_type_or_out_of_range_is_refused(key: str, value: object, said: str) -> None:
+    with pytest.raises(InstructionTableError, match=re.escape(said)):
+        with_figures(load_parameters("SKL"), {key: value})
+
+
+def test_a_refused_figure_is_named_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "X.yml"
+    file.write_text(GOOD.replace("issue width: {value: 4,", "issue width: {value: 0,"))
+    with pytest.raises(InstructionTableError, match=re.escape(f"{file}:12: figures.issue width: 0 is smaller than 1")):
+        read_parameters(file)
+
+
+def test_the_kind_of_front_end_is_named_not_guessed() -> None:
+    skl = load_parameters("SKL")
+    with pytest.raises(InstructionTableError, match="front_end: 'intel-uop-cash' is unknown; did you mean"):
+        with_figures(skl, {}, front_end="intel-uop-cash")
+    with pytest.raises(InstructionTableError, match="has no meaning with front_end none"):
+        with_figures(skl, {}, front_end="none")
+
+
+def _misspelt(key: str) -> str:
+    """The key with two letters changed for one another, or with one doubled where they are equal."""
+    middle = len(key) // 2
+    swapped = key[: middle - 1] + key[middle] + key[middle - 1] + key[middle + 1 :]
+    return swapped if swapped != key else key[:middle] + key[middle:].replace(key[middle], 2 * key[middle], 1)
+
+
+def _with_other_letters(key: str) -> tuple[str, ...]:
+    return _misspelt(key), key[:-1], key[1:], f"{key[:-1]}q"
+
+
+@pytest.mark.parametrize("name", known_microarchitectures())
+def test_every_misspelt_key_is_refused_with_the_right_one(name: str, tmp_path: Path) -> None:
+    text = (_DATA / f"{name}.yml").read_text(encoding="utf-8")
+    figures = re.findall(r"^  (\S[^:\n]*): *(?:\{|$)", text, re.MULTILINE)
+    for key in (*figures, *re.findall(r"^(\w+):", text, re.MULTILINE)):
+        prefix = "  " if key in figures else ""
+        for wrong in _with_other_letters(key) if name in ("SKL", "ZEN4") else (_misspelt(key),):
+            found = text.replace(f"\n{prefix}{key}:", f"\n{prefix}{wrong}:", 1)
+            assert found != text, key
+            (tmp_path / "X.yml").write_text(found, encoding="utf-8")
+            _, problems = check_parameters(tmp_path / "X.yml")
+            line = found[: found.index(f"\n{prefix}{wrong}:")].count("\n") + 2
+            told = [problem for problem in problems if problem.where.line == line]
+            assert [problem.todo for problem in told] == [f"did you mean {key!r}?"], (key, wrong, told)
+
+
+def test_the_page_lists_every_figure_as_declared() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "microarchitectures.md").read_text(encoding="utf-8")
+    for group in (Parameters, *MECHANISMS.values(), *(g for groups in FRONT_ENDS.values() for g in groups.values())):
+        for each in declared(group):
+            values, unit = each.figure.kind.values, each.figure.unit
+            told = f"{values} ({unit})" if unit and unit not in values.split() else values
+            row = f"| `{each.figure.key}` | {told} | {each.figure.meaning} |"
+            assert row in page, row
+
+
+def _fits(value: object, hint: Any) -> bool:
+    if get_origin(hint) in (Union, UnionType):
+        return any(_fits(value, each) for each in get_args(hint))
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    return isinstance(value, get_origin(hint) or hint) and isinstance(value, bool) == (hint is bool)
+
+
+@pytest.mark.parametrize("name", known_microarchitectures())
+def test_values_have_the_declared_types(name: str) -> None:
+    parameters = load_parameters(name)
+    kind = front_end_kind(parameters)
+    for owner in (parameters, *(getattr(parameters, group) for group in (*MECHANISMS, *FRONT_ENDS[kind]))):
+        for each in declared(type(owner)):
+            value = getattr(owner, each.attribute)
+            assert _fits(value, get_type_hints(type(owner))[each.attribute]), each.figure.key
 
 
 @pytest.mark.parametrize("name", sorted(INTEL))
@@ -161,11 +243,9 @@ def test_a_written_parameter_file_says_what_it_takes_over(tmp_path: Path, name: 
     figures = load_parameters(name)
     (tmp_path / "NEW.yml").write_text(parameter_text(figures, "NEW", "NEW.txt", figures.ports), encoding="utf-8")
     written = read_parameters(tmp_path / "NEW.yml")
-    assert (written.ports, written.extra, written.issue_width) == (figures.ports, figures.extra, figures.issue_width)
-    assert (written.load_latency, written.store_forward_latency) == (
-        figures.load_latency,
-        figures.store_forward_latency,
-    )
+    assert (written.ports, written.sources.keys()) == (figures.ports, figures.sources.keys())
+    same = dict.fromkeys(("name", "title", "table", "aliases", "sources"))
+    assert replace(written, **same) == replace(figures, **same)  # type: ignore[arg-type]
     assert all(source.startswith(f"taken over from {name}: ") for source in written.sources.values())
 
 
@@ -177,7 +257,8 @@ def test_aliases_are_unique() -> None:
 def test_skylake_x_and_cascade_lake_share_the_table_but_not_the_loop_stream_detector() -> None:
     skx, clx = load_parameters("SKX"), load_parameters("CLX")
     assert skx.table == clx.table
-    assert (skx.extra["LSD"], clx.extra["LSD"]) == (False, True)  # erratum SKX150 against Cascade Lake
+    assert isinstance(skx.front_end, UopCacheFigures) and isinstance(clx.front_end, UopCacheFigures)
+    assert (skx.front_end.lsd, clx.front_end.lsd) == (False, True)  # erratum SKX150 against Cascade Lake
 
 
 def test_unknown_name_lists_the_known_ones() -> None:
@@ -191,18 +272,25 @@ def test_a_good_file(tmp_path: Path) -> None:
     (tmp_path / "X.yml").write_text(GOOD)
     parameters = read_parameters(tmp_path / "X.yml")
     assert (parameters.load_latency, parameters.store_forward_latency, parameters.issue_width) == (5, 4, 4)
-    assert parameters.extra == {"LSD": True}
+    assert (parameters.misprediction, parameters.front_end, parameters.pipeline) == (15.0, None, None)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("title: A core\n", "", "'title' is missing"),
-        ("load latency: {value: 5 cy, source: manual}", "x: {value: 1, source: manual}", "'load latency' is missing"),
+        ("title: A core\n", "", "title: is missing"),
+        (
+            "load latency: {value: 5 cy, source: manual}",
+            "x: {value: 1, source: manual}",
+            "figures.load latency: is missing",
+        ),
         ("5 cy", "5 ns", "no unit of cycles"),
         ("value: 4, source: manual", "value: four, source: manual", "'four' is no whole number"),
-        ("LSD: {value: true, source: manual}", "LSD: true", "'LSD' needs a value and a source"),
-        ("isa: x86-64", "isa: [", "no YAML"),
+        ("branch misprediction: {value: 15 cy, source: manual}", "branch misprediction: 15 cy", "is no mapping"),
+        ("value: 15 cy, source: manual", "value: 15 cy", "branch misprediction.source: is missing"),
+        ("front_end: none", "", "front_end: is missing"),
+        ("aliases: [an-alias]", "aliases: an-alias", "aliases: is no list"),
+        ("isa: x86-64", "isa: [", "not valid YAML"),
         (GOOD, "- a\n- b\n", "no mapping"),
     ],
 )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 
 import pytest
+from parameter_files import with_figures
 
 from kernmodel.assembly.decode import decode_bytes
 from kernmodel.incore.frontend.figures import front_end_parameters
@@ -129,7 +129,7 @@ def test_which_microops_load_and_store_is_a_figure(arch: str, key: str, role: st
     parameters, _ = core(arch)
     front = front_end_parameters(parameters)
     assert front is not None
-    other = replace(parameters, extra={**parameters.extra, key: []})
+    other = with_figures(parameters, {key: []})
 
     def roles(figures: Parameters) -> list[str]:
         made = pipeline_input(

@@ -45,7 +45,7 @@ class Case(NamedTuple):
 @cache
 def core_of(name: str) -> tuple[Parameters, InstructionTable]:
     parameters = load_parameters(name)
-    if "forwarded load latency" not in parameters.extra:
+    if parameters.loads.forwarded is None:
         pytest.skip("the parameter files do not hold the figures of Facile's memory policy")
     return parameters, InstructionTable.open(parameters, "easy")
 

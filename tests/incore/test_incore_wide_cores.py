@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from parameter_files import with_figures
 from pipeline_cores import CORE, IDEAL
 
 from kernmodel.assembly.decode import decode_bytes
 from kernmodel.errors import InstructionTableError
-from kernmodel.incore.adders import BESIDE_WIDE, SEVERAL_CHAINS, TO_OTHERS
 from kernmodel.incore.bounds import Bounds, bounds_of, core_model, row_of, simulated_without
 from kernmodel.incore.model import Parameters
 from kernmodel.incore.parameters import load_parameters
@@ -26,6 +26,9 @@ from kernmodel.incore.splits import split_loads
 from kernmodel.incore.tables import InstructionTable
 
 MEASURED = Path(__file__).resolve().parents[2] / "../shared/data/measured/redwood-cove-dev.csv.gz"
+TO_OTHERS = "adder to other units"
+SEVERAL_CHAINS = "adders with several chains"
+BESIDE_WIDE = "adders beside 512-bit µops"
 CODE = {  # most end in dec; jne
     "chain": "c5fb58c1 ffc975f8",  # vaddsd xmm0,xmm0,xmm1
     "to multiplication": "c5fb58c1 c5fb59c1 ffc975f4",  # and vmulsd xmm0,xmm0,xmm1
@@ -48,8 +51,7 @@ CODE = {  # most end in dec; jne
 def core(without: tuple[str, ...] = (), arch: str = "RWC") -> tuple[Parameters, InstructionTable]:
     """A core, without some of its figures."""
     parameters = load_parameters(arch)
-    extra = {key: value for key, value in parameters.extra.items() if key not in without}
-    parameters = replace(parameters, extra=extra)
+    parameters = with_figures(parameters, dict.fromkeys(without))
     return parameters, InstructionTable.open(parameters)
 
 
@@ -129,7 +131,7 @@ def test_figures_must_make_sense() -> None:
     parameters, _ = core()
     for key in ("taken branches per cycle", "load scheduler entries"):
         with pytest.raises(InstructionTableError):
-            core_model(replace(parameters, extra={**parameters.extra, key: -1}))
+            with_figures(parameters, {key: -1})
 
 
 WIDE = replace(

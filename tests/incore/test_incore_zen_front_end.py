@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from parameter_files import with_figures
 
 from kernmodel.assembly.blocks import block_of_bytes
 from kernmodel.errors import InstructionTableError
@@ -18,6 +19,7 @@ from kernmodel.incore.batch import BlockQuery, Cores, answer
 from kernmodel.incore.bounds import bounds_of, core_model, row_of
 from kernmodel.incore.core import Core, Settings, analyse_block
 from kernmodel.incore.explain import components_of, explain
+from kernmodel.incore.figures import OpCacheFigures
 from kernmodel.incore.frontend.figures import front_end_parameters, op_cache_parameters
 from kernmodel.incore.model import Component, InCore
 from kernmodel.incore.parameters import load_parameters
@@ -31,13 +33,7 @@ CMP_JNE = "4839d8" + "75%02x"
 DIV = "48f7f1"  # two macro-ops, one instruction
 ADD_256 = "c5f558c2"  # two macro-ops on Zen, one instruction
 PARTS = ("4801d8", "4803064883c708", "c5fb1004c8", ADD_256, "c5fb110c0f", NOP, LONG_NOP, DIV, "f20f51c1", "50", "8b00")
-WIDTHS = (
-    "issued instructions per cycle",
-    "fetched bytes per cycle",
-    "decoded instructions per cycle",
-    "op cache width",
-    "op cache entries",
-)
+WIDTHS = ("issue_instructions", "fetch_bytes", "decoders", "width", "entries")
 
 
 @cache
@@ -196,15 +192,14 @@ def test_the_files_describe_a_front_end_of_this_kind_only(name: str) -> None:
         ("op cache entries", None),
         ("op cache holds macro-ops", 1),
         ("decoded instructions per cycle", 0),
-        ("op cache width", "8"),
+        ("op cache width", "eight"),
         ("fetched bytes per cycle", -16),
     ],
 )
 def test_a_figure_that_is_missing_or_wrong_is_named(key: str, value: object) -> None:
     whole = load_parameters("ZEN2")
-    extra = {name: figure for name, figure in (dict(whole.extra) | {key: value}).items() if figure is not None}
     with pytest.raises(InstructionTableError, match=key):
-        op_cache_parameters(replace(whole, extra=extra))
+        with_figures(whole, {key: value})
 
 
 # --- laws
@@ -234,13 +229,16 @@ def test_no_prediction_rises_when_a_component_is_idealised(code: str, name: str,
 @given(blocks, st.sampled_from(ZENS), st.sampled_from(["loop", "unrolled"]), st.sampled_from(WIDTHS))
 def test_a_wider_front_end_is_never_slower(code: str, name: str, notion: str, key: str) -> None:
     loop, parameters, table = block_of_bytes(bytes.fromhex(code), file="x"), core(name).parameters, core(name).table
-    if key not in parameters.extra:
+    front = parameters.front_end
+    assert isinstance(front, OpCacheFigures)
+    now = getattr(front, key)
+    if now is None:
         return
-    wider = replace(parameters, extra={**parameters.extra, key: int(str(parameters.extra[key])) + 3})
+    wider = replace(parameters, front_end=front._replace(**{key: now + 3}))
     before = analyse(loop, parameters, table, notion=notion)  # type: ignore[arg-type]
     after = analyse(loop, wider, table, notion=notion)  # type: ignore[arg-type]
     assert after.prediction <= before.prediction
-    without = replace(parameters, extra={k: v for k, v in parameters.extra.items() if k != WIDTHS[2]})
+    without = replace(parameters, front_end=None)
     assert analyse(loop, without, table, notion=notion).prediction <= before.prediction  # type: ignore[arg-type]
 
 

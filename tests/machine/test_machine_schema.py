@@ -200,7 +200,7 @@ CASES = {
     "series too short": (", 20.5]", "]", ":56: bandwidths.measured[0].values.copy: has 3 values for 4 core counts"),
     "series not positive": ("20.5", "0", ":56: bandwidths.measured[0].values.copy: 0 is not greater than zero"),
     "series no number": ("20.5", "fast", ":56: bandwidths.measured[0].values.copy: 'fast' is no number"),
-    "series not finite": ("20.5", "nan", ":56: bandwidths.measured[0].values.copy: nan is not greater than zero"),
+    "series not finite": ("20.5", "nan", ":56: bandwidths.measured[0].values.copy: 'nan' is no number"),
     "series empty": ("[10, 18, 20, 20.5]", "[]", ":56: bandwidths.measured[0].values.copy: is an empty list"),
     "cores unsorted": (
         "cores: 1-4",

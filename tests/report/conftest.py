@@ -246,7 +246,7 @@ def make_incore(loop: AssemblyLoop) -> InCore:
 
 def make_parameters() -> Parameters:
     figures = {"load latency": "a manual"}
-    return Parameters("SKL", "Toy core", "x86-64", ("0", "1", "2D"), 4.0, 5.0, 4, "skl.table", (), figures, {})
+    return Parameters("SKL", "Toy core", "x86-64", ("0", "1", "2D"), 4.0, 5.0, 4, "skl.table", (), figures)
 
 
 def make_prediction(traffic: Traffic) -> EcmPrediction:

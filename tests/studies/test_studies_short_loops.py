@@ -10,7 +10,6 @@ import pytest
 from kernmodel.studies.predict import predict_ecm
 from kernmodel.studies.request import CodeRequest, EcmAnswer, KernelRequest
 from kernmodel.studies.short_loops import (
-    PENALTY,
     entry_cycles,
     inner_iterations,
     penalty,
@@ -54,8 +53,8 @@ def test_unrolled_loops_leave_vectors_for_the_remainder(stencil: EcmAnswer) -> N
 
 def test_leaving_the_loop_drains_the_pipeline(stencil: EcmAnswer) -> None:
     incore, parameters = stencil.incore, stencil.parameters
-    unknown = replace(parameters, extra={key: value for key, value in parameters.extra.items() if key != PENALTY})
-    known = replace(parameters, extra={**parameters.extra, PENALTY: "15 cy"})
+    unknown = replace(parameters, misprediction=None)
+    known = replace(parameters, misprediction=15.0)
     drain = incore.critical_path.cycles - incore.prediction
     assert drain > 0
     assert penalty(unknown) == 0

@@ -1,0 +1,30 @@
+"""Parameters with some figures changed, by way of a parameter file."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import yaml
+
+from kernmodel.incore.model import Parameters
+from kernmodel.incore.parameters import parameter_text, read_parameters
+
+
+def with_figures(parameters: Parameters, figures: Mapping[str, object], **keys: object) -> Parameters:
+    """The parameters with these figures (None: without it) and other keys of the file.
+
+    Raises:
+        InstructionTableError: such a file is refused.
+    """
+    content = yaml.safe_load(parameter_text(parameters, parameters.name, "X.txt", parameters.ports)) | keys
+    for key, value in figures.items():
+        content["figures"].pop(key, None)
+        if value is not None:
+            content["figures"][key] = {"value": value, "source": "a test"}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "X.yml"
+        path.write_text(yaml.safe_dump(content, allow_unicode=True), encoding="utf-8")
+        return replace(read_parameters(path), table=parameters.table, aliases=parameters.aliases)
