@@ -5,14 +5,13 @@ from __future__ import annotations
 import csv
 import gzip
 import re
-import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from pathlib import Path
 from typing import NamedTuple
 
 from kernmodel.errors import AssemblyError
+from kernmodel.user_files import STANDARD_INPUT, lines_of, opened
 
 HEX_COLUMN = "hex"
 
@@ -36,21 +35,13 @@ def read_lines(path: str) -> Iterator[str]:
         AssemblyError: it cannot be read, or is a damaged gzip file.
     """
     try:
-        if path == "-":
-            yield from _decoded(sys.stdin.buffer)
-            return
-        with Path(path).open("rb") as file:
-            packed = file.read(len(_GZIP)) == _GZIP
-            file.seek(0)
-            yield from _decoded(gzip.GzipFile(fileobj=file) if packed else file)
+        with opened(path, "a file of blocks", error=AssemblyError) as file:
+            packed = path != STANDARD_INPUT and file.peek(len(_GZIP))[: len(_GZIP)] == _GZIP
+            lines = lines_of(gzip.GzipFile(fileobj=file) if packed else file, path, error=AssemblyError)
+            for line in lines:
+                yield line.decode("utf-8", "replace")
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise AssemblyError("is a damaged gzip file", where=path, todo="pack it anew") from error
-    except OSError as error:
-        raise AssemblyError(f"cannot be read: {error.strerror}", where=path, todo="give a file of blocks") from error
-
-
-def _decoded(lines: Iterable[bytes]) -> Iterator[str]:
-    return (line.decode("utf-8", "replace") for line in lines)
 
 
 def block_lines(lines: Iterable[str], file: str, column: str | None = None) -> Iterator[BlockLine]:

@@ -8,7 +8,6 @@ business of `listing` and `select`.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +18,8 @@ from kernmodel.assembly.decode import decode_raw, disassemble, translate
 from kernmodel.assembly.features import is_privileged
 from kernmodel.assembly.model import AssemblyLoop, Instruction, Listing
 from kernmodel.errors import AssemblyError, Location, Note
+from kernmodel.limits import CODE_BYTES
+from kernmodel.user_files import STANDARD_INPUT, opened, read_file
 
 if TYPE_CHECKING:
     from kernmodel.assembly.image import CodeImage
@@ -185,12 +186,8 @@ def read_bytes(path: str) -> tuple[bytes, str]:
     Raises:
         AssemblyError: it cannot be read.
     """
-    if path == "-":
-        return sys.stdin.buffer.read(), "<standard input>"
-    try:
-        return Path(path).read_bytes(), path
-    except OSError as error:
-        raise AssemblyError(f"cannot be read: {error.strerror}", where=path, todo="give a file of code") from error
+    data = read_file(path, "a file of code", CODE_BYTES, error=AssemblyError)
+    return data, "<standard input>" if path == STANDARD_INPUT else path
 
 
 def refuse_archive(path: str) -> None:
@@ -201,7 +198,7 @@ def refuse_archive(path: str) -> None:
     """
     if path == "-" or not Path(path).is_file():
         return
-    with Path(path).open("rb") as file:
+    with opened(path, "a file of code", error=AssemblyError) as file:
         start = file.read(len(_ARCHIVE[0]))
     if start in _ARCHIVE:
         todo = f"take the object with your function out of it: ar t {path}, then ar x {path} NAME.o"

@@ -6,13 +6,13 @@ assembler, and decoded from the bytes. The line rows that as writes tie each ins
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from kernmodel import user_files
 from kernmodel.assembly.assembler import assemble
 from kernmodel.assembly.decode import disassemble, translate
 from kernmodel.assembly.elf import (
@@ -38,6 +38,7 @@ from kernmodel.assembly.syntax import (
     statements,
 )
 from kernmodel.errors import AssemblyError
+from kernmodel.limits import CODE_BYTES, TEXT_BYTES
 
 ISA = "x86-64"
 _LARGEST_WHOLE_FILE = 1 << 18
@@ -57,9 +58,12 @@ def read_file(path: Path | str, *, syntax: Syntax | None = None, function: str |
         ToolError: no GNU as.
     """
     file = "<standard input>" if str(path) == "-" else str(path)
-    data = sys.stdin.buffer.read() if str(path) == "-" else _file_bytes(Path(path))
+    data = _file_bytes(path)
     if is_elf(data):
         return decode_elf(data, file, function=function), ""
+    if TEXT_BYTES.exceeded(len(data)):
+        todo = TEXT_BYTES.todo("give the listing of the loop alone")
+        raise AssemblyError(f"is larger than {TEXT_BYTES.text}", where=file, todo=todo)
     text = _as_text(data, file)
     return read_listing(text, file, syntax=syntax), text
 
@@ -73,14 +77,9 @@ def read_object(path: Path, function: str | None = None) -> Listing:
     return decode_elf(_file_bytes(path), str(path), function=function)
 
 
-def _file_bytes(path: Path) -> bytes:
+def _file_bytes(path: Path | str) -> bytes:
     """The contents of a file of the user."""
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise AssemblyError(
-            f"cannot be read: {error.strerror}", where=str(path), todo="give an assembly listing"
-        ) from error
+    return user_files.read_file(path, "an assembly listing", CODE_BYTES, error=AssemblyError)
 
 
 def _as_text(data: bytes, file: str) -> str:

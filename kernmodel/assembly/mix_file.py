@@ -19,13 +19,14 @@ import yaml
 from kernmodel.assembly.mix import WIDEST_ACCESS, FpClass, FpOperation, InstructionMix, MemoryClass, Precision
 from kernmodel.assembly.mix_sde import is_sde_mix, sde_mix
 from kernmodel.errors import InputError, Location, Note
+from kernmodel.limits import YAML_BYTES
 from kernmodel.units import parse_quantity
+from kernmodel.user_files import read_file
+from kernmodel.yaml_text import compose
 
 TOLERANCE = 0.01
 """By how much shares may miss one: figures in papers are rounded to whole percents."""
 
-# libyaml's parser is ten times faster than the one in Python; not every build of PyYAML has it
-_Loader: type = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _SEE = "docs/instruction-mix.md shows the format"
 
 _KEYS = ("title", "source", "per", "memory", "load_store_ratio", "fp", "intensity", "other")
@@ -71,9 +72,7 @@ def read_mix(path: Path) -> InstructionMix:
 
 def _read(path: Path) -> str:
     try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=str(path), todo=_SEE) from error
+        text = read_file(path, "a mix of instructions", YAML_BYTES).decode("utf-8-sig")
     except (UnicodeDecodeError, ValueError) as error:
         raise InputError("is not text in UTF-8", where=str(path), todo=_SEE) from error
     if not text.strip() or "\0" in text:
@@ -161,15 +160,7 @@ def _nearest(name: str, known: Iterable[str]) -> str:
 
 
 def _compose(text: str, file: str) -> _Entry:
-    try:
-        root = yaml.compose(text, Loader=_Loader)
-    except RecursionError as error:
-        raise InputError("is nested too deeply", where=file, todo=_SEE) from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = Location(file, mark.line + 1, mark.column + 1) if mark else Location(file)
-        problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
-        raise InputError(f"is not valid YAML: {problem}", where=where, todo=_SEE) from error
+    root = compose(text, file)
     if root is None:
         raise InputError("holds only comments", where=file, todo=_SEE)
     return _Entry(file, "", root)

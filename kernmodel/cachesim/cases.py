@@ -23,6 +23,7 @@ from kernmodel.cachesim.run import (
 from kernmodel.cachesim.sequences import AccessSequence, read_sequence
 from kernmodel.cachesim.trace_file import Trace
 from kernmodel.errors import InputError, Location
+from kernmodel.user_files import STANDARD_INPUT, is_pipe, opened
 
 WHAT = "file of cases in JSON or YAML"
 _LEVEL_COUNTERS = tuple(field.name for field in fields(LevelCounters))
@@ -72,10 +73,12 @@ def is_cases_file(path: Path) -> bool:
     """Whether a file is one of cases rather than a trace: by its ending, or because it opens with a bracket."""
     if path.suffix.lower() in (".json", ".yml", ".yaml"):
         return True
+    if str(path) == STANDARD_INPUT or is_pipe(path):  # what is looked at would be gone
+        return False
     try:
-        with path.open("rb") as stream:
+        with opened(path, WHAT) as stream:
             return stream.read(4096).lstrip()[:1] in (b"{", b"[")
-    except (OSError, ValueError):  # reading it as a trace says what is wrong
+    except InputError:  # reading it as a trace says what is wrong
         return False
 
 

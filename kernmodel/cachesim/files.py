@@ -15,10 +15,11 @@ from typing import TypeVar
 import yaml
 
 from kernmodel.errors import InputError, Location
+from kernmodel.limits import YAML_BYTES
 from kernmodel.units import parse_quantity
+from kernmodel.user_files import read_file
+from kernmodel.yaml_text import compose
 
-# libyaml's parser is ten times faster than the one in Python; not every build of PyYAML has it
-_Loader: type = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _NULL = ("", "~", "null", "Null", "NULL", "None")
 _LARGEST = 2**63 - 1
 
@@ -31,14 +32,7 @@ def read_bytes(path: Path, what: str) -> bytes:
     Raises:
         InputError: it is missing, a directory, unreadable or empty; `what` says what it should have been.
     """
-    try:
-        data = path.read_bytes()
-    except IsADirectoryError as error:
-        raise InputError(f"is a directory, not a {what}", where=str(path), todo=f"give a {what}") from error
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=str(path), todo=f"give a {what}") from error
-    except ValueError as error:  # a null character in the name
-        raise InputError("is no name of a file", where=repr(str(path)), todo=f"give a {what}") from error
+    data = read_file(path, f"a {what}", YAML_BYTES)
     if not data.strip():
         raise InputError("is empty", where=str(path), todo=f"give a {what}")
     return data
@@ -197,23 +191,10 @@ def parse_entry(text: str, file: str, what: str) -> Entry:
     Raises:
         InputError: broken syntax, several documents, or nothing but comments.
     """
-    try:
-        root = yaml.compose(text, Loader=_Loader)
-    except RecursionError as error:
-        raise InputError("is nested too deeply", where=file, todo=f"give a {what}") from error
-    except yaml.YAMLError as error:
-        raise _syntax_error(error, file) from error
+    root = compose(text, file)
     if root is None:
         raise InputError("holds only comments", where=file, todo=f"give a {what}")
     return Entry(file, "", root)
-
-
-def _syntax_error(error: yaml.YAMLError, file: str) -> InputError:
-    mark = getattr(error, "problem_mark", None)
-    where = Location(file, mark.line + 1, mark.column + 1) if mark else Location(file)
-    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error).partition("\n")[0]
-    todo = "check indentation, quotes and brackets at or above this line"
-    return InputError(f"is not valid YAML or JSON: {problem}", where=where, todo=todo)
 
 
 def by_name(entries: Mapping[str, Entry], names: Mapping[str, str]) -> dict[str, Entry]:

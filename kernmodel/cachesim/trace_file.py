@@ -7,20 +7,17 @@ read line by line, to say which line is wrong.
 from __future__ import annotations
 
 import re
-import sys
 from array import array
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import repeat
 from operator import itemgetter
-from pathlib import Path
 from typing import IO
 
 from kernmodel.errors import InputError, Location
+from kernmodel.user_files import STANDARD_INPUT, opened
 
 WHAT = "trace with lines such as `L 0x1f40 8`"
-STANDARD_INPUT = "-"
 LARGEST_ACCESS = 2**20
 """Bytes of the largest access of a trace: beyond every instruction's, and few enough lines to step through."""
 
@@ -66,28 +63,15 @@ def read_trace(file: str, limit: int = ADDRESS_LIMIT) -> Iterator[Trace]:
     name = "standard input" if file == STANDARD_INPUT else file
     found = False
     line = 1
-    try:
-        with _opened(file) as stream:
-            for block in _blocks(stream):
-                trace = parse_trace(block, name, line, limit)
-                line += block.count(b"\n")
-                if trace:
-                    found = True
-                    yield trace
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=name, todo=f"give a {WHAT}") from error
+    with opened(file, f"a {WHAT}") as stream:
+        for block in _blocks(stream):
+            trace = parse_trace(block, name, line, limit)
+            line += block.count(b"\n")
+            if trace:
+                found = True
+                yield trace
     if not found:
         raise InputError("holds no access", where=name, todo=f"give a {WHAT}")
-
-
-def _opened(file: str) -> AbstractContextManager[IO[bytes]]:
-    """The stream of a file, or standard input, which stays open."""
-    if file == STANDARD_INPUT:
-        return nullcontext(sys.stdin.buffer)
-    path = Path(file)
-    if path.is_dir():
-        raise InputError("is a directory, not a trace", where=file, todo=f"give a {WHAT}")
-    return path.open("rb")
 
 
 def _blocks(stream: IO[bytes]) -> Iterator[bytes]:

@@ -11,7 +11,9 @@ import click
 
 from kernmodel.cli import options
 from kernmodel.cli.charts import TERMINAL, drawing_size, plot_option, plot_target, save
+from kernmodel.cli.command import Command
 from kernmodel.cli.output import show, show_json, show_text, write_error
+from kernmodel.cli.streams import write_bytes
 from kernmodel.errors import InputError, UsageError
 from kernmodel.studies.request import CodeRequest, KernelRequest
 from kernmodel.traffic.options import StoreMode
@@ -24,7 +26,7 @@ STDOUT = "-"
 """In place of a file: the blocked source on standard output, and no report."""
 
 
-@click.command()
+@click.command(cls=Command)
 @options.kernel_argument
 @options.machine_option()
 @options.kernel_options
@@ -142,7 +144,7 @@ def _emit(answer: BlockingAnswer, request: KernelRequest, code: CodeRequest, tar
 
     text = blocked_source(answer)
     if target is None:
-        click.echo(text.encode(), nl=False)  # the user's own bytes, whatever the terminal can write
+        write_bytes(text.encode())  # the user's own bytes, whatever the terminal can write
         return
     try:
         target.write_bytes(text.encode())

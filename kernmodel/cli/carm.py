@@ -8,6 +8,7 @@ import click
 
 from kernmodel.cli import options
 from kernmodel.cli.charts import TERMINAL, chart_options, drawing_size, inputs_of, plot_target, save
+from kernmodel.cli.command import Command
 from kernmodel.cli.output import show, show_json, show_text
 from kernmodel.errors import UsageError
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from kernmodel.studies.roofline import CarmAnswer
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("kernel", type=options.KERNEL, required=False)
 @chart_options
 def carm(kernel: str | None, machine: str, **given: Any) -> None:

@@ -9,6 +9,7 @@ import click
 
 from kernmodel.cli import options
 from kernmodel.cli.charts import TERMINAL, drawing_size, plot_option, plot_target, save
+from kernmodel.cli.command import Command
 from kernmodel.cli.output import show, show_json, show_text
 from kernmodel.errors import UsageError
 from kernmodel.studies.request import CodeRequest
@@ -24,7 +25,7 @@ _ALONE = 4
 """Predictions that one process makes sooner than several can start."""
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("kernels", type=options.KERNEL, nargs=-1, required=True, metavar="KERNEL...")
 @click.option(
     "-m",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import click
 
+from kernmodel.cli.command import Command
 from kernmodel.cli.output import show_text
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     """Print the script that completes kernmodel's commands, options, machines and kernels in SHELL.

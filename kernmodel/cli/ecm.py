@@ -9,6 +9,7 @@ import click
 
 from kernmodel.cli import options
 from kernmodel.cli.charts import TERMINAL, drawing_size, plot_option, plot_target, save
+from kernmodel.cli.command import Command
 from kernmodel.cli.output import accepted, show, show_json, show_sweep, show_text, with_progress
 from kernmodel.studies.request import CodeRequest
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from kernmodel.studies.request import EcmAnswer
 
 
-@click.command()
+@click.command(cls=Command)
 @options.kernel_argument
 @options.machine_option()
 @options.kernel_options

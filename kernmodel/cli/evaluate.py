@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from kernmodel.cli import options
+from kernmodel.cli.command import Group
 from kernmodel.cli.output import show, show_json, with_progress
 from kernmodel.errors import InputError
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 _NOTIONS = ("loop", "unrolled")
 
 
-@click.group()
+@click.group(cls=Group)
 def evaluate() -> None:
     """How good the predictions are: against measurements, and beside other models.
 

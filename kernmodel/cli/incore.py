@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernmodel.cli import options
+from kernmodel.cli.command import Command
 from kernmodel.cli.output import print_line, show, show_json, show_notes, show_rows
 from kernmodel.errors import UsageError
 
@@ -99,7 +100,7 @@ _answer_options = options.together(
 )
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("file", type=click.Path(allow_dash=True), required=False)
 @options.machine_option(required=False)
 @options.uarch_option

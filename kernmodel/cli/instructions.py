@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kernmodel.cli import options
+from kernmodel.cli.command import Group
 from kernmodel.cli.output import print_line, show, show_json, show_text, write_error
 from kernmodel.errors import InputError, UsageError
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 target_options = options.together(options.machine_option(required=False), options.uarch_option)
 
 
-@click.group()
+@click.group(cls=Group)
 def instructions() -> None:
     """List, show, check and import instruction tables.
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import click
 
 from kernmodel.cli import options
+from kernmodel.cli.command import Group
 from kernmodel.cli.output import show, show_json
 
 
-@click.group()
+@click.group(cls=Group)
 def kernel() -> None:
     """List and show the carried kernels.
 

@@ -7,11 +7,12 @@ from pathlib import Path
 import click
 
 from kernmodel.cli import options
+from kernmodel.cli.command import Group
 from kernmodel.cli.output import print_line, show, show_json, show_text, write_error
 from kernmodel.errors import UsageError
 
 
-@click.group()
+@click.group(cls=Group)
 def machine() -> None:
     """List, show, check and import machine files.
 

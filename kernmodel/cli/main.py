@@ -9,13 +9,14 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 
 import click
 
-from kernmodel import __version__
+from kernmodel import __version__, limits
+from kernmodel.cli.command import no_limits_option
 from kernmodel.cli.lazy import LazyGroup
 from kernmodel.cli.output import write_error
+from kernmodel.cli.streams import flush_output, open_streams, settle_output
 from kernmodel.errors import KernmodelError
 
 COMPLETION_VARIABLE = "_KERNMODEL_COMPLETE"
@@ -57,6 +58,9 @@ def commands() -> None:
     """
 
 
+commands.params.append(no_limits_option())
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
 
@@ -66,9 +70,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     # nearly everything a command makes lives until it ends: the usual search for garbage costs 4 % of a cold start
     gc.set_threshold(100_000, 20, 20)
+    open_streams()
+    with limits.restored():
+        try:
+            return _status(sys.argv[1:] if arguments is None else list(arguments))
+        finally:
+            settle_output()
+
+
+def _status(arguments: list[str]) -> int:
+    """The exit status of a command; what goes wrong is one message."""
     try:
-        status = _run(sys.argv[1:] if arguments is None else list(arguments))
-        sys.stdout.flush()
+        status = _run(arguments)
+        flush_output()
         return status
     except KernmodelError as error:
         return _fail(str(error), error.exit_status)
@@ -77,10 +91,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, click.Abort):
         return _fail("interrupted", INTERRUPTED)
     except BrokenPipeError:
-        return _closed_pipe()
+        return CLOSED_PIPE
     except OSError as error:
         what = error.strerror or str(error)
         return _fail(f"{error.filename}: {what}" if error.filename else what, 1)
+    except (MemoryError, RecursionError) as error:
+        what = "the memory is not enough" if isinstance(error, MemoryError) else "the input is nested too deeply"
+        return _fail(f"{what}; give a smaller input", 1)
     except Exception as error:  # the last resort: a bug must not look like the user's fault, nor end in a traceback
         return _bug(error)
 
@@ -109,13 +126,6 @@ def _usage_text(error: click.ClickException) -> str:
 def _fail(text: str, status: int) -> int:
     write_error(f"kernmodel: error: {text}")
     return status
-
-
-def _closed_pipe() -> int:
-    """Leave quietly: what is still buffered goes nowhere, so that Python does not complain at exit."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return CLOSED_PIPE
 
 
 def _bug(error: Exception) -> int:

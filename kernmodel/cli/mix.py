@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kernmodel.cli import options
+from kernmodel.cli.command import Command
 from kernmodel.cli.output import show, show_json
 from kernmodel.errors import UsageError
 from kernmodel.studies.ranges import parse_values
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _WEIGHT = re.compile(r"(\d+)=(\d+(?:\.\d+)?(?:[eE]\d+)?)")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("file", type=options.KERNEL, required=False)
 @options.machine_option(required=False)
 @options.uarch_option

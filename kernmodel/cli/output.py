@@ -9,6 +9,7 @@ from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 
+from kernmodel.cli.streams import flush_output, write_output
 from kernmodel.errors import refuse_warnings
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def show(blocks: Iterable[Block]) -> None:
     """Print a report."""
     from kernmodel.report.layout import render
 
-    sys.stdout.write(render(blocks, style_of(sys.stdout)))
+    write_output(render(blocks, style_of(sys.stdout)))
 
 
 def show_rows(columns: tuple[Column, ...], rows: Iterable[tuple[str, ...]]) -> None:
@@ -83,22 +84,22 @@ def show_sweep(
 
 def print_line(text: str) -> None:
     """Print a line at once."""
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+    write_output(text + "\n")
+    flush_output()
 
 
 def show_json(document: Mapping[str, Any]) -> None:
     """Print a JSON document."""
     from kernmodel.report.json_common import dumps
 
-    sys.stdout.write(dumps(document))
+    write_output(dumps(document))
 
 
 def show_text(text: str) -> None:
     """Print text as it stands (scripts, YAML), in ASCII where the output knows nothing else."""
     from kernmodel.report.layout import to_ascii
 
-    sys.stdout.write(to_ascii(text) if _is_ascii_only(sys.stdout) else text)
+    write_output(to_ascii(text) if _is_ascii_only(sys.stdout) else text)
 
 
 def write_error(text: str) -> None:
@@ -107,7 +108,7 @@ def write_error(text: str) -> None:
         from kernmodel.report.layout import to_ascii
 
         text = to_ascii(text)
-    with suppress(BrokenPipeError):  # nobody reads the messages
+    with suppress(OSError, ValueError):  # nobody reads the messages
         sys.stderr.write(text + "\n")
 
 

@@ -8,6 +8,7 @@ import click
 
 from kernmodel.cli import options
 from kernmodel.cli.charts import TERMINAL, chart_options, drawing_size, inputs_of, plot_target, save
+from kernmodel.cli.command import Command
 from kernmodel.cli.output import show, show_json, show_text
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ ALL = "all"
 _MODELS = ("orm", "hierarchical", "carm", "irm", "adcarm")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("kernels", type=options.KERNEL, nargs=-1, metavar="KERNEL...")
 @click.option(
     "--model",

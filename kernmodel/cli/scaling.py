@@ -10,6 +10,7 @@ import click
 
 from kernmodel.cli import options
 from kernmodel.cli.charts import TERMINAL, drawing_size, plot_option, plot_target, save
+from kernmodel.cli.command import Command
 from kernmodel.cli.output import accepted, show, show_json, show_text, with_progress
 from kernmodel.errors import UsageError
 from kernmodel.studies.request import CodeRequest
@@ -23,7 +24,7 @@ _MOST_POINTS = 16
 """Points of sizes; more are a sweep."""
 
 
-@click.command()
+@click.command(cls=Command)
 @options.kernel_argument
 @options.machine_option()
 @options.kernel_options

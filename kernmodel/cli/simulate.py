@@ -10,6 +10,7 @@ import click
 from kernmodel.cachesim.model import POLICIES
 from kernmodel.cachesim.run import MOST_PHASES, Given, RunOptions
 from kernmodel.cli import options
+from kernmodel.cli.command import Command
 from kernmodel.cli.output import print_line, show, show_json
 from kernmodel.errors import UsageError
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 _USAGE = "write kernmodel simulate HIERARCHY TRACE, or kernmodel simulate --cases FILE"
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("files", nargs=-1, type=click.Path(allow_dash=True), metavar="[HIERARCHY] [TRACE]")
 @click.option("--cases", type=click.Path(), metavar="FILE", help="Check that the cases of FILE count what they state.")
 @click.option("--case", "case_id", metavar="ID", help="Run this case of a cases file and print its counters.")

@@ -9,6 +9,7 @@ import click
 
 from kernmodel.cli import options
 from kernmodel.cli.charts import plot_option, plot_target
+from kernmodel.cli.command import Command
 from kernmodel.errors import UsageError
 from kernmodel.studies.ranges import parse_defines
 from kernmodel.studies.request import CodeRequest
@@ -46,7 +47,7 @@ class Wanted:
     scheduler: str | None
 
 
-@click.command()
+@click.command(cls=Command)
 @options.kernel_argument
 @click.option(
     "-m",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kernmodel.cli import options
+from kernmodel.cli.command import Command
 from kernmodel.cli.output import accepted, show, show_json, show_sweep, with_progress
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from kernmodel.studies.request import TrafficAnswer
 
 
-@click.command()
+@click.command(cls=Command)
 @options.kernel_argument
 @options.machine_option()
 @options.kernel_options

@@ -14,6 +14,7 @@ from click.shell_completion import CompletionItem
 
 from kernmodel.cli import options
 from kernmodel.cli.charts import TERMINAL, drawing_size, plot_option, plot_target, save
+from kernmodel.cli.command import Command
 from kernmodel.cli.output import show, show_json, show_text, with_progress
 from kernmodel.errors import KernmodelError, UsageError
 from kernmodel.studies.points import Change
@@ -67,7 +68,7 @@ class Step(options.ParamType):
         return share
 
 
-@click.command("what-if")
+@click.command("what-if", cls=Command)
 @click.argument("kernel", type=options.KERNEL, required=False)
 @options.machine_option()
 @click.option(

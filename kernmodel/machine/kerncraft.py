@@ -14,8 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from kernmodel import yaml_text
 from kernmodel.errors import Location, MachineError, Note
 from kernmodel.machine.model import Machine
 from kernmodel.machine.write import Facts, store_facts, with_unit, write_facts
@@ -23,7 +22,6 @@ from kernmodel.resources import carried_files
 from kernmodel.schema.document import FileKind, read_text
 from kernmodel.units import FACTORS, format_bytes
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _FILE = FileKind("machine file of Kerncraft", "docs/machine-files.md", MachineError)
 _NAMES = {"CSX": "CLX", "ZEN1": "ZEN"}
 """OSACA's names of microarchitectures where kernmodel's differ."""
@@ -102,12 +100,7 @@ def read_kerncraft(path: str | Path) -> Imported:
 
 
 def _read_yaml(text: str, file: str) -> dict[str, Any]:
-    try:
-        data = yaml.load(text, Loader=_Loader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = Location(file, mark.line + 1) if mark else Location(file)
-        raise MachineError(f"is not valid YAML: {getattr(error, 'problem', None) or error}", where=where) from error
+    data = yaml_text.load(text, file, error=MachineError)
     needed = ("memory hierarchy", "clock", "cores per socket")
     lacking = [key for key in needed if not isinstance(data, dict) or key not in data]
     if lacking or not isinstance(data["memory hierarchy"], list):

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import yaml
 
+from kernmodel import yaml_text
 from kernmodel.errors import InputError, Location
-
-# libyaml's parser is ten times faster than the one in Python; not every build of PyYAML has it
-_Loader: type = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+from kernmodel.limits import YAML_BYTES
+from kernmodel.user_files import read_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +64,7 @@ def read_text(path: Path, kind: FileKind) -> tuple[str, str]:
         InputError: that of the kind: unreadable, binary or empty.
     """
     give = f"give a {kind.name} in YAML"
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise kind.error(f"cannot be read: {error.strerror}", where=str(path)) from error
+    data = read_file(path, f"a {kind.name}", YAML_BYTES, error=kind.error)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -95,23 +92,9 @@ def compose(text: str, file: str, kind: FileKind) -> yaml.MappingNode:
     Raises:
         InputError: that of the kind: broken YAML syntax, several documents, or something else than a mapping.
     """
-    try:
-        root = yaml.compose(text, Loader=_Loader)
-    except RecursionError as error:
-        todo = f"give a {kind.name} in YAML"
-        raise kind.error("is nested too deeply", where=Location(file), todo=todo) from error
-    except yaml.YAMLError as error:
-        raise _syntax_error(error, file, kind) from error
+    root = yaml_text.compose(text, file, error=kind.error)
     if not isinstance(root, yaml.MappingNode):
         found = {"sequence": "a list", "scalar": "a single value"}.get(getattr(root, "id", ""), "only comments")
         todo = f"write keys with values, as {kind.guide} shows"
         raise kind.error(f"is no mapping but {found}", where=Location(file, 1), todo=todo)
     return root
-
-
-def _syntax_error(error: yaml.YAMLError, file: str, kind: FileKind) -> InputError:
-    mark = getattr(error, "problem_mark", None)
-    where = Location(file, mark.line + 1, mark.column + 1) if mark else Location(file)
-    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error).partition("\n")[0]
-    todo = "check indentation, quotes and brackets at or above this line"
-    return kind.error(f"is not valid YAML: {problem}", where=where, todo=todo)

@@ -9,7 +9,9 @@ import re
 from pathlib import Path
 
 from kernmodel.errors import Location, SourceError
+from kernmodel.limits import TEXT_BYTES
 from kernmodel.resources import resolve
+from kernmodel.user_files import read_file
 
 _CXX_ENDINGS = frozenset({".cpp", ".cc", ".cxx", ".c++", ".hpp", ".hh", ".hxx", ".cu"})
 _FORTRAN_ENDINGS = frozenset({".f", ".for", ".ftn", ".f77", ".f90", ".f95", ".f03", ".f08"})
@@ -50,10 +52,7 @@ def read_source(path: Path) -> str:
     Raises:
         SourceError: it cannot be read, is empty, or holds bytes that are no text.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise SourceError(f"cannot be read ({error.strerror})", where=str(path)) from error
+    data = read_file(path, "C source", TEXT_BYTES, error=SourceError)
     if b"\0" in data:
         raise SourceError("is a binary file, not C source", where=str(path), todo="give the kernel's C source")
     try:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from io import BytesIO
 from pathlib import Path
 
 from kernmodel.errors import InputError, Location, UsageError
+from kernmodel.limits import TEXT_BYTES
 from kernmodel.traffic.options import Distribution
+from kernmodel.user_files import read_file
 
 _KINDS = ("uniform", "banded")
 _FORMS = "write NAME=uniform, NAME=banded:WIDTH or NAME=FILE"
@@ -64,11 +67,8 @@ def _width(name: str, value: str, width: str, where: str) -> int:
 
 def _table(path: Path) -> tuple[int, ...]:
     """The values in a file."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot be read ({error.strerror})", where=str(path)) from error
-    values = _numpy_values(path) if data.startswith(b"\x93NUMPY") else _text_values(path, data)
+    data = read_file(path, "a file of indices", TEXT_BYTES)
+    values = _numpy_values(path, data) if data.startswith(b"\x93NUMPY") else _text_values(path, data)
     if not values:
         raise InputError("holds no values", where=str(path), todo="give at least one index, one on each line")
     return values
@@ -105,11 +105,11 @@ def _refuse_too_many(path: Path, entries: int) -> None:
         )
 
 
-def _numpy_values(path: Path) -> tuple[int, ...]:
+def _numpy_values(path: Path, data: bytes) -> tuple[int, ...]:
     import numpy as np
 
     try:
-        array = np.load(path, allow_pickle=False)
+        array = np.load(BytesIO(data), allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise InputError(f"cannot be read as an .npy file ({error})", where=str(path)) from error
     if not np.issubdtype(array.dtype, np.integer):

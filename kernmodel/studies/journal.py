@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from kernmodel import __version__
 from kernmodel.errors import InputError
+from kernmodel.limits import CODE_BYTES
 from kernmodel.machine.load import load_machine
 from kernmodel.studies.points import Axis, Grid, Record
+from kernmodel.user_files import read_file
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -79,10 +81,7 @@ def _text_hash(kernel: str) -> str:
 def _file_hash(path: str) -> str:
     if path == "-":
         raise InputError("a study from standard input cannot go on later", where="--asm", todo="give a file")
-    try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=path, todo="give a file") from error
+    return hashlib.sha256(read_file(path, "a file", CODE_BYTES)).hexdigest()
 
 
 class Journal:

@@ -132,8 +132,8 @@ def test_an_archive_is_refused_by_name(tmp_path):
 
 
 def test_files_that_cannot_be_read(tmp_path):
-    for path in (tmp_path, tmp_path / "missing"):
-        with pytest.raises(AssemblyError, match="cannot be read"):
+    for path, what in ((tmp_path, "is a directory"), (tmp_path / "missing", "cannot be read")):
+        with pytest.raises(AssemblyError, match=what):
             read_bytes(str(path))
 
 

@@ -464,7 +464,7 @@ def test_the_wrong_syntax_cannot_be_missed() -> None:
 def test_files_that_are_no_listing(tmp_path: Path) -> None:
     with pytest.raises(AssemblyError, match=r"missing.s: cannot be read: No such file"):
         read_file(tmp_path / "missing.s")
-    with pytest.raises(AssemblyError, match="cannot be read: Is a directory"):
+    with pytest.raises(AssemblyError, match="is a directory, not an assembly listing"):
         read_file(tmp_path)
     (tmp_path / "photo.s").write_bytes(b"\x89PNG\r\n\0\0")
     with pytest.raises(AssemblyError, match=r"photo.s: is a binary file, not assembly text"):

@@ -341,7 +341,7 @@ def test_same_series_twice(write) -> None:
         (b"a: b\0c\n", ": is not text but a binary file"),
         (b"a: \x01\n", ": is not valid YAML: "),
         (b"[" * 20000, ": is "),
-        (b"&a [*a]: 1\n", ": has a key in line 1 that is no name"),
+        (b"&a [*a]: 1\n", ":1: an anchor holds itself"),
         (b"? [a, b]\n: 1\n", ": has a key in line 1 that is no name"),
     ],
 )
@@ -354,12 +354,14 @@ def test_files_that_are_no_machine_files(write, text: bytes, message: str) -> No
 
 
 def test_unreadable_file(write, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: Path) -> bytes:
+    def refuse(self: Path, mode: str) -> bytes:
         raise PermissionError(13, "Permission denied")
 
     path = write(MINIMAL)
-    monkeypatch.setattr(Path, "read_bytes", refuse)
-    assert [str(problem) for problem in check_machine(path)] == [f"{path}: cannot be read: Permission denied"]
+    monkeypatch.setattr(Path, "open", refuse)
+    assert [str(problem) for problem in check_machine(path)] == [
+        f"{path}: cannot be read: Permission denied; give a machine file"
+    ]
 
 
 def test_unknown_microarchitecture(write) -> None:

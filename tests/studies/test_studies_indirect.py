@@ -81,7 +81,7 @@ def test_files_without_indices(content: bytes, message: str, tmp_path: Path) -> 
 
 
 def test_directory_is_no_table(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="is a directory"):
         parse_indirect([f"idx={tmp_path}"])
 
 

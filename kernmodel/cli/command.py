@@ -1,0 +1,56 @@
+"""The class of all commands: what every one of them has and refuses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import click
+
+from kernmodel import limits
+from kernmodel.errors import UsageError
+
+
+def _lift(ctx: click.Context, param: click.Parameter, given: bool) -> None:
+    if given and not ctx.resilient_parsing:
+        limits.lift()
+
+
+def no_limits_option() -> click.Option:
+    """`--no-limits`, which lifts the limits before anything else is read."""
+    text = "Refuse nothing for its size or time (docs/cli.md has the limits)."
+    # eager, so that the other options are read without limits too
+    return click.Option([limits.OPTION], is_flag=True, is_eager=True, expose_value=False, callback=_lift, help=text)
+
+
+class Command(click.Command):
+    """A command with `--no-limits`, which takes each option once unless the option is made for several values."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params.append(no_limits_option())
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments.
+
+        Raises:
+            UsageError: an option that has one value is given twice: one of the two would not count.
+        """
+        if not ctx.resilient_parsing:
+            _, _, order = self.make_parser(ctx).parse_args(list(args))
+            _refuse_repeated(order)
+        return super().parse_args(ctx, args)
+
+
+def _refuse_repeated(order: list[click.Parameter]) -> None:
+    for param, times in Counter(order).items():
+        single = isinstance(param, click.Option) and not (param.multiple or param.count or param.is_flag)
+        if single and times > 1:
+            name = max(param.opts, key=len)
+            raise UsageError(f"is given {times} times, but takes one value", where=name, todo="leave out all but one")
+
+
+class Group(click.Group):
+    """A group of such commands."""
+
+    command_class = Command

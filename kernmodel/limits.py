@@ -1,0 +1,109 @@
+"""How much kernmodel takes on before it refuses: one table, which docs/cli.md shows, and `--no-limits` lifts.
+
+A limit guards against input that would fill the memory or never end: a device, a slip in a count, a macro that
+grows without bound. None of them belongs to the models. Whoever lifts them answers for memory and time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+OPTION = "--no-limits"
+KIB, MIB, GIB = 2**10, 2**20, 2**30
+_UNITS = {"GiB": GIB, "MiB": MIB, "KiB": KIB}
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The most that is taken on of something.
+
+    Attributes:
+        name: what is limited, as the documentation and messages say it.
+        default: the most, in bytes, seconds or pieces.
+        unit: "B", "s", or "" for pieces.
+    """
+
+    name: str
+    default: int
+    unit: str = ""
+
+    @property
+    def most(self) -> float:
+        """The limit that holds now; infinite if limits are lifted."""
+        return math.inf if _lifted else self.default
+
+    def exceeded(self, amount: float) -> bool:
+        """Whether `amount` is more than the limit that holds now."""
+        return amount > self.most
+
+    @property
+    def text(self) -> str:
+        """The default for people ("64 MiB", "60 s", "100,000")."""
+        if self.unit == "B":
+            unit, factor = next((item for item in _UNITS.items() if self.default >= item[1]), ("B", 1))
+            return f"{self.default // factor:,} {unit}"
+        return f"{self.default:,} {self.unit}".rstrip()
+
+    def todo(self, first: str) -> str:
+        """What a user can do who met the limit: `first`, or to lift it."""
+        return f"{first}, or lift the limit of {self.text} with {OPTION}"
+
+
+# {{{ the table
+
+TEXT_BYTES = Limit("bytes of a C source, an assembly listing or a file of indices", 64 * MIB, "B")
+YAML_BYTES = Limit("bytes of a YAML or JSON file (machine, core, hierarchy, cases, mix)", 64 * MIB, "B")
+YAML_VALUES = Limit("values in a YAML or JSON file", 1_000_000)
+YAML_DEPTH = Limit("depth of nesting in a YAML or JSON file", 100)
+CODE_BYTES = Limit("bytes of an object, an executable or raw machine code", 256 * MIB, "B")
+DATA_BYTES = Limit("bytes of a file of measurements that is imported", 4 * GIB, "B")
+LINE_BYTES = Limit("bytes of one line of a file that is read line by line", MIB, "B")
+PIPE_SECONDS = Limit(
+    "time until more comes out of a pipe (standard input that is read line by line has all time)", 60, "s"
+)
+
+SOURCE_TOKENS = Limit("tokens of a C source when its macros are expanded", 200_000)
+STATEMENT_TOKENS = Limit("tokens of one statement or declaration of a C source", 5_000)
+LISTING_LINES = Limit("instructions and directives of a listing, repetitions (`.rept`) counted", 50_000)
+LISTING_BYTES = Limit(
+    "bytes that directives (`.fill`, `.space`, `.zero`, `.org`, `.incbin`) put into a listing", 64 * MIB, "B"
+)
+ASSEMBLER_SECONDS = Limit("time that the assembler may take", 20, "s")
+COMPILER_SECONDS = Limit("time that a compiler may take", 120, "s")
+TOOL_BYTES = Limit("memory of an assembler or compiler", 4 * GIB, "B")
+TOOL_OUTPUT_BYTES = Limit("bytes that an assembler or compiler may write", 256 * MIB, "B")
+
+SIMULATED_ACCESSES = Limit("accesses that one case, or the sequences of a file, may make", 10**9)
+PROCESSES_PER_PROCESSOR = Limit("processes of `--jobs` for each processor (and never more than there are points)", 4)
+
+TABLE = tuple(value for value in globals().values() if isinstance(value, Limit))
+"""All limits, in the order of the documentation."""
+
+# }}}
+
+_lifted = False
+
+
+def lift() -> None:
+    """Let nothing be limited from now on in this process."""
+    global _lifted  # noqa: PLW0603 (one switch of the process: every reader and tool would carry it otherwise)
+    _lifted = True
+
+
+def are_lifted() -> bool:
+    """Whether limits are lifted, for processes that are started and shall do the same."""
+    return _lifted
+
+
+@contextmanager
+def restored() -> Iterator[None]:
+    """Put limits back at the end to what they are now."""
+    global _lifted  # noqa: PLW0603
+    before = _lifted
+    try:
+        yield
+    finally:
+        _lifted = before

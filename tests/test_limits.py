@@ -1,0 +1,25 @@
+"""The table of limits: the documentation shows what the code has, and one option lifts them."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from kernmodel import limits
+
+PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
+
+
+def test_the_documentation_shows_all_limits():
+    rows = "\n".join(f"| {limit.name} | {limit.text} |" for limit in limits.TABLE)
+    assert f"| limit | |\n| --- | --- |\n{rows}\n\n" in PAGE.read_text(encoding="utf-8")
+
+
+def test_limits_are_lifted_and_put_back():
+    limit = limits.TABLE[0]
+    with limits.restored():
+        limits.lift()
+        assert limit.most == math.inf
+        assert not limit.exceeded(10**30)
+    assert limit.exceeded(limit.default + 1)
+    assert not limit.exceeded(limit.default)
