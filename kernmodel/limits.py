@@ -59,7 +59,6 @@ YAML_BYTES = Limit("bytes of a YAML or JSON file (machine, core, hierarchy, case
 YAML_VALUES = Limit("values in a YAML or JSON file", 1_000_000)
 YAML_DEPTH = Limit("depth of nesting in a YAML or JSON file", 100)
 CODE_BYTES = Limit("bytes of an object, an executable or raw machine code", 256 * MIB, "B")
-DATA_BYTES = Limit("bytes of a file of measurements that is imported", 4 * GIB, "B")
 LINE_BYTES = Limit("bytes of one line of a file that is read line by line", MIB, "B")
 PIPE_SECONDS = Limit(
     "time until more comes out of a pipe (standard input that is read line by line has all time)", 60, "s"

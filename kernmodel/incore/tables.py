@@ -39,6 +39,7 @@ from kernmodel.assembly.model import Instruction
 from kernmodel.errors import InstructionTableError, Location
 from kernmodel.incore.lookup import find_row, lookup_key
 from kernmodel.incore.model import FrontEnd, InstructionData, Parameters, PortUse
+from kernmodel.user_files import opened
 
 DATA = Path(__file__).parent / "data"
 CELLS = 8
@@ -251,7 +252,7 @@ class InstructionTable:
         self.parameters = parameters
         self.operands = operands
         try:
-            with path.open("rb") as file:
+            with opened(path, "an instruction table", error=InstructionTableError) as file:
                 self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
             raise InstructionTableError(f"cannot read the instruction table ({error})", where=str(path)) from None

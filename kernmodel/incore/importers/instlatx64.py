@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernmodel.errors import InstructionTableError
+from kernmodel.user_files import lines_of, opened
 
 _FORM = re.compile(r"(?:\{(?:EVEX|VEX|REX)\} +)?([A-Z0-9]+) ([^+()]*)")
 _IMMEDIATE = re.compile(r"imm(\d+)")
@@ -47,8 +48,12 @@ def read_instlatx64(path: Path) -> Mapping[str, Reading]:
     """
     readings: dict[str, Reading] = {}
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            lines = (line for line in file if not line.startswith("#"))
+        with opened(path, "readings of InstLatx64 in CSV", error=InstructionTableError) as file:
+            lines = (
+                line.decode()
+                for line in lines_of(file, str(path), error=InstructionTableError)
+                if not line.startswith(b"#")
+            )
             for row in csv.DictReader(lines):
                 form = _form(row["form"])
                 if form is None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from kernmodel.errors import InstructionTableError
 from kernmodel.incore.importers.forms import form_name
 from kernmodel.incore.importers.uops import Record, read_records
+from kernmodel.user_files import opened
 
 _OPERAND = re.compile(r"(?:R8l|R8h|(?:R|M|I)\d+|[XYZ]?MM|XMM0|CL|AL|AX|EAX|RAX|DX|SEG|FS|GS|Rel\d+|0|1|VSIB_[XY]MM)$")
 _USE = re.compile(r"(\d+)\*p(\w+)")
@@ -33,8 +34,8 @@ def scheme_ports(path: Path, core: str) -> dict[str, Ports]:
         InstructionTableError: the file cannot be read as such.
     """
     try:
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            schemes = json.load(file)
+        with opened(path, "ports_by_scheme.json.gz", error=InstructionTableError) as file:
+            schemes = json.load(gzip.GzipFile(fileobj=file))
         entries = [entry for group in schemes.values() for entry in group if entry["name"] and core in entry["ports"]]
     except (OSError, ValueError, KeyError, AttributeError, TypeError, EOFError) as error:
         todo = "give ports_by_scheme.json.gz"

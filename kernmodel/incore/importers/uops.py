@@ -22,6 +22,7 @@ from kernmodel.incore.importers.forms import FormName, form_name
 from kernmodel.incore.model import FrontEnd, InstructionData, PortUse
 from kernmodel.incore.ports import optimal_bound
 from kernmodel.incore.tables import INDEXED
+from kernmodel.user_files import lines_of, opened
 
 Record = Mapping[str, Any]
 PortRule = Callable[[Mapping[str, float], Record], tuple[PortUse, ...]]
@@ -110,13 +111,13 @@ def read_records(path: Path) -> Iterator[Record]:
     Raises:
         InstructionTableError: the file cannot be read, or a line is no record; names the line.
     """
-    opener = gzip.open if path.suffix == ".gz" else open
     number = 0
     try:
-        with opener(path, "rt", encoding="utf-8") as file:
-            for line in file:
+        with opened(path, "records of uops.info", error=InstructionTableError) as file:
+            lines = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
+            for line in lines_of(lines, str(path), error=InstructionTableError):
                 number += 1
-                yield _record(line)
+                yield _record(line.decode())
     except (OSError, ValueError, EOFError) as error:
         where = Location(str(path), number or None)
         todo = "give a .jsonl.gz pack of uops.info records"

@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 
 from kernmodel.errors import InstructionTableError, Location
 from kernmodel.incore.importers.uops import Record
+from kernmodel.user_files import opened
 
 _USE = re.compile(r"(\d+)\*(p|FP)?(\w+)")
 _SEPARATOR = re.compile(r"\s*[;,]\s*")
@@ -75,16 +76,17 @@ _TODO = "give the instructions.xml of uops.info"
 def _instructions(path: Path) -> Iterator[ElementTree.Element]:
     """The instruction elements one by one; what was read is forgotten."""
     parents: list[ElementTree.Element] = []
-    for event, element in ElementTree.iterparse(path, events=("start", "end")):
-        if event == "start":
-            parents.append(element)
-            continue
-        parents.pop()
-        if element.tag == "instruction":
-            yield element
-            element.clear()
-            if parents:
-                parents[-1].remove(element)
+    with opened(path, "the instructions.xml of uops.info", error=InstructionTableError) as file:
+        for event, element in ElementTree.iterparse(file, events=("start", "end")):
+            if event == "start":
+                parents.append(element)
+                continue
+            parents.pop()
+            if element.tag == "instruction":
+                yield element
+                element.clear()
+                if parents:
+                    parents[-1].remove(element)
 
 
 def _record(element: ElementTree.Element, measurement: ElementTree.Element, core: str) -> Record:
