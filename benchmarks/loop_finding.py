@@ -16,7 +16,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernmodel.assembly.compile import FoundCompiler, find_compiler, start_compile
 from kernmodel.assembly.listing import read_listing
@@ -28,7 +28,7 @@ from kernmodel.resources import carried_files
 from kernmodel.source.codegen import compilable_source
 from kernmodel.source.load import load_kernel
 from kernmodel.source.sizes import sizes_of
-from kernmodel.studies.expectation import Expectation, expectation, find_loop
+from kernmodel.studies.expectation import Expectation, expectation, find_loop, reassociates
 
 LEVELS = ("-O1", "-O2", "-O3", "-Ofast")
 
@@ -41,6 +41,11 @@ class Source:
     text: str
     defines: dict[str, int]
     told: Expectation
+
+    def compiled_with(self, flags: tuple[str, ...]) -> Source:
+        """With what is told of code that was compiled with these flags."""
+        work = replace(self.told.work, reassociated=reassociates(flags))
+        return replace(self, told=replace(self.told, work=work))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,7 @@ def outcome(source: Source, listing: Listing, machines: str, compiler: str, leve
             indirect=told.indirect,
             outer=told.outer,
             work=told.work,
+            variable=told.variable,
             trip_count=told.trip_count,
         )
         fit = next(fit for role, fit, _ in loops if role == "main" and fit)
@@ -112,7 +118,7 @@ def outcomes(names: list[str], machines: list[str], levels: list[str], compilers
             for level in levels:
                 for source in sources:
                     listing = compiled(source, compiler, (level, *flags))
-                    yield outcome(source, listing, ",".join(same), family, level)
+                    yield outcome(source.compiled_with((level,)), listing, ",".join(same), family, level)
 
 
 def compiled(source: Source, compiler: FoundCompiler, flags: tuple[str, ...]) -> Listing:

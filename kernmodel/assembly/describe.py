@@ -5,46 +5,50 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from kernmodel.assembly.floating import known_kind
 from kernmodel.assembly.loops import LoopBody
 from kernmodel.assembly.model import Instruction, Listing
 from kernmodel.assembly.strides import LoopStrides
 
-_FUSED = ("fmadd", "fmsub", "fnmadd", "fnmsub", "fmaddsub", "fmsubadd")
-_STEMS = {
-    **dict.fromkeys(("add", "sub", "addsub"), ("add",)),
-    **dict.fromkeys(("div", "rcp", "rcp14", "rcp28"), ("div",)),
-    **dict.fromkeys(("sqrt", "rsqrt", "rsqrt14", "rsqrt28"), ("sqrt",)),
-    **dict.fromkeys(("min", "max"), ("compare",)),
-    **{f"{name}{order}": ("add", "mul") for name in _FUSED for order in ("132", "213", "231")},
-    "mul": ("mul",),
-}
-"""Kinds of work by mnemonic without the ending for type and lanes."""
-_ELEMENT = {"pd": 8, "sd": 8, "ps": 4, "ss": 4}
+_APPROXIMATE = {"rcp": "div", "rsqrt": "sqrt"}
+"""Approximations, by how they begin, and the exact operation that they stand for."""
 
 
-def floating_work(body: Iterable[Instruction]) -> Counter[str]:
+def floating_work(body: Iterable[Instruction], *, half: bool = False) -> Counter[str]:
     """Floating-point operations of one pass by kind ("add", "mul", "div", "sqrt", "compare"), lanes counted.
 
-    A fused multiply-add is one "add" and one "mul"; an approximate reciprocal stands for the division it replaces.
+    A fused multiply-add is one "add" and one "mul"; an approximate reciprocal stands for the division it replaces, and
+    is also counted as "approximate". `half`: take it that vectors of four floats hold two: compilers use them so.
     """
     work: Counter[str] = Counter()
     for instruction in body:
-        stem, ending = instruction.mnemonic.removeprefix("v")[:-2], instruction.mnemonic[-2:]
-        if ending not in _ELEMENT:
+        kind = known_kind(instruction.mnemonic)
+        if kind is None:
             continue
-        lanes = max(1, instruction.vector_bytes // _ELEMENT[ending]) if ending.startswith("p") else 1
-        for kind in _STEMS.get(stem, ()):
-            work[kind] += lanes
+        lanes = kind.lanes(instruction.vector_bytes)
+        lanes = 2 if half and kind.lane_bytes == 4 and lanes == 4 else lanes
+        for operation, times in kind.work:
+            for part in _parts(operation, instruction.mnemonic):
+                work[part] += lanes * times
     return work
 
 
-_X87 = ("fadd", "fsub", "fmul", "fdiv", "fsqrt", "fiadd", "fisub", "fimul", "fidiv")
+def _parts(operation: str, mnemonic: str) -> tuple[str, ...]:
+    """The kinds of work that an operation counts as."""
+    if operation == "fma":
+        return ("add", "mul")
+    name = mnemonic.removeprefix("v")
+    if operation == "other":
+        return next(((kind, "approximate") for stem, kind in _APPROXIMATE.items() if name.startswith(stem)), ())
+    if operation == "compare":
+        return ("compare",) if name.startswith(("min", "max")) else ()
+    return (operation,) if operation in ("add", "mul", "div", "sqrt") else ()
 
 
 def has_floating_work(body: Iterable[Instruction]) -> bool | None:
     """Whether a body computes with floating-point numbers, None if a function that it calls may do that."""
     body = tuple(body)
-    if floating_work(body) or any(instruction.mnemonic.startswith(_X87) for instruction in body):
+    if floating_work(body):
         return True
     return None if any(instruction.branch == "call" for instruction in body) else False
 
@@ -77,7 +81,8 @@ def describe(listing: Listing, strides: LoopStrides, iterations: float | None = 
     width = vector_bytes(body)
     parts.append(f"{width}-byte vectors" if width else "scalar")
     work = floating_work(body)
-    parts.append(" ".join(f"{count} {kind}" for kind, count in sorted(work.items())) or "no floating-point work")
+    counts = (f"{count} {kind}" for kind, count in sorted(work.items()) if kind != "approximate")
+    parts.append(" ".join(counts) or "no floating-point work")
     parts.append(describe_streams(strides))
     if strides.passes is not None:
         parts.append(f"{strides.passes} passes")
@@ -104,6 +109,6 @@ def vector_bytes(body: Iterable[Instruction]) -> int:
 
 def _packed_bytes(instruction: Instruction) -> int:
     """Width of a packed floating-point operation or of a moved vector; constants of the data section do not count."""
-    if instruction.mnemonic.endswith(("pd", "ps")) and instruction.mnemonic.removeprefix("v")[:-2] in _STEMS:
+    if instruction.mnemonic.endswith(("pd", "ps")) and floating_work((instruction,)):
         return instruction.vector_bytes
     return max((m.size_bytes for m in instruction.memory if m.size_bytes >= 16 and m.base != "rip"), default=0)

@@ -120,6 +120,18 @@ def fp_kind(mnemonic: str) -> FpKind | Literal["unclassified"] | None:
         Its kind; `UNCLASSIFIED` for one that computes something that is not known; None for any other instruction
         (moves, logic, integers).
     """
+    known = known_kind(mnemonic)
+    if known is not None:
+        return known
+    if mnemonic.startswith(_TILES):
+        return UNCLASSIFIED
+    moves = mnemonic.removeprefix("v").startswith(_MOVES) or mnemonic.startswith("f")
+    return UNCLASSIFIED if not moves and _is_floating(mnemonic) else None
+
+
+@cache
+def known_kind(mnemonic: str) -> FpKind | None:
+    """`fp_kind` of the instructions of which it is known what they compute."""
     x87 = _X87_WORK.get(mnemonic)
     if x87 is not None:
         return FpKind(x87, "X87", 0)
@@ -128,12 +140,7 @@ def fp_kind(mnemonic: str) -> FpKind | Literal["unclassified"] | None:
     if conversion is not None:
         return _conversion(name, conversion["source"], conversion["target"])
     work, ending = _WORK.get(name[:-2]), _ENDINGS.get(name[-2:])
-    if work is not None and ending is not None:
-        return _arithmetic(name[:-2], work, *ending)
-    if mnemonic.startswith(_TILES):
-        return UNCLASSIFIED
-    moves = name.startswith(_MOVES) or mnemonic.startswith("f")
-    return UNCLASSIFIED if not moves and _is_floating(mnemonic) else None
+    return _arithmetic(name[:-2], work, *ending) if work is not None and ending is not None else None
 
 
 def _arithmetic(stem: str, work: Work, precision: Precision, element: int, packed: bool) -> FpKind:

@@ -10,10 +10,11 @@ docs/loop-finding.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
+from kernmodel.assembly.balance import Block, ExpectedWork, Span, least_moved, most_moved, operations
 from kernmodel.assembly.describe import (
     begin,
     body_of,
@@ -59,6 +60,7 @@ class Fit:
         copies: executions of the innermost body per step: more than 1 where another loop is unrolled into the body or
             runs over vector lanes.
         variable: the outer loop variable that the loop runs over, None for the innermost one.
+        along: the variable of the loop whose iterations the copies are, None without copies.
         exact: the bytes stored and loaded agree.
         proof: what was cross-checked, in words.
         doubts: what was not certain.
@@ -69,6 +71,7 @@ class Fit:
     steps: int
     copies: int
     variable: str | None
+    along: str | None
     exact: bool
     proof: str
     doubts: tuple[Note, ...]
@@ -93,14 +96,22 @@ class _Moving:
 class _Source:
     """What is expected of a loop: accesses per step of its variable, work per innermost body, and who it is.
 
-    `works` says whether the body computes with floating-point numbers, None where that is not known.
+    `works` says whether the body computes with floating-point numbers, None where that is not known. `variable` is None
+    for the innermost loop; `name` is the name of its variable, and `inner` that of the innermost loop, as far as known.
     """
 
     expected: tuple[ExpectedAccess, ...]
     indirect: tuple[ExpectedIndirect, ...]
-    work: Mapping[str, int]
+    work: ExpectedWork
     works: bool | None
     variable: str | None
+    name: str
+    inner: str
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The variables of the other loops that an access moves with or stays in."""
+        return tuple(dict.fromkeys(name for access in self.expected for name, _ in access.others))
 
     def indirect_bytes(self, *, written: bool) -> int:
         """Bytes per step of the references that index arrays place."""
@@ -123,7 +134,8 @@ def choose_loop(
     *,
     indirect: tuple[ExpectedIndirect, ...] = (),
     outer: tuple[OuterLoop, ...] = (),
-    work: Mapping[str, int] | None = None,
+    work: ExpectedWork | None = None,
+    variable: str = "",
     trip_count: int | None = None,
     function: str | None = None,
     loop: int | None = None,
@@ -139,9 +151,9 @@ def choose_loop(
         indirect: those among them that have no stride, because an index array places them.
         outer: the same accesses per step of the other loops, outermost first, for compilers that exchange loops or
             unroll the inner one.
-        work: floating-point operations per iteration by kind ("add", "mul", "div", "sqrt", "fma"), {} if it has none:
-            a further cross-check, what tells loops apart that move the same bytes, and the only measure of kernels
-            without moving arrays.
+        work: floating-point operations per iteration: a further cross-check, what tells loops apart that move the same
+            bytes, and the only measure of kernels without moving arrays; None: not known.
+        variable: name of the innermost loop's variable.
         trip_count: iterations of the innermost loop, where known.
         function: look only at this function, if the listing has a label of that name.
         loop, lines, region: choice by hand, as in `select_without_source`.
@@ -151,7 +163,7 @@ def choose_loop(
         AssemblyError: no loop fits, or the compiler replaced the loop by a library call.
         UsageError: the choice by hand names no loop.
     """
-    sources = _sources(expected, indirect, outer, work)
+    sources = _sources(expected, indirect, outer, work, variable)
     picked = pick_by_hand(listing, loop, lines, region)
     if picked is not None:
         return _by_hand(listing, picked.strides, sources, trip_count, picked.how, picked.role)
@@ -166,7 +178,8 @@ def match_loops(
     *,
     indirect: tuple[ExpectedIndirect, ...] = (),
     outer: tuple[OuterLoop, ...] = (),
-    work: Mapping[str, int] | None = None,
+    work: ExpectedWork | None = None,
+    variable: str = "",
     trip_count: int | None = None,
     function: str | None = None,
 ) -> tuple[tuple[str, Fit | None, LoopStrides], ...]:
@@ -176,7 +189,7 @@ def match_loops(
         AmbiguousLoopError, AssemblyError: as `choose_loop`.
     """
     loops = _innermost(listing, function)
-    source, fitting = _fitting(listing, loops, _sources(expected, indirect, outer, work), trip_count)
+    source, fitting = _fitting(listing, loops, _sources(expected, indirect, outer, work, variable), trip_count)
     main, _ = _choose(listing, fitting, source, trip_count)
     fits = {fit.strides.loop.number: fit for fit in fitting}
     return tuple((_role(fits.get(s.loop.number), main), fits.get(s.loop.number), s) for s in loops)
@@ -185,7 +198,7 @@ def match_loops(
 def _fitting(
     listing: Listing, loops: list[LoopStrides], sources: tuple[_Source, ...], trip_count: int | None
 ) -> tuple[_Source, list[Fit]]:
-    """The loops that fit the innermost of the sources that any fits, those first that work where the source does.
+    """The loops that work where the source does and fit the innermost of the sources that any fits (best: exactly).
 
     Only where none is left, the work may differ: compilers fold it and move it out of the loop.
 
@@ -196,14 +209,27 @@ def _fitting(
         (source, [fit for strides in loops if (fit := _fit(listing, strides, source, trip_count)) is not None])
         for source in sources
     ]
-    for source, fits in every:
-        working = [fit for fit in fits if not _works_otherwise(listing, fit.strides, source)]
-        if working:
-            return source, working
+    working = [
+        (source, [fit for fit in fits if not _works_otherwise(listing, fit.strides, source)]) for source, fits in every
+    ]
+    for source, fits in working:
+        if any(fit.exact for fit in fits):
+            return source, fits
+    for source, fits in working:
+        if fits:
+            return source, fits
     for source, fits in every:
         if fits:
             return source, fits
     raise _nothing_fits(listing, loops, sources[0])
+
+
+def _work_note(item: _Balance, source: _Source) -> Note:
+    text = f"the arithmetic does not agree with the source: {item}"
+    if item.found < item.allowed.least and source.work.reassociated:
+        text = f"the compiler was allowed to reorder arithmetic, and saved some: {item}"
+        return Note("operations-per-pass", text, "assumption")
+    return Note("operations-per-pass", text)
 
 
 def _works_otherwise(listing: Listing, strides: LoopStrides, source: _Source) -> bool:
@@ -225,14 +251,19 @@ def _sources(
     expected: tuple[ExpectedAccess, ...],
     indirect: tuple[ExpectedIndirect, ...],
     outer: tuple[OuterLoop, ...],
-    told: Mapping[str, int] | None,
+    told: ExpectedWork | None,
+    variable: str,
 ) -> tuple[_Source, ...]:
     """What the innermost loop does, then what the other loops do, from the inside out."""
-    work = told or {}
-    per_body = {kind: work.get(kind, 0) + (work.get("fma", 0) if kind in ("add", "mul") else 0) for kind in _KINDS}
-    works = True if any(per_body.values()) else None if told is None or any(work.values()) else False
-    others = (_Source(other.expected, other.indirect, per_body, works, other.variable) for other in reversed(outer))
-    return (_Source(expected, indirect, per_body, works, None), *(other for other in others if other.strides()))
+    work = told or ExpectedWork()
+    works = None if told is None or any(work.total.values()) else False
+    works = True if any(work.total.get(kind) for kind in _KINDS) else works
+    inner = _Source(expected, indirect, work, works, None, variable, variable)
+    others = (
+        _Source(other.expected, other.indirect, work, works, other.variable, other.variable, variable)
+        for other in reversed(outer)
+    )
+    return (inner, *(other for other in others if other.strides()))
 
 
 _KINDS = ("div", "sqrt", "mul", "add")
@@ -330,12 +361,133 @@ def _fit_steps(
     """The fit with `steps` steps of the source's variable per pass, None if the streams contradict it."""
     if not _directions_fit(moving, source, steps):
         return None
-    copies, exact, proof = _copies(body_of(listing, strides.loop), moving, source, steps, trip_count)
-    unknown = not _placed_by_indices(moving, source, steps * copies)
+    body = body_of(listing, strides.loop)
+    block, balance = _balanced_block(body, moving, source, steps, trip_count)
+    unknown = not _placed_by_indices(moving, source, steps * block.copies)
     doubts = [_doubt_unknown(strides)] if unknown else []
-    if not exact:
-        doubts.append(Note("bytes-per-pass", f"the bytes do not agree with the source: {proof}"))
-    return Fit(strides, steps * copies, steps, copies, source.variable, exact and not unknown, proof, tuple(doubts))
+    moved = [item for item in balance if item.moved and item.misses]
+    if moved:
+        words = "; ".join(map(str, moved))
+        doubts.append(Note("bytes-per-pass", f"the bytes do not agree with the source: {words}"))
+    exact = not moved and not unknown
+    proof = _proof(body, moving, source, block)
+    iterations = steps * block.copies
+    return Fit(strides, iterations, steps, block.copies, source.variable, block.along, exact, proof, tuple(doubts))
+
+
+@dataclass(frozen=True, slots=True)
+class _Balance:
+    """One quantity of a pass against what the source allows for the iterations that the pass executes."""
+
+    what: str
+    found: int
+    allowed: Span
+    iterations: int
+    moved: bool
+
+    @property
+    def misses(self) -> int:
+        """How far it is off."""
+        return self.allowed.misses(self.found)
+
+    def __str__(self) -> str:
+        count = f"{self.iterations} iteration{'s' * (self.iterations != 1)}"
+        return f"a pass {self.what.format(self.found)}, {count} of the source {self.allowed}"
+
+
+def _balanced_block(
+    body: tuple[Instruction, ...], moving: _Moving, source: _Source, steps: int, trip_count: int | None
+) -> tuple[Block, tuple[_Balance, ...]]:
+    """The block of iterations that one pass executes, and its balance: the smallest that explains everything.
+
+    If none does, the one that is least off. Where loads and stores leave several, the work decides.
+    """
+
+    def off(block: Block) -> float:
+        """How far the pass is outside of what the block may move and compute, as parts of the most it may."""
+        return sum(item.misses / max(1, item.allowed.most) for item in _balances(body, moving, source, block))
+
+    def untypical(block: Block) -> int:
+        """How far the work is from what the source writes for the block; 0 if the source has none."""
+        low, high = floating_work(body, half=True), floating_work(body)
+        wanted = {kind: steps * block.copies * source.work.total.get(kind, 0) for kind in _KINDS}
+        return sum(Span(low[kind], high[kind]).misses(wanted[kind]) for kind in _KINDS) if any(wanted.values()) else 0
+
+    blocks = list(_blocks(source, steps, trip_count))
+    rough = {block: _roughly_off(body, moving, source, block) for block in blocks}
+    possible = [block for block in blocks if not rough[block]] or [min(blocks, key=lambda block: rough[block])]
+    placed = {block: not _placed_by_indices(moving, source, steps * block.copies) for block in possible}
+    # an inner loop that is unrolled within an outer one is unrolled entirely, or jammed
+    partly = {block: block.along == source.inner and block.copies != trip_count for block in possible}
+    best = min(possible, key=lambda b: (off(b), placed[b], partly[b], untypical(b), b.copies))
+    return best, tuple(_balances(body, moving, source, best))
+
+
+_MOST_JAMMED = 16
+"""Iterations of another loop that compilers put into one pass at most, unless they unroll a short loop entirely."""
+
+
+def _blocks(source: _Source, steps: int, trip_count: int | None) -> Iterator[Block]:
+    """The blocks of iterations that one pass may execute, smaller ones first."""
+    yield Block(source.name, steps)
+    counts = range(2, _MOST_JAMMED + 1)
+    for along in source.others:
+        for copies in counts:
+            yield Block(source.name, steps, copies, along)
+        if source.variable is not None and along == source.inner and (trip_count or 0) > _MOST_JAMMED:
+            yield Block(source.name, steps, trip_count or 0, along)
+
+
+def _roughly_off(body: tuple[Instruction, ...], moving: _Moving, source: _Source, block: Block) -> float:
+    """How much more the pass does than the block may do at most, or less than the work that has to be left."""
+    total = 0.0
+    for written, moved in ((False, moving.loaded), (True, moving.stored)):
+        most = most_moved(source.expected, block, written=written)
+        total += sum(max(0, size / max(1, most.get(s // block.steps, 0)) - 1) for s, size in moved.items())
+    return total + sum(item.misses / max(1, item.allowed.most) for item in _work_balance(body, source, block))
+
+
+def _balances(body: tuple[Instruction, ...], moving: _Moving, source: _Source, block: Block) -> Iterator[_Balance]:
+    """Loads and stores by stride, and operations by kind, against what the source allows."""
+    sides = ((False, moving.loaded, moving.unknown_loaded), (True, moving.stored, moving.unknown_stored))
+    for written, moved, unknown in sides:
+        least = least_moved(source.expected, block, written=written)
+        for stride, most in most_moved(source.expected, block, written=written).items():
+            found = moved.get(block.steps * stride, 0)
+            # streams without a known stride may be any of the source's
+            allowed = Span(max(0, least.get(stride, 0) - unknown), most)
+            what = f"{'stores' if written else 'loads'} {{}} B at {block.steps * stride:+d} B per pass"
+            yield _Balance(what, found, allowed, block.steps * block.copies, True)
+    yield from _work_balance(body, source, block)
+
+
+def _work_balance(
+    body: tuple[Instruction, ...], source: _Source, block: Block, *, strict: bool = False
+) -> Iterator[_Balance]:
+    """Operations by kind against what the source allows; nothing where the source's are not known.
+
+    `strict`: although the compiler was allowed to reorder arithmetic, and so to save some.
+    """
+    if not source.works:
+        return
+    low, high = floating_work(body, half=True), floating_work(body)
+    for kind, allowed in operations(source.work, block, high).items():
+        least, most = (sum(done[part] for part in kind.split(" and ")) for done in (low, high))
+        unknown = source.work.open_ended or any(instruction.branch == "call" for instruction in body)
+        span = Span(0, max(most, allowed.most)) if unknown else allowed
+        span = Span(0, span.most) if source.work.reassociated and not strict else span
+        found = least if most > span.most else most
+        yield _Balance(f"does {{}} {kind} operations", found, span, block.steps * block.copies, False)
+
+
+def _proof(body: tuple[Instruction, ...], moving: _Moving, source: _Source, block: Block) -> str:
+    """What was cross-checked, in words."""
+    stores = source.strides(written=True) or source.indirect_bytes(written=True)
+    moved, unknown = (moving.stored, moving.unknown_stored) if stores else (moving.loaded, moving.unknown_loaded)
+    proof = f"{sum(moved.values()) + unknown} B {'stored' if stores else 'loaded'} per pass"
+    if _copies_by_work(body, source, block.steps) == block.copies:
+        proof += f" and {_work_words(body, source)}"
+    return proof
 
 
 def _directions_fit(moving: _Moving, source: _Source, steps: int) -> bool:
@@ -353,127 +505,38 @@ def _doubt_unknown(strides: LoopStrides) -> Note:
 
 
 def _doubt_work(listing: Listing, fit: Fit, source: _Source) -> tuple[Note, ...]:
+    """Warnings where the loop computes something else than the source, or as much of it as other iterations would."""
+    body = body_of(listing, fit.strides.loop)
     if not _works_otherwise(listing, fit.strides, source):
-        return ()
+        block = Block(source.name, fit.steps, fit.copies, fit.along)
+        return tuple(
+            _work_note(item, source) for item in _work_balance(body, source, block, strict=True) if item.misses
+        )
     loop, kernel = ("no", "some") if source.works else ("some", "no")
     text = f"the loop does {loop} floating-point work and the source {kernel}: it may be the loop of another nest"
     return (Note("work-differs", text),)
-
-
-def _copies(
-    body: tuple[Instruction, ...], moving: _Moving, source: _Source, steps: int, trip_count: int | None
-) -> tuple[int, bool, str]:
-    """How often the innermost body executes per step, whether the evidence agrees, and the evidence in words.
-
-    From the bytes stored; without moving stores from the floating-point work, and else from the bytes loaded.
-    """
-    by_work = _copies_by_work(body, source, steps)
-    by_loads = _copies_by_loads(moving, source, steps)
-    if source.strides(written=True) or source.indirect_bytes(written=True):
-        copies, exact, proof = _copies_by_stores(moving, source, steps)
-    else:
-        copies, exact = by_work or by_loads, by_loads > 0
-        proof = f"{sum(moving.loaded.values()) + moving.unknown_loaded} B loaded per pass"
-    if source.variable is None and exact and by_work is not None and _is_jammed(moving, source, steps, copies, by_work):
-        copies = by_work
-    if source.variable is not None and exact:
-        # a sum that the compiler keeps in a register is stored once for all iterations of an unrolled inner loop
-        copies = max(copies, by_work or by_loads)
-        copies = trip_count if trip_count is not None and copies > 1 else copies
-    covered = all(
-        moving.loaded.get(steps * stride, 0) + moving.unknown_loaded >= steps * _least_loaded(source, stride)
-        for stride in source.strides()
-    )
-    if by_work is not None and by_work == copies:
-        proof += f" and {_work_words(body, source)}"
-    return max(copies, 1), exact and covered, proof
-
-
-def _copies_by_stores(moving: _Moving, source: _Source, steps: int) -> tuple[int, bool, str]:
-    """As `_copies`, by the bytes stored: all written arrays have to agree."""
-    size = sum(moving.stored.values()) + moving.unknown_stored
-    per_step = sum(source.bytes_of(stride, written=True) for stride in source.strides(written=True))
-    per_step += source.indirect_bytes(written=True)
-    copies, rest = divmod(size, per_step * steps)
-    even = all(
-        stored == copies * steps * source.bytes_of(stride // steps, written=True)
-        for stride, stored in moving.stored.items()
-    )
-    exact = not rest and copies > 0 and (even or moving.unknown_stored > 0)
-    return copies, exact, f"{size} B stored per pass"
-
-
-def _is_jammed(moving: _Moving, source: _Source, steps: int, stored: int, worked: int) -> bool:
-    """Whether a pass executes several iterations of an outer loop that update the same elements (unroll-and-jam).
-
-    The elements are then stored once for all of them, while the work and the bytes loaded from the arrays that are only
-    read are as many times more.
-    """
-    if not stored or worked <= stored or worked % stored:
-        return False
-    updated = {access.array for access in source.expected if access.written}
-    reads = [access for access in source.expected if access.stride_bytes and not access.written]
-    only_read = [access for access in reads if access.array not in updated]
-    # registers may be wider than what they hold, so the work alone does not tell
-    return bool(only_read) and all(
-        moving.loaded.get(steps * stride, 0)
-        >= sum(
-            steps * a.element_bytes * (stored if a.array in updated else worked)
-            for a in reads
-            if a.stride_bytes == stride
-        )
-        for stride in {access.stride_bytes for access in only_read}
-    )
-
-
-def _least_loaded(source: _Source, stride: int) -> int:
-    """Bytes per step that have to be loaded: an element of each array that moves by `stride` and is only read.
-
-    What the kernel also writes may stay in registers from one iteration to the next.
-    """
-    written = {access.array for access in source.expected if access.written}
-    read = {a.array: a.element_bytes for a in source.expected if not a.written and a.stride_bytes == stride}
-    return sum(size for array, size in read.items() if array not in written)
-
-
-_WIDEST_VECTOR = 64
-"""Bytes: no vector load reaches from one iteration into the next where the stride is larger."""
-
-
-def _copies_by_loads(moving: _Moving, source: _Source, steps: int) -> int:
-    """The fewest innermost bodies per step that account for all distinct bytes loaded; 0 if they make no sense.
-
-    Of the innermost loop, only strides beyond a vector's width tell: in smaller ones a load may bring the bytes between
-    two elements.
-    """
-    copies = 1
-    for stride, size in moving.loaded.items():
-        if abs(stride // steps) > _WIDEST_VECTOR or source.variable is not None:
-            refs = source.bytes_of(stride // steps, written=False) or source.bytes_of(stride // steps, written=True)
-            copies = max(copies, -(-size // (steps * refs)) if refs else 0)
-    return copies
 
 
 def _copies_by_work(body: Iterable[Instruction], source: _Source, steps: int) -> int | None:
     """Innermost bodies per step by counting floating-point operations, None where they do not divide."""
     done = floating_work(body)
     for kind in _KINDS:
-        if source.work.get(kind) and done[kind]:
-            copies, rest = divmod(done[kind], source.work[kind] * steps)
+        if source.work.total.get(kind) and done[kind]:
+            copies, rest = divmod(done[kind], source.work.total.get(kind, 0) * steps)
             return copies if copies and not rest else None
     return None
 
 
 def _work_words(body: Iterable[Instruction], source: _Source) -> str:
     done = floating_work(body)
-    counts = [(done[kind], kind) for kind in _KINDS if source.work.get(kind) and done[kind]]
+    counts = [(done[kind], kind) for kind in _KINDS if source.work.total.get(kind) and done[kind]]
     return f"{counts[0][0]} {counts[0][1]} operation{'s' * (counts[0][0] > 1)}"
 
 
 def _fit_by_work(listing: Listing, strides: LoopStrides, source: _Source, trip_count: int | None) -> Fit | None:
     """Fit of a kernel without moving arrays: the loop that does its arithmetic and moves no address."""
     body = body_of(listing, strides.loop)
-    if _moving(strides).strides or (any(source.work.values()) and not floating_work(body)):
+    if _moving(strides).strides or (any(source.work.total.values()) and not floating_work(body)):
         return None
     iterations = _copies_by_work(body, source, 1)
     proof = f"{_work_words(body, source)} per pass" if iterations else "nothing in the body counts iterations"
@@ -482,7 +545,7 @@ def _fit_by_work(listing: Listing, strides: LoopStrides, source: _Source, trip_c
         iterations, proof = by_passes, f"{strides.passes} passes for {trip_count} iterations"
     if iterations is None:
         return None
-    return Fit(strides, iterations, iterations, 1, None, True, proof, ())
+    return Fit(strides, iterations, iterations, 1, None, None, True, proof, ())
 
 
 def _choose(
@@ -549,7 +612,7 @@ def _rank_work(listing: Listing, fit: Fit, source: _Source) -> int:
     if source.works is None:
         return 0
     done = floating_work(body_of(listing, fit.strides.loop))
-    return -sum(abs(done[kind] - fit.iterations * source.work[kind]) for kind in _KINDS)
+    return -sum(abs(done[kind] - fit.iterations * source.work.total.get(kind, 0)) for kind in _KINDS)
 
 
 def _rank_accesses(listing: Listing, fit: Fit, source: _Source) -> int:
@@ -593,7 +656,7 @@ def _result(
     evidence = f"{begin(listing, fit.strides.loop)}: {'; '.join(_reasons(fit, source, trip_count))}."
     where = Location(listing.file, body_of(listing, fit.strides.loop)[0].line or None)
     doubts = fit.doubts + _doubt_work(listing, fit, source)
-    found = tuple(replace(note, where=where) for note in doubts + notes + _transformations(fit, trip_count))
+    found = tuple(replace(note, where=where) for note in doubts + notes + _transformations(fit, source, trip_count))
     return assembly_loop(listing, fit.strides, float(fit.iterations), evidence, "main", found)
 
 
@@ -617,23 +680,23 @@ def _reasons(fit: Fit, source: _Source, trip_count: int | None) -> list[str]:
     return reasons
 
 
-def _transformations(fit: Fit, trip_count: int | None) -> tuple[Note, ...]:
+def _transformations(fit: Fit, source: _Source, trip_count: int | None) -> tuple[Note, ...]:
     """Notes on loops that the compiler exchanged or folded into one another."""
     if fit.variable is None and trip_count is not None and (fit.strides.passes or 0) * fit.steps > trip_count:
         text = "the compiler made one loop of the inner loop and those around it"
         return (Note("loops-collapsed", text, "assumption"),)
-    if fit.variable is not None and fit.copies == 1:
-        text = f"the compiler exchanged loops: the innermost loop of the code runs over {fit.variable}"
-        return (Note("loops-exchanged", text),)
-    if fit.variable is not None:
+    if fit.variable is not None and fit.along == source.inner and fit.copies == trip_count:
         text = f"the compiler unrolled the inner loop: a step of {fit.variable} executes {fit.copies} inner iterations"
         return (Note("inner-loop-unrolled", text, "assumption"),)
+    notes = []
+    if fit.variable is not None:
+        text = f"the compiler exchanged loops: the innermost loop of the code runs over {fit.variable}"
+        notes.append(Note("loops-exchanged", text))
     if fit.copies > 1:
-        text = (
-            f"the compiler executes {fit.copies} iterations of an outer loop at once (unroll-and-jam or vector lanes)"
-        )
-        return (Note("outer-loop-unrolled", text),)
-    return ()
+        how = "at once (unroll-and-jam or vector lanes); the traffic is that of the loops as the source writes them"
+        text = f"the compiler executes {fit.copies} iterations of the loop over {fit.along} {how}"
+        notes.append(Note("outer-loop-unrolled", text))
+    return tuple(notes)
 
 
 def _by_hand(

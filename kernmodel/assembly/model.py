@@ -117,12 +117,19 @@ class ExpectedAccess:
         stride_bytes: bytes the address moves per inner source iteration (negative for downward loops, 0 for
             invariants).
         written: whether it is a store.
+        offset_bytes: where it stands in the first iteration, against the other references of its array.
+        others: of the other loops around it, the variable and the bytes the address moves per step, None where an index
+            array places it anew.
+        count: how often the source writes the reference.
     """
 
     array: str
     element_bytes: int
     stride_bytes: int
     written: bool
+    offset_bytes: int = 0
+    others: tuple[tuple[str, int | None], ...] = ()
+    count: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,11 @@ import sympy
 
 from kernmodel.errors import Location
 from kernmodel.source.elements import DOUBLE, FLOAT, INT, LONG, LONG_DOUBLE, common_type
-from kernmodel.source.model import ElementType, FlopCount, Loop, Operation
+from kernmodel.source.model import DistinctOperation, ElementType, FlopCount, Loop, Operation
 from kernmodel.source.names import MATH_FUNCTIONS
 from kernmodel.source.scope import Scope
 from kernmodel.source.syntax import Node, c_ast, memory_reads, subscripts, written
+from kernmodel.source.values import Origin, ValueNumbers
 
 Kind = Literal["read", "write"]
 _Carried = frozenset[str]
@@ -41,9 +42,11 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What an expression yields: its type, whether a compiler folds it, and the carried variables it depends on."""
+    """What an expression yields: its type, where its value comes from, whether a compiler folds it, and the carried
+    variables it depends on."""
 
     element: ElementType
+    origin: Origin
     literal: bool = False
     carried: _Carried = frozenset()
 
@@ -55,6 +58,7 @@ class Body:
         references: array references in execution order (what a statement reads before what it writes).
         flops: operations of the innermost body.
         scalars: scalar variables of the innermost body.
+        conversions: conversions of integers to floating-point numbers in the innermost body.
     """
 
     def __init__(self, scope: Scope, loops: Sequence[Loop]) -> None:
@@ -64,6 +68,9 @@ class Body:
         self.scalars: dict[str, ElementType] = {}
         self._innermost = len(loops)
         self._inner_symbol = loops[-1].symbol
+        self._variables = {loop.symbol: loop.variable for loop in loops}
+        self._values = ValueNumbers()
+        self.conversions = 0
         self._depth = 0
         self._after_inner = False
         self._carried: dict[str, _Carried] = {}
@@ -119,7 +126,8 @@ class Body:
             if node.init is not None or self.scope.arrays[node.name].computed:
                 raise self._pointer_change(node.name, node)
             return
-        value = self.evaluate(node.init) if node.init is not None else Value(INT, True)
+        value = self.evaluate(node.init) if node.init is not None else Value(INT, self._values.fresh(), True)
+        self._values.assign(node.name, value.origin)
         if self._depth == self._innermost:
             self._note_scalar(node.name)
             self._carried[node.name] = value.carried
@@ -132,8 +140,7 @@ class Body:
         if operator:
             # `a[i] += x` reads a[i] first, as the operand of the operation
             old = self._fetch(target, place)
-            self._operate(operator, old, value, node)
-            value = Value(value.element, carried=value.carried | old.carried)
+            value = replace(self._operate(operator, old, value, node), literal=False)
         return self._store(target, place, value, None if operator else node.rvalue)
 
     def _target(self, target: Node) -> Reference | None:
@@ -157,16 +164,32 @@ class Body:
         if place is None:
             return self._scalar(target.name)
         self.references.append(replace(place, kind="read"))
-        return Value(self._element(place.array, target), carried=self._incoming(place))
+        return self._element_read(place, target)
+
+    def _element_read(self, place: Reference, node: Node) -> Value:
+        variables = self._loop_variables(place)
+        origin = self._values.element(place.array, str(place.subscripts), variables)
+        return Value(self._element(place.array, node), origin, carried=self._incoming(place))
+
+    def _loop_variables(self, place: Reference) -> frozenset[str]:
+        """The variables of the loops on which the place of an element depends."""
+        symbols = {symbol for index in place.subscripts for symbol in index.free_symbols}
+        for symbol in tuple(symbols):
+            entry = self.scope.indirect.get(symbol.name)
+            symbols |= entry.position.free_symbols if entry is not None else set()
+        return frozenset(self._variables[symbol] for symbol in symbols if symbol in self._variables)
 
     def _store(self, target: Node, place: Reference | None, value: Value, source: Node | None) -> Value:
         if place is not None:
             self.references.append(place)
+            element = self._element(place.array, target)
+            self._convert(value, element)
+            self._values.store(place.array)
             if self._depth == self._innermost and self._stays(place):
                 key = self._key(place)
                 self._elements[key] = place.array
                 self._carried[key] = value.carried
-            return Value(self._element(place.array, target), carried=value.carried)
+            return Value(element, value.origin, carried=value.carried)
         name = target.name
         if self._depth == self._innermost:
             self._note_scalar(name)
@@ -174,7 +197,8 @@ class Body:
             self._written.add(name)
         if source is not None and self.scope.scalars[name].kind == "integer":
             self.scope.assign(name, source)
-        return Value(self.scope.scalars[name], carried=value.carried)
+        self._values.assign(name, value.origin)
+        return Value(self.scope.scalars[name], value.origin, carried=value.carried)
 
     # Expressions
 
@@ -190,12 +214,13 @@ class Body:
         return handler(self, node)
 
     def _constant(self, node: Node) -> Value:
+        origin = self._values.constant(node.value)
         if node.type in ("string", "char"):
-            return Value(INT, True)
+            return Value(INT, origin, True)
         if node.type in ("float", "double", "long double"):
             suffix = node.value[-1].lower() if not node.value.lower().startswith("0x") else ""
-            return Value({"f": FLOAT, "l": LONG_DOUBLE}.get(suffix, DOUBLE), True)
-        return Value(LONG if "l" in node.value.lower() else INT, True)
+            return Value({"f": FLOAT, "l": LONG_DOUBLE}.get(suffix, DOUBLE), origin, True)
+        return Value(LONG if "l" in node.value.lower() else INT, origin, True)
 
     def _name(self, node: Node) -> Value:
         name = node.name
@@ -206,7 +231,7 @@ class Body:
                 f"the array {name} is used without an index", node, "index it down to one element, as in a[j][i]"
             )
         if name in self.scope.values or self.scope.is_size(name):
-            return Value(INT, True)
+            return Value(INT, self._values.scalar(name), True)
         raise self.scope.undeclared(node)
 
     def _scalar(self, name: str) -> Value:
@@ -214,7 +239,10 @@ class Body:
             self._note_scalar(name)
             if name not in self._written:
                 self._exposed[name] = None
-        return Value(self.scope.scalars[name], carried=self._carried.get(name, frozenset({name})))
+        known = self.scope.values.get(name)
+        variables = frozenset(self._variables[s] for s in known.free_symbols if s in self._variables) if known else None
+        origin = self._values.scalar(name, variables or frozenset())
+        return Value(self.scope.scalars[name], origin, carried=self._carried.get(name, frozenset({name})))
 
     def _note_scalar(self, name: str) -> None:
         value = self.scope.values.get(name)
@@ -224,7 +252,7 @@ class Body:
     def _array(self, node: Node) -> Value:
         place = self._reference(node, "read")
         self.references.append(place)
-        return Value(self._element(place.array, node), carried=self._incoming(place))
+        return self._element_read(place, node)
 
     def _unary(self, node: Node) -> Value:
         operator = node.op.removeprefix("p")
@@ -233,16 +261,17 @@ class Body:
         if operator in ("++", "--"):
             place = self._target(node.expr)
             old = self._fetch(node.expr, place)
-            self._count("add", old.element)
-            return self._store(node.expr, place, old, None)
+            one = Value(INT, self._values.constant("1"))
+            return self._store(node.expr, place, self._operate("+", old, one, node), None)
         if operator == "sizeof":
-            return Value(LONG, True)
+            return Value(LONG, self._values.fresh(), True)
         if operator == "&":
             raise self.scope.unsupported(
                 "taking an address in a loop nest is not supported", node, "use array elements"
             )
         value = self.evaluate(node.expr)
-        return Value(INT, value.literal, value.carried) if operator == "!" else value
+        origin = self._values.operation("add", (value.origin,), f"unary {operator}", counted=False)
+        return Value(INT if operator == "!" else value.element, origin, value.literal, value.carried)
 
     def _binary(self, node: Node) -> Value:
         chain = [node]
@@ -260,23 +289,46 @@ class Body:
         literal = left.literal and right.literal
         if operator in _COMPARISONS:
             self._count("compare", element, literal=literal)
-            return Value(INT, literal, carried)
+            return Value(INT, self._computed("compare", (left, right), operator, element), literal, carried)
         if operator in _ARITHMETIC:
             self._count(_ARITHMETIC[operator], element, literal=literal)
         elif operator not in _BITS:
             raise self.scope.unsupported(
                 f"the operator {operator} is not supported", node, "use C arithmetic operators"
             )
-        return Value(element, literal, carried)
+        for operand in (left, right):
+            self._convert(operand, element)
+        origin = self._computed(_ARITHMETIC.get(operator, "function"), (left, right), operator, element)
+        return Value(element, origin, literal, carried)
+
+    def _computed(self, kind: Operation, operands: Sequence[Value], symbol: str, element: ElementType) -> Origin:
+        """Where the value of an operation comes from."""
+        literal = all(operand.literal for operand in operands)
+        counted = self._depth == self._innermost and element.kind == "float" and not literal
+        return self._values.operation(kind, tuple(operand.origin for operand in operands), symbol, counted=counted)
+
+    def _convert(self, value: Value, element: ElementType) -> None:
+        """Count the conversion of an integer that is not known when the code is compiled to a floating-point number."""
+        converted = value.element.kind == "integer" and element.kind == "float" and not value.literal
+        self.conversions += converted and self._depth == self._innermost
 
     def _conditional(self, node: Node) -> Value:
         test, yes, no = (self.evaluate(part) for part in (node.cond, node.iftrue, node.iffalse))
         carried = test.carried | yes.carried | no.carried
-        return Value(common_type(yes.element, no.element), test.literal and yes.literal and no.literal, carried)
+        origins = (test.origin, yes.origin, no.origin)
+        return Value(
+            common_type(yes.element, no.element),
+            self._values.operation("compare", origins, "?:", counted=False),
+            test.literal and yes.literal and no.literal,
+            carried,
+        )
 
     def _cast(self, node: Node) -> Value:
         value = self.evaluate(node.expr)
-        return Value(self.scope.cast_type(node), value.literal, value.carried)
+        target = self.scope.cast_type(node)
+        self._convert(value, target)
+        origin = self._values.operation("function", (value.origin,), f"({target.name})", counted=False)
+        return Value(target, origin, value.literal, value.carried)
 
     def _sequence(self, node: Node) -> Value:
         return [self.evaluate(part) for part in node.exprs][-1]
@@ -295,7 +347,8 @@ class Body:
         literal = all(value.literal for value in values)
         operation = _OPERATIONS.get(function, "function")
         self._count(operation, element, name=function if operation == "function" else "", literal=literal)
-        return Value(element, literal, frozenset().union(*(value.carried for value in values)))
+        origin = self._computed(operation, values, function, element)
+        return Value(element, origin, literal, frozenset().union(*(value.carried for value in values)))
 
     def _structure(self, node: Node) -> Value:
         raise self.scope.unsupported(
@@ -369,6 +422,10 @@ class Body:
             return frozenset()
         key = self._key(place)
         return self._carried.get(key, frozenset({key}))
+
+    def distinct_operations(self) -> tuple[DistinctOperation, ...]:
+        """The operations of the innermost body that yield different values."""
+        return self._values.operations
 
     def flop_counts(self) -> tuple[FlopCount, ...]:
         """The operations of the innermost body, in the order in which they first occur."""

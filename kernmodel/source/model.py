@@ -141,6 +141,20 @@ class FlopCount:
 
 
 @dataclass(frozen=True, slots=True)
+class DistinctOperation:
+    """A floating-point operation of the innermost body whose value no other operation of the body yields.
+
+    Attributes:
+        variables: the loop variables on which its operands depend: outside of every other loop it can be computed once.
+        by_literal: a division by a literal, which a compiler may turn into a product.
+    """
+
+    operation: Operation
+    variables: frozenset[str]
+    by_literal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class LoopNest:
     """A loop nest ready for analysis.
 
@@ -162,6 +176,8 @@ class LoopNest:
             to iteration (reductions, and the `previous = a[i]` of a shift).
         between: of every statement between loops that is more than index arithmetic, the number of loops around it and
             its place.
+        distinct_operations: the operations of `flops` without those whose value another one of the body yields.
+        conversions: conversions of integers to floating-point numbers in the innermost body.
     """
 
     name: str
@@ -179,6 +195,8 @@ class LoopNest:
     notes: tuple[Note, ...]
     carried_scalars: tuple[str, ...] = ()
     between: tuple[tuple[int, Location], ...] = ()
+    distinct_operations: tuple[DistinctOperation, ...] = ()
+    conversions: int = 0
 
     @property
     def inner(self) -> Loop:

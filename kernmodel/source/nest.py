@@ -118,6 +118,8 @@ def build_nest(program: Program, function: Node, statement: Node, text: str, nam
         notes=(*_step_notes(scope, chain, loops), *notes),
         carried_scalars=body.carried_scalars(),
         between=tuple(_between(chain, scope)),
+        distinct_operations=body.distinct_operations(),
+        conversions=body.conversions,
     )
 
 

@@ -31,6 +31,14 @@ def access_strides(nest: LoopNest, sizes: Mapping[str, int], loop: int = -1) -> 
     )
 
 
+def first_offset(nest: LoopNest, sizes: Mapping[str, int], access: Access) -> int:
+    """Bytes from the start of its array to the element that an access touches where all loop variables are 0."""
+    numbers = {name: sympy.Integer(value) for name, value in sizes.items()}
+    variables = (*(loop.symbol for loop in nest.loops), *(entry.symbol for entry in access.indirect))
+    offset = put_in(access.offset.xreplace(dict.fromkeys(variables, sympy.S.Zero)), numbers, ())
+    return int(offset) * nest.arrays[access.array].element.size_bytes
+
+
 def jumping_accesses(nest: LoopNest, loop: int = -1) -> tuple[Access, ...]:
     """The accesses inside a loop of the nest whose index is read from an index array anew at each step of that loop."""
     return tuple(access for access in _inside(nest, loop) if access.jumps(nest.loops[loop].symbol))

@@ -146,7 +146,7 @@ def find_kernel_loop(
         file = code.asm or "-"
         listing, region = read_code(file, code)
         origin = CodeOrigin(file, None, None, (), ())
-    told = expectation(nest, sizes)
+    told = expectation(nest, sizes, origin.flags)
     return find_loop(listing, told, loop=code.loop, lines=code.lines, region=region), origin
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from kernmodel.assembly.balance import ExpectedOperation, ExpectedWork
 from kernmodel.assembly.match import ExpectedIndirect, OuterLoop, choose_loop
 from kernmodel.assembly.model import AssemblyLoop, ExpectedAccess, Listing
 from kernmodel.source.model import LoopNest
 from kernmodel.source.sizes import trip_counts
-from kernmodel.source.strides import access_strides, jumping_accesses
+from kernmodel.source.strides import access_strides, first_offset, jumping_accesses
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,8 @@ class Expectation:
         expected: the accesses of the innermost body, per iteration of the innermost loop.
         indirect: those of them that an index array places anew in each iteration.
         outer: the accesses inside each other loop, per step of that loop.
-        work: floating-point operations per iteration by kind.
+        work: floating-point operations per iteration.
+        variable: of the innermost loop.
         trip_count: iterations of the innermost loop where they are the same in every execution.
         function: the C function.
     """
@@ -29,16 +31,14 @@ class Expectation:
     expected: tuple[ExpectedAccess, ...]
     indirect: tuple[ExpectedIndirect, ...]
     outer: tuple[OuterLoop, ...]
-    work: Mapping[str, int]
+    work: ExpectedWork
+    variable: str
     trip_count: int | None
     function: str | None
 
 
-def expectation(nest: LoopNest, sizes: Mapping[str, int]) -> Expectation:
-    """What the source says at these sizes."""
-    work = Counter[str]()
-    for flops in nest.flops:
-        work[flops.operation] += flops.count
+def expectation(nest: LoopNest, sizes: Mapping[str, int], flags: Collection[str] = ()) -> Expectation:
+    """What the source says at these sizes; `flags`: of the compiler, as far as known."""
     trips = trip_counts(nest, sizes)[-1]
     loops = [
         OuterLoop(loop.variable, _accesses(nest, sizes, number), _indirect(nest, number))
@@ -48,15 +48,55 @@ def expectation(nest: LoopNest, sizes: Mapping[str, int]) -> Expectation:
         expected=loops[-1].expected,
         indirect=loops[-1].indirect,
         outer=tuple(loops[:-1]),
-        work=dict(work),
+        work=_work(nest, flags),
+        variable=nest.inner.variable,
         trip_count=int(trips) if trips == int(trips) else None,
         function=nest.function,
     )
 
 
+_REASSOCIATE = frozenset({"-Ofast", "-ffast-math", "-fassociative-math", "-funsafe-math-optimizations"})
+
+
+def reassociates(flags: Collection[str]) -> bool:
+    """Whether a compiler with these flags may reorder floating-point arithmetic."""
+    return not _REASSOCIATE.isdisjoint(flags)
+
+
+def _work(nest: LoopNest, flags: Collection[str]) -> ExpectedWork:
+    total = Counter[str]()
+    for flops in nest.flops:
+        for kind in ("add", "mul") if flops.operation == "fma" else (flops.operation,):
+            total[kind] += flops.count
+    distinct = (
+        ExpectedOperation(kind, operation.variables, operation.by_literal)
+        for operation in nest.distinct_operations
+        for kind in (("add", "mul") if operation.operation == "fma" else (operation.operation,))
+        if kind not in ("compare", "function")
+    )
+    return ExpectedWork(
+        total=dict(total),
+        distinct=tuple(distinct),
+        reductions=len(nest.reductions),
+        conversions=nest.conversions,
+        open_ended=total["function"] > 0,
+        reassociated=reassociates(flags),
+    )
+
+
 def _accesses(nest: LoopNest, sizes: Mapping[str, int], loop: int) -> tuple[ExpectedAccess, ...]:
+    others = [number for number in range(len(nest.loops)) if number != loop]
+    moved = {number: dict(access_strides(nest, sizes, number)) for number in others}
     return tuple(
-        ExpectedAccess(access.array, nest.arrays[access.array].element.size_bytes, stride, access.kind == "write")
+        ExpectedAccess(
+            access.array,
+            nest.arrays[access.array].element.size_bytes,
+            stride,
+            access.kind == "write",
+            offset_bytes=first_offset(nest, sizes, access),
+            others=tuple((nest.loops[n].variable, moved[n].get(access)) for n in others if access.depth > n),
+            count=access.count,
+        )
         for access, stride in access_strides(nest, sizes, loop)
     )
 
@@ -83,6 +123,7 @@ def find_loop(
         indirect=told.indirect,
         outer=told.outer,
         work=told.work,
+        variable=told.variable,
         trip_count=told.trip_count,
         function=told.function,
         loop=loop,
