@@ -380,6 +380,7 @@ class _Balance:
     """One quantity of a pass against what the source allows for the iterations that the pass executes."""
 
     what: str
+    place: str
     found: int
     allowed: Span
     iterations: int
@@ -392,7 +393,7 @@ class _Balance:
 
     def __str__(self) -> str:
         count = f"{self.iterations} iteration{'s' * (self.iterations != 1)}"
-        return f"a pass {self.what.format(self.found)}, {count} of the source {self.allowed}"
+        return f"{self.found} {self.what} in a pass{self.place}, {self.allowed} in {count} of the source"
 
 
 def _balanced_block(
@@ -456,8 +457,8 @@ def _balances(body: tuple[Instruction, ...], moving: _Moving, source: _Source, b
             found = moved.get(block.steps * stride, 0)
             # streams without a known stride may be any of the source's
             allowed = Span(max(0, least.get(stride, 0) - unknown), most)
-            what = f"{'stores' if written else 'loads'} {{}} B at {block.steps * stride:+d} B per pass"
-            yield _Balance(what, found, allowed, block.steps * block.copies, True)
+            what, place = "B stored" if written else "B loaded", f" with a stride of {block.steps * stride:+d} B"
+            yield _Balance(what, place, found, allowed, block.steps * block.copies, True)
     yield from _work_balance(body, source, block)
 
 
@@ -477,7 +478,7 @@ def _work_balance(
         span = Span(0, max(most, allowed.most)) if unknown else allowed
         span = Span(0, span.most) if source.work.reassociated and not strict else span
         found = least if most > span.most else most
-        yield _Balance(f"does {{}} {kind} operations", found, span, block.steps * block.copies, False)
+        yield _Balance(f"{kind} operations", "", found, span, block.steps * block.copies, False)
 
 
 def _proof(body: tuple[Instruction, ...], moving: _Moving, source: _Source, block: Block) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernmodel.assembly.mix import FpOperation, InstructionMix, combined_mix, instruction_mix
-from kernmodel.errors import Location, Note, UsageError
+from kernmodel.errors import Note, UsageError
 from kernmodel.studies.request import CodeOrigin, CodeRequest, KernelRequest
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def mix_of_kernel(kernel: KernelRequest, code: CodeRequest, nests: Sequence[int]
     parts = tuple(_part_of_kernel(compiled, alone=len(loops) == 1) for compiled in loops)
     name = loops[0].nest.name if len(loops) == 1 else loops[0].nest.file
     notes = tuple(note for compiled in loops for note in compiled.nest.notes)
-    return _answer(name, parts, loops[0].machine, (*notes, *_steady_state(loops), *_doubtful_iterations(parts)))
+    return _answer(name, parts, loops[0].machine, (*notes, *_steady_state(loops)))
 
 
 def mix_of_code(
@@ -165,21 +165,6 @@ def _part_of_kernel(compiled: CompiledLoop, *, alone: bool) -> MixPart:
     weight = 1.0 if alone else float(iterations_per_sweep(nest, compiled.sizes))
     comparisons = compare_with_source(nest, compiled.loop, mix)
     return MixPart(mix, weight, compiled.loop, compiled.origin, nest, compiled.shown, comparisons)
-
-
-def _doubtful_iterations(parts: Sequence[MixPart]) -> tuple[Note, ...]:
-    """A warning where the work of a pass says that it executes more iterations than its addresses say."""
-    found = [(part.loop, repeated_work(part.comparisons)) for part in parts]
-    return tuple(
-        Note(
-            "iterations-doubtful",
-            f"the loop at {loop.label} does {times} times the operations of {loop.iterations_per_pass:g} source "
-            f"iterations: {_JAMMED}; then all counts per source iteration are {times} times too high",
-            where=Location(loop.file, loop.instructions[0].line or None),
-        )
-        for loop, times in found
-        if times
-    )
 
 
 def _steady_state(loops: Sequence[CompiledLoop]) -> tuple[Note, ...]:
@@ -277,20 +262,8 @@ def _operations(nest: LoopNest, mix: InstructionMix) -> tuple[SourceComparison, 
         if source or code:
             rows.append(SourceComparison(what, source, code, _operation_reason(what, source, code, done)))
     source, code = float(nest.flops_per_iteration), mix.flops
-    times = repeated_work(rows)
     reason = "" if isclose(source, code) else _flop_reason(source, code, nest, mix, done)
-    reason = f"the code does everything {times} times: {_JAMMED}" if times else reason
     return (SourceComparison("FLOP", source, code, reason), *rows)
-
-
-_JAMMED = "a pass seems to execute several iterations of an outer loop at once (unroll-and-jam)"
-
-
-def repeated_work(rows: Sequence[SourceComparison]) -> int | None:
-    """How many times the code does all operations of the source, where that is a whole number above one."""
-    ratios = {row.code / row.source if row.source else 0.0 for row in rows if row.what in _KINDS}
-    times = ratios.pop() if len(ratios) == 1 else 0.0
-    return int(times) if times >= 2 and times == int(times) else None
 
 
 def _operation_reason(what: str, source: float, code: float, done: Mapping[str, float]) -> str:

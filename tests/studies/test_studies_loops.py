@@ -1,0 +1,142 @@
+"""Iterations per pass of whole kernels, and the balance of what a pass does with the source."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kernmodel.assembly.compile import FoundCompiler, start_compile
+from kernmodel.assembly.listing import read_listing
+from kernmodel.assembly.model import AssemblyLoop
+from kernmodel.errors import Note
+from kernmodel.source.codegen import compilable_source
+from kernmodel.source.load import load_kernel
+from kernmodel.source.sizes import sizes_of
+from kernmodel.studies.expectation import expectation, find_loop
+
+AVX512 = "-O3 -march=cascadelake"
+NESTS = {
+    "shared stream": "c[i] += a[j][i] * b[i];",
+    "only shared streams": "c[i] += x[j] * b[i];",
+    "stream read twice": "c[i] += a[j][i] * a[j][i] * b[i];",
+    "transposed": "c[i] += t[i][j] * b[i];",
+    "rows of a stencil": "s[j][i] = r[j][i] + r[j + 1][i] + r[j + 2][i];",
+    "update of what moves": "s[j][i] += x[j] * b[i];",
+}
+
+
+def nest(body: str) -> str:
+    return (
+        "#define N 1000\n#define M 200\n"
+        "double a[M][N], s[M][N], r[M + 2][N], t[N][M], b[N], c[N], d[N], x[M];\n"
+        f"for (int j = 0; j < M; ++j)\n  for (int i = 0; i < N; ++i) {{ {body} }}\n"
+    )
+
+
+def assembly(file: Path, text: str, flags: str, compiler: str = "gcc") -> str:
+    """What the compiler makes of a kernel."""
+    command = shutil.which(compiler) or shutil.which(f"{compiler}-19")
+    if command is None:
+        pytest.skip(f"no {compiler} on this system")
+    file.write_text(text)
+    source = compilable_source(load_kernel(str(file)))
+    found = FoundCompiler(compiler, command, ())
+    return start_compile(source, name="k.c", compiler=found, flags=tuple(flags.split()), defines={}).finish().text
+
+
+def matched(file: Path, text: str, code: str, flags: str = "") -> AssemblyLoop:
+    """The loop of `code` that executes the kernel `text`."""
+    file.write_text(text)
+    kernel = load_kernel(str(file))
+    told = expectation(kernel, sizes_of(kernel, {}), flags.split())
+    return find_loop(read_listing(code, "k.s"), told)
+
+
+# each number is the source's iterations divided by how often the loop's head executed (benchmarks/loop_counting.py)
+@pytest.mark.parametrize(
+    ("name", "iterations"),
+    [
+        ("shared stream", 16),
+        ("only shared streams", 16),
+        ("stream read twice", 16),
+        ("transposed", 2),
+        ("rows of a stencil", 24),
+        ("update of what moves", 4),
+    ],
+)
+def test_jammed_iterations_are_counted_by_what_a_pass_loads_stores_and_computes(
+    name: str, iterations: int, tmp_path: Path
+) -> None:
+    text = nest(NESTS[name])
+    code = assembly(tmp_path / "k.c", text, AVX512)
+    found = matched(tmp_path / "k.c", text, code, AVX512)
+    assert found.iterations_per_pass == iterations
+    codes = {note.code for note in found.notes}
+    assert codes <= {"outer-loop-unrolled"}
+    assert (codes == set()) == (name == "update of what moves")
+
+
+def test_exchanged_loops_are_counted_along_the_loop_that_became_the_innermost(tmp_path: Path) -> None:
+    text = (
+        "#define N 400\ndouble a[N][N], b[N][N], c[N][N];\nfor (int i = 0; i < N; ++i) for (int j = 0; j < N; ++j)"
+        " for (int k = 0; k < N; ++k) c[i][j] += a[i][k] * b[k][j];\n"
+    )
+    flags = "-Ofast -march=haswell"
+    found = matched(tmp_path / "k.c", text, assembly(tmp_path / "k.c", text, flags), flags)
+    assert found.iterations_per_pass == 4
+    assert [note.code for note in found.notes] == ["loops-exchanged"]
+
+
+def line(expression: str) -> str:
+    return f"#define N 4000\ndouble a[N], b[N], c[N], d[N], s;\nfor (int i = 1; i < N - 1; ++i) a[i] = {expression};\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "compiled", "words"),
+    [
+        ("b[i] + c[i]", "b[i] + s * c[i]", "8 add and mul operations in a pass, 4 in 4 iterations"),
+        ("b[i] + s * c[i]", "b[i] + c[i]", "4 add and mul operations in a pass, 8 in 4 iterations"),
+        ("b[i] + c[i]", "b[i] + c[i] * d[i]", "96 B loaded in a pass with a stride of +32 B, 64 in 4 iterations"),
+        ("b[i] + c[i]", "b[i] + s", "32 B loaded in a pass with a stride of +32 B, 64 in 4 iterations"),
+        ("b[i] / c[i]", "b[i] + c[i]", "0 div operations in a pass, 4 in 4 iterations"),
+        ("b[i] / s", "sqrt(b[i]) / s", "4 sqrt operations in a pass, 0 in 4 iterations"),
+    ],
+)
+def test_code_of_another_kernel_that_moves_alike_is_told_with_both_counts(
+    source: str, compiled: str, words: str, tmp_path: Path
+) -> None:
+    flags = "-O3 -march=haswell -fno-math-errno"
+    code = assembly(tmp_path / "k.c", line(compiled), flags)
+    found = matched(tmp_path / "k.c", line(source), code, flags)
+    doubts = [n for n in found.notes if n.code in ("bytes-per-pass", "operations-per-pass") and n.kind == "warning"]
+    assert any(words in note.text for note in doubts), found.notes
+
+
+@pytest.mark.parametrize(
+    ("expression", "flags", "compiler"),
+    [
+        ("0.3 * (b[i - 1] + b[i] + b[i + 1])", "-O3 -march=haswell -fno-vectorize", "clang"),  # kept in registers
+        ("0.3 * (b[i - 1] + b[i] + b[i + 1])", AVX512, "gcc"),
+        ("b[i] * (s * s + 2.0)", "-O3 -march=haswell", "clang"),  # computed once
+        ("(b[i] + c[i]) * (b[i] + c[i])", "-O2", "gcc"),  # computed once an iteration
+        ("b[i] / 4.0 + 1.0 * c[i]", "-O3 -march=haswell", "gcc"),  # a product, and nothing
+        ("b[i] > 0.5 ? b[i] * c[i] : b[i] - c[i]", "-O3 -march=haswell", "gcc"),  # both sides, blended
+        ("b[i] + (float) c[i]", "-O3 -march=haswell", "clang"),
+        ("a[i - 1] * 0.5 + a[i]", "-O3 -march=haswell", "gcc"),  # forwarded from the store
+    ],
+)
+def test_what_compilers_save_is_no_doubt(expression: str, flags: str, compiler: str, tmp_path: Path) -> None:
+    code = assembly(tmp_path / "k.c", line(expression), flags, compiler)
+    found = matched(tmp_path / "k.c", line(expression), code, flags)
+    assert [note for note in found.notes if note.code != "conditional-blocks"] == []
+
+
+def test_arithmetic_that_fast_math_saves_is_an_assumption(tmp_path: Path) -> None:
+    text = line("b[i] * b[i] * b[i] * b[i] * b[i] * b[i] * b[i] * b[i]")
+    for flags, kinds in (("-O2", []), ("-O2 -ffast-math", ["assumption"])):
+        code = assembly(tmp_path / "k.c", text, flags)
+        notes: list[Note] = list(matched(tmp_path / "k.c", text, code, flags).notes)
+        assert [note.kind for note in notes if note.code == "operations-per-pass"] == kinds
+        assert len(notes) == len(kinds)
