@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ from kernmodel.schema.fields import items as list_items
 
 _DATA = Path(__file__).parent / "data"
 _ALIASES = re.compile(r"^aliases: *\[([^\]]*)\]", re.MULTILINE)
+_Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 PARAMETER_FILE = FileKind("parameter file", "docs/microarchitectures.md", InstructionTableError)
 
 _IDENTITY: Table = {
@@ -52,8 +53,9 @@ _IDENTITY: Table = {
     "ports": Field(names),
     "front_end": Field(FRONT_END_KIND),
     "sources": Field(list_items, required=False),
+    "figures": Field(lambda node: node),
 }
-"""The keys beside `figures`; `sources` only gives texts their names (YAML's anchors), which figures repeat."""
+"""The keys of a file; `sources` only gives texts their names (YAML's anchors), which figures repeat."""
 
 UARCH_PATH = "KERNMODEL_UARCH_PATH"
 """Environment variable with further folders of parameter files, separated as in PATH."""
@@ -118,13 +120,9 @@ def check_parameters(path: Path) -> tuple[Parameters | None, tuple[Problem, ...]
     """
     document = read_document(path, PARAMETER_FILE)
     reading = Reading(document.file, PARAMETER_FILE)
-    entries = reading.entries(document.root, "")
-    figures = entries.pop("figures", None)
-    content = reading.fields(entries, "", _IDENTITY, also=("figures",))
-    if figures is None:
-        reading.problem("figures", "is missing", f"{PARAMETER_FILE.guide} says what belongs there")
-    elif "front_end" in content:
-        _read_figures(reading, reading.entries(figures, "figures"), content)
+    content = reading.fields(reading.entries(document.root, ""), "", _IDENTITY)
+    if "figures" in content and "front_end" in content:
+        _read_figures(reading, reading.entries(content["figures"], "figures"), content)
     if reading.problems:
         return None, tuple(sorted(reading.problems, key=lambda problem: problem.where.line or 0))
     groups = _groups(content["front_end"])
@@ -154,10 +152,14 @@ def _read_figures(reading: Reading, entries: Mapping[str, yaml.Node], content: V
     fitting = [each for group in (Parameters, *_groups(kind).values()) for each in declared(group)]
     known = {each.figure.key: each.figure for each in fitting}
     values, sources = dict[str, Any](), dict[str, str]()
+    elsewhere = _of_other_kinds(kind, known)
+    meant = reading.unknown((key for key in entries if key not in elsewhere), "figures", known)
     for key, node in entries.items():
         dotted = f"figures.{key}"
+        if key in elsewhere:
+            todo = f"leave it out, or write front_end: {elsewhere[key]}"
+            reading.problem(dotted, f"has no meaning with front_end {kind}", todo)
         if key not in known:
-            reading.problem(dotted, *_unknown(key, kind, known))
             continue
         pair = reading.entries(node, dotted)
         for name in ("value", "source"):
@@ -168,19 +170,23 @@ def _read_figures(reading: Reading, entries: Mapping[str, yaml.Node], content: V
             values[key] = reading.value(pair["value"], dotted, known[key].kind)
             sources[key] = reading.value(pair["source"], f"{dotted}.source", text)
             _check_ports(reading, known[key], values[key], content.get("ports", ()))
-    missing = dict.fromkeys(each.figure.key for each in fitting if each.required and each.figure.key not in entries)
-    for key in missing:
+    missing = dict.fromkeys(each.figure.key for each in fitting if each.required)
+    for key in missing.keys() - entries.keys() - meant:
         reading.problem(f"figures.{key}", "is missing", f"{PARAMETER_FILE.guide} says what belongs there")
     content["values"], content["figure sources"] = values, sources
     _check_figures(reading, values)
 
 
-def _unknown(key: str, kind: str, known: Mapping[str, Figure]) -> tuple[str, str]:
-    """What is wrong with a key that a core of this kind of front end does not have, and what to do."""
-    for other, groups in FRONT_ENDS.items():
-        if any(each.figure.key == key for group in groups.values() for each in declared(group)):
-            return f"has no meaning with front_end {kind}", f"leave it out, or write front_end: {other}"
-    return "is an unknown key", suggest(key, known)
+def _of_other_kinds(kind: str, known: Container[str]) -> dict[str, str]:
+    """By figure that belongs to another kind of front end than this one, that kind."""
+    return {
+        each.figure.key: other
+        for other, groups in FRONT_ENDS.items()
+        if other != kind
+        for group in groups.values()
+        for each in declared(group)
+        if each.figure.key not in known
+    }
 
 
 def _check_ports(reading: Reading, figure: Figure, value: Any, ports: Sequence[str]) -> None:
@@ -259,7 +265,7 @@ def parameter_text(figures: Parameters, name: str, table: str, ports: Sequence[s
         "front_end": front_end_kind(figures),
         "figures": {key: {"value": value, "source": prefix + figures.sources[key]} for key, value in values.items()},
     }
-    return yaml.safe_dump(content, allow_unicode=True, sort_keys=False, width=120)
+    return yaml.dump(content, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=120)
 
 
 def _written(value: Any, figure: Figure) -> Any:

@@ -395,15 +395,10 @@ class Reading:
             self.problems.append(Problem(self.kind, where, key, rejected.what, rejected.todo))
             return None
 
-    def fields(self, entries: Mapping[str, yaml.Node], key: str, table: Table, also: Iterable[str] = ()) -> Values:
-        """The values of a table; those that are missing or malformed are left out, with a problem noted.
-
-        Args:
-            entries: what is there, by key; key: of the table, dotted.
-            table: what may be there.
-            also: further keys that may be meant by an unknown one; others have taken them out of `entries`.
-        """
+    def fields(self, entries: Mapping[str, yaml.Node], key: str, table: Table) -> Values:
+        """The values of a table; those that are missing or malformed are left out, with a problem noted."""
         values: Values = {}
+        meant = self.unknown(entries, key, table)
         for name, entry in table.items():
             dotted = f"{key}.{name}" if key else name
             if name in entries:
@@ -411,14 +406,17 @@ class Reading:
                 if value is not None:
                     values[name] = value
             elif entry.required:
-                self.problem(dotted, "is missing", f"{self.kind.guide} says what belongs there")
+                if name not in meant:
+                    self.problem(dotted, "is missing", f"{self.kind.guide} says what belongs there")
             else:
                 values[name] = entry.default
-        self.unknown(entries, key, (*table, *also))
         return values
 
-    def unknown(self, entries: Iterable[str], key: str, known: Iterable[str]) -> None:
-        """Note every entry that is not known."""
-        for name in entries:
-            if name not in known:
-                self.problem(f"{key}.{name}" if key else name, "is an unknown key", suggest(name, known))
+    def unknown(self, entries: Iterable[str], key: str, known: Iterable[str]) -> set[str]:
+        """Note every entry that is not known; the known names that they probably mean and that are not there."""
+        names, given, meant = tuple(known), tuple(entries), set[str]()
+        for name in given:
+            if name not in names:
+                self.problem(f"{key}.{name}" if key else name, "is an unknown key", suggest(name, names))
+                meant |= {near for near in (nearest(name, names),) if near is not None and near not in given}
+        return meant

@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import UnionType
@@ -79,11 +80,15 @@ def _required(name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["SKL", "ZEN4"])
-def test_what_the_kind_of_front_end_needs_has_to_be_there(name: str) -> None:
-    parameters = load_parameters(name)
+def test_what_the_kind_of_front_end_needs_has_to_be_there(name: str, tmp_path: Path) -> None:
+    text = (_DATA / f"{name}.yml").read_text(encoding="utf-8")
     for key in _required(name):
-        with pytest.raises(InstructionTableError, match=f"figures.{re.escape(key)}: is missing"):
-            with_figures(parameters, {key: None})
+        text = re.sub(rf"^  {re.escape(key)}: .*\n", "", text, flags=re.MULTILINE)
+    (tmp_path / "X.yml").write_text(text, encoding="utf-8")
+    _, problems = check_parameters(tmp_path / "X.yml")
+    assert sorted(problem.key for problem in problems if problem.what == "is missing") == [
+        f"figures.{key}" for key in _required(name)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -136,31 +141,48 @@ def test_the_kind_of_front_end_is_named_not_guessed() -> None:
         with_figures(skl, {}, front_end="none")
 
 
-def _misspelt(key: str) -> str:
-    """The key with two letters changed for one another, or with one doubled where they are equal."""
+def _swapped(key: str) -> str:
+    """The key with two letters in the middle changed for one another, with one doubled where they are equal."""
     middle = len(key) // 2
-    swapped = key[: middle - 1] + key[middle] + key[middle - 1] + key[middle + 1 :]
-    return swapped if swapped != key else key[:middle] + key[middle:].replace(key[middle], 2 * key[middle], 1)
+    found = key[: middle - 1] + key[middle] + key[middle - 1] + key[middle + 1 :]
+    return found if found != key else key[:middle] + key[middle] + key[middle:]
 
 
-def _with_other_letters(key: str) -> tuple[str, ...]:
-    return _misspelt(key), key[:-1], key[1:], f"{key[:-1]}q"
+_MISSPELLINGS: tuple[Callable[[str], str], ...] = (
+    _swapped,
+    lambda key: key[:-1],
+    lambda key: key[1:],
+    lambda key: f"{key[:-1]}q",
+)
 
 
-@pytest.mark.parametrize("name", known_microarchitectures())
-def test_every_misspelt_key_is_refused_with_the_right_one(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "misspelt"),
+    [*((name, _swapped) for name in sorted(DELIVERED)), *(("GLC", other) for other in _MISSPELLINGS[1:])],
+)
+def test_every_misspelt_figure_is_refused_with_the_right_one(
+    name: str, misspelt: Callable[[str], str], tmp_path: Path
+) -> None:
+    pattern = re.compile(r"^  (\S[^:\n]*): *(?=\{|$)", re.MULTILINE)
     text = (_DATA / f"{name}.yml").read_text(encoding="utf-8")
-    figures = re.findall(r"^  (\S[^:\n]*): *(?:\{|$)", text, re.MULTILINE)
-    for key in (*figures, *re.findall(r"^(\w+):", text, re.MULTILINE)):
-        prefix = "  " if key in figures else ""
-        for wrong in _with_other_letters(key) if name in ("SKL", "ZEN4") else (_misspelt(key),):
-            found = text.replace(f"\n{prefix}{key}:", f"\n{prefix}{wrong}:", 1)
-            assert found != text, key
-            (tmp_path / "X.yml").write_text(found, encoding="utf-8")
-            _, problems = check_parameters(tmp_path / "X.yml")
-            line = found[: found.index(f"\n{prefix}{wrong}:")].count("\n") + 2
-            told = [problem for problem in problems if problem.where.line == line]
-            assert [problem.todo for problem in told] == [f"did you mean {key!r}?"], (key, wrong, told)
+    (tmp_path / "X.yml").write_text(pattern.sub(lambda found: f"  {misspelt(found[1])}: ", text), encoding="utf-8")
+    parameters, problems = check_parameters(tmp_path / "X.yml")
+    told = {problem.where.line: problem.todo for problem in problems}
+    lines = text.split("\n")
+    meant = {n: f"did you mean {found[1]!r}?" for n, line in enumerate(lines, 1) if (found := pattern.match(line))}
+    assert parameters is None
+    assert told == meant
+
+
+@pytest.mark.parametrize(
+    "key", ["name", "title", "isa", "aliases", "table", "ports", "front_end", "sources", "figures"]
+)
+def test_every_misspelt_key_is_refused_with_the_right_one(key: str, tmp_path: Path) -> None:
+    text = (_DATA / "SKL.yml").read_text(encoding="utf-8")
+    for misspelt in _MISSPELLINGS:
+        (tmp_path / "X.yml").write_text(text.replace(f"\n{key}:", f"\n{misspelt(key)}:", 1), encoding="utf-8")
+        _, problems = check_parameters(tmp_path / "X.yml")
+        assert [problem.todo for problem in problems] == [f"did you mean {key!r}?"]
 
 
 def test_the_page_lists_every_figure_as_declared() -> None:
