@@ -25,9 +25,10 @@ from kernmodel.assembly.describe import (
     vector_bytes,
 )
 from kernmodel.assembly.loops import control_flow
-from kernmodel.assembly.model import AddressStream, AssemblyLoop, ExpectedAccess, Instruction, Listing
-from kernmodel.assembly.select import assembly_loop, pick_by_hand
-from kernmodel.assembly.strides import LoopStrides, analyse, loop_strides
+from kernmodel.assembly.model import AddressStream, AssemblyLoop, ExpectedAccess, Instruction, Listing, Surroundings
+from kernmodel.assembly.select import Picked, assembly_loop, pick_by_hand
+from kernmodel.assembly.strides import Analysis, LoopStrides, analyse, loop_strides
+from kernmodel.assembly.surroundings import Step, surroundings
 from kernmodel.errors import AmbiguousLoopError, AssemblyError, Location, Note
 
 
@@ -166,10 +167,28 @@ def choose_loop(
     sources = _sources(expected, indirect, outer, work, variable)
     picked = pick_by_hand(listing, loop, lines, region)
     if picked is not None:
-        return _by_hand(listing, picked.strides, sources, trip_count, picked.how, picked.role)
-    loops = _innermost(listing, function)
-    source, fits = _fitting(listing, loops, sources, trip_count)
-    return _result(listing, *_choose(listing, fits, source, trip_count), source, trip_count)
+        return _by_hand(listing, picked, sources, trip_count)
+    analysis = analyse(listing, control_flow(listing))
+    source, fits = _fitting(listing, _innermost(analysis, function), sources, trip_count)
+    main, notes = _choose(listing, fits, source, trip_count)
+    return replace(
+        _result(listing, main, notes, source, trip_count), around=_around(analysis, main, fits, source, trip_count)
+    )
+
+
+def _around(
+    analysis: Analysis, main: Fit, fits: Sequence[Fit], source: _Source, trip_count: int | None
+) -> Surroundings | None:
+    """The code around the chosen loop; None where that is more than one loop of the source."""
+    if _is_collapsed(main, trip_count):
+        return None
+    step = Step(
+        stored=sum(source.bytes_of(stride, written=True) for stride in source.strides()) * main.copies,
+        loaded=sum(source.bytes_of(stride, written=False) for stride in source.strides()) * main.copies,
+        work={kind: count * main.copies for kind, count in source.work.total.items()},
+    )
+    remainders = {fit.strides.loop.number: fit.steps for fit in fits if fit is not main}
+    return surroundings(analysis.listing, analysis.flow, main.strides.loop, remainders, step)
 
 
 def match_loops(
@@ -188,7 +207,7 @@ def match_loops(
     Raises:
         AmbiguousLoopError, AssemblyError: as `choose_loop`.
     """
-    loops = _innermost(listing, function)
+    loops = _innermost(analyse(listing, control_flow(listing)), function)
     source, fitting = _fitting(listing, loops, _sources(expected, indirect, outer, work, variable), trip_count)
     main, _ = _choose(listing, fitting, source, trip_count)
     fits = {fit.strides.loop.number: fit for fit in fitting}
@@ -270,8 +289,8 @@ _KINDS = ("div", "sqrt", "mul", "add")
 """Kinds of work, the ones that compilers rewrite least first."""
 
 
-def _innermost(listing: Listing, function: str | None) -> list[LoopStrides]:
-    analysis = analyse(listing, control_flow(listing))
+def _innermost(analysis: Analysis, function: str | None) -> list[LoopStrides]:
+    listing = analysis.listing
     start, end = _extent(listing, function)
     inner = [body for body in analysis.flow.loops if body.innermost]
     inside = [body for body in inner if start <= listing.instructions[body.instructions[0]].address < end]
@@ -658,7 +677,8 @@ def _result(
     where = Location(listing.file, body_of(listing, fit.strides.loop)[0].line or None)
     doubts = fit.doubts + _doubt_work(listing, fit, source)
     found = tuple(replace(note, where=where) for note in doubts + notes + _transformations(fit, source, trip_count))
-    return assembly_loop(listing, fit.strides, float(fit.iterations), evidence, "main", found)
+    loop = assembly_loop(listing, fit.strides, float(fit.iterations), evidence, "main", found)
+    return replace(loop, variable=fit.variable, steps=fit.steps)
 
 
 def _reasons(fit: Fit, source: _Source, trip_count: int | None) -> list[str]:
@@ -683,7 +703,7 @@ def _reasons(fit: Fit, source: _Source, trip_count: int | None) -> list[str]:
 
 def _transformations(fit: Fit, source: _Source, trip_count: int | None) -> tuple[Note, ...]:
     """Notes on loops that the compiler exchanged or folded into one another."""
-    if fit.variable is None and trip_count is not None and (fit.strides.passes or 0) * fit.steps > trip_count:
+    if _is_collapsed(fit, trip_count):
         text = "the compiler made one loop of the inner loop and those around it"
         return (Note("loops-collapsed", text, "assumption"),)
     if fit.variable is not None and fit.along == source.inner and fit.copies == trip_count:
@@ -700,15 +720,24 @@ def _transformations(fit: Fit, source: _Source, trip_count: int | None) -> tuple
     return tuple(notes)
 
 
-def _by_hand(
-    listing: Listing, strides: LoopStrides, sources: tuple[_Source, ...], trip_count: int | None, how: str, role: str
-) -> AssemblyLoop:
+def _is_collapsed(fit: Fit, trip_count: int | None) -> bool:
+    """Whether the loop executes more iterations than the inner loop of the source."""
+    return fit.variable is None and trip_count is not None and (fit.strides.passes or 0) * fit.steps > trip_count
+
+
+def _by_hand(listing: Listing, picked: Picked, sources: tuple[_Source, ...], trip_count: int | None) -> AssemblyLoop:
     """A loop that the user chose: matched as far as it fits, never refused."""
+    strides, how, role = picked.strides, picked.how, picked.role
     for source in sources:
         fit = _fit(listing, strides, source, trip_count)
         if fit is not None:
             result = _result(listing, fit, (), source, trip_count)
-            return replace(result, role=role, evidence=f"{how} {result.evidence}")
+            around = None
+            if picked.analysis is not None:
+                others = (s for s in _innermost(picked.analysis, None) if s.loop != strides.loop)
+                fits = [f for s in others if (f := _fit(listing, s, source, trip_count)) is not None]
+                around = _around(picked.analysis, fit, fits, source, trip_count)
+            return replace(result, role=role, evidence=f"{how} {result.evidence}", around=around)
     text = f"the chosen code does not fit the kernel: it has {describe_streams(strides)}, {_wanted(sources[0])}"
     note = Note("unmatched-loop", text, where=Location(listing.file, body_of(listing, strides.loop)[0].line or None))
     return assembly_loop(listing, strides, None, how, role, (note,))

@@ -145,6 +145,51 @@ class AddressStream:
 
 
 @dataclass(frozen=True, slots=True)
+class RemainderLoop:
+    """A loop beside the analysed one that executes iterations of the same source loop, fewer in a pass.
+
+    Attributes:
+        instructions: its body.
+        steps: steps of the source loop that one pass executes.
+    """
+
+    instructions: tuple[Instruction, ...]
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What is executed once for each entry of the analysed loop, on one way through the loop around it.
+
+    Attributes:
+        straight: instructions that execute no iteration of the analysed source loop: addresses, accumulators, tails of
+            reductions, statements between the loops of the source.
+        before: how many of them come before the loop.
+        tail: straight-line instructions that execute `tail_steps` steps of it.
+        loops: loops that execute further steps, each at least one pass.
+    """
+
+    straight: tuple[Instruction, ...]
+    before: int
+    tail: tuple[Instruction, ...]
+    tail_steps: int
+    loops: tuple[RemainderLoop, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The code around the analysed loop, as far as the listing shows it.
+
+    Attributes:
+        ways: through the loop around it; empty where there is none.
+        outer: the instructions of each loop further out that stand in no loop inside it, from within.
+    """
+
+    ways: tuple[Way, ...]
+    outer: tuple[tuple[Instruction, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AssemblyLoop:
     """The loop (or marked block) that is analysed.
 
@@ -158,6 +203,10 @@ class AssemblyLoop:
         evidence: one sentence: why this loop, and how iterations_per_pass was found and cross-checked.
         role: "main", "peeled", "remainder", "outer", "marked" or "chosen".
         notes: doubts.
+        variable: the outer loop variable that the loop runs over, where compilers exchanged loops or unrolled the inner
+            one; None for the innermost loop of the source.
+        steps: steps of that variable per pass, None where no source was matched.
+        around: the code around the loop; None where it is not known (a marked block, a stretch of lines).
     """
 
     instructions: tuple[Instruction, ...]
@@ -170,3 +219,6 @@ class AssemblyLoop:
     evidence: str
     role: str
     notes: tuple[Note, ...]
+    variable: str | None = None
+    steps: int | None = None
+    around: Surroundings | None = None

@@ -10,17 +10,19 @@ from kernmodel.assembly.describe import begin, body_of, describe, floating_work
 from kernmodel.assembly.loops import LoopBody, control_flow, region_flow
 from kernmodel.assembly.markers import instructions_on
 from kernmodel.assembly.model import AssemblyLoop, Instruction, Listing
-from kernmodel.assembly.strides import LoopStrides, analyse, loop_strides
+from kernmodel.assembly.strides import Analysis, LoopStrides, analyse, loop_strides
 from kernmodel.errors import AmbiguousLoopError, AssemblyError, Location, Note, UsageError
 
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """A loop that the user chose, by option ("chosen") or by markers ("marked"), with its strides."""
+    """A loop that the user chose, by option ("chosen") or by markers ("marked"), with its strides, and the analysis of
+    the code around it where it is a loop of the listing."""
 
     strides: LoopStrides
     role: str
     how: str
+    analysis: Analysis | None = None
 
 
 def select_without_source(
@@ -83,7 +85,7 @@ def _pick_number(listing: Listing, number: int) -> Picked:
     analysis = analyse(listing, control_flow(listing))
     for body in analysis.flow.loops:
         if body.number == number:
-            return Picked(loop_strides(analysis, body), "chosen", f"Chosen with --loop {number}.")
+            return Picked(loop_strides(analysis, body), "chosen", f"Chosen with --loop {number}.", analysis)
     count = len(analysis.flow.loops)
     raise UsageError(
         f"{listing.file} has no loop {number}",
@@ -107,10 +109,11 @@ def _pick_stretch(listing: Listing, first: int, end: int, role: str, how: str) -
     flow = control_flow(listing)
     whole = set(range(first, end))
     body = next((body for body in flow.loops if set(body.instructions) == whole), None)
-    if body is None:
-        flow = region_flow(listing, first, end)
-        body = flow.loops[0]
-    return Picked(loop_strides(analyse(listing, flow), body), role, how)
+    if body is not None:
+        analysis = analyse(listing, flow)
+        return Picked(loop_strides(analysis, body), role, how, analysis)
+    flow = region_flow(listing, first, end)
+    return Picked(loop_strides(analyse(listing, flow), flow.loops[0]), role, how)
 
 
 def _whole_listing(listing: Listing) -> AssemblyLoop:

@@ -191,6 +191,7 @@ def _model(request: KernelRequest, code: CodeRequest, target: Path) -> list[str]
     for option, choice in chosen.items():
         command += [option, str(choice)] if choice is not None else []
     command += ["--flags", shlex.join(code.flags)] if code.flags is not None else []
+    command += ["--classic"] if code.classic else []
     return [*command, "--safety", f"{request.safety:g}"] if request.safety != 1.0 else command
 
 

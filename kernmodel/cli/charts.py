@@ -74,6 +74,7 @@ chart_options = options.together(
     options.compiler_option,
     options.flags_option,
     options.loop_options,
+    options.classic_option,
     plot_option("the chart"),
     options.output_options,
 )
@@ -101,7 +102,8 @@ def inputs_of(files: Sequence[str], given: Mapping[str, Any]) -> Inputs:
     Raises:
         UsageError: options that do not fit them.
     """
-    code = CodeRequest(*(given[name] for name in ("asm", "compiler", "flags", "syntax", "loop", "lines", "ports")))
+    names = ("asm", "compiler", "flags", "syntax", "loop", "lines", "ports", "classic")
+    code = CodeRequest(*(given[name] for name in names))
     points = options.points_of(given["defines"])
     if not files and given["mix_file"] is None:
         raise UsageError("there is no kernel", todo="give a C kernel, an assembly file, or --mix FILE")

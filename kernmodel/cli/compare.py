@@ -47,6 +47,7 @@ _ALONE = 4
 @click.option("--compiler", metavar="C", help="Compiler to use.  [default: each machine's first that is installed]")
 @click.option("--flags", type=options.Flags(), help="Compiler flags in one string.  [default: each machine's own]")
 @options.ports_option
+@options.classic_option
 @plot_option("times and performance by machine")
 @options.output_options
 def compare(
@@ -61,6 +62,7 @@ def compare(
     compiler: str | None,
     flags: tuple[str, ...] | None,
     ports: options.Port,
+    classic: bool,
     plot: str | None,
     verbose: bool,
     strict: bool,
@@ -82,7 +84,7 @@ def compare(
     requests = [
         choices.request(kernel, machines[0], sizes, nest, function, safety) for kernel in dict.fromkeys(kernels)
     ]
-    answer = _answer(requests, machines, CodeRequest(compiler=compiler, flags=flags, port_model=ports))
+    answer = _answer(requests, machines, CodeRequest(compiler=compiler, flags=flags, port_model=ports, classic=classic))
     options.accept_notes(answer.notes, strict)
     _print(answer, unit, plot, verbose=verbose, as_json=as_json)
     if target is not None:

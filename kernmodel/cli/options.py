@@ -251,8 +251,14 @@ compiler_option = click.option(
 flags_option = click.option("--flags", type=Flags(), help="Compiler flags in one string.  [default: the machine's]")
 
 
+classic_option = click.option(
+    "--classic", is_flag=True, help="The textbook prediction: leave out what is executed outside the innermost loop."
+)
+
+
 def code_options(function: Function) -> Function:
-    """`--asm`, `--compiler`, `--flags` and `loop_options`; the command gets one `CodeRequest`, its argument `code`."""
+    """`--asm`, `--compiler`, `--flags`, `loop_options` and `--classic`; the command gets one `CodeRequest`, argument
+    `code`."""
 
     @wraps(function)
     def with_code(
@@ -263,11 +269,12 @@ def code_options(function: Function) -> Function:
         loop: int | None,
         lines: tuple[int, int] | None,
         ports: Port,
+        classic: bool,
         **arguments: Any,
     ) -> Any:
-        return function(code=CodeRequest(asm, compiler, flags, syntax, loop, lines, ports), **arguments)
+        return function(code=CodeRequest(asm, compiler, flags, syntax, loop, lines, ports, classic), **arguments)
 
-    return together(asm_option, compiler_option, flags_option, loop_options)(with_code)  # type: ignore[no-any-return]
+    return together(asm_option, compiler_option, flags_option, loop_options, classic_option)(with_code)  # type: ignore[no-any-return]
 
 
 time_unit_option = click.option(

@@ -78,6 +78,7 @@ class Wanted:
 @options.time_unit_option
 @options.asm_option
 @options.loop_options
+@options.classic_option
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: all processors]")
 @click.option("--scheduler", metavar="ADDRESS", help="Dask cluster to use, such as tcp://host:8786.")
 @click.option("--resume", metavar="FILE", type=click.Path(), help="Go on with this .jsonl file; begin it if need be.")
@@ -125,7 +126,8 @@ def _grid(kernel: str, given: Mapping[str, Any]) -> Grid:
     choices: options.CacheChoices = given["choices"]
     machine = given["machines"][0]
     request = choices.request(kernel, machine, {}, given["nest"], given["function"], given["safety"])
-    code = CodeRequest(given["asm"], None, None, given["syntax"], given["loop"], given["lines"], given["ports"])
+    by_hand = given["syntax"], given["loop"], given["lines"]
+    code = CodeRequest(given["asm"], None, None, *by_hand, given["ports"], given["classic"])
     varied = Varied(
         machines=given["machines"],
         compilers=given["compilers"],

@@ -94,6 +94,7 @@ class Step(options.ParamType):
 @options.time_unit_option
 @options.asm_option
 @options.loop_options
+@options.classic_option
 @plot_option("--sensitivity")
 @options.output_options
 def what_if(kernel: str | None, machine: str, choices: options.CacheChoices, **given: Any) -> None:
@@ -113,7 +114,8 @@ def what_if(kernel: str | None, machine: str, choices: options.CacheChoices, **g
         return
     sizes = options.one_point_of(given["defines"])
     request = choices.request(kernel, machine, sizes, given["nest"], given["function"], given["safety"])
-    code = CodeRequest(given["asm"], None, None, given["syntax"], given["loop"], given["lines"], given["ports"])
+    by_hand = given["syntax"], given["loop"], given["lines"]
+    code = CodeRequest(given["asm"], None, None, *by_hand, given["ports"], given["classic"])
     if given["sensitivity"]:
         _sensitivity(request, code, given, target)
     elif given["flags"] or given["compilers"]:

@@ -469,6 +469,16 @@ class Parameters:
     misprediction: Annotated[
         float | None, Figure("branch misprediction", _TIME, _CYCLES, "penalty of a mispredicted branch")
     ] = None
+    foreseen_passes: Annotated[
+        int,
+        Figure(
+            "foreseen loop passes",
+            _DELAY,
+            "",
+            "passes of a loop, the same number each time, up to which the branch predictor is known to foresee its "
+            "exit",
+        ),
+    ] = 0
     closed_by_zmm: Annotated[
         str | None,
         Figure("zmm closes vector port", Port(), "", "512-bit instructions in flight take this port from vector µops"),

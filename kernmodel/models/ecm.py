@@ -25,9 +25,10 @@ from kernmodel.incore.ports import group_bound
 from kernmodel.incore.verdict import reaches
 from kernmodel.machine.model import BandwidthSeries, Machine, StreamMix, TransferPath
 from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate
+from kernmodel.models.outside import OUTSIDE, OutsideWork
 from kernmodel.traffic.model import PathTraffic, Traffic
 from kernmodel.traffic.stores import default_stores, evasion_of
-from kernmodel.uncertainty import Interval
+from kernmodel.uncertainty import Interval, union
 from kernmodel.units import Work
 
 OlBoundBy = Literal["ports", "dependency", "front end", "scheduling"]
@@ -79,7 +80,8 @@ class EcmPrediction:
 
     Attributes:
         machine: name; cores: active cores that share the shared caches in this prediction.
-        t_ol, t_nol: in-core times, cy/CL; ol_bound_by: "ports", "dependency", "front end" or "scheduling".
+        t_ol, t_nol: in-core times of the body of the innermost loop, cy/CL.
+        ol_bound_by: "ports", "dependency", "front end" or "scheduling".
         transfers: per path, innermost first.
         levels: prediction per residence level, (level, cy/CL), innermost first; the last one is T_ECM.
         binding: names of the times that add up to T_ECM.
@@ -88,7 +90,9 @@ class EcmPrediction:
         saturation_recursive: first number of cores with full utilisation by the recursive rule, None if there is none.
         work: what a unit of work is, for conversions.
         cycles_interval: between which values T_ECM lies where something that it depends on is not known (how many
-            write-allocates from memory are evaded); None where nothing is.
+            write-allocates from memory are evaded, whether exits of loops are foreseen); None where nothing is.
+        outside: what is executed outside the body of the innermost loop, in the levels and T_ECM; None where it is left
+            out (the textbook model).
     """
 
     machine: str
@@ -106,11 +110,17 @@ class EcmPrediction:
     work: Work
     notes: tuple[Note, ...]
     cycles_interval: Interval | None = None
+    outside: OutsideWork | None = None
 
     @property
     def cycles(self) -> float:
         """T_ECM: cycles per unit of work with the traffic that the sizes cause."""
         return self.levels[-1][1]
+
+    @property
+    def t_out(self) -> float:
+        """T_out: cycles per unit of work outside the body of the innermost loop, which count in T_OL and in T_nOL."""
+        return 0.0 if self.outside is None else self.outside.cycles
 
     @property
     def memory_cycles(self) -> float:
@@ -119,8 +129,9 @@ class EcmPrediction:
 
     @property
     def times(self) -> dict[str, float]:
-        """All times by name, as the overlap expression uses them."""
-        return {"T_OL": self.t_ol, "T_nOL": self.t_nol, **{t.name: t.cycles for t in self.transfers}}
+        """All times by name: those of the overlap expression, and T_out, which counts in T_OL and in T_nOL."""
+        transfers = {transfer.name: transfer.cycles for transfer in self.transfers}
+        return {"T_OL": self.t_ol, "T_nOL": self.t_nol, OUTSIDE: self.t_out, **transfers}
 
     def shorthand(self) -> str:
         """`{T_OL ‖ T_nOL | T_L1L2 | …} cy/CL`."""
@@ -158,25 +169,24 @@ _MANY_CORES = 100_000
 """More than any machine has: a saturation point beyond is none."""
 
 
-def predict(traffic: Traffic, incore: InCore, machine: Machine, *, short_loops: float = 0.0) -> EcmPrediction:
+def predict(traffic: Traffic, incore: InCore, machine: Machine, *, outside: OutsideWork | None = None) -> EcmPrediction:
     """The single-core ECM prediction.
 
     Args:
-        short_loops: cycles per unit of work that the core spends beside the loop body, on remainders and on entering
-            short inner loops; they count in T_OL and in T_nOL.
+        outside: what the core executes outside the body of the innermost loop; None leaves it out, as the textbook
+            model does.
 
     Raises:
         MachineError: the machine file has no bandwidth for a path that needs one.
     """
     passes = traffic.iterations_per_unit / (incore.iterations_per_pass or 1.0)
     t_ol, t_nol, bound_by = _incore_times(incore, machine, passes)
-    t_ol, t_nol = t_ol + short_loops, t_nol + short_loops
     transfers = tuple(transfer_time(path, traffic.path(path.name), machine) for path in machine.paths)
-    times = {"T_OL": t_ol, "T_nOL": t_nol, **{t.name: t.cycles for t in transfers}}
+    body = {"T_OL": t_ol, "T_nOL": t_nol, **{t.name: t.cycles for t in transfers}}
+    times = _with_outside(body, outside.cycles if outside else 0.0)
     levels = residence_predictions(machine, times)
     t_ecm, t_mem = levels[-1][1], transfers[-1].bandwidth_cycles
-    binding = binding_times(machine.overlap, times)
-    interval = _evasion_interval(traffic, machine, times)
+    binding = _binding(machine.overlap, times, outside)
     return EcmPrediction(
         machine=machine.name,
         cores=traffic.cores,
@@ -187,13 +197,41 @@ def predict(traffic: Traffic, incore: InCore, machine: Machine, *, short_loops: 
         levels=levels,
         overlap=str(machine.overlap),
         binding=binding,
-        bottleneck=_bottleneck(binding, times, t_ecm, bound_by, incore, transfers),
+        bottleneck=_bottleneck(binding, body, outside, t_ecm, bound_by, incore, transfers),
         saturation_simple=saturation_simple(t_ecm, t_mem),
         saturation_recursive=saturation_recursive(t_ecm, t_mem),
         work=_work(traffic, machine),
         notes=_notes(incore, transfers),
-        cycles_interval=interval,
+        cycles_interval=union((_evasion_interval(traffic, machine, times), _exit_interval(machine, body, outside))),
+        outside=outside,
     )
+
+
+def _with_outside(body: Mapping[str, float], cycles: float) -> dict[str, float]:
+    """The times of the overlap expression where so many cycles are spent outside the loop's body: the core requests no
+    data then, so they count in T_OL and in T_nOL."""
+    return {**body, "T_OL": body["T_OL"] + cycles, "T_nOL": body["T_nOL"] + cycles}
+
+
+def _binding(overlap: Overlap, times: Mapping[str, float], outside: OutsideWork | None) -> tuple[str, ...]:
+    """The names of the non-zero times that add up to T_ECM, T_out behind the in-core time that it adds to."""
+    names = binding_times(overlap, times)
+    if outside is None or outside.cycles <= 0:
+        return names
+    return tuple(part for name in names for part in ((name, OUTSIDE) if name in ("T_OL", "T_nOL") else (name,)))
+
+
+def _exit_interval(machine: Machine, body: Mapping[str, float], outside: OutsideWork | None) -> Interval | None:
+    """T_ECM with exits of the inner loop that the branch predictor foresees, and with mispredicted ones."""
+    if outside is None or outside.least_cycles == outside.cycles:
+        return None
+    least, most = (
+        evaluate(machine.overlap, _with_outside(body, cycles)) for cycles in (outside.least_cycles, outside.cycles)
+    )
+    if least == most:
+        return None
+    cause = "whether the branch predictor foresees the end of the short inner loop"
+    return Interval(least, most, cause, "it does not")
 
 
 def _evasion_interval(traffic: Traffic, machine: Machine, times: Mapping[str, float]) -> Interval | None:
@@ -345,7 +383,8 @@ _IN_WORDS: Mapping[OlBoundBy, str] = {
 
 def _bottleneck(
     binding: tuple[str, ...],
-    times: Mapping[str, float],
+    body: Mapping[str, float],
+    outside: OutsideWork | None,
     t_ecm: float,
     bound_by: OlBoundBy,
     incore: InCore,
@@ -354,8 +393,11 @@ def _bottleneck(
     """One sentence on what holds the kernel back."""
     if not binding:
         return "Nothing takes time: the loop body has no known instruction and moves no data."
+    times = body if outside is None else {**body, OUTSIDE: outside.cycles}
     largest = max(binding, key=lambda name: times[name])
     share = 100 * times[largest] / t_ecm
+    if largest == OUTSIDE:
+        return f"Short inner loops: what is executed outside their body takes {share:.0f} % of the {t_ecm:.1f} cy/CL."
     if largest == "T_OL":
         what = _IN_WORDS[bound_by]
         return f"In-core execution: {what} ({incore.reason.rstrip('.')}); data transfers hide behind it."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from kernmodel.report.ecm import outside_fields
 from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table
 from kernmodel.report.numbers import count, decimal, time_in
 from kernmodel.report.sections import code_fields, kernel_fields, machine_fields, notes_section, unit_of_work
@@ -126,7 +127,7 @@ def _row(answer: BlockingAnswer, candidate: Candidate) -> tuple[str, ...]:
         _speedup(candidate.speedup),
         decimal(memory_lines(candidate.traffic)),
         f"{candidate.halo_share:.1%}",
-        decimal(candidate.short.cycles),
+        decimal(candidate.prediction.t_out),
         f"reuse along {candidate.limit.carried_by} fits",
     )
 
@@ -200,12 +201,11 @@ def _details(answer: BlockingAnswer) -> tuple[Block, ...]:
     if not answer.candidates:
         return ()
     best, before = answer.candidates[0], answer.before.prediction
-    length = f"{best.short.length:.1f} iterations of the inner loop at a time"
     pairs = (
         ("without blocking", before.shorthand()),
         ("blocked", best.prediction.shorthand()),
         ("bottleneck", best.prediction.bottleneck),
-        ("short loops", f"{length}: {_short_text(best)}"),
+        *outside_fields(best.prediction),
     )
     return (
         Heading(f"Best candidate ({blocks_text(best.blocks)})"),
@@ -221,11 +221,6 @@ def _reasons(answer: BlockingAnswer) -> tuple[Block, ...]:
     """Why each candidate is faster."""
     pairs = tuple((f"block {blocks_text(found.blocks)}", reason(found)) for found in answer.candidates)
     return (Heading("Why, candidate by candidate"), Fields(pairs))
-
-
-def _short_text(candidate: Candidate) -> str:
-    short = candidate.short
-    return f"{short.remainder_cycles:.2f} cy/CL in remainders, {short.entry_cycles:.2f} cy/CL in entering the loop"
 
 
 def _sweep(answer: BlockingAnswer) -> tuple[Block, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from kernmodel.models.outside import NEGLIGIBLE
 from kernmodel.report.caches import STORES, byte_tables, evasion_section, level_table, sampling_section
 from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table
 from kernmodel.report.numbers import MISSING, count, decimal, time_in, with_interval
@@ -25,6 +26,7 @@ from kernmodel.units import meaningful_units
 
 if TYPE_CHECKING:
     from kernmodel.models.ecm import EcmPrediction, ScalingPoint
+    from kernmodel.models.outside import Exit
     from kernmodel.studies.request import EcmAnswer
     from kernmodel.traffic.model import LayerCondition, Traffic
 
@@ -76,6 +78,7 @@ def _model(prediction: EcmPrediction, unit: str) -> tuple[Block, ...]:
         ("", f"{{T_OL ‖ {terms}}}"),
         ("prediction", prediction.level_shorthand()),
         ("", f"{{{levels}}}"),
+        *outside_fields(prediction),
         ("composition", prediction.overlap),
         ("bottleneck", prediction.bottleneck),
     )
@@ -83,6 +86,28 @@ def _model(prediction: EcmPrediction, unit: str) -> tuple[Block, ...]:
     cycles = with_interval(prediction.cycles, interval, lambda value: time_in(value, unit, work))
     headline = f"T_ECM = {cycles}"
     return (Heading("Single core"), Line(f"  {headline}", "strong"), Fields(pairs))
+
+
+def outside_fields(prediction: EcmPrediction) -> tuple[tuple[str, str], ...]:
+    """T_out and what it consists of, where it is not negligible, or that it is left out."""
+    outside = prediction.outside
+    if outside is None:
+        return (("outside", "left out (--classic): the textbook prediction, of the body of the innermost loop alone"),)
+    if outside.cycles < NEGLIGIBLE:
+        return ()
+    exits = f"{_EXITS[outside.exit]} exits"
+    parts = (
+        (outside.remainder_cycles, "remainder"),
+        (outside.outer_cycles, "outer loops"),
+        (outside.entry_cycles, exits),
+    )
+    listed = " + ".join(f"{cycles:.2f} {name}" for cycles, name in parts if cycles >= NEGLIGIBLE) or "in small parts"
+    each = f"each entry of the inner loop has {outside.length:.4g} iterations"
+    text = f"T_out = {outside.cycles:.2f} cy/CL, in T_OL and in T_nOL ({listed}; {each}); --classic leaves it out"
+    return (("outside", text),)
+
+
+_EXITS: Mapping[Exit, str] = {"mispredicted": "mispredicted", "foreseen": "foreseen", "unknown": "mispredicted (?)"}
 
 
 def _levels(prediction: EcmPrediction) -> tuple[Block, ...]:

@@ -16,7 +16,7 @@ from kernmodel.report.json_common import (
     pick,
     plain,
 )
-from kernmodel.report.json_ecm import prediction_json
+from kernmodel.report.json_ecm import outside_json, prediction_json
 
 if TYPE_CHECKING:
     from kernmodel.models.ecm import EcmPrediction
@@ -59,7 +59,7 @@ def _candidate_json(candidate: Candidate) -> Json:
     return {
         **pick(candidate, "blocks", "cache", "limit", "halo_share", "speedup", "because"),
         "memory_lines": memory_lines(candidate.traffic),
-        "short_loops": {**pick(candidate.short, "length", "remainder_cycles", "entry_cycles", "cycles")},
+        "short_loops": outside_json(candidate.prediction.outside),
         "paths": plain(candidate.traffic.paths),
         "prediction": prediction_json(candidate.prediction),
     }

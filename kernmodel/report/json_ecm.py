@@ -24,6 +24,7 @@ from kernmodel.units import convert_cycles
 
 if TYPE_CHECKING:
     from kernmodel.models.ecm import EcmPrediction, ScalingPoint
+    from kernmodel.models.outside import OutsideWork
     from kernmodel.studies.request import EcmAnswer
 
 
@@ -63,7 +64,8 @@ def prediction_json(prediction: EcmPrediction) -> Json:
     return {
         "shorthand": prediction.shorthand(),
         "level_shorthand": prediction.level_shorthand(),
-        **pick(prediction, "cores", "cycles", "t_ol", "t_nol", "ol_bound_by"),
+        **pick(prediction, "cores", "cycles", "t_ol", "t_nol", "t_out", "ol_bound_by"),
+        "outside": outside_json(prediction.outside),
         **interval_json("cycles", prediction.cycles_interval),
         "transfers": plain(prediction.transfers),
         "levels": [
@@ -72,6 +74,14 @@ def prediction_json(prediction: EcmPrediction) -> Json:
         ],
         **pick(prediction, "overlap", "binding", "bottleneck", "saturation_simple", "saturation_recursive", "work"),
     }
+
+
+def outside_json(outside: OutsideWork | None) -> Json | None:
+    """What is executed outside the body of the innermost loop; null where it is left out."""
+    return None if outside is None else {**pick(outside, *_OUTSIDE)}
+
+
+_OUTSIDE = ("length", "entries", "remainder_cycles", "outer_cycles", "entry_cycles", "cycles", "exit", "known")
 
 
 def _scaling_json(point: ScalingPoint, prediction: EcmPrediction) -> Json:

@@ -50,26 +50,6 @@ class BlockLimit:
 
 
 @dataclass(frozen=True, slots=True)
-class ShortLoops:
-    """What short inner loops cost in the core, per unit of work.
-
-    Attributes:
-        length: mean iterations of the inner loop.
-        remainder_cycles: iterations that do not fill a pass of the compiled loop (cy/CL).
-        entry_cycles: leaving the loop and entering it again: the pipeline drains and refills (cy/CL).
-    """
-
-    length: float
-    remainder_cycles: float
-    entry_cycles: float
-
-    @property
-    def cycles(self) -> float:
-        """Both, in cycles per unit of work."""
-        return self.remainder_cycles + self.entry_cycles
-
-
-@dataclass(frozen=True, slots=True)
 class Candidate:
     """One way to block the nest.
 
@@ -78,8 +58,7 @@ class Candidate:
         cache: the cache that the block size is made for; limit: the condition that it comes from.
         traffic: of the blocked nest; halo_share: lines from memory that only the borders of blocks cause, as a share of
             all lines from memory.
-        short: what short inner loops cost.
-        prediction: of the blocked nest, `short` included in T_OL and T_nOL.
+        prediction: of the blocked nest.
         speedup: T_ECM before / after.
         because: one sentence: which reuse comes to fit into which cache, and what it costs.
     """
@@ -89,7 +68,6 @@ class Candidate:
     limit: BlockLimit
     traffic: Traffic
     halo_share: float
-    short: ShortLoops
     prediction: EcmPrediction
     speedup: float
     because: str

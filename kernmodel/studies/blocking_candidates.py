@@ -38,7 +38,7 @@ def ranked(modeller: Modeller, shapes: Sequence[Shape], grain: Grain) -> tuple[t
     All are modelled with the loop of the plain nest, and the best of each cache and set of loops with their own; the
     best of these are simulated where the modeller does that.
     """
-    before = Modelled({}, modeller.before, modeller.full({}).short, modeller.before.prediction)
+    before = Modelled({}, modeller.before)
     kept = _best(before, [(shape, modeller.quick(shape.blocks)) for shape in shapes])
     known = [shape for shape, _ in kept if modeller.is_known(shape.blocks)]
     kept = _best(before, [(shape, modeller.full(shape.blocks)) for shape in known])
@@ -109,7 +109,6 @@ def candidate(modeller: Modeller, shape: Shape, one: Modelled, before: Modelled)
         limit=shape.limit,
         traffic=one.answer.traffic,
         halo_share=halo,
-        short=one.short,
         prediction=one.prediction,
         speedup=before.prediction.cycles / one.prediction.cycles if one.prediction.cycles else 1.0,
         because=_because(modeller, shape, one, before, halo),

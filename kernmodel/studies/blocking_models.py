@@ -12,12 +12,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from kernmodel.errors import KernmodelError, Note
-from kernmodel.models.ecm import EcmPrediction, predict
-from kernmodel.studies.blocking import ShortLoops
+from kernmodel.models.ecm import EcmPrediction
 from kernmodel.studies.blocking_limits import Blocks, ReuseKey, loop_extents, reading
+from kernmodel.studies.outside import inner_iterations
 from kernmodel.studies.points import Point
 from kernmodel.studies.request import CodeRequest, EcmAnswer, KernelRequest
-from kernmodel.studies.short_loops import inner_iterations, short_loops
 from kernmodel.traffic.conditions import savings
 from kernmodel.traffic.prepared import analyse
 from kernmodel.traffic.reuse import Analysis, StreamReuse, misses_where
@@ -34,19 +33,22 @@ SMALL = 2_000_000
 
 @dataclass(frozen=True, slots=True)
 class Modelled:
-    """One blocked nest with its answer, the costs of short loops, and the prediction with them."""
+    """One blocked nest with its answer."""
 
     blocks: Mapping[str, int]
     answer: EcmAnswer
-    short: ShortLoops
-    prediction: EcmPrediction
+
+    @property
+    def prediction(self) -> EcmPrediction:
+        """What is predicted for it."""
+        return self.answer.prediction
 
 
 class Modeller:
     """Models blocked nests of one kernel on one machine.
 
     Attributes:
-        before: the nest as it stands, by layer conditions, with what its inner loop costs in the prediction.
+        before: the nest as it stands, by layer conditions.
         extents: iterations of each loop; sizes: of the nest.
         simulates: whether candidates are ranked by simulated traffic; is_small: the nest is simulated at once.
     """
@@ -64,12 +66,9 @@ class Modeller:
         self.sizes = sizes_of(plain.nest, kernel.sizes)
         self.extents = loop_extents(plain.nest, self.sizes)
         self._analysis = self._reuse(plain)
-        self.before = self._before(self._with_short_loops({}, plain))
+        self.before = plain
         self.is_small = (self.before.traffic.iterations_per_sweep or 0) * len(plain.nest.accesses) <= SMALL
         self.simulates = simulate or self.is_small
-
-    def _before(self, one: Modelled) -> EcmAnswer:
-        return replace(one.answer, prediction=one.prediction)
 
     def stands(self) -> Modelled:
         """The nest as it stands, by the traffic that the ranking is made with."""
@@ -98,9 +97,8 @@ class Modeller:
 
     def _modelled(self, blocks: Blocks, code: Code, kernel: KernelRequest) -> Modelled:
         point = replace(self._point, kernel=kernel, blocks=tuple(blocks.items()))
-        return self._with_short_loops(
-            blocks, self._stages.answer(point, at=replace(point, kernel=self._point.kernel), code=code)
-        )
+        at = replace(point, kernel=self._point.kernel)
+        return Modelled(dict(blocks), self._stages.answer(point, at=at, code=code))
 
     def is_known(self, blocks: Blocks) -> bool:
         """Whether there is a loop for these blocks: their own, or that of the plain nest unless the compiler has
@@ -126,11 +124,6 @@ class Modeller:
             text = f"blocks of {', '.join(blocks)} are modelled with the loop compiled without them: {error.what}"
             self.notes.append(Note("not-compiled", text))
             return None
-
-    def _with_short_loops(self, blocks: Blocks, answer: EcmAnswer) -> Modelled:
-        short = short_loops(answer, blocks, self.extents)
-        prediction = predict(answer.traffic, answer.incore, answer.machine, short_loops=short.cycles)
-        return Modelled(dict(blocks), answer, short, prediction)
 
     def _reuse(self, answer: EcmAnswer) -> Analysis:
         line = answer.machine.line_bytes

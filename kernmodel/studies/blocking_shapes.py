@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from kernmodel.studies.blocking import BlockLimit
 from kernmodel.studies.blocking_limits import Blocks, BlockVolumes, Failing, blocked_sets
-from kernmodel.studies.short_loops import inner_iterations
+from kernmodel.studies.outside import inner_iterations
 
 if TYPE_CHECKING:
     from kernmodel.studies.request import EcmAnswer

@@ -13,9 +13,9 @@ from kernmodel.studies.blocking import BlockingAnswer, Candidate, TemporalPotent
 from kernmodel.studies.blocking_candidates import candidate, ranked
 from kernmodel.studies.blocking_limits import BlockVolumes, failing_conditions
 from kernmodel.studies.blocking_models import Modelled, Modeller
-from kernmodel.studies.blocking_shapes import Shapes, grain_of
+from kernmodel.studies.blocking_shapes import Shape, Shapes, grain_of
+from kernmodel.studies.outside import OUTSIDE_NOTES
 from kernmodel.studies.request import CodeRequest, EcmAnswer, KernelRequest
-from kernmodel.studies.short_loops import PENALTY, penalty
 
 if TYPE_CHECKING:
     from kernmodel.source.model import LoopNest
@@ -35,7 +35,7 @@ def study(kernel: KernelRequest, code: CodeRequest, loops: Sequence[str] | None)
     failing = failing_conditions(symbolic.traffic, allowed.loops)
     best = ranked(modeller, shapes.of(failing, chosen), grain)
     stands = modeller.stands() if best else modeller.full({})
-    before = replace(stands.answer, prediction=stands.prediction)
+    before = stands.answer
     candidates = tuple(candidate(modeller, shape, one, stands) for shape, one in best)
     return BlockingAnswer(
         before=before,
@@ -46,7 +46,7 @@ def study(kernel: KernelRequest, code: CodeRequest, loops: Sequence[str] | None)
         refused=dict(allowed.refused),
         sweep=_sweep(modeller, candidates[0]) if candidates else (),
         best_nest=tile(before.nest, candidates[0].blocks) if candidates else None,
-        notes=_notes(modeller, chosen, bool(failing), bool(shapes.limits), candidates),
+        notes=_notes(modeller, chosen, bool(failing), bool(shapes.limits), candidates, _outside(best)),
     )
 
 
@@ -159,8 +159,18 @@ def _block_sizes(modeller: Modeller, loop: str) -> tuple[int, ...]:
     return tuple(min(count * step, whole) for count in sorted(counts))
 
 
+def _outside(best: Sequence[tuple[Shape, Modelled]]) -> tuple[Note, ...]:
+    """What the best candidate's notes say of the code outside its innermost loop."""
+    return tuple(note for _, one in best[:1] for note in one.answer.notes if note.code in OUTSIDE_NOTES)
+
+
 def _notes(
-    modeller: Modeller, chosen: Sequence[str], fails: bool, limited: bool, candidates: Sequence[Candidate]
+    modeller: Modeller,
+    chosen: Sequence[str],
+    fails: bool,
+    limited: bool,
+    candidates: Sequence[Candidate],
+    outside: Sequence[Note],
 ) -> tuple[Note, ...]:
     before = modeller.before
     safety = before.traffic.safety
@@ -170,14 +180,7 @@ def _notes(
     notes = [Note("block-safety", text, "assumption")]
     if not candidates:
         notes.append(Note("nothing-to-block", _nothing(chosen, fails, limited), "assumption"))
-    elif not penalty(before.parameters):
-        text = (
-            f"the parameters of {before.parameters.name} have no {PENALTY}: leaving the inner loop costs the chain only"
-        )
-        notes.append(Note("no-branch-penalty", text, "assumption"))
     if candidates:
-        text = "times include what leaving and entering inner loops takes, which `ecm` leaves out"
-        notes.append(Note("short-loops-included", text, "assumption"))
         text = (
             "arrays of different names are taken as different memory; where they may overlap, blocks may change results"
         )
@@ -186,17 +189,11 @@ def _notes(
         why = "the nest is small" if modeller.is_small else "it was asked for"
         text = f"the best block sizes, and smaller ones, are compared by simulated traffic: {why}"
         notes.append(Note("ranked-by-simulation", text, "assumption"))
-    if candidates and candidates[0].short.length < SHORT:
-        text = "the branch that ends the inner loop is taken as mispredicted; predictors may learn so short loops"
-        notes.append(Note("short-loops-learned", text, "assumption"))
-    return tuple(dict.fromkeys((*notes, *modeller.notes, *before.notes)))
+    return tuple(dict.fromkeys((*notes, *modeller.notes, *outside, *before.notes)))
 
 
 HALF = 0.5
 """The safety factor of Stengel et al., ICS'15."""
-
-SHORT = 64
-"""Iterations of the inner loop up to which a branch predictor may know its end from the history of branches."""
 
 
 def _nothing(chosen: Sequence[str], fails: bool, limited: bool) -> str:

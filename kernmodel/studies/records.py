@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from kernmodel.models.outside import OUTSIDE
 from kernmodel.studies.points import Axis, Outcome, Point, Record
 from kernmodel.traffic.held import reuse_in, strongest_in
 from kernmodel.units import Work, convert_cycles, meaningful_units
@@ -210,7 +211,7 @@ def _columns(axes: Sequence[Axis], names: Iterable[str]) -> tuple[RecordColumn, 
 
 def _parts(machine: Machine) -> Iterator[tuple[str, ...]]:
     """The names of a record in its order, in parts, so that those of several machines stay together."""
-    yield ("T_OL_cy_per_CL", "T_nOL_cy_per_CL")
+    yield ("T_OL_cy_per_CL", "T_nOL_cy_per_CL", f"{OUTSIDE}{TIME}")
     yield tuple(f"{path.time_name}{TIME}" for path in machine.paths)
     yield tuple(CORE.values())
     yield tuple(from_level(level) for level in machine.residence_levels)

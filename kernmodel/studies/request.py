@@ -60,6 +60,7 @@ class CodeRequest:
         syntax: of the assembly, None: recognised by evidence.
         loop: number of the loop to take (1-based, as listed when ambiguous); lines: range of lines of the listing.
         port_model: "optimal" or "even".
+        classic: whether the prediction leaves out what is executed outside the innermost loop, as textbooks do.
     """
 
     asm: str | None = None
@@ -69,6 +70,7 @@ class CodeRequest:
     loop: int | None = None
     lines: tuple[int, int] | None = None
     port_model: Literal["optimal", "even"] = "optimal"
+    classic: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kernmodel.errors import Note
 from kernmodel.machine.limits import check_cores
+from kernmodel.models.outside import OUTSIDE
 from kernmodel.studies.points import Point
 from kernmodel.studies.request import CodeRequest, EcmAnswer, KernelRequest
 from kernmodel.studies.shared_caches import cache_effect
@@ -192,12 +193,18 @@ def _limit(predictions: dict[int, EcmPrediction], filled: Sequence[int]) -> str:
     return f"{bandwidth}; {core} in the last" if saturated else core
 
 
+_WORTH_A_WORD = 0.01
+"""Share of T_ECM from which the time outside the innermost loop is named as a part of it."""
+
+
 def of_core(prediction: EcmPrediction) -> str:
     """What limits one core, in a few words: the times that make up T_ECM."""
-    names = prediction.binding
+    told = prediction.t_out >= _WORTH_A_WORD * prediction.cycles
+    names = tuple(name for name in prediction.binding if told or name != OUTSIDE)
     transfers = {transfer.name for transfer in prediction.transfers}
-    if len(names) > 2 and transfers.issuperset(names[1:]):
-        names = (names[0], "transfers")
+    first = len([name for name in names if name not in transfers])
+    if len(names) > first + 1 and transfers.issuperset(names[first:]):
+        names = (*names[:first], "transfers")
     return f"{' + '.join(names) or 'nothing'} of one core"
 
 

@@ -36,12 +36,17 @@ from kernmodel.studies.request import CodeOrigin, CodeRequest, EcmAnswer, Kernel
 if TYPE_CHECKING:
     from kernmodel.assembly.compile import Compilation, FoundCompiler
     from kernmodel.incore.model import InCore, Parameters
+    from kernmodel.incore.outside import OutsideCycles
     from kernmodel.machine.changes import MachineFigures
     from kernmodel.machine.model import Machine
     from kernmodel.models.ecm import EcmPrediction
+    from kernmodel.models.outside import OutsideWork
     from kernmodel.source.model import LoopNest
     from kernmodel.traffic.model import Traffic
     from kernmodel.traffic.options import StoreMode
+
+_Outside = tuple["OutsideWork", tuple[Note, ...]]
+"""What is executed outside the innermost loop, and what is not known of it."""
 
 _FEW, _MANY = 64, 1024
 """How much is remembered: values that take long to make or much memory, and small ones."""
@@ -86,6 +91,7 @@ class Stages:
         self._traffics: Memory[Traffic] = Memory(_MANY)
         self._codes: Memory[Code] = Memory(_FEW)
         self._incores: Memory[InCore] = Memory(_FEW)
+        self._arounds: Memory[OutsideCycles] = Memory(_FEW)
         self._started: dict[Hashable, Compilation] = {}
 
     def answer(
@@ -277,6 +283,20 @@ class Stages:
         key = (code.key, parameters.name, request.port_model)
         return self._incores.get(key, lambda: analyse(code.loop, parameters, table, port_model=request.port_model))
 
+    def _outside(
+        self, case: _Case, code: Code, incore: InCore, traffic: Traffic
+    ) -> tuple[OutsideWork, tuple[Note, ...]]:
+        """What is executed outside the innermost loop at the sizes of a point, and what is not known of it."""
+        from kernmodel.incore.outside import outside_cycles
+        from kernmodel.studies.outside import outside_notes, outside_work
+
+        method = case.method
+        parameters, table = self._core(method.machine)
+        key = (code.key, parameters.name, case.point.code.port_model)
+        around = self._arounds.get(key, lambda: outside_cycles(code.loop, incore, parameters, table))
+        work = outside_work(method.nest, case.sizes, code.loop, incore, around, traffic.iterations_per_unit)
+        return work, outside_notes(work, code.loop, around, parameters)
+
     def _answer(self, case: _Case, code: Code, scaling_cores: Sequence[int], *, shared: Point | None) -> EcmAnswer:
         from kernmodel.models.ecm import predict, scale
 
@@ -285,14 +305,17 @@ class Stages:
         incore = self._incore(code, machine, case.point.code)
         stores, told = _stores_of(loop, method)
         predictions: dict[int, EcmPrediction] = {}
+        traffic = self._traffic(case, stores, cores)
+        classic = case.point.code.classic
+        outside, unsure = (None, ()) if classic else self._outside(case, code, incore, traffic)
 
         def predict_at(active: int) -> EcmPrediction:
             if active not in predictions:
-                predictions[active] = predict(self._traffic(case, stores, active), incore, machine)
+                predictions[active] = predict(self._traffic(case, stores, active), incore, machine, outside=outside)
             return predictions[active]
 
-        traffic, prediction = self._traffic(case, stores, cores), predict_at(cores)
-        notes = (*told, *method.nest.notes, *traffic.notes, *loop.notes, *incore.notes, *prediction.notes)
+        prediction = predict_at(cores)
+        notes = (*told, *method.nest.notes, *traffic.notes, *loop.notes, *incore.notes, *unsure, *prediction.notes)
         once = () if shared is None or case.point.code.asm is not None else (self._compiled_once(shared),)
         return EcmAnswer(
             nest=method.nest,

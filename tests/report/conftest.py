@@ -31,6 +31,7 @@ from kernmodel.machine.model import (
 )
 from kernmodel.machine.overlap import parse_overlap
 from kernmodel.models.ecm import EcmPrediction, MemoryBandwidth, ScalingPoint, TransferTime
+from kernmodel.models.outside import OutsideWork
 from kernmodel.source.model import Access, Array, ElementType, FlopCount, Loop, LoopNest
 from kernmodel.studies.request import CodeOrigin, EcmAnswer, InCoreAnswer, TrafficAnswer
 from kernmodel.traffic.differences import Difference
@@ -271,6 +272,7 @@ def make_prediction(traffic: Traffic) -> EcmPrediction:
         saturation_recursive=5,
         work=Work(8.0, traffic.flops_per_iteration, traffic.updates_per_iteration, traffic.iterations_per_sweep, 2e9),
         notes=(),
+        outside=OutsideWork(4998.0, 0.0016, 0.0, 0.001, 0.003, "mispredicted", known=True),
     )
 
 

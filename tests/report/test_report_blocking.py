@@ -11,11 +11,12 @@ import sympy
 from key_paths import NAMED, key_paths
 
 from kernmodel.errors import Note, UsageError
+from kernmodel.models.outside import OutsideWork
 from kernmodel.report.blocking import blocking_report, headline, memory_lines
 from kernmodel.report.json_blocking import blocking_document
 from kernmodel.report.json_common import dumps
 from kernmodel.report.layout import Style, render
-from kernmodel.studies.blocking import BlockingAnswer, BlockLimit, Candidate, ShortLoops, TemporalPotential
+from kernmodel.studies.blocking import BlockingAnswer, BlockLimit, Candidate, TemporalPotential
 
 GOLDEN = Path(__file__).parent / "schemas" / "studies"
 B_I, B_J, N = sympy.symbols("B_i B_j N", positive=True, integer=True)
@@ -30,6 +31,7 @@ LIMIT = BlockLimit(
     largest={"i": 448},
     lines_saved=2.0,
 )
+OUTSIDE = OutsideWork(448.0, 0.02, 0.25, 0.125, 0.5, "unknown", known=True)
 BOTH = dataclasses.replace(
     LIMIT, loops=("j", "i"), solved={"j": "B_j ≤ 9 (B_i = 99)", "i": "B_i ≤ 99 (B_j = 9)"}, largest={"j": 9, "i": 99}
 )
@@ -38,14 +40,13 @@ BOTH = dataclasses.replace(
 @pytest.fixture
 def answer(ecm_answer) -> BlockingAnswer:
     prediction = ecm_answer.prediction
-    faster = dataclasses.replace(prediction, levels=(*prediction.levels[:-1], ("Mem", 17.25)))
+    faster = dataclasses.replace(prediction, levels=(*prediction.levels[:-1], ("Mem", 17.25)), outside=OUTSIDE)
     best = Candidate(
         blocks={"i": 448},
         cache="L2",
         limit=LIMIT,
         traffic=ecm_answer.traffic,
         halo_share=0.0123,
-        short=ShortLoops(448.0, 0.25, 0.5),
         prediction=faster,
         speedup=prediction.cycles / 17.25,
         because="block i to 448: the rows of a need 32*B_i*N**2 + 16 B of 256 KiB in L2",
@@ -96,8 +97,8 @@ def test_candidates_stand_in_order(answer):
     rows = section(text_of(answer), "Candidates")
     assert rows[0].endswith("(without blocking 21.40 cy/CL and 3.00 CL from and to memory)")
     assert [row.split() for row in rows[3:]] == [
-        ["i", "=", "448", "L2", "21.40", "→", "17.25", "1.24×", "3.00", "1.2%", "0.75", "reuse", "along", "j", "fits"],
-        ["j", "=", "9,", "i", "=", "96", "L2", "21.40", "→", "17.25", "1.24×", "3.00", "1.2%", "0.75", "reuse",
+        ["i", "=", "448", "L2", "21.40", "→", "17.25", "1.24×", "3.00", "1.2%", "0.88", "reuse", "along", "j", "fits"],
+        ["j", "=", "9,", "i", "=", "96", "L2", "21.40", "→", "17.25", "1.24×", "3.00", "1.2%", "0.88", "reuse",
          "along", "j", "fits"],
     ]  # fmt: skip
 
@@ -130,7 +131,8 @@ def test_the_rest_of_the_report(answer):
 
 def test_verbose_has_the_parts_of_the_best_candidate(answer):
     text = text_of(answer, verbose=True)
-    assert "448.0 iterations of the inner loop at a time: 0.25 cy/CL in remainders, 0.50 cy/CL in entering" in text
+    parts = "0.25 remainder + 0.12 outer loops + 0.50 mispredicted (?) exits; each entry of the inner loop has 448"
+    assert f"T_out = 0.88 cy/CL, in T_OL and in T_nOL ({parts} iterations)" in text
     assert section(text, "Why, candidate")[2].endswith("rows fit too.")
     assert "Traffic per path" in text
     assert section(text, "Times over block sizes")[3].split()[0] == "64"
@@ -170,7 +172,16 @@ def test_the_document_has_the_numbers(answer):
     assert document["headline"]["before"] == 21.4 and document["headline"]["after"] == 17.25
     best = document["candidates"][0]
     assert best["blocks"] == {"i": 448} and best["prediction"]["cycles"] == 17.25
-    assert best["short_loops"] == {"length": 448.0, "remainder_cycles": 0.25, "entry_cycles": 0.5, "cycles": 0.75}
+    assert best["short_loops"] == {
+        "length": 448.0,
+        "entries": 0.02,
+        "remainder_cycles": 0.25,
+        "outer_cycles": 0.125,
+        "entry_cycles": 0.5,
+        "cycles": 0.875,
+        "exit": "unknown",
+        "known": True,
+    }
     assert best["limit"]["required_bytes"] == "32*B_i*N**2 + 16"
     assert document["saturated"]["after"]["cycles"] == 3.2
     assert document["sweep"]["loop"] == "i" and [p["block"] for p in document["sweep"]["points"]] == [64, 448, 1024]

@@ -112,7 +112,9 @@ def test_verbose_ecm_shows_how_it_comes_about(ecm_answer):
 
 def test_sweep_row_shows_times_and_reuses(ecm_answer):
     lines = list(stream(ecm.sweep_columns(ecm_answer, "It/s", POINTS), ecm.sweep_rows(ecm_answer, "It/s"), Style()))
-    assert " ".join(lines[2].split()) == ("5000 5000 8.00 4.00 5.00 6.00 6.40 8.00 9.00 15.00 21.40 747.7 MIt/s i j j")
+    assert " ".join(lines[2].split()) == (
+        "5000 5000 8.00 4.00 0.00 5.00 6.00 6.40 8.00 9.00 15.00 21.40 747.7 MIt/s i j j"
+    )
 
 
 def test_a_sweep_has_room_for_its_largest_sizes(ecm_answer):

@@ -116,7 +116,7 @@ def test_reasons_stand_below(answer) -> None:
 
 def test_verbose_has_the_times_of_each_case_and_sources(answer) -> None:
     text = text_of(what_if_report(answer, "cy/CL", verbose=True))
-    assert cells(text, "as it is")[3:9] == ["8.00", "4.00", "5.00", "6.00", "6.40", "21.40"]
+    assert cells(text, "as it is")[3:10] == ["8.00", "4.00", "0.00", "5.00", "6.00", "6.40", "21.40"]
     assert "Sources of toy.yml" in text
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,15 +11,17 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from kernmodel.errors import InputError, UnsupportedKernelError, UsageError
+from kernmodel.incore.outside import outside_cycles
+from kernmodel.incore.tables import InstructionTable
 from kernmodel.machine.load import load_machine
 from kernmodel.models.ecm import predict
 from kernmodel.source.load import load_kernel
 from kernmodel.source.tiling import tile
 from kernmodel.studies.blocking import BlockingAnswer, blocked_source, blocking
 from kernmodel.studies.blocking_limits import Blocks, loop_extents
+from kernmodel.studies.outside import outside_work
 from kernmodel.studies.predict import predict_traffic
 from kernmodel.studies.request import CodeRequest, KernelRequest
-from kernmodel.studies.short_loops import short_loops
 from kernmodel.traffic.simulation import simulate
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
@@ -59,8 +60,9 @@ def simulated_cycles(answer: BlockingAnswer, blocks: Blocks, extents: Blocks) ->
     before = answer.before
     nest = tile(load_kernel("matmul"), blocks) if blocks else before.nest
     traffic = simulate(nest, before.machine, before.sizes)
-    short = short_loops(replace(before, nest=nest, traffic=traffic), blocks, extents)
-    return predict(traffic, before.incore, before.machine, short_loops=short.cycles).cycles
+    code = outside_cycles(before.loop, before.incore, before.parameters, InstructionTable.open(before.parameters))
+    outside = outside_work(nest, before.sizes, before.loop, before.incore, code, traffic.iterations_per_unit)
+    return predict(traffic, before.incore, before.machine, outside=outside).cycles
 
 
 def test_the_answer_for_a_3d_7_point_stencil(seven_point: BlockingAnswer) -> None:
@@ -89,9 +91,11 @@ def test_borders_and_short_loops_are_in_the_prediction(seven_point: BlockingAnsw
     # a block of 40 rows reads 42 of a; b has no neighbours: of 2 + 2/40 lines 2/40 are those of the borders
     assert rows.halo_share == pytest.approx((2 / 40) / (2 + 2 / 40), abs=1e-6)
     short = next(one for one in seven_point.candidates if set(one.blocks) == {"i"} and one.cache == "L2")
-    assert short.short.length < 80
-    assert short.short.entry_cycles > 5 * rows.short.entry_cycles
-    assert short.prediction.t_ol > rows.prediction.t_ol
+    of_short, of_rows = short.prediction.outside, rows.prediction.outside
+    assert of_short is not None and of_rows is not None
+    assert of_short.length < 80
+    assert of_short.entry_cycles > 5 * of_rows.entry_cycles
+    assert short.prediction.t_out > rows.prediction.t_out
 
 
 def test_all_cores_gain_more_than_one(seven_point: BlockingAnswer) -> None:

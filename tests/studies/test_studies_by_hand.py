@@ -20,7 +20,7 @@ def answer_of(tmp_path: Path):
     def answer(kernel: str, machine: str, listing: str) -> EcmAnswer:
         file = tmp_path / listing
         file.write_text(listings[listing])
-        return predict_ecm(KernelRequest(kernel, machine, {}), CodeRequest(asm=str(file)))
+        return predict_ecm(KernelRequest(kernel, machine, {}), CodeRequest(asm=str(file), classic=True))
 
     return answer
 

@@ -1,0 +1,57 @@
+"""The time that the core spends outside the body of the innermost loop, as a term of the ECM model.
+
+Each time that the innermost loop is entered, the core executes the iterations that fill no pass of the compiled loop,
+the code of the loops around it, and leaves the loop by a branch that the predictor may not foresee. In-core analyses of
+loop bodies leave that out (Stengel et al., ICS'15, and all that follow). It is work of the core during which no data
+are requested: it adds to the in-core times T_OL and T_nOL.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Exit = Literal["mispredicted", "foreseen", "unknown"]
+"""What the branch predictor does at the end of the inner loop; "unknown" where it may have learned it."""
+
+
+OUTSIDE = "T_out"
+"""Name of the time."""
+
+NEGLIGIBLE = 0.005
+"""cy/CL: less is not shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideWork:
+    """What is executed outside the body of the innermost loop, in cycles per unit of work.
+
+    Attributes:
+        length: mean iterations each time that the loop is entered.
+        entries: how often a unit of work enters it.
+        remainder_cycles: iterations that fill no pass, beyond their share of a full pass.
+        outer_cycles: the code of the loops around: setting up, tails of reductions, statements between the loops.
+        entry_cycles: leaving the loop and entering it again where the exit is mispredicted (so taken where it is not
+            known): the pipeline drains and refills.
+        exit: what the branch predictor does.
+        known: whether the compiled code around the loop is known; if not, `outer_cycles` is 0, and remainders are
+            estimated from the loop.
+    """
+
+    length: float
+    entries: float
+    remainder_cycles: float
+    outer_cycles: float
+    entry_cycles: float
+    exit: Exit
+    known: bool
+
+    @property
+    def cycles(self) -> float:
+        """T_out: all of it, in cycles per unit of work."""
+        return self.remainder_cycles + self.outer_cycles + self.entry_cycles
+
+    @property
+    def least_cycles(self) -> float:
+        """T_out if the predictor foresees the exit where that is not known."""
+        return self.cycles - (self.entry_cycles if self.exit == "unknown" else 0.0)

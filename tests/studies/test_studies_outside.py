@@ -1,0 +1,147 @@
+"""What is executed outside the innermost loop: the term of its own, by hand, its laws, and that `classic` has none."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from kernmodel.models.outside import OutsideWork
+from kernmodel.studies.predict import predict_ecm, predict_ecm_sweep
+from kernmodel.studies.request import CodeRequest, EcmAnswer, KernelRequest
+
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+
+AVERAGE = """
+void average(int n, int m, const double *restrict a, double *restrict b) {
+    for (int i = 0; i < n; ++i) {
+        double s = 0.0;
+        for (int k = 0; k < m; ++k) s += a[i + k];
+        b[i] = s / m;
+    }
+}
+"""
+STENCIL = """
+void stencil(int n, int m, double a[restrict m][n], double b[restrict m][n], double s) {
+    for (int j = 1; j < m - 1; ++j)
+        for (int i = 1; i < n - 1; ++i)
+            b[j][i] = (a[j][i - 1] + a[j][i + 1] + a[j - 1][i] + a[j + 1][i]) * s;
+}
+"""
+GCC = CodeRequest(compiler="gcc")
+
+
+@pytest.fixture(scope="module")
+def answer_of(tmp_path_factory: pytest.TempPathFactory):
+    folder = tmp_path_factory.mktemp("outside")
+
+    @cache
+    def answer(text: str, machine: str, code: CodeRequest = GCC, **sizes: int) -> EcmAnswer:
+        file: Path = folder / "kernel.c"
+        file.write_text(text)
+        return predict_ecm(KernelRequest(str(file), machine, dict(sizes)), code)
+
+    return answer
+
+
+@pytest.fixture(scope="module")
+def rows_of(tmp_path_factory: pytest.TempPathFactory):
+    """The terms of rows of these lengths, with one compilation."""
+    file: Path = tmp_path_factory.mktemp("rows") / "kernel.c"
+
+    def rows(text: str, machine: str, lengths: list[int]) -> list[OutsideWork]:
+        file.write_text(text)
+        points = [{"n": length + 2, "m": 10} for length in lengths]
+        return [outside_of(one) for one in predict_ecm_sweep(KernelRequest(str(file), machine, points[0]), GCC, points)]
+
+    return rows
+
+
+def outside_of(answer: EcmAnswer) -> OutsideWork:
+    assert answer.prediction.outside is not None
+    return answer.prediction.outside
+
+
+def test_a_moving_average_pays_the_division_of_every_row(answer_of) -> None:
+    """16 additions in a chain take 64 cycles; then a division, which keeps the divider of Cascade Lake busy for 4."""
+    answer = answer_of(AVERAGE, "clx", n=10000, m=16)
+    outside = outside_of(answer)
+    assert answer.loop.around is not None
+    assert all("vdivsd" in [i.mnemonic for i in way.straight] for way in answer.loop.around.ways)
+    assert (outside.length, outside.entries, outside.known) == (16, 0.5, True)
+    assert outside.outer_cycles >= 0.5 * 4
+    drain = answer.incore.critical_path.cycles - answer.incore.prediction
+    assert outside.entry_cycles == pytest.approx(0.5 * (drain + 14))
+    assert outside.remainder_cycles == 0  # 16 are 4 passes of 4
+    assert answer.prediction.cycles == pytest.approx(32 + outside.cycles)
+
+
+def test_the_exit_of_a_short_loop_is_an_interval(answer_of) -> None:
+    answer = answer_of(AVERAGE, "clx", n=10000, m=16)
+    interval, outside = answer.prediction.cycles_interval, outside_of(answer)
+    assert interval is not None and outside.exit == "unknown"
+    assert (interval.low, interval.high) == pytest.approx((32 + outside.outer_cycles, answer.prediction.cycles))
+    assert "branch predictor" in interval.cause
+    long = answer_of(AVERAGE, "clx", n=10000, m=1000)
+    assert outside_of(long).exit == "mispredicted"
+    assert long.prediction.cycles_interval is None
+
+
+def test_classic_is_the_body_alone(answer_of) -> None:
+    full = answer_of(STENCIL, "hsw", n=30, m=30)
+    classic = answer_of(STENCIL, "hsw", replace(GCC, classic=True), n=30, m=30)
+    assert outside_of(full).cycles > 0.1 * classic.prediction.cycles
+    assert classic.prediction.outside is None and classic.prediction.t_out == 0
+    assert (classic.prediction.t_ol, classic.prediction.t_nol) == (full.prediction.t_ol, full.prediction.t_nol)
+    times = classic.prediction.times
+    nothing_hides = times["T_nOL"] + sum(t.cycles for t in classic.prediction.transfers)
+    assert classic.prediction.cycles == max(times["T_OL"], nothing_hides)
+    assert full.prediction.cycles == pytest.approx(classic.prediction.cycles + full.prediction.t_out)
+
+
+@pytest.mark.parametrize("machine", ["hsw", "zen2"])
+def test_the_term_falls_with_the_length_of_the_loop_and_vanishes(rows_of, machine: str) -> None:
+    """Among lengths that leave the same remainder; iterations that fill no pass of four cost more than others."""
+    passes = (2, 6, 63, 64, 10_000, 1_000_000)
+    rows = rows_of(STENCIL, machine, [4 * number + left for left in (0, 1, 3) for number in passes])
+    for some in (rows[:6], rows[6:12], rows[12:]):
+        cycles = [one.cycles for one in some]
+        assert cycles == sorted(cycles, reverse=True)
+        assert cycles[-1] < 1e-3 < cycles[0]
+    assert [one.remainder_cycles > 0 for one in (rows[0], rows[6], rows[12])] == [False, True, True]
+
+
+def test_rows_of_changing_length_are_averaged_and_surprise_the_predictor() -> None:
+    answer = predict_ecm(KernelRequest("trmv", "clx", {"N": 5000}), GCC)
+    outside = outside_of(answer)
+    assert outside.length == pytest.approx(2500.5, rel=0.01)
+    assert outside.exit == "mispredicted"
+    assert answer.loop.around is not None
+    assert {way.tail_steps for way in answer.loop.around.ways} == {0, 1, 2, 3}
+
+
+def test_assembly_without_its_surroundings_is_told(answer_of, tmp_path: Path) -> None:
+    """The loop alone: remainders are estimated, what the loops around do is left out, and a note says so."""
+    listing = tmp_path / "loop.s"
+    listing.write_text(
+        ".L4:\n\tvmovupd (%r8,%rax), %ymm3\n\tvaddpd (%rdx,%rax), %ymm3, %ymm0\n\tvaddpd (%rdi,%rax), %ymm0, %ymm0\n"
+        "\tvaddpd (%rsi,%rax), %ymm0, %ymm0\n\tvmulpd %ymm1, %ymm0, %ymm0\n\tvmovupd %ymm0, (%rcx,%rax)\n"
+        "\taddq $32, %rax\n\tcmpq %r9, %rax\n\tjne .L4\n"
+    )
+    request = KernelRequest("stencil", "hsw", {"N": 25, "M": 30})
+    answer = predict_ecm(request, CodeRequest(asm=str(listing)))
+    outside, body = outside_of(answer), answer.incore.prediction
+    assert not outside.known and outside.outer_cycles == 0
+    # 23 iterations are 5 passes of 4 and 3 more, one at a time in as many instructions as a pass
+    assert outside.remainder_cycles == pytest.approx(8 / 23 * 3 * body * (1 - 1 / 4))
+    assert "around-unknown" in {note.code for note in answer.notes}
+    assert "around-unknown" not in {note.code for note in answer_of(STENCIL, "hsw", n=25, m=30).notes}
+
+
+def test_inner_loops_that_the_compiler_unrolled_are_part_of_the_body() -> None:
+    """Rows of 21 are one pass of straight-line code."""
+    answer = predict_ecm(KernelRequest("stencil", "clx", {"N": 23, "M": 5000}), GCC)
+    assert outside_of(answer).cycles < 0.01
