@@ -19,7 +19,7 @@ from kernmodel.report.sections import (
     sources_section,
     unit_of_work,
 )
-from kernmodel.report.traffic import access_table, carried_by, inequality, path_table
+from kernmodel.report.traffic import access_table, carried_by, holds_text, inequality, path_table
 from kernmodel.report.traffic_sweep import size_columns
 from kernmodel.traffic.held import SYMBOLIC, reuse_in, strongest
 from kernmodel.units import meaningful_units
@@ -146,9 +146,8 @@ def _conditions(traffic: Traffic) -> tuple[Block, ...]:
 
 
 def _condition_row(condition: LayerCondition) -> tuple[str, ...]:
-    holds = "yes" if condition.holds else "no"
     solved = "; ".join(condition.solved.values()) or "for every size"
-    return (condition.cache, carried_by(condition), holds, inequality(condition), solved)
+    return (condition.cache, carried_by(condition), holds_text(condition), inequality(condition), solved)
 
 
 def _saturation(answer: EcmAnswer) -> tuple[Block, ...]:

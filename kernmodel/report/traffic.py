@@ -84,6 +84,13 @@ def carried_by(condition: LayerCondition) -> str:
     return carriers(condition) or MISSING
 
 
+def holds_text(condition: LayerCondition) -> str:
+    """Whether it holds ("yes", "no"), or for which share of the iterations ("33% of It")."""
+    if condition.holds or not condition.share:
+        return "yes" if condition.holds else "no"
+    return f"{condition.share:.0%} of It"
+
+
 def inequality(condition: LayerCondition) -> str:
     """The condition as a formula, with its numbers ("(32*N - 16) B ≤ 32 KiB: 156.2 KiB needed")."""
     formula = f"{_in_brackets(condition.required_bytes)} B ≤ {format_bytes(condition.capacity_bytes)}"
@@ -110,7 +117,7 @@ def _condition_table(traffic: Traffic) -> tuple[Block, ...]:
             condition.cache,
             carried_by(condition),
             inequality(condition),
-            "yes" if condition.holds else "no",
+            holds_text(condition),
             "; ".join(condition.solved.values()) or "for every size",
             str(condition.hits),
             str(condition.misses),

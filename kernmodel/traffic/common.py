@@ -17,7 +17,7 @@ from kernmodel.machine.limits import check_cores
 from kernmodel.machine.model import CacheLevel, Machine
 from kernmodel.source.model import Access
 from kernmodel.traffic.model import LevelTraffic, PathTraffic
-from kernmodel.traffic.polynomial import Rate, fixed, product
+from kernmodel.traffic.polynomial import NEVER, Rate, fixed
 from kernmodel.traffic.streams import SizedNest
 
 
@@ -206,23 +206,12 @@ def register_traffic(nest: SizedNest) -> Registers:
     accesses: dict[bool, list[Rate]] = {False: [], True: []}
     moved: dict[bool, list[Rate]] = {False: [], True: []}
     for stream in nest.streams:
-        runs = product(nest.trips[stream.held_from :])
+        runs = nest.runs(stream.held_from)
         for reference in stream.references:
             written, count = reference.access.kind == "write", reference.access.count
-            accesses[written].append(Rate(fixed(count), runs))
-            moved[written].append(Rate(fixed(stream.element_bytes * count), runs))
-    return Registers(_add(accesses[False]), _add(accesses[True]), _add(moved[False]), _add(moved[True]))
-
-
-def _add(rates: Sequence[Rate]) -> Rate:
-    result = Rate(fixed(0), fixed(1))
-    for rate in rates:
-        if rate.denominator == result.denominator:
-            result = Rate(result.numerator + rate.numerator, result.denominator)
-        else:
-            numerator = result.numerator * rate.denominator + rate.numerator * result.denominator
-            result = Rate(numerator, result.denominator * rate.denominator)
-    return result
+            accesses[written].append(runs.times(fixed(count)))
+            moved[written].append(runs.times(fixed(stream.element_bytes * count)))
+    return Registers(*(sum(rates, start=NEVER) for each in (accesses, moved) for rates in each.values()))
 
 
 def register_notes(nest: SizedNest) -> tuple[Note, ...]:

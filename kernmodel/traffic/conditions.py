@@ -139,17 +139,19 @@ def _condition(cache: str, room: Room, requirement: _Requirement, analysis: Anal
         else None
         for symbol in nest.prepared.nest.symbols
     }
+    share = min(analysis.share(window, room) for window in requirement.windows)
     return LayerCondition(
         cache=cache,
         capacity_bytes=capacity,
         required_bytes=formula,
         required=float(needed.value),
-        holds=all(analysis.holds(window, room) for window in requirement.windows),
+        holds=share == 1,
         reuses=requirement.reuses,
         breaks_at=breaks_at,
         solved={s: solution(s, n, needed.formula, nest.values, strides) for s, n in breaks_at.items() if s in names},
         hits=requirement.hits,
         misses=requirement.misses,
+        share=float(share),
         few_sets=SharedSets(crowded.walk.array, crowded.touched, crowded.sets) if crowded else None,
     )
 

@@ -49,7 +49,7 @@ class Difference:
         symbolic, simulated: its values.
         relative: (simulated − symbolic) / the larger.
         reason_code: "victims", "threshold", "conflicts", "layout", "replacement", "inclusion", "inner-hits",
-            "mean-trip-count", "boundary", "streamed-and-read", "not-settled", or "unknown".
+            "mean-trip-count", "triangle", "boundary", "streamed-and-read", "not-settled", or "unknown".
         reason: the same for people.
     """
 
@@ -144,6 +144,7 @@ class _Experiments:
             self._replacement,
             self._at_threshold,
             self._mean_trips,
+            self._triangle,
             self._conflicts,
             self._inclusion,
             self._inner_hits,
@@ -222,6 +223,19 @@ class _Experiments:
             "trip counts depend on outer loops, and so does whether data fit: layer conditions judge all iterations by "
             f"the mean, for which {format_bytes(near.required)} are needed of {format_bytes(near.capacity_bytes)} in "
             f"{near.cache}"
+        )
+
+    def _triangle(self, question: _Question) -> Answer | None:
+        """Where data begin to fit during a sweep, sets that fill unevenly let some fit earlier and some later."""
+        caches = self._deciding_caches(question)
+        partly = [one for one in self.symbolic.conditions if one.cache in caches and 0 < one.share < 1]
+        if not partly:
+            return None
+        turning = min(partly, key=lambda one: abs(one.share - 0.5))
+        return "triangle", (
+            f"trip counts depend on outer loops, and so does whether data fit: in {turning.cache} the reuse over "
+            f"{turning.reuses[0].carried_by} holds for {turning.share:.0%} of the iterations, up to a size where sets fill "
+            "unevenly"
         )
 
     def _conflicts(self, question: _Question) -> Answer | None:

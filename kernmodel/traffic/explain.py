@@ -79,14 +79,18 @@ def _link_reason(analysis: Analysis, link: Link, levels: Sequence[str], rooms: S
 def _fit(analysis: Analysis, window: Window, levels: Sequence[str], rooms: Sequence[Room]) -> str:
     """Which caches hold what is touched during a window."""
     needed = analysis.volume(window).value
-    size, crowded = format_bytes(float(needed)), ""
+    size, crowded, partly = format_bytes(float(needed)), "", ""
     for name, room in zip(levels, rooms, strict=False):
         if analysis.holds(window, room):
-            return f"needs {size}{crowded} and fits {name} ({format_bytes(room.capacity)})"
+            return f"needs {size}{crowded} and fits {name} ({format_bytes(room.capacity)}){partly}"
+        share = float(analysis.share(window, room))
+        if share:
+            partly += f"; it fits {name} for {share:.0%} of the iterations"
         few = analysis.few_sets(window, room)
         if needed <= room.capacity and few is not None:
             crowded = _in_few_sets(few, name)
-    return f"needs {size}{crowded} and fits no cache ({levels[len(rooms) - 1]} has {format_bytes(rooms[-1].capacity)})"
+    last = f"{levels[len(rooms) - 1]} has {format_bytes(rooms[-1].capacity)}"
+    return f"needs {size}{crowded} and fits no cache ({last}){partly}"
 
 
 def _in_few_sets(few: FewSets, cache: str) -> str:

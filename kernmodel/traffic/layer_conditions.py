@@ -38,7 +38,7 @@ from kernmodel.traffic.nontemporal import StreamingNest, analyse_streaming, writ
 from kernmodel.traffic.options import StoreMode
 from kernmodel.traffic.polynomial import Generators, Rate, formula_of_sum
 from kernmodel.traffic.prepared import PreparedNest, analyse
-from kernmodel.traffic.reuse import Analysis, ReferenceMisses, analyse_reuse
+from kernmodel.traffic.reuse import Analysis, ReferenceMisses
 from kernmodel.traffic.sets import Room, rooms
 from kernmodel.traffic.stores import (
     apply_evasion,
@@ -49,6 +49,7 @@ from kernmodel.traffic.stores import (
     with_streamed,
 )
 from kernmodel.traffic.streams import SizedNest, at_sizes
+from kernmodel.traffic.varying import analyse_reuse
 
 StreamMisses = tuple[tuple[ReferenceMisses, ...], ...]
 
@@ -175,7 +176,7 @@ def _moved(
         conditions=layer_conditions_of(analysis, machine, given, unit),
         evadable=_evadable(analysis, misses[-1]),
         generators=generators,
-        notes=streaming.notes if streaming else (),
+        notes=(*analysis.notes, *(streaming.notes if streaming else ())),
     )
 
 

@@ -143,13 +143,16 @@ class LayerCondition:
         cache: name of the cache.
         capacity_bytes: what a core has of it (share of a shared cache, inner victim-cache levels added), × safety
             factor; of few sets, ways × the sets that the data touch.
-        required_bytes, required: the volume needed, as formula and number.
+        required_bytes, required: the volume needed, as formula and number; where trip counts follow outer loops, in the
+            iteration of those that needs most.
         holds: whether required ≤ capacity.
         reuses: what is gained if it holds.
         breaks_at: per size symbol, the largest value (others as given) for which the condition still holds; None
             where the condition does not depend on it or holds for every value.
         solved: the condition solved for each symbol as text, e.g. {"N": "N ≤ 4096"}.
         misses, hits: read/write references that miss or hit if this is the strongest condition that holds.
+        share: of the iterations, those for which it holds: 1 if it holds, less where trip counts follow outer loops and it
+            holds in a part of the sweep; else 0.
         few_sets: where part of the data falls into few sets, which; None where the whole cache counts.
     """
 
@@ -163,6 +166,7 @@ class LayerCondition:
     solved: Mapping[str, str]
     hits: int
     misses: int
+    share: float = 0.0
     few_sets: SharedSets | None = None
 
 

@@ -13,10 +13,11 @@ from itertools import pairwise
 from kernmodel.cachesim.model import Hierarchy
 from kernmodel.errors import Note
 from kernmodel.traffic.polynomial import Rate, fixed
-from kernmodel.traffic.reuse import Analysis, Link, StreamReuse, analyse_reuse, misses_where
+from kernmodel.traffic.reuse import Analysis, Link, StreamReuse, misses_where
 from kernmodel.traffic.sets import Room
 from kernmodel.traffic.streams import Reference, SizedNest, Stream
-from kernmodel.traffic.windows import SWEEP, Window, unit_window, volume
+from kernmodel.traffic.varying import analyse_reuse
+from kernmodel.traffic.windows import SWEEP, Window, unit_window
 
 BUFFERS = Hierarchy(()).combining_buffers
 """Lines that streaming stores can be gathering at once, as the simulation takes it."""
@@ -50,10 +51,9 @@ class StreamingNest:
 
     def dropped_in(self, room: Room) -> tuple[Rate, ...]:
         """Lines per iteration that streaming stores take out of a cache."""
-        nest, line_bytes = self.reading.nest, self.reading.line_bytes
 
         def holds(window: Window | None) -> bool:
-            return window is None or volume(nest, window, line_bytes).value <= room.capacity
+            return window is None or self.reading.volume(window).value <= room.capacity
 
         return tuple(
             reuse.base

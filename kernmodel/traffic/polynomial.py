@@ -74,7 +74,7 @@ class Polynomial:
         """Whether no size appears in it."""
         return not self.terms or (len(self.terms) == 1 and () in self.terms)
 
-    def value(self, values: Mapping[str, int]) -> Number:
+    def value(self, values: Mapping[str, Number]) -> Number:
         """The number it has where each generator has its value."""
         found: Number = 0
         for monomial, coefficient in self.terms.items():
@@ -218,6 +218,16 @@ class Rate:
     def value(self) -> Fraction:
         """The number."""
         return Fraction(self.numerator.value, self.denominator.value)
+
+    def __add__(self, other: Rate) -> Rate:
+        if not other.numerator.value:
+            return self
+        if not self.numerator.value:
+            return other
+        if self.denominator == other.denominator:
+            return Rate(self.numerator + other.numerator, self.denominator)
+        numerator = self.numerator * other.denominator + other.numerator * self.denominator
+        return Rate(numerator, self.denominator * other.denominator)
 
     def times(self, factor: Size) -> Rate:
         """The product with a size."""

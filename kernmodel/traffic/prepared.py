@@ -56,12 +56,14 @@ class PreparedReference:
 class ReferenceClass:
     """References to one array whose indices differ by constants only ("uniformly generated").
 
-    `pitches` are the elements from one index to the next, per dimension.
+    `pitches` are the elements from one index to the next, per dimension; `elements` are those of the array, None where
+    its extent is not declared.
     """
 
     array: str
     element_bytes: int
     pitches: tuple[Polynomial, ...]
+    elements: Polynomial | None
     references: tuple[PreparedReference, ...]
 
 
@@ -169,7 +171,8 @@ def _class(nest: LoopNest, references: list[PreparedReference], generators: dict
     extents = [read_polynomial(sympy.sympify(extent), generators) for extent in array.shape]
     rank = len(references[0].index)
     pitches = tuple(_product(extents[dimension + 1 :]) for dimension in range(rank))
-    return ReferenceClass(array.name, array.element.size_bytes, pitches, tuple(references))
+    elements = _product(extents) if extents else None
+    return ReferenceClass(array.name, array.element.size_bytes, pitches, elements, tuple(references))
 
 
 def _product(factors: Iterable[Polynomial]) -> Polynomial:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import gcd
 
+from kernmodel.errors import Note
 from kernmodel.traffic.borders import Border, borders_of, with_border
 from kernmodel.traffic.ends import Rows, rows_of
 from kernmodel.traffic.polynomial import NEVER, NOTHING, ONE, Number, Rate, Size, fixed
@@ -115,10 +116,8 @@ def _stream_reuse(stream: Stream, siblings: Sequence[Stream], nest: SizedNest, l
         if outer.value < rate.value:
             selves.append(SelfReuse(loop, _again(stream, nest, loop, line_bytes), outer, rows(loop)))
             rate = outer
-    selves.append(SelfReuse(SWEEP, unit_window(depth, _span(stream, SWEEP)), NEVER))
-    pairs = zip(stream.references, stream.references[1:], strict=False)
-    links = tuple(_link(stream, nest, ahead, behind, line_bytes) for ahead, behind in pairs)
-    return StreamReuse(stream, base, links, tuple(selves), borders, rows(depth - 1))
+    selves.append(SelfReuse(SWEEP, unit_window(depth, span_of(stream, SWEEP)), NEVER))
+    return StreamReuse(stream, base, links_of(stream, nest, line_bytes), tuple(selves), borders, rows(depth - 1))
 
 
 def _again(stream: Stream, nest: SizedNest, carrier: int, line_bytes: int) -> Window:
@@ -128,7 +127,7 @@ def _again(stream: Stream, nest: SizedNest, carrier: int, line_bytes: int) -> Wi
     touched at the beginning of one and at the end of the next: the time of a row more.
     """
     depth = len(nest.trips)
-    window = unit_window(depth, _span(stream, carrier))
+    window = unit_window(depth, span_of(stream, carrier))
     row = stretch_of(stream, nest.trips, depth - 1, line_bytes)
     if not stream.strides[carrier].value or row is None or not runs_against(stream, row.loops, carrier):
         return window
@@ -137,7 +136,7 @@ def _again(stream: Stream, nest: SizedNest, carrier: int, line_bytes: int) -> Wi
     return Window(window.carrier, tuple(vector))
 
 
-def _span(stream: Stream, carrier: int) -> int:
+def span_of(stream: Stream, carrier: int) -> int:
     """The loop of which one iteration passes between two touches that `carrier` brings together.
 
     While the innermost loops that do not move it run, a reference is held in a register: a touch is then one before or
@@ -147,6 +146,12 @@ def _span(stream: Stream, carrier: int) -> int:
     while inner < stream.held_from and not stream.strides[inner].value:
         inner += 1
     return inner - 1
+
+
+def links_of(stream: Stream, nest: SizedNest, line_bytes: int) -> tuple[Link, ...]:
+    """The group reuse of all references of a stream but the first."""
+    pairs = zip(stream.references, stream.references[1:], strict=False)
+    return tuple(_link(stream, nest, ahead, behind, line_bytes) for ahead, behind in pairs)
 
 
 def _link(stream: Stream, nest: SizedNest, ahead: Reference, behind: Reference, line_bytes: int) -> Link:
@@ -256,7 +261,13 @@ class Analysis:
 
     def volume(self, window: Window) -> Size:
         """Bytes that a cache must hold for data to survive the window."""
-        return self.volumes[window.key]
+        known = self.volumes.get(window.key)
+        return volume(self.nest, window, self.line_bytes) if known is None else known
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What is assumed of the nest at these sizes."""
+        return ()
 
     def few_sets(self, window: Window, room: Room) -> FewSets | None:
         """What of the data touched during the window has a part of a cache only, because it falls into few sets."""
@@ -269,13 +280,20 @@ class Analysis:
         crowded = self.few_sets(window, room)
         return crowded is None or crowded.share() <= 1
 
+    def share(self, window: Window, room: Room) -> Fraction:
+        """The share of the iterations in which data survive the window in a cache."""
+        return Fraction(self.holds(window, room))
+
     def misses_in(self, room: Room) -> tuple[tuple[ReferenceMisses, ...], ...]:
         """Per stream, what its references miss in a cache."""
-        found = tuple(
+        found = self._misses_in(room)
+        return self._with_reloads(found) if self.reloaded else found
+
+    def _misses_in(self, room: Room) -> tuple[tuple[ReferenceMisses, ...], ...]:
+        return tuple(
             misses_where(reuse, self.nest, lambda window: self.holds(window, room), self.line_bytes)
             for reuse in self.reuses
         )
-        return self._with_reloads(found) if self.reloaded else found
 
     def _with_reloads(self, found: tuple[tuple[ReferenceMisses, ...], ...]) -> tuple[tuple[ReferenceMisses, ...], ...]:
         return tuple(
@@ -297,8 +315,8 @@ def _motion(stream: Stream) -> object:
     return stream.array, tuple(stride.value for stride in stream.strides)
 
 
-def analyse_reuse(nest: SizedNest, line_bytes: int) -> Analysis:
-    """All reuse of a nest at given sizes, with the volume that each needs."""
+def analyse_regular(nest: SizedNest, line_bytes: int) -> Analysis:
+    """All reuse of a nest whose trip counts are taken as the same in all iterations of outer loops."""
     reuses = reuses_of(nest, line_bytes)
     volumes: dict[tuple[object, ...], Size] = {}
     walks: dict[tuple[object, ...], tuple[Walk, ...]] = {}

@@ -11,20 +11,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from math import floor
 
 import sympy
 
 from kernmodel.errors import InputError, Note
 from kernmodel.source.model import Access
+from kernmodel.traffic.iteration_space import IterationSpace, iteration_space
 from kernmodel.traffic.polynomial import (
     NOTHING,
     ONE,
+    ZERO,
     Number,
     Polynomial,
+    Rate,
     Size,
     exact,
     fixed,
+    product,
     total,
 )
 from kernmodel.traffic.prepared import Affine, Bound, PreparedLoop, PreparedNest, PreparedReference, ReferenceClass
@@ -80,6 +85,7 @@ class SizedNest:
         prepared: what it came from.
         variables: the loop variables, outermost first.
         trips: trip count per loop, (stop − start) / step without rounding; a mean where it depends on outer loops.
+        space: the iterations, where trip counts or starts follow outer loops.
         streams: in source order of their first reference.
         values: the number of each generator.
         notes: what was assumed.
@@ -91,16 +97,34 @@ class SizedNest:
     streams: tuple[Stream, ...]
     values: Mapping[str, int]
     notes: tuple[Note, ...]
+    space: IterationSpace | None = None
+
+    def runs(self, depth: int) -> Rate:
+        """How often the body of the outermost `depth` loops is executed, per iteration of the nest."""
+        if self.space is None:
+            return Rate(ONE, product(self.trips[depth:]))
+        return Rate(self.space.executions(depth), self.space.executions(len(self.trips)))
+
+    def whole_bytes(self, array: str) -> Size | None:
+        """Bytes of an array; None where its extent is not declared."""
+        members = next(members for members in self.prepared.classes if members.array == array)
+        if members.elements is None:
+            return None
+        return _size(members.elements, self.values).scaled(members.element_bytes)
 
 
 @dataclass(frozen=True, slots=True)
 class _Space:
-    """Per loop: trip count, first value of the variable, and how its start follows the outer loop variables."""
+    """Per loop: trip count, first value of the variable, and how its start follows the outer loop variables.
+
+    `averaged` are the loops of which a mean trip count is taken, `varying` those whose iterations are known as a set.
+    """
 
     trips: tuple[Size, ...]
     firsts: tuple[Size, ...]
     starts: tuple[Affine, ...]
-    averaged: tuple[str, ...]
+    averaged: tuple[str, ...] = ()
+    varying: tuple[str, ...] = ()
 
 
 def at_sizes(prepared: PreparedNest, sizes: Mapping[str, int], line_bytes: int) -> SizedNest:
@@ -110,13 +134,15 @@ def at_sizes(prepared: PreparedNest, sizes: Mapping[str, int], line_bytes: int) 
         InputError: a size is missing, or a loop makes no iteration.
     """
     values = _values(prepared, sizes)
-    space = _space(prepared, values)
+    iterations = iteration_space(prepared, values)
+    space = _space(prepared, values) if iterations is None else _varying_space(prepared, values, iterations)
     streams = [
         stream for members in prepared.classes for stream in _streams(prepared, members, space, values, line_bytes)
     ]
     streams.sort(key=lambda stream: min(reference.order for reference in stream.references))
     variables = tuple(loop.variable for loop in prepared.loops)
-    return SizedNest(prepared, variables, space.trips, tuple(streams), values, _notes(prepared, space))
+    notes = _notes(prepared, space)
+    return SizedNest(prepared, variables, space.trips, tuple(streams), values, notes, iterations)
 
 
 def _values(prepared: PreparedNest, sizes: Mapping[str, int]) -> dict[str, int]:
@@ -161,6 +187,14 @@ def _space(prepared: PreparedNest, values: Mapping[str, int]) -> _Space:
     return _Space(tuple(trips), tuple(firsts), tuple(starts), tuple(averaged))
 
 
+def _varying_space(prepared: PreparedNest, values: Mapping[str, int], iterations: IterationSpace) -> _Space:
+    """The same where the iterations are known as a set: variables count as they stand, from their smallest value on."""
+    counts = [iterations.executions(depth).value for depth in range(len(prepared.loops) + 1)]
+    trips = tuple(fixed(Fraction(inner, outer)) for outer, inner in pairwise(counts))
+    still = tuple(Affine(ZERO, (ZERO,) * len(prepared.loops)) for _ in prepared.loops)
+    return _Space(trips, (NOTHING,) * len(trips), still, varying=iterations.varying)
+
+
 def _require_iterations(loop: PreparedLoop, trip: Size, values: Mapping[str, int]) -> None:
     if trip.value > 0:
         return
@@ -200,8 +234,13 @@ def _notes(prepared: PreparedNest, space: _Space) -> tuple[Note, ...]:
     patterns: dict[str, int] = {}
     for members in prepared.classes:
         patterns[members.array] = patterns.get(members.array, 0) + 1
+    between = "is not counted" if not space.varying else "counts only where they touch the same in one iteration"
+    if space.varying:
+        loops = " and ".join(space.varying)
+        text = f"the iterations of loop {loops} depend on outer loops: volumes and misses are sums over those"
+        notes.append(Note("varying-trip-count", text, "assumption"))
     notes += [
-        Note("several-index-patterns", f"array {name} is indexed in {count} ways; reuse between them is not counted")
+        Note("several-index-patterns", f"array {name} is indexed in {count} ways; reuse between them {between}")
         for name, count in patterns.items()
         if count > 1
     ]

@@ -47,8 +47,17 @@ def unit_window(loops: int, carrier: int) -> Window:
 
 
 def volume(nest: SizedNest, window: Window, line_bytes: int) -> Size:
-    """Bytes of cache lines that all streams touch during the window."""
-    return total(stream_volume(stream, nest.trips, window, line_bytes) for stream in nest.streams)
+    """Bytes of cache lines that all streams touch during the window, of no array more than it has."""
+    touched: dict[str, Size] = {}
+    for stream in nest.streams:
+        known = touched.get(stream.array, NOTHING)
+        touched[stream.array] = known + stream_volume(stream, nest.trips, window, line_bytes)
+    return total(capped(size, nest.whole_bytes(array)) for array, size in touched.items())
+
+
+def capped(touched: Size, whole: Size | None) -> Size:
+    """Bytes touched of an array, at most the whole of it (None where its extent is not known)."""
+    return touched if whole is None else smaller(touched, whole)
 
 
 def stream_volume(stream: Stream, trips: Sequence[Size], window: Window, line_bytes: int) -> Size:
