@@ -119,6 +119,15 @@ def without(constraints: Sequence[Linear], name: str) -> tuple[Linear, ...]:
     return tidied([*rest, *pairs])
 
 
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The bound of a variable that counts, in the middle of the set if not everywhere: then `crossed`, a form with
+    integer coefficients, is not negative on one side of the place where another bound takes over."""
+
+    form: Linear
+    crossed: Linear | None
+
+
 class AffineSet:
     """A set of points with an order of its variables.
 
@@ -173,6 +182,25 @@ class AffineSet:
         found = [self.outer.least(form.with_variable(last, bound)) for bound in bounds]
         return max((number for number in found if number is not None), default=None)
 
+    def limits(self, name: str) -> tuple[Limit, Limit]:
+        """The lower and the upper bound of the last variable that count."""
+        low, high = self.bounds(name)
+        return self._limit(low, 1), self._limit(high, -1)
+
+    def _limit(self, bounds: Sequence[Linear], sign: int) -> Limit:
+        kept, crossed = list(bounds), None
+        while len(kept) > 1:
+            difference = (kept[0] - kept[1]).scaled(sign)
+            above, below = self.outer.least(difference), self.outer.least(difference.scaled(-1))
+            if above is not None and above >= 0:
+                kept.pop(1)
+            elif below is not None and below >= 0:
+                kept.pop(0)
+            else:
+                crossed = crossed or coprime(difference)
+                kept.pop(1 if difference.at(self.outer.middle) >= 0 else 0)
+        return Limit(kept[0], crossed)
+
     @cached_property
     def middle(self) -> Mapping[str, Number]:
         """A point in the middle of its variables' ranges, each taken in the middle of those before."""
@@ -204,35 +232,12 @@ def _sum(points: AffineSet, parameters: int, weight: Polynomial) -> list[Piece]:
     if len(points.variables) == parameters:
         return [Piece(points, weight)]
     last = points.variables[-1]
-    low, high = points.bounds(last)
-    for bounds, sign in ((low, 1), (high, -1)):
-        cut = _crossing(bounds, sign, points.outer)
-        if cut is not None:
-            sides = cut, beyond(cut)
+    low, high = points.limits(last)
+    for limit in (low, high):
+        if limit.crossed is not None:
+            sides = limit.crossed, beyond(limit.crossed)
             return [piece for side in sides for piece in _sum(points.within(side), parameters, weight)]
-    lowest, highest = _decisive(low, 1, points.outer), _decisive(high, -1, points.outer)
-    return _sum(points.outer, parameters, power_sum(weight, last, lowest.polynomial, highest.polynomial))
-
-
-def _crossing(bounds: Sequence[Linear], sign: int, points: AffineSet) -> Linear | None:
-    """A difference of two bounds that takes both signs, with integer coefficients; None if one bound always counts."""
-    kept = list(bounds)
-    while len(kept) > 1:
-        difference = (kept[0] - kept[1]).scaled(sign)
-        above, below = points.least(difference), points.least(difference.scaled(-1))
-        if above is not None and above >= 0:
-            kept.pop(1)
-        elif below is not None and below >= 0:
-            kept.pop(0)
-        else:
-            return coprime(difference)
-    return None
-
-
-def _decisive(bounds: Sequence[Linear], sign: int, points: AffineSet) -> Linear:
-    """The bound that counts, of some that do not cross."""
-    point = points.middle
-    return max(bounds, key=lambda bound: sign * bound.at(point))
+    return _sum(points.outer, parameters, power_sum(weight, last, low.form.polynomial, high.form.polynomial))
 
 
 def power_sum(weight: Polynomial, name: str, low: Polynomial, high: Polynomial) -> Polynomial:

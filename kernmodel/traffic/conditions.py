@@ -69,7 +69,7 @@ def _requirements(analysis: Analysis, unit: Fraction) -> list[_Requirement]:
     for reuse in analysis.reuses:
         for saving in savings(reuse, analysis, unit):
             needed = analysis.volume(saving.window)
-            gathered.setdefault(needed.formula.key(), (needed, []))[1].append(saving)
+            gathered.setdefault(analysis.condition_key(saving.window), (needed, []))[1].append(saving)
     ordered = sorted(gathered.values(), key=lambda item: item[0].value)
     return [_requirement(analysis, needed, saved) for needed, saved in ordered]
 

@@ -234,8 +234,8 @@ class _Experiments:
         turning = min(partly, key=lambda one: abs(one.share - 0.5))
         return "triangle", (
             f"trip counts depend on outer loops, and so does whether data fit: in {turning.cache} the reuse over "
-            f"{turning.reuses[0].carried_by} holds for {turning.share:.0%} of the iterations, up to a size where sets fill "
-            "unevenly"
+            f"{turning.reuses[0].carried_by} holds for {turning.share:.0%} of the iterations; where that changes, sets "
+            "fill unevenly"
         )
 
     def _conflicts(self, question: _Question) -> Answer | None:

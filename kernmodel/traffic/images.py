@@ -193,9 +193,8 @@ def with_last(points: AffineSet, name: str) -> AffineSet:
 
 def nearest_bounds(points: AffineSet, name: str) -> tuple[Linear, Linear]:
     """The bounds of the last variable that count in the middle of the set."""
-    low, high = points.bounds(name)
-    point = points.outer.middle
-    return max(low, key=lambda bound: bound.at(point)), min(high, key=lambda bound: bound.at(point))
+    low, high = points.limits(name)
+    return low.form, high.form
 
 
 def _scaled(pieces: Iterable[Piece], factor: Size) -> tuple[Piece, ...]:

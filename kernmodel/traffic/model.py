@@ -151,8 +151,8 @@ class LayerCondition:
             where the condition does not depend on it or holds for every value.
         solved: the condition solved for each symbol as text, e.g. {"N": "N ≤ 4096"}.
         misses, hits: read/write references that miss or hit if this is the strongest condition that holds.
-        share: of the iterations, those for which it holds: 1 if it holds, less where trip counts follow outer loops and it
-            holds in a part of the sweep; else 0.
+        share: of the iterations, those for which it holds: 1 if it holds; less where trip counts follow outer loops and
+            it holds in a part of the sweep; else 0.
         few_sets: where part of the data falls into few sets, which; None where the whole cache counts.
     """
 

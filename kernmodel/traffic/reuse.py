@@ -269,6 +269,10 @@ class Analysis:
         """What is assumed of the nest at these sizes."""
         return ()
 
+    def condition_key(self, window: Window) -> object:
+        """Equal for windows of which one condition tells all."""
+        return self.volume(window).formula.key()
+
     def few_sets(self, window: Window, room: Room) -> FewSets | None:
         """What of the data touched during the window has a part of a cache only, because it falls into few sets."""
         return few_sets(self.walks[window.key], room)

@@ -359,6 +359,20 @@ class Footprints:
         index = self.space.indices[stream.references[0].order]
         return image_of(self._layouts[stream.array], index, points, level, self.space.values)
 
+    def ends_with_all(self, number: int, loop: int) -> bool:
+        """Whether the last iteration of a loop touches all that the leading reference of a stream does in a sweep."""
+        points = self.space.points.onto(loop + 1)
+        last: dict[str, Linear] = {}
+        for k, name in enumerate(points.variables):
+            ends = nearest_bounds(points.onto(k + 1), name)
+            last[name] = _filled(ends[self.nest.prepared.loops[k].step != -1], last)
+        place = {name: form.constant.value for name, form in last.items()}
+        touched = self._image(number, loop + 1, self.space.points).bytes_touched(summed=False)
+        return (
+            number_at(touched, place, self.space.values)
+            >= self._image(number, 0, self.space.points).total.value * _LESS
+        )
+
     @cached_property
     def _partners(self) -> tuple[dict[int, tuple[int, ...]], ...]:
         """Per level and stream, those before it that touch nearly the same lines while the loops inside run."""
@@ -403,6 +417,10 @@ class VaryingAnalysis(Analysis):
     def volume(self, window: Window) -> Size:
         """Bytes that a cache must hold for data to survive the window in all iterations of the outer loops."""
         return self._known.volume(window).largest
+
+    def condition_key(self, window: Window) -> object:
+        """Equal for windows of which one condition tells all: the same share of the iterations holds."""
+        return self.volume(window).formula.key(), window.key
 
     def few_sets(self, window: Window, room: Room) -> FewSets | None:
         """What of the data touched during the window has a part of a cache only, because it falls into few sets."""
@@ -492,8 +510,15 @@ def _stream_reuse(number: int, stream: Stream, footprints: Footprints) -> Stream
         if outer.value < rate.value * _LESS:
             selves.append(SelfReuse(loop, _again(stream, footprints, loop), outer))
             rate = outer
-    selves.append(SelfReuse(SWEEP, unit_window(depth, SWEEP), NEVER))
+    selves.append(SelfReuse(SWEEP, _over_sweeps(number, stream, footprints), NEVER))
     return StreamReuse(stream, base, links_of(stream, nest, footprints.line_bytes), tuple(selves))
+
+
+def _over_sweeps(number: int, stream: Stream, footprints: Footprints) -> Window:
+    """The time between two touches of a line in successive sweeps: of a loop's last iteration and its first one where
+    the last touches all that the stream does, as in a lower triangle that is run through from its top."""
+    depth, span = len(footprints.nest.trips), span_of(stream, SWEEP)
+    return unit_window(depth, span if span >= 0 and footprints.ends_with_all(number, span) else SWEEP)
 
 
 def _again(stream: Stream, footprints: Footprints, carrier: int) -> Window:

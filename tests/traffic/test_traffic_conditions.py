@@ -72,7 +72,7 @@ STENCILS = {
         sympy.Integer(224),
         80 * N - 16,
         32 * M * N - 16 * N - 16,
-        16 * L * M * N - 16 * M * N + 16 * N + 16,
+        16 * L * M * N - 16 * M * N,  # both stretches as far as references reach, but no more than all of a
     ],
     # V: NM ×3, NM−4N, N ×3, N−4, 1 ×8, N−4, N ×3, NM−4N, NM ×3, ∞; U and ROC: ∞
     # t = N−4: (16 + 3) t + 8; t = N: (8 + 3) N + 6N + 2 (N−4) + 8; t = NM−4N: 11 t + 8N; t = NM: 11 NM
@@ -111,7 +111,7 @@ STENCILS = {
         88 * N - 136,
         88 * N - 56,
         64 * M * N - 104 * N - 56,
-        56 * L * M * N - 104 * M * N + 8 * N,
+        56 * L * M * N - 104 * M * N,
     ],
 }
 

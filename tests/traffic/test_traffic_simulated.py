@@ -169,14 +169,13 @@ def test_tiled_nest_counts_the_lines_at_the_ends_of_its_tiles(data: st.DataObjec
 
 @settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
-def test_triangular_nest_by_its_mean_trip_count(data: st.DataObject) -> None:
+def test_triangular_nest_whose_rows_grow(data: st.DataObject) -> None:
     sizes = {"N": 500}
     nest = parse_kernel(TRIANGULAR, "triangular.c", sizes)
     # the rows grow from nothing to twice their mean: each row has its own threshold
-    machine = toy_machine(data.draw(st.sampled_from((512.0, 20000.0, 2e6))))
+    machine = toy_machine(64.0 * data.draw(st.integers(4, 300)))
     traffic, simulated = layer_conditions(nest, machine, sizes), simulate(nest, machine, sizes, warm_up=1)
-    assert "mean-trip-count" in {note.code for note in traffic.notes}
-    assert traffic.path("L1Mem").loads == pytest.approx(simulated["L1Mem"][0] * 8, rel=0.06)
+    assert traffic.path("L1Mem").loads == pytest.approx(simulated["L1Mem"][0] * 8, rel=0.02)
 
 
 @pytest.mark.parametrize("victim", (False, True))
