@@ -5,9 +5,10 @@ does not wait for its results, unless they lead into the next entry of the loop 
 chain counts where it is longer. The chain of a reduction starts anew in each row. Front ends deliver such code from the
 same caches as the loop.
 
-Where the predictor does not foresee the exit of the loop, the pipeline drains (the critical path of one pass beyond its
-throughput) and the front end starts anew (the misprediction penalty), after S. Eyerman, J. E. Smith, L. Eeckhout:
-Characterizing the branch misprediction penalty, ISPASS 2006.
+Where the predictor does not foresee the exit of the loop, the front end starts anew, which takes the misprediction
+penalty. The closing branch waits for a counter only, and is executed long before the arithmetic of the last passes:
+that ends while the front end refills (the branch resolution time of S. Eyerman, J. E. Smith, L. Eeckhout:
+Characterizing the branch misprediction penalty, ISPASS 2006, is short).
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class OutsideCycles:
         ways: through the loop around it; outer: of one iteration of each loop further out, without the loops inside it.
         known: whether the code around the loop is known.
         slack: of a pass, by which its chain is shorter than the pass.
-        drain: of a pass after its exit was mispredicted; penalty: of the misprediction, None where it is not known.
+        penalty: of leaving the loop by a mispredicted branch, None where it is not known.
         foreseen: passes whose exit the predictor is known to foresee, 0 where nothing is known.
         unknown: forms around the loop that the instruction table lacks.
     """
@@ -55,7 +56,6 @@ class OutsideCycles:
     outer: tuple[float, ...]
     known: bool
     slack: float
-    drain: float
     penalty: float | None
     foreseen: int
     unknown: tuple[str, ...]
@@ -81,7 +81,6 @@ def outside_cycles(loop: AssemblyLoop, incore: InCore, parameters: Parameters, t
         outer=outer,
         known=around is not None,
         slack=max(0.0, incore.prediction - carried),
-        drain=max(0.0, incore.critical_path.cycles - incore.prediction),
         penalty=parameters.misprediction,
         foreseen=parameters.foreseen_passes,
         unknown=tuple(dict.fromkeys(code.unknown)),

@@ -32,7 +32,7 @@ class OutsideWork:
         remainder_cycles: iterations that fill no pass, beyond their share of a full pass.
         outer_cycles: the code of the loops around: setting up, tails of reductions, statements between the loops.
         entry_cycles: leaving the loop and entering it again where the exit is mispredicted (so taken where it is not
-            known): the pipeline drains and refills.
+            known): the front end starts anew.
         exit: what the branch predictor does.
         known: whether the compiled code around the loop is known; if not, `outer_cycles` is 0, and remainders are
             estimated from the loop.

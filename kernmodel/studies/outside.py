@@ -50,13 +50,14 @@ def outside_work(
     one = _Entry(steps, incore.prediction, lanes(loop, nest), code)
     costs = [(*one.cycles(length), share) for length, share in executed]
     outer = sum(outer * share for _, outer, share in costs) + _further_out(nest, sizes, place, code) * copies
-    leaving = _exit(executed, steps, code.foreseen)
+    # how often a nest of one loop is called, the kernel does not say
+    leaving = _exit(executed, steps, code.foreseen) if place else "foreseen"
     return OutsideWork(
         length=mean,
         entries=entries,
         remainder_cycles=entries * sum(remainder * share for remainder, _, share in costs),
         outer_cycles=entries * outer,
-        entry_cycles=0.0 if leaving == "foreseen" else entries * (code.drain + (code.penalty or 0.0)),
+        entry_cycles=0.0 if leaving == "foreseen" else entries * (code.penalty or 0.0),
         exit=leaving,
         known=known,
     )
@@ -106,10 +107,10 @@ def outside_notes(
         text = f"{', '.join(code.unknown)} around the loop: without a row in the instruction table of {parameters.name}"
         notes.append(Note("around-unknown-instruction", f"{text}, counted at issue only", "warning"))
     if code.penalty is None and work.exit != "foreseen":
-        left = "leaving the inner loop costs the chain only"
+        left = "leaving the inner loop costs nothing"
         text = f"the parameters of {parameters.name} have no penalty of mispredicted branches: {left}"
         notes.append(Note("no-branch-penalty", text, "assumption"))
-    if work.exit == "unknown":
+    if work.exit == "unknown" and work.entry_cycles:
         text = "the branch that ends the inner loop is taken as mispredicted; predictors may learn so short loops"
         notes.append(Note("short-loops-learned", text, "assumption"))
     return tuple(notes)

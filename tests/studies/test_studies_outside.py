@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from kernmodel.incore.outside import OutsideCycles, WayCycles
 from kernmodel.models.outside import OutsideWork
+from kernmodel.studies.outside import outside_work
 from kernmodel.studies.predict import predict_ecm, predict_ecm_sweep
 from kernmodel.studies.request import CodeRequest, EcmAnswer, KernelRequest
 
@@ -73,8 +75,7 @@ def test_a_moving_average_pays_the_division_of_every_row(answer_of) -> None:
     assert all("vdivsd" in [i.mnemonic for i in way.straight] for way in answer.loop.around.ways)
     assert (outside.length, outside.entries, outside.known) == (16, 0.5, True)
     assert outside.outer_cycles >= 0.5 * 4
-    drain = answer.incore.critical_path.cycles - answer.incore.prediction
-    assert outside.entry_cycles == pytest.approx(0.5 * (drain + 14))
+    assert outside.entry_cycles == pytest.approx(0.5 * 14)  # the penalty of Cascade Lake
     assert outside.remainder_cycles == 0  # 16 are 4 passes of 4
     assert answer.prediction.cycles == pytest.approx(32 + outside.cycles)
 
@@ -139,6 +140,27 @@ def test_assembly_without_its_surroundings_is_told(answer_of, tmp_path: Path) ->
     assert outside.remainder_cycles == pytest.approx(8 / 23 * 3 * body * (1 - 1 / 4))
     assert "around-unknown" in {note.code for note in answer.notes}
     assert "around-unknown" not in {note.code for note in answer_of(STENCIL, "hsw", n=25, m=30).notes}
+
+
+def test_a_loop_that_nothing_surrounds_is_entered_once_a_sweep() -> None:
+    """How often the nest is called, the kernel does not say: neither calling it nor leaving it counts."""
+    answer = predict_ecm(KernelRequest("copy", "hsw", {"N": 240}), GCC)
+    assert outside_of(answer).cycles == 0
+    assert answer.prediction.cycles_interval is None
+
+
+def test_exits_that_the_core_is_known_to_foresee_cost_nothing() -> None:
+    """Zen 4 foresees the ends of 36 passes."""
+    code = OutsideCycles((WayCycles(2.0, 0.0, 0.0, 0, ()),), (), True, 0.0, 13.0, 36, ())
+    answer = predict_ecm(KernelRequest("stencil", "hsw", {"N": 1000, "M": 100}), GCC)
+
+    def at(length: int) -> OutsideWork:
+        sizes = {"N": length + 2, "M": 100}
+        return outside_work(answer.nest, sizes, answer.loop, answer.incore, code, 8.0)
+
+    assert [at(4 * passes).exit for passes in (36, 37, 64, 65)] == ["foreseen", "unknown", "unknown", "mispredicted"]
+    assert at(144).entry_cycles == 0
+    assert at(400).entry_cycles == pytest.approx(8 / 400 * 13)
 
 
 def test_inner_loops_that_the_compiler_unrolled_are_part_of_the_body() -> None:
