@@ -2,8 +2,8 @@
 
 A set is given by constraints, affine forms that are not negative in it. Variables are eliminated by the method of
 Fourier and Motzkin, sums over a variable are those of powers (Faulhaber); where two bounds of a variable cross, the set
-is divided there. Numbers decide which bound counts; the result is a polynomial in the sizes. Bounds that are no
-integers count as they are, without rounding.
+is divided there. Numbers decide which bound counts; the result is a polynomial in the sizes. Bounds with fractions of
+variables are rounded on average.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from math import comb, floor, gcd, lcm
+from math import ceil, comb, floor, gcd, lcm
 
 from kernmodel.traffic.polynomial import ZERO, Monomial, Number, Polynomial, Size, constant, exact, fixed
 
@@ -74,6 +74,16 @@ def bound_on(constraint: Linear, name: str) -> Linear:
     factor = constraint.terms[name]
     rest = Linear({other: c for other, c in constraint.terms.items() if other != name}, constraint.constant)
     return rest.scaled(-factor if factor in (1, -1) else Fraction(-1) / factor)
+
+
+def _rounded(bound: Linear, sign: int) -> Linear:
+    """A bound moved to the next integer (`sign` 1 up, −1 down): on average over its variables, where these have
+    fractions for coefficients."""
+    common = lcm(*(c.denominator for c in bound.terms.values()))
+    if common > 1:
+        return bound.plus(Fraction(sign * (common - 1), 2 * common))
+    number = bound.constant.value
+    return bound.plus((ceil(number) if sign > 0 else floor(number)) - number)
 
 
 def tidied(constraints: Iterable[Linear]) -> tuple[Linear, ...]:
@@ -166,8 +176,8 @@ class AffineSet:
 
     def bounds(self, name: str) -> tuple[list[Linear], list[Linear]]:
         """The lower and upper bounds that constraints set to a variable."""
-        low = [bound_on(c, name) for c in self.constraints if c.terms.get(name, 0) > 0]
-        high = [bound_on(c, name) for c in self.constraints if c.terms.get(name, 0) < 0]
+        low = [_rounded(bound_on(c, name), 1) for c in self.constraints if c.terms.get(name, 0) > 0]
+        high = [_rounded(bound_on(c, name), -1) for c in self.constraints if c.terms.get(name, 0) < 0]
         return low, high
 
     def least(self, form: Linear) -> Number | None:

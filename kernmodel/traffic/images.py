@@ -56,7 +56,8 @@ class Image:
 
     Attributes:
         layout: of the array.
-        scales: per dimension, the index is this many times its variable (loops with steps).
+        scales: per dimension, the index is this many times its variable (loops with steps)…
+        offsets: …and this, in the loops that stand still.
         elements: over the variables of the loops that stand still, then one per dimension.
         parameters: how many loops stand still.
         values: the number of each generator.
@@ -66,12 +67,14 @@ class Image:
         self,
         layout: Layout,
         scales: Sequence[int],
+        offsets: Sequence[Linear],
         elements: AffineSet,
         parameters: int,
         values: Mapping[str, int],
     ) -> None:
         self.layout = layout
         self.scales = tuple(scales)
+        self.offsets = tuple(offsets)
         self.elements = elements
         self.parameters = parameters
         self.values = values
@@ -106,10 +109,17 @@ class Image:
 
     def _count(self, points: AffineSet, name: str) -> int:
         """How many values a dimension's variable takes at most while the loops further out stand still."""
-        ordered = with_last(points, name)
-        low, high = nearest_bounds(ordered, name)
-        least = ordered.outer.least((low - high).plus(-1))
+        alone = self._alone(points, name)
+        low, high = nearest_bounds(alone, name)
+        least = alone.outer.least((low - high).plus(-1))
         return max(1, ceil(-least)) if least is not None else 1
+
+    def _alone(self, points: AffineSet, name: str) -> AffineSet:
+        """What a dimension's variable goes through, whatever the other dimensions are."""
+        kept, constraints = points.variables[: self.parameters], points.constraints
+        for other in points.variables[self.parameters :]:
+            constraints = constraints if other == name else without(constraints, other)
+        return AffineSet((*kept, name), constraints)
 
     @property
     def _dimensions(self) -> tuple[str, ...]:
@@ -158,7 +168,7 @@ class Image:
 
     def _is_fixed(self, name: str) -> bool:
         """Whether an index stands still while the loops further out do."""
-        points = with_last(self.elements, name)
+        points = self._alone(self.elements, name)
         low, high = nearest_bounds(points, name)
         least = points.outer.least(low - high)
         return least is not None and least > -1
@@ -168,6 +178,7 @@ class Image:
         form = Linear({}, fixed(0))
         for number, name in enumerate(self._dimensions):
             form += variable(name).scaled(self._step(number).value)
+            form += self.offsets[number].scaled(self.layout.pitches[number].value)
         return form
 
     def _ends(self, first: Linear, end: Linear) -> Number:
@@ -231,11 +242,12 @@ def image_of(
     """
     kept, running = iterations.variables[:parameters], list(iterations.variables[parameters:])
     constraints, forms = list(iterations.constraints), list(index)
-    dimensions, scales = [f"#{number}" for number in range(len(index))], list[int]()
+    dimensions, scales, offsets = [f"#{number}" for number in range(len(index))], list[int](), list[Linear]()
     for number, name in enumerate(dimensions):
         scale = gcd(*(int(index[number].terms.get(loop, 0)) for loop in iterations.variables[parameters:])) or 1
         scales.append(scale)
-        equal = forms[number].scaled(Fraction(1, scale)) - variable(name)
+        offsets.append(_offset(index[number], kept, scale))
+        equal = (forms[number] - offsets[-1]).scaled(Fraction(1, scale)) - variable(name)
         solved = _smallest(equal, running)
         if solved is None:
             constraints += [equal, equal.scaled(-1)]
@@ -247,7 +259,13 @@ def image_of(
     remaining = tuple(constraints)
     for loop in reversed(running):
         remaining = without(remaining, loop)
-    return Image(layout, scales, AffineSet((*kept, *dimensions), remaining), parameters, values)
+    return Image(layout, scales, offsets, AffineSet((*kept, *dimensions), remaining), parameters, values)
+
+
+def _offset(form: Linear, names: Sequence[str], scale: int) -> Linear:
+    """What of an index is no multiple of a scale, so far as the loops that stand still and a constant make it up."""
+    apart = {name: form.terms[name] for name in names if form.terms.get(name, 0) % scale}
+    return Linear(apart, fixed(form.constant.value % scale))
 
 
 def _smallest(form: Linear, names: Iterable[str]) -> str | None:
@@ -272,7 +290,7 @@ def united(images: Iterable[Image]) -> list[Image]:
 
 def joined_image(one: Image, other: Image) -> Image | None:
     """One image around both; None if it touches more lines than both."""
-    if one.scales != other.scales:
+    if one.scales != other.scales or [o.terms for o in one.offsets] != [o.terms for o in other.offsets]:
         return None
     around = [
         relaxed
@@ -283,7 +301,7 @@ def joined_image(one: Image, other: Image) -> Image | None:
     elements = AffineSet(one.elements.variables, around)
     if any(not all(elements.bounds(name)) for name in elements.variables):
         return None
-    joined = Image(one.layout, one.scales, elements, one.parameters, one.values)
+    joined = Image(one.layout, one.scales, one.offsets, elements, one.parameters, one.values)
     return joined if joined.typical <= one.typical + other.typical else None
 
 

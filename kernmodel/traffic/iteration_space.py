@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from math import gcd, lcm
 
 from kernmodel.traffic.affine_sets import AffineSet, Linear, sum_over, variable
@@ -105,11 +104,10 @@ class _Reader:
         for outer, other in enumerate(self.names):
             period = abs(loop.step) // gcd(loop.step, int(starts[0].terms.get(other, 0)))
             self.periods[outer] = lcm(self.periods[outer], period if other in starts[0].terms else 1)
-        # the last iteration is the last whole step: half of what a step may leave, on average
-        spare = Fraction(abs(loop.step) - 1, 2 * abs(loop.step))
-        trips = [(stop - starts[0]).scaled(Fraction(1, loop.step)).plus(spare - 1) for stop in stops]
         self._variables.append(starts[0] + count.scaled(loop.step))
-        self.constraints += [count, *(last - count for last in trips)]
+        toward = 1 if loop.step > 0 else -1
+        lengths = [(stop - starts[0]).scaled(toward).plus(-1) for stop in stops]
+        self.constraints += [count, *(length - count.scaled(abs(loop.step)) for length in lengths)]
 
     def form(self, affine: Affine) -> Linear:
         """An affine form of the loop variables."""

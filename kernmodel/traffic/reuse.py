@@ -328,6 +328,8 @@ def analyse_regular(nest: SizedNest, line_bytes: int) -> Analysis:
         if window.key not in volumes:
             volumes[window.key] = volume(nest, window, line_bytes)
             walks[window.key] = tuple(
-                walk for stream in nest.streams if (walk := walk_of(stream, nest.trips, window, line_bytes))
+                walk
+                for stream in nest.streams
+                if (walk := walk_of(stream, nest.trips, window, line_bytes, nest.whole_bytes(stream.array)))
             )
     return Analysis(nest, line_bytes, reuses, volumes, walks)

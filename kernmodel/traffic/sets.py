@@ -17,7 +17,7 @@ from math import ceil, gcd
 from kernmodel.machine.model import Machine
 from kernmodel.traffic.polynomial import Number, Size
 from kernmodel.traffic.streams import Stream
-from kernmodel.traffic.windows import Window, box_of, contiguous_travel, stream_volume, touched_window
+from kernmodel.traffic.windows import Window, box_of, capped, contiguous_travel, stream_volume, touched_window
 from kernmodel.units import format_bytes
 
 CROWDED = 2
@@ -132,8 +132,9 @@ class FewSets:
         return float(self.walk.volume.value / self.usable)
 
 
-def walk_of(stream: Stream, trips: Sequence[Size], window: Window, line_bytes: int) -> Walk | None:
-    """The walk of a stream during a window; None where it runs through memory in one piece."""
+def walk_of(stream: Stream, trips: Sequence[Size], window: Window, line_bytes: int, whole: Size | None) -> Walk | None:
+    """The walk of a stream during a window, through `whole` bytes of an array (None: it is not known how many); None
+    where it runs through memory in one piece."""
     longer = touched_window(stream, trips, window)
     travel = contiguous_travel(stream, trips, longer, line_bytes)
     starts = starts_of(stream)
@@ -150,7 +151,8 @@ def walk_of(stream: Stream, trips: Sequence[Size], window: Window, line_bytes: i
             for loop, extent in box.apart.items()
             if extent is not None and extent.value > 1
         )
-    return Walk(stream.array, stream_volume(stream, trips, window, line_bytes), starts, max(1, stretch), repeats)
+    volume = capped(stream_volume(stream, trips, window, line_bytes), whole)
+    return Walk(stream.array, volume, starts, max(1, stretch), repeats)
 
 
 def starts_of(stream: Stream) -> tuple[int, ...]:

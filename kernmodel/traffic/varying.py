@@ -309,10 +309,10 @@ class Footprints:
 
     def _touched(self, array: str, images: Sequence[Image], where: AffineSet) -> Touched:
         pieces = [image.bytes_touched(summed=False) for image in images]
-        walks = [
-            (image.walk(WindowVolume([Touched(own, None, ())], where, self.space.values).largest), own)
-            for image, own in zip(images, pieces, strict=True)
-        ]
+        walks = []
+        for image, own in zip(images, pieces, strict=True):
+            walk = image.walk(WindowVolume([Touched(own, None, ())], where, self.space.values).largest)
+            walks += [(walk, own)] if walk.repeats else []
         return Touched(tuple(piece for own in pieces for piece in own), self.nest.whole_bytes(array), tuple(walks))
 
     def _during(self, window: Window) -> tuple[AffineSet, int, tuple[str, Linear]]:
