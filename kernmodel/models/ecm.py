@@ -26,7 +26,7 @@ from kernmodel.incore.verdict import reaches
 from kernmodel.machine.model import BandwidthSeries, Machine, StreamMix, TransferPath
 from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate
 from kernmodel.models.outside import OUTSIDE, OutsideWork
-from kernmodel.traffic.model import PathTraffic, Traffic
+from kernmodel.traffic.model import ENDS, PathTraffic, Traffic
 from kernmodel.traffic.stores import default_stores, evasion_of
 from kernmodel.uncertainty import Interval, union
 from kernmodel.units import Work
@@ -90,7 +90,8 @@ class EcmPrediction:
         saturation_recursive: first number of cores with full utilisation by the recursive rule, None if there is none.
         work: what a unit of work is, for conversions.
         cycles_interval: between which values T_ECM lies where something that it depends on is not known (how many
-            write-allocates from memory are evaded, whether exits of loops are foreseen); None where nothing is.
+            write-allocates from memory are evaded, whether exits of loops are foreseen, how the arrays lie in memory);
+            None where nothing is.
         outside: what is executed outside the body of the innermost loop, in the levels and T_ECM; None where it is left
             out (the textbook model).
     """
@@ -187,6 +188,11 @@ def predict(traffic: Traffic, incore: InCore, machine: Machine, *, outside: Outs
     levels = residence_predictions(machine, times)
     t_ecm, t_mem = levels[-1][1], transfers[-1].bandwidth_cycles
     binding = _binding(machine.overlap, times, outside)
+    intervals = (
+        _evasion_interval(traffic, machine, times),
+        _exit_interval(machine, body, outside),
+        _traffic_interval(traffic, machine, times),
+    )
     return EcmPrediction(
         machine=machine.name,
         cores=traffic.cores,
@@ -202,7 +208,7 @@ def predict(traffic: Traffic, incore: InCore, machine: Machine, *, outside: Outs
         saturation_recursive=saturation_recursive(t_ecm, t_mem),
         work=_work(traffic, machine),
         notes=_notes(incore, transfers),
-        cycles_interval=union((_evasion_interval(traffic, machine, times), _exit_interval(machine, body, outside))),
+        cycles_interval=union(intervals),
         outside=outside,
     )
 
@@ -248,6 +254,20 @@ def _evasion_interval(traffic: Traffic, machine: Machine, times: Mapping[str, fl
         return None
     assumed = f"{evasion.share:.0%} of them are evaded"
     return Interval(min(found), max(found), "how many write-allocates from memory are evaded", assumed)
+
+
+def _traffic_interval(traffic: Traffic, machine: Machine, times: Mapping[str, float]) -> Interval | None:
+    """T_ECM with the least and with the most traffic on every path whose traffic is not known."""
+    known = union(interval for path in traffic.paths for interval in path.intervals.values())
+    if known is None:
+        return None
+    found = []
+    for end in ENDS:
+        moved = (transfer_time(path, traffic.path(path.name).at(end), machine) for path in machine.paths)
+        found.append(evaluate(machine.overlap, {**times, **{transfer.name: transfer.cycles for transfer in moved}}))
+    t_ecm = evaluate(machine.overlap, times)
+    low, high = min(t_ecm, *found), max(t_ecm, *found)
+    return Interval(low, high, known.cause, known.assumed) if low < high else None
 
 
 def _work(traffic: Traffic, machine: Machine) -> Work:

@@ -82,10 +82,13 @@ def _model(prediction: EcmPrediction, unit: str) -> tuple[Block, ...]:
         ("composition", prediction.overlap),
         ("bottleneck", prediction.bottleneck),
     )
-    work, interval = prediction.work, prediction.cycles_interval
-    cycles = with_interval(prediction.cycles, interval, lambda value: time_in(value, unit, work))
-    headline = f"T_ECM = {cycles}"
-    return (Heading("Single core"), Line(f"  {headline}", "strong"), Fields(pairs))
+    return (Heading("Single core"), Line(f"  T_ECM = {_headline(prediction, unit)}", "strong"), Fields(pairs))
+
+
+def _headline(prediction: EcmPrediction, unit: str) -> str:
+    """T_ECM in a unit, with its interval."""
+    work = prediction.work
+    return with_interval(prediction.cycles, prediction.cycles_interval, lambda value: time_in(value, unit, work))
 
 
 def outside_fields(prediction: EcmPrediction) -> tuple[tuple[str, str], ...]:
@@ -273,4 +276,4 @@ def sweep_rows(answer: EcmAnswer, unit: str) -> Iterator[tuple[str, ...]]:
     times = (decimal(value) for value in prediction.times.values())
     levels = (decimal(cycles) for _, cycles in prediction.levels)
     held = (reuse_in(answer.traffic, level.name) or MISSING for level in answer.machine.levels)
-    yield (*symbols, *times, *levels, time_in(prediction.cycles, unit, prediction.work), *held)
+    yield (*symbols, *times, *levels, _headline(prediction, unit), *held)

@@ -17,6 +17,7 @@ from kernmodel.report.json_common import (
     plain,
 )
 from kernmodel.report.json_ecm import outside_json, prediction_json
+from kernmodel.report.json_traffic import path_json
 
 if TYPE_CHECKING:
     from kernmodel.models.ecm import EcmPrediction
@@ -60,7 +61,7 @@ def _candidate_json(candidate: Candidate) -> Json:
         **pick(candidate, "blocks", "cache", "limit", "halo_share", "speedup", "because"),
         "memory_lines": memory_lines(candidate.traffic),
         "short_loops": outside_json(candidate.prediction.outside),
-        "paths": plain(candidate.traffic.paths),
+        "paths": [path_json(path) for path in candidate.traffic.paths],
         "prediction": prediction_json(candidate.prediction),
     }
 

@@ -50,7 +50,7 @@ def ecm_body(answer: EcmAnswer, unit: str) -> Json:
         "machine": machine_identity(answer.machine),
         "microarchitecture": parameters_json(answer.parameters),
         "code": {**origin_json(answer.origin), "loop": loop_json(answer.loop)},
-        "traffic": traffic_json(answer.traffic),
+        "traffic": traffic_json(answer.traffic, answer.machine),
         "incore": incore_json(answer.incore),
         "headline": {"unit": unit, "value": value, **interval_json("value", interval)},
         "prediction": prediction_json(prediction),

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Literal
 from kernmodel.report.caches import STORES, byte_tables, evasion_section, level_table, sampling_section
 from kernmodel.report.comparison import comparison_section
 from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table
-from kernmodel.report.numbers import MISSING, decimal, short
+from kernmodel.report.numbers import MISSING, decimal, short, with_interval
 from kernmodel.report.sections import kernel_fields, machine_fields, notes_section, sources_section, unit_of_work
 from kernmodel.studies.method import UNCOUNTED
+from kernmodel.traffic.common import intensity_intervals
 from kernmodel.traffic.conditions import in_few_sets
 from kernmodel.traffic.held import SYMBOLIC, carriers
 from kernmodel.units import format_bytes
@@ -33,7 +34,7 @@ def traffic_report(answer: TrafficAnswer, *, verbose: bool = False) -> tuple[Blo
         *evasion_section(traffic, machine),
         *level_table(traffic),
         *(byte_tables(traffic, machine) if verbose else ()),
-        *_intensity(traffic),
+        *_intensity(traffic, machine),
         *access_table(traffic),
         *sampling_section(traffic, verbose=verbose),
         *sources,
@@ -181,7 +182,8 @@ def path_table(traffic: Traffic, machine: Machine) -> tuple[Block, ...]:
 def _path_row(path: PathTraffic, traffic: Traffic, line_bytes: int) -> tuple[str, ...]:
     counts = (path.loads, path.stores, path.clean_victims)
     formulas = (path.loads_formula, path.stores_formula, path.clean_victims_formula)
-    cells = (path.path, *(decimal(value) for value in counts))
+    shown = (with_interval(getattr(path, name), interval, decimal) for name, interval in path.intervals.items())
+    cells = (path.path, *shown)
     return (*cells, *_bytes(sum(counts) * line_bytes, traffic), ", ".join(map(str, formulas)))
 
 
@@ -189,14 +191,19 @@ def _bytes(value: float, traffic: Traffic) -> tuple[str, str]:
     return decimal(value, 1), decimal(value / traffic.iterations_per_unit)
 
 
-def _intensity(traffic: Traffic) -> tuple[Block, ...]:
+def _intensity(traffic: Traffic, machine: Machine) -> tuple[Block, ...]:
     if not traffic.flops_per_iteration:
         return (Heading("Arithmetic intensity"), Line("  none: the kernel has no floating-point operations"))
+    intervals = intensity_intervals(traffic, machine)
     pairs = tuple(
-        (level, "nothing moves" if value is None else f"{short(value)} FLOP/B")
+        (level, "nothing moves" if value is None else with_interval(value, intervals.get(level), _flop_per_byte))
         for level, value in traffic.arithmetic_intensity.items()
     )
     return (Heading(f"Arithmetic intensity ({short(traffic.flops_per_iteration)} FLOP/It)"), Fields(pairs))
+
+
+def _flop_per_byte(value: float) -> str:
+    return f"{short(value)} FLOP/B"
 
 
 def access_table(traffic: Traffic, by: str = "") -> tuple[Block, ...]:

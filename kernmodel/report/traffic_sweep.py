@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from kernmodel.report.caches import STORES, evaded_share
 from kernmodel.report.layout import Block, Column, Fields, Heading, Line
-from kernmodel.report.numbers import MISSING, decimal
+from kernmodel.report.numbers import MISSING, decimal, with_interval
 from kernmodel.report.sections import machine_fields
 from kernmodel.report.traffic import method_text
 from kernmodel.traffic.held import reuse_in
+from kernmodel.traffic.model import ENDS
+from kernmodel.uncertainty import Interval, union
 
 if TYPE_CHECKING:
     from kernmodel.studies.request import TrafficAnswer
@@ -88,12 +90,12 @@ def sweep_row(answer: TrafficAnswer, shape: SweepShape) -> tuple[str, ...]:
         "B": answer.machine.line_bytes,
         "B/It": answer.machine.line_bytes / answer.traffic.iterations_per_unit,
     }[shape.unit]
-    moved = zip(*(_moved(traffic, len(answer.traffic.paths)) for traffic in traffics), strict=True)
+    moved = zip(*(_moved(traffic, len(answer.traffic.paths), factor) for traffic in traffics), strict=True)
     reasons = ", ".join(dict.fromkeys(difference.reason_code for difference in answer.differences))
     return (
         *(str(value) for value in answer.sizes.values()),
         *((str(answer.traffic.cores),) if len(shape.cores) > 1 else ()),
-        *(decimal(None if value is None else value * factor) for values in moved for value in values),
+        *(cell for cells in moved for cell in cells),
         *((_evaded(answer.traffic),) if answer.traffic.stores == "evading" else ()),
         *(reuse_in(answer.symbolic or answer.traffic, level.name) or MISSING for level in answer.machine.levels),
         *((reasons or MISSING,) if shape.compared else ()),
@@ -105,10 +107,19 @@ def _evaded(traffic: Traffic) -> str:
     return MISSING if traffic.evasion is None else evaded_share(traffic.evasion)
 
 
-def _moved(traffic: Traffic | None, paths: int) -> Iterator[float | None]:
+def _moved(traffic: Traffic | None, paths: int, factor: float) -> Iterator[str]:
+    """Loads, then stores and clean victims together, of every path; with their intervals."""
     if traffic is None:
-        yield from [None] * (2 * paths)
+        yield from [MISSING] * (2 * paths)
         return
     for path in traffic.paths:
-        yield path.loads
-        yield path.stores + path.clean_victims
+        yield _with_interval(path.loads, path.loads_interval, factor)
+        away = union((path.stores_interval, path.clean_victims_interval))
+        if away is not None:
+            low, high = (path.at(end) for end in ENDS)
+            away = replace(away, low=low.stores + low.clean_victims, high=high.stores + high.clean_victims)
+        yield _with_interval(path.stores + path.clean_victims, away, factor)
+
+
+def _with_interval(value: float, interval: Interval | None, factor: float) -> str:
+    return with_interval(value, interval, lambda lines: decimal(lines * factor))

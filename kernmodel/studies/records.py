@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kernmodel.models.ecm import ScalingPoint
     from kernmodel.studies.request import CodeOrigin, EcmAnswer
     from kernmodel.traffic.model import Traffic
+    from kernmodel.uncertainty import Interval
 
 ColumnType = Literal["float", "int", "str"]
 Value = float | int | str | None
@@ -47,6 +48,8 @@ ALL_CORES: Mapping[str, str] = {
     "s": "all_cores_s_per_sweep",
 }
 """The same of all active cores together."""
+LOW, HIGH, DEPENDS = "T_ECM_low_cy_per_CL", "T_ECM_high_cy_per_CL", "T_ECM_depends_on"
+"""The columns of the interval of the prediction and of what it depends on; empty where it has none."""
 TIME, REUSE, WHILE = "_cy_per_CL", "reuse_in_", "_while"
 _ENDINGS = {
     "_cy_per_CL": "cy/CL",
@@ -101,6 +104,7 @@ def record_of(point: Point, answer: EcmAnswer) -> Record:
     return {
         **{f"{name}{TIME}": cycles for name, cycles in prediction.times.items()},
         **_in_units(prediction.cycles, prediction.work, CORE),
+        **_interval(prediction.cycles_interval),
         **{from_level(level): cycles for level, cycles in prediction.levels},
         **_of_all_cores(point.kernel.cores, answer),
         "saturation_simple": prediction.saturation_simple,
@@ -116,6 +120,12 @@ def record_of(point: Point, answer: EcmAnswer) -> Record:
         "code": _code(answer.origin),
         "warnings": _SEPARATOR.join(f"{n.code}: {n}" for n in answer.notes if n.kind == "warning") or None,
     }
+
+
+def _interval(interval: Interval | None) -> dict[str, Value]:
+    if interval is None:
+        return dict.fromkeys((LOW, HIGH, DEPENDS))
+    return {LOW: interval.low, HIGH: interval.high, DEPENDS: interval.cause}
 
 
 def from_level(level: str) -> str:
@@ -213,7 +223,7 @@ def _parts(machine: Machine) -> Iterator[tuple[str, ...]]:
     """The names of a record in its order, in parts, so that those of several machines stay together."""
     yield ("T_OL_cy_per_CL", "T_nOL_cy_per_CL", f"{OUTSIDE}{TIME}")
     yield tuple(f"{path.time_name}{TIME}" for path in machine.paths)
-    yield tuple(CORE.values())
+    yield (*CORE.values(), LOW, HIGH, DEPENDS)
     yield tuple(from_level(level) for level in machine.residence_levels)
     yield (*ALL_CORES.values(), *_SCALING, "saturation_simple", "saturation_recursive")
     yield tuple(f"{path.name}_{way}_B_per_It" for path in machine.paths for way in ("in", "out"))
@@ -238,8 +248,8 @@ def _type_of(axis: Axis) -> ColumnType:
 
 
 _RESERVED = frozenset(
-    {POINT, ERROR, "study", "cores", "machine", "compiler", "flags", *CORE.values(), *ALL_CORES.values(), *_SCALING,
-     *_INTEGERS, *_FLOATS, *_WORDS}
+    {POINT, ERROR, "study", "cores", "machine", "compiler", "flags", *CORE.values(), LOW, HIGH, DEPENDS,
+     *ALL_CORES.values(), *_SCALING, *_INTEGERS, *_FLOATS, *_WORDS}
 )  # fmt: skip
 
 

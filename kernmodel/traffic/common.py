@@ -16,9 +16,10 @@ from kernmodel.errors import InputError, Note, UsageError
 from kernmodel.machine.limits import check_cores
 from kernmodel.machine.model import CacheLevel, Machine
 from kernmodel.source.model import Access
-from kernmodel.traffic.model import LevelTraffic, PathTraffic
+from kernmodel.traffic.model import ENDS, LevelTraffic, PathTraffic, Traffic
 from kernmodel.traffic.polynomial import NEVER, Rate, fixed
 from kernmodel.traffic.streams import SizedNest
+from kernmodel.uncertainty import Interval, union
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,3 +243,18 @@ def arithmetic_intensity(
         moved = (traffic.loads + traffic.stores + traffic.clean_victims) * machine.line_bytes
         intensity[path.outer] = flops / moved if moved else None
     return intensity
+
+
+def intensity_intervals(traffic: Traffic, machine: Machine) -> dict[str, Interval]:
+    """By level, the interval of the arithmetic intensity where the traffic on the path to it has one."""
+    flops = traffic.flops_per_iteration * traffic.iterations_per_unit
+    ends = [
+        arithmetic_intensity(flops, 0.0, [path.at(end) for path in traffic.paths], machine) for end in reversed(ENDS)
+    ]
+    found = {}
+    for path, moved in zip(machine.paths, traffic.paths, strict=True):
+        known = union(moved.intervals.values())
+        low, high = (end[path.outer] for end in ends)
+        if known is not None and low is not None and high is not None and flops:
+            found[path.outer] = Interval(low, high, known.cause, known.assumed)
+    return found

@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
 
 from kernmodel.cachesim.model import MEMORY, Hierarchy
 from kernmodel.machine.model import Machine
 from kernmodel.source.model import LoopNest
 from kernmodel.traffic.hierarchy import hierarchy_of
-from kernmodel.traffic.model import LayerCondition, PathTraffic, Traffic
+from kernmodel.traffic.model import QUANTITIES, LayerCondition, PathTraffic, Quantity, Traffic
 from kernmodel.traffic.options import SimulationOptions
 from kernmodel.traffic.sampling import effort, sample
-from kernmodel.traffic.simulation import REGULAR, placed_work, simulate, simulate_in, unit_of_program
+from kernmodel.traffic.simulation import REGULAR, placed_work, simulate_in, unit_of_program
+from kernmodel.traffic.steady import Effort
 from kernmodel.traffic.walk import Work
 from kernmodel.units import format_bytes
-
-Quantity = Literal["loads", "stores", "clean_victims"]
-QUANTITIES: tuple[Quantity, ...] = ("loads", "stores", "clean_victims")
 
 TOLERANCE = 0.05
 """Relative difference from which two numbers differ, unless told otherwise."""
@@ -316,7 +313,7 @@ class _Experiments:
     def _hierarchy(self) -> Hierarchy:
         return hierarchy_of(self.machine, self.simulated.cores, self.options)
 
-    def _run(self, hierarchy: Hierarchy, options: SimulationOptions) -> Traffic:
+    def _run(self, hierarchy: Hierarchy, options: SimulationOptions, spend: Effort | None = None) -> Traffic:
         return simulate_in(
             hierarchy,
             self.nest,
@@ -325,6 +322,7 @@ class _Experiments:
             cores=self.simulated.cores,
             stores=self.simulated.stores,
             options=options,
+            spend=spend,
         )
 
     @cached_property
@@ -334,15 +332,8 @@ class _Experiments:
 
     @cached_property
     def _inside(self) -> Traffic:
-        return simulate(
-            self.nest,
-            self.machine,
-            self.sizes,
-            cores=self.simulated.cores,
-            stores=self.simulated.stores,
-            options=self.options,
-            spend=replace(effort(), sweep=0.0, window=effort().block, block=effort().block / 100),
-        )
+        spend = replace(effort(), sweep=0.0, window=effort().block, block=effort().block / 100)
+        return self._run(self._hierarchy(), self.options, spend)
 
     @cached_property
     def _associative(self) -> Traffic:

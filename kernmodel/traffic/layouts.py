@@ -27,8 +27,14 @@ _DECIDES = 0.05
 _KEEPS = 0.5
 """A cache from which even the best layout loses this share has no room for what is used again, wherever it lies."""
 
+_FULL = (0.9, 1.1)
+"""Lines in use over lines of the cache between which it is as good as full."""
+
 _ALIKE = 0.01
 """Up to this difference of the same share two layouts count as one."""
+
+_FEW_LAYOUTS = 2
+"""As many layouts are simulated where that takes long."""
 
 _FEW_ARRAYS = 4
 """Up to so many arrays all orders in memory are looked at."""
@@ -71,12 +77,17 @@ class LayoutJudgement:
     """What the test finds.
 
     Attributes:
-        risks: where the layout decides; empty for most nests.
-        others: the layouts besides the assumed one that fill sets differently, one of each group that fills them alike:
-            the usual ones with the arrays as declared, and of other orders in memory the best and the worst.
+        risks: where the layout decides, in each cache at most the loop for which it does most; empty for most nests.
+        caches: names of those in which only a simulation of other layouts tells: those at risk, those that keep little
+            in any layout, and those that are as good as full, where a line more or less in a set counts (but for the
+            last one, which takes long).
+        others: the layouts besides the assumed one that are to be simulated then: the usual ones with the arrays as
+            declared, and of other orders in memory the best and the worst; where the last cache is concerned, few of
+            those that fill its sets differently.
     """
 
     risks: tuple[LayoutRisk, ...] = ()
+    caches: tuple[str, ...] = ()
     others: tuple[SimulationOptions, ...] = ()
 
 
@@ -93,18 +104,46 @@ def judge_layouts(footprint: Footprint, hierarchy: Hierarchy, options: Simulatio
         return LayoutJudgement()
     layouts = list(_layouts(footprint, options))
     losses = [_losses(layout, crowded, footprint, hierarchy) for layout in layouts]
-    risks = []
-    for number, place in enumerate(crowded):
-        shares = [loss[number].share for loss in losses]
-        worst = max(range(len(layouts)), key=shares.__getitem__)
-        if shares[worst] - min(shares) > _DECIDES and min(shares) < _KEEPS:
-            found = losses[worst][number].lines
-            loop = footprint.variables[place.loop] if place.loop >= 0 else "sweep"
-            name, ways = place.cache.name, place.cache.ways
-            risks.append(LayoutRisk(name, loop, min(shares), shares[worst], found, ways, layouts[worst]))
-    if not risks:
+    last = hierarchy.levels[-1]
+    full = [number for number, place in enumerate(crowded) if place.is_full and place.cache is not last]
+    doubtful = [number for number in range(len(crowded)) if number in full or _range(losses, number) > _DECIDES]
+    if not doubtful:
         return LayoutJudgement()
-    return LayoutJudgement(tuple(risks), _different(layouts, [[each.share for each in loss] for loss in losses]))
+    caches = tuple(dict.fromkeys(crowded[number].cache.name for number in doubtful))
+    others = _different(layouts, [[loss[number].share for number in doubtful] for loss in losses])
+    if last.name in caches:
+        others = others[:_FEW_LAYOUTS]
+    else:
+        others = tuple(layout for layout in layouts[1:] if not layout.order or layout in others)
+    risks = [_risk(number, crowded[number], layouts, losses, footprint) for number in doubtful]
+    decided = [risk for risk in risks if risk.most - risk.least > _DECIDES and risk.least < _KEEPS]
+    heaviest = {risk.cache: risk for risk in sorted(decided, key=lambda risk: risk.most - risk.least)}
+    return LayoutJudgement(tuple(risk for risk in decided if heaviest[risk.cache] is risk), caches, others)
+
+
+def _range(losses: Sequence[Sequence[_Loss]], number: int) -> float:
+    shares = [loss[number].share for loss in losses]
+    return max(shares) - min(shares)
+
+
+def _risk(
+    number: int,
+    place: _Crowded,
+    layouts: Sequence[SimulationOptions],
+    losses: Sequence[Sequence[_Loss]],
+    footprint: Footprint,
+) -> LayoutRisk:
+    shares = [loss[number].share for loss in losses]
+    worst = max(range(len(layouts)), key=shares.__getitem__)
+    return LayoutRisk(
+        cache=place.cache.name,
+        loop=footprint.variables[place.loop] if place.loop >= 0 else "sweep",
+        least=min(shares),
+        most=shares[worst],
+        lines=losses[worst][number].lines,
+        ways=place.cache.ways,
+        worst=layouts[worst],
+    )
 
 
 class _Crowded:
@@ -115,6 +154,12 @@ class _Crowded:
         self.loop = loop
         self.stretches = stretches
         self._lines: dict[int, dict[str, SetLines]] = {}
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the stretches take about as many lines as the cache has."""
+        lines = sum(array.lines for array in self._shifted(0).values())
+        return _FULL[0] <= lines / (self.cache.sets * self.cache.ways) <= _FULL[1]
 
     def lines(self, bases: Mapping[str, int]) -> list[tuple[float, float, int]]:
         """How many lines share each set where the arrays begin at these addresses: see `lines_over_sets`."""
@@ -152,7 +197,7 @@ def _crowded(footprint: Footprint, hierarchy: Hierarchy) -> Iterator[_Crowded]:
             arrays = {each.array for each in stretches}
             if len(arrays) > 1 and _may_differ(stretches, cache):
                 place = _Crowded(cache, loop, stretches)
-                if place.most_lines() > cache.ways:
+                if place.is_full or place.most_lines() > cache.ways:
                     yield place
 
 

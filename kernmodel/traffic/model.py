@@ -7,12 +7,21 @@ read one) by one cache line.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import sympy
 
 from kernmodel.errors import Note
 from kernmodel.traffic.options import StoreMode
+from kernmodel.uncertainty import Interval
+
+Quantity = Literal["loads", "stores", "clean_victims"]
+QUANTITIES: tuple[Quantity, ...] = ("loads", "stores", "clean_victims")
+"""The numbers of a path."""
+End = Literal["low", "high"]
+ENDS: tuple[End, End] = ("low", "high")
+"""The ends of an interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +37,8 @@ class PathTraffic:
             holds (plain numbers where they were simulated).
         write_allocates: lines that are loaded over this path only because stores miss, before any evasion; `loads` has
             those that are evaded taken off.
+        loads_interval, stores_interval, clean_victims_interval: between which values the numbers lie where something
+            that they depend on is not known (where the arrays lie in memory).
     """
 
     path: str
@@ -38,6 +49,32 @@ class PathTraffic:
     stores_formula: sympy.Expr
     clean_victims_formula: sympy.Expr
     write_allocates: float = 0.0
+    loads_interval: Interval | None = None
+    stores_interval: Interval | None = None
+    clean_victims_interval: Interval | None = None
+
+    @property
+    def intervals(self) -> dict[Quantity, Interval | None]:
+        """The interval of each number, None where it has none."""
+        return {
+            "loads": self.loads_interval,
+            "stores": self.stores_interval,
+            "clean_victims": self.clean_victims_interval,
+        }
+
+    def with_intervals(self, intervals: Mapping[Quantity, Interval]) -> PathTraffic:
+        """The same with these intervals."""
+        return replace(
+            self,
+            loads_interval=intervals.get("loads"),
+            stores_interval=intervals.get("stores"),
+            clean_victims_interval=intervals.get("clean_victims"),
+        )
+
+    def at(self, end: End) -> PathTraffic:
+        """The path with the least or the greatest of all its numbers."""
+        ends = {name: getattr(interval, end) for name, interval in self.intervals.items() if interval is not None}
+        return replace(self, **ends)
 
 
 @dataclass(frozen=True, slots=True)

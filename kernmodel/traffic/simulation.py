@@ -19,6 +19,7 @@ from kernmodel.traffic.hierarchy import hierarchy_notes, hierarchy_of
 from kernmodel.traffic.indirect import indirect_notes, indirect_values
 from kernmodel.traffic.model import AccessTraffic, Evasion, PathTraffic, Traffic
 from kernmodel.traffic.options import SimulationOptions, StoreMode
+from kernmodel.traffic.over_layouts import with_layouts
 from kernmodel.traffic.placement import layout_note, place_arrays
 from kernmodel.traffic.places import Sample
 from kernmodel.traffic.program import NumericNest, numeric_nest, program_of
@@ -42,7 +43,7 @@ def simulate(
     options: SimulationOptions = REGULAR,
     spend: Effort | None = None,
 ) -> Traffic:
-    """Data traffic of a nest on a machine, by simulation of its caches.
+    """Data traffic of a nest on a machine, by simulation of its caches, with intervals where the layout decides.
 
     Args:
         nest: the loop nest; indices from index arrays need a distribution in `options.indirect`.
@@ -59,8 +60,13 @@ def simulate(
         UsageError: a core count without a meaning, streaming stores where the machine has none, a distribution for an
             array that is no index array.
     """
+    check_stores(machine, stores)
     hierarchy = hierarchy_of(machine, cores, options)
-    return simulate_in(hierarchy, nest, machine, sizes, cores=cores, stores=stores, options=options, spend=spend)
+    work = placed_work(nest, machine, sizes, hierarchy, stores, options)
+    traffic = _simulated(work, hierarchy, machine, cores, stores, options, spend)
+    if not work.program.references:
+        return traffic
+    return with_layouts(traffic, work, machine, hierarchy, options, spend or effort())
 
 
 def simulate_in(
@@ -74,9 +80,23 @@ def simulate_in(
     options: SimulationOptions = REGULAR,
     spend: Effort | None = None,
 ) -> Traffic:
-    """The same in other caches than the machine's, which have their names and links."""
+    """The same in other caches than the machine's, which have their names and links; for one layout."""
     check_stores(machine, stores)
     work = placed_work(nest, machine, sizes, hierarchy, stores, options)
+    return _simulated(work, hierarchy, machine, cores, stores, options, spend)
+
+
+def _simulated(
+    work: Work,
+    hierarchy: Hierarchy,
+    machine: Machine,
+    cores: int,
+    stores: StoreMode,
+    options: SimulationOptions,
+    spend: Effort | None,
+) -> Traffic:
+    """The traffic of a nest whose arrays are placed."""
+    nest = work.nest.nest
     found = _sample(work, hierarchy, spend or effort(), exact=options.exact)
     notes = (
         *hierarchy_notes(machine, cores, hierarchy),

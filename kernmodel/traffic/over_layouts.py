@@ -1,0 +1,126 @@
+"""Between which values the traffic of a nest lies over the usual layouts of its arrays, where the layout decides.
+
+Only the caches in which it decides, and those inside of them, are simulated for other layouts, for a short while: what
+counts is how a layout differs from the assumed one. That costs little beside the simulation whose numbers stand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from kernmodel.cachesim.model import MEMORY, CacheSpec, Hierarchy
+from kernmodel.errors import Note
+from kernmodel.machine.model import Machine
+from kernmodel.traffic.counted import simulated_paths
+from kernmodel.traffic.footprint import footprint_of_work
+from kernmodel.traffic.layouts import CAUSE, LayoutJudgement, judge_layouts
+from kernmodel.traffic.model import QUANTITIES, PathTraffic, Quantity, Traffic
+from kernmodel.traffic.options import SimulationOptions
+from kernmodel.traffic.placement import declared_order, layout_text, place_arrays
+from kernmodel.traffic.program import program_of
+from kernmodel.traffic.sampling import sample
+from kernmodel.traffic.steady import Effort
+from kernmodel.traffic.walk import Work
+from kernmodel.uncertainty import Interval
+
+_DIFFERS, _SMALL = 0.05, 0.02
+"""A number has an interval where layouts change it by more than the first share of it and more than the second share of
+what moves on the busiest path; what is less is within the accuracy of the simulation."""
+
+
+def with_layouts(
+    traffic: Traffic, work: Work, machine: Machine, hierarchy: Hierarchy, options: SimulationOptions, spend: Effort
+) -> Traffic:
+    """Simulated traffic with the intervals of its numbers over the usual layouts; unchanged where none decides.
+
+    Args:
+        traffic: with the layout of `options`.
+        work: the nest, placed so.
+        hierarchy: the caches that were simulated.
+        spend: what was spent on `traffic`; a small part of it is spent on each layout.
+    """
+    judged = judge_layouts(footprint_of_work(work), hierarchy, options)
+    if not judged.others:
+        return traffic
+    depth = 1 + max([spec.name for spec in hierarchy.levels].index(cache) for cache in judged.caches)
+    layouts = _Layouts(work, machine, hierarchy, depth, _part(spend), Fraction(traffic.iterations_per_unit))
+    assumed, others = layouts.paths(options), [layouts.paths(other) for other in judged.others]
+    busiest = max(getattr(path, name) for path in traffic.paths for name in QUANTITIES)
+    text = layout_text(declared_order(work.nest.nest), hierarchy, options)
+    paths = list(traffic.paths)
+    for number, same in enumerate(assumed):
+        found: dict[Quantity, Interval] = {}
+        for name in QUANTITIES:
+            value = getattr(paths[number], name)
+            changes = [getattr(other[number], name) - getattr(same, name) for other in others]
+            low, high = min(0.0, *changes), max(0.0, *changes)
+            if high - low > max(_DIFFERS * (value + high), _SMALL * busiest):
+                found[name] = Interval(max(0.0, value + low), value + high, CAUSE, text)
+        paths[number] = paths[number].with_intervals(found)
+    if tuple(paths) == traffic.paths:
+        return traffic
+    return replace(traffic, paths=tuple(paths), notes=(*traffic.notes, *_notes(judged)))
+
+
+def _notes(judged: LayoutJudgement) -> tuple[Note, ...]:
+    """Why the layout decides."""
+    causes = [risk.reason for risk in judged.risks] or [
+        f"what is used again fills {' and '.join(judged.caches)} or more, so a few lines that share a set count"
+    ]
+    return tuple(Note("layout-decides", f"the places of the arrays decide: {cause}", "assumption") for cause in causes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Layouts:
+    """The nest in its inner caches, for any layout."""
+
+    work: Work
+    machine: Machine
+    hierarchy: Hierarchy
+    depth: int
+    spend: Effort
+    unit: Fraction
+
+    def paths(self, layout: SimulationOptions) -> tuple[PathTraffic, ...]:
+        """What crosses the paths out of the inner caches, by a short simulation.
+
+        A line that a layout loses comes back soon: a victim cache beyond them still has it.
+        """
+        bases = place_arrays(self.work.nest, self.hierarchy, layout)
+        work = Work(self.work.nest, program_of(self.work.nest, bases))
+        rates = sample(work, _inner(self.hierarchy, self.depth), self.spend).rates
+        levels, paths = self.machine.levels[: self.depth], self.machine.paths[: self.depth]
+        found = simulated_paths(replace(self.machine, levels=levels, paths=paths), work.nest, rates, self.unit)
+        beyond = self.machine.levels[self.depth : self.depth + 1]
+        if not any(level.filled_by == "victims" and level.clean_victims for level in beyond):
+            return found
+        clean = float(self.unit) * rates.of(levels[-1].name, "clean_evictions")
+        return (*found[:-1], replace(found[-1], clean_victims=clean))
+
+
+def _inner(hierarchy: Hierarchy, depth: int) -> Hierarchy:
+    """The first caches of a hierarchy, with memory behind them."""
+    names = {spec.name for spec in hierarchy.levels[:depth]}
+
+    def alone(spec: CacheSpec) -> CacheSpec:
+        return replace(
+            spec,
+            load_from=spec.load_from if spec.load_from in names else MEMORY,
+            store_to=spec.store_to if spec.store_to in names else MEMORY,
+            victim_level=spec.victim_level if spec.victim_level in names else None,
+        )
+
+    return replace(hierarchy, levels=tuple(alone(spec) for spec in hierarchy.levels[:depth]))
+
+
+def _part(spend: Effort) -> Effort:
+    """What is spent on one layout: a few windows, each long enough that what happens at its ends does not count."""
+    return Effort(
+        sweep=spend.sweep / 20,
+        window=spend.window / 10,
+        block=spend.block / 4,
+        warm_up=spend.warm_up / 5,
+        measured=spend.measured / 10,
+        total=spend.total / 20,
+    )
