@@ -207,6 +207,7 @@ class AssemblyLoop:
             one; None for the innermost loop of the source.
         steps: steps of that variable per pass, None where no source was matched.
         around: the code around the loop; None where it is not known (a marked block, a stretch of lines).
+        function: the function that holds it, "" where the code names none.
     """
 
     instructions: tuple[Instruction, ...]
@@ -222,3 +223,4 @@ class AssemblyLoop:
     variable: str | None = None
     steps: int | None = None
     around: Surroundings | None = None
+    function: str = ""

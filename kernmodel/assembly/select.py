@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernmodel.assembly.calls import call_notes, left_out_note
 from kernmodel.assembly.describe import begin, body_of, describe, floating_work
@@ -195,7 +195,33 @@ def assembly_loop(
         evidence=evidence,
         role=role,
         notes=notes + _branching(listing, strides.loop) + call_notes(listing, body) + avoided,
+        function=_function_of(listing, body),
     )
+
+
+def _function_of(listing: Listing, body: tuple[Instruction, ...]) -> str:
+    """The last name before a body that is no local label, "" if there is none."""
+    start = min(instruction.address for instruction in body)
+    names = [(address, name) for name, address in listing.labels if address <= start and not name.startswith(".")]
+    return max(names, key=lambda label: label[0])[1] if names else ""
+
+
+_ABOUT_ITERATIONS = ("bytes-per-pass", "operations-per-pass")
+
+
+def with_iterations(loop: AssemblyLoop, iterations: float | None) -> AssemblyLoop:
+    """The loop with the source iterations per pass that the user gives; None: as they were found.
+
+    What was not certain about the number that was found is left out, and a note says both numbers.
+    """
+    if iterations is None or iterations == loop.iterations_per_pass:
+        return loop
+    found = f"{loop.iterations_per_pass:g} were found" if loop.iterations_per_pass else "none were found"
+    text = f"a pass is taken to execute {iterations:.6g} source iterations, by --iterations-per-pass; {found}"
+    notes = tuple(note for note in loop.notes if note.code not in _ABOUT_ITERATIONS)
+    by_hand = (*notes, Note("iterations-by-hand", text, "assumption"))
+    evidence = f"{loop.evidence} Iterations per pass by hand: {iterations:.6g}."
+    return replace(loop, iterations_per_pass=iterations, evidence=evidence, notes=by_hand)
 
 
 def _branching(listing: Listing, loop: LoopBody) -> tuple[Note, ...]:

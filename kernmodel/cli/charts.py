@@ -102,13 +102,16 @@ def inputs_of(files: Sequence[str], given: Mapping[str, Any]) -> Inputs:
     Raises:
         UsageError: options that do not fit them.
     """
-    names = ("asm", "compiler", "flags", "syntax", "loop", "lines", "ports", "classic")
-    code = CodeRequest(*(given[name] for name in names))
+    code = options.code_of(given)
     points = options.points_of(given["defines"])
     if not files and given["mix_file"] is None:
         raise UsageError("there is no kernel", todo="give a C kernel, an assembly file, or --mix FILE")
     if len(files) > 1:
-        _refuse(given, ("asm", "nest", "function", "loop", "lines", "mix_file"), "several kernels are given")
+        _refuse(
+            given,
+            ("asm", "nest", "function", "loop", "lines", "iterations_per_pass", "mix_file"),
+            "several kernels are given",
+        )
     if files and all(is_source(file) for file in files):
         choices: options.CacheChoices = given["choices"]
         kernels = tuple(
@@ -127,7 +130,9 @@ def _refuse(given: Mapping[str, Any], names: Sequence[str], why: str) -> None:
     shown = {"defines": "-D", "mix_file": "--mix"}
     for name in names:
         if given[name] not in (None, ()):
-            raise UsageError(f"does not fit: {why}", where=shown.get(name, f"--{name}"), todo="leave it out")
+            raise UsageError(
+                f"does not fit: {why}", where=shown.get(name, "--" + name.replace("_", "-")), todo="leave it out"
+            )
 
 
 # {{{ pictures

@@ -46,6 +46,7 @@ _ALONE = 4
 )
 @click.option("--compiler", metavar="C", help="Compiler to use.  [default: each machine's first that is installed]")
 @click.option("--flags", type=options.Flags(), help="Compiler flags in one string.  [default: each machine's own]")
+@options.iterations_option
 @options.ports_option
 @options.classic_option
 @plot_option("times and performance by machine")
@@ -61,6 +62,7 @@ def compare(
     unit: str | None,
     compiler: str | None,
     flags: tuple[str, ...] | None,
+    iterations_per_pass: float | None,
     ports: options.Port,
     classic: bool,
     plot: str | None,
@@ -77,14 +79,22 @@ def compare(
       kernmodel compare -m clx -m my-machine.yml 3d-7pt.c -D N=400 --unit FLOP/s --json
     """
     target = plot_target(plot, as_json=as_json)
-    if len(kernels) > 1 and (nest is not None or function is not None):
-        option = "--nest" if nest is not None else "--function"
+    of_one = {"--nest": nest, "--function": function, "--iterations-per-pass": iterations_per_pass}
+    option = next((name for name, value in of_one.items() if value is not None), None)
+    if len(kernels) > 1 and option is not None:
         raise UsageError("does not fit: several kernels are given", where=option, todo="leave it out")
     sizes = options.one_point_of(defines)
     requests = [
         choices.request(kernel, machines[0], sizes, nest, function, safety) for kernel in dict.fromkeys(kernels)
     ]
-    answer = _answer(requests, machines, CodeRequest(compiler=compiler, flags=flags, port_model=ports, classic=classic))
+    code = CodeRequest(
+        compiler=compiler,
+        flags=flags,
+        port_model=ports,
+        classic=classic,
+        iterations_per_pass=iterations_per_pass,
+    )
+    answer = _answer(requests, machines, code)
     options.accept_notes(answer.notes, strict)
     _print(answer, unit, plot, verbose=verbose, as_json=as_json)
     if target is not None:

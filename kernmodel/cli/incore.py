@@ -178,7 +178,7 @@ def _source(file: str | None, given: dict[str, Any]) -> CodeSource:
     from kernmodel.studies.incore import CodeSource
 
     names = ("hex_digits", "raw", "syntax", "function", "addresses", "loop", "lines", "region", "all_loops")
-    return CodeSource(file, **{name: given[name] for name in names})
+    return CodeSource(file, **{name: given[name] for name in (*names, "iterations_per_pass")})
 
 
 def _answer_one(source: CodeSource, target: Target, settings: Settings, given: dict[str, Any]) -> None:
@@ -257,8 +257,8 @@ def _answer_batch(targets: tuple[Target, ...], settings: Settings, given: dict[s
     if len(targets) > 1:
         raise UsageError("takes one microarchitecture", where="--batch", todo="call it once for each")
     one_block = ("function", "addresses", "loop", "lines", "region", "all_loops", "explain", "graph", "syntax")
-    names = {"addresses": "range", "all_loops": "all-loops"}
-    for name in one_block:
+    names = {"addresses": "range", "all_loops": "all-loops", "iterations_per_pass": "iterations-per-pass"}
+    for name in (*one_block, "iterations_per_pass"):
         if given[name]:
             what = "does not go with --batch"
             raise UsageError(what, where=f"--{names.get(name, name)}", todo="leave it out")

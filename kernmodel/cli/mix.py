@@ -39,6 +39,7 @@ _WEIGHT = re.compile(r"(\d+)=(\d+(?:\.\d+)?(?:[eE]\d+)?)")
 @click.option("--lines", type=options.Lines(), metavar="A-B", help="Lines of the assembly to take as the loop body.")
 @click.option("--weigh", multiple=True, metavar="N=PASSES", help="Take assembly loop N with that weight; repeatable.")
 @click.option("--syntax", type=click.Choice(["att", "intel"]), help="Syntax of the assembly.  [default: by evidence]")
+@options.iterations_option
 @options.output_options
 def mix(
     file: str | None,
@@ -56,6 +57,7 @@ def mix(
     lines: tuple[int, int] | None,
     weigh: tuple[str, ...],
     syntax: options.Syntax | None,
+    iterations_per_pass: float | None,
     verbose: bool,
     strict: bool,
     as_json: bool,
@@ -68,11 +70,11 @@ def mix(
       kernmodel mix stencil.s --loop 2
       kernmodel mix --mix iso3dfd.yml
     """
-    code = CodeRequest(asm, compiler, flags, syntax, loop, lines)
+    code = CodeRequest(asm, compiler, flags, syntax, loop, lines, iterations_per_pass=iterations_per_pass)
     _check_microarchitecture(machine, uarch)
     of_source = {"-D": defines, "--nest": nest, "--function": function, "--nests": nests, "--asm": asm}
     of_source |= {"--compiler": compiler, "--flags": flags}
-    of_code = {"--loop": loop, "--lines": lines, "--syntax": syntax}
+    of_code = {"--loop": loop, "--lines": lines, "--syntax": syntax, "--iterations-per-pass": iterations_per_pass}
     if mix_file is not None:
         _refuse({"a FILE": file, **of_source, **of_code, "--weigh": weigh}, "--mix gives the mix itself")
         answer = _of_file(mix_file, machine)
@@ -139,8 +141,9 @@ def _of_kernel(
     if machine is None:
         raise UsageError("a C kernel needs a machine, whose compiler and flags are used", todo="write -m clx")
     numbers = parse_values(nests, "--nests") if nests is not None else ()
-    if numbers and (nest is not None or code.loop is not None or code.lines is not None):
-        raise UsageError("does not fit --nest, --loop and --lines", where="--nests", todo="give one of them")
+    if numbers and (nest is not None or code.of_one_loop):
+        what = "does not fit --nest, --loop, --lines and --iterations-per-pass"
+        raise UsageError(what, where="--nests", todo="give one of them")
     request = KernelRequest(file, machine, options.one_point_of(defines), nest, function)
     return mix_of_kernel(request, code, numbers)
 
@@ -148,8 +151,9 @@ def _of_kernel(
 def _of_code(file: str, machine: str | None, code: CodeRequest, weigh: tuple[str, ...]) -> MixAnswer:
     from kernmodel.studies.mix import mix_of_code
 
-    if weigh and (code.loop is not None or code.lines is not None):
-        raise UsageError("does not fit --loop and --lines", where="--weigh", todo="give one of them")
+    if weigh and code.of_one_loop:
+        what = "does not fit --loop, --lines and --iterations-per-pass"
+        raise UsageError(what, where="--weigh", todo="give one of them")
     return mix_of_code(file, code, machine=machine, passes=_weights(weigh) if weigh else None)
 
 

@@ -122,9 +122,14 @@ class Lines(ParamType):
 
 
 class Factor(ParamType):
-    """A finite number above 0."""
+    """A finite number above 0, up to `most`, for an option that the errors name with an example."""
 
     name = "factor"
+
+    def __init__(self, option: str, example: str, most: float = math.inf) -> None:
+        self.option = option
+        self.example = example
+        self.most = most
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """The number."""
@@ -132,8 +137,12 @@ class Factor(ParamType):
             number = float(value)
         except ValueError:
             number = math.nan
+        todo = f"write {self.option} {self.example}"
         if not (math.isfinite(number) and number > 0):
-            raise UsageError(f"{value!r} is no factor above 0", where="--safety", todo="write --safety 0.5")
+            raise UsageError(f"{value!r} is no finite number above 0", where=self.option, todo=todo)
+        if not 1 / self.most <= number <= self.most:
+            what = f"{value!r} is not between {1 / self.most:g} and {self.most:g}"
+            raise UsageError(what, where=self.option, todo=todo)
         return number
 
 
@@ -227,12 +236,19 @@ kernel_options = together(
     function_option,
     click.option(
         "--safety",
-        type=Factor(),
+        type=Factor("--safety", "0.5"),
         default=1.0,
         show_default=True,
         metavar="X",
         help="Factor on the cache sizes in layer conditions (0.5: the rule of thumb).",
     ),
+)
+iterations_option = click.option(
+    "--iterations-per-pass",
+    "iterations_per_pass",
+    type=Factor("--iterations-per-pass", "8", most=1e6),
+    metavar="X",
+    help="Source iterations that a pass of the assembly loop executes.  [default: by evidence]",
 )
 loop_options = together(
     click.option("--loop", type=click.IntRange(min=1), metavar="N", help="Number of the assembly loop, as listed."),
@@ -240,6 +256,7 @@ loop_options = together(
     click.option(
         "--syntax", type=click.Choice(["att", "intel"]), help="Syntax of the assembly.  [default: by evidence]"
     ),
+    iterations_option,
     ports_option,
 )
 asm_option = click.option(
@@ -268,13 +285,22 @@ def code_options(function: Function) -> Function:
         syntax: Syntax | None,
         loop: int | None,
         lines: tuple[int, int] | None,
+        iterations_per_pass: float | None,
         ports: Port,
         classic: bool,
         **arguments: Any,
     ) -> Any:
-        return function(code=CodeRequest(asm, compiler, flags, syntax, loop, lines, ports, classic), **arguments)
+        code = CodeRequest(asm, compiler, flags, syntax, loop, lines, ports, classic, iterations_per_pass)
+        return function(code=code, **arguments)
 
     return together(asm_option, compiler_option, flags_option, loop_options, classic_option)(with_code)  # type: ignore[no-any-return]
+
+
+def code_of(given: Mapping[str, Any], *, compiled: bool = True) -> CodeRequest:
+    """The `CodeRequest` of a command's arguments by name; `compiled`: with its one compiler and its flags."""
+    compiler, flags = (given["compiler"], given["flags"]) if compiled else (None, None)
+    names = ("syntax", "loop", "lines", "ports", "classic", "iterations_per_pass")
+    return CodeRequest(given["asm"], compiler, flags, *(given[name] for name in names))
 
 
 time_unit_option = click.option(

@@ -12,7 +12,6 @@ from kernmodel.cli.charts import plot_option, plot_target
 from kernmodel.cli.command import Command
 from kernmodel.errors import UsageError
 from kernmodel.studies.ranges import parse_defines
-from kernmodel.studies.request import CodeRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -126,8 +125,7 @@ def _grid(kernel: str, given: Mapping[str, Any]) -> Grid:
     choices: options.CacheChoices = given["choices"]
     machine = given["machines"][0]
     request = choices.request(kernel, machine, {}, given["nest"], given["function"], given["safety"])
-    by_hand = given["syntax"], given["loop"], given["lines"]
-    code = CodeRequest(given["asm"], None, None, *by_hand, given["ports"], given["classic"])
+    code = options.code_of(given, compiled=False)
     varied = Varied(
         machines=given["machines"],
         compilers=given["compilers"],

@@ -114,8 +114,7 @@ def what_if(kernel: str | None, machine: str, choices: options.CacheChoices, **g
         return
     sizes = options.one_point_of(given["defines"])
     request = choices.request(kernel, machine, sizes, given["nest"], given["function"], given["safety"])
-    by_hand = given["syntax"], given["loop"], given["lines"]
-    code = CodeRequest(given["asm"], None, None, *by_hand, given["ports"], given["classic"])
+    code = options.code_of(given, compiled=False)
     if given["sensitivity"]:
         _sensitivity(request, code, given, target)
     elif given["flags"] or given["compilers"]:

@@ -86,8 +86,9 @@ class EcmPrediction:
         levels: prediction per residence level, (level, cy/CL), innermost first; the last one is T_ECM.
         binding: names of the times that add up to T_ECM.
         bottleneck: one sentence.
-        saturation_simple: ⌈T_ECM / T_Mem⌉, None if nothing moves over the memory path.
-        saturation_recursive: first number of cores with full utilisation by the recursive rule, None if there is none.
+        saturation_simple: ⌈T_ECM / T_Mem⌉, None if a ccNUMA domain has fewer cores.
+        saturation_recursive: first number of cores of a ccNUMA domain with full utilisation by the recursive rule, None
+            if all of them do not reach it.
         work: what a unit of work is, for conversions.
         cycles_interval: between which values T_ECM lies where something that it depends on is not known (how many
             write-allocates from memory are evaded, whether exits of loops are foreseen, how the arrays lie in memory);
@@ -187,7 +188,7 @@ def predict(traffic: Traffic, incore: InCore, machine: Machine, *, outside: Outs
     times = _with_outside(body, outside.cycles if outside else 0.0)
     levels = residence_predictions(machine, times)
     t_ecm, t_mem = levels[-1][1], transfers[-1].bandwidth_cycles
-    binding = _binding(machine.overlap, times, outside)
+    binding, domain = _binding(machine.overlap, times, outside), machine.topology.cores_per_numa_domain
     intervals = (
         _evasion_interval(traffic, machine, times),
         _exit_interval(machine, body, outside),
@@ -204,8 +205,8 @@ def predict(traffic: Traffic, incore: InCore, machine: Machine, *, outside: Outs
         overlap=str(machine.overlap),
         binding=binding,
         bottleneck=_bottleneck(binding, body, outside, t_ecm, bound_by, incore, transfers),
-        saturation_simple=saturation_simple(t_ecm, t_mem),
-        saturation_recursive=saturation_recursive(t_ecm, t_mem),
+        saturation_simple=saturation_simple(t_ecm, t_mem, domain),
+        saturation_recursive=saturation_recursive(t_ecm, t_mem, domain),
         work=_work(traffic, machine),
         notes=_notes(incore, transfers),
         cycles_interval=union(intervals),
@@ -422,12 +423,24 @@ def _bottleneck(
         what = _IN_WORDS[bound_by]
         return f"In-core execution: {what} ({incore.reason.rstrip('.')}); data transfers hide behind it."
     if largest == "T_nOL":
-        return f"Loads into registers (T_nOL) take {share:.0f} % of the {t_ecm:.1f} cy/CL; data come from nearby."
+        beside = _beside_loads(binding, transfers, t_ecm)
+        return f"Loads into registers (T_nOL) take {share:.0f} % of the {t_ecm:.1f} cy/CL{beside}."
     if largest == transfers[-1].name:
         mix = transfers[-1].bandwidth
         rate = f" at {mix.bytes_per_second / 1e9:.1f} GB/s" if mix else ""
         return f"Memory bandwidth: {largest} takes {share:.0f} % of the {t_ecm:.1f} cy/CL{rate}."
     return f"Cache bandwidth: {largest} takes {share:.0f} % of the {t_ecm:.1f} cy/CL."
+
+
+def _beside_loads(binding: tuple[str, ...], transfers: tuple[TransferTime, ...], t_ecm: float) -> str:
+    """What the transfers take, where loads into registers take most."""
+    added = [transfer for transfer in transfers if transfer.name in binding]
+    if added:
+        shares = (f"{t.name} {100 * t.cycles / t_ecm:.0f} %" for t in sorted(added, key=lambda t: -t.cycles))
+        return f", more than any transfer ({', '.join(shares)})"
+    if any(transfer.cycles for transfer in transfers):
+        return "; data transfers hide behind them"
+    return "; no data come from beyond the first cache"
 
 
 def _notes(incore: InCore, transfers: tuple[TransferTime, ...]) -> tuple[Note, ...]:
@@ -448,14 +461,15 @@ def _notes(incore: InCore, transfers: tuple[TransferTime, ...]) -> tuple[Note, .
     return tuple(notes)
 
 
-def saturation_simple(t_ecm: float, t_mem: float) -> int | None:
+def saturation_simple(t_ecm: float, t_mem: float, limit: int = _MANY_CORES) -> int | None:
     """n_S = ⌈T_ECM / T_Mem⌉ (Stengel et al. 2015): cores that saturate the memory bandwidth of a domain.
 
-    None if nothing moves over the memory path, or so little that no number of cores saturates it.
+    None if nothing moves over the memory path, or so little that `limit` cores do not saturate it.
     """
     if t_mem <= 0 or t_ecm / t_mem > _MANY_CORES:
         return None
-    return math.ceil(round(t_ecm / t_mem, 9))
+    cores = math.ceil(round(t_ecm / t_mem, 9))
+    return cores if cores <= limit else None
 
 
 def utilization(cores: int, t_ecm: float, t_mem: float, latency_penalty: float | None = None) -> float:

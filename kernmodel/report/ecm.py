@@ -156,7 +156,7 @@ def _condition_row(condition: LayerCondition) -> tuple[str, ...]:
 def _saturation(answer: EcmAnswer) -> tuple[Block, ...]:
     prediction = answer.prediction
     domain = answer.machine.topology.cores_per_numa_domain
-    if prediction.saturation_simple is None:
+    if prediction.memory_cycles <= 0:
         text = "  none: nothing moves over the memory path, so performance scales with the cores"
         return (Heading("Saturation point of a ccNUMA domain"), Line(text))
     pairs = (
@@ -167,11 +167,12 @@ def _saturation(answer: EcmAnswer) -> tuple[Block, ...]:
 
 
 def saturation_cores(number: int | None, domain: int) -> str:
-    """A saturation point in words ("n_S = 5 cores of 10")."""
-    if number is None:
-        return "never"
-    beyond = f", more than the {domain} of a domain: it does not saturate" if number > domain else f" of {domain}"
-    return f"n_S = {count(number, 'core')}{beyond}"
+    """A saturation point in words ("n_S = 5 cores of 10"); None: that of more cores than the domain has."""
+    return (
+        f"does not saturate within its {count(domain, 'core')}"
+        if number is None
+        else f"n_S = {count(number, 'core')} of {domain}"
+    )
 
 
 def _scaling(answer: EcmAnswer, unit: str) -> tuple[Block, ...]:

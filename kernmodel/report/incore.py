@@ -37,9 +37,15 @@ def incore_report(
     )
 
 
+_LOOPS = ("main", "peeled", "remainder", "outer")
+"""Roles of what is a loop; what is marked or chosen may be any code."""
+
+
 def _inputs(answer: InCoreAnswer) -> tuple[Block, ...]:
     parameters, loop, incore = answer.parameters, answer.loop, answer.incore
-    region = f"{loop.role} loop at {loop.label}" if loop.label else loop.role
+    region = f"{loop.role} {'loop' if loop.role in _LOOPS else 'code'}"
+    region += f" at {loop.label}" if loop.label and loop.label != loop.function else ""
+    region += f" of function {loop.function}" if loop.function else ""
     repeated = "repeated as a loop" if incore.notion == "loop" else "copied one behind the other (unrolled)"
     place = f", first byte at {incore.offset} modulo {CODE_ALIGNMENT}" if incore.components else ""
     pairs = (

@@ -100,7 +100,7 @@ def origin_json(origin: CodeOrigin) -> Json:
 def loop_json(loop: AssemblyLoop) -> Json:
     """The assembly loop with its instructions and address streams."""
     return {
-        **pick(loop, "file", "isa", "syntax", "label", "role", "iterations_per_pass", "evidence"),
+        **pick(loop, "file", "isa", "syntax", "function", "label", "role", "iterations_per_pass", "evidence"),
         "instructions": [instruction_json(instruction) for instruction in loop.instructions],
         "streams": plain(loop.streams),
     }

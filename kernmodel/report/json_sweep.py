@@ -24,7 +24,9 @@ def sweep_document(study: SweepStudy, identity: str, rows: Iterable[Record], not
             "kernel": pick(
                 base.kernel, "kernel", "sizes", "nest", "function", "cores", "safety", "cache", "stores", "simulation"
             ),
-            "code": pick(base.code, "asm", "compiler", "flags", "syntax", "loop", "lines", "port_model"),
+            "code": pick(
+                base.code, "asm", "compiler", "flags", "syntax", "loop", "lines", "port_model", "iterations_per_pass"
+            ),
             "changes": [pick(change, "path", "value") for change in base.changes],
             "blocks": [{"loop": loop, "size": size} for loop, size in base.blocks],
         },

@@ -89,7 +89,7 @@ def _saturation(answer: ScalingAnswer, cores: int | None) -> str:
     if answer.single.prediction.memory_cycles <= 0:
         return "none: nothing moves over the memory path"
     domain = answer.single.machine.topology.cores_per_numa_domain
-    return saturation_cores(cores, domain) if cores else f"none: the {count(domain, 'core')} of a domain do not"
+    return saturation_cores(cores, domain)
 
 
 def _table(answer: ScalingAnswer, unit: str, *, verbose: bool) -> tuple[Block, ...]:

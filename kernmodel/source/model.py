@@ -178,6 +178,7 @@ class LoopNest:
             its place.
         distinct_operations: the operations of `flops` without those whose value another one of the body yields.
         conversions: conversions of integers to floating-point numbers in the innermost body.
+        updates: lattice updates of an iteration, None: the kernel does not say.
     """
 
     name: str
@@ -197,6 +198,7 @@ class LoopNest:
     between: tuple[tuple[int, Location], ...] = ()
     distinct_operations: tuple[DistinctOperation, ...] = ()
     conversions: int = 0
+    updates: float | None = None
 
     @property
     def inner(self) -> Loop:

@@ -13,6 +13,7 @@ from kernmodel.source.body import Body, Reference
 from kernmodel.source.linearise import access, inner_invariant, shape_array
 from kernmodel.source.loops import Level, levels, loop_steps, read_loop
 from kernmodel.source.model import Access, Array, Loop, LoopNest
+from kernmodel.source.pragmas import updates_said
 from kernmodel.source.scope import Scope
 from kernmodel.source.syntax import Node, Program, c_ast, statements, walk
 
@@ -120,6 +121,7 @@ def build_nest(program: Program, function: Node, statement: Node, text: str, nam
         between=tuple(_between(chain, scope)),
         distinct_operations=body.distinct_operations(),
         conversions=body.conversions,
+        updates=updates_said(program, function, statement),
     )
 
 

@@ -49,14 +49,13 @@ def _inside(nest: LoopNest, loop: int) -> tuple[Access, ...]:
     return tuple(access for access in nest.accesses if access.depth > enclosing)
 
 
-def updates_per_iteration(nest: LoopNest) -> int | None:
-    """Lattice updates per inner iteration: distinct elements written whose index moves with the inner loop.
+def updates_per_iteration(nest: LoopNest) -> float | None:
+    """Lattice updates per inner iteration: as many as the kernel says, else one where an iteration writes to an element
+    of its own, however many arrays it writes.
 
     None for kernels that update no lattice, such as reductions.
     """
-    moving = {
-        (access.array, access.index)
-        for access in nest.writes()
-        if access.depth == len(nest.loops) and access.moves(nest.loops)
-    }
-    return len(moving) or None
+    if nest.updates is not None:
+        return nest.updates or None
+    writes = (access for access in nest.writes() if access.depth == len(nest.loops))
+    return 1.0 if any(access.moves(nest.loops) for access in writes) else None

@@ -136,6 +136,7 @@ def find_kernel_loop(
 ) -> tuple[AssemblyLoop, CodeOrigin]:
     """The loop of the kernel in the user's assembly or in what the compiler made."""
     from kernmodel.assembly.listing import read_listing
+    from kernmodel.assembly.select import with_iterations
     from kernmodel.studies.expectation import expectation, find_loop
 
     if pending is not None:
@@ -147,7 +148,8 @@ def find_kernel_loop(
         listing, region = read_code(file, code)
         origin = CodeOrigin(file, None, None, (), ())
     told = expectation(nest, sizes, origin.flags)
-    return find_loop(listing, told, loop=code.loop, lines=code.lines, region=region), origin
+    loop = find_loop(listing, told, loop=code.loop, lines=code.lines, region=region)
+    return with_iterations(loop, code.iterations_per_pass), origin
 
 
 def read_code(file: str, code: CodeRequest) -> tuple[Listing, tuple[int, int] | None]:

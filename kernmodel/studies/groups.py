@@ -97,7 +97,7 @@ class Groups:
 
     def _code_key(self, point: Point) -> Hashable:
         code = point.code
-        by_hand = code.asm, code.syntax, code.loop, code.lines, code.port_model
+        by_hand = code.asm, code.port_model, *code.by_hand
         if code.asm is not None:
             return by_hand
         asked = point.kernel.machine, self._compiling(point), code.compiler, code.flags

@@ -35,6 +35,7 @@ class CodeSource:
         function: of an ELF file; addresses: first and one past the last of the block in it.
         loop, lines, region: loop number, lines of a listing, or name of a marked region to take.
         all_loops: every innermost loop, instead of the one that is clearly meant.
+        iterations_per_pass: source iterations that a pass of the code executes, None: not known.
     """
 
     file: str | None = None
@@ -47,6 +48,7 @@ class CodeSource:
     lines: tuple[int, int] | None = None
     region: str | None = None
     all_loops: bool = False
+    iterations_per_pass: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,11 +201,12 @@ def read_loops(source: CodeSource) -> tuple[AssemblyLoop, ...]:
         UsageError: choices that do not fit together.
     """
     _check_choices(source)
+    from kernmodel.assembly.select import select_without_source, with_iterations
+
     if source.hex_digits is not None or source.raw or source.addresses is not None:
-        return (_block(source),)
+        return (with_iterations(_block(source), source.iterations_per_pass),)
     from kernmodel.assembly.blocks import innermost_loops, privilege_notes
     from kernmodel.assembly.markers import marked_region
-    from kernmodel.assembly.select import select_without_source
 
     listing, text = _listing(source)
     if source.all_loops:
@@ -211,6 +214,7 @@ def read_loops(source: CodeSource) -> tuple[AssemblyLoop, ...]:
     by_hand = source.loop is not None or source.lines is not None
     region = None if by_hand else marked_region(listing, text, source.region)
     loop = select_without_source(listing, loop=source.loop, lines=source.lines, region=region)
+    loop = with_iterations(loop, source.iterations_per_pass)
     privileged = privilege_notes(loop.instructions, loop.file)
     return (replace(loop, notes=(*loop.notes, *privileged)) if privileged else loop,)
 
@@ -237,6 +241,8 @@ def _check_choices(source: CodeSource) -> None:
             what = "takes all bytes as one block"
             raise UsageError(what, where=name, todo=f"leave out {chosen[0]}")
     fitting = ({"--function", "--all-loops"}, {"--function", "--loop"}, {"--function", "--region"})
+    if source.all_loops and source.iterations_per_pass is not None:
+        raise UsageError("is said of one loop", where="--iterations-per-pass", todo="leave out --all-loops")
     apart = [name for name in chosen if name != "--syntax"]
     if len(apart) > 1 and set(apart) not in fitting:
         raise UsageError("both choose the code", where=f"{apart[0]} and {apart[1]}", todo="give one of them")

@@ -102,7 +102,7 @@ def mix_of_code(
     """
     from kernmodel.assembly.listing import read_file
     from kernmodel.assembly.markers import marked_region
-    from kernmodel.assembly.select import select_without_source
+    from kernmodel.assembly.select import select_without_source, with_iterations
 
     target = None
     if machine is not None:
@@ -113,7 +113,8 @@ def mix_of_code(
     region = marked_region(listing, text)
     origin = CodeOrigin(file, None, None, (), ())
     if passes is None:
-        chosen = [(select_without_source(listing, loop=code.loop, lines=code.lines, region=region), 1.0)]
+        loop = select_without_source(listing, loop=code.loop, lines=code.lines, region=region)
+        chosen = [(with_iterations(loop, code.iterations_per_pass), 1.0)]
     else:
         chosen = [(select_without_source(listing, loop=number), count) for number, count in passes.items()]
     parts = tuple(MixPart(instruction_mix(loop), weight, loop, origin) for loop, weight in chosen)

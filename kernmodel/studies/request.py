@@ -61,6 +61,7 @@ class CodeRequest:
         loop: number of the loop to take (1-based, as listed when ambiguous); lines: range of lines of the listing.
         port_model: "optimal" or "even".
         classic: whether the prediction leaves out what is executed outside the innermost loop, as textbooks do.
+        iterations_per_pass: source iterations that a pass of the loop executes, None: as found.
     """
 
     asm: str | None = None
@@ -71,6 +72,17 @@ class CodeRequest:
     lines: tuple[int, int] | None = None
     port_model: Literal["optimal", "even"] = "optimal"
     classic: bool = False
+    iterations_per_pass: float | None = None
+
+    @property
+    def by_hand(self) -> tuple[object, ...]:
+        """What decides, beside the code itself, which loop of it is taken and how it is understood."""
+        return self.syntax, self.loop, self.lines, self.iterations_per_pass
+
+    @property
+    def of_one_loop(self) -> bool:
+        """Whether something is said of one loop, so that it cannot stand for several."""
+        return any(choice is not None for choice in (self.loop, self.lines, self.iterations_per_pass))
 
 
 @dataclass(frozen=True, slots=True)

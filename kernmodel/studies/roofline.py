@@ -301,7 +301,13 @@ def _code_subject(request: ChartRequest, machine: Machine, cores: int, file: str
         return Subject(name, replace(case, name=name), None, "", None, {}, None, None, mix.notes)
     from kernmodel.studies.incore import CodeSource, analyse_one, machine_target
 
-    source = CodeSource(file, syntax=code.syntax, loop=code.loop, lines=code.lines)
+    source = CodeSource(
+        file,
+        syntax=code.syntax,
+        loop=code.loop,
+        lines=code.lines,
+        iterations_per_pass=code.iterations_per_pass,
+    )
     settings = Settings(notion="loop", port_model=code.port_model, offset=0)
     found = analyse_one(source, machine_target(request.machine), settings)
     name = Path(file).stem if file != "-" else "standard input"

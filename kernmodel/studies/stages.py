@@ -206,12 +206,11 @@ class Stages:
     def _code_key(self, at: Point, machine: Machine) -> Hashable:
         """What the loop depends on; machines with the same compiler and flags share it."""
         code, nest = at.code, nest_key(at.kernel, at.blocks)
-        by_hand = code.syntax, code.loop, code.lines
         if code.asm is not None:
-            return nest, by_hand, code.asm
+            return nest, code.by_hand, code.asm
         asked = machine.compilers, code.compiler, code.flags
         compiler, flags = self._compilers.get(asked, lambda: chosen_compiler(machine, code))
-        return nest, by_hand, compiler.command, flags
+        return nest, code.by_hand, compiler.command, flags
 
     def _compile(self, key: Hashable, at: Point, machine: Machine, meanwhile: Callable[[], None]) -> Code:
         kernel, code = at.kernel, at.code

@@ -238,3 +238,12 @@ def test_a_stripped_file(run, tmp_path, object_file):
 
 
 # }}}
+
+
+def test_the_function_that_was_analysed_is_named(run, object_file):
+    for options in (("--function", "f"), ()):
+        text = run("incore", "--uarch", "skl", object_file, *options).out
+        (line,) = (line for line in text.splitlines() if line.strip().startswith("analysed"))
+        assert "main loop at .L1 of function f, 4 instructions" in line or "main loop of function f, 4" in line
+    document = json.loads(run("incore", "--uarch", "skl", object_file, "--json").out)
+    assert document["code"]["loop"]["function"] == "f"

@@ -101,6 +101,31 @@ def test_serial_composition_by_hand() -> None:
     assert (result.saturation_simple, result.saturation_recursive) == (3, 4)
 
 
+@pytest.mark.parametrize(
+    ("moved", "overlap", "words"),
+    [
+        ((2, 1), SERIAL, "of the 31.6 cy/CL, more than any transfer (T_L3Mem 30 %, T_L1L2 19 %, T_L2L3 13 %)."),
+        ((2, 1), OVERLAPPING, "take 100 % of the 12.0 cy/CL; data transfers hide behind them."),
+        ((0, 0), SERIAL, "take 100 % of the 12.0 cy/CL; no data come from beyond the first cache."),
+    ],
+)
+def test_loads_into_registers_are_said_beside_what_else_takes_time(
+    moved: tuple[int, int], overlap: str, words: str
+) -> None:
+    """Loads take 12 cycles a line, longer than any transfer, and yet data stream from memory."""
+    uses = ((PortUse(("0", "1"), 4.0),), (PortUse(("2D", "3D"), 12.0),))
+    result = predict(traffic(*moved), replace(incore(), uses=uses), machine(overlap))
+    assert result.bottleneck.startswith("Loads into registers (T_nOL) take ")
+    assert result.bottleneck.endswith(words)
+
+
+def test_a_domain_with_too_few_cores_does_not_saturate() -> None:
+    """T_OL of 120 cycles against 9.6 from memory: 13 cores by the simple rule, but a domain has four."""
+    result = predict(traffic(), incore(lcd=60.0), machine())
+    assert saturation_simple(result.cycles, result.memory_cycles) == 13
+    assert (result.saturation_simple, result.saturation_recursive) == (None, None)
+
+
 def test_overlapping_composition() -> None:
     result = predict(traffic(), incore(), machine(OVERLAPPING))
     assert dict(result.levels) == pytest.approx({"L1": 4.0, "L2": 6.0, "L3": 6.0, "Mem": 9.6})

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import sympy
 
+from kernmodel.errors import SourceError
 from kernmodel.source.load import load_kernel, parse_kernel
 from kernmodel.source.model import LoopNest
 from kernmodel.source.sizes import iterations_formula, iterations_per_sweep, sizes_of, trip_counts
@@ -312,9 +313,45 @@ def test_two_scalars_that_carry_each_other_are_reductions() -> None:
     assert nest.reductions == ("p", "q")
 
 
-def test_updates_count_distinct_moving_elements() -> None:
-    assert updates_per_iteration(inner("x[i] = s; f[i] = s; x[i] = y[i];")) == 2
+def test_an_iteration_is_one_update_however_many_arrays_it_writes() -> None:
+    assert updates_per_iteration(inner("x[i] = s; f[i] = s; x[i] = y[i];")) == 1
     assert updates_per_iteration(inner("x[0] += y[i];")) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "updates"),
+    [
+        ("#pragma kernmodel updates 2\nfor (int i=0;i<n;++i) x[i] = s;", 2),
+        ("for (int j=0;j<m;++j)\n#pragma kernmodel updates 0.5\nfor (int i=0;i<n;++i) x[j*n+i] = s;", 0.5),
+        ("{\n#pragma kernmodel updates 3\n} for (int i=0;i<n;++i) x[0] += y[i];", 3),
+        ("#pragma kernmodel updates 0\nfor (int i=0;i<n;++i) x[i] = s;", None),
+        ("#pragma omp parallel for\nfor (int i=0;i<n;++i) x[i] = s;", 1),
+    ],
+)
+def test_a_pragma_says_how_many_updates_an_iteration_is(text: str, updates: float | None) -> None:
+    assert updates_per_iteration(body(text)) == updates
+
+
+def test_a_pragma_is_of_the_nest_behind_it() -> None:
+    text = "void k(int n, double *x)\n{\n#pragma kernmodel updates 2\nfor (int i=0;i<n;++i) x[i] = 1;\n"
+    text += "for (int i=0;i<n;++i) x[i] += 1;\n#pragma kernmodel updates 9\n}"
+    assert [updates_per_iteration(parse_kernel(text, "x.c", nest=number)) for number in (1, 2)] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "void k(int n, double *x)\n{\n#pragma kernmodel updates two\nfor (int i=0;i<n;++i) x[i] = 1;\n}",
+        "void k(int n, double *x)\n{\n#pragma kernmodel update 2\nfor (int i=0;i<n;++i) x[i] = 1;\n}",
+        "void k(int n, double *x)\n{\n#pragma kernmodel updates -1\nfor (int i=0;i<n;++i) x[i] = 1;\n}",
+        "#pragma kernmodel updates 2\n\n\nvoid k(int n, double *x)\n{\nfor (int i=0;i<n;++i) x[i] = 1;\n}",
+        "void k(int n, double *x)\n{\n#pragma kernmodel updates 2\nfor (int i=0;i<n;++i)\n"
+        "#pragma kernmodel updates 3\nx[i] = 1;\n}",
+    ],
+)
+def test_pragmas_that_cannot_be_meant(text: str) -> None:
+    with pytest.raises(SourceError, match=r"x\.c:\d+:\d+: #pragma kernmodel"):
+        parse_kernel(text, "x.c")
 
 
 def test_pragmas_comments_and_blocks_are_ignored() -> None:
