@@ -565,9 +565,14 @@ def straight_bound(instructions: Sequence[Instruction], rows: Rows, model: CoreM
     """Cycles that code which is executed once takes of issue, ports and dividers, whichever takes longest."""
     fused = _fused_by_name(instructions, rows, model)
     uses = port_uses(instructions, rows, _closed(instructions, model), fused)
-    slots = sum(max(row.front_end.retire_slots if row.front_end else row.uops, 1) if row else 1 for row in rows)
-    issue = (slots - len(fused)) / model.parameters.issue_width
+    issue = issue_slots(instructions, rows, model) / model.parameters.issue_width
     return max(issue, *_port_components(uses, rows, apart=True).values())
+
+
+def issue_slots(instructions: Sequence[Instruction], rows: Rows, model: CoreModel) -> float:
+    """µops (fused domain) that code takes at issue, and of the reorder buffer."""
+    slots = sum(max(row.front_end.retire_slots if row.front_end else row.uops, 1) if row else 1 for row in rows)
+    return slots - len(_fused_by_name(instructions, rows, model))
 
 
 # {{{ counterfactuals

@@ -17,7 +17,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernmodel.assembly.model import AssemblyLoop, Instruction, Way
-from kernmodel.incore.bounds import CoreModel, Rows, Table, chains_of, core_model, row_of, straight_bound
+from kernmodel.incore.bounds import (
+    PIPELINE,
+    PRECEDENCE,
+    CoreModel,
+    Rows,
+    Table,
+    chains_of,
+    core_model,
+    issue_slots,
+    row_of,
+    straight_bound,
+)
 from kernmodel.incore.model import InCore, Parameters
 
 
@@ -27,13 +38,17 @@ class WayCycles:
 
     Attributes:
         straight: of the code that executes no iteration.
+        slots: issue slots of all of it.
         chain: by which the slowest chain from one entry of the loop to the next is longer than the chain of one pass.
+        restarts: whether the chain of the passes starts anew at each entry.
         tail: of straight-line iterations; tail_steps: how many these are.
         loops: of a pass of each remainder loop, and its steps, those with most steps first.
     """
 
     straight: float
+    slots: float
     chain: float
+    restarts: bool
     tail: float
     tail_steps: int
     loops: tuple[tuple[float, int], ...]
@@ -46,7 +61,8 @@ class OutsideCycles:
     Attributes:
         ways: through the loop around it; outer: of one iteration of each loop further out, without the loops inside it.
         known: whether the code around the loop is known.
-        slack: of a pass, by which its chain is shorter than the pass.
+        carried: of the chain from pass to pass; free: of a pass without that chain; slots: of a pass, for issue.
+        window: µops that the core has in flight, None where it is not known.
         penalty: of leaving the loop by a mispredicted branch, None where it is not known.
         foreseen: passes whose exit the predictor is known to foresee, 0 where nothing is known.
         unknown: forms around the loop that the instruction table lacks.
@@ -55,7 +71,10 @@ class OutsideCycles:
     ways: tuple[WayCycles, ...]
     outer: tuple[float, ...]
     known: bool
-    slack: float
+    carried: float
+    free: float
+    slots: float
+    window: int | None
     penalty: float | None
     foreseen: int
     unknown: tuple[str, ...]
@@ -80,11 +99,24 @@ def outside_cycles(loop: AssemblyLoop, incore: InCore, parameters: Parameters, t
         ways=ways,
         outer=outer,
         known=around is not None,
-        slack=max(0.0, incore.prediction - carried),
+        carried=carried,
+        free=max((one.cycles for one in incore.components if one.applies and one.name not in _CHAINS), default=0.0),
+        slots=code.slots(loop.instructions),
+        window=_window(parameters),
         penalty=parameters.misprediction,
         foreseen=parameters.foreseen_passes,
         unknown=tuple(dict.fromkeys(code.unknown)),
     )
+
+
+_CHAINS = (PRECEDENCE, PIPELINE)
+"""Components that know the chain."""
+
+
+def _window(parameters: Parameters) -> int | None:
+    """Entries of the reorder buffer."""
+    figures = parameters.pipeline or parameters.recorded
+    return figures.reorder_buffer
 
 
 class _Code:
@@ -107,20 +139,42 @@ class _Code:
             self._known[instructions] = bound
         return self._known[instructions]
 
+    def slots(self, instructions: tuple[Instruction, ...]) -> float:
+        """Issue slots of code."""
+        return issue_slots(instructions, self.rows(instructions), self._model)
+
     def chain(self, instructions: tuple[Instruction, ...]) -> float:
         """Cycles of the slowest chain from one execution of the code to the next."""
         _, cycle = chains_of(instructions, self.rows(instructions), self._model)
         return cycle.ratio if cycle else 0.0
 
 
+def _may_carry(row: Sequence[Instruction]) -> bool:
+    """Whether a vector register leads from one execution of the code to the next: others hold counters and addresses,
+    whose chains are short. Of code without vector registers any may."""
+    exposed, written = set[str](), set[str]()
+    for instruction in row:
+        vectors = [operand for operand in instruction.operands if operand.kind in _VECTORS and operand.register]
+        read = {operand.register for operand in vectors if operand.read and not instruction.same_register}
+        exposed |= {register for register in read if register and register not in written}
+        written |= {operand.register for operand in vectors if operand.written and operand.register}
+    return not written or not exposed.isdisjoint(written)
+
+
+_VECTORS = ("xmm", "ymm", "zmm")
+
+
 def _way_cycles(code: _Code, way: Way, body: tuple[Instruction, ...], carried: float) -> WayCycles:
     row = (*way.straight[: way.before], *body, *way.straight[way.before :], *way.tail)
+    chain = code.chain(row) if _may_carry(row) else 0.0
     loops = [
         (max(code.straight(other.instructions), code.chain(other.instructions)), other.steps) for other in way.loops
     ]
     return WayCycles(
         straight=code.straight(way.straight),
-        chain=max(0.0, code.chain(row) - carried),
+        slots=code.slots(way.straight + way.tail),
+        chain=max(0.0, chain - carried),
+        restarts=chain < carried,
         tail=code.straight(way.tail),
         tail_steps=way.tail_steps,
         loops=tuple(sorted(loops, key=lambda one: -one[1])),

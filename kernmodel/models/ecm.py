@@ -25,7 +25,7 @@ from kernmodel.incore.ports import group_bound
 from kernmodel.incore.verdict import reaches
 from kernmodel.machine.model import BandwidthSeries, Machine, StreamMix, TransferPath
 from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate
-from kernmodel.models.outside import OUTSIDE, OutsideWork
+from kernmodel.models.outside import NEGLIGIBLE, OUTSIDE, OutsideWork
 from kernmodel.traffic.model import ENDS, PathTraffic, Traffic
 from kernmodel.traffic.stores import default_stores, evasion_of
 from kernmodel.uncertainty import Interval, union
@@ -185,7 +185,7 @@ def predict(traffic: Traffic, incore: InCore, machine: Machine, *, outside: Outs
     t_ol, t_nol, bound_by = _incore_times(incore, machine, passes)
     transfers = tuple(transfer_time(path, traffic.path(path.name), machine) for path in machine.paths)
     body = {"T_OL": t_ol, "T_nOL": t_nol, **{t.name: t.cycles for t in transfers}}
-    times = _with_outside(body, outside.cycles if outside else 0.0)
+    times = _with_outside(body, outside.cycles if outside else 0.0, outside)
     levels = residence_predictions(machine, times)
     t_ecm, t_mem = levels[-1][1], transfers[-1].bandwidth_cycles
     binding, domain = _binding(machine.overlap, times, outside), machine.topology.cores_per_numa_domain
@@ -214,10 +214,11 @@ def predict(traffic: Traffic, incore: InCore, machine: Machine, *, outside: Outs
     )
 
 
-def _with_outside(body: Mapping[str, float], cycles: float) -> dict[str, float]:
+def _with_outside(body: Mapping[str, float], cycles: float, outside: OutsideWork | None) -> dict[str, float]:
     """The times of the overlap expression where so many cycles are spent outside the loop's body: the core requests no
-    data then, so they count in T_OL and in T_nOL."""
-    return {**body, "T_OL": body["T_OL"] + cycles, "T_nOL": body["T_nOL"] + cycles}
+    data then, so they count in T_OL and in T_nOL. Chains of several rows at once count less in T_OL."""
+    overlap = outside.overlap_cycles if outside else 0.0
+    return {**body, "T_OL": max(0.0, body["T_OL"] - overlap) + cycles, "T_nOL": body["T_nOL"] + cycles}
 
 
 def _binding(overlap: Overlap, times: Mapping[str, float], outside: OutsideWork | None) -> tuple[str, ...]:
@@ -233,7 +234,8 @@ def _exit_interval(machine: Machine, body: Mapping[str, float], outside: Outside
     if outside is None or outside.least_cycles == outside.cycles:
         return None
     least, most = (
-        evaluate(machine.overlap, _with_outside(body, cycles)) for cycles in (outside.least_cycles, outside.cycles)
+        evaluate(machine.overlap, _with_outside(body, cycles, outside))
+        for cycles in (outside.least_cycles, outside.cycles)
     )
     if least == most:
         return None
@@ -414,14 +416,15 @@ def _bottleneck(
     """One sentence on what holds the kernel back."""
     if not binding:
         return "Nothing takes time: the loop body has no known instruction and moves no data."
-    times = body if outside is None else {**body, OUTSIDE: outside.cycles}
+    times = body if outside is None else {**_with_outside(body, 0.0, outside), OUTSIDE: outside.cycles}
     largest = max(binding, key=lambda name: times[name])
     share = 100 * times[largest] / t_ecm
     if largest == OUTSIDE:
         return f"Short inner loops: what is executed outside their body takes {share:.0f} % of the {t_ecm:.1f} cy/CL."
     if largest == "T_OL":
         what = _IN_WORDS[bound_by]
-        return f"In-core execution: {what} ({incore.reason.rstrip('.')}); data transfers hide behind it."
+        rows = "; chains of several rows overlap" if outside and outside.overlap_cycles >= NEGLIGIBLE else ""
+        return f"In-core execution: {what} ({incore.reason.rstrip('.')}{rows}); data transfers hide behind it."
     if largest == "T_nOL":
         beside = _beside_loads(binding, transfers, t_ecm)
         return f"Loads into registers (T_nOL) take {share:.0f} % of the {t_ecm:.1f} cy/CL{beside}."

@@ -33,6 +33,8 @@ class OutsideWork:
         outer_cycles: the code of the loops around: setting up, tails of reductions, statements between the loops.
         entry_cycles: leaving the loop and entering it again where the exit is mispredicted (so taken where it is not
             known): the front end starts anew.
+        overlap_cycles: by how much less of T_OL counts because chains that start anew at each entry do not wait for one
+            another, and those of several entries are executed at once.
         exit: what the branch predictor does.
         known: whether the compiled code around the loop is known; if not, `outer_cycles` is 0, and remainders are
             estimated from the loop.
@@ -45,6 +47,7 @@ class OutsideWork:
     entry_cycles: float
     exit: Exit
     known: bool
+    overlap_cycles: float = 0.0
 
     @property
     def cycles(self) -> float:

@@ -26,7 +26,6 @@ from kernmodel.units import meaningful_units
 
 if TYPE_CHECKING:
     from kernmodel.models.ecm import EcmPrediction, ScalingPoint
-    from kernmodel.models.outside import Exit
     from kernmodel.studies.request import EcmAnswer
     from kernmodel.traffic.model import LayerCondition, Traffic
 
@@ -96,9 +95,9 @@ def outside_fields(prediction: EcmPrediction) -> tuple[tuple[str, str], ...]:
     outside = prediction.outside
     if outside is None:
         return (("outside", "left out (--classic): the textbook prediction, of the body of the innermost loop alone"),)
-    if outside.cycles < NEGLIGIBLE:
+    if max(outside.cycles, outside.overlap_cycles) < NEGLIGIBLE:
         return ()
-    exits = f"{_EXITS[outside.exit]} exits"
+    exits = "exits, if mispredicted" if outside.exit == "unknown" else "mispredicted exits"
     parts = (
         (outside.remainder_cycles, "remainder"),
         (outside.outer_cycles, "outer loops"),
@@ -107,10 +106,9 @@ def outside_fields(prediction: EcmPrediction) -> tuple[tuple[str, str], ...]:
     listed = " + ".join(f"{cycles:.2f} {name}" for cycles, name in parts if cycles >= NEGLIGIBLE) or "in small parts"
     each = f"each entry of the inner loop has {outside.length:.4g} iterations"
     text = f"T_out = {outside.cycles:.2f} cy/CL, in T_OL and in T_nOL ({listed}; {each}); --classic leaves it out"
+    if outside.overlap_cycles >= NEGLIGIBLE:
+        text += f". Chains of several rows overlap: {outside.overlap_cycles:.2f} cy/CL less of T_OL"
     return (("outside", text),)
-
-
-_EXITS: Mapping[Exit, str] = {"mispredicted": "mispredicted", "foreseen": "foreseen", "unknown": "mispredicted (?)"}
 
 
 def _levels(prediction: EcmPrediction) -> tuple[Block, ...]:

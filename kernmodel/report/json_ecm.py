@@ -81,7 +81,17 @@ def outside_json(outside: OutsideWork | None) -> Json | None:
     return None if outside is None else {**pick(outside, *_OUTSIDE)}
 
 
-_OUTSIDE = ("length", "entries", "remainder_cycles", "outer_cycles", "entry_cycles", "cycles", "exit", "known")
+_OUTSIDE = (
+    "length",
+    "entries",
+    "remainder_cycles",
+    "outer_cycles",
+    "entry_cycles",
+    "cycles",
+    "overlap_cycles",
+    "exit",
+    "known",
+)
 
 
 def _scaling_json(point: ScalingPoint, prediction: EcmPrediction) -> Json:

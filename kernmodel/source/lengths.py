@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from kernmodel.source.counting import Environment, NumericLoop, numeric_loops
 from kernmodel.source.model import LoopNest
 
-MOST_VALUES = 1024
+MOST_VALUES = 256
 """Executions of a loop that are looked at; of more, evenly spread ones, an odd number apart, so that all remainders of
 their lengths by vector lengths are met alike."""
 

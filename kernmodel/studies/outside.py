@@ -60,6 +60,7 @@ def outside_work(
         entry_cycles=0.0 if leaving == "foreseen" else entries * (code.penalty or 0.0),
         exit=leaving,
         known=known,
+        overlap_cycles=entries * sum(one.overlap(length) * share for length, share in executed) if place else 0.0,
     )
 
 
@@ -138,12 +139,37 @@ class _Entry:
     def cycles(self, length: int) -> tuple[float, float]:
         """Cycles of the steps that fill no pass beyond their share of one, and of the code that executes no step."""
         passes, left = divmod(length, self._steps)
-        found = [(*self._remainder(way, left), way) for way in self._code.ways]
-        if not found:
+        if not self._code.ways:
             return max(0.0, left * (self._single - self._share)), 0.0
+        remainder, way = self._way(left)
+        slack = max(0.0, self._share * self._steps - self._code.carried)
+        return max(0.0, remainder - left * self._share), max(way.straight, way.chain - passes * slack)
+
+    def overlap(self, length: int) -> float:
+        """Cycles by which the chain of an entry overlaps with those of the next ones.
+
+        The core has a window of w passes in flight. Of rows longer than that, the next one has w passes done when a row
+        ends; of shorter ones, several are executed at once. No row is faster than what it takes without its chain.
+        """
+        code, passes = self._code, length / self._steps
+        if code.window is None or not code.ways or code.carried <= code.free:
+            return 0.0
+        _, way = self._way(length % self._steps)
+        if not way.restarts:
+            return 0.0
+        window, row = code.window / code.slots, passes + way.slots / code.slots
+        alone = passes * code.carried
+        if row >= 2 * window:
+            together = alone - window * code.carried
+        else:
+            together = alone / (1 + max(1.0, window / row))
+        return min(alone - together, passes * (self._share * self._steps - code.free))
+
+    def _way(self, left: int) -> tuple[float, WayCycles]:
+        """The way that executes so many steps beyond full passes, and the cycles of these."""
+        found = [(*self._remainder(way, left), way) for way in self._code.ways]
         _, remainder, way = min(found, key=lambda one: (one[0], one[1] + one[2].straight))
-        outer = max(way.straight, way.chain - passes * self._code.slack)
-        return max(0.0, remainder - left * self._share), outer
+        return remainder, way
 
     def _remainder(self, way: WayCycles, left: int) -> tuple[bool, float]:
         """Whether a way does not execute just so many steps beyond full passes, and the cycles of these.

@@ -131,7 +131,7 @@ def test_the_rest_of_the_report(answer):
 
 def test_verbose_has_the_parts_of_the_best_candidate(answer):
     text = text_of(answer, verbose=True)
-    parts = "0.25 remainder + 0.12 outer loops + 0.50 mispredicted (?) exits; each entry of the inner loop has 448"
+    parts = "0.25 remainder + 0.12 outer loops + 0.50 exits, if mispredicted; each entry of the inner loop has 448"
     assert f"T_out = 0.88 cy/CL, in T_OL and in T_nOL ({parts} iterations)" in text
     assert section(text, "Why, candidate")[2].endswith("rows fit too.")
     assert "Traffic per path" in text
@@ -179,6 +179,7 @@ def test_the_document_has_the_numbers(answer):
         "outer_cycles": 0.125,
         "entry_cycles": 0.5,
         "cycles": 0.875,
+        "overlap_cycles": 0.0,
         "exit": "unknown",
         "known": True,
     }

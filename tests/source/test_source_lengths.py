@@ -25,7 +25,7 @@ def test_the_last_block_is_shorter() -> None:
     assert dict(lengths(nest, {"N": 102, "M": 30})) == pytest.approx({40: 2 / 3, 20: 1 / 3})
 
 
-@given(size=st.integers(1, 300))
+@given(size=st.integers(1, 256))
 @settings(max_examples=25, deadline=None)
 def test_triangles_have_all_lengths(size: int) -> None:
     nest = parse_kernel(TRIANGLE, "triangle.c", {"N": size})
@@ -35,7 +35,7 @@ def test_triangles_have_all_lengths(size: int) -> None:
 def test_large_triangles_are_sampled_with_all_remainders() -> None:
     nest = parse_kernel(TRIANGLE, "triangle.c", {"N": 50_000})
     found = lengths(nest, {"N": 50_000})
-    assert 100 < len(found) <= 1024
+    assert 100 < len(found) <= 256
     assert sum(share for _, share in found) == pytest.approx(1)
     assert sum(length * share for length, share in found) == pytest.approx(
         trip_counts(nest, {"N": 50_000})[-1], rel=0.01

@@ -34,6 +34,7 @@ void stencil(int n, int m, double a[restrict m][n], double b[restrict m][n], dou
 }
 """
 GCC = CodeRequest(compiler="gcc")
+WAY = WayCycles(straight=2.0, slots=8.0, chain=0.0, restarts=False, tail=0.0, tail_steps=0, loops=())
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +69,8 @@ def outside_of(answer: EcmAnswer) -> OutsideWork:
 
 
 def test_a_moving_average_pays_the_division_of_every_row(answer_of) -> None:
-    """16 additions in a chain take 64 cycles; then a division, which keeps the divider of Cascade Lake busy for 4."""
+    """16 additions in a chain take 64 cycles, but those of several rows are executed at once: 2 cycles for a pass of
+    four remain. The division of a row keeps the divider of Cascade Lake busy for 4."""
     answer = answer_of(AVERAGE, "clx", n=10000, m=16)
     outside = outside_of(answer)
     assert answer.loop.around is not None
@@ -77,14 +79,18 @@ def test_a_moving_average_pays_the_division_of_every_row(answer_of) -> None:
     assert outside.outer_cycles >= 0.5 * 4
     assert outside.entry_cycles == pytest.approx(0.5 * 14)  # the penalty of Cascade Lake
     assert outside.remainder_cycles == 0  # 16 are 4 passes of 4
-    assert answer.prediction.cycles == pytest.approx(32 + outside.cycles)
+    assert answer.prediction.t_ol == 32
+    assert 32 - outside.overlap_cycles >= 0.5 * 4 * 2
+    assert outside.overlap_cycles > 16
+    assert answer.prediction.cycles == pytest.approx(32 - outside.overlap_cycles + outside.cycles)
 
 
 def test_the_exit_of_a_short_loop_is_an_interval(answer_of) -> None:
     answer = answer_of(AVERAGE, "clx", n=10000, m=16)
     interval, outside = answer.prediction.cycles_interval, outside_of(answer)
     assert interval is not None and outside.exit == "unknown"
-    assert (interval.low, interval.high) == pytest.approx((32 + outside.outer_cycles, answer.prediction.cycles))
+    without = answer.prediction.cycles - outside.entry_cycles
+    assert (interval.low, interval.high) == pytest.approx((without, answer.prediction.cycles))
     assert "branch predictor" in interval.cause
     long = answer_of(AVERAGE, "clx", n=10000, m=1000)
     assert outside_of(long).exit == "mispredicted"
@@ -151,7 +157,7 @@ def test_a_loop_that_nothing_surrounds_is_entered_once_a_sweep() -> None:
 
 def test_exits_that_the_core_is_known_to_foresee_cost_nothing() -> None:
     """Zen 4 foresees the ends of 36 passes."""
-    code = OutsideCycles((WayCycles(2.0, 0.0, 0.0, 0, ()),), (), True, 0.0, 13.0, 36, ())
+    code = OutsideCycles((WAY,), (), True, 1.0, 3.0, 9.0, None, 13.0, 36, ())
     answer = predict_ecm(KernelRequest("stencil", "hsw", {"N": 1000, "M": 100}), GCC)
 
     def at(length: int) -> OutsideWork:
@@ -161,6 +167,24 @@ def test_exits_that_the_core_is_known_to_foresee_cost_nothing() -> None:
     assert [at(4 * passes).exit for passes in (36, 37, 64, 65)] == ["foreseen", "unknown", "unknown", "mispredicted"]
     assert at(144).entry_cycles == 0
     assert at(400).entry_cycles == pytest.approx(8 / 400 * 13)
+
+
+@pytest.mark.parametrize(
+    ("passes", "together"),
+    [(10, 10 * 4 / (1 + 50 / 10)), (50, 50 * 4 / 2), (99, 99 * 4 / 2), (100, 50 * 4), (1000, 950 * 4)],
+)
+def test_chains_of_several_rows_overlap(passes: int, together: float) -> None:
+    """A chain of 4 cycles a pass, 50 passes in flight: long rows end with 50 passes of the next one done, of short rows
+    several are executed at once; none faster than the 3 cycles that a pass takes without its chain."""
+    way = replace(WAY, slots=0.0, restarts=True)
+    code = OutsideCycles((way,), (), True, 4.0, 3.0, 4.0, 200, 13.0, 0, ())
+    answer = predict_ecm(KernelRequest("stencil", "hsw", {"N": 1000, "M": 100}), GCC)
+    incore = replace(answer.incore, prediction=4.0)
+    sizes = {"N": 4 * passes + 2, "M": 100}
+    found = outside_work(answer.nest, sizes, answer.loop, incore, code, 4.0 * passes)
+    assert found.overlap_cycles == pytest.approx(passes * 4 - max(together, passes * 3))
+    alone = replace(code, ways=(replace(way, restarts=False),))
+    assert outside_work(answer.nest, sizes, answer.loop, incore, alone, 4.0 * passes).overlap_cycles == 0
 
 
 def test_inner_loops_that_the_compiler_unrolled_are_part_of_the_body() -> None:
