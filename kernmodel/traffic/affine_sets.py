@@ -151,6 +151,11 @@ class AffineSet:
         self.constraints = tidied(constraints)
 
     @cached_property
+    def key(self) -> object:
+        """Equal for sets of the same constraints at the same sizes."""
+        return frozenset((frozenset(c.terms.items()), c.constant.value) for c in self.constraints)
+
+    @cached_property
     def outer(self) -> AffineSet:
         """The projection along the last variable."""
         return AffineSet(self.variables[:-1], without(self.constraints, self.variables[-1]))

@@ -277,6 +277,8 @@ class Footprints:
         self.iterations = space.count(space.points)
         self._volumes: dict[object, WindowVolume] = {}
         self._lines: dict[object, Size] = {}
+        self._images: dict[object, Image] = {}
+        self._counts: dict[object, Size] = {}
         self._layouts = {members.array: self._layout(members.array) for members in nest.prepared.classes}
 
     def _layout(self, array: str) -> Layout:
@@ -343,7 +345,7 @@ class Footprints:
 
         Lines that an earlier stream of the array touches in the same iterations of the loops outside count there.
         """
-        key = number, level, id(points)
+        key = number, level, points.key
         if key not in self._lines:
             earlier = self._partners[level][number]
             before = self._together(earlier, level, points)
@@ -355,9 +357,18 @@ class Footprints:
         return total(image.total for image in united(self._image(number, level, points) for number in numbers))
 
     def _image(self, number: int, level: int, points: AffineSet) -> Image:
-        stream = self.nest.streams[number]
-        index = self.space.indices[stream.references[0].order]
-        return image_of(self._layouts[stream.array], index, points, level, self.space.values)
+        key = number, level, points.key
+        if key not in self._images:
+            stream = self.nest.streams[number]
+            index = self.space.indices[stream.references[0].order]
+            self._images[key] = image_of(self._layouts[stream.array], index, points, level, self.space.values)
+        return self._images[key]
+
+    def count(self, points: AffineSet) -> Size:
+        """The iterations in a part of the sweep."""
+        if points.key not in self._counts:
+            self._counts[points.key] = self.space.count(points)
+        return self._counts[points.key]
 
     def ends_with_all(self, number: int, loop: int) -> bool:
         """Whether the last iteration of a loop touches all that the leading reference of a stream does in a sweep."""
@@ -430,7 +441,7 @@ class VaryingAnalysis(Analysis):
         """The share of the iterations in which data survive the window in a cache."""
         known = self._known
         fitting, _ = known.volume(window).divide(known.space.points, room)
-        return Fraction(sum(known.space.count(part).value for part in fitting)) / known.iterations.value
+        return Fraction(sum(known.count(part).value for part in fitting)) / known.iterations.value
 
     def _misses_in(self, room: Room) -> tuple[tuple[ReferenceMisses, ...], ...]:
         return tuple(self._stream_misses(number, room) for number in range(len(self.reuses)))
@@ -442,9 +453,9 @@ class VaryingAnalysis(Analysis):
             if level is None:
                 continue
             lines = Rate(known.lines(number, level, part), known.iterations.scaled(self.line_bytes))
-            whole = known.space.count(part).value
+            whole = known.count(part).value
             for cell, holding in self._cells(reuse, part, room):
-                share = Fraction(known.space.count(cell).value) / whole if cell is not part else 1
+                share = Fraction(known.count(cell).value) / whole if cell is not part else 1
                 base = Rate(lines.numerator.scaled(share), lines.denominator) if share else NEVER
                 lone = StreamReuse(reuse.stream, base, reuse.links, ())
                 more = misses_where(lone, self.nest, lambda w, h=holding: w.key in h, self.line_bytes)  # type: ignore[misc]
