@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 from math import ceil, gcd
 
@@ -88,20 +89,26 @@ class Walk:
 
     def sets_touched(self, bank: Bank) -> int:
         """Sets of a cache that the lines fall into."""
-        line, turn, starts = bank.line_bytes, bank.sets * bank.line_bytes, set(self.starts)
-        ring = turn  # stretches begin at the same places again after so many bytes
-        for stride, count in sorted(self.repeats, key=lambda repeat: -gcd(repeat[0], turn)):
-            nearer = gcd(ring, stride)
-            nearer = nearer if nearer % line == 0 else gcd(nearer, line)
-            if count * nearer >= ring:
-                ring = nearer
-            elif len(starts) * count <= _MOST_STARTS:
-                starts = {start + number * stride for start in starts for number in range(count)}
-            else:
-                return bank.sets
-            if ring <= max(line, self.stretch):
-                return bank.sets
-        return turn // ring * _covered(starts, self.stretch, ring, line)
+        return _sets_under(self.starts, self.stretch, self.repeats, bank)
+
+
+@lru_cache(maxsize=1024)
+def _sets_under(places: tuple[int, ...], stretch: int, repeats: tuple[tuple[int, int], ...], bank: Bank) -> int:
+    """Sets under stretches from these places and their repetitions; asked again for every reuse in a window."""
+    line, turn, starts = bank.line_bytes, bank.sets * bank.line_bytes, set(places)
+    ring = turn  # stretches begin at the same places again after so many bytes
+    for stride, count in sorted(repeats, key=lambda repeat: -gcd(repeat[0], turn)):
+        nearer = gcd(ring, stride)
+        nearer = nearer if nearer % line == 0 else gcd(nearer, line)
+        if count * nearer >= ring:
+            ring = nearer
+        elif len(starts) * count <= _MOST_STARTS:
+            starts = {start + number * stride for start in starts for number in range(count)}
+        else:
+            return bank.sets
+        if ring <= max(line, stretch):
+            return bank.sets
+    return turn // ring * _covered(starts, stretch, ring, line)
 
 
 def _covered(starts: Iterable[int], stretch: int, ring: int, line_bytes: int) -> int:
