@@ -87,6 +87,13 @@ def format_bytes(value: float) -> str:
     return f"{value:.4g} B"
 
 
+def format_share(share: float) -> str:
+    """A share in percent, "<1%" and ">99%" where rounding would make nothing or all of it."""
+    if 0 < share < 0.01 or 0.99 < share < 1:
+        return "<1%" if share < 0.5 else ">99%"
+    return f"{share:.0%}"
+
+
 def format_si(value: float, unit: str) -> str:
     """A rate for people with an SI prefix ("12.3 GFLOP/s")."""
     for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):

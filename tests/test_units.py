@@ -15,6 +15,7 @@ from kernmodel.units import (
     convert_cycles,
     cycles_from,
     format_bytes,
+    format_share,
     format_si,
     meaningful_units,
     parse_quantity,
@@ -80,3 +81,10 @@ def test_formats() -> None:
     assert format_bytes(100) == "100 B"
     assert format_si(1.234e9, "FLOP/s") == "1.234 GFLOP/s"
     assert format_si(0.5, "It/s") == "0.5 It/s"
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0, "0%"), (0.002, "<1%"), (0.33, "33%"), (0.994, ">99%"), (1, "100%"), (0.01, "1%")]
+)
+def test_a_share_that_is_not_nothing_or_all_does_not_look_like_it(share: float, text: str) -> None:
+    assert format_share(share) == text

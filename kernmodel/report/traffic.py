@@ -14,7 +14,7 @@ from kernmodel.studies.method import UNCOUNTED
 from kernmodel.traffic.common import intensity_intervals
 from kernmodel.traffic.conditions import in_few_sets
 from kernmodel.traffic.held import SYMBOLIC, carriers
-from kernmodel.units import format_bytes
+from kernmodel.units import format_bytes, format_share
 
 if TYPE_CHECKING:
     from kernmodel.machine.model import Machine
@@ -89,7 +89,7 @@ def holds_text(condition: LayerCondition) -> str:
     """Whether it holds ("yes", "no"), or for which share of the iterations ("33% of It")."""
     if condition.holds or not condition.share:
         return "yes" if condition.holds else "no"
-    return f"{condition.share:.0%} of It"
+    return f"{format_share(condition.share)} of It"
 
 
 def inequality(condition: LayerCondition) -> str:

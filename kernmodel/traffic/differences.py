@@ -16,7 +16,7 @@ from kernmodel.traffic.sampling import effort, sample
 from kernmodel.traffic.simulation import REGULAR, placed_work, simulate_in, unit_of_program
 from kernmodel.traffic.steady import Effort
 from kernmodel.traffic.walk import Work
-from kernmodel.units import format_bytes
+from kernmodel.units import format_bytes, format_share
 
 TOLERANCE = 0.05
 """Relative difference from which two numbers differ, unless told otherwise."""
@@ -229,10 +229,10 @@ class _Experiments:
         if not partly:
             return None
         turning = min(partly, key=lambda one: abs(one.share - 0.5))
+        loop, share = turning.reuses[0].carried_by, format_share(turning.share)
         return "triangle", (
-            f"trip counts depend on outer loops, and so does whether data fit: in {turning.cache} the reuse over "
-            f"{turning.reuses[0].carried_by} holds for {turning.share:.0%} of the iterations; where that changes, sets "
-            "fill unevenly"
+            f"trip counts depend on outer loops, and so does whether data fit: in {turning.cache} reuse over {loop} "
+            f"holds for {share} of the iterations; where that changes, sets fill unevenly"
         )
 
     def _conflicts(self, question: _Question) -> Answer | None:

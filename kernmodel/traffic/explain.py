@@ -12,7 +12,7 @@ from kernmodel.traffic.nontemporal import Streamed
 from kernmodel.traffic.reuse import Analysis, Link, ReferenceMisses, StreamReuse
 from kernmodel.traffic.sets import FewSets, Room
 from kernmodel.traffic.windows import SWEEP, Window
-from kernmodel.units import format_bytes
+from kernmodel.units import format_bytes, format_share
 
 
 def access_table(
@@ -85,7 +85,7 @@ def _fit(analysis: Analysis, window: Window, levels: Sequence[str], rooms: Seque
             return f"needs {size}{crowded} and fits {name} ({format_bytes(room.capacity)}){partly}"
         share = float(analysis.share(window, room))
         if share:
-            partly += f"; it fits {name} for {share:.0%} of the iterations"
+            partly += f"; it fits {name} for {format_share(share)} of the iterations"
         few = analysis.few_sets(window, room)
         if needed <= room.capacity and few is not None:
             crowded = _in_few_sets(few, name)
