@@ -7,6 +7,7 @@ grows without bound. None of them belongs to the models. Whoever lifts them answ
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -65,23 +66,38 @@ PIPE_SECONDS = Limit(
 )
 
 SOURCE_TOKENS = Limit("tokens of a C source when its macros are expanded", 200_000)
-STATEMENT_TOKENS = Limit("tokens of one statement or declaration of a C source", 5_000)
-LISTING_LINES = Limit("instructions and directives of a listing, repetitions (`.rept`) counted", 50_000)
-LISTING_BYTES = Limit(
-    "bytes that directives (`.fill`, `.space`, `.zero`, `.org`, `.incbin`) put into a listing", 64 * MIB, "B"
-)
-ASSEMBLER_SECONDS = Limit("time that the assembler may take", 20, "s")
-COMPILER_SECONDS = Limit("time that a compiler may take", 120, "s")
+MACRO_TOKENS = Limit("tokens that one use of a macro expands to", 20_000)
+STATEMENT_TOKENS = Limit("tokens of one expression of a C source", 5_000)
+LISTING_LINES = Limit("lines of an assembly listing, those that directives repeat counted again", 50_000)
+DECODED_BYTES = Limit("bytes of code in a listing, or in an object of which no function is chosen", 256 * KIB, "B")
+ASSEMBLER_SECONDS = Limit("time of the assembler", 10, "s")
+COMPILER_SECONDS = Limit("time of a compiler", 120, "s")
 TOOL_BYTES = Limit("memory of an assembler or compiler", 4 * GIB, "B")
-TOOL_OUTPUT_BYTES = Limit("bytes that an assembler or compiler may write", 256 * MIB, "B")
+TOOL_OUTPUT_BYTES = Limit("output of an assembler or compiler", 128 * MIB, "B")
 
-SIMULATED_ACCESSES = Limit("accesses that one case, or the sequences of a file, may make", 10**9)
+SIMULATED_ACCESSES = Limit("accesses of a case or trace that `simulate` makes, phases counted", 10**9)
+PYTHON_ACCESSES = Limit("the same by `--engine python`, or where no compiled engine is", 2 * 10**7)
+KEPT_ACCESSES = Limit("accesses of a trace that `--repeat` repeats", 10**8)
+SIMULATED_LINES = Limit("lines of a simulated cache", 2**26)
 PROCESSES_PER_PROCESSOR = Limit("processes of `--jobs` for each processor (and never more than there are points)", 4)
 
 TABLE = tuple(value for value in globals().values() if isinstance(value, Limit))
 """All limits, in the order of the documentation."""
 
 # }}}
+
+
+def process_count(wanted: int | None, tasks: int | None = None) -> int:
+    """How many processes to start for work that divides into `tasks` (None: many).
+
+    Args:
+        wanted: what the user asked for; None: one for each processor that this process may use.
+    """
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    count = processors if wanted is None else wanted
+    most = min(PROCESSES_PER_PROCESSOR.most * processors, math.inf if tasks is None else max(tasks, 1))
+    return int(min(count, most))
+
 
 _lifted = False
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import platform
 import re
-import subprocess
 import tempfile
 from typing import TYPE_CHECKING
 
+from kernmodel.assembly.processes import limit_met, start, stop, wait
 from kernmodel.errors import AssemblyError, Location, ToolError
+from kernmodel.limits import ASSEMBLER_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,18 +50,32 @@ def assemble(source: str, *, syntax: Syntax, file: str, meanwhile: Callable[[], 
         given.write((_SYNTAX_DIRECTIVES[syntax] + source).encode("utf-8", "surrogateescape"))
         given.seek(0)
         try:
-            run = subprocess.Popen(
-                command, stdin=given, stdout=messages, stderr=messages, pass_fds=(output.fileno(),), env=english()
+            run = start(
+                command,
+                ASSEMBLER_SECONDS,
+                stdin=given,
+                stdout=messages,
+                stderr=messages,
+                pass_fds=(output.fileno(),),
+                env=english(),
             )
         except OSError as error:
             todo = "install GNU binutils; compiled objects can be read without it"
             raise ToolError(f"the assembler {command[0]!r} could not be run: {error.strerror}", todo=todo) from error
-        with run:  # waits for as, also where `meanwhile` fails
+        try:
             if meanwhile is not None:
                 meanwhile()
-        if run.returncode:
+            status = wait(run, ASSEMBLER_SECONDS)
+        finally:
+            stop(run)
+        if status:
             messages.seek(0)
-            raise _rejection(messages.read().decode("utf-8", "replace"), syntax, file)
+            said = messages.read().decode("utf-8", "replace")
+            beyond = limit_met(status, said, ASSEMBLER_SECONDS)
+            if beyond is not None:
+                todo = beyond.todo("see what its directives and macros repeat")
+                raise AssemblyError(f"GNU as was stopped at {beyond.text} ({beyond.name})", where=file, todo=todo)
+            raise _rejection(said, syntax, file)
         output.seek(0)
         return output.read()
 

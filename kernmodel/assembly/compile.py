@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -19,7 +18,9 @@ from types import TracebackType
 from typing import Protocol
 
 from kernmodel.assembly.assembler import english
+from kernmodel.assembly.processes import limit_met, start, stop, wait
 from kernmodel.errors import Location, ToolError
+from kernmodel.limits import COMPILER_SECONDS
 
 _FAMILY = re.compile(r"(?:.*-)?(gcc|clang|icx|icc|cc)(?:-[\d.]+)?(?:\.exe)?")
 _VERSION = re.compile(r"(?:version|GCC: \(.*\)|Compiler)\s+(\d+(?:\.\d+)+)")
@@ -151,8 +152,13 @@ class Compilation:
             with tempfile.TemporaryFile() as given:
                 given.write(source.encode("utf-8", "surrogateescape"))
                 given.seek(0)
-                self._process = subprocess.Popen(
-                    command, stdin=given, stdout=self._output, stderr=self._messages, env=english()
+                self._process = start(
+                    command,
+                    COMPILER_SECONDS,
+                    stdin=given,
+                    stdout=self._output,
+                    stderr=self._messages,
+                    env=english(),
                 )
         except OSError as error:
             self._files.close()
@@ -170,9 +176,7 @@ class Compilation:
 
     def close(self) -> None:
         """Stop the compiler if it still runs, and let go of its files."""
-        if self._process.poll() is None:
-            self._process.kill()
-            self._process.wait()
+        stop(self._process)
         self._files.close()
 
     def finish(self) -> CompiledAssembly:
@@ -183,10 +187,15 @@ class Compilation:
                 assembly.
         """
         try:
-            status = self._process.wait()
+            status = wait(self._process, COMPILER_SECONDS)
             self._messages.seek(0)
             messages = self._messages.read().decode("utf-8", "replace")
             if status:
+                beyond = limit_met(status, messages, COMPILER_SECONDS)
+                if beyond is not None:
+                    todo = beyond.todo("see what the macros of the source make of it")
+                    what = f"{self._compiler.name} was stopped at {beyond.text} ({beyond.name})"
+                    raise ToolError(what, where=self._name, todo=todo)
                 raise _failure(self._compiler, messages, status)
             self._output.seek(0)
             text = self._output.read().decode("utf-8", "surrogateescape")

@@ -27,6 +27,7 @@ from kernmodel.assembly.elf import (
 from kernmodel.assembly.image import CodeImage, code_image, read_image
 from kernmodel.assembly.masm import from_masm, is_masm, spelled_back
 from kernmodel.assembly.model import Instruction, Listing
+from kernmodel.assembly.repetition import check_length
 from kernmodel.assembly.syntax import (
     Syntax,
     detect_syntax,
@@ -38,11 +39,9 @@ from kernmodel.assembly.syntax import (
     statements,
 )
 from kernmodel.errors import AssemblyError
-from kernmodel.limits import CODE_BYTES, TEXT_BYTES
+from kernmodel.limits import CODE_BYTES, DECODED_BYTES, TEXT_BYTES
 
 ISA = "x86-64"
-_LARGEST_WHOLE_FILE = 1 << 18
-"""Bytes of code that an object may have to be decoded as a whole; beyond, a function must be named."""
 
 
 def read_file(path: Path | str, *, syntax: Syntax | None = None, function: str | None = None) -> tuple[Listing, str]:
@@ -107,6 +106,7 @@ def read_listing(text: str, file: str, *, syntax: Syntax | None = None) -> Listi
     if looks_like_aarch64(text):
         todo = "use a machine of that architecture"
         raise AssemblyError("looks like AArch64 assembly, not x86-64", where=file, todo=todo)
+    check_length(text, file)
     masm = is_masm(text)
     chosen = syntax or ("intel" if masm else detect_syntax(text))
     given = _assemble_masm(text, file) if masm else _assemble(text, chosen, file)
@@ -157,7 +157,9 @@ def _assembled(source: str, text: str, syntax: Syntax, file: str, *, semicolon_c
         elf = replace(elf, symbols=tuple(replace(symbol, name=spelled_back(symbol.name)) for symbol in elf.symbols))
     with damage_reported(file, "has debugging sections that hide its lines", todo="leave them out"):
         rows = line_rows(elf)
-    return _Assembled(code_image(elf), rows, text.splitlines(), source.splitlines(), semicolon_comments)
+    image = code_image(elf)
+    _check_code(image, file, "give the listing of the loop alone")
+    return _Assembled(image, rows, text.splitlines(), source.splitlines(), semicolon_comments)
 
 
 def decode_elf(data: bytes, file: str, *, function: str | None = None) -> Listing:
@@ -180,6 +182,13 @@ def decode_elf(data: bytes, file: str, *, function: str | None = None) -> Listin
     return Listing(file, ISA, "binary", instructions, labels)
 
 
+def _check_code(image: CodeImage, file: str, todo: str) -> None:
+    """Refuse more code than is decoded at once."""
+    size = sum(len(image.elf.sections[number].data) for number in image.layout)
+    if DECODED_BYTES.exceeded(size):
+        raise AssemblyError(f"holds {size:,} bytes of code", where=file, todo=DECODED_BYTES.todo(todo))
+
+
 class _Part(NamedTuple):
     """Offsets `start` to `end` of section number `section`."""
 
@@ -191,11 +200,8 @@ class _Part(NamedTuple):
 def _chosen_parts(image: CodeImage, function: str | None, file: str) -> list[_Part]:
     """All code sections, or the part of `function`."""
     if function is None:
-        sizes = {number: len(image.elf.sections[number].data) for number in image.layout}
-        if sum(sizes.values()) > _LARGEST_WHOLE_FILE:
-            todo = "choose one function of it, or give its object file alone"
-            raise AssemblyError(f"holds {sum(sizes.values())} bytes of code", where=file, todo=todo)
-        return [_Part(number, 0, size) for number, size in sizes.items()]
+        _check_code(image, file, "choose one function of it, or give its object file alone")
+        return [_Part(number, 0, len(image.elf.sections[number].data)) for number in image.layout]
     functions = [s for number in image.layout for s in image.named.get(number, ()) if s.kind == SYMBOL_FUNCTION]
     for symbol in functions:
         if symbol.name == function and symbol.section is not None:

@@ -17,6 +17,7 @@ from kernmodel.cachesim.run import (
     RunOptions,
     Simulation,
     by_level,
+    check_work,
     engine_used,
     run_phases,
 )
@@ -187,7 +188,9 @@ def simulate_case(case: Case, file: str, options: RunOptions, given: Given | Non
     if chosen is None:
         raise InputError(f"{case.id}: has no levels", where=case.where, todo="give HIERARCHY before the file")
     hierarchy = options.applied_to(chosen)
-    phases = run_phases(hierarchy, case.work, case.repeat if options.repeat is None else options.repeat, options)
+    repeat = case.repeat if options.repeat is None else options.repeat
+    check_work(repeat * sum(sequence.accesses for sequence in case.sequences), options.engine, case.where)
+    phases = run_phases(hierarchy, case.work, repeat, options)
     comparable = bool(case.phases) and hierarchy == (case.hierarchy or chosen)
     return Simulation(
         hierarchy=hierarchy,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from kernmodel.cachesim.model import MEMORY, POLICIES, CacheSpec, Hierarchy
 from kernmodel.cachesim.programs import KINDS, address_limit, check_program, with_a_loop
 from kernmodel.errors import InputError, ToolError
+from kernmodel.limits import SIMULATED_LINES
 
 if TYPE_CHECKING:
     from kernmodel.cachesim.model import AccessKind, Counters, Position, Program, Progress
@@ -234,9 +235,9 @@ def _check_sizes(spec: CacheSpec, where: str) -> None:
         _whole(getattr(spec, name), name, where, least=1)
     if spec.line_bytes > _LARGEST_LINE:
         raise InputError(f"lines of {spec.line_bytes} bytes", where=where, todo=f"at most {_LARGEST_LINE} are possible")
-    if spec.sets * spec.ways > _MOST_LINES:
-        lines = f"{spec.sets} sets of {spec.ways} ways"
-        raise InputError(lines, where=where, todo=f"at most {_MOST_LINES} lines can be simulated")
+    if SIMULATED_LINES.exceeded(spec.sets * spec.ways) or spec.sets * spec.ways > _MOST_LINES:
+        todo = SIMULATED_LINES.todo(f"at most {SIMULATED_LINES.text} lines are simulated: take a smaller cache")
+        raise InputError(f"{spec.sets} sets of {spec.ways} ways", where=where, todo=todo)
     if spec.line_bytes % spec.sub_blocks or spec.sub_blocks > _MOST_BLOCKS:
         raise InputError(
             f"lines of {spec.line_bytes} bytes do not divide into {spec.sub_blocks} sub-blocks",

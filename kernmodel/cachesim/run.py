@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
@@ -10,6 +10,8 @@ from kernmodel.cachesim.engine import Engine, Simulator, compiled_available
 from kernmodel.cachesim.model import MEMORY, Counters, Hierarchy, Policy, Program
 from kernmodel.cachesim.programs import address_limit
 from kernmodel.cachesim.trace_file import Trace, read_trace
+from kernmodel.errors import InputError, Location
+from kernmodel.limits import KEPT_ACCESSES, PYTHON_ACCESSES, SIMULATED_ACCESSES, Limit
 
 MEMORY_COUNTERS = ("memory_loads", "memory_stores", "streamed_lines", "streamed_parts")
 """The counters of memory, by their names in `Counters`."""
@@ -107,11 +109,40 @@ def simulate_trace(given: Given, file: str, options: RunOptions) -> Simulation:
     limit = address_limit(hierarchy)
     repeat = options.repeat or 1
     if repeat > 1:
-        blocks = tuple(read_trace(file, limit))
+        blocks = tuple(_limited(read_trace(file, limit), KEPT_ACCESSES, file))
+        check_work(sum(map(len, blocks)) * repeat, options.engine, file)
         phases = run_phases(hierarchy, lambda: blocks, repeat, options)
     else:
-        phases = run_phases(hierarchy, lambda: read_trace(file, limit), repeat, options)
+        phases = run_phases(
+            hierarchy, lambda: _limited(read_trace(file, limit), _most_accesses(options.engine), file), repeat, options
+        )
     return Simulation(hierarchy, given.name, file, None, engine_used(options.engine), phases)
+
+
+def check_work(accesses: int, engine: Engine, where: Location | str) -> None:
+    """Refuse a run that would take hours.
+
+    Raises:
+        InputError: more accesses than the limit of the engine.
+    """
+    most = _most_accesses(engine)
+    if most.exceeded(accesses):
+        raise InputError(f"{accesses:,} accesses", where=where, todo=most.todo("take fewer, or fewer phases"))
+
+
+def _most_accesses(engine: Engine) -> Limit:
+    return SIMULATED_ACCESSES if engine_used(engine) == "compiled" else PYTHON_ACCESSES
+
+
+def _limited(blocks: Iterable[Trace], most: Limit, file: str) -> Iterator[Trace]:
+    """The blocks of a trace, as long as they are not too many."""
+    accesses = 0
+    for block in blocks:
+        accesses += len(block)
+        if most.exceeded(accesses):
+            todo = most.todo("give a part of it that stands for the whole")
+            raise InputError(f"has more than {most.text} accesses", where=file, todo=todo)
+        yield block
 
 
 def run_phases(

@@ -14,9 +14,7 @@ from itertools import islice
 from kernmodel.cachesim.files import Entry, nearest
 from kernmodel.cachesim.model import Form, Program, ProgramBound, ProgramLoop, ProgramReference
 from kernmodel.cachesim.trace_file import LARGEST_ACCESS, Trace
-
-MOST_ACCESSES = 10**10
-"""Accesses of the longest sequence: minutes of the compiled engine."""
+from kernmodel.limits import SIMULATED_ACCESSES
 
 _MOST = 2**61
 _BLOCK = 1 << 16
@@ -214,8 +212,9 @@ def read_sequence(entry: Entry) -> AccessSequence:
             raise value.error(f"is no parameter of {name}", nearest(key, kind.parameters))
     numbers = {key: _number(entry, entries.get(key), key, value) for key, value in kind.parameters.items()}
     sequence = AccessSequence(name, numbers)
-    if sequence.accesses > MOST_ACCESSES:
-        raise entry.error(f"has {sequence.accesses} accesses", f"take at most {MOST_ACCESSES}")
+    if SIMULATED_ACCESSES.exceeded(sequence.accesses):
+        todo = SIMULATED_ACCESSES.todo("take smaller parameters")
+        raise entry.error(f"has {sequence.accesses:,} accesses", todo)
     if kind.end(numbers) > _END_OF_MEMORY:
         raise entry.error("has addresses that leave 62 bits", "take smaller parameters")
     return sequence

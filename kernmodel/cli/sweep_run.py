@@ -213,7 +213,7 @@ def _executor(left: int, wanted: Wanted) -> AbstractContextManager[Executor | No
         return dask_cluster(wanted.scheduler)
     if not left or (wanted.jobs is None and left <= _ALONE):
         return nullcontext()
-    return local_processes(wanted.jobs)
+    return local_processes(wanted.jobs, left)
 
 
 # }}}

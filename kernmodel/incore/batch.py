@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import signal
 import sys
 import threading
@@ -19,6 +18,7 @@ from kernmodel.incore.core import Core, Settings, analyse_block
 from kernmodel.incore.estimate import ESTIMATED
 from kernmodel.incore.explain import binding_components, components_of
 from kernmodel.incore.predict import Code, Prediction, Predictor
+from kernmodel.limits import are_lifted, lift, process_count
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
@@ -200,13 +200,13 @@ def answers_shown(
         queries: read only as far ahead as the processes have work.
         settings: for all of them.
         show: makes of a result what is shown, in the process that answers: a line of text is sent faster than a result.
-        jobs: processes; None: one for each core that this process may use. With 1, each query is answered before the
-            next is read.
+        jobs: processes, as far as the limit for each processor goes; None: one for each processor that this process may
+            use. With 1, each query is answered before the next is read.
 
     Raises:
         ToolError: a process was killed.
     """
-    jobs = jobs or _usable_cores()
+    jobs = process_count(jobs)
     cores = Cores(settings)
     if jobs == 1:
         return _here(queries, cores, show)
@@ -215,12 +215,6 @@ def answers_shown(
 
 def _itself(result: BlockResult) -> BlockResult:
     return result
-
-
-def _usable_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _here(queries: Iterable[BlockQuery], cores: Cores, show: Callable[[BlockResult], Shown]) -> Iterator[Shown]:
@@ -260,6 +254,11 @@ def _in_processes(
             yield from waiting.popleft().result()
     except BrokenProcessPool as error:
         raise ToolError("a process of the batch was killed from outside", todo="call again with --jobs 1") from error
+    except BaseException:
+        # an interrupt, or nobody wants more: none of them is waited for
+        for process in list((executor._processes or {}).values()):
+            process.kill()
+        raise
     finally:
         executor.shutdown(wait=not waiting, cancel_futures=True)
 
@@ -271,7 +270,8 @@ def _processes(cores: Cores, jobs: int) -> ProcessPoolExecutor:
 
     if sys.platform == "linux" and threading.active_count() == 1:  # a copy of one thread only might wait for others
         return ProcessPoolExecutor(jobs, get_context("fork"), initializer=_begin, initargs=(cores,))
-    return ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_begin_anew, initargs=(cores.settings,))
+    arguments = (cores.settings, are_lifted())
+    return ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_begin_anew, initargs=arguments)
 
 
 _WORKING: list[Cores] = []
@@ -286,8 +286,10 @@ def _begin(cores: Cores) -> None:
     _WORKING.append(cores)
 
 
-def _begin_anew(settings: Settings) -> None:
+def _begin_anew(settings: Settings, unlimited: bool) -> None:
     """Prepare a worker process that is no copy."""
+    if unlimited:
+        lift()
     _begin(Cores(settings))
 
 

@@ -235,6 +235,7 @@ def _arrays(
         own = [reference for reference in references if reference.array == name]
         shaped = shape_array(scope.arrays[name], own, loops, scope)
         arrays[name] = shaped.array
+        _refuse_changing(shaped.array, loops)
         notes += shaped.notes
         for reference, index in zip(own, shaped.indices, strict=True):
             found[reference] = access(reference, shaped.array, index, loops, scope)
@@ -243,6 +244,21 @@ def _arrays(
             notes.append(inner_invariant(name, inner[0].location, loops[-1]))
     accesses = _counted([found[reference] for reference in references])
     return arrays, accesses, (*notes, *_index_array_notes(accesses))
+
+
+def _refuse_changing(array: Array, loops: tuple[Loop, ...]) -> None:
+    """Refuse an array that is another one in every iteration.
+
+    Raises:
+        UnsupportedKernelError: its extents depend on a loop.
+    """
+    changing = {
+        symbol.name for extent in array.shape for symbol in extent.free_symbols & {loop.symbol for loop in loops}
+    }
+    if changing:
+        what = f"the length of {array.name} changes with {', '.join(sorted(changing))}"
+        todo = "declare it before the loops, with the largest length"
+        raise UnsupportedKernelError(what, where=array.location, todo=todo)
 
 
 def _index_array_notes(accesses: Sequence[Access]) -> Iterator[Note]:

@@ -10,13 +10,16 @@ import io
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pcpp
+from pcpp import evaluator
 
 from kernmodel.errors import Location, SourceError
+from kernmodel.limits import MACRO_TOKENS, SOURCE_TOKENS, STATEMENT_TOKENS, Limit
 from kernmodel.source.names import STANDARD_TYPEDEFS
 from kernmodel.source.reading import read_source
 
@@ -34,7 +37,11 @@ _SPELLINGS = (
     "__STDC__ 1",
     "__STDC_VERSION__ 201112L",
 )
-_INTEGER = re.compile(r"^(0[xX][0-9a-fA-F]+|\d+)[uUlL]*$")
+_INTEGER = re.compile(r"^(0[xX][0-9a-fA-F]+|[0-9]+)[uUlL]*$")
+_DIVIDING = frozenset(";{},")
+_WORD_BITS = 64
+_LONGEST_LITERAL = 64
+"""Digits; none that C takes has more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +76,8 @@ def integer_literal(text: str) -> int | None:
     if match is None:
         return None
     digits = match[1]
+    if len(digits) > _LONGEST_LITERAL:
+        return None
     if digits[:2] in ("0x", "0X"):
         return int(digits, 16)
     octal = len(digits) > 1 and digits[0] == "0"
@@ -86,7 +95,7 @@ def preprocess(text: str, file: str, defines: Mapping[str, str | int]) -> Prepro
     preprocessor = _Preprocessor(file, defines)
     try:
         preprocessor.parse(text, file)
-        tokens = list(iter(preprocessor.token, None))
+        tokens = preprocessor.tokens_of()
     except (SourceError, RecursionError):
         raise
     except Exception as error:  # pcpp meets malformed directives with IndexError, AttributeError and the like
@@ -151,9 +160,37 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]  # pcpp has no typ
                     self.uses.setdefault(str(token.source), []).append((token.lexpos, token.value))
         self._depth += 1
         try:
-            return super().expand_macros(tokens, list(expanding_from))
+            expanded = super().expand_macros(tokens, list(expanding_from))
         finally:
             self._depth -= 1
+        if self._depth and MACRO_TOKENS.exceeded(len(expanded)):
+            raise self._too_long("one macro expands to", MACRO_TOKENS, getattr(self.lastdirective, "lineno", None))
+        return expanded
+
+    def evalexpr(self, tokens: list[Any]) -> Any:
+        with _bounded_shifts():
+            return super().evalexpr(tokens)
+
+    def _too_long(self, what: str, limit: Limit, line: int | None) -> SourceError:
+        text = f"{what} more than {limit.text} tokens"
+        return SourceError(text, where=Location(self.file, line), todo=limit.todo("split it"))
+
+    def tokens_of(self) -> list[Any]:
+        """The tokens that the text stands for.
+
+        Raises:
+            SourceError: too many.
+        """
+        tokens: list[Any] = []
+        length = 0
+        for token in iter(self.token, None):
+            tokens.append(token)
+            length = 0 if token.value in _DIVIDING else length + (not token.value.isspace())
+            if STATEMENT_TOKENS.exceeded(length):
+                raise self._too_long("an expression has", STATEMENT_TOKENS, token.lineno)
+            if SOURCE_TOKENS.exceeded(len(tokens)):
+                raise self._too_long("the source has", SOURCE_TOKENS, token.lineno)
+        return tokens
 
     def on_error(self, file: str, line: int, msg: str) -> NoReturn:
         if "evaluate" in msg:
@@ -187,6 +224,23 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]  # pcpp has no typ
             message = "".join(str(token.value) for token in toks)
             raise SourceError(f"#error {message}", where=Location(self.file, directive.lineno))
         return None if directive.value == "pragma" else True
+
+
+@contextmanager
+def _bounded_shifts() -> Iterator[None]:
+    """Let `#if 1 << 99999999999` be an error: pcpp would compute the number with all its digits."""
+
+    def shift(value: Any, by: Any) -> Any:
+        if not 0 <= int(by) < _WORD_BITS:
+            raise SourceError(f"a shift by {int(by)} in a condition of the preprocessor")
+        return original(value, by)
+
+    original = evaluator.Value.__lshift__
+    evaluator.Value.__lshift__ = shift
+    try:
+        yield
+    finally:
+        evaluator.Value.__lshift__ = original
 
 
 def _integer_value(tokens: Iterable[Any]) -> int | None:

@@ -138,6 +138,8 @@ def _check_iterations(nest: LoopNest, loops: tuple[NumericLoop, ...], sizes: Map
 def _count(nest: LoopNest, loops: tuple[NumericLoop, ...]) -> int:
     try:
         return count_iterations(loops)
+    except OverflowError as error:
+        raise _overflow("a trip count", {}, nest) from error
     except TooManyValues as error:
         raise SourceError(
             "the loop bounds depend on one another so deeply that the iterations cannot be counted",

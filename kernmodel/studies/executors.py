@@ -19,8 +19,9 @@ from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kernmodel import __version__
+from kernmodel import __version__, limits
 from kernmodel.errors import InputError, ToolError, UsageError
+from kernmodel.limits import process_count
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -34,26 +35,29 @@ would not forgive the loss of a worker before it has dropped what was cancelled.
 
 
 @contextmanager
-def local_processes(jobs: int | None = None) -> Iterator[Executor | None]:
+def local_processes(jobs: int | None = None, points: int | None = None) -> Iterator[Executor | None]:
     """Processes of this machine; None for one job, which needs no other process.
 
     Workers ignore the interrupt of the keyboard (the parent stops them) and end when their parent is gone.
 
     Args:
-        jobs: number of processes; None: the processors that this process may use.
+        jobs: number of processes; None: the processors that this process may use. Never more than there are points,
+            nor than the limit for each processor.
+        points: that are to be evaluated; None: many.
 
     Raises:
         UsageError: less than one job; ToolError: a worker was killed.
     """
-    count = _processors() if jobs is None else jobs
-    if count < 1:
-        raise UsageError(f"{count} processes", where="--jobs", todo="give 1 or more")
+    if jobs is not None and jobs < 1:
+        raise UsageError(f"{jobs} processes", where="--jobs", todo="give 1 or more")
+    count = process_count(jobs, points)
     if count == 1:
         yield None
         return
     executor = _Processes(count)
     grace = _GRACE_SECONDS
     try:
+        executor.start()
         yield executor
     except BrokenProcessPool as error:
         todo = "see whether memory is short; give fewer --jobs"
@@ -67,13 +71,8 @@ def local_processes(jobs: int | None = None) -> Iterator[Executor | None]:
         _end(processes, grace)
 
 
-def _processors() -> int:
-    """The processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 class _Processes(ProcessPoolExecutor):
-    """Processes that are there at once; `workers` is their number."""
+    """Processes that are there when it was started; `workers` is their number."""
 
     def __init__(self, count: int) -> None:
         method = _start_method()
@@ -81,16 +80,32 @@ class _Processes(ProcessPoolExecutor):
             # what the parent has imported, the workers need not
             _import_stages()
         context = multiprocessing.get_context(method)
-        super().__init__(count, mp_context=context, initializer=_begin_worker)
+        super().__init__(count, mp_context=context, initializer=_begin_worker, initargs=(limits.are_lifted(),))
         self.workers = count
-        # forked now, while the caller has no threads yet (a progress bar has one)
-        for _ in range(count):
-            self.submit(_import_stages)
+
+    def start(self) -> None:
+        """Fork now, while the caller has no threads yet (a progress bar has one)."""
+        with _interrupts_held():
+            for _ in range(self.workers):
+                self.submit(_import_stages)
 
     @property
     def processes(self) -> list[BaseProcess]:
         """The processes that were started."""
         return list((self._processes or {}).values())
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Let interrupts of the keyboard wait: a process that was just begun would end in a traceback."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _start_method() -> str:
@@ -111,10 +126,14 @@ def _import_stages() -> None:
     import kernmodel.traffic.layer_conditions  # noqa: F401
 
 
-def _begin_worker() -> None:
+def _begin_worker(unlimited: bool) -> None:
     """Leave the keyboard's interrupt to the parent, whose group of processes this one leaves, and end with it."""
+    if unlimited:
+        limits.lift()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     if hasattr(os, "setpgid"):
         os.setpgid(0, 0)
     threading.Thread(target=_end_with_parent, daemon=True).start()

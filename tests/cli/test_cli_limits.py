@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -79,3 +81,63 @@ def test_every_file_may_be_something_else(run, tmp_path, monkeypatch, arguments,
     assert outcome.status in (1, 2), outcome
     assert path.name in outcome.err + outcome.out
     assert "bug" not in outcome.err
+
+
+def descendants(process: int) -> set[int]:
+    """The processes that this one started, and those that they did."""
+    found: set[int] = set()
+    waiting = [process]
+    while waiting:
+        folder = Path("/proc") / str(waiting.pop()) / "task"
+        for task in folder.iterdir() if folder.is_dir() else ():
+            children = [int(number) for number in (task / "children").read_text().split()]
+            found.update(children)
+            waiting += children
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts processes in /proc")
+def test_many_jobs_are_few_processes_and_an_interrupt_ends_them(tmp_path):
+    """A compiler that hangs keeps two workers busy, whatever --jobs says; Ctrl-C leaves nobody behind."""
+    compiler = tmp_path / "gcc"
+    compiler.write_text("#!/bin/sh\nexec sleep 60\n")
+    compiler.chmod(0o755)
+    words = (
+        "sweep",
+        "-m",
+        "clx",
+        "stencil",
+        "--jobs",
+        "100000",
+        "--compiler",
+        str(compiler),
+        "--flags",
+        "-O1",
+        "--flags",
+        "-O2",
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen([*MODULE, *words], env=environment, stderr=subprocess.PIPE, text=True, process_group=0)
+    try:
+        started: set[int] = set()
+        while process.poll() is None and len(started) < 4:  # two workers, each with its compiler
+            started = descendants(process.pid)
+            time.sleep(0.05)
+        time.sleep(0.2)
+        started = descendants(process.pid)
+        os.killpg(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert len(started) == 4
+    assert process.returncode == 130
+    assert err.startswith("kernmodel: interrupted after 0 of 2 points")
+    assert err.count("\n") == 1
+    assert not [pid for pid in started if Path(f"/proc/{pid}").exists() and "State:\tZ" not in status_of(pid)]
+
+
+def status_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return "State:\tZ"

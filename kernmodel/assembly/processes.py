@@ -1,0 +1,88 @@
+"""Assemblers and compilers as processes of limited time, memory and output."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from kernmodel.limits import TOOL_BYTES, TOOL_OUTPUT_BYTES, Limit, are_lifted
+
+_SHELL = "/bin/sh"
+# a limit of the host that is tighter stays: then the shell cannot set ours, and need not
+_WITHIN = 'ulimit -t {seconds} 2>/dev/null; ulimit -v {kib} 2>/dev/null; ulimit -f {blocks} 2>/dev/null; exec "$0" "$@"'
+_BLOCK = 512
+"""Bytes of the unit in which `ulimit -f` counts (POSIX)."""
+_TIMED_OUT = -signal.SIGXCPU
+_SAID = (
+    (re.compile("CPU time limit exceeded", re.IGNORECASE), None),
+    (re.compile("file size limit exceeded", re.IGNORECASE), TOOL_OUTPUT_BYTES),
+    (re.compile("out of memory|memory exhausted|cannot allocate memory|bad_alloc", re.IGNORECASE), TOOL_BYTES),
+)
+
+
+def start(command: tuple[str, ...], seconds: Limit, **arguments: Any) -> subprocess.Popen[bytes]:
+    """Start a tool within the limits.
+
+    Args:
+        command: the tool and its arguments.
+        seconds: of processor time.
+        arguments: as `subprocess.Popen` takes them.
+
+    Raises:
+        OSError: the tool is not there or cannot be executed.
+    """
+    if are_lifted() or not Path(_SHELL).exists():
+        return subprocess.Popen(command, **arguments)
+    if shutil.which(command[0]) is None:
+        return subprocess.Popen(command, **arguments)  # raises what is wrong
+    script = _WITHIN.format(
+        seconds=seconds.default, kib=TOOL_BYTES.default // 1024, blocks=TOOL_OUTPUT_BYTES.default // _BLOCK
+    )
+    return subprocess.Popen((_SHELL, "-c", script, *command), **arguments)
+
+
+def wait(process: subprocess.Popen[bytes], seconds: Limit) -> int:
+    """The exit status; that of a process which met its limit of time where it takes longer."""
+    try:
+        return process.wait(None if seconds.most > sys.maxsize else seconds.most)
+    except subprocess.TimeoutExpired:
+        stop(process)
+        return _TIMED_OUT
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """End a process that still runs, with those that it started, as far as the system tells which these are."""
+    if process.poll() is not None:
+        return
+    children: list[int] = []
+    with suppress(OSError, ValueError):
+        listed = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="ascii")
+        children = [int(number) for number in listed.split()]
+    process.kill()
+    process.wait()
+    for child in children:
+        with suppress(OSError):
+            os.kill(child, signal.SIGKILL)
+
+
+def limit_met(status: int, messages: str, seconds: Limit) -> Limit | None:
+    """The limit that ended a process, None if it ended for another reason.
+
+    Args:
+        status: as `wait` gives it; messages: what the process and the tools that it ran said.
+        seconds: the limit of its time.
+    """
+    if are_lifted():
+        return None
+    if status in (_TIMED_OUT, -signal.SIGKILL):
+        return seconds
+    if status == -signal.SIGXFSZ:
+        return TOOL_OUTPUT_BYTES
+    return next((limit or seconds for pattern, limit in _SAID if pattern.search(messages)), None)
