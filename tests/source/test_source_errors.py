@@ -91,7 +91,7 @@ MALFORMED = {
     '\n#include "nothing.h"\nfor (int i = 0; i < n; ++i) x[i] = s;': "x.c:5: include file nothing.h is not found",
     "\n#if (\n#endif\nfor (int i = 0; i < n; ++i) x[i] = s;": "x.c:5: the condition of a preprocessor line",
     "\n#if 1\nfor (int i = 0; i < n; ++i) x[i] = s;": "x.c:5: unterminated #if",
-    f"for (int i = 0; i < n; ++i) x[i] = {'(' * 5000}s{')' * 5000};": "x.c: is nested too deeply",
+    f"for (int i = 0; i < n; ++i) x[i] = {'(' * 2000}s{')' * 2000};": "x.c: is nested too deeply",
 }
 
 
