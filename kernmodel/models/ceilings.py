@@ -539,7 +539,8 @@ def path_bandwidth(machine: Machine, path: str, read_share: float, cores: int) -
     """Bytes/s between two neighbouring levels (original, hierarchical): width × clock × cores, or measured.
 
     Both directions count, so a full-duplex path moves at most twice its width. Measured: the stream mix whose share of
-    loaded lines is nearest, at this number of cores, with the write-allocates that the benchmark does not report.
+    loaded lines is nearest, at this number of cores, with the write-allocates that the benchmark does not report; of
+    mixes that are equally near, the slower one.
 
     Args:
         path: its name ("L1L2", …).
@@ -564,7 +565,7 @@ def _measured_path(machine: Machine, path: TransferPath, read_share: float, core
     found = [(abs(_true(machine, one, cores)[1] - read_share), one) for one in series]
     nearest = min(round(distance, 9) for distance, _ in found)
     candidates = [one for distance, one in found if round(distance, 9) == nearest]
-    best = max(candidates, key=lambda one: at_cores(machine, one, cores)[0] * _true(machine, one, cores)[0])
+    best = min(candidates, key=lambda one: at_cores(machine, one, cores)[0] * _true(machine, one, cores)[0])
     value, origin, how = at_cores(machine, best, cores)
     factor, share = _true(machine, best, cores)
     source = (

@@ -337,7 +337,7 @@ def transfer_time(path: TransferPath, moved: PathTraffic, machine: Machine) -> T
 
 def nearest_bandwidth(machine: Machine, level: str, read_share: float) -> MemoryBandwidth:
     """The measured bandwidth of `level` whose stream mix is nearest in read share (write-allocates counted on both
-    sides).
+    sides); of mixes that are equally near, the slower one.
 
     Memory: the highest value over up to one ccNUMA domain's cores; a cache: the value for one core.
 
@@ -350,8 +350,8 @@ def nearest_bandwidth(machine: Machine, level: str, read_share: float) -> Memory
             f"has no measured bandwidth of {level}", where=machine.file, todo=f"add a series under bandwidths.{level}"
         )
     measured = [_true_bandwidth(machine, one, read_share) for one in series]
-    # of mixes with the same share the faster one counts: 9 digits, so that rounding does not decide
-    return min(measured, key=lambda m: (round(abs(m.mix_read_share - read_share), 9), -m.bytes_per_second))
+    # 9 digits, so that rounding does not decide
+    return min(measured, key=lambda m: (round(abs(m.mix_read_share - read_share), 9), m.bytes_per_second))
 
 
 def _true_bandwidth(machine: Machine, series: BandwidthSeries, read_share: float) -> MemoryBandwidth:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import sympy
 
-from kernmodel.errors import Location
+from kernmodel.errors import Location, UnsupportedKernelError
 from kernmodel.source.elements import DOUBLE, FLOAT, INT, LONG, LONG_DOUBLE, common_type
 from kernmodel.source.model import DistinctOperation, ElementType, FlopCount, Loop, Operation
 from kernmodel.source.names import MATH_FUNCTIONS
@@ -376,10 +376,11 @@ class Body:
                 )
             raise self.scope.undeclared(base, "array")
         if array.computed:
-            raise self.scope.unsupported(
-                f"{base.name} is a pointer that is computed from another ({array.computed})",
-                node,
-                "index the array itself",
+            raise UnsupportedKernelError(
+                f"the pointer {base.name} is set here ({array.change}) and used in the loop nest ({written(node)}): "
+                "pointers are not followed, and its lines would count as those of an array of its own",
+                where=array.computed,
+                todo="index the array itself in the nest, as in x[i + 1] for x1[i] with x1 = x + 1",
             )
         if None in array.dimensions[1:]:
             raise self.scope.unsupported(

@@ -100,6 +100,7 @@ def build_nest(program: Program, function: Node, statement: Node, text: str, nam
     scope.fixed = _fixed_steps(chain, scope)
     loops = _read_loops(chain, scope)
     body = _read_body(chain, loops, scope)
+    _refuse_views(body.references, scope)
     arrays, accesses, notes = _arrays(body.references, loops, scope)
     symbols = _symbols(loops, arrays, accesses)
     values = program.preprocessed.values
@@ -153,6 +154,32 @@ def _read_until(nest: Node, function: Node, scope: Scope) -> None:
         if statement is nest:
             return
         _take_integers(statement, scope)
+        _take_pointers(statement, scope)
+
+
+def _take_pointers(statement: Node, scope: Scope) -> None:
+    """Note which pointers a statement before the nest lets point elsewhere; declarations have been read."""
+    if isinstance(statement, (c_ast.Decl, c_ast.DeclList)):
+        return
+    target = statement.lvalue if isinstance(statement, c_ast.Assignment) else None
+    if isinstance(target, c_ast.ID) and target.name in scope.arrays:
+        scope.point(target.name, statement.rvalue if statement.op == "=" else None, statement)
+    else:
+        scope.point_perhaps(statement)
+
+
+def _refuse_views(references: Sequence[Reference], scope: Scope) -> None:
+    """An array of the nest that was made of another one of the nest by a call: both may be the same lines."""
+    used = {reference.array for reference in references}
+    for reference in references:
+        for other, place in scope.arrays[reference.array].derived:
+            if other in used:
+                raise UnsupportedKernelError(
+                    f"{reference.array} comes from a call that is given {other}, which the nest uses too: whether "
+                    "their lines are the same is not known",
+                    where=place,
+                    todo=f"use one name in the nest, {other} or {reference.array}",
+                )
 
 
 def _take_integers(statement: Node, scope: Scope) -> None:

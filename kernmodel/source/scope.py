@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -29,7 +29,10 @@ class DeclaredArray:
     Attributes:
         element: its element type, None if it is no arithmetic type (a struct).
         dimensions: the extents as syntax trees, outermost first; None where no extent is declared.
-        computed: where its address is computed from another pointer, None if it is not.
+        computed: where its address is computed from another pointer or changed, None if it is not.
+        change: the statement or declaration that does so, as written.
+        derived: the arrays that are arguments of the call that gives its address (an aligned view of one), each with
+            the place of the call.
     """
 
     name: str
@@ -37,6 +40,8 @@ class DeclaredArray:
     dimensions: tuple[Node | None, ...]
     location: Location
     computed: Location | None
+    change: str = ""
+    derived: tuple[tuple[str, Location], ...] = ()
 
 
 def size_symbol(name: str) -> sympy.Symbol:
@@ -107,9 +112,9 @@ class Scope:
         for known in (self.arrays, self.scalars, self.values, self._unread):
             known.pop(name, None)
         if dimensions:
-            computed = _computed_pointer(node.init) if isinstance(dimensions[0], type(None)) else False
-            place = self.location(node)
-            self.arrays[name] = DeclaredArray(name, element, tuple(dimensions), place, place if computed else None)
+            self.arrays[name] = DeclaredArray(name, element, tuple(dimensions), self.location(node), None)
+            if dimensions[0] is None and node.init is not None:
+                self.point(name, node.init, node)
             return
         self.scalars[name] = element or ElementType("struct", 0, "integer")
         if element is None or element.kind != "integer":
@@ -118,6 +123,26 @@ class Scope:
             self.values[name] = size_symbol(name)
         elif node.init is not None:
             self.assign(name, node.init, final="const" in (node.quals or ()))
+
+    def point(self, name: str, value: Node | None, node: Node) -> None:
+        """Note that a pointer takes this value at this node; None: it moves on from where it points."""
+        computed = value is None or _computed_pointer(value)
+        called = _arguments(value) if value is not None and not computed else frozenset()
+        place = self.location(node)
+        others = tuple((other, place) for other in self.arrays if other in called and other != name)
+        if isinstance(node, c_ast.Assignment):
+            change = f"{name} {node.op} {written(node.rvalue)}"
+        else:
+            change = written(node) if value is None else f"{name} = {written(value)}"
+        known = self.arrays[name]
+        self.arrays[name] = replace(known, computed=place if computed else None, change=change, derived=others)
+
+    def point_perhaps(self, statement: Node) -> None:
+        """Note the pointers that change within a statement that may be executed any number of times, or never."""
+        for name, node in written_names(statement):
+            value = getattr(node, "rvalue", None) if getattr(node, "op", "") == "=" else None
+            if name in self.arrays and not isinstance(node, c_ast.Decl) and (value is None or _computed_pointer(value)):
+                self.point(name, None, node)
 
     def _resolved(self, node: Node) -> tuple[ElementType | None, list[Node | None]]:
         """Element type and dimensions (None: not declared) of a declarator, typedefs followed."""
@@ -324,8 +349,13 @@ _INTEGER_HANDLERS: Mapping[type[Any], Any] = {
 }
 
 
-def _computed_pointer(init: Node | None) -> bool:
-    """Whether a pointer's first value is computed from another pointer (a call, such as malloc, gives a new array)."""
-    while isinstance(init, c_ast.Cast):
-        init = init.expr
-    return init is not None and not isinstance(init, (c_ast.FuncCall, c_ast.InitList))
+def _computed_pointer(value: Node) -> bool:
+    """Whether the value of a pointer is computed from another pointer (a call, such as malloc, gives a new array)."""
+    while isinstance(value, c_ast.Cast):
+        value = value.expr
+    return not isinstance(value, (c_ast.FuncCall, c_ast.InitList, c_ast.Constant))
+
+
+def _arguments(value: Node) -> frozenset[str]:
+    """The names in the arguments of the call that gives a value."""
+    return frozenset(node.name for node in walk(value) if isinstance(node, c_ast.ID))

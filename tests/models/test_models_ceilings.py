@@ -218,11 +218,11 @@ def test_paths_count_both_directions() -> None:
 
 def test_memory_path_counts_write_allocates() -> None:
     """Half of the lines loaded is the update benchmark (53.08 GB/s on 10 cores), two thirds the copy one with its
-    write-allocates (36.46 × 1.5)."""
+    write-allocates (36.46 × 1.5), which is slower than daxpy with as many."""
     machine = load_machine("clx")
     assert path_bandwidth(machine, "L3Mem", 0.5, 10).bytes_per_second == pytest.approx(53.08e9)
     assert path_bandwidth(machine, "L3Mem", 2 / 3, 10).bytes_per_second == pytest.approx(
-        max(36.46 * 1.5, 54.77 * 1.0) * 1e9
+        min(36.46 * 1.5, 54.77 * 1.0) * 1e9
     )
 
 

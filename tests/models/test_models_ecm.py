@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kernmodel.errors import MachineError
 from kernmodel.incore.model import Chain, InCore, PortUse
+from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import (
     BandwidthSeries,
     CacheLevel,
@@ -295,3 +296,12 @@ def test_binding_times_add_up(times: dict[str, float]) -> None:
         expression = parse_overlap(text)
         binding = binding_times(expression, times)
         assert sum(times[name] for name in binding) == pytest.approx(evaluate(expression, times))
+
+
+def test_of_two_mixes_that_are_equally_near_the_slower_one_counts() -> None:
+    """Copy with its write-allocates and daxpy load two of three lines, copy and update are as far from 7/12."""
+    machine = load_machine("clx")
+    alike = nearest_bandwidth(machine, "Mem", 2 / 3)
+    assert (alike.mix.name, alike.bytes_per_second) == ("copy", pytest.approx(54.81e9, rel=1e-3))
+    between = nearest_bandwidth(machine, "Mem", 7 / 12)
+    assert between.mix.name == "update"

@@ -34,7 +34,17 @@ UNSUPPORTED = {
     "for (int i = 0; i < n; ++i) x[i] = t[i].v;": ("4:36", "member of a struct"),
     "for (int i = 0; i < n; ++i) p[i][0] = s;": ("4:29", "p is an array of pointers"),
     "for (int i = 0; i < n; ++i) { x++; *x = s; }": ("4:31", "the pointer x changes"),
-    "double *q = x + 5; for (int i = 0; i < n; ++i) q[i] = s;": ("4:48", "q is a pointer that is computed"),
+    "double *q = x + 5; for (int i = 0; i < n; ++i) q[i] = s;": ("4:8", "the pointer q is set here (q = x+5)"),
+    "double *q; q = x + 5; for (int i = 0; i < n; ++i) q[i] = s;": ("4:12", "the pointer q is set here (q = x+5)"),
+    "x = a[1]; for (int i = 0; i < n; ++i) a[2][i] = x[i];": ("4:1", "the pointer x is set here (x = a[1])"),
+    "x++; for (int i = 0; i < n; ++i) x[i] = s;": ("4:1", "the pointer x is set here (x++)"),
+    "x += n; for (int i = 0; i < n; ++i) x[i] = s;": ("4:1", "the pointer x is set here (x += n)"),
+    "if (n > 3) x = a[0]; for (int i = 0; i < n; ++i) x[i] = s;": ("4:12", "the pointer x is set here (x = a[0])"),
+    "for (int j = 0; j < n; ++j) { double *q = a[j]; for (int i = 0; i < n; ++i) x[i] = q[i]; }": (
+        "4:38",
+        "the pointer q changes in the loop nest",
+    ),
+    "double *q = align(x); for (int i = 0; i < n; ++i) x[i] = q[i];": ("4:8", "q comes from a call that is given x"),
     "for (int i = 0; i < n; ++i) a[i] = s;": ("4:29", "a has 2 dimension(s) but 1 index(es)"),
     "for (int i = 0; i < n; ++i) s[i] = 1;": ("4:29", "s is indexed, but it is no array"),
     "for (int i = 0; i < n; ++i) s += x;": ("4:34", "the array x is used without an index"),
@@ -235,3 +245,17 @@ def test_step_that_was_fixed_cannot_change_later() -> None:
     assert sizes_of(nest, {"T": 4}) == {}
     with pytest.raises(SourceError, match="T is the step of a loop and was read as 4, not 8"):
         sizes_of(nest, {"T": 8})
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "double *q = x + 5; for (int i = 0; i < n; ++i) x[i] = s;",  # which the nest does not use
+        "double *q = 0; q = malloc(8 * n); for (int i = 0; i < n; ++i) x[i] = q[i];",
+        "double *q; for (int i = 0; i < n; ++i) x[i] = a[0][i]; q = x; x = a[0]; x++;",
+        "double *q = __builtin_assume_aligned(x, 64); for (int i = 0; i < n; ++i) q[i] = s;",
+        "swap(&x, &k); for (int i = 0; i < n; ++i) x[i] = s; swap(&x, &k);",
+    ],
+)
+def test_pointers_that_do_not_matter_to_the_nest_may_change(statements: str) -> None:
+    assert parse_kernel(function(statements), "kernel.c", {}).loops
