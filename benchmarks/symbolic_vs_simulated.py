@@ -21,8 +21,9 @@ from kernmodel.machine.load import load_machine
 from kernmodel.resources import carried_files
 from kernmodel.source.load import load_kernel
 from kernmodel.source.sizes import sizes_of
-from kernmodel.traffic.differences import QUANTITIES, Difference, compare_traffic
+from kernmodel.traffic.differences import compare_traffic
 from kernmodel.traffic.layer_conditions import layer_conditions
+from kernmodel.traffic.model import QUANTITIES, Difference
 from kernmodel.traffic.prepared import analyse
 from kernmodel.traffic.simulation import simulate
 

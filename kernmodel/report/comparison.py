@@ -9,18 +9,18 @@ from kernmodel.report.layout import Block, Column, Heading, Line, Table
 from kernmodel.report.numbers import decimal
 
 if TYPE_CHECKING:
-    from kernmodel.studies.request import TrafficAnswer
-    from kernmodel.traffic.differences import Difference
-    from kernmodel.traffic.model import Traffic
+    from kernmodel.traffic.model import Difference, Traffic
 
 _QUANTITIES = ("loads", "stores", "clean_victims")
 
 
-def comparison_section(answer: TrafficAnswer) -> tuple[Block, ...]:
-    """Both numbers for each path and kind of line, how much they differ, and the reasons."""
-    if answer.symbolic is None:
+def comparison_section(
+    symbolic: Traffic | None, simulated: Traffic, differences: tuple[Difference, ...]
+) -> tuple[Block, ...]:
+    """Both numbers for each path and kind of line, how much they differ, and the reasons; nothing without the first."""
+    if symbolic is None:
         return ()
-    from kernmodel.traffic.differences import TOLERANCE
+    from kernmodel.traffic.agreement import TOLERANCE
 
     columns = (
         Column("path", "left"),
@@ -31,10 +31,10 @@ def comparison_section(answer: TrafficAnswer) -> tuple[Block, ...]:
         Column("reason", "left"),
     )
     heading = Heading(f"Layer conditions and simulation (cache lines per unit of work; agree: within {TOLERANCE:.0%})")
-    rows = tuple(_rows(answer.symbolic, answer.traffic, answer.differences))
+    rows = tuple(_rows(symbolic, simulated, differences))
     if not rows:
-        return (heading, Line(f"  agree: no lines move beyond {answer.machine.levels[0].name}"))
-    return (heading, Table(columns, rows), *_reasons(answer.differences))
+        return (heading, Line(f"  agree: no lines move beyond {simulated.levels[0].level}"))
+    return (heading, Table(columns, rows), *_reasons(differences))
 
 
 def _rows(symbolic: Traffic, simulated: Traffic, found: tuple[Difference, ...]) -> Iterator[tuple[str, ...]]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kernmodel.models.outside import NEGLIGIBLE
 from kernmodel.report.caches import STORES, byte_tables, evasion_section, level_table, sampling_section
+from kernmodel.report.comparison import comparison_section
 from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table
 from kernmodel.report.numbers import MISSING, count, decimal, time_in, with_interval
 from kernmodel.report.sections import (
@@ -128,7 +129,12 @@ def _reuse(traffic: Traffic, *, verbose: bool) -> tuple[Block, ...]:
     """What is found again in the caches: by layer conditions or by counts."""
     if traffic.method == SYMBOLIC:
         return _conditions(traffic)
-    return (*level_table(traffic), *sampling_section(traffic, verbose=verbose))
+    return (
+        *comparison_section(traffic.symbolic, traffic, traffic.differences),
+        *_conditions(traffic),
+        *level_table(traffic),
+        *sampling_section(traffic, verbose=verbose),
+    )
 
 
 def _conditions(traffic: Traffic) -> tuple[Block, ...]:

@@ -51,6 +51,8 @@ def ecm_body(answer: EcmAnswer, unit: str) -> Json:
         "microarchitecture": parameters_json(answer.parameters),
         "code": {**origin_json(answer.origin), "loop": loop_json(answer.loop)},
         "traffic": traffic_json(answer.traffic, answer.machine),
+        "symbolic": None if answer.traffic.symbolic is None else traffic_json(answer.traffic.symbolic, answer.machine),
+        "differences": plain(answer.traffic.differences),
         "incore": incore_json(answer.incore),
         "headline": {"unit": unit, "value": value, **interval_json("value", interval)},
         "prediction": prediction_json(prediction),

@@ -10,7 +10,6 @@ from kernmodel.report.comparison import comparison_section
 from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table
 from kernmodel.report.numbers import MISSING, decimal, short, with_interval
 from kernmodel.report.sections import kernel_fields, machine_fields, notes_section, sources_section, unit_of_work
-from kernmodel.studies.method import UNCOUNTED
 from kernmodel.traffic.common import intensity_intervals
 from kernmodel.traffic.conditions import in_few_sets
 from kernmodel.traffic.held import SYMBOLIC, carriers
@@ -21,6 +20,9 @@ if TYPE_CHECKING:
     from kernmodel.studies.request import TrafficAnswer
     from kernmodel.traffic.model import LayerCondition, PathTraffic, Traffic
 
+_UNCOUNTED = "several-index-patterns"
+"""Code of the note by which layer conditions say that they left out reuse."""
+
 
 def traffic_report(answer: TrafficAnswer, *, verbose: bool = False) -> tuple[Block, ...]:
     """The whole answer for one point."""
@@ -28,7 +30,7 @@ def traffic_report(answer: TrafficAnswer, *, verbose: bool = False) -> tuple[Blo
     sources = sources_section(machine.sources, f"Sources of {machine.file}") if verbose else ()
     return (
         *_inputs(answer),
-        *comparison_section(answer),
+        *comparison_section(answer.symbolic, answer.traffic, answer.differences),
         *_symbolic_sections(answer, verbose=verbose),
         *path_table(traffic, machine),
         *evasion_section(traffic, machine),
@@ -72,7 +74,7 @@ def method_text(answer: TrafficAnswer) -> str:
     """How the traffic was found; where it was simulated for want of layer conditions, a note says why."""
     traffic = answer.traffic
     if traffic.method == SYMBOLIC:
-        all_reuse = not any(note.code in UNCOUNTED for note in traffic.notes)
+        all_reuse = not any(note.code == _UNCOUNTED for note in traffic.notes)
         applies = " (they apply to every reference)" if all_reuse else ""
         return f"{SYMBOLIC}{applies}, safety factor {traffic.safety:g} on the cache sizes"
     if answer.symbolic:

@@ -16,12 +16,8 @@ from kernmodel.traffic.options import SimulationOptions, StoreMode
 
 if TYPE_CHECKING:
     from kernmodel.source.model import LoopNest
-    from kernmodel.traffic.differences import Difference
-    from kernmodel.traffic.model import Traffic
+    from kernmodel.traffic.model import Difference, Traffic
     from kernmodel.traffic.prepared import PreparedNest
-
-UNCOUNTED = frozenset({"several-index-patterns"})
-"""Codes of notes by which layer conditions say that they left out reuse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +81,19 @@ class TrafficMethod:
         return Comparison(symbolic, differences, notes)
 
     def _automatic(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
-        """Layer conditions, unless they do not apply or left out reuse."""
+        """Layer conditions where they are shown to hold: where nothing speaks against them, or a simulation agrees.
+
+        A safety factor is a wish of the user's that no simulation can tell anything about.
+        """
         try:
             symbolic = self._symbolic(sizes, cores, stores)
         except UnsupportedKernelError as error:
             return self._simulated(sizes, cores, stores, because=f"layer conditions do not apply: {error.what}")
-        uncounted = next((note for note in symbolic.notes if note.code in UNCOUNTED), None)
-        if uncounted is None:
+        if self.request.safety != 1 or isinstance(self.prepared, UnsupportedKernelError) or self.prepared is None:
             return symbolic
-        return self._simulated(sizes, cores, stores, because=f"layer conditions are not enough: {uncounted.text}")
+        from kernmodel.traffic.evidence import decide
+
+        return decide(symbolic, self.prepared, self.machine)
 
     def _symbolic(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
         from kernmodel.traffic.layer_conditions import prepared_layer_conditions

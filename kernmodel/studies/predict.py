@@ -106,7 +106,7 @@ def _traffic_answer(method: TrafficMethod, point: Mapping[str, int], cores: int)
     shown = shown_sizes(nest, point, sizes)
     notes = (*nest.notes, *traffic.notes)
     if method.request.cache != "both":
-        return TrafficAnswer(nest, method.machine, shown, traffic, notes)
+        return TrafficAnswer(nest, method.machine, shown, traffic, notes, traffic.symbolic, traffic.differences)
     beside = method.compare(traffic)
     notes = tuple(dict.fromkeys((*notes, *beside.notes)))
     return TrafficAnswer(nest, method.machine, shown, traffic, notes, beside.symbolic, beside.differences)

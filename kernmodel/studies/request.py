@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from kernmodel.machine.model import Machine
     from kernmodel.models.ecm import EcmPrediction, ScalingPoint
     from kernmodel.source.model import LoopNest
-    from kernmodel.traffic.differences import Difference
-    from kernmodel.traffic.model import Traffic
+    from kernmodel.traffic.model import Difference, Traffic
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class KernelRequest:
         cores: active cores that share the shared caches.
         safety: factor on the cache sizes in layer conditions.
         cache: how the traffic is found: "lc" layer conditions, "sim" simulation, "both" (`traffic` only), "auto" layer
-            conditions where they apply, else simulation.
+            conditions where they are shown to hold, else simulation.
         stores: which stores the code has; None: as the compiled code and the machine say.
         simulation: choices of the simulation; None: nothing was chosen. With "auto", anything chosen means simulation.
     """
@@ -103,7 +102,8 @@ class TrafficAnswer:
 
     Attributes:
         traffic: by the method asked for; where both were, the simulated one.
-        symbolic: the traffic by layer conditions beside it, where both were asked for and layer conditions apply.
+        symbolic: the traffic by layer conditions beside it, where both were asked for and layer conditions apply, or
+            where they were not taken because a simulation says otherwise.
         differences: where the two differ, and why.
     """
 

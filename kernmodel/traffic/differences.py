@@ -9,17 +9,17 @@ from functools import cached_property
 from kernmodel.cachesim.model import MEMORY, Hierarchy
 from kernmodel.machine.model import Machine
 from kernmodel.source.model import LoopNest
+from kernmodel.traffic.agreement import TOLERANCE, disagreements
+from kernmodel.traffic.boundaries import boundary_share
+from kernmodel.traffic.footprint import footprint_of_work
 from kernmodel.traffic.hierarchy import hierarchy_of
-from kernmodel.traffic.model import QUANTITIES, LayerCondition, PathTraffic, Quantity, Traffic
+from kernmodel.traffic.model import Difference, LayerCondition, PathTraffic, Quantity, Traffic
 from kernmodel.traffic.options import SimulationOptions
 from kernmodel.traffic.sampling import effort, sample
 from kernmodel.traffic.simulation import REGULAR, placed_work, simulate_in, unit_of_program
 from kernmodel.traffic.steady import Effort
 from kernmodel.traffic.walk import Work
 from kernmodel.units import format_bytes, format_share
-
-TOLERANCE = 0.05
-"""Relative difference from which two numbers differ, unless told otherwise."""
 
 NEAR = (0.7, 1.3)
 """Required over available cache between which sets that fill unevenly decide rather than the layer condition."""
@@ -30,33 +30,7 @@ AT = (0.85, 1.18)
 VARIED = (0.5, 5.0)
 """The same where trip counts vary: a triangular nest needs from nothing to twice the mean."""
 
-_SMALL = 0.02
-"""Differences below this share of what moves on any path are left out."""
-
 _MORE_WAYS = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One number in which layer conditions and simulation differ.
-
-    Attributes:
-        path: name of the transfer path.
-        quantity: which of its numbers, lines per unit of work.
-        symbolic, simulated: its values.
-        relative: (simulated − symbolic) / the larger.
-        reason_code: "victims", "threshold", "conflicts", "layout", "replacement", "inclusion", "inner-hits",
-            "mean-trip-count", "triangle", "boundary", "streamed-and-read", "not-settled", or "unknown".
-        reason: the same for people.
-    """
-
-    path: str
-    quantity: Quantity
-    symbolic: float
-    simulated: float
-    relative: float
-    reason_code: str
-    reason: str
 
 
 def compare_traffic(
@@ -78,17 +52,12 @@ def compare_traffic(
         options: of the simulation.
         tolerance: relative difference that counts.
     """
-    pairs = list(zip(symbolic.paths, simulated.paths, strict=True))
-    largest = max((getattr(path, name) for pair in pairs for path in pair for name in QUANTITIES), default=0.0)
     experiments = _Experiments(symbolic, simulated, nest, machine, sizes, options)
     found = []
-    for one, other in pairs:
-        for name in QUANTITIES:
-            a, b = getattr(one, name), getattr(other, name)
-            if abs(a - b) > max(tolerance * max(a, b), _SMALL * largest):
-                question = _Question(one.path, name, a, b, tolerance * max(a, b))
-                code, reason = experiments.answer(question)
-                found.append(Difference(one.path, name, a, b, (b - a) / max(a, b), code, reason))
+    for path, name, a, b in disagreements(symbolic, simulated, tolerance):
+        question = _Question(path, name, a, b, tolerance * max(a, b))
+        code, reason = experiments.answer(question)
+        found.append(Difference(path, name, a, b, (b - a) / max(a, b), code, reason))
     return tuple(found)
 
 
@@ -203,7 +172,7 @@ class _Experiments:
 
     def _boundary(self, question: _Question) -> Answer | None:
         """Loops are so short that the lines at their ends make up for the difference."""
-        share = boundary_share(self._work)
+        share = boundary_share(footprint_of_work(self._work), self.machine.line_bytes)
         if question.simulated < question.symbolic or question.simulated > question.symbolic * (1 + share):
             return None
         return "boundary", (
@@ -393,35 +362,3 @@ def _nearly(condition: LayerCondition) -> str:
         f"{condition.cache} is near a threshold: {format_bytes(condition.required)} needed of "
         f"{format_bytes(condition.capacity_bytes)}"
     )
-
-
-def boundary_share(work: Work) -> float:
-    """By how much lines at the ends of loops can increase traffic: what references reach beyond the loops' ranges.
-
-    Per loop, the reach of the references of one array over the trip count; a line more at the ends of the fastest.
-    """
-    loops, line = work.program.loops, work.nest.line_bytes
-    arrays: dict[tuple[str, tuple[int, ...]], list[int]] = {}
-    for each in work.nest.references:
-        address = each.reference.address
-        arrays.setdefault((each.access.array, address.coefficients), []).append(address.constant)
-    largest = 1.0
-    for (_, coefficients), constants in arrays.items():
-        reach, factor = max(constants) - min(constants), 1.0
-        strides = sorted(
-            ((abs(c * loop.step), k) for k, (c, loop) in enumerate(zip(coefficients, loops, strict=True)) if c),
-            reverse=True,
-        )
-        for stride, loop in strides:
-            trips = max(1.0, work.bodies[loop + 1] / work.bodies[loop])
-            steps, reach = _nearest_steps(reach, stride)
-            ends = line / stride if stride < line else 0.0
-            factor *= (trips + steps + ends) / trips
-        largest = max(largest, factor)
-    return largest - 1
-
-
-def _nearest_steps(reach: int, stride: int) -> tuple[int, int]:
-    """A reach in steps of a stride, and what is left of it."""
-    steps = round(reach / stride)
-    return steps, abs(reach - steps * stride)

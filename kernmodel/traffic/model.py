@@ -219,6 +219,28 @@ class AccessTraffic:
 
 
 @dataclass(frozen=True, slots=True)
+class Difference:
+    """One number in which layer conditions and simulation differ.
+
+    Attributes:
+        path: name of the transfer path.
+        quantity: which of its numbers, lines per unit of work.
+        symbolic, simulated: its values.
+        relative: (simulated − symbolic) / the larger.
+        reason_code: why, for machines: docs/traffic-simulation.md lists the codes.
+        reason: the same for people.
+    """
+
+    path: str
+    quantity: Quantity
+    symbolic: float
+    simulated: float
+    relative: float
+    reason_code: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Traffic:
     """Data traffic of a loop nest on a machine.
 
@@ -247,6 +269,9 @@ class Traffic:
             the machine's cores can.
         evasion: of write-allocates from memory; None where none is evaded.
         sampling: how much was simulated; None for layer conditions.
+        symbolic: what layer conditions say, where simulated numbers stand in their place; its `conditions` and
+            `transitions` are repeated here.
+        differences: where these differ from the simulated numbers, and why.
     """
 
     method: str
@@ -270,6 +295,8 @@ class Traffic:
     stores: StoreMode = "regular"
     evasion: Evasion | None = None
     sampling: Sampling | None = None
+    symbolic: Traffic | None = None
+    differences: tuple[Difference, ...] = ()
 
     def path(self, name: str) -> PathTraffic:
         """The traffic of the path called `name` (KeyError if there is none)."""

@@ -18,7 +18,18 @@ from kernmodel.traffic.ends import Rows, rows_of
 from kernmodel.traffic.polynomial import NEVER, NOTHING, ONE, Number, Rate, Size, fixed
 from kernmodel.traffic.sets import FewSets, Room, Walk, few_sets, walk_of
 from kernmodel.traffic.streams import Reference, SizedNest, Stream
-from kernmodel.traffic.windows import SWEEP, Window, lines_per_iteration, runs_against, stretch_of, unit_window, volume
+from kernmodel.traffic.windows import (
+    SWEEP,
+    Window,
+    capped,
+    lines_per_iteration,
+    runs_against,
+    stream_volume,
+    stretch_of,
+    unit_window,
+    volume,
+    volume_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +286,8 @@ class Analysis:
 
     def few_sets(self, window: Window, room: Room) -> FewSets | None:
         """What of the data touched during the window has a part of a cache only, because it falls into few sets."""
-        return few_sets(self.walks[window.key], room)
+        walks = self.walks[window.key]
+        return few_sets(walks, room) if walks and room.banks else None
 
     def holds(self, window: Window, room: Room) -> bool:
         """Whether data survive the window in a cache."""
@@ -326,10 +338,11 @@ def analyse_regular(nest: SizedNest, line_bytes: int) -> Analysis:
     walks: dict[tuple[object, ...], tuple[Walk, ...]] = {}
     for window in (window for reuse in reuses for window in reuse.windows):
         if window.key not in volumes:
-            volumes[window.key] = volume(nest, window, line_bytes)
-            walks[window.key] = tuple(
-                walk
-                for stream in nest.streams
-                if (walk := walk_of(stream, nest.trips, window, line_bytes, nest.whole_bytes(stream.array)))
+            parts = [stream_volume(stream, nest.trips, window, line_bytes) for stream in nest.streams]
+            volumes[window.key] = volume_of(nest, parts)
+            found = (
+                walk_of(stream, nest.trips, window, line_bytes, capped(part, nest.whole_bytes(stream.array)))
+                for stream, part in zip(nest.streams, parts, strict=True)
             )
+            walks[window.key] = tuple(walk for walk in found if walk is not None)
     return Analysis(nest, line_bytes, reuses, volumes, walks)

@@ -18,7 +18,7 @@ from math import ceil, gcd
 from kernmodel.machine.model import Machine
 from kernmodel.traffic.polynomial import Number, Size
 from kernmodel.traffic.streams import Stream
-from kernmodel.traffic.windows import Window, box_of, capped, contiguous_travel, stream_volume, touched_window
+from kernmodel.traffic.windows import Window, box_of, contiguous_travel, touched_window
 from kernmodel.units import format_bytes
 
 CROWDED = 2
@@ -139,14 +139,12 @@ class FewSets:
         return float(self.walk.volume.value / self.usable)
 
 
-def walk_of(stream: Stream, trips: Sequence[Size], window: Window, line_bytes: int, whole: Size | None) -> Walk | None:
-    """The walk of a stream during a window, through `whole` bytes of an array (None: it is not known how many); None
-    where it runs through memory in one piece."""
+def walk_of(stream: Stream, trips: Sequence[Size], window: Window, line_bytes: int, touched: Size) -> Walk | None:
+    """The walk of a stream during a window, in which it touches so many bytes; None where it is one run of memory."""
     longer = touched_window(stream, trips, window)
     travel = contiguous_travel(stream, trips, longer, line_bytes)
-    starts = starts_of(stream)
     if travel is not None:
-        if len(starts) == 1:
+        if len(stream.references) == 1 or travel.value >= touched.value:
             return None
         stretch = int(travel.value)
         repeats: tuple[tuple[int, int], ...] = ()
@@ -158,8 +156,7 @@ def walk_of(stream: Stream, trips: Sequence[Size], window: Window, line_bytes: i
             for loop, extent in box.apart.items()
             if extent is not None and extent.value > 1
         )
-    volume = capped(stream_volume(stream, trips, window, line_bytes), whole)
-    return Walk(stream.array, volume, starts, max(1, stretch), repeats)
+    return Walk(stream.array, touched, starts_of(stream), max(1, stretch), repeats)
 
 
 def starts_of(stream: Stream) -> tuple[int, ...]:
@@ -189,6 +186,8 @@ def _use(walk: Walk, room: Room) -> FewSets | None:
     if not room.banks:
         return None
     last = room.banks[-1]
+    if walk.stretch >= last.sets * last.line_bytes or walk.volume.value <= last.ways * last.line_bytes:
+        return None
     lines, touched = walk.volume.value / last.line_bytes, walk.sets_touched(last)
     if touched >= last.sets or lines < CROWDED * touched:
         return None

@@ -41,6 +41,8 @@ class Effort:
         warm_up: before counting at a place.
         measured: while counting at a place.
         total: at all places.
+        trusting: whether the second of two whole sweeps counts where all caches have LRU and are in balance: what such
+            a cache holds after a sweep depends on that sweep alone, but for what the one inside it held before.
     """
 
     sweep: float
@@ -49,6 +51,7 @@ class Effort:
     warm_up: float
     measured: float
     total: float
+    trusting: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,10 +48,14 @@ def unit_window(loops: int, carrier: int) -> Window:
 
 def volume(nest: SizedNest, window: Window, line_bytes: int) -> Size:
     """Bytes of cache lines that all streams touch during the window, of no array more than it has."""
+    return volume_of(nest, [stream_volume(stream, nest.trips, window, line_bytes) for stream in nest.streams])
+
+
+def volume_of(nest: SizedNest, parts: Sequence[Size]) -> Size:
+    """Bytes that all streams touch, each of them so many, of no array more than it has."""
     touched: dict[str, Size] = {}
-    for stream in nest.streams:
-        known = touched.get(stream.array, NOTHING)
-        touched[stream.array] = known + stream_volume(stream, nest.trips, window, line_bytes)
+    for stream, part in zip(nest.streams, parts, strict=True):
+        touched[stream.array] = touched.get(stream.array, NOTHING) + part
     return total(capped(size, nest.whole_bytes(array)) for array, size in touched.items())
 
 

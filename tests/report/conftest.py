@@ -34,9 +34,9 @@ from kernmodel.models.ecm import EcmPrediction, MemoryBandwidth, ScalingPoint, T
 from kernmodel.models.outside import OutsideWork
 from kernmodel.source.model import Access, Array, ElementType, FlopCount, Loop, LoopNest
 from kernmodel.studies.request import CodeOrigin, EcmAnswer, InCoreAnswer, TrafficAnswer
-from kernmodel.traffic.differences import Difference
 from kernmodel.traffic.model import (
     AccessTraffic,
+    Difference,
     Evasion,
     LayerCondition,
     LevelTraffic,

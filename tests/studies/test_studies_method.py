@@ -66,12 +66,31 @@ def test_auto_takes_layer_conditions_where_they_apply(request_of, simulated):
     assert (answer.traffic.method, simulated, why(answer)) == ("layer conditions", [], "")
 
 
-def test_auto_simulates_where_layer_conditions_leave_out_reuse(request_of, simulated):
-    answer = predict_traffic(request_of(TRANSPOSE))
+def test_auto_simulates_where_layer_conditions_leave_out_reuse(request_of):
+    """Rows find what columns have brought, and the other way round: layer conditions know only of either."""
+    text = "#define N 100\ndouble a[N][N];\n"
+    text += "for (int j = 0; j < N; ++j) for (int i = 0; i < N; ++i) a[j][i] = a[j][i] + a[i][j];\n"
+    answer = predict_traffic(request_of(text))
     assert answer.traffic.method == "simulation"
-    assert "array a is indexed in 2 ways" in why(answer)
-    assert predict_traffic(request_of(TRANSPOSE, cache="lc")).traffic.method == "layer conditions"
-    assert len(simulated) == 1
+    note = next(note for note in answer.notes if note.code == "index-patterns")
+    assert ("array a is indexed in 2 ways" in note.text, note.kind) == (True, "assumption")
+    assert answer.symbolic == predict_traffic(request_of(text, cache="lc")).traffic
+    assert {each.reason_code for each in answer.differences} == {"index-patterns"}
+
+
+def test_auto_keeps_layer_conditions_that_a_simulation_confirms(request_of):
+    """The two index patterns of a small array: all of it stays in L2, and L1 sees rows and columns apart."""
+    text = "#define N 20\ndouble a[N][N], b[N][N];\n"
+    text += "for (int j = 0; j < N; ++j) for (int i = 0; i < N; ++i) b[j][i] = a[j][i] + a[i][j];\n"
+    answer = predict_traffic(request_of(text))
+    assert (answer.traffic.method, answer.symbolic, answer.differences) == ("layer conditions", None, ())
+    assert "several-index-patterns" not in {note.code for note in answer.notes}
+
+
+def test_a_safety_factor_is_taken_at_its_word(request_of):
+    answer = predict_traffic(request_of(TRANSPOSE, safety=0.5))
+    assert answer.traffic.method == "layer conditions"
+    assert "several-index-patterns" in {note.code for note in answer.notes}
 
 
 def test_auto_simulates_what_is_not_affine(request_of, simulated):

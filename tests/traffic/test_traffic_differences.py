@@ -8,8 +8,9 @@ from kernmodel.machine.load import load_machine
 from kernmodel.source.load import load_kernel, parse_kernel
 from kernmodel.source.model import LoopNest
 from kernmodel.source.sizes import sizes_of
-from kernmodel.traffic.differences import Difference, compare_traffic
+from kernmodel.traffic.differences import compare_traffic
 from kernmodel.traffic.layer_conditions import layer_conditions
+from kernmodel.traffic.model import Difference
 from kernmodel.traffic.options import SimulationOptions
 from kernmodel.traffic.simulation import simulate
 

@@ -1,0 +1,90 @@
+"""Whether layer conditions hold for a nest at given sizes on a machine: by doubts, then by simulation.
+
+The rules: docs/accuracy.md, chapter on traffic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kernmodel.cachesim.engine import compiled_available
+from kernmodel.errors import Note
+from kernmodel.machine.model import Machine
+from kernmodel.traffic.agreement import disagreements
+from kernmodel.traffic.doubts import Doubt, doubts
+from kernmodel.traffic.footprint import footprint_of_sized
+from kernmodel.traffic.hierarchy import hierarchy_of
+from kernmodel.traffic.model import Difference, Quantity, Traffic
+from kernmodel.traffic.options import SimulationOptions
+from kernmodel.traffic.prepared import PreparedNest
+from kernmodel.traffic.streams import at_sizes
+
+_REGULAR = SimulationOptions()
+
+_REFUTED = frozenset({"several-index-patterns"})
+"""Codes of warnings of layer conditions that do not matter where a simulation agrees with them."""
+
+
+def decide(symbolic: Traffic, prepared: PreparedNest, machine: Machine) -> Traffic:
+    """The traffic that stands: by layer conditions where they are shown to hold, else simulated, with the reason.
+
+    Layer conditions hold where there is no doubt about them, or where a simulation of bounded length agrees with them.
+
+    Args:
+        symbolic: the traffic by layer conditions.
+        prepared, machine: what it is about.
+    """
+    hierarchy = hierarchy_of(machine, symbolic.cores, _REGULAR)
+    sized = at_sizes(prepared, symbolic.sizes, machine.line_bytes)
+    found = doubts(symbolic, footprint_of_sized(sized), hierarchy) if sized.streams else ()
+    if not found:
+        return symbolic
+    from kernmodel.traffic.sampling import CHECKING, effort
+    from kernmodel.traffic.simulation import simulate_in
+
+    simulated = simulate_in(
+        hierarchy,
+        prepared.nest,
+        machine,
+        symbolic.sizes,
+        cores=symbolic.cores,
+        stores=symbolic.stores,
+        spend=CHECKING if compiled_available() else effort(),
+    )
+    differences = tuple(_difference(found, *each, machine) for each in disagreements(symbolic, simulated))
+    if not differences:
+        return replace(symbolic, notes=tuple(note for note in symbolic.notes if note.code not in _REFUTED))
+    return replace(
+        simulated,
+        conditions=symbolic.conditions,
+        transitions=symbolic.transitions,
+        symbolic=symbolic,
+        differences=differences,
+        notes=(*_notes(differences), *simulated.notes),
+    )
+
+
+def _difference(
+    found: Sequence[Doubt], path: str, quantity: Quantity, symbolic: float, simulated: float, machine: Machine
+) -> Difference:
+    """A number that differs, with the first doubt about a cache at either end of its path (else the first of all)."""
+    ends = {end for each in machine.paths if each.name == path for end in (each.inner, each.outer)}
+    doubt = next((doubt for doubt in found if doubt.cache is None or doubt.cache in ends), found[0])
+    relative = (simulated - symbolic) / max(symbolic, simulated)
+    return Difference(path, quantity, symbolic, simulated, relative, doubt.code, doubt.text)
+
+
+def _notes(differences: Sequence[Difference]) -> list[Note]:
+    """The causes, each with the paths on which layer conditions differ for it."""
+    paths: dict[tuple[str, str], list[str]] = {}
+    for each in differences:
+        paths.setdefault((each.reason_code, each.reason), []).append(each.path)
+    return [
+        Note(
+            code,
+            f"simulated, since layer conditions do not hold for {', '.join(dict.fromkeys(where))}: {reason}",
+            "assumption",
+        )
+        for (code, reason), where in paths.items()
+    ]
