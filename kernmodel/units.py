@@ -37,7 +37,7 @@ FACTORS: dict[str, dict[str, float]] = {
 """Per dimension, the units that are read without pint, with their factor to the base unit."""
 
 _PINT_DIMENSION = {"data": "byte", "frequency": "hertz", "time": "second", "bandwidth": "byte/second"}
-_QUANTITY = re.compile(r"^\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(\S.*?)?\s*$")
+_QUANTITY = re.compile(r"^\s*([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*(\S.*?)?\s*$")
 
 
 def parse_quantity(text: object, dimension: str, *, where: Location | str | None = None) -> float:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +12,9 @@ from kernmodel.cli import options
 from kernmodel.cli.command import Group
 from kernmodel.cli.output import print_line, show, show_json, show_text, write_error
 from kernmodel.errors import UsageError
+
+if TYPE_CHECKING:
+    from kernmodel.schema.fields import Problem
 
 
 @click.group(cls=Group)
@@ -71,19 +76,22 @@ def show_(name: str, verbose: bool, as_json: bool) -> None:
 @machine.command(short_help="Check machine files.")
 @click.argument("files", nargs=-1, type=options.MACHINE)
 @click.option("--carried", is_flag=True, help="Check all carried machine files.")
+@click.option("--compilers", is_flag=True, help="Try the flags of installed compilers too.")
 @options.json_option
 @click.pass_context
-def check(ctx: click.Context, files: tuple[str, ...], carried: bool, as_json: bool) -> None:
-    """Check the machine files FILES: prints ok or every problem; exit status 1 if there is any.
+def check(ctx: click.Context, files: tuple[str, ...], carried: bool, compilers: bool, as_json: bool) -> None:
+    """Check the machine files FILES: prints ok, or every problem; exit status 1 if there is an error.
+
+    Warnings (ports that count nowhere, bandwidths that contradict one another) leave the exit status 0.
 
     \b
-    Example:
+    Examples:
       kernmodel machine check my-machine.yml
+      kernmodel machine check my-machine.yml --compilers
     """
-    from kernmodel.incore.parameters import known_microarchitectures
     from kernmodel.machine.load import find_machine
-    from kernmodel.machine.schema import check_machine
     from kernmodel.resources import carried_files
+    from kernmodel.studies.machine_check import check_machine_file
 
     paths = [
         *(find_machine(name) for name in files),
@@ -91,30 +99,38 @@ def check(ctx: click.Context, files: tuple[str, ...], carried: bool, as_json: bo
     ]
     if not paths:
         raise UsageError("no machine file to check", todo="give files, or --carried for the carried ones")
-    known = known_microarchitectures()
-    checked = {str(path): check_machine(path, known) for path in paths}
+    checked = {str(path): check_machine_file(path, compilers=compilers) for path in paths}
     if as_json:
         from kernmodel.report.json_machine import machine_check_document
 
         show_json(machine_check_document(checked))
     else:
         for file, problems in checked.items():
-            print_line("\n".join(map(str, problems)) or f"{file}: ok")
-    errors = any(problem.severity == "error" for problems in checked.values() for problem in problems)
-    ctx.exit(1 if errors else 0)
+            print_line("\n".join([*map(str, problems), *([] if _errors(problems) else [f"{file}: ok"])]))
+    ctx.exit(1 if any(map(_errors, checked.values())) else 0)
+
+
+def _errors(problems: Iterable[Problem]) -> list[Problem]:
+    return [problem for problem in problems if problem.severity == "error"]
 
 
 @machine.command("import", short_help="Import a machine file of Kerncraft.")
 @click.argument("file", type=click.Path())
 @click.option("-o", "--output", metavar="OUT", help="File to write.  [default: standard output]")
-def import_(file: str, output: str | None) -> None:
+@click.pass_context
+def import_(ctx: click.Context, file: str, output: str | None) -> None:
     """Turn the Kerncraft machine file FILE into one of kernmodel; what is missing or doubtful is named.
+
+    What is made is checked as `machine check` does; exit status 1 if something has to be mended before it can be used.
 
     \b
     Example:
       kernmodel machine import SkylakeSP_Gold-6148.yml -o my-skx.yml
     """
     from kernmodel.machine.kerncraft import read_kerncraft
+    from kernmodel.machine.schema import MACHINE_FILE
+    from kernmodel.schema.document import document_of
+    from kernmodel.studies.machine_check import check_machine_document
 
     target = options.output_file(output) if output else None
     imported = read_kerncraft(Path(file))
@@ -124,3 +140,7 @@ def import_(file: str, output: str | None) -> None:
         show_text(imported.text)
     else:
         target.write_text(imported.text, encoding="utf-8")
+    problems = check_machine_document(document_of(imported.text, output or "<output>", MACHINE_FILE))
+    for problem in problems:
+        write_error(f"kernmodel: {problem}" if problem.severity == "warning" else f"kernmodel: to mend: {problem}")
+    ctx.exit(1 if _errors(problems) else 0)

@@ -81,7 +81,7 @@ def load_parameters(name: str) -> Parameters:
     if name.lower().endswith(".yml"):
         return read_parameters(Path(name))
     files = _files()
-    return read_parameters(files.get(name.upper()) or _by_alias(name.lower(), files))
+    return read_parameters(files.get(name.upper()) or _by_alias(name, files))
 
 
 def _by_alias(name: str, files: Mapping[str, Path]) -> Path:
@@ -92,8 +92,8 @@ def _by_alias(name: str, files: Mapping[str, Path]) -> Path:
         match = _ALIASES.search(path.read_text(encoding="utf-8"))
         for alias in (match[1] if match else "").split(","):
             names[alias.strip().lower()] = path
-    if name in names:
-        return names[name]
+    if name.lower() in names:
+        return names[name.lower()]
     near = get_close_matches(name.upper(), known, n=1)
     hint = f"did you mean {near[0]}? known are {', '.join(known)}" if near else f"known are {', '.join(known)}"
     raise InstructionTableError(f"unknown microarchitecture {name!r}", todo=hint)

@@ -42,7 +42,7 @@ def check_figures(reading: Reading, values: Values) -> None:
     _check_stores(reading, values.get("stores", {}), values.get("topology", {}))
     _check_overlap(reading, values)
     _check_bandwidths(reading, values)
-    _check_peaks(reading, values.get("peaks", {}), values.get("topology", {}))
+    _check_peaks(reading, values)
 
 
 def _known(row: Values, *keys: str) -> tuple[Any, ...] | None:
@@ -114,7 +114,8 @@ def _check_hierarchy(reading: Reading, caches: dict[str, Values], topology: Valu
     for name in list(caches)[:1]:
         if caches[name].get("filled_by") == "victims":
             reading.problem(f"caches.{name}.filled_by", "the innermost cache has no victims to take", "write miss")
-    for (_, inner), (name, outer) in pairwise(caches.items()):
+    for (inside, inner), (name, outer) in pairwise(caches.items()):
+        _check_sizes(reading, (inside, inner), (name, outer))
         sharing = _known(inner, "shared_by"), _known(outer, "shared_by")
         if sharing[0] and sharing[1] and sharing[1][0] < sharing[0][0]:
             what = f"{sharing[1][0]} cores share it, but {sharing[0][0]} share the level inside"
@@ -124,6 +125,21 @@ def _check_hierarchy(reading: Reading, caches: dict[str, Values], topology: Valu
         if cores and row.get("shared_by") and cores % row["shared_by"]:
             what = f"{cores} cores of a socket do not divide into groups of {row['shared_by']}"
             reading.problem(f"caches.{name}.shared_by", what, "count the cores of one instance")
+
+
+def _check_sizes(reading: Reading, inside: tuple[str, Values], outside: tuple[str, Values]) -> None:
+    """Note a cache that is smaller than one inside, or than all caches inside whose lines it is said to hold."""
+    (inner_name, inner), (name, outer) = inside, outside
+    known, outer_known = _known(inner, "size", "shared_by"), _known(outer, "size", "shared_by")
+    if known is None or outer_known is None:
+        return
+    (size, cores), (outer_size, outer_cores) = known, outer_known
+    sizes = f"{format_bytes(outer_size)} is less than the {format_bytes(size)} of {inner_name}"
+    if outer_size < size:
+        reading.problem(f"caches.{name}.size", sizes, "give the size of a whole instance, also of a shared cache")
+    elif outer.get("inclusive") and outer_size * cores < size * outer_cores:
+        what = f"is true, but {format_bytes(outer_size)} cannot hold {inner_name} of {outer_cores} cores"
+        reading.problem(f"caches.{name}.inclusive", what, "write false, or check size and shared_by")
 
 
 def path_names(caches: Values) -> tuple[str, ...]:
@@ -217,20 +233,65 @@ def _check_mix(reading: Reading, key: str, row: Values) -> None:
         )
 
 
+def _check_peak(reading: Reading, key: str, row: Values, section: Values, clock: float | None) -> None:
+    """Note a measured peak that so many cores cannot reach by far."""
+    figures, factor = _known(row, "value", "cores"), section.get("unit")
+    if figures and factor and clock and figures[0] * factor > _MOST_FLOP_PER_CYCLE * clock * figures[1]:
+        what = f"{figures[0]:g} is more than {_MOST_FLOP_PER_CYCLE:g} FLOP/cy of {count(figures[1])}"
+        reading.problem(key, what, "check peaks.unit and the number")
+
+
 def _check_access(reading: Reading, key: str, size: float | None) -> None:
     if size is not None and size not in _ACCESSES:
         sizes = ", ".join(str(one) for one in _ACCESSES)
         reading.problem(key, f"{size:g} B is no size of an access", f"write one of {sizes} with the unit B")
 
 
-def _check_peaks(reading: Reading, section: Values, topology: Values) -> None:
-    figures = _known(topology, "sockets", "cores_per_socket")
+def _check_peaks(reading: Reading, values: Values) -> None:
+    section = values.get("peaks", {})
+    figures = _known(values.get("topology", {}), "sockets", "cores_per_socket")
     for index, row in enumerate(section.get("measured", ())):
         key = f"peaks.measured[{index}]"
         _check_access(reading, f"{key}.register", row.get("register"))
+        _check_peak(reading, f"{key}.value", row, section, values.get("clock"))
         if figures and row.get("cores", 0) > figures[0] * figures[1]:
             what = f"{row['cores']} cores, but the machine has {figures[0] * figures[1]}"
             reading.problem(f"{key}.cores", what, "check the topology and the cores")
+
+
+_WIDEST = 1024.0
+"""Bytes per cycle that no core loads and stores, where a file does not say how many it does: eight registers of 1024
+bits."""
+_SLOWEST = 1e6
+"""B/s that every core moves."""
+_TURBO = 2.0
+"""By how much the clock of a measurement may exceed that of the file."""
+_MOST_FLOP_PER_CYCLE = 65536.0
+
+
+def _check_rates(
+    reading: Reading, key: str, numbers: tuple[float, ...], cores: tuple[int, ...], values: Values
+) -> None:
+    """Note a bandwidth that loads and stores of so many cores cannot make, or that is no bandwidth at all."""
+    factor, clock = values["bandwidths"].get("unit"), values.get("clock")
+    if not factor or not clock:
+        return
+    core = values.get("core", {})
+    width = (core.get("load_width") or 0.0) + (core.get("store_width") or 0.0) or _WIDEST
+    for number, active in zip(numbers, cores, strict=False):
+        most = width * clock * _TURBO * active
+        if number * factor > most:
+            what = f"{number:g} is more than {count(active)} can load and store ({most / factor:.4g})"
+            reading.problem(key, what, "check bandwidths.unit, clock and widths")
+            return
+        if number * factor < _SLOWEST:
+            reading.problem(key, f"{number:g} is less than 1 MB/s", "check bandwidths.unit")
+            return
+
+
+def count(cores: int) -> str:
+    """So many cores, in words."""
+    return "1 core" if cores == 1 else f"{cores} cores"
 
 
 def _check_group(reading: Reading, key: str, group: Values, values: Values) -> None:
@@ -241,6 +302,7 @@ def _check_group(reading: Reading, key: str, group: Values, values: Values) -> N
     for mix, numbers in group["values"].items():
         if mix not in section["mixes"]:
             reading.problem(f"{key}.values.{mix}", "is no mix of bandwidths.mixes", suggest(mix, section["mixes"]))
+        _check_rates(reading, f"{key}.values.{mix}", numbers, group.get("cores", ()), values)
         if group.get("cores") and len(numbers) != len(group["cores"]):
             what = f"has {len(numbers)} values for {len(group['cores'])} core counts"
             reading.problem(f"{key}.values.{mix}", what, "give one value for each core count")

@@ -5,7 +5,6 @@ docs/machine-files.md describes it for people. Figures are checked against one a
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,8 @@ from typing import Any
 import yaml
 
 from kernmodel.errors import Location, MachineError
-from kernmodel.machine.checks import check_figures
+from kernmodel.machine.checks import check_figures, count
+from kernmodel.machine.mixes import contradictions
 from kernmodel.machine.model import (
     BandwidthSeries,
     CacheLevel,
@@ -31,6 +31,7 @@ from kernmodel.machine.overlap import Overlap, parse_overlap
 from kernmodel.schema.document import Document, FileKind, line_of, read_document
 from kernmodel.schema.fields import (
     Field,
+    Number,
     Problem,
     QuantityOrWord,
     Reading,
@@ -49,7 +50,6 @@ from kernmodel.schema.fields import (
     positive_numbers,
     quantity,
     scalar,
-    suggest,
     text,
     unit,
 )
@@ -71,36 +71,38 @@ MACHINE: Table = {
     "title": Field(text),
     "vendor": Field(text),
     "isa": Field(choice("x86-64", "aarch64")),
-    "clock": Field(quantity("frequency")),
-    "cache_line": Field(quantity("data")),
+    "clock": Field(quantity("frequency", least="10 MHz", most="20 GHz")),
+    "cache_line": Field(quantity("data", least="8 B", most="1 KiB")),
     "source": Field(text),
 }
 SECTIONS = ("topology", "core", "caches", "paths", "memory", "stores", "overlap", "bandwidths", "peaks", "compilers")
 OPTIONAL_SECTIONS = ("memory", "stores", "peaks")
 TOPOLOGY: Table = {
-    "sockets": Field(integer()),
-    "numa_domains_per_socket": Field(integer()),
-    "cores_per_socket": Field(integer()),
-    "threads_per_core": Field(integer()),
+    "sockets": Field(integer(1, 256)),
+    "numa_domains_per_socket": Field(integer(1, 256)),
+    "cores_per_socket": Field(integer(1, 4096)),
+    "threads_per_core": Field(integer(1, 16)),
     "source": Field(text),
 }
+_WIDTH = quantity("bytes per cycle", least="0.001 B/cy", most="4096 B/cy")
 CORE: Table = {
     "microarchitecture": Field(text),
     "overlapping_ports": Field(names),
     "non_overlapping_ports": Field(names),
-    "load_width": Field(quantity("bytes per cycle"), required=False),
-    "store_width": Field(quantity("bytes per cycle"), required=False),
+    "load_width": Field(_WIDTH, required=False),
+    "store_width": Field(_WIDTH, required=False),
     "source": Field(text),
 }
 PRECISIONS = ("DP", "SP")
+_MOST_FLOP = 65536.0
 FLOP: Table = {
-    "ADD": Field(positive_number, required=False),
-    "MUL": Field(positive_number, required=False),
-    "FMA": Field(positive_number, required=False),
-    "total": Field(positive_number),
+    "ADD": Field(Number(_MOST_FLOP), required=False),
+    "MUL": Field(Number(_MOST_FLOP), required=False),
+    "FMA": Field(Number(_MOST_FLOP), required=False),
+    "total": Field(Number(_MOST_FLOP)),
 }
 CACHE: Table = {
-    "size": Field(quantity("data")),
+    "size": Field(quantity("data", least="64 B", most="64 GiB")),
     "ways": Field(integer()),
     "sets": Field(integer()),
     "line": Field(quantity("data"), required=False),
@@ -117,18 +119,19 @@ CACHE: Table = {
 RUN_LENGTH = ascending_pairs(
     number_or_quantity("data"), number_or_quantity("cycles per cache line"), "bytes, cycles per line"
 )
+_PENALTY = quantity("cycles per cache line", zero=True, most="10000 cy/CL")
 PATH: Table = {
-    "width": Field(QuantityOrWord(quantity("bytes per cycle"), MEASURED)),
+    "width": Field(QuantityOrWord(_WIDTH, MEASURED)),
     "duplex": Field(choice("half", "full")),
-    "penalty_load": Field(quantity("cycles per cache line", zero=True), required=False, default=0.0),
-    "penalty_store": Field(quantity("cycles per cache line", zero=True), required=False, default=0.0),
+    "penalty_load": Field(_PENALTY, required=False, default=0.0),
+    "penalty_store": Field(_PENALTY, required=False, default=0.0),
     "run_length": Field(RUN_LENGTH, required=False),
     "source": Field(text),
 }
 MEMORY: Table = {
-    "channels": Field(integer()),
-    "channel_width": Field(quantity("data")),
-    "transfer_rate": Field(quantity("frequency")),
+    "channels": Field(integer(1, 1024)),
+    "channel_width": Field(quantity("data", least="1 B", most="4 KiB")),
+    "transfer_rate": Field(quantity("frequency", least="1 MHz", most="1000 GHz")),
     "source": Field(text),
 }
 EVASION = ("never", "always", "near-saturation", "instruction", "unknown")
@@ -181,28 +184,40 @@ def read_values(document: Document) -> tuple[Values, Reading]:
     return values, reading
 
 
-def check_machine(path: str | Path, known_microarchitectures: Collection[str] | None = None) -> tuple[Problem, ...]:
-    """All problems of a machine file, in the order of their lines; none if it is fit for use.
+def examine(document: Document) -> tuple[Machine | None, Reading]:
+    """The machine that a document describes, None if there is an error, and the reading with all problems.
 
-    Args:
-        path: the file.
-        known_microarchitectures: names that `core.microarchitecture` may have; None: not checked.
+    Beside what `read_machine` finds, bandwidths of mixes are held against one another.
     """
+    values, reading = read_values(document)
+    if reading.errors:
+        return None, reading
+    machine = build_machine(values, name=document.stem, file=document.file, sha256=document.sha256)
+    keys = [
+        f"bandwidths.measured[{index}].values.{mix}"
+        for index, group in enumerate(values["bandwidths"]["measured"])
+        for mix in group["values"]
+    ]
+    for number, cores, what in contradictions(machine):
+        where = f"{machine.bandwidths[number].level}, {count(cores)}"
+        reading.problem(keys[number], f"{what} ({where})", _COUNTING, "warning")
+    return machine, reading
+
+
+_COUNTING = (
+    "count the bytes of all loads and stores, as likwid-bench does (an update is one of each), without write-allocates"
+)
+
+
+def check_machine(path: str | Path) -> tuple[Problem, ...]:
+    """All problems of a machine file by itself, in the order of their lines; no error if it is fit for use."""
     try:
         document = read_document(Path(path), MACHINE_FILE)
     except MachineError as error:
         where = error.where if isinstance(error.where, Location) else Location(str(error.where))
         return (Problem(MACHINE_FILE, where, "", error.what, error.todo),)
-    machine, problems = read_machine(document)
-    if machine is None or known_microarchitectures is None:
-        return problems
-    name = machine.core.microarchitecture
-    if name in known_microarchitectures:
-        return ()
-    reading = Reading(document.file, MACHINE_FILE)
-    reading.entries(reading.entries(document.root, "")["core"], "core")
-    reading.problem("core.microarchitecture", f"{name!r} is unknown", suggest(name, sorted(known_microarchitectures)))
-    return tuple(reading.problems)
+    _, reading = examine(document)
+    return tuple(sorted(reading.problems, key=lambda problem: problem.where.line or 0))
 
 
 # {{{ sections

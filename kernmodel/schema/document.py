@@ -86,6 +86,12 @@ def read_document(path: Path, kind: FileKind) -> Document:
     return Document(str(path), path.stem, kind, digest, compose(text, str(path), kind))
 
 
+def document_of(text: str, file: str, kind: FileKind) -> Document:
+    """The document that a text makes; `file` is its name in messages. Raises as `compose` does."""
+    digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
+    return Document(file, Path(file).stem, kind, digest, compose(text, file, kind))
+
+
 def compose(text: str, file: str, kind: FileKind) -> yaml.MappingNode:
     """The mapping that `text` holds, as YAML nodes.
 

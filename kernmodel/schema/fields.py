@@ -150,15 +150,26 @@ def integer(minimum: int = 1, most: int | None = None) -> Integer:
     return Integer(minimum, most)
 
 
-def positive_number(node: yaml.Node) -> float:
-    """A number greater than zero, without a unit."""
-    value = scalar(node)
-    if not _NUMBER.fullmatch(value):
-        raise RejectedError(f"{value!r} is no number", "write a number without a unit")
-    number = float(value)
-    if not 0.0 < number < float("inf"):
-        raise RejectedError(f"{value} is not greater than zero", "write a positive number")
-    return number
+class Number:
+    """A number greater than zero without a unit, up to `most` where there is one."""
+
+    def __init__(self, most: float | None = None) -> None:
+        self.most = most
+
+    def __call__(self, node: yaml.Node) -> float:
+        """The number."""
+        value = scalar(node)
+        if not _NUMBER.fullmatch(value):
+            raise RejectedError(f"{value!r} is no number", "write a number without a unit")
+        number = float(value)
+        if not 0.0 < number < float("inf"):
+            raise RejectedError(f"{value} is not greater than zero", "write a positive number")
+        if self.most is not None and number > self.most:
+            raise RejectedError(f"{value} is more than {self.most:g}", "check number and unit")
+        return number
+
+
+positive_number = Number()
 
 
 class Flag:

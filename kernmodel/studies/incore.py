@@ -150,6 +150,10 @@ def _outcome(loop: AssemblyLoop, source: CodeSource, target: Target, core: Core,
 
 
 def _answer(loop: AssemblyLoop, source: CodeSource, target: Target, core: Core, settings: Settings) -> InCoreAnswer:
+    if target.machine is not None:
+        from kernmodel.studies.machine_check import check_core
+
+        check_core(target.machine, core.parameters)
     incore = analyse_block(loop, core, settings)
     origin = CodeOrigin(source.file or describe(source), None, None, (), ())
     return InCoreAnswer(target.machine, core.parameters, loop, incore, origin, (*loop.notes, *incore.notes))

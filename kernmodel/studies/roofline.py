@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, get_args
 from kernmodel.assembly.mix import InstructionMix, instruction_mix
 from kernmodel.errors import KernmodelError, Note, UsageError
 from kernmodel.incore.core import Settings
-from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.tables import InstructionTable
 from kernmodel.machine.limits import check_cores
 from kernmodel.machine.load import load_machine
 from kernmodel.models.roofline import Case, LevelShare, ModelName, Roofline, demand, roofline
+from kernmodel.studies.machine_check import core_parameters
 from kernmodel.studies.request import CodeRequest, KernelRequest
 
 if TYPE_CHECKING:
@@ -285,7 +285,7 @@ def _reason(answer: EcmAnswer) -> str:
 
 def _code_subject(request: ChartRequest, machine: Machine, cores: int, file: str | None, code: CodeRequest) -> Subject:
     """A loop without its source, or nothing but a mix."""
-    parameters, mix = load_parameters(machine.core.microarchitecture), _given_mix(request)
+    parameters, mix = core_parameters(machine), _given_mix(request)
     case = Case(
         machine,
         parameters,

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from kernmodel.assembly.model import AssemblyLoop
 from kernmodel.errors import KernmodelError, Note
-from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.tables import InstructionTable
 from kernmodel.machine.limits import check_cores
 from kernmodel.machine.load import load_machine
@@ -28,6 +27,7 @@ from kernmodel.studies.compiled import (
     start_late,
 )
 from kernmodel.studies.keys import Blocks, method_key, nest_key, traffic_key
+from kernmodel.studies.machine_check import core_parameters, left_out_notes
 from kernmodel.studies.memory import Memory
 from kernmodel.studies.method import TrafficMethod, traffic_method
 from kernmodel.studies.points import Change, Point
@@ -270,10 +270,11 @@ class Stages:
 
     def _core(self, machine: Machine) -> tuple[Parameters, InstructionTable]:
         def read() -> tuple[Parameters, InstructionTable]:
-            parameters = load_parameters(machine.core.microarchitecture)
+            parameters = core_parameters(machine)
             return parameters, InstructionTable.open(parameters)
 
-        return self._cores.get(machine.core.microarchitecture, read)
+        core = machine.core
+        return self._cores.get((core.microarchitecture, core.overlapping_ports, core.non_overlapping_ports), read)
 
     def _incore(self, code: Code, machine: Machine, request: CodeRequest) -> InCore:
         from kernmodel.incore.analyse import analyse
@@ -315,6 +316,7 @@ class Stages:
 
         prediction = predict_at(cores)
         notes = (*told, *method.nest.notes, *traffic.notes, *loop.notes, *incore.notes, *unsure, *prediction.notes)
+        notes = (*notes, *left_out_notes(machine, incore))
         once = () if shared is None or case.point.code.asm is not None else (self._compiled_once(shared),)
         return EcmAnswer(
             nest=method.nest,

@@ -126,7 +126,11 @@ def test_any_path_is_known_or_refused(path: str) -> None:
 def test_a_cache_always_holds_whole_sets(level: str, key: str, factor: float) -> None:
     before = CLX.machine().level(level)
     value = {"size": f"{before.size_bytes * factor:f} B"}.get(key, str(max(1, round(getattr(before, key, 1) * factor))))
-    cache = changed(f"{level}.{key}={value}").level(level)
+    try:
+        cache = changed(f"{level}.{key}={value}").level(level)
+    except UsageError as error:
+        assert "is less than the" in str(error)  # no cache is smaller than the one inside
+        return
     assert cache.size_bytes == cache.sets * cache.ways * cache.line_bytes
     assert cache.sets >= 1
 

@@ -117,7 +117,7 @@ def test_every_shared_file_gives_a_machine(name: str, tmp_path: Path) -> None:
     path = _shared(name)
     made = tmp_path / f"{name}.yml"
     made.write_text(import_kerncraft(path))
-    problems = [problem.key for problem in check_machine(made)]
+    problems = [problem.key for problem in check_machine(made) if problem.severity == "error"]
     # its measurements are those of an EPYC 7451 with 24 cores per socket, so none are left
     expected = ["paths.L3Mem.width"] if name == "Zen_Ryzen7-1700X" else []
     assert problems == expected

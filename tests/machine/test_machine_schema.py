@@ -364,13 +364,6 @@ def test_unreadable_file(write, monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
-def test_unknown_microarchitecture(write) -> None:
-    path = write(MINIMAL)
-    assert check_machine(path, {"SKX", "CLX"}) == ()
-    (problem,) = check_machine(path, {"SKL", "CLX"})
-    assert str(problem) == f"{path}:14: core.microarchitecture: 'SKX' is unknown; did you mean 'SKL'?"
-
-
 def test_byte_order_mark_and_windows_line_ends(write) -> None:
     text = MINIMAL.replace("\n", "\r\n")
     assert check_machine(write(b"\xef\xbb\xbf" + text.encode())) == ()

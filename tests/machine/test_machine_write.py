@@ -54,14 +54,16 @@ MIXES = st.builds(
     flops_per_iteration=st.integers(0, 9).map(float),
     access_bytes=st.none() | st.sampled_from((1, 2, 4, 8, 16, 32, 64)),
 )
-MEMORY = st.builds(MemoryChannels, st.integers(1, 12), st.floats(1, 64), POSITIVE)
+RATES = st.floats(1e6, 4e9)
+"""Bytes per second that any core can load."""
+MEMORY = st.builds(MemoryChannels, st.integers(1, 12), st.floats(1, 64), st.floats(1e6, 1e12))
 PEAKS = st.builds(
     MeasuredPeak,
     st.sampled_from(("ADD", "MUL", "FMA", "DIV", "SQRT")),
     st.sampled_from(("DP", "SP")),
     st.sampled_from((4, 8, 16, 32, 64)),
     st.integers(1, 40),
-    POSITIVE,
+    st.floats(1, 1e12),
 )
 
 
@@ -75,7 +77,7 @@ def machines(draw: st.DrawFn) -> Machine:
     cores = tuple(sorted(draw(st.sets(st.integers(1, base.topology.cores), min_size=1, max_size=8))))
     mixes = draw(st.lists(MIXES, min_size=1, max_size=3, unique_by=lambda mix: mix.name))
     series = tuple(
-        BandwidthSeries(level, mix, cores, tuple(draw(POSITIVE) for _ in cores))
+        BandwidthSeries(level, mix, cores, tuple(draw(RATES) for _ in cores))
         for level in ("L1", "Mem")
         for mix in mixes
     )
@@ -91,7 +93,7 @@ def machines(draw: st.DrawFn) -> Machine:
     return replace(
         base,
         title=draw(TEXT).strip(),
-        clock_hz=draw(POSITIVE),
+        clock_hz=draw(st.floats(1e9, 5e9)),
         bandwidths=series,
         paths=paths,
         sources=MappingProxyType(sources),
