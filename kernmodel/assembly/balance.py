@@ -99,13 +99,18 @@ def most_moved(expected: Iterable[ExpectedAccess], block: Block, *, written: boo
     return most
 
 
-def least_moved(expected: Iterable[ExpectedAccess], block: Block, *, written: bool) -> dict[int, int]:
-    """Bytes that a pass stores or loads at least, by stride per step, with every element kept where it can be."""
+def least_moved(
+    expected: Iterable[ExpectedAccess], block: Block, *, written: bool, conditional: bool = False
+) -> dict[int, int]:
+    """Bytes that a pass stores or loads at least, by stride per step, with every element kept where it can be.
+
+    `conditional`: the code may leave out an assignment of an element to itself, `a[i] = test ? … : a[i]`.
+    """
     moving = sorted((a for a in expected if a.stride_bytes), key=_walk)
     least: dict[int, int] = {}
     for (_, stride), group in groupby(moving, key=_walk):
         accesses = list(group)
-        needed = _last_stores(accesses, block) if written else _first_loads(accesses, block)
+        needed = _last_stores(accesses, block) if written else _first_loads(accesses, block, conditional)
         least[stride] = least.get(stride, 0) + needed
     return least
 
@@ -133,10 +138,11 @@ def _touched(accesses: list[ExpectedAccess], block: Block) -> Iterator[tuple[Exp
                     yield access, access.offset_bytes + step * access.stride_bytes + copy * _shift(access, block)
 
 
-def _first_loads(accesses: list[ExpectedAccess], block: Block) -> int:
+def _first_loads(accesses: list[ExpectedAccess], block: Block, conditional: bool) -> int:
     """Bytes whose first use in a pass is a load, and that no earlier pass had in a register."""
     earlier = _Neighbours(accesses, block, -1)
-    seen: set[int] = set()
+    stores = [access for access in accesses if access.written and conditional]
+    seen = {address for _, address in _touched(stores, block)}
     loaded = 0
     for access, address in _touched(accesses, block):
         if address not in seen and not access.written and address not in earlier:

@@ -470,8 +470,9 @@ def _roughly_off(body: tuple[Instruction, ...], moving: _Moving, source: _Source
 def _balances(body: tuple[Instruction, ...], moving: _Moving, source: _Source, block: Block) -> Iterator[_Balance]:
     """Loads and stores by stride, and operations by kind, against what the source allows."""
     sides = ((False, moving.loaded, moving.unknown_loaded), (True, moving.stored, moving.unknown_stored))
+    conditional = any(instruction.branch == "conditional" for instruction in body[:-1]) or any(map(_is_masked, body))
     for written, moved, unknown in sides:
-        least = least_moved(source.expected, block, written=written)
+        least = least_moved(source.expected, block, written=written, conditional=conditional)
         for stride, most in most_moved(source.expected, block, written=written).items():
             found = moved.get(block.steps * stride, 0)
             # streams without a known stride may be any of the source's
@@ -479,6 +480,10 @@ def _balances(body: tuple[Instruction, ...], moving: _Moving, source: _Source, b
             what, place = "B stored" if written else "B loaded", f" with a stride of {block.steps * stride:+d} B"
             yield _Balance(what, place, found, allowed, block.steps * block.copies, True)
     yield from _work_balance(body, source, block)
+
+
+def _is_masked(instruction: Instruction) -> bool:
+    return instruction.has_mask or instruction.mnemonic.startswith(("vmaskmov", "vpmaskmov"))
 
 
 def _work_balance(

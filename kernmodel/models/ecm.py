@@ -424,7 +424,7 @@ def _bottleneck(
     if largest == "T_OL":
         what = _IN_WORDS[bound_by]
         rows = "; chains of several rows overlap" if outside and outside.overlap_cycles >= NEGLIGIBLE else ""
-        return f"In-core execution: {what} ({incore.reason.rstrip('.')}{rows}); data transfers hide behind it."
+        return f"In-core execution: {what} ({incore.reason.rstrip('.')}{rows}); {_hidden(transfers, 'it')}."
     if largest == "T_nOL":
         beside = _beside_loads(binding, transfers, t_ecm)
         return f"Loads into registers (T_nOL) take {share:.0f} % of the {t_ecm:.1f} cy/CL{beside}."
@@ -441,9 +441,13 @@ def _beside_loads(binding: tuple[str, ...], transfers: tuple[TransferTime, ...],
     if added:
         shares = (f"{t.name} {100 * t.cycles / t_ecm:.0f} %" for t in sorted(added, key=lambda t: -t.cycles))
         return f", more than any transfer ({', '.join(shares)})"
-    if any(transfer.cycles for transfer in transfers):
-        return "; data transfers hide behind them"
-    return "; no data come from beyond the first cache"
+    return f"; {_hidden(transfers, 'them')}"
+
+
+def _hidden(transfers: tuple[TransferTime, ...], pronoun: str) -> str:
+    """What becomes of the transfers where something in the core, which the pronoun stands for, takes longest."""
+    moving = any(transfer.cycles for transfer in transfers)
+    return f"data transfers hide behind {pronoun}" if moving else "no data come from beyond the first cache"
 
 
 def _notes(incore: InCore, transfers: tuple[TransferTime, ...]) -> tuple[Note, ...]:
