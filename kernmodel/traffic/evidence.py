@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kernmodel.cachesim.engine import compiled_available
+from kernmodel.cachesim.model import Hierarchy
 from kernmodel.errors import Note
 from kernmodel.machine.model import Machine
 from kernmodel.traffic.agreement import disagreements
 from kernmodel.traffic.doubts import Doubt, doubts
-from kernmodel.traffic.footprint import footprint_of_sized
+from kernmodel.traffic.footprint import Footprint, footprint_of_sized
 from kernmodel.traffic.hierarchy import hierarchy_of
+from kernmodel.traffic.layouts import judge_layouts
 from kernmodel.traffic.model import Difference, Quantity, Traffic
 from kernmodel.traffic.options import SimulationOptions
 from kernmodel.traffic.prepared import PreparedNest
@@ -30,6 +32,7 @@ def decide(symbolic: Traffic, prepared: PreparedNest, machine: Machine) -> Traff
     """The traffic that stands: by layer conditions where they are shown to hold, else simulated, with the reason.
 
     Layer conditions hold where there is no doubt about them, or where a simulation of bounded length agrees with them.
+    Where the layout of the arrays decides, the numbers have intervals over the usual ones.
 
     Args:
         symbolic: the traffic by layer conditions.
@@ -37,7 +40,26 @@ def decide(symbolic: Traffic, prepared: PreparedNest, machine: Machine) -> Traff
     """
     hierarchy = hierarchy_of(machine, symbolic.cores, _REGULAR)
     sized = at_sizes(prepared, symbolic.sizes, machine.line_bytes)
-    found = doubts(symbolic, footprint_of_sized(sized), hierarchy) if sized.streams else ()
+    if not sized.streams:
+        return symbolic
+    footprint = footprint_of_sized(sized)
+    standing = _standing(symbolic, prepared, machine, footprint, hierarchy)
+    judged = judge_layouts(footprint, hierarchy, _REGULAR)
+    if not judged.others:
+        return standing
+    from kernmodel.traffic.over_layouts import with_layouts
+    from kernmodel.traffic.sampling import effort
+    from kernmodel.traffic.simulation import placed_work
+
+    work = placed_work(prepared.nest, machine, symbolic.sizes, hierarchy, symbolic.stores, _REGULAR)
+    return with_layouts(standing, work, judged, machine, hierarchy, effort())
+
+
+def _standing(
+    symbolic: Traffic, prepared: PreparedNest, machine: Machine, footprint: Footprint, hierarchy: Hierarchy
+) -> Traffic:
+    """The traffic that stands, for the one layout that is assumed."""
+    found = doubts(symbolic, footprint, hierarchy)
     if not found:
         return symbolic
     from kernmodel.traffic.sampling import CHECKING, effort

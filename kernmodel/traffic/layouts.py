@@ -77,6 +77,7 @@ class LayoutJudgement:
     """What the test finds.
 
     Attributes:
+        assumed: the options with the layout that is assumed.
         risks: where the layout decides, in each cache at most the loop for which it does most; empty for most nests.
         caches: names of those in which only a simulation of other layouts tells: those at risk, those that keep little
             in any layout, and those that are as good as full, where a line more or less in a set counts (but for the
@@ -86,6 +87,7 @@ class LayoutJudgement:
             those that fill its sets differently.
     """
 
+    assumed: SimulationOptions
     risks: tuple[LayoutRisk, ...] = ()
     caches: tuple[str, ...] = ()
     others: tuple[SimulationOptions, ...] = ()
@@ -101,14 +103,14 @@ def judge_layouts(footprint: Footprint, hierarchy: Hierarchy, options: Simulatio
     """
     crowded = tuple(_crowded(footprint, hierarchy))
     if not crowded:
-        return LayoutJudgement()
+        return LayoutJudgement(options)
     layouts = list(_layouts(footprint, options))
     losses = [_losses(layout, crowded, footprint, hierarchy) for layout in layouts]
     last = hierarchy.levels[-1]
     full = [number for number, place in enumerate(crowded) if place.is_full and place.cache is not last]
     doubtful = [number for number in range(len(crowded)) if number in full or _range(losses, number) > _DECIDES]
     if not doubtful:
-        return LayoutJudgement()
+        return LayoutJudgement(options)
     caches = tuple(dict.fromkeys(crowded[number].cache.name for number in doubtful))
     others = _different(layouts, [[loss[number].share for number in doubtful] for loss in losses])
     if last.name in caches:
@@ -118,7 +120,7 @@ def judge_layouts(footprint: Footprint, hierarchy: Hierarchy, options: Simulatio
     risks = [_risk(number, crowded[number], layouts, losses, footprint) for number in doubtful]
     decided = [risk for risk in risks if risk.most - risk.least > _DECIDES and risk.least < _KEEPS]
     heaviest = {risk.cache: risk for risk in sorted(decided, key=lambda risk: risk.most - risk.least)}
-    return LayoutJudgement(tuple(risk for risk in decided if heaviest[risk.cache] is risk), caches, others)
+    return LayoutJudgement(options, tuple(risk for risk in decided if heaviest[risk.cache] is risk), caches, others)
 
 
 def _range(losses: Sequence[Sequence[_Loss]], number: int) -> float:

@@ -13,8 +13,7 @@ from kernmodel.cachesim.model import MEMORY, CacheSpec, Hierarchy
 from kernmodel.errors import Note
 from kernmodel.machine.model import Machine
 from kernmodel.traffic.counted import simulated_paths
-from kernmodel.traffic.footprint import footprint_of_work
-from kernmodel.traffic.layouts import CAUSE, LayoutJudgement, judge_layouts
+from kernmodel.traffic.layouts import CAUSE, LayoutJudgement
 from kernmodel.traffic.model import QUANTITIES, PathTraffic, Quantity, Traffic
 from kernmodel.traffic.options import SimulationOptions
 from kernmodel.traffic.placement import declared_order, layout_text, place_arrays
@@ -30,17 +29,18 @@ what moves on the busiest path; what is less is within the accuracy of the simul
 
 
 def with_layouts(
-    traffic: Traffic, work: Work, machine: Machine, hierarchy: Hierarchy, options: SimulationOptions, spend: Effort
+    traffic: Traffic, work: Work, judged: LayoutJudgement, machine: Machine, hierarchy: Hierarchy, spend: Effort
 ) -> Traffic:
-    """Simulated traffic with the intervals of its numbers over the usual layouts; unchanged where none decides.
+    """Traffic with the intervals of its numbers over the usual layouts; unchanged where none decides.
 
     Args:
-        traffic: with the layout of `options`.
-        work: the nest, placed so.
-        hierarchy: the caches that were simulated.
-        spend: what was spent on `traffic`; a small part of it is spent on each layout.
+        traffic: by simulation, or by layer conditions where these hold in the assumed layout.
+        work: the nest.
+        judged: what was found about the layouts of its arrays.
+        hierarchy: the caches.
+        spend: what may be spent on a simulation; a small part of it is spent on each layout.
     """
-    judged = judge_layouts(footprint_of_work(work), hierarchy, options)
+    options = judged.assumed
     if not judged.others:
         return traffic
     depth = 1 + max([spec.name for spec in hierarchy.levels].index(cache) for cache in judged.caches)

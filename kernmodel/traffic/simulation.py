@@ -15,8 +15,10 @@ from kernmodel.source.model import LoopNest
 from kernmodel.source.strides import updates_per_iteration
 from kernmodel.traffic.common import arithmetic_intensity
 from kernmodel.traffic.counted import evadable, simulated_levels, simulated_paths, stored
+from kernmodel.traffic.footprint import footprint_of_work
 from kernmodel.traffic.hierarchy import hierarchy_notes, hierarchy_of
 from kernmodel.traffic.indirect import indirect_notes, indirect_values
+from kernmodel.traffic.layouts import judge_layouts
 from kernmodel.traffic.model import AccessTraffic, Evasion, PathTraffic, Traffic
 from kernmodel.traffic.options import SimulationOptions, StoreMode
 from kernmodel.traffic.over_layouts import with_layouts
@@ -66,7 +68,8 @@ def simulate(
     traffic = _simulated(work, hierarchy, machine, cores, stores, options, spend)
     if not work.program.references:
         return traffic
-    return with_layouts(traffic, work, machine, hierarchy, options, spend or effort())
+    judged = judge_layouts(footprint_of_work(work), hierarchy, options)
+    return with_layouts(traffic, work, judged, machine, hierarchy, spend or effort())
 
 
 def simulate_in(

@@ -13,6 +13,7 @@ from kernmodel.machine.load import load_machine
 from kernmodel.source.load import load_kernel, parse_kernel
 from kernmodel.source.sizes import sizes_of
 from kernmodel.traffic.common import intensity_intervals
+from kernmodel.traffic.evidence import decide
 from kernmodel.traffic.footprint import (
     Footprint,
     Stretch,
@@ -21,7 +22,9 @@ from kernmodel.traffic.footprint import (
     lines_over_sets,
     set_lines,
 )
+from kernmodel.traffic.held import SYMBOLIC
 from kernmodel.traffic.hierarchy import hierarchy_of
+from kernmodel.traffic.layer_conditions import prepared_layer_conditions
 from kernmodel.traffic.layouts import LAYOUTS, LayoutJudgement, judge_layouts
 from kernmodel.traffic.model import Quantity, Traffic
 from kernmodel.traffic.options import SimulationOptions
@@ -129,7 +132,7 @@ def test_both_descriptions_of_a_nest_have_the_same_footprint() -> None:
 
 def test_an_array_alone_has_no_risk() -> None:
     footprint = Footprint(("i",), (100,), (ArrayReach("a", 0, 6400, 8),), ())
-    assert judge_layouts(footprint, Hierarchy((CacheSpec("L1", sets=1, ways=1),)), DEFAULT) == LayoutJudgement()
+    assert judge_layouts(footprint, Hierarchy((CacheSpec("L1", sets=1, ways=1),)), DEFAULT) == LayoutJudgement(DEFAULT)
 
 
 # the intervals
@@ -202,3 +205,12 @@ def test_ordinary_traffic_has_no_interval() -> None:
     traffic = simulate(nest, CLX, sizes_of(nest, {}))
     assert all(interval is None for path in traffic.paths for interval in path.intervals.values())
     assert not [note for note in traffic.notes if note.code == "layout-decides"]
+
+
+def test_layer_conditions_that_stand_have_the_interval_too() -> None:
+    nest = load_kernel("kernels/himeno.c")
+    prepared = analyse(nest)
+    traffic = decide(prepared_layer_conditions(prepared, CLX, sizes_of(nest, {})), prepared, CLX)
+    loads = interval_of(traffic, "L1L2", "loads")
+    assert traffic.method == SYMBOLIC
+    assert (loads.low, traffic.path("L1L2").loads, loads.high) == pytest.approx((16, 16, 259.9), abs=0.1)
