@@ -290,7 +290,7 @@ def united(images: Iterable[Image]) -> list[Image]:
 
 def joined_image(one: Image, other: Image) -> Image | None:
     """One image around both; None if it touches more lines than both."""
-    if one.scales != other.scales or [o.terms for o in one.offsets] != [o.terms for o in other.offsets]:
+    if one.scales != other.scales or not _in_step(one, other):
         return None
     around = [
         relaxed
@@ -303,6 +303,15 @@ def joined_image(one: Image, other: Image) -> Image | None:
         return None
     joined = Image(one.layout, one.scales, one.offsets, elements, one.parameters, one.values)
     return joined if joined.typical <= one.typical + other.typical else None
+
+
+def _in_step(one: Image, other: Image) -> bool:
+    """Whether indices with steps go through the same values, or such that share lines."""
+    layout = one.layout
+    return all(
+        a.terms == b.terms and abs((a - b).constant.value * pitch.value) < layout.line_bytes
+        for a, b, pitch in zip(one.offsets, other.offsets, layout.pitches, strict=True)
+    )
 
 
 def _relaxed(constraint: Linear, image: Image) -> Linear | None:

@@ -105,6 +105,14 @@ def test_lines_between_iterations_of_other_parity_wait_for_two() -> None:
     assert required(loops, "j").coeff(N) == 2 * (8 + 64)  # every row then, in two columns
 
 
+def test_rows_that_steps_leave_to_the_other_reference_count_apart() -> None:
+    """Of rows that alternate, each is read by one of the two references."""
+    loops = "for (int j = 0; j < N - 1; ++j) for (int i = 0; i < j; i += 2) x[j] += b[i][j] + b[i + 1][j + 1];"
+    nest, machine = nest_of(loops, 90), toy_machine(32.0 * LINE)
+    simulated = simulate(nest, machine, {"N": 90}, options=SimulationOptions(exact=True))
+    assert_agree(layer_conditions(nest, machine, {"N": 90}), simulated, 0.05)
+
+
 def test_blocks_within_a_triangle_say_that_they_take_the_mean() -> None:
     loops = """for (int jj = 0; jj < N; jj += 16) for (int j = jj; j < jj + 16; ++j) for (int i = 0; i <= j; ++i)
         a[j][i] = b[j][i];"""
