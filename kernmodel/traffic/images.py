@@ -168,16 +168,21 @@ class Image:
 
     def _is_fixed(self, name: str) -> bool:
         """Whether an index stands still while the loops further out do."""
+        return self._fixed_at(name) is not None
+
+    def _fixed_at(self, name: str) -> Linear | None:
+        """Where an index stands while the loops further out stand still; None if it moves."""
         points = self._alone(self.elements, name)
         low, high = nearest_bounds(points, name)
         least = points.outer.least(low - high)
-        return least is not None and least > -1
+        return low if least is not None and least > -1 else None
 
     def _address(self) -> Linear:
         """Bytes from the array's beginning to an element."""
         form = Linear({}, fixed(0))
         for number, name in enumerate(self._dimensions):
-            form += variable(name).scaled(self._step(number).value)
+            own = self._fixed_at(name) or variable(name)
+            form += own.scaled(self._step(number).value)
             form += self.offsets[number].scaled(self.layout.pitches[number].value)
         return form
 
@@ -309,7 +314,7 @@ def _in_step(one: Image, other: Image) -> bool:
     """Whether indices with steps go through the same values, or such that share lines."""
     layout = one.layout
     return all(
-        a.terms == b.terms and abs((a - b).constant.value * pitch.value) < layout.line_bytes
+        a.terms == b.terms and ((a - b).constant * pitch).magnitude < layout.line_bytes
         for a, b, pitch in zip(one.offsets, other.offsets, layout.pitches, strict=True)
     )
 

@@ -28,6 +28,7 @@ from kernmodel.traffic.polynomial import (
     Polynomial,
     Rate,
     Size,
+    exact,
     fixed,
     total,
 )
@@ -354,13 +355,32 @@ class Footprints:
         return self._lines[key]
 
     def _together(self, numbers: Sequence[int], level: int, points: AffineSet) -> Size:
-        return total(image.total for image in united(self._image(number, level, points) for number in numbers))
+        return total(image.total for image in united(self._around(number, level, points) for number in numbers))
 
-    def _image(self, number: int, level: int, points: AffineSet) -> Image:
-        key = number, level, points.key
+    def written_share(self, number: int, level: int, points: AffineSet) -> Fraction:
+        """Of the lines that a stream loads in a part of the sweep, the share that is under what it writes."""
+        references = self.nest.streams[number].references
+        writers = [place for place, one in enumerate(references) if one.access.kind == "write"]
+        around = self._around(number, level, points).total.value
+        if not writers or len(writers) == len(references) or not around:
+            return Fraction(1)
+        return min(Fraction(1), Fraction(self._image(number, level, points, writers[0]).total.value) / around)
+
+    def _around(self, number: int, level: int, points: AffineSet) -> Image:
+        """What the leading reference of a stream touches, with what those beside it reach beyond it: those that are
+        behind it in the loops from `level` on only."""
+        stream, image = self.nest.streams[number], self._image(number, level, points)
+        for place, reference in enumerate(stream.references[1:], start=1):
+            ahead = zip(stream.references[0].shift[:level], reference.shift[:level], strict=True)
+            if all(one.value == other.value for one, other in ahead):
+                image = joined_image(image, self._image(number, level, points, place)) or image
+        return image
+
+    def _image(self, number: int, level: int, points: AffineSet, place: int = 0) -> Image:
+        key = number, place, level, points.key
         if key not in self._images:
             stream = self.nest.streams[number]
-            index = self.space.indices[stream.references[0].order]
+            index = self.space.indices[stream.references[place].order]
             self._images[key] = image_of(self._layouts[stream.array], index, points, level, self.space.values)
         return self._images[key]
 
@@ -453,13 +473,13 @@ class VaryingAnalysis(Analysis):
             if level is None:
                 continue
             lines = Rate(known.lines(number, level, part), known.iterations.scaled(self.line_bytes))
-            whole = known.count(part).value
+            whole, written = known.count(part).value, known.written_share(number, level, part)
             for cell, holding in self._cells(reuse, part, room):
                 share = Fraction(known.count(cell).value) / whole if cell is not part else 1
                 base = Rate(lines.numerator.scaled(share), lines.denominator) if share else NEVER
                 lone = StreamReuse(reuse.stream, base, reuse.links, ())
                 more = misses_where(lone, self.nest, lambda w, h=holding: w.key in h, self.line_bytes)  # type: ignore[misc]
-                found = [_added(one, other) for one, other in zip(found, more, strict=True)]
+                found = [_added(one, other, written) for one, other in zip(found, more, strict=True)]
         return tuple(found)
 
     def _parts(self, reuse: StreamReuse, room: Room) -> Iterator[tuple[AffineSet, int | None]]:
@@ -490,10 +510,10 @@ class VaryingAnalysis(Analysis):
         return cells
 
 
-def _added(one: ReferenceMisses, other: ReferenceMisses) -> ReferenceMisses:
-    return ReferenceMisses(
-        one.reference, one.misses + other.misses, one.modified + other.modified, one.read or other.read
-    )
+def _added(one: ReferenceMisses, other: ReferenceMisses, written: Fraction) -> ReferenceMisses:
+    """The misses of two parts, of which the second leaves this share of its lines modified where it writes any."""
+    modified = Rate(other.modified.numerator.scaled(exact(written)), other.modified.denominator)
+    return ReferenceMisses(one.reference, one.misses + other.misses, one.modified + modified, one.read or other.read)
 
 
 def analyse_reuse(nest: SizedNest, line_bytes: int) -> Analysis:
