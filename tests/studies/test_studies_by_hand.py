@@ -17,10 +17,10 @@ PAGE = Path(__file__).parents[2] / "docs" / "ecm-by-hand.md"
 def answer_of(tmp_path: Path):
     listings = dict(re.findall(r"^```asm\n# (\S+\.s)\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL))
 
-    def answer(kernel: str, machine: str, listing: str) -> EcmAnswer:
+    def answer(kernel: str, machine: str, listing: str, *, classic: bool = True, **sizes: int) -> EcmAnswer:
         file = tmp_path / listing
         file.write_text(listings[listing])
-        return predict_ecm(KernelRequest(kernel, machine, {}), CodeRequest(asm=str(file), classic=True))
+        return predict_ecm(KernelRequest(kernel, machine, sizes), CodeRequest(asm=str(file), classic=classic))
 
     return answer
 
@@ -51,3 +51,20 @@ def test_stencil_on_clx(answer_of) -> None:
         "L1": (False, 1024),
         "L2": (True, 32768),
     }
+
+
+def test_moving_average_on_clx(answer_of, tmp_path: Path) -> None:
+    source = re.search(r"^```c\n(// average\.c\n.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    assert source is not None
+    kernel = tmp_path / "average.c"
+    kernel.write_text(source[1])
+    prediction = answer_of(str(kernel), "clx", "average-clx.s", classic=False, n=10_000).prediction
+    outside = prediction.outside
+    assert outside is not None and outside.known
+    assert (prediction.t_ol, prediction.t_nol) == (32, 4)
+    assert (outside.entries, outside.remainder_cycles, outside.outer_cycles, outside.entry_cycles) == (0.5, 0, 2, 7)
+    # five rows on their way would need 12.6 cycles each, and no row less than 16 passes of 1
+    assert pytest.approx(12.6, abs=0.05) == 64 / (1 + 224 / 3 / (16 + 7 / 3))
+    assert outside.overlap_cycles == pytest.approx(32 - 8)
+    assert prediction.cycles == pytest.approx(17)
+    assert prediction.cycles_interval is not None and prediction.cycles_interval.low == pytest.approx(10)
