@@ -33,8 +33,8 @@ def test_a_row_and_a_reason_for_each_machine(run):
     outcome = run("compare", "-m", "snb", "-m", "zen2", "stencil", "triad")
     assert (outcome.status, outcome.err) == (0, "")
     assert outcome.out.count("on 2 machines") == 2
-    assert "{4.0 ‖ 4.0 | 8.0 | 10.7 | 16.5}" in outcome.out
-    assert "  zen2: Memory bandwidth: T_L3Mem takes 100 % of the 16.5 cy/CL" in outcome.out
+    assert "{4.0 ‖ 4.0 | 8.0 | 10.7 | 16.8}" in outcome.out
+    assert "  zen2: Memory bandwidth: T_L3Mem takes 100 % of the 16.8 cy/CL" in outcome.out
 
 
 @needs_compiler
