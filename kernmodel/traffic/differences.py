@@ -11,6 +11,7 @@ from kernmodel.machine.model import Machine
 from kernmodel.source.model import LoopNest
 from kernmodel.traffic.agreement import TOLERANCE, disagreements
 from kernmodel.traffic.boundaries import boundary_share
+from kernmodel.traffic.doubts import straddling_arrays
 from kernmodel.traffic.footprint import footprint_of_work
 from kernmodel.traffic.hierarchy import hierarchy_of
 from kernmodel.traffic.model import Difference, LayerCondition, PathTraffic, Quantity, Traffic
@@ -112,8 +113,10 @@ class _Experiments:
             self._mean_trips,
             self._triangle,
             self._conflicts,
+            self._few_sets,
             self._inclusion,
             self._inner_hits,
+            self._structure,
             self._inside_only,
             self._boundary,
             self._threshold,
@@ -216,6 +219,27 @@ class _Experiments:
             shown = self._shown(self._other_layout, question)
             return "layout", f"conflict misses of arrays that lie in the same sets: laid out otherwise, {shown}"
         return "conflicts", f"conflict misses of lines that lie in the same sets: {more}"
+
+    def _few_sets(self, question: _Question) -> Answer | None:
+        """Part of the data crowds few sets: what else comes there leaves, and what lies in other sets stays."""
+        caches = self._deciding_caches(question)
+        crowded = next((one for one in self.symbolic.conditions if one.cache in caches and one.few_sets), None)
+        if crowded is None:
+            return None
+        return "few-sets", (
+            f"a large stride puts data into {crowded.few_sets} of {crowded.cache}: layer conditions judge all data by "
+            "these sets, where what lies in the others stays"
+        )
+
+    def _structure(self, question: _Question) -> Answer | None:
+        """Members of structures that are no whole number of lines long share a line in some iterations only."""
+        names = straddling_arrays(footprint_of_work(self._work), self.machine.line_bytes)
+        if not names:
+            return None
+        return "structure", (
+            f"{', '.join(names)}: structures that lie across lines, so that their members share a line in a part of "
+            "the iterations, where layer conditions have it in all or in none"
+        )
 
     def _inclusion(self, question: _Question) -> Answer | None:
         if not any(level.inclusive_of_inner for level in self.machine.levels):

@@ -189,10 +189,16 @@ def _of_rows(footprint: Footprint, line_bytes: int) -> Iterator[Doubt]:
     share = boundary_share(footprint, line_bytes)
     if share > TOLERANCE:
         yield Doubt("short-rows", f"loops are short: lines at the ends of rows and planes can add {share:.0%}")
-    straddling = dict.fromkeys(walk.array for walk in footprint.walks if _straddles(walk, footprint, line_bytes))
+    straddling = straddling_arrays(footprint, line_bytes)
     if straddling:
         names = ", ".join(straddling)
         yield Doubt("structure", f"{names}: structures that lie across lines, so that members share lines in part")
+
+
+def straddling_arrays(footprint: Footprint, line_bytes: int) -> tuple[str, ...]:
+    """The arrays of structures of which the innermost loop touches several members that share a line now and then."""
+    found = (walk.array for walk in footprint.walks if _straddles(walk, footprint, line_bytes))
+    return tuple(dict.fromkeys(found))
 
 
 def _straddles(walk: Walk, footprint: Footprint, line_bytes: int) -> bool:

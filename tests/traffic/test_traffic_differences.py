@@ -112,3 +112,31 @@ def test_rows_that_fit_in_a_part_of_the_sweep_only() -> None:
 def test_short_loops() -> None:
     differences = compare(*kernel("3d-7pt", N=24, M=24, L=24))
     assert {each.reason_code for each in differences} == {"boundary"}
+
+
+@pytest.mark.parametrize(
+    ("text", "machine", "sizes", "code"),
+    [
+        (
+            "void f(double p[N][25], double *y) { for (int i=0;i<N;++i) y[i]=p[i][3]+p[i][7]; }",
+            "clx",
+            9000,
+            "structure",
+        ),
+        (
+            "void f(double p[N][25], double *y) { for (int i=0;i<N;++i) y[i]=p[i][3]+p[i][7]+p[i][20]; }",
+            "zen2",
+            1000,
+            "structure",
+        ),
+        (
+            "void f(double p[N][32], double *y) { for (int t=0;t<10;++t) for (int i=0;i<N;++i) y[i]+=p[i][t]; }",
+            "clx",
+            200,
+            "few-sets",
+        ),
+    ],
+)
+def test_structures_and_strides_have_a_cause(text: str, machine: str, sizes: int, code: str) -> None:
+    nest = parse_kernel(text, "f.c", {})
+    assert found(compare(nest, {"N": sizes}, machine), "L1L2").reason_code == code
