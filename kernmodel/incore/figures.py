@@ -5,8 +5,9 @@ default may be left out. `kernmodel.incore.parameters` reads files by these decl
 lists them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
+from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import yaml
@@ -543,10 +544,13 @@ class Declared(NamedTuple):
     required: bool
 
 
-def declared(group: type) -> Iterator[Declared]:
+@cache
+def declared(group: type) -> tuple[Declared, ...]:
     """The figures that a class declares, in order."""
     defaults: Mapping[str, object] = getattr(group, "_field_defaults", _OPTIONAL)
-    for name, annotation in group.__annotations__.items():
-        figure = next((given for given in get_args(annotation)[1:] if isinstance(given, Figure)), None)
-        if figure is not None:
-            yield Declared(name, figure, name not in defaults)
+    return tuple(
+        Declared(name, figure, name not in defaults)
+        for name, annotation in group.__annotations__.items()
+        for figure in get_args(annotation)[1:]
+        if isinstance(figure, Figure)
+    )

@@ -152,7 +152,7 @@ def _read_figures(reading: Reading, entries: Mapping[str, yaml.Node], content: V
     fitting = [each for group in (Parameters, *_groups(kind).values()) for each in declared(group)]
     known = {each.figure.key: each.figure for each in fitting}
     values, sources = dict[str, Any](), dict[str, str]()
-    elsewhere = _of_other_kinds(kind, known)
+    elsewhere = {} if entries.keys() <= known.keys() else _of_other_kinds(kind, known)
     meant = reading.unknown((key for key in entries if key not in elsewhere), "figures", known)
     for key, node in entries.items():
         dotted = f"figures.{key}"
@@ -247,11 +247,13 @@ def parameter_text(figures: Parameters, name: str, table: str, ports: Sequence[s
         name: of the new core; table: file name of its table.
         ports: that its rows name; those of the other core stand first, in its order.
     """
-    groups: list[Any] = [figures, *(getattr(figures, name) for name in _groups(front_end_kind(figures)))]
+    kinds = _groups(front_end_kind(figures))
+    groups: list[tuple[object, type]] = [(figures, Parameters)]
+    groups += [(getattr(figures, attribute), kind) for attribute, kind in kinds.items()]
     values = {
         each.figure.key: _written(getattr(group, each.attribute), each.figure)
-        for group in groups
-        for each in declared(type(group))
+        for group, kind in groups
+        for each in declared(kind)
         if each.figure.key in figures.sources
     }
     prefix = "" if figures.name == name else f"taken over from {figures.name}: "

@@ -13,7 +13,6 @@ import yaml
 
 from kernmodel.errors import Location, MachineError
 from kernmodel.machine.checks import check_figures, count
-from kernmodel.machine.mixes import contradictions
 from kernmodel.machine.model import (
     BandwidthSeries,
     CacheLevel,
@@ -189,6 +188,8 @@ def examine(document: Document) -> tuple[Machine | None, Reading]:
 
     Beside what `read_machine` finds, bandwidths of mixes are held against one another.
     """
+    from kernmodel.machine.mixes import contradictions
+
     values, reading = read_values(document)
     if reading.errors:
         return None, reading
