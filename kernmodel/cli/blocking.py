@@ -179,7 +179,7 @@ def _compile(answer: BlockingAnswer, request: KernelRequest, target: Path) -> li
 
 def _model(request: KernelRequest, code: CodeRequest, target: Path) -> list[str]:
     """The command that models the blocked source at the same sizes, compiled in the same way."""
-    command = ["kernmodel", "ecm", "-m", request.machine, str(target), "--cache", "lc"]
+    command = ["kernmodel", "ecm", "-m", request.machine, str(target), "--cache", "sim"]
     for name, value in request.sizes.items():
         command += ["-D", f"{name}={value}"]
     chosen = {

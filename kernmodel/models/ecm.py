@@ -14,7 +14,7 @@ All times are in cycles per unit of work (cy/CL) at the core clock of the machin
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -27,9 +27,10 @@ from kernmodel.machine.model import BandwidthSeries, Machine, StreamMix, Transfe
 from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate
 from kernmodel.models.outside import NEGLIGIBLE, OUTSIDE, OutsideWork
 from kernmodel.traffic.model import ENDS, PathTraffic, Traffic
+from kernmodel.traffic.runs import Runs, restart_cycles, shortest_run
 from kernmodel.traffic.stores import default_stores, evasion_of
 from kernmodel.uncertainty import Interval, union
-from kernmodel.units import Work
+from kernmodel.units import Work, format_bytes
 
 OlBoundBy = Literal["ports", "dependency", "front end", "scheduling"]
 """What bounds T_OL: execution ports and dividers, a loop-carried dependency, fetching to issue, or the pipeline as a
@@ -57,7 +58,8 @@ class MemoryBandwidth:
 
 @dataclass(frozen=True, slots=True)
 class TransferTime:
-    """Time of one path: `cycles` in all, of which `penalty_cycles` are latency penalties and not bandwidth.
+    """Time of one path: `cycles` in all, of which `penalty_cycles` are latency penalties (those of streams that start
+    anew among them) and not bandwidth.
 
     `bandwidth` is given where the time comes from a measured bandwidth, else None (the path's width in B/cy).
     """
@@ -171,28 +173,41 @@ _MANY_CORES = 100_000
 """More than any machine has: a saturation point beyond is none."""
 
 
-def predict(traffic: Traffic, incore: InCore, machine: Machine, *, outside: OutsideWork | None = None) -> EcmPrediction:
+def predict(
+    traffic: Traffic,
+    incore: InCore,
+    machine: Machine,
+    *,
+    outside: OutsideWork | None = None,
+    runs: Runs | None = None,
+) -> EcmPrediction:
     """The single-core ECM prediction.
 
     Args:
         outside: what the core executes outside the body of the innermost loop; None leaves it out, as the textbook
             model does.
+        runs: how far each reference walks contiguously, for machines that know what short runs cost; None leaves that
+            out.
 
     Raises:
         MachineError: the machine file has no bandwidth for a path that needs one.
     """
     passes = traffic.iterations_per_unit / (incore.iterations_per_pass or 1.0)
     t_ol, t_nol, bound_by = _incore_times(incore, machine, passes)
-    transfers = tuple(transfer_time(path, traffic.path(path.name), machine) for path in machine.paths)
+    restarts = [restart_cycles(path, traffic, runs or {}) for path in machine.paths]
+    transfers = tuple(
+        transfer_time(path, traffic.path(path.name), machine, restart)
+        for path, restart in zip(machine.paths, restarts, strict=True)
+    )
     body = {"T_OL": t_ol, "T_nOL": t_nol, **{t.name: t.cycles for t in transfers}}
     times = _with_outside(body, outside.cycles if outside else 0.0, outside)
     levels = residence_predictions(machine, times)
     t_ecm, t_mem = levels[-1][1], transfers[-1].bandwidth_cycles
     binding, domain = _binding(machine.overlap, times, outside), machine.topology.cores_per_numa_domain
     intervals = (
-        _evasion_interval(traffic, machine, times),
+        _evasion_interval(traffic, machine, times, restarts[-1]),
         _exit_interval(machine, body, outside),
-        _traffic_interval(traffic, machine, times),
+        _traffic_interval(traffic, machine, times, restarts),
     )
     return EcmPrediction(
         machine=machine.name,
@@ -208,7 +223,7 @@ def predict(traffic: Traffic, incore: InCore, machine: Machine, *, outside: Outs
         saturation_simple=saturation_simple(t_ecm, t_mem, domain),
         saturation_recursive=saturation_recursive(t_ecm, t_mem, domain),
         work=_work(traffic, machine),
-        notes=_notes(incore, transfers),
+        notes=(*_notes(incore, transfers), *_restart_notes(machine, traffic, runs or {}, restarts)),
         cycles_interval=union(intervals),
         outside=outside,
     )
@@ -243,7 +258,9 @@ def _exit_interval(machine: Machine, body: Mapping[str, float], outside: Outside
     return Interval(least, most, cause, "it does not")
 
 
-def _evasion_interval(traffic: Traffic, machine: Machine, times: Mapping[str, float]) -> Interval | None:
+def _evasion_interval(
+    traffic: Traffic, machine: Machine, times: Mapping[str, float], restart: float
+) -> Interval | None:
     """T_ECM with the most and with the fewest write-allocates from memory that the evasion leaves possible."""
     evasion, memory = traffic.evasion, traffic.path(machine.paths[-1].name)
     if evasion is None or evasion.low == evasion.high:
@@ -251,7 +268,7 @@ def _evasion_interval(traffic: Traffic, machine: Machine, times: Mapping[str, fl
     found = []
     for share in (evasion.low, evasion.high):
         loads = memory.loads + (evasion.share - share) * memory.write_allocates
-        transfer = transfer_time(machine.paths[-1], replace(memory, loads=loads), machine)
+        transfer = transfer_time(machine.paths[-1], replace(memory, loads=loads), machine, restart)
         found.append(evaluate(machine.overlap, {**times, transfer.name: transfer.cycles}))
     if min(found) == max(found):
         return None
@@ -259,14 +276,19 @@ def _evasion_interval(traffic: Traffic, machine: Machine, times: Mapping[str, fl
     return Interval(min(found), max(found), "how many write-allocates from memory are evaded", assumed)
 
 
-def _traffic_interval(traffic: Traffic, machine: Machine, times: Mapping[str, float]) -> Interval | None:
+def _traffic_interval(
+    traffic: Traffic, machine: Machine, times: Mapping[str, float], restarts: Sequence[float]
+) -> Interval | None:
     """T_ECM with the least and with the most traffic on every path whose traffic is not known."""
     known = union(interval for path in traffic.paths for interval in path.intervals.values())
     if known is None:
         return None
     found = []
     for end in ENDS:
-        moved = (transfer_time(path, traffic.path(path.name).at(end), machine) for path in machine.paths)
+        moved = (
+            transfer_time(path, traffic.path(path.name).at(end), machine, restart)
+            for path, restart in zip(machine.paths, restarts, strict=True)
+        )
         found.append(evaluate(machine.overlap, {**times, **{transfer.name: transfer.cycles for transfer in moved}}))
     t_ecm = evaluate(machine.overlap, times)
     low, high = min(t_ecm, *found), max(t_ecm, *found)
@@ -321,12 +343,13 @@ def _bound_by(t_ol: float, ports: float, lcd: float, incore: InCore) -> OlBoundB
     return "front end" if incore.bound_by == "front end" else "scheduling"
 
 
-def transfer_time(path: TransferPath, moved: PathTraffic, machine: Machine) -> TransferTime:
-    """Time of one path per unit of work: half-duplex (loads + stores)/width, full-duplex the longer direction."""
+def transfer_time(path: TransferPath, moved: PathTraffic, machine: Machine, restart: float = 0.0) -> TransferTime:
+    """Time of one path per unit of work: half-duplex (loads + stores)/width, full-duplex the longer direction; and
+    `restart` cycles in which streams start anew."""
     inward = moved.loads * machine.line_bytes
     outward = (moved.stores + moved.clean_victims) * machine.line_bytes
     occupying = inward + outward if path.duplex == "half" else max(inward, outward)
-    penalty = moved.loads * path.penalty_load + (moved.stores + moved.clean_victims) * path.penalty_store
+    penalty = moved.loads * path.penalty_load + (moved.stores + moved.clean_victims) * path.penalty_store + restart
     if path.bytes_per_cycle is not None:
         return TransferTime(path.time_name, occupying / path.bytes_per_cycle + penalty, penalty, inward + outward, None)
     total = moved.loads + moved.stores
@@ -428,6 +451,9 @@ def _bottleneck(
     if largest == "T_nOL":
         beside = _beside_loads(binding, transfers, t_ecm)
         return f"Loads into registers (T_nOL) take {share:.0f} % of the {t_ecm:.1f} cy/CL{beside}."
+    slowest = next((transfer for transfer in transfers if transfer.name == largest), None)
+    if slowest is not None and slowest.penalty_cycles > slowest.bandwidth_cycles:
+        return f"Latency: {largest} takes {share:.0f} % of the {t_ecm:.1f} cy/CL, most of it beyond the bandwidth."
     if largest == transfers[-1].name:
         mix = transfers[-1].bandwidth
         rate = f" at {mix.bytes_per_second / 1e9:.1f} GB/s" if mix else ""
@@ -466,6 +492,20 @@ def _notes(incore: InCore, transfers: tuple[TransferTime, ...]) -> tuple[Note, .
                 )
             )
     return tuple(notes)
+
+
+def _restart_notes(machine: Machine, traffic: Traffic, runs: Runs, restarts: Sequence[float]) -> list[Note]:
+    """Which times have cycles of streams that start anew."""
+    found = []
+    for path, cycles in zip(machine.paths, restarts, strict=True):
+        shortest = shortest_run(traffic, runs, path.outer)
+        if cycles > 0 and shortest is not None:
+            text = (
+                f"{path.time_name} has {cycles:.1f} cy/CL in which streams start anew: lines from {path.outer} come in "
+                f"contiguous runs, the shortest of {format_bytes(shortest[0])} ({shortest[1]})"
+            )
+            found.append(Note("short-runs", text, "assumption"))
+    return found
 
 
 def saturation_simple(t_ecm: float, t_mem: float, limit: int = _MANY_CORES) -> int | None:

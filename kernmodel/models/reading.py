@@ -1,20 +1,21 @@
 """What a chart says: region, the roofs around the point, the level that deserves the work, and what changes would do.
 
-A change is computed, not advised: the kernel's mix or traffic is changed, the model asked again.
+A change is computed, not advised: the kernel's mix or traffic is changed, the model asked again. What blocking brings
+is computed by the study of it and handed in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from kernmodel.assembly.mix import FpClass, InstructionMix
 from kernmodel.incore.model import InCore
-from kernmodel.machine.model import Machine, TransferPath
 from kernmodel.models.carm import cache_aware, memory_shares
-from kernmodel.models.ceilings import MEMORY, compute_ceiling, widest_access
+from kernmodel.models.ceilings import compute_ceiling, widest_access
 from kernmodel.models.roofline import Case, LevelShare, ModelName, Roofline, demand, roofline
-from kernmodel.traffic.model import LayerCondition, PathTraffic, Traffic
+from kernmodel.traffic.model import Traffic
 from kernmodel.units import format_si
 
 
@@ -25,19 +26,25 @@ class WhatIf:
     Attributes:
         name: "wider accesses", "half the stores", "streaming stores", "blocking for L2", "FMA contraction".
         change: one clause: what is changed.
-        roofline: the chart of the changed kernel, its point at the model's bound.
+        model: the chart that tells before and after, or "ECM": both are predicted.
+        bound_by: what binds with the change: the roof, or what the prediction says.
         before: the bound before, as `roofline.bound`; of a change to the code without the roof of the present code's
             throughput, since that code would not be executed.
         bound: the bound with the change: FLOP/s, or iterations/s of a kernel without floating-point work.
-        gain: bound over before.
+        gain: bound over before. All three are of the cores of the chart; those of ECM are of one of them.
+        gain_of_all: of ECM, the same for all these cores, which share memory bandwidth; else None.
+        roofline: the chart of the changed kernel, its point at the model's bound; None where ECM predicts it.
     """
 
     name: str
     change: str
-    roofline: Roofline
+    model: ModelName | Literal["ECM"]
+    bound_by: str
     before: float
     bound: float
     gain: float
+    gain_of_all: float | None
+    roofline: Roofline | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +72,11 @@ class Reading:
     sentences: tuple[str, ...]
 
 
-def read(case: Case, model: ModelName = "adcarm") -> Reading:
+def read(case: Case, model: ModelName = "adcarm", blockings: Sequence[WhatIf] = ()) -> Reading:
     """Read the kernel's chart of a model.
+
+    Args:
+        blockings: what blocking brings, of which the chart knows nothing.
 
     Raises:
         InputError, MachineError: as `roofline`.
@@ -74,7 +84,7 @@ def read(case: Case, model: ModelName = "adcarm") -> Reading:
     found = roofline(model, case)
     shares = memory_shares(case) if case.traffic is not None else ()
     level = worst_level(shares)
-    what_ifs = changes(case, model)
+    what_ifs = tuple(sorted((*changes(case, model), *blockings), key=lambda one: -one.gain))
     added = _added(found, case, shares) if shares else None
     return Reading(
         roofline=found,
@@ -94,13 +104,13 @@ def worst_level(shares: Iterable[LevelShare]) -> str | None:
 
 
 def changes(case: Case, model: ModelName = "adcarm") -> tuple[WhatIf, ...]:
-    """All changes that apply to the kernel, largest gain first.
+    """All changes of code and stores that apply to the kernel, largest gain first.
 
     Streaming stores are judged by the hierarchical model: the bytes of the cache-aware models do not count
     write-allocates.
     """
     found = [change(case, model) for change in (_wider, _half_the_stores, _contracted)]
-    found += [_streaming(case), *_blockings(case, model)]
+    found.append(_streaming(case))
     return tuple(sorted((one for one in found if one is not None), key=lambda one: -one.gain))
 
 
@@ -192,7 +202,7 @@ def _dependency_only(incore: InCore | None) -> InCore | None:
 
 def _compared(name: str, change: str, before: Roofline, after: Roofline) -> WhatIf:
     gain = after.iterations_per_second / before.iterations_per_second
-    return WhatIf(name, change, after, _rate(before), _rate(after), gain)
+    return WhatIf(name, change, after.model, after.bound_by, _rate(before), _rate(after), gain, None, after)
 
 
 def _rate(found: Roofline) -> float:
@@ -202,9 +212,6 @@ def _rate(found: Roofline) -> float:
 
 # }}}
 # {{{ changes to the traffic
-
-_SWEEP = "sweep"
-"""What carries reuse by the repetition of the whole nest (`Reuse.carried_by`)."""
 
 
 def _streaming(case: Case) -> WhatIf | None:
@@ -231,75 +238,6 @@ def _streamed(traffic: Traffic, lines: float) -> Traffic:
     ]
     paths.append(replace(memory, loads=memory.loads - lines, write_allocates=0.0))
     return replace(traffic, paths=tuple(paths), stores="nt")
-
-
-def _blockings(case: Case, model: ModelName) -> list[WhatIf]:
-    """For each cache, its next layer condition held: its reuses served by that cache.
-
-    Reuse by the repetition of the whole nest is left out: no blocking of its loops reaches it.
-    """
-    traffic = case.traffic
-    if traffic is None:
-        return []
-    found = []
-    for cache in case.machine.levels:
-        failing = [
-            one
-            for one in traffic.conditions
-            if one.cache == cache.name and not one.holds and any(reuse.carried_by != _SWEEP for reuse in one.reuses)
-        ]
-        if failing:
-            condition = min(failing, key=lambda one: one.required)
-            found.append(_blocked(case, model, condition, traffic))
-    return found
-
-
-def _blocked(case: Case, model: ModelName, condition: LayerCondition, traffic: Traffic) -> WhatIf:
-    changed = traffic
-    for reuse in condition.reuses:
-        changed = _moved(changed, case.machine, (reuse.array, reuse.access), condition.cache, reuse.lines_saved)
-    sizes = ", ".join(condition.solved.values())
-    change = f"the next layer condition of {condition.cache} holds" + (f" (as with blocks of {sizes})" if sizes else "")
-    before = roofline(model, replace(case, performance=None))
-    after = roofline(model, replace(case, traffic=changed, performance=None))
-    return _compared(f"blocking for {condition.cache}", change, before, after)
-
-
-def _moved(traffic: Traffic, machine: Machine, access: tuple[str, str], cache: str, lines: float) -> Traffic:
-    """So many lines of a reference served by `cache` and no longer by levels beyond it, the nearest first."""
-    levels = machine.residence_levels
-    rows = list(traffic.accesses)
-    for number, row in enumerate(rows):
-        served = dict(row.served_by) if (row.array, row.access) == access else {}
-        for level in levels[levels.index(cache) + 1 :]:
-            amount = min(lines, served.get(level, 0.0))
-            if amount > 0:
-                served |= {level: served[level] - amount, cache: served.get(cache, 0.0) + amount}
-                traffic = replace(traffic, paths=_repaved(traffic, machine, level, cache, amount))
-                lines -= amount
-        rows[number] = replace(row, served_by=served) if served else row
-    return replace(traffic, accesses=tuple(rows))
-
-
-def _repaved(traffic: Traffic, machine: Machine, old: str, new: str, lines: float) -> tuple[PathTraffic, ...]:
-    """The paths with lines that come from `new` instead of `old`."""
-    depth = {level: number for number, level in enumerate(machine.residence_levels)}
-    paths = []
-    for path in machine.paths:
-        moved = traffic.path(path.name)
-        loads = lines * (_crosses(machine, path, depth, new) - _crosses(machine, path, depth, old))
-        evicted = lines if depth[new] <= depth[path.inner] < depth[old] and moved.clean_victims else 0.0
-        paths.append(
-            replace(moved, loads=max(0.0, moved.loads + loads), clean_victims=max(0.0, moved.clean_victims - evicted))
-        )
-    return tuple(paths)
-
-
-def _crosses(machine: Machine, path: TransferPath, depth: dict[str, int], level: str) -> int:
-    """Whether a line that `level` serves moves inward over a path: not if it passes a victim cache by."""
-    if path.outer != MEMORY and machine.level(path.outer).loads_pass_by:
-        return int(level == path.outer)
-    return int(depth[level] >= depth[path.outer])
 
 
 # }}}
@@ -334,8 +272,10 @@ def _sentences(
             f"time of all ({first.level}: {first.share:.0%} and {first.impact:.0%})."
         )
     for one in [one for one in what_ifs if one.gain >= _NOTABLE]:
-        effect = f"{one.gain:.2f} times, {format_si(one.bound, unit)} by {_roof(one.roofline.bound_by)}"
-        chart = "" if one.roofline.model == found.model else f" ({one.roofline.model})"
+        of_all = "" if one.gain_of_all is None else f" ({one.gain_of_all:.2f} times on all cores)"
+        by = f"of one core, as ECM predicts{of_all}" if one.roofline is None else f"by {_roof(one.bound_by)}"
+        effect = f"{one.gain:.2f} times, {format_si(one.bound, unit)} {by}"
+        chart = "" if one.model in (found.model, "ECM") else f" ({one.model})"
         lines.append(f"{one.name[0].upper()}{one.name[1:]}: {effect}{chart}; {one.change}.")
     idle = [one.name for one in what_ifs if one.gain < _NOTABLE]
     if idle:

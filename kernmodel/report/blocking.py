@@ -10,6 +10,7 @@ from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table
 from kernmodel.report.numbers import count, decimal, time_in
 from kernmodel.report.sections import code_fields, kernel_fields, machine_fields, notes_section, unit_of_work
 from kernmodel.report.traffic import access_table, path_table
+from kernmodel.studies.blocking import UNMEASURED_RUN
 from kernmodel.units import format_bytes
 
 if TYPE_CHECKING:
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
 
 _SHOWN = 8
 """Candidates that are listed without -v."""
+
+SHORT_RUN = (
+    f"runs from memory below {format_bytes(UNMEASURED_RUN)}: what they cost was not measured on this machine, and "
+    "they may restart streams, so that the blocked loop may be slower than predicted"
+)
+"""What the asterisk means."""
 
 _NOTHING = "nothing-to-block"
 """The note that says why blocking buys nothing: it stands in place of the headline."""
@@ -102,7 +109,7 @@ def _candidates(answer: BlockingAnswer, *, verbose: bool) -> tuple[Block, ...]:
     if not answer.candidates:
         return ()
     before = answer.before
-    names = ("T_ECM cy/CL", "speed-up", "memory CL", "halo", "short loops cy/CL")
+    names = ("T_ECM cy/CL", "speed-up", "memory CL", "halo", "short loops cy/CL", "runs from memory")
     columns = (
         Column("block", "left"),
         Column("for", "left"),
@@ -116,7 +123,9 @@ def _candidates(answer: BlockingAnswer, *, verbose: bool) -> tuple[Block, ...]:
     )
     left = len(answer.candidates) - len(shown)
     more = (Line(f"  … and {count(left, 'candidate')} more (-v)"),) if left else ()
-    return (Heading(title), Table(columns, tuple(_row(answer, candidate) for candidate in shown)), *more)
+    marked = any(candidate.run is not None and candidate.run.is_marked for candidate in shown)
+    told = (Line(f"  * {SHORT_RUN}"),) if marked else ()
+    return (Heading(title), Table(columns, tuple(_row(answer, candidate) for candidate in shown)), *more, *told)
 
 
 def _row(answer: BlockingAnswer, candidate: Candidate) -> tuple[str, ...]:
@@ -128,8 +137,17 @@ def _row(answer: BlockingAnswer, candidate: Candidate) -> tuple[str, ...]:
         decimal(memory_lines(candidate.traffic)),
         f"{candidate.halo_share:.1%}",
         decimal(candidate.prediction.t_out),
+        _run(candidate),
         f"reuse along {candidate.limit.carried_by} fits",
     )
+
+
+def _run(candidate: Candidate) -> str:
+    """The shortest contiguous run, an asterisk behind it where it may cost more than is predicted."""
+    run = candidate.run
+    if run is None:
+        return "-"
+    return f"{format_bytes(run.bytes)}{' *' if run.is_marked else ''}"
 
 
 def _limits(limits: Iterable[BlockLimit]) -> tuple[Block, ...]:

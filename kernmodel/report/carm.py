@@ -163,7 +163,7 @@ def _what_if_row(one: WhatIf, reading: Reading) -> tuple[str, ...]:
         prefixed(one.before, unit),
         prefixed(one.bound, unit),
         f"{one.gain:.2f}",
-        one.roofline.bound_by,
-        one.roofline.model,
+        one.bound_by,
+        one.model,
         one.change,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kernmodel.report.blocking import headline, memory_lines, swept_loop
+from kernmodel.report.blocking import SHORT_RUN, headline, memory_lines, swept_loop
 from kernmodel.report.json_common import (
     Json,
     envelope,
@@ -61,8 +61,22 @@ def _candidate_json(candidate: Candidate) -> Json:
         **pick(candidate, "blocks", "cache", "limit", "halo_share", "speedup", "because"),
         "memory_lines": memory_lines(candidate.traffic),
         "short_loops": outside_json(candidate.prediction.outside),
+        "run": _run_json(candidate),
+        "method": candidate.traffic.method,
         "paths": [path_json(path) for path in candidate.traffic.paths],
         "prediction": prediction_json(candidate.prediction),
+    }
+
+
+def _run_json(candidate: Candidate) -> Json | None:
+    run = candidate.run
+    if run is None:
+        return None
+    return {
+        **pick(run, "bytes", "access", "cycles"),
+        "measured": run.cycles is not None,
+        "marked": run.is_marked,
+        "text": SHORT_RUN if run.is_marked else None,
     }
 
 

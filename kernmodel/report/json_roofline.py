@@ -84,4 +84,8 @@ def _charted_json(kernel: Charted) -> Json:
 
 
 def _what_if_json(one: WhatIf) -> Json:
-    return {**pick(one, "name", "change", "before", "bound", "gain"), "chart": chart_json(one.roofline)}
+    chart = None if one.roofline is None else chart_json(one.roofline)
+    return {
+        **pick(one, "name", "change", "model", "bound_by", "before", "bound", "gain", "gain_of_all"),
+        "chart": chart,
+    }

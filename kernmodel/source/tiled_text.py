@@ -202,7 +202,7 @@ def _extremes(text: str, loops: Sequence[Loop], names: Names) -> list[str]:
 def _macros(nest: LoopNest, bare: str, sizes: Mapping[str, int], extremes: Sequence[str]) -> Edit:
     """The definitions of the macros, above the function or the bare nest."""
     lines = [line for name, size in sizes.items() for line in (f"#ifndef {name}", f"#define {name} {size}", "#endif")]
-    newline = _newline(nest.text)
+    newline = newline_of(nest.text)
     block = "".join(line + newline for line in [*lines, *extremes])
     at, head = _above(nest, bare)
     if at > head:
@@ -233,7 +233,8 @@ def _above(nest: LoopNest, bare: str) -> tuple[int, int]:
     return at, head
 
 
-def _newline(text: str) -> str:
+def newline_of(text: str) -> str:
+    """How the lines of a text end."""
     return "\r\n" if "\r\n" in text else "\n"
 
 
@@ -248,7 +249,7 @@ def _indented(text: str, bare: str, at: int, outer: Sequence[str], headers: Sequ
         return [(at, at, " ".join([*outer, ""]))]
     unit = "\t" if margin.endswith("\t") else "    "
     top, end = _above_pragmas(bare, line), statement_end(bare, at)
-    newline, deeper = _newline(text), unit * len(outer)
+    newline, deeper = newline_of(text), unit * len(outer)
     lines = [f"{margin}{unit * number}{header}" for number, header in enumerate(outer)]
     edits = [(top, top, newline.join([*lines, deeper]))]
     if _PRAGMA.match(text, top):

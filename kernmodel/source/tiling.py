@@ -87,6 +87,54 @@ def tile(nest: LoopNest, blocks: Mapping[str, int]) -> LoopNest:
     )
 
 
+def whole_blocks(nest: LoopNest, blocks: Mapping[str, int]) -> LoopNest | None:
+    """The blocked nest as if all blocks were whole: the last one of each loop reaches past its end.
+
+    All iterations of the loops over blocks are alike then, and stand for the blocked nest away from its end. A blocked
+    loop counts from the start of its block, which goes into the offsets of the accesses.
+
+    Returns:
+        None where bounds of other loops depend on a blocked one, so that blocks differ in more than their last one.
+
+    Raises:
+        As `tile`.
+    """
+    tiled, names = tile(nest, blocks), block_variables(nest)
+    blocked = {loop.symbol: sympy.Symbol(names[loop.variable], integer=True) for loop in nest.loops
+               if loop.variable in blocks}  # fmt: skip
+    if any((loop.start.free_symbols | loop.stop.free_symbols) & set(blocked) for loop in nest.loops):
+        return None
+    loops = tuple(
+        replace(loop, start=sympy.Integer(0), stop=sympy.Integer(blocks[loop.variable] * loop.step))
+        if loop.variable in blocks
+        else loop
+        for loop in tiled.loops
+    )
+    numbers = {loop.symbol: number for number, loop in enumerate(loops)}
+    return replace(
+        tiled, loops=loops, accesses=tuple(_from_block(access, blocked, numbers) for access in tiled.accesses)
+    )
+
+
+def _from_block(
+    access: Access, blocked: Mapping[sympy.Symbol, sympy.Symbol], numbers: Mapping[sympy.Symbol, int]
+) -> Access:
+    """The access with blocked loops that count from the start of their block."""
+    moved = {variable: variable + block for variable, block in blocked.items()}
+    coefficients = list(access.coefficients)
+    for variable, block in blocked.items():
+        coefficients[numbers[block]] = coefficients[numbers[variable]]
+    return replace(
+        access,
+        index=tuple(sympy.expand(part.subs(moved, simultaneous=True)) for part in access.index),
+        offset=sympy.expand(access.offset.subs(moved, simultaneous=True)),
+        coefficients=tuple(coefficients),
+        indirect=tuple(
+            replace(one, position=sympy.expand(one.position.subs(moved, simultaneous=True))) for one in access.indirect
+        ),
+    )
+
+
 def inside_block(nest: LoopNest, loops: Sequence[str]) -> tuple[LoopNest, Mapping[str, sympy.Symbol]]:
     """The nest within one block, its block sizes as symbols: layer conditions of it are formulas in the block sizes.
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kernmodel import __version__
 from kernmodel.errors import InputError, Note
 from kernmodel.studies.request import CodeRequest, EcmAnswer, KernelRequest
 
@@ -49,6 +50,31 @@ class BlockLimit:
     lines_saved: float
 
 
+UNMEASURED_RUN = 4096.0
+"""Bytes of contiguous runs from memory below which lines may cost more than the bandwidth says: prefetchers of common
+processors stop at the end of a page."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRun:
+    """The shortest contiguous run in which lines come from memory.
+
+    Attributes:
+        bytes: its length; access: the reference.
+        cycles: what starting streams anew costs, in the prediction, cy/CL; None where the machine file does not say
+            what lines of short runs take.
+    """
+
+    bytes: float
+    access: str
+    cycles: float | None
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether it may cost more than is predicted: it is short, and nobody measured what that costs here."""
+        return self.cycles is None and self.bytes < UNMEASURED_RUN
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """One way to block the nest.
@@ -61,6 +87,7 @@ class Candidate:
         prediction: of the blocked nest.
         speedup: T_ECM before / after.
         because: one sentence: which reuse comes to fit into which cache, and what it costs.
+        run: how lines come from memory; None where no reference walks contiguously through memory.
     """
 
     blocks: Mapping[str, int]
@@ -71,6 +98,7 @@ class Candidate:
     prediction: EcmPrediction
     speedup: float
     because: str
+    run: MemoryRun | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +153,31 @@ def blocking(kernel: KernelRequest, code: CodeRequest, loops: Sequence[str] | No
     return study(kernel, code, loops)
 
 
+def best_of_caches(kernel: KernelRequest, code: CodeRequest, cores: int) -> tuple[tuple[Candidate, float], ...]:
+    """The best candidate of `blocking` for each cache, the best first, and how many times faster it makes `cores` cores
+    together, of which `kernel.cores` share the caches.
+
+    Raises:
+        As `blocking`.
+    """
+    from kernmodel.studies.blocking_study import best_of_caches as study
+
+    return study(kernel, code, cores)
+
+
+def blocks_in_words(blocks: Mapping[str, int]) -> str:
+    """ "blocks of 67 in j and 400 in i"."""
+    return "blocks of " + " and ".join(f"{size} in {loop}" for loop, size in blocks.items())
+
+
 def blocked_source(answer: BlockingAnswer) -> str:
-    """The C source of the best candidate (`source.tiling.tiled_source`).
+    """The C source of the best candidate (`source.tiling.tiled_source`), whose comment says for what it was made, and
+    whose default sizes are these.
 
     Raises:
         InputError: no candidate is faster than the nest as it stands.
     """
+    from kernmodel.source.made_for import made_for
     from kernmodel.source.tiling import tiled_source
 
     if not answer.candidates:
@@ -139,4 +186,18 @@ def blocked_source(answer: BlockingAnswer) -> str:
             where=answer.before.nest.file,
             todo="nothing is written",
         )
-    return tiled_source(answer.before.nest, answer.candidates[0].blocks)
+    best, sizes = answer.candidates[0], answer.before.sizes
+    return made_for(tiled_source(answer.before.nest, best.blocks), sizes, _made_for(answer, best))
+
+
+def _made_for(answer: BlockingAnswer, best: Candidate) -> tuple[str, ...]:
+    """What the source was made for, and by what."""
+    before = answer.before
+    blocks = ", ".join(f"{loop} in blocks of {size}" for loop, size in best.blocks.items())
+    cycles = f"{before.prediction.cycles:.2f} -> {best.prediction.cycles:.2f} cy/CL"
+    return (
+        f"{before.nest.name} with {blocks}, made by kernmodel {__version__} blocking",
+        f"machine: {before.machine.name}, {before.machine.title}; {answer.before.traffic.cores} active core(s)",
+        f"sizes: {', '.join(f'{name}={value}' for name, value in before.sizes.items()) or 'none'}",
+        f"predicted: {cycles}; other machines and sizes need other blocks",
+    )

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from math import ceil
+from math import ceil, inf
 
-from kernmodel.studies.blocking import BlockLimit, Candidate
+from kernmodel.studies.blocking import BlockLimit, Candidate, MemoryRun
 from kernmodel.studies.blocking_limits import Blocks
 from kernmodel.studies.blocking_models import Modelled, Modeller, missed_lines
 from kernmodel.studies.blocking_shapes import Grain, Shape
 from kernmodel.traffic.model import Traffic
+from kernmodel.traffic.runs import contiguous_runs, restart_cycles, shortest_run
 from kernmodel.units import format_bytes
 
 SAME = 1e-3
 """Times that differ by less than this share count as equal: then the traffic from memory decides."""
 
-SIMULATED = 3
+NEAR = 3
 """Block sizes near which others are simulated."""
 
 ROUNDS = 4
 """How often a small nest is looked at for better blocks near the best ones."""
+
+FIRST, NEXT, MOST = 5, 3, 12
+"""Ways to block a large nest that are simulated whatever conditions say of them, the best of a cache and set of loops
+each; those that are simulated at a time after them; and all that are."""
+
+WORTH = 0.005
+"""Share of time that a way to block must promise to save beyond the best one, to be simulated too."""
 
 SMALLER = (0.75, 0.5)
 """Real caches are not fully associative: blocks somewhat smaller than layer conditions allow may be better."""
@@ -32,31 +40,99 @@ def memory_lines(traffic: Traffic) -> float:
     return path.loads + path.stores + path.clean_victims
 
 
-def ranked(modeller: Modeller, shapes: Sequence[Shape], grain: Grain) -> tuple[tuple[Shape, Modelled], ...]:
-    """The shapes that are faster than the nest as it stands, or as fast with less traffic; the best first.
+Found = dict[tuple[tuple[str, int], ...], tuple[Shape, Modelled]]
+"""What was simulated, by block sizes."""
 
-    All are modelled with the loop of the plain nest, and the best of each cache and set of loops with their own; the
-    best of these are simulated where the modeller does that.
+
+def ranked(
+    modeller: Modeller, shapes: Sequence[Shape], grain: Grain
+) -> tuple[Modelled, tuple[tuple[Shape, Modelled], ...]]:
+    """The nest as it stands, and the shapes that are faster, or as fast with less traffic; the best first.
+
+    Layer conditions say which shapes may be worth it; those are simulated, and what is simulated is ranked. Both are
+    with simulated traffic, unless there is nothing to try.
     """
-    before = Modelled({}, modeller.before)
-    kept = _best(before, [(shape, modeller.quick(shape.blocks)) for shape in shapes])
-    known = [shape for shape, _ in kept if modeller.is_known(shape.blocks)]
-    kept = _best(before, [(shape, modeller.full(shape.blocks)) for shape in known])
-    if not modeller.simulates:
-        return tuple(kept)
-    chosen = [shape for shape in shapes if modeller.is_known(shape.blocks)] if modeller.is_small else known
-    return tuple(_simulated(modeller, chosen, grain))
+    known = [shape for shape in shapes if modeller.is_known(shape.blocks)]
+    if not known:
+        return modeller.full({}), ()
+    found = _small(modeller, known, grain) if modeller.is_small else _large(modeller, known, grain)
+    before = modeller.simulated({})
+    return before, tuple(_best(found.values(), before))
 
 
-def _simulated(modeller: Modeller, shapes: Sequence[Shape], grain: Grain) -> list[tuple[Shape, Modelled]]:
-    """The best by simulated traffic, of these shapes and of those near the best of them."""
-    found = {tuple(shape.blocks.items()): (shape, modeller.simulated(shape.blocks)) for shape in shapes}
-    for _ in range(ROUNDS if modeller.is_small else 1):
-        best = sorted(found.values(), key=lambda pair: _rank(pair[1]))[:SIMULATED]
-        near = {tuple(one.blocks.items()): one for shape, _ in best for one in _near(shape, grain, modeller.extents)}
-        new = {blocks: shape for blocks, shape in near.items() if blocks not in found}
-        found |= {blocks: (shape, modeller.simulated(shape.blocks)) for blocks, shape in new.items()}
-    return _best(modeller.stands(), found.values())
+def _small(modeller: Modeller, shapes: Sequence[Shape], grain: Grain) -> Found:
+    """All shapes of a small nest, and those near the best of them."""
+    found = _simulated(modeller, shapes)
+    for _ in range(ROUNDS):
+        found |= _simulated(modeller, _beside(modeller, found, grain))
+    return found
+
+
+def _large(modeller: Modeller, shapes: Sequence[Shape], grain: Grain) -> Found:
+    """Of a large nest the best shapes by layer conditions: of each cache and set of loops one; those near the best that
+    was simulated, as long as one of them is better; and those that promise less time than it has."""
+    symbolic = [(shape, modeller.quick(shape.blocks)) for shape in shapes]
+    ordered = _by_conditions(modeller, [shape for shape, _ in _best(symbolic)])
+    first = {(shape.limit.cache, tuple(shape.blocks)): shape for shape in reversed(ordered)}
+    found = _simulated(modeller, [shape for shape in ordered if shape in first.values()][:FIRST])
+    others = _by_conditions(modeller, [*ordered, *map(_shorter, ordered[:NEXT])])
+    looked_at = inf
+    while len(found) < MOST:
+        best, one = min(found.values(), key=lambda pair: _rank(pair[1]))
+        better = one.prediction.cycles * (1 - WORTH)
+        chosen = list[Shape]()
+        if one.prediction.cycles < looked_at:
+            looked_at = better
+            chosen = _new(_by_conditions(modeller, _neighbours(best, grain, modeller.extents)), found)
+        if not chosen:
+            chosen = _new([s for s in others if modeller.full(s.blocks).prediction.cycles < better], found)
+        if not chosen:
+            break
+        found |= _simulated(modeller, chosen[: min(NEXT, MOST - len(found))])
+    return found
+
+
+def _new(shapes: Iterable[Shape], found: Found) -> list[Shape]:
+    return [shape for shape in shapes if _sizes(shape) not in found]
+
+
+def _by_conditions(modeller: Modeller, shapes: Iterable[Shape]) -> list[Shape]:
+    """Shapes of different sizes, ranked by layer conditions."""
+    different = {_sizes(shape): shape for shape in shapes}
+    return sorted(different.values(), key=lambda shape: _rank(modeller.full(shape.blocks)))
+
+
+def _neighbours(shape: Shape, grain: Grain, extents: Blocks) -> Iterator[Shape]:
+    """Shapes that differ in one loop: one block less, one more, a third more of them."""
+    for loop, size in shape.blocks.items():
+        count = ceil(extents[loop] / size)
+        for other in (count - 1, count + 1, ceil(count * 4 / 3)):
+            if other > 1:
+                yield replace(
+                    shape, blocks={**shape.blocks, loop: grain.up(loop, ceil(extents[loop] / other), extents[loop])}
+                )
+
+
+def _shorter(shape: Shape) -> Shape:
+    """The shape with fewer iterations of its outermost loop: as large as it is, it may not quite fit."""
+    outer, size = next(iter(shape.blocks.items()))
+    return replace(shape, blocks={**shape.blocks, outer: ceil(size * SMALLER[0])})
+
+
+def _simulated(modeller: Modeller, shapes: Sequence[Shape]) -> Found:
+    models = modeller.simulated_all([shape.blocks for shape in shapes])
+    return {_sizes(shape): (shape, one) for shape, one in zip(shapes, models, strict=True)}
+
+
+def _sizes(shape: Shape) -> tuple[tuple[str, int], ...]:
+    return tuple(shape.blocks.items())
+
+
+def _beside(modeller: Modeller, found: Found, grain: Grain) -> list[Shape]:
+    """Shapes near the best that were simulated, which were not."""
+    best = sorted(found.values(), key=lambda pair: _rank(pair[1]))[:NEAR]
+    near = {_sizes(one): one for shape, _ in best for one in _near(shape, grain, modeller.extents)}
+    return _new(near.values(), found)
 
 
 def _near(shape: Shape, grain: Grain, extents: Blocks) -> Iterator[Shape]:
@@ -70,12 +146,12 @@ def _near(shape: Shape, grain: Grain, extents: Blocks) -> Iterator[Shape]:
                 yield replace(shape, blocks={**shape.blocks, loop: changed})
 
 
-def _best(before: Modelled, found: Iterable[tuple[Shape, Modelled]]) -> list[tuple[Shape, Modelled]]:
-    """The better ones than the plain nest, of each cache and set of loops those that nothing there beats."""
+def _best(found: Iterable[tuple[Shape, Modelled]], before: Modelled | None = None) -> list[tuple[Shape, Modelled]]:
+    """Of each cache and set of loops those that nothing there beats; if the plain nest is given, better ones."""
     groups: dict[object, list[tuple[Shape, Modelled]]] = {}
     for shape, modelled in sorted(found, key=lambda pair: _rank(pair[1])):
         group = groups.setdefault((shape.limit.cache, tuple(shape.blocks)), [])
-        if _gains(before, modelled) and not any(_beats(other, modelled) for _, other in group):
+        if (before is None or _gains(before, modelled)) and not any(_beats(other, modelled) for _, other in group):
             group.append((shape, modelled))
     kept = [pair for group in groups.values() for pair in group]
     return sorted(kept, key=lambda pair: _rank(pair[1]))
@@ -112,6 +188,18 @@ def candidate(modeller: Modeller, shape: Shape, one: Modelled, before: Modelled)
         prediction=one.prediction,
         speedup=before.prediction.cycles / one.prediction.cycles if one.prediction.cycles else 1.0,
         because=_because(modeller, shape, one, before, halo),
+        run=_memory_run(modeller, one),
+    )
+
+
+def _memory_run(modeller: Modeller, one: Modelled) -> MemoryRun | None:
+    machine, traffic = one.answer.machine, one.answer.traffic
+    runs, path = contiguous_runs(one.answer.nest, modeller.sizes, machine.line_bytes), machine.paths[-1]
+    shortest = shortest_run(traffic, runs, path.outer)
+    return (
+        None
+        if shortest is None
+        else MemoryRun(*shortest, restart_cycles(path, traffic, runs) if path.run_length else None)
     )
 
 

@@ -6,20 +6,27 @@ compiler makes of `source.tiling.tiled_source`, composed as the machine says.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from kernmodel.errors import KernmodelError, Note
-from kernmodel.models.ecm import EcmPrediction
+from kernmodel.models.ecm import EcmPrediction, predict
+from kernmodel.source.tiling import whole_blocks
 from kernmodel.studies.blocking_limits import Blocks, ReuseKey, loop_extents, reading
+from kernmodel.studies.blocking_sets import used_sets
 from kernmodel.studies.outside import inner_iterations
 from kernmodel.studies.points import Point
 from kernmodel.studies.request import CodeRequest, EcmAnswer, KernelRequest
 from kernmodel.traffic.conditions import savings
 from kernmodel.traffic.prepared import analyse
 from kernmodel.traffic.reuse import Analysis, StreamReuse, misses_where
+from kernmodel.traffic.runs import runs_of
+from kernmodel.traffic.sampling import effort
+from kernmodel.traffic.simulation import simulate
 from kernmodel.traffic.streams import at_sizes
 from kernmodel.traffic.windows import Window
 
@@ -29,6 +36,12 @@ if TYPE_CHECKING:
 
 SMALL = 2_000_000
 """Accesses of a nest that is simulated as a whole in the time that a command may take."""
+
+WORKERS = 4
+"""Simulations at a time, as far as there are cores."""
+
+WINDOWS = 0.1
+"""Share of the usual effort that is spent on simulating one way to block a nest, of which several are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,41 +63,77 @@ class Modeller:
     Attributes:
         before: the nest as it stands, by layer conditions.
         extents: iterations of each loop; sizes: of the nest.
-        simulates: whether candidates are ranked by simulated traffic; is_small: the nest is simulated at once.
+        is_small: whether sweeps over the whole nest are simulated at once, rather than windows of it.
+        compared: the block sizes that were simulated.
     """
 
-    def __init__(self, kernel: KernelRequest, code: CodeRequest, *, simulate: bool = False) -> None:
+    def __init__(self, kernel: KernelRequest, code: CodeRequest) -> None:
         from kernmodel.source.sizes import sizes_of
         from kernmodel.studies.stages import Stages
 
         self._stages: Stages = Stages()
         self._point = Point(kernel, code)
         plain = self._stages.answer(self._point)
+        self._plain_nest = plain.nest
         self._codes: dict[tuple[str, ...], Code | None] = {}
         self._plain = self._stages.code(self._point, plain.machine)
         self.notes: list[Note] = []
         self.sizes = sizes_of(plain.nest, kernel.sizes)
         self.extents = loop_extents(plain.nest, self.sizes)
+        self.compared: set[tuple[tuple[str, int], ...]] = set()
         self._analysis = self._reuse(plain)
         self.before = plain
         self.is_small = (self.before.traffic.iterations_per_sweep or 0) * len(plain.nest.accesses) <= SMALL
-        self.simulates = simulate or self.is_small
-
-    def stands(self) -> Modelled:
-        """The nest as it stands, by the traffic that the ranking is made with."""
-        return self.final({})
-
-    def final(self, blocks: Blocks, cores: int | None = None) -> Modelled:
-        """The blocked nest by the traffic that the ranking is made with: simulated where the nest is small or where it
-        was asked for, else by layer conditions."""
-        return self.simulated(blocks, cores) if self.simulates else self.full(blocks, cores)
 
     def simulated(self, blocks: Blocks, cores: int | None = None) -> Modelled:
-        """The blocked nest with simulated traffic, which knows associativity; layer conditions stay those of `full`."""
-        kernel = replace(self._point.kernel, cache="sim", cores=cores or self._point.kernel.cores)
-        one, symbolic = self._modelled(blocks, self._code(blocks), kernel), self.full(blocks, cores).answer.traffic
-        conditions = replace(one.answer.traffic, conditions=symbolic.conditions, transitions=symbolic.transitions)
-        return replace(one, answer=replace(one.answer, traffic=conditions))
+        """The blocked nest with simulated traffic, which knows associativity; layer conditions stay those of `full`.
+
+        Small nests, and the nest as it stands, are simulated as every command simulates them; of other blocked nests
+        windows within whole blocks are.
+        """
+        return self.simulated_all([blocks], cores)[0]
+
+    def simulated_all(self, shapes: Sequence[Blocks], cores: int | None = None) -> list[Modelled]:
+        """The same of several ways to block the nest, simulated side by side."""
+        symbolic = [self.full(blocks, cores) for blocks in shapes]
+        self.compared |= {tuple(blocks.items()) for blocks in shapes if blocks}
+        with ThreadPoolExecutor(max_workers=min(WORKERS, os.cpu_count() or 1)) as pool:
+            # the compiled engine runs without the interpreter's lock
+            found = list(pool.map(self._in_windows, symbolic))
+        return [
+            self._with_traffic(one, self._as_everywhere(one) if traffic is None else traffic)
+            for one, traffic in zip(symbolic, found, strict=True)
+        ]
+
+    def _in_windows(self, one: Modelled) -> Traffic | None:
+        """The traffic of a nest of whole blocks, by simulated windows; None where the nest is not simulated so."""
+        if not one.blocks or self.is_small:
+            return None
+        whole = whole_blocks(self._plain_nest, one.blocks)
+        if whole is None:
+            return None
+        machine, known = one.answer.machine, one.answer.traffic
+        return simulate(whole, machine, self.sizes, cores=known.cores, stores=known.stores, spend=effort(WINDOWS))
+
+    def _as_everywhere(self, one: Modelled) -> Traffic:
+        """The traffic as every command simulates it."""
+        kernel = replace(self._point.kernel, cache="sim", cores=one.answer.traffic.cores)
+        return self._modelled(one.blocks, self._code(one.blocks), kernel).answer.traffic
+
+    def _with_traffic(self, symbolic: Modelled, traffic: Traffic) -> Modelled:
+        """The model of the same nest with simulated traffic."""
+        known = symbolic.answer.traffic
+        traffic = replace(
+            traffic,
+            conditions=known.conditions,
+            transitions=known.transitions,
+            iterations_per_sweep=known.iterations_per_sweep,
+        )
+        answer = symbolic.answer
+        runs = None if self._point.code.classic else runs_of(answer.nest, self.sizes, answer.machine)
+        outside = answer.prediction.outside
+        prediction = predict(traffic, answer.incore, answer.machine, outside=outside, runs=runs)
+        return Modelled(symbolic.blocks, replace(answer, traffic=traffic, prediction=prediction))
 
     def quick(self, blocks: Blocks) -> Modelled:
         """The blocked nest with the loop that is compiled without blocking."""
@@ -99,6 +148,10 @@ class Modeller:
         point = replace(self._point, kernel=kernel, blocks=tuple(blocks.items()))
         at = replace(point, kernel=self._point.kernel)
         return Modelled(dict(blocks), self._stages.answer(point, at=at, code=code))
+
+    def used_sets(self, cache: str, blocks: Blocks) -> float:
+        """The share of the sets of a cache that the data of a block map to."""
+        return used_sets(self._plain_nest, self.before.machine, cache, self.sizes, self.extents, blocks)
 
     def is_known(self, blocks: Blocks) -> bool:
         """Whether there is a loop for these blocks: their own, or that of the plain nest unless the compiler has

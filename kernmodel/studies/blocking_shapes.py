@@ -21,8 +21,11 @@ if TYPE_CHECKING:
 ASPECTS = (1, 2, 4, 8)
 """Length of a block in the inner loop over its length in the others."""
 
-MOST = 40
+MOST = 60
 """Block sizes that are modelled."""
+
+FILL = 0.5
+"""Share of a cache that smaller blocks fill, the safety factor of Stengel et al., ICS'15."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +64,23 @@ def grain_of(answer: EcmAnswer) -> Grain:
 
 
 class Shapes:
-    """The limits of a nest and the block sizes that follow from them."""
+    """The limits of a nest and the block sizes that follow from them.
+
+    Args:
+        volumes: inside blocks of these loops; band: the loops that may be blocked; extents: of each loop.
+        used_sets: the share of the sets of a cache that the data of a block map to.
+    """
 
     def __init__(
-        self, volumes: Callable[[tuple[str, ...]], BlockVolumes], band: Sequence[str], extents: Blocks, grain: Grain
+        self,
+        volumes: Callable[[tuple[str, ...]], BlockVolumes],
+        band: Sequence[str],
+        extents: Blocks,
+        grain: Grain,
+        used_sets: Callable[[str, Blocks], float] = lambda cache, blocks: 1.0,
     ) -> None:
         self._volumes, self._band, self._extents, self._grain = volumes, tuple(band), extents, grain
+        self._used_sets = used_sets
         self.limits: list[BlockLimit] = []
         self._lengths = dict[str, set[int]]()
 
@@ -96,18 +110,34 @@ class Shapes:
 
     def _single(self, one: Failing, volumes: BlockVolumes) -> Iterator[Shape]:
         (loop,) = volumes.loops
-        largest = volumes.largest(lambda s: {loop: s}, self._extents[loop], one.keys, one.capacity)
+        largest = self._largest(one, volumes, {}, one.capacity)
         limit = volumes.limit(one, {loop: largest}, self._extents)
         self.limits.append(limit)
-        if self._useful(loop, largest):
-            shape = self._rounded({loop: largest}, limit)
-            self._lengths.setdefault(loop, set()).add(shape.blocks[loop])
-            yield shape
+        for size in self._fills(one, volumes, {}, largest):
+            if self._useful(loop, size):
+                shape = self._rounded({loop: size}, limit)
+                self._lengths.setdefault(loop, set()).add(shape.blocks[loop])
+                yield shape
 
     def _useful(self, loop: str, largest: int) -> bool:
         """Whether blocks of this size are blocks, and hold a whole cache line."""
         least = self._grain.steps[-1] if loop == self._grain.inner else 2
         return least <= largest < self._extents[loop]
+
+    def _largest(self, one: Failing, volumes: BlockVolumes, given: Blocks, capacity: float) -> int:
+        """The largest size of the loops that are not given, all of one size, that fits."""
+        free = [loop for loop in volumes.loops if loop not in given]
+        top = min(self._extents[loop] for loop in free)
+        return volumes.largest(lambda s: {**dict.fromkeys(free, s), **given}, top, one.keys, capacity)
+
+    def _fills(self, one: Failing, volumes: BlockVolumes, given: Blocks, largest: int) -> Iterator[int]:
+        """The largest size, that which fills half of the cache, and that which fits the sets that the blocks map to."""
+        yield largest
+        yield self._largest(one, volumes, given, FILL * one.capacity)
+        free = {loop: largest for loop in volumes.loops if loop not in given}
+        share = self._used_sets(one.cache, {**free, **given}) if largest else 1.0
+        if share < FILL:
+            yield self._largest(one, volumes, given, share * one.capacity)
 
     def _several(self, one: Failing, volumes: BlockVolumes) -> Iterator[Shape]:
         *outer, last = volumes.loops
@@ -124,16 +154,17 @@ class Shapes:
         return lambda s: {**dict.fromkeys(outer, s), last: min(aspect * s, self._extents[last])}
 
     def _with_length(self, one: Failing, volumes: BlockVolumes, length: int) -> Iterator[Shape]:
-        """Blocks of this length in the last loop, as large as they may be in the others."""
+        """Blocks of this length in the last loop, as large as they may be in the others, and smaller ones."""
         *outer, last = volumes.loops
         if not self._useful(last, length):
             return
-        rounded = self._grain.down(last, length)
+        given = {last: self._grain.down(last, length)}
         top = min(self._extents[loop] for loop in outer)
-        size = volumes.largest(lambda s: {**dict.fromkeys(outer, s), last: rounded}, top, one.keys, one.capacity)
-        if 1 < size < top:
-            blocks = {**dict.fromkeys(outer, size), last: rounded}
-            yield self._rounded(blocks, volumes.limit(one, blocks, self._extents))
+        largest = self._largest(one, volumes, given, one.capacity)
+        for size in self._fills(one, volumes, given, largest):
+            if 1 < size < top:
+                blocks = {**dict.fromkeys(outer, size), **given}
+                yield self._rounded(blocks, volumes.limit(one, blocks, self._extents))
 
     def _rounded(self, blocks: Blocks, limit: BlockLimit) -> Shape:
         """The sizes rounded down, and made even: as many blocks that are about equally long have as many borders."""

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kernmodel.errors import Note, UnsupportedKernelError, UsageError
 from kernmodel.models.ecm import EcmPrediction, scale
 from kernmodel.source.tiling import Band, band, tile
-from kernmodel.studies.blocking import BlockingAnswer, Candidate, TemporalPotential
+from kernmodel.studies.blocking import BlockingAnswer, BlockLimit, Candidate, TemporalPotential
 from kernmodel.studies.blocking_candidates import candidate, ranked
-from kernmodel.studies.blocking_limits import BlockVolumes, failing_conditions
+from kernmodel.studies.blocking_limits import Blocks, BlockVolumes, failing_conditions
 from kernmodel.studies.blocking_models import Modelled, Modeller
 from kernmodel.studies.blocking_shapes import Shape, Shapes, grain_of
 from kernmodel.studies.outside import OUTSIDE_NOTES
 from kernmodel.studies.request import CodeRequest, EcmAnswer, KernelRequest
+from kernmodel.units import format_bytes
 
 if TYPE_CHECKING:
     from kernmodel.source.model import LoopNest
@@ -24,30 +25,66 @@ POINTS = 30
 """Block sizes in the picture."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What was found before it is told: the limits, the nest as it stands and the better ways to block it."""
+
+    modeller: Modeller
+    allowed: Band
+    chosen: tuple[str, ...]
+    limits: tuple[BlockLimit, ...]
+    fails: bool
+    stands: Modelled
+    best: tuple[tuple[Shape, Modelled], ...]
+
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The better ways, the best first."""
+        return tuple(candidate(self.modeller, shape, one, self.stands) for shape, one in self.best)
+
+
 def study(kernel: KernelRequest, code: CodeRequest, loops: Sequence[str] | None) -> BlockingAnswer:
     """The answer to `kernmodel.studies.blocking.blocking`."""
+    found = _found(kernel, code, loops)
+    modeller, candidates, before = found.modeller, found.candidates(), found.stands.answer
+    return BlockingAnswer(
+        before=before,
+        limits=found.limits,
+        candidates=candidates,
+        saturated=_saturated(modeller, candidates[0]) if candidates else None,
+        temporal=_temporal(before),
+        refused=dict(found.allowed.refused),
+        sweep=_sweep(modeller, candidates[0]) if candidates else (),
+        best_nest=tile(before.nest, candidates[0].blocks) if candidates else None,
+        notes=_notes(found, candidates),
+    )
+
+
+def best_of_caches(kernel: KernelRequest, code: CodeRequest, cores: int) -> tuple[tuple[Candidate, float], ...]:
+    """The answer to `kernmodel.studies.blocking.best_of_caches`."""
+    found = _found(kernel, code, None)
+    modeller, candidates = found.modeller, found.candidates()
+    first = {one.cache: one for one in reversed(candidates)}
+
+    def cycles(blocks: Blocks, known: EcmPrediction) -> float:
+        def predicted(active: int) -> EcmPrediction:
+            return known if active == kernel.cores else modeller.simulated(blocks, active).prediction
+
+        return scale(predicted, cores, modeller.before.machine).cycles
+
+    before = cycles({}, found.stands.prediction) if candidates else 0.0
+    return tuple((one, before / cycles(one.blocks, one.prediction)) for one in candidates if one is first[one.cache])
+
+
+def _found(kernel: KernelRequest, code: CodeRequest, loops: Sequence[str] | None) -> _Found:
     modeller = _modeller(kernel, code)
     symbolic = modeller.before
     allowed = band(symbolic.nest)
     chosen = _chosen(symbolic.nest, allowed, loops)
     grain = grain_of(symbolic)
-    shapes = Shapes(_volumes(modeller), allowed.loops, modeller.extents, grain)
+    shapes = Shapes(_volumes(modeller), allowed.loops, modeller.extents, grain, modeller.used_sets)
     failing = failing_conditions(symbolic.traffic, allowed.loops)
-    best = ranked(modeller, shapes.of(failing, chosen), grain)
-    stands = modeller.stands() if best else modeller.full({})
-    before = stands.answer
-    candidates = tuple(candidate(modeller, shape, one, stands) for shape, one in best)
-    return BlockingAnswer(
-        before=before,
-        limits=tuple(shapes.limits),
-        candidates=candidates,
-        saturated=_saturated(modeller, candidates[0]) if candidates else None,
-        temporal=_temporal(before),
-        refused=dict(allowed.refused),
-        sweep=_sweep(modeller, candidates[0]) if candidates else (),
-        best_nest=tile(before.nest, candidates[0].blocks) if candidates else None,
-        notes=_notes(modeller, chosen, bool(failing), bool(shapes.limits), candidates, _outside(best)),
-    )
+    stands, best = ranked(modeller, shapes.of(failing, chosen), grain)
+    return _Found(modeller, allowed, chosen, tuple(shapes.limits), bool(failing), stands, best)
 
 
 def _modeller(kernel: KernelRequest, code: CodeRequest) -> Modeller:
@@ -58,7 +95,7 @@ def _modeller(kernel: KernelRequest, code: CodeRequest) -> Modeller:
     """
     try:
         symbolic = replace(kernel, cache="lc", simulation=None)
-        return Modeller(symbolic, code, simulate=kernel.cache in ("sim", "both"))
+        return Modeller(symbolic, code)
     except UnsupportedKernelError as error:
         todo = "block sizes follow from layer conditions only" if "--cache" in (error.todo or "") else error.todo
         raise UnsupportedKernelError(error.what, where=error.where, todo=todo) from error
@@ -109,7 +146,7 @@ def _saturated(modeller: Modeller, best: Candidate) -> tuple[float, float]:
     cores = machine.topology.cores_per_numa_domain
 
     def cycles(blocks: dict[str, int]) -> float:
-        return scale(lambda active: modeller.final(blocks, active).prediction, cores, machine).cycles
+        return scale(lambda active: modeller.simulated(blocks, active).prediction, cores, machine).cycles
 
     return cycles({}), cycles(dict(best.blocks))
 
@@ -147,7 +184,7 @@ def _sweep(modeller: Modeller, best: Candidate) -> tuple[tuple[int, EcmPredictio
 
 def _at(modeller: Modeller, best: Candidate, loop: str, size: int) -> Modelled:
     blocks = {**best.blocks, loop: size}
-    return modeller.final(blocks) if modeller.is_small else modeller.full(blocks)
+    return modeller.simulated(blocks) if modeller.is_small else modeller.full(blocks)
 
 
 def _block_sizes(modeller: Modeller, loop: str) -> tuple[int, ...]:
@@ -164,14 +201,8 @@ def _outside(best: Sequence[tuple[Shape, Modelled]]) -> tuple[Note, ...]:
     return tuple(note for _, one in best[:1] for note in one.answer.notes if note.code in OUTSIDE_NOTES)
 
 
-def _notes(
-    modeller: Modeller,
-    chosen: Sequence[str],
-    fails: bool,
-    limited: bool,
-    candidates: Sequence[Candidate],
-    outside: Sequence[Note],
-) -> tuple[Note, ...]:
+def _notes(found: _Found, candidates: Sequence[Candidate]) -> tuple[Note, ...]:
+    modeller = found.modeller
     before = modeller.before
     safety = before.traffic.safety
     text = f"block sizes fill up to {100 * safety:g} % of what a core has of a cache (safety factor {safety:g})"
@@ -179,17 +210,34 @@ def _notes(
         text += f"; where associativity and other data matter, {HALF:g} is the rule of thumb"
     notes = [Note("block-safety", text, "assumption")]
     if not candidates:
-        notes.append(Note("nothing-to-block", _nothing(chosen, fails, limited), "assumption"))
+        notes.append(Note("nothing-to-block", _nothing(found.chosen, found.fails, bool(found.limits)), "assumption"))
     if candidates:
         text = (
             "arrays of different names are taken as different memory; where they may overlap, blocks may change results"
         )
         notes.append(Note("distinct-arrays", text, "assumption"))
-    if candidates and modeller.simulates:
-        why = "the nest is small" if modeller.is_small else "it was asked for"
-        text = f"the best block sizes, and smaller ones, are compared by simulated traffic: {why}"
-        notes.append(Note("ranked-by-simulation", text, "assumption"))
-    return tuple(dict.fromkeys((*notes, *modeller.notes, *outside, *before.notes)))
+    if candidates and candidates[0].run is not None and candidates[0].run.is_marked:
+        text = (
+            f"lines of {candidates[0].run.access} come from memory in contiguous runs of "
+            f"{format_bytes(candidates[0].run.bytes)}; what such short runs cost was not measured on this machine "
+            f"(paths.{before.machine.paths[-1].name}.run_length of its file), and they may restart streams: measure "
+            "before you keep the blocked loop"
+        )
+        notes.append(Note("short-runs-unmeasured", text, "assumption"))
+    if modeller.compared:
+        notes.append(Note("ranked-by-simulation", _simulated(modeller), "assumption"))
+    return tuple(dict.fromkeys((*notes, *modeller.notes, *_outside(found.best), *before.notes)))
+
+
+def _simulated(modeller: Modeller) -> str:
+    """What was simulated to compare the candidates."""
+    count = len(modeller.compared)
+    how = "whole sweeps" if modeller.is_small else "windows within whole blocks"
+    return (
+        f"{count} block size{'s' if count > 1 else ''} and the nest as it stands are compared by simulated traffic "
+        f"({how}; the nest as it stands as `ecm --cache sim` does); times over block sizes (-v, --plot) are by "
+        f"{'simulated traffic too' if modeller.is_small else 'layer conditions'}"
+    )
 
 
 HALF = 0.5

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, get_args
 
 from kernmodel.assembly.mix import InstructionMix, instruction_mix
-from kernmodel.errors import KernmodelError, Note, UsageError
+from kernmodel.errors import KernmodelError, Note, UnsupportedKernelError, UsageError
 from kernmodel.incore.core import Settings
 from kernmodel.incore.tables import InstructionTable
 from kernmodel.machine.limits import check_cores
@@ -22,11 +22,12 @@ from kernmodel.machine.load import load_machine
 from kernmodel.models.roofline import Case, LevelShare, ModelName, Roofline, demand, roofline
 from kernmodel.studies.machine_check import core_parameters
 from kernmodel.studies.request import CodeRequest, KernelRequest
+from kernmodel.units import convert_cycles
 
 if TYPE_CHECKING:
     from kernmodel.assembly.model import AssemblyLoop
     from kernmodel.machine.model import Machine
-    from kernmodel.models.reading import Reading
+    from kernmodel.models.reading import Reading, WhatIf
     from kernmodel.source.model import LoopNest
     from kernmodel.studies.request import CodeOrigin, EcmAnswer
 
@@ -157,7 +158,9 @@ def read_kernel(request: ChartRequest, kernel: KernelRequest, code: CodeRequest)
     """
     machine, cores = _machine(request)
     kernel = replace(kernel, machine=request.machine)
-    return _read(machine, cores, next(_subjects(kernel, code, (kernel.sizes,), cores, _given_mix(request), request)))
+    subject = next(_subjects(kernel, code, (kernel.sizes,), cores, _given_mix(request), request))
+    blockings, notes = _blockings(replace(kernel, cores=_sharing(machine, cores)), code, subject, cores)
+    return _read(machine, cores, replace(subject, notes=(*subject.notes, *notes)), blockings)
 
 
 def read_code(request: ChartRequest, file: str | None, code: CodeRequest) -> CarmAnswer:
@@ -170,12 +173,57 @@ def read_code(request: ChartRequest, file: str | None, code: CodeRequest) -> Car
     return _read(machine, cores, _code_subject(request, machine, cores, file, code))
 
 
-def _read(machine: Machine, cores: int, subject: Subject) -> CarmAnswer:
+def _read(machine: Machine, cores: int, subject: Subject, blockings: Sequence[WhatIf] = ()) -> CarmAnswer:
     from kernmodel.models.reading import read
 
-    reading = read(subject.case)
+    reading = read(subject.case, blockings=blockings)
     notes = (*subject.notes, *reading.roofline.notes, *reading.beside.notes)
     return CarmAnswer(machine, cores, subject, reading, _unique(notes))
+
+
+def _sharing(machine: Machine, cores: int) -> int:
+    """The active cores of one ccNUMA domain, which share its caches."""
+    return min(cores, machine.topology.cores_per_numa_domain)
+
+
+def _blockings(
+    kernel: KernelRequest, code: CodeRequest, subject: Subject, cores: int
+) -> tuple[list[WhatIf], tuple[Note, ...]]:
+    """What blocking brings for each cache, by the study of it; looked for only where a layer condition fails that
+    blocks could mend."""
+    from kernmodel.models.reading import WhatIf
+    from kernmodel.studies.blocking import best_of_caches, blocks_in_words
+
+    case, traffic = subject.case, subject.case.traffic
+    mendable = traffic is not None and any(
+        not condition.holds and any(reuse.carried_by != "sweep" for reuse in condition.reuses)
+        for condition in traffic.conditions
+    )
+    if not mendable:
+        return [], ()
+    with_cores = f"`kernmodel blocking --cores {kernel.cores}`"
+    try:
+        found = best_of_caches(kernel, code, cores)
+    except UnsupportedKernelError as error:
+        return [], (Note("no-blocking", f"what blocking brings is not known: {error.what}", "assumption"),)
+    flops = demand(case).flops or 1.0
+    what_ifs = [
+        WhatIf(
+            name=f"blocking for {best.cache}",
+            change=f"{blocks_in_words(best.blocks)}, as {with_cores} finds",
+            model="ECM",
+            bound_by=max(best.prediction.binding, key=lambda name: best.prediction.times[name], default=""),
+            before=convert_cycles(best.prediction.cycles * best.speedup, "It/s", best.prediction.work) * flops,
+            bound=convert_cycles(best.prediction.cycles, "It/s", best.prediction.work) * flops,
+            gain=best.speedup,
+            gain_of_all=of_all if cores > 1 else None,
+            roofline=None,
+        )
+        for best, of_all in found
+    ]
+    none = "" if what_ifs else "; it finds none"
+    text = f"gains of blocking are those of {with_cores}: times predicted by ECM, before and after, by simulation{none}"
+    return what_ifs, (Note("blocking-gains", text, "assumption"),)
 
 
 def _machine(request: ChartRequest) -> tuple[Machine, int]:
@@ -239,8 +287,7 @@ def _subjects(
 ) -> Iterator[Subject]:
     from kernmodel.studies.predict import predict_ecm_sweep
 
-    sharing = min(cores, load_machine(request.machine).topology.cores_per_numa_domain)
-    kernel = replace(kernel, cores=sharing)
+    kernel = replace(kernel, cores=_sharing(load_machine(request.machine), cores))
     for answer in predict_ecm_sweep(kernel, code, points, (cores,)):
         yield _subject(answer, cores, mix, request.mask_utilization)
 

@@ -299,6 +299,7 @@ class Stages:
 
     def _answer(self, case: _Case, code: Code, scaling_cores: Sequence[int], *, shared: Point | None) -> EcmAnswer:
         from kernmodel.models.ecm import predict, scale
+        from kernmodel.traffic.runs import runs_of
 
         method, cores, loop = case.method, case.point.kernel.cores, code.loop
         machine = method.machine
@@ -308,10 +309,12 @@ class Stages:
         traffic = self._traffic(case, stores, cores)
         classic = case.point.code.classic
         outside, unsure = (None, ()) if classic else self._outside(case, code, incore, traffic)
+        runs = None if classic else runs_of(method.nest, case.sizes, machine)
 
         def predict_at(active: int) -> EcmPrediction:
             if active not in predictions:
-                predictions[active] = predict(self._traffic(case, stores, active), incore, machine, outside=outside)
+                known = self._traffic(case, stores, active)
+                predictions[active] = predict(known, incore, machine, outside=outside, runs=runs)
             return predictions[active]
 
         prediction = predict_at(cores)

@@ -5,6 +5,8 @@ The method and its limits: docs/traffic-simulation.md.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kernmodel.cachesim.engine import Simulator, compiled_available
 from kernmodel.cachesim.model import Hierarchy
 from kernmodel.traffic.model import Sampling
@@ -27,9 +29,10 @@ _WHOLE, _MUCH_DATA = 5.0, 4.0
 """Sweeps over at most so many times what all caches hold are simulated whole if they cost so many times more."""
 
 
-def effort() -> Effort:
-    """What may be spent with the engine that is there."""
-    return COMPILED if compiled_available() else PYTHON
+def effort(share: float = 1.0) -> Effort:
+    """What may be spent with the engine that is there; while counting, a share of it."""
+    whole = COMPILED if compiled_available() else PYTHON
+    return replace(whole, measured=share * whole.measured, total=share * whole.total)
 
 
 def sample(work: Work, hierarchy: Hierarchy, spend: Effort, *, exact: bool = False) -> Sample:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-import sympy
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from roofline_cases import LEVELS, TRIAD, cases, core, incore, mix, traffic
@@ -27,7 +26,6 @@ from kernmodel.models.carm import (
 from kernmodel.models.ceilings import best_ceiling
 from kernmodel.models.reading import WhatIf, changes, read
 from kernmodel.models.roofline import Case
-from kernmodel.traffic.model import LayerCondition, Reuse
 
 FMA, ADD, MUL = (FpClass(operation, "DP", 8) for operation in ("fma", "add", "mul"))
 SCALAR_ADD = FpClass("add", "DP", 1)
@@ -254,27 +252,17 @@ def test_contraction_pairs_multiplications_and_additions() -> None:
     assert "FMA contraction" not in {one.name for one in changes(old)}
 
 
-def condition(cache: str, reuse: Reuse, *, holds: bool = False) -> LayerCondition:
-    text = {"N": "N ≤ 100"}
-    return LayerCondition(cache, 1e4, sympy.Integer(0), 2e4, holds, (reuse,), {"N": 100}, text, 0, 0)
-
-
-def test_blocking_moves_what_the_next_layer_condition_saves() -> None:
-    """Half of the bytes come from memory; with the condition of L2 held, from L2."""
-    served = {"a[j-1]": {"Mem": 1}, "a[j]": {"Mem": 1}}
-    moved = traffic({"L1L2": (2, 0), "L2L3": (0, 0), "L3Mem": (2, 0)}, served, registers=(128, 0))
-    reuse = Reuse("a", "a[j-1]", "j", "a[j]", sympy.Integer(0), 2e4, 1.0)
-    case = triad(mix=None, traffic=replace(moved, conditions=(condition("L2", reuse),)))
-    (carm,) = changes(case, "carm")
-    assert carm.name == "blocking for L2"
-    assert "N ≤ 100" in carm.change
-    assert carm.gain == pytest.approx(2.0)
-    (between,) = changes(case, "hierarchical")
-    assert [point.intensity for point in between.roofline.points] == pytest.approx([2 / 16, 2 / 16, None, 2 / 8])
-    sweep = replace(reuse, carried_by="sweep")
-    assert changes(replace(case, traffic=replace(moved, conditions=(condition("L2", sweep),)))) == ()
-    held = replace(moved, conditions=(condition("L2", reuse, holds=True),))
-    assert changes(replace(case, traffic=held), "carm") == ()
+def test_what_blocking_brings_is_handed_in() -> None:
+    """The chart knows nothing of blocks: no gain is computed from a layer condition."""
+    blocking = WhatIf("blocking for L2", "blocks of 8 in i", "ECM", "T_nOL", 1e9, 3e9, 3.0, 2.5, None)
+    found = read(triad(), blockings=(blocking,))
+    assert found.what_ifs[0] is blocking
+    assert any(
+        line == "Blocking for L2: 3.00 times, 3 GFLOP/s of one core, as ECM predicts (2.50 times on all cores); "
+        "blocks of 8 in i."
+        for line in found.sentences
+    )
+    assert not any(one.name.startswith("blocking") for one in read(triad()).what_ifs)
 
 
 def test_reading_names_the_level_that_deserves_the_work() -> None:

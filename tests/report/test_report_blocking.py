@@ -16,7 +16,7 @@ from kernmodel.report.blocking import blocking_report, headline, memory_lines
 from kernmodel.report.json_blocking import blocking_document
 from kernmodel.report.json_common import dumps
 from kernmodel.report.layout import Style, render
-from kernmodel.studies.blocking import BlockingAnswer, BlockLimit, Candidate, TemporalPotential
+from kernmodel.studies.blocking import BlockingAnswer, BlockLimit, Candidate, MemoryRun, TemporalPotential
 
 GOLDEN = Path(__file__).parent / "schemas" / "studies"
 B_I, B_J, N = sympy.symbols("B_i B_j N", positive=True, integer=True)
@@ -50,6 +50,7 @@ def answer(ecm_answer) -> BlockingAnswer:
         prediction=faster,
         speedup=prediction.cycles / 17.25,
         because="block i to 448: the rows of a need 32*B_i*N**2 + 16 B of 256 KiB in L2",
+        run=MemoryRun(3584.0, "a[j+1][i]", None),
     )
     second = dataclasses.replace(best, blocks={"j": 9, "i": 96}, limit=BOTH, because="rows fit too.")
     return BlockingAnswer(
@@ -96,17 +97,32 @@ def test_a_unit_without_meaning_is_refused(answer):
 def test_candidates_stand_in_order(answer):
     rows = section(text_of(answer), "Candidates")
     assert rows[0].endswith("(without blocking 21.40 cy/CL and 3.00 CL from and to memory)")
-    assert [row.split() for row in rows[3:]] == [
-        ["i", "=", "448", "L2", "21.40", "→", "17.25", "1.24×", "3.00", "1.2%", "0.88", "reuse", "along", "j", "fits"],
-        ["j", "=", "9,", "i", "=", "96", "L2", "21.40", "→", "17.25", "1.24×", "3.00", "1.2%", "0.88", "reuse",
-         "along", "j", "fits"],
-    ]  # fmt: skip
+    assert rows[3].startswith("i = 448        L2   21.40 → 17.25     1.24×       3.00  1.2%")
+    assert rows[3].endswith("3.5 KiB *  reuse along j fits")
+    assert rows[4].startswith("j = 9, i = 96  L2   21.40 → 17.25     1.24×       3.00  1.2%")
+    assert rows[5].startswith("  * runs from memory below 4 KiB: what they cost was not measured on this machine")
+
+
+def test_runs_are_marked_where_they_are_short_and_nobody_measured_them(answer):
+    for run, cell in (
+        (MemoryRun(3584.0, "a[j][i]", 1.5), "3.5 KiB"),
+        (MemoryRun(4096.0, "a[j][i]", None), "4 KiB"),
+        (None, "-"),
+    ):
+        candidate = dataclasses.replace(answer.candidates[0], run=run)
+        known = dataclasses.replace(answer, candidates=(candidate,))
+        assert f"  {cell}  reuse along j fits" in text_of(known)
+        assert "restart streams" not in text_of(known)
+        document = blocking_document(known, "cy/CL")["candidates"][0]["run"]
+        assert document is None if run is None else not document["marked"]
+    marked = blocking_document(answer, "cy/CL")["candidates"][0]["run"]
+    assert marked["marked"] and not marked["measured"] and "may restart streams" in marked["text"]
 
 
 def test_many_candidates_are_cut_without_verbose(answer):
     many = dataclasses.replace(answer, candidates=answer.candidates[:1] * 11)
     assert "… and 3 candidates more (-v)" in text_of(many)
-    assert len(section(text_of(many, verbose=True), "Candidates")) == 3 + 11
+    assert len(section(text_of(many, verbose=True), "Candidates")) == 3 + 11 + 1
 
 
 def test_conditions_are_closed_forms(answer):

@@ -133,7 +133,7 @@ def roofline_answer(answer) -> RooflineAnswer:
 
 
 def carm_answer(answer) -> CarmAnswer:
-    what_if = WhatIf("wider accesses", "all loads", CHART, 2e9, 4e9, 2.0)
+    what_if = WhatIf("wider accesses", "all loads", "adcarm", "L2", 2e9, 4e9, 2.0, None, CHART)
     reading = Reading(CHART, dataclasses.replace(CHART, model="carm"), SHARES, "L1", 1e9, (what_if,), ("so",))
     return CarmAnswer(answer.machine, 10, subject(answer), reading, answer.notes)
 

@@ -21,10 +21,11 @@ from kernmodel.errors import UnsupportedKernelError, UsageError
 from kernmodel.machine.load import load_machine
 from kernmodel.source.codegen import compilable_source, function_name
 from kernmodel.source.load import load_kernel, parse_kernel
+from kernmodel.source.made_for import made_for
 from kernmodel.source.model import LoopNest
 from kernmodel.source.sizes import shape_of
 from kernmodel.source.syntax import c_ast, parse_program
-from kernmodel.source.tiling import band, inside_block, tile, tiled_source
+from kernmodel.source.tiling import band, block_variables, inside_block, tile, tiled_source, whole_blocks
 from kernmodel.traffic.layer_conditions import layer_conditions
 
 KERNELS = Path(__file__).resolve().parents[2] / "kernels"
@@ -558,3 +559,35 @@ def test_the_inner_loop_of_blocked_code_is_vectorised(name: str, tmp_path: Path)
     flags = ["-O3", "-fopt-info-vec-optimized", "-S", "-o", str(tmp_path / "k.s")]
     told = subprocess.run(["gcc", *flags, str(tmp_path / "k.c")], check=True, capture_output=True, text=True).stderr
     assert "loop vectorized" in told
+
+
+@pytest.mark.parametrize("name", BLOCKABLE)
+def test_whole_blocks_are_the_blocked_nest_where_they_divide_its_loops(name: str) -> None:
+    """The same addresses in the same order: every iteration of a block touches what it touches in the blocked nest."""
+    nest = load_kernel(name)
+    loops = band(nest).loops[-2:]
+    blocks = dict(zip(loops, (3, 5), strict=False))
+    whole, tiled = whole_blocks(nest, blocks), tile(nest, blocks)
+    if whole is None:
+        variables = {loop.symbol for loop in nest.loops}
+        assert any((loop.start.free_symbols | loop.stop.free_symbols) & variables for loop in nest.loops)
+        return
+    names = block_variables(nest)
+    place = {loop.symbol: number + 7 for number, loop in enumerate(tiled.loops)}
+    inside = {loop.symbol: place[loop.symbol] for loop in whole.loops}
+    for loop in nest.loops:
+        if loop.variable in blocks:
+            block = next(one.symbol for one in tiled.loops if one.variable == names[loop.variable])
+            inside[loop.symbol] = place[loop.symbol] - place[block]
+    for ours, theirs in zip(whole.accesses, tiled.accesses, strict=True):
+        assert ours.offset.subs(inside) == theirs.offset.subs(place)
+        assert len(ours.coefficients) == len(theirs.coefficients)
+
+
+def test_a_kernel_is_made_for_its_sizes() -> None:
+    text = "#define K 7 // K\n#ifndef N\n#define N 2000 /* rows */\n#endif\nvoid f(int M, double a[M][N]) {}\n"
+    made = made_for(text, {"N": 30, "M": 40, "T": 5}, ["f */ for", "a machine"])
+    assert made == (
+        "/*\n * f * / for\n * a machine\n */\n#ifndef T\n#define T 5\n#endif\n"
+        "#define K 7 // K\n#ifndef N\n#define N 30 /* rows */\n#endif\nvoid f(int M, double a[M][N]) {}\n"
+    )
