@@ -6,6 +6,7 @@ counts is how a layout differs from the assumed one. That costs little beside th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -60,13 +61,15 @@ def with_layouts(
         paths[number] = paths[number].with_intervals(found)
     if tuple(paths) == traffic.paths:
         return traffic
-    return replace(traffic, paths=tuple(paths), notes=(*traffic.notes, *_notes(judged)))
+    pairs = zip(hierarchy.levels, paths, strict=True)
+    changed = [spec.name for spec, path in pairs if any(path.intervals.values())]
+    return replace(traffic, paths=tuple(paths), notes=(*traffic.notes, *_notes(judged, changed)))
 
 
-def _notes(judged: LayoutJudgement) -> tuple[Note, ...]:
-    """Why the layout decides."""
-    causes = [risk.reason for risk in judged.risks] or [
-        f"what is used again fills {' and '.join(judged.caches)} or more, so a few lines that share a set count"
+def _notes(judged: LayoutJudgement, changed: Sequence[str]) -> tuple[Note, ...]:
+    """Why the layout decides on what leaves and enters these caches."""
+    causes = [risk.reason for risk in judged.risks if risk.cache in changed] or [
+        f"what is used again fills {' and '.join(changed)} or more, so a few lines that share a set count"
     ]
     return tuple(Note("layout-decides", f"the places of the arrays decide: {cause}", "assumption") for cause in causes)
 
