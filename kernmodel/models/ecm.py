@@ -127,6 +127,12 @@ class EcmPrediction:
         return 0.0 if self.outside is None else self.outside.cycles
 
     @property
+    def core_cycles(self) -> float:
+        """The in-core time beside data transfers: T_OL, less what chains of several rows overlap, and T_out."""
+        overlap = 0.0 if self.outside is None else self.outside.overlap_cycles
+        return max(0.0, self.t_ol - overlap) + self.t_out
+
+    @property
     def memory_cycles(self) -> float:
         """T_Mem: the time the memory path is occupied per unit of work."""
         return self.transfers[-1].bandwidth_cycles

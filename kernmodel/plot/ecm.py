@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from kernmodel.models.outside import OUTSIDE
 from kernmodel.plot import style
 from kernmodel.plot.caption import answers_caption, draw_caption, on_machine
 from kernmodel.plot.scaling import Curve, draw_curve, frame_cores, performance, rate_of, varying_sizes
@@ -45,9 +46,9 @@ def _contributions(axes: Axes, answers: Sequence[EcmAnswer]) -> None:
         heights = _stacked(axes, times)
     else:
         heights = _side_by_side(axes, times)
-    overlapping = [answer.prediction.t_ol for answer in answers]
+    overlapping = [answer.prediction.core_cycles for answer in answers]
     total = [answer.prediction.cycles for answer in answers]
-    axes.plot(places, overlapping, "--", color="#000000", linewidth=1.2, marker="_", label="T_OL (overlaps)")
+    axes.plot(places, overlapping, "--", color="#000000", linewidth=1.2, marker="_", label="T_OL + T_out (overlap)")
     axes.plot(places, total, linestyle="", color="#000000", marker="D", markersize=3, label="T_ECM")
     step = max(1, -(-len(answers) // _MOST_TICKS))
     shown = list(places)[::step]
@@ -59,11 +60,14 @@ def _contributions(axes: Axes, answers: Sequence[EcmAnswer]) -> None:
 
 
 def stacks(prediction: EcmPrediction) -> bool:
-    """Whether T_ECM is the larger of T_OL and the sum of the other times, so that a stack of them shows it; where
-    transfers overlap it is not."""
+    """Whether T_ECM is the larger of T_OL with T_out and the sum of the other times, so that a stack of them shows it;
+    where transfers overlap it is not."""
     times = prediction.times
     others = sum(cycles for name, cycles in times.items() if name != "T_OL")
-    return abs(prediction.cycles - max(prediction.t_ol, others)) <= 1e-6 * max(prediction.cycles, 1e-9)
+    rounding = 1e-6 * max(prediction.cycles, 1e-9)
+    # chains of several rows take something off T_OL
+    most = max(prediction.t_ol + times.get(OUTSIDE, 0.0), others)
+    return others - rounding <= prediction.cycles <= most + rounding
 
 
 def _stacked(axes: Axes, times: Sequence[Mapping[str, float]]) -> list[float]:
