@@ -12,6 +12,8 @@ from pathlib import Path
 from zlib import adler32, crc32
 
 ENDING = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
+missing: set[str] = set()
+"""Names of the libraries that were asked for and are not there: Python does their work, slowly."""
 NATIVE = "native"
 """Name of the folder with the C sources of the library beside it."""
 
@@ -36,6 +38,13 @@ def sources_hash(folder: Path) -> str:
 
 def load_engine(path: Path) -> ctypes.CDLL | None:
     """The library at this path; None where it was not built, cannot be loaded here, or is of other sources."""
+    library = _loaded(path)
+    if library is None:
+        missing.add(path.stem)
+    return library
+
+
+def _loaded(path: Path) -> ctypes.CDLL | None:
     if not path.exists():
         return None
     try:

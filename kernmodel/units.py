@@ -121,6 +121,17 @@ class Work:
     clock_hz: float
 
 
+def plain_number(text: str) -> float:
+    """The number that digits of ASCII write; Python alone would take digits of all scripts, and underscores.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if not text.isascii() or "_" in text:
+        raise ValueError(f"{text!r} is no number")
+    return float(text)
+
+
 TIME_UNITS = ("cy/CL", "cy/It", "It/s", "LUP/s", "FLOP/s", "s")
 """The units of a prediction: cycles per unit of work (cache line) or iteration, rates, and seconds per sweep."""
 

@@ -6,11 +6,11 @@ import csv
 import gzip
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from kernmodel.errors import AssemblyError
+from kernmodel.errors import AssemblyError, UsageError
 from kernmodel.user_files import STANDARD_INPUT, lines_of, opened
 
 HEX_COLUMN = "hex"
@@ -65,7 +65,7 @@ def block_lines(lines: Iterable[str], file: str, column: str | None = None) -> I
     wanted = column or HEX_COLUMN
     lines = chain((first,), lines)
     if wanted in names:
-        return _csv_lines(lines, wanted)
+        return _csv_lines(lines, wanted, file)
     if column is not None or (len(names) > 1 and not _HEX_LINE.fullmatch(first) and not first.startswith("#")):
         raise _no_column(names, wanted, file)
     return _plain_lines(lines)
@@ -86,8 +86,8 @@ def _plain_lines(lines: Iterable[str]) -> Iterator[BlockLine]:
             yield BlockLine(number, line.strip())
 
 
-def _csv_lines(lines: Iterable[str], column: str) -> Iterator[BlockLine]:
-    for number, row, error in csv_rows(csv_reader(lines)):
+def _csv_lines(lines: Iterable[str], column: str, file: str) -> Iterator[BlockLine]:
+    for number, row, error in csv_rows(csv_reader(lines, file)):
         code = row.get(column)
         missing = None if code is not None else f"no value in column {column!r}"
         yield BlockLine(number, code, error or missing)
@@ -106,8 +106,21 @@ def csv_rows(reader: csv.DictReader[str]) -> Iterator[tuple[int, dict[str, str],
         yield reader.line_num, row, None
 
 
-def csv_reader(lines: Iterable[str]) -> csv.DictReader[str]:
+def csv_reader(lines: Iterable[str], file: str) -> csv.DictReader[str]:
     """A reader of CSV whose first line names the columns; a mark of byte order before it is passed over."""
     lines = iter(lines)
     first = next(lines, "")
-    return csv.DictReader(chain((first.lstrip("\ufeff"),), lines), skipinitialspace=True)
+    reader = csv.DictReader(chain((first.lstrip("\ufeff"),), lines), skipinitialspace=True)
+    names = [name.strip() for name in _names(reader)]
+    repeated = next((name for number, name in enumerate(names) if name in names[:number]), None)
+    if repeated is not None:
+        raise UsageError(f"has the column {repeated!r} twice", where=file, todo="leave one of them out, or rename it")
+    return reader
+
+
+def _names(reader: csv.DictReader[str]) -> Sequence[str]:
+    """The names of the columns; none where the first line is no CSV, which the reader says again."""
+    try:
+        return reader.fieldnames or ()
+    except csv.Error:
+        return ()

@@ -14,13 +14,13 @@ _DIALECT = re.compile(r"^(?:[\w?@$]+\s+(?:PROC|SEGMENT|ENDP)|INCLUDELIB)\b", re.
 _PROCEDURE = re.compile(r"\s*([\w?@$]+)\s+PROC\b", re.IGNORECASE)
 _BOUNDARY = re.compile(r"\s*[\w?@$]+\s+(PROC|ENDP)\b", re.IGNORECASE)
 _BYTES = re.compile(r"\s*DB\s+(.*)", re.IGNORECASE)
-_PADDING = re.compile(r"\s*npad\s+(\d+)", re.IGNORECASE)
+_PADDING = re.compile(r"\s*npad\s+([0-9]+)", re.IGNORECASE)
 _NO_CODE = re.compile(
     r"\s*(?:[\w?@$]+\s+(?:SEGMENT|ENDS|ENDP|D[BWDQ]|REAL[48]|[XY]MMWORD|COMDAT)\b"
     r"|(?:PUBLIC|EXTRN|EXTERN|INCLUDE|INCLUDELIB|TITLE|COMM|ALIGN|ASSUME|OPTION|END|ORG|D[BWDQ]|\.\w+)\b)",
     re.IGNORECASE,
 )
-_HEXADECIMAL = re.compile(r"\b(\d[0-9a-f]*)h\b", re.IGNORECASE)
+_HEXADECIMAL = re.compile(r"\b([0-9][0-9a-f]*)h\b", re.IGNORECASE)
 _SPELLINGS = {"@": "ⓐ", "?": "ⓠ", "$": "ⓓ"}
 _SPELL = str.maketrans(_SPELLINGS)
 _SPELL_BACK = str.maketrans({spelling: sign for sign, spelling in _SPELLINGS.items()})

@@ -51,7 +51,7 @@ _ELEMENT_BYTES: Mapping[Precision, int] = {"DP": 8, "SP": 4, "HP": 2, "X87": 10}
 _LARGEST_SCALAR = 8
 _MOST_LANES = 64
 _LOADS_ONLY, _STORES_ONLY = ("loads only", "inf", ".inf"), ("stores only",)
-_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 Value = TypeVar("Value")
 Class = TypeVar("Class", MemoryClass, FpClass)

@@ -15,8 +15,8 @@ from kernmodel.assembly.mix import WIDEST_ACCESS, FpClass, InstructionMix, Memor
 from kernmodel.errors import InputError, Location, Note
 
 _GLOBAL, _THREAD = "GLOBAL_DYNAMIC_STATS", "DYNAMIC_STATS"
-_ROW = re.compile(r"(\*?[A-Za-z][\w.-]*)\s+(\d+)\s*$")
-_MEMORY = re.compile(r"\*mem-(read|write)-(\d+)$")
+_ROW = re.compile(r"(\*?[A-Za-z][\w.-]*)\s+([0-9]+)\s*$")
+_MEMORY = re.compile(r"\*mem-(read|write)-([0-9]+)$")
 _VECTOR = re.compile(r"_([XYZ])MM|_VL(128|256|512)")
 _BYTES = {"X": 16, "Y": 32, "Z": 64, "128": 16, "256": 32, "512": 64}
 _LARGEST_SCALAR = 8
@@ -24,7 +24,9 @@ _LARGEST_SCALAR = 8
 
 def is_sde_mix(text: str) -> bool:
     """Whether a text is what SDE prints, and not YAML."""
-    return re.search(rf"^#\s*EMIT_(?:{_GLOBAL}|{_THREAD})|^\*mem-(?:read|write)-\d+\s", text, re.MULTILINE) is not None
+    return (
+        re.search(rf"^#\s*EMIT_(?:{_GLOBAL}|{_THREAD})|^\*mem-(?:read|write)-[0-9]+\s", text, re.MULTILINE) is not None
+    )
 
 
 def sde_mix(text: str, file: str) -> InstructionMix:

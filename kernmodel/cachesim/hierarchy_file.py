@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,7 @@ _LEVEL_KEYS: Mapping[str, str] = {
     "replacement_policy": "policy",
     "victims_to": "victim_level",
 }
+_LEVEL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,9 @@ def _named_levels(keys: Mapping[str, Entry], around: Entry) -> dict[str, Entry]:
 def _level(name: str, entry: Entry, names: tuple[str, ...], line_bytes: int) -> CacheSpec:
     if name.lower() in MEMORY_NAMES:
         raise entry.error("is the name of memory", "give the cache another name")
+    if not _LEVEL_NAME.fullmatch(name):
+        todo = "begin it with a letter, such as L1; letters, digits and _ . + - follow"
+        raise entry.error(f"{name[:40]!r} is no name of a cache", todo)
     keys = by_name(entry.mapping(), _LEVEL_KEYS)
     shape = _shape(entry, keys, line_bytes)
     victims = _link(keys, "victim_level", names, name, MEMORY)

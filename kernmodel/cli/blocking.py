@@ -15,6 +15,7 @@ from kernmodel.cli.command import Command
 from kernmodel.cli.output import show, show_json, show_text, write_error
 from kernmodel.cli.streams import write_bytes
 from kernmodel.errors import InputError, UsageError
+from kernmodel.output_files import write_file
 from kernmodel.studies.request import CodeRequest, KernelRequest
 from kernmodel.traffic.options import StoreMode
 
@@ -32,7 +33,11 @@ STDOUT = "-"
 @options.kernel_options
 @click.option("--loops", metavar="I,J", help="Block only these loops.  [default: all that may be blocked]")
 @click.option(
-    "--cores", type=click.IntRange(min=1), default=1, metavar="N", help="Active cores that share the shared caches."
+    "--cores",
+    type=options.Count(min=1),
+    default=1,
+    metavar="N",
+    help="Active cores that share the shared caches.",
 )
 @click.option(
     "--stores",
@@ -146,12 +151,7 @@ def _emit(answer: BlockingAnswer, request: KernelRequest, code: CodeRequest, tar
     if target is None:
         write_bytes(text.encode())  # the user's own bytes, whatever the terminal can write
         return
-    try:
-        target.write_bytes(text.encode())
-    except OSError as error:
-        raise InputError(
-            f"cannot be written: {error.strerror}", where=str(target), todo="give another place"
-        ) from error
+    write_file(target, text)
     blocks = ", ".join(f"{variable} in blocks of {size}" for variable, size in answer.candidates[0].blocks.items())
     write_error(f"wrote {target}: {answer.before.nest.name} with {blocks}")
     for label, command in (

@@ -12,6 +12,7 @@ from kernmodel.cli import options
 from kernmodel.cli.mix import is_source
 from kernmodel.errors import UsageError
 from kernmodel.studies.request import CodeRequest, KernelRequest
+from kernmodel.units import plain_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +34,7 @@ class Share(click.ParamType):  # type: ignore[type-arg]
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """The share."""
         try:
-            share = float(value)
+            share = plain_number(str(value))
         except ValueError:
             share = -1.0
         if not 0 < share <= 1:
@@ -56,7 +57,7 @@ chart_options = options.together(
     options.kernel_options,
     click.option(
         "--cores",
-        type=click.IntRange(min=1),
+        type=options.Count(min=1),
         metavar="N",
         help="Active cores; all roofs and points are of all of them.  [default: all of one ccNUMA domain]",
     ),

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from kernmodel import limits
+from kernmodel.cli.streams import spelled
 from kernmodel.errors import UsageError
 
 
@@ -23,7 +24,15 @@ def no_limits_option() -> click.Option:
     return click.Option([limits.OPTION], is_flag=True, is_eager=True, expose_value=False, callback=_lift, help=text)
 
 
-class Command(click.Command):
+class PlainHelp(click.Command):
+    """A command whose help is in ASCII where standard output is: click itself would write UTF-8."""
+
+    def get_help(self, ctx: click.Context) -> str:
+        """The help."""
+        return spelled(super().get_help(ctx))
+
+
+class Command(PlainHelp):
     """A command with `--no-limits`, which takes each option once unless the option is made for several values."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -50,7 +59,7 @@ def _refuse_repeated(order: list[click.Parameter]) -> None:
             raise UsageError(f"is given {times} times, but takes one value", where=name, todo="leave out all but one")
 
 
-class Group(click.Group):
+class Group(PlainHelp, click.Group):
     """A group of such commands."""
 
     command_class = Command

@@ -41,7 +41,7 @@ def evaluate() -> None:
     metavar="[code]",
     help="Of blocks with the same code at the same address modulo 64 (code: at any), count only the first.",
 )
-@click.option("--worst", type=click.IntRange(min=0), default=5, show_default=True, metavar="N", help="Blocks to show.")
+@click.option("--worst", type=options.Count(min=0), default=5, show_default=True, metavar="N", help="Blocks to show.")
 @click.option(
     "--operands",
     type=click.Choice(["full", "easy"]),
@@ -52,7 +52,7 @@ def evaluate() -> None:
     type=click.Choice(["moving", "different", "stack"]),
     help="Which loads read what the block stored.  [default: as the reference takes it]",
 )
-@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: all cores]")
+@click.option("--jobs", type=options.Count(min=1), metavar="N", help="Processes.  [default: all cores]")
 @options.json_option
 def blocks(
     file: str,
@@ -97,3 +97,5 @@ def blocks(
         show_json(evaluation_document(answer))
     else:
         show(evaluation_report(answer))
+    if len(answer.failed) == len(chosen):
+        raise InputError("no block has an answer", where=file, todo="see why they are left out")

@@ -12,7 +12,8 @@ import click
 from kernmodel.cli import options
 from kernmodel.cli.command import Command
 from kernmodel.cli.output import print_line, show, show_json, show_notes, show_rows
-from kernmodel.errors import UsageError
+from kernmodel.errors import InputError, UsageError
+from kernmodel.output_files import write_file
 
 if TYPE_CHECKING:
     from kernmodel.errors import Note
@@ -21,8 +22,11 @@ if TYPE_CHECKING:
     from kernmodel.studies.incore import CodeSource, Outcome, Target
     from kernmodel.studies.request import InCoreAnswer
 
-_RANGE = re.compile(r"(0[xX][0-9a-fA-F]+|\d+)-(0[xX][0-9a-fA-F]+|\d+)")
+_RANGE = re.compile(r"(0[xX][0-9a-fA-F]+|[0-9]+)-(0[xX][0-9a-fA-F]+|[0-9]+)")
 _ALL = "all"
+_GRAPHS = (".dot", ".gv", ".svg")
+_LINE = 64
+"""Bytes of a line of the instruction cache, in which addresses repeat for the front end."""
 
 
 class Addresses(options.ParamType):
@@ -49,11 +53,12 @@ class Align(options.ParamType):
         """The offset, or "all"."""
         if value == _ALL:
             return _ALL
-        try:
-            return int(str(value), 0)
-        except ValueError:
-            what = f"{value!r} is neither a number of bytes nor {_ALL!r}"
-            raise UsageError(what, where="--align", todo="write --align 16, or --align all") from None
+        text = str(value)
+        offset = int(text, 0) if re.fullmatch("0[xX][0-9a-fA-F]{1,4}|[1-9][0-9]{0,4}|0", text) else _LINE
+        if offset >= _LINE:
+            what = f"{value!r} is neither an address modulo {_LINE} nor {_ALL!r}"
+            raise UsageError(what, where="--align", todo=f"write --align 16 (0 to {_LINE - 1}), or --align all")
+        return offset
 
 
 _source_options = options.together(
@@ -67,7 +72,7 @@ _source_options = options.together(
 _batch_options = options.together(
     click.option("--batch", metavar="FILE", help="A file of blocks: hex digits a line, or CSV; - is standard input."),
     click.option("--hex-column", metavar="NAME", help="Column of a CSV file of blocks.  [default: hex]"),
-    click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes of --batch.  [default: all cores]"),
+    click.option("--jobs", type=options.Count(min=1), metavar="N", help="Processes of --batch.  [default: all cores]"),
 )
 _model_options = options.together(
     click.option(
@@ -185,7 +190,7 @@ def _answer_one(source: CodeSource, target: Target, settings: Settings, given: d
     from kernmodel.studies.incore import alignments, analyse_one
     from kernmodel.studies.incore import explanation as explained
 
-    graph_file = options.output_file(given["graph"]) if given["graph"] is not None else None
+    graph_file = None if given["graph"] is None else _graph_file(given["graph"])
     answer = analyse_one(source, target, settings)
     options.accept_notes(answer.notes, given["strict"])
     if graph_file is not None:
@@ -208,6 +213,19 @@ def _answer_one(source: CodeSource, target: Target, settings: Settings, given: d
     show(incore_report(answer, verbose=given["verbose"], extra=extra))
 
 
+def _graph_file(path: str) -> Path:
+    """The file for the graph.
+
+    Raises:
+        UsageError: a directory, or an ending of something else.
+    """
+    target = options.output_file(path)
+    if target.suffix.lower() not in _GRAPHS:
+        todo = f"end it in {', '.join(_GRAPHS)}; Graphviz draws others: dot -Tpng graph.dot > graph.png"
+        raise UsageError(f"the ending {target.suffix!r} is not known", where=f"--graph {path}", todo=todo)
+    return target
+
+
 def _write_graph(path: Path, answer: InCoreAnswer, settings: Settings) -> None:
     """Write the dependency graph as DOT, or draw it where the name ends in .svg.
 
@@ -219,7 +237,7 @@ def _write_graph(path: Path, answer: InCoreAnswer, settings: Settings) -> None:
 
     title = f"{answer.origin.file} on {answer.parameters.name}"
     text = dot_text(answer.incore, dependencies(answer, settings), title)
-    path.write_text(svg_of(text) if path.suffix.lower() == ".svg" else text, encoding="utf-8")
+    write_file(path, svg_of(text) if path.suffix.lower() == ".svg" else text)
 
 
 def _answer_many(source: CodeSource, targets: tuple[Target, ...], settings: Settings, given: dict[str, Any]) -> None:
@@ -265,25 +283,39 @@ def _answer_batch(targets: tuple[Target, ...], settings: Settings, given: dict[s
     if given["align"] == _ALL:
         raise UsageError("wants one block", where="--align all", todo="give one offset for all blocks of --batch")
     queries = _queries(targets[0], given)
+    answered = 0
     if given["as_json"]:
-        from kernmodel.report.json_incore import block_line
-
-        show = _refused_line if given["strict"] else block_line
-        for line in answers_shown(queries, settings, show, given["jobs"]):
+        show = _refused_line if given["strict"] else _line
+        for line, is_answer in answers_shown(queries, settings, show, given["jobs"]):
+            answered += is_answer
             print_line(line)
-        return
-    from kernmodel.report.incore_tables import block_columns, block_rows
+    else:
+        from kernmodel.report.incore_tables import block_columns, block_rows
 
-    results = answer_all(queries, settings, given["jobs"])
-    show_rows(block_columns(), block_rows(map(refused, results) if given["strict"] else results))
+        def counted(results: Iterator[BlockResult]) -> Iterator[BlockResult]:
+            nonlocal answered
+            for result in results:
+                answered += result.error is None
+                yield result
+
+        results = answer_all(queries, settings, given["jobs"])
+        show_rows(block_columns(), block_rows(counted(map(refused, results) if given["strict"] else results)))
+    if not answered:
+        raise InputError("no block has an answer", where=given["batch"], todo="the lines say why")
 
 
-def _refused_line(result: BlockResult) -> str:
-    """A line of JSON with --strict."""
-    from kernmodel.incore.batch import refused
+def _line(result: BlockResult) -> tuple[str, bool]:
+    """A line of JSON, and whether it is an answer."""
     from kernmodel.report.json_incore import block_line
 
-    return block_line(refused(result))
+    return block_line(result), result.error is None
+
+
+def _refused_line(result: BlockResult) -> tuple[str, bool]:
+    """The same with --strict."""
+    from kernmodel.incore.batch import refused
+
+    return _line(refused(result))
 
 
 def _queries(target: Target, given: dict[str, Any]) -> Iterator[BlockQuery]:

@@ -11,6 +11,7 @@ from kernmodel.cli import options
 from kernmodel.cli.command import Group
 from kernmodel.cli.output import print_line, show, show_json, show_text, write_error
 from kernmodel.errors import InputError, UsageError
+from kernmodel.output_files import write_file
 
 if TYPE_CHECKING:
     from kernmodel.incore.tables import InstructionTable, Operands
@@ -188,4 +189,4 @@ def import_(source: str, uarch: str, output: str | None, folder: str | None, lik
     if target is None:
         show_text(text)
     else:
-        target.write_text(text, encoding="utf-8")
+        write_file(target, text)

@@ -9,8 +9,10 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from kernmodel.cli.command import PlainHelp
 
-class LazyGroup(click.Group):
+
+class LazyGroup(PlainHelp, click.Group):
     """A click group that knows of its commands where they are defined and their line in the help.
 
     Args:

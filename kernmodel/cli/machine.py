@@ -12,6 +12,7 @@ from kernmodel.cli import options
 from kernmodel.cli.command import Group
 from kernmodel.cli.output import print_line, show, show_json, show_text, write_error
 from kernmodel.errors import UsageError
+from kernmodel.output_files import write_file
 
 if TYPE_CHECKING:
     from kernmodel.schema.fields import Problem
@@ -139,7 +140,7 @@ def import_(ctx: click.Context, file: str, output: str | None) -> None:
     if target is None:
         show_text(imported.text)
     else:
-        target.write_text(imported.text, encoding="utf-8")
+        write_file(target, imported.text)
     problems = check_machine_document(document_of(imported.text, output or "<output>", MACHINE_FILE))
     for problem in problems:
         write_error(f"kernmodel: {problem}" if problem.severity == "warning" else f"kernmodel: to mend: {problem}")

@@ -75,6 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             return _status(sys.argv[1:] if arguments is None else list(arguments))
         finally:
+            _say_what_is_slow()
             settle_output()
 
 
@@ -102,6 +103,16 @@ def _status(arguments: list[str]) -> int:
         return _bug(error)
 
 
+def _say_what_is_slow() -> None:
+    """Say once that an engine was not there, where one was asked for."""
+    engines = sys.modules.get("kernmodel.engines")
+    if engines is not None and engines.missing:
+        names = ", ".join(sorted(engines.missing))
+        engines.missing.clear()
+        todo = "install kernmodel where there is a C compiler"
+        write_error(f"kernmodel: note: the compiled engine {names} is missing: slow Python did its work; {todo}")
+
+
 def _run(arguments: list[str]) -> int:
     if COMPLETION_VARIABLE in os.environ:
         commands.main(arguments, prog_name="kernmodel", complete_var=COMPLETION_VARIABLE)
@@ -109,7 +120,7 @@ def _run(arguments: list[str]) -> int:
         with commands.make_context("kernmodel", arguments) as context:
             commands.invoke(context)
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
+        write_error(error.format_message())
         return error.exit_code
     except click.exceptions.Exit as end:
         return end.exit_code

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from kernmodel.studies.mix import MixAnswer
 
-_WEIGHT = re.compile(r"(\d+)=(\d+(?:\.\d+)?(?:[eE]\d+)?)")
+_WEIGHT = re.compile(r"([0-9]+)=([0-9]+(?:\.[0-9]+)?(?:[eE][0-9]+)?)")
 
 
 @click.command(cls=Command)
@@ -35,7 +35,7 @@ _WEIGHT = re.compile(r"(\d+)=(\d+(?:\.\d+)?(?:[eE]\d+)?)")
 @click.option("--asm", metavar="FILE", type=click.Path(), help="Assembly of the kernel, in place of compiling it.")
 @click.option("--compiler", metavar="C", help="Compiler to use.  [default: the machine's first that is installed]")
 @click.option("--flags", type=options.Flags(), help="Compiler flags in one string.  [default: the machine's]")
-@click.option("--loop", type=click.IntRange(min=1), metavar="N", help="Number of the assembly loop, as listed.")
+@click.option("--loop", type=options.Count(min=1), metavar="N", help="Number of the assembly loop, as listed.")
 @click.option("--lines", type=options.Lines(), metavar="A-B", help="Lines of the assembly to take as the loop body.")
 @click.option("--weigh", multiple=True, metavar="N=PASSES", help="Take assembly loop N with that weight; repeatable.")
 @click.option("--syntax", type=click.Choice(["att", "intel"]), help="Syntax of the assembly.  [default: by evidence]")

@@ -20,7 +20,7 @@ from kernmodel.resources import carried_files
 from kernmodel.studies.ranges import grid, parse_defines, parse_values
 from kernmodel.studies.request import CodeRequest, KernelRequest
 from kernmodel.traffic.options import CacheMode, ReplacementPolicy, SimulationOptions, StoreMode
-from kernmodel.units import TIME_UNITS, parse_quantity
+from kernmodel.units import TIME_UNITS, parse_quantity, plain_number
 
 if TYPE_CHECKING:
     from kernmodel.errors import Note
@@ -115,7 +115,7 @@ class Lines(ParamType):
         """First and last line."""
         if isinstance(value, tuple):
             return value
-        match = re.fullmatch(r"(\d+)-(\d+)", value)
+        match = re.fullmatch(r"([0-9]+)-([0-9]+)", value)
         if match is None or not 1 <= int(match[1]) <= int(match[2]):
             raise UsageError(f"{value!r} is no range of lines", where="--lines", todo="write --lines 10-25")
         return int(match[1]), int(match[2])
@@ -134,7 +134,7 @@ class Factor(ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """The number."""
         try:
-            number = float(value)
+            number = plain_number(str(value))
         except ValueError:
             number = math.nan
         todo = f"write {self.option} {self.example}"
@@ -157,7 +157,7 @@ class Bytes(ParamType):
             return value
         todo = "write a whole number of bytes such as 64, 64 B or 4 KiB"
         try:
-            number = parse_quantity(f"{value} B" if re.fullmatch(r"\s*[+-]?[\d.]+\s*", value) else value, "data")
+            number = parse_quantity(f"{value} B" if re.fullmatch(r"\s*[+-]?[0-9.]+\s*", value) else value, "data")
         except InputError as error:
             raise UsageError(error.what, where="--pad", todo=todo) from error
         if number < 0 or number != int(number):
@@ -180,6 +180,16 @@ class Flags(ParamType):
             return tuple(shlex.split(value))
         except ValueError as error:
             raise UsageError(f"{value!r} cannot be split: {error}", where="--flags", todo="check the quotes") from error
+
+
+class Count(click.IntRange):
+    """A whole number in digits of ASCII."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number."""
+        if isinstance(value, str) and not re.fullmatch(r"\s*[+-]?[0-9]+\s*", value):
+            self.fail(f"{value[:40]!r} is not a whole number", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 _MOST_BYTES = 2**48
@@ -228,7 +238,7 @@ ports_option = click.option(
 )
 output_options = together(verbose_option, strict_option, json_option)
 nest_help = "Number of the loop nest in the file."
-nest_option = click.option("--nest", type=click.IntRange(min=1), metavar="K", help=nest_help)
+nest_option = click.option("--nest", type=Count(min=1), metavar="K", help=nest_help)
 function_option = click.option("--function", metavar="F", help="C function to take.")
 kernel_options = together(
     defines_option,
@@ -236,7 +246,7 @@ kernel_options = together(
     function_option,
     click.option(
         "--safety",
-        type=Factor("--safety", "0.5"),
+        type=Factor("--safety", "0.5", most=100.0),
         default=1.0,
         show_default=True,
         metavar="X",
@@ -251,7 +261,7 @@ iterations_option = click.option(
     help="Source iterations that a pass of the assembly loop executes.  [default: by evidence]",
 )
 loop_options = together(
-    click.option("--loop", type=click.IntRange(min=1), metavar="N", help="Number of the assembly loop, as listed."),
+    click.option("--loop", type=Count(min=1), metavar="N", help="Number of the assembly loop, as listed."),
     click.option("--lines", type=Lines(), metavar="A-B", help="Lines of the assembly to take as the loop body."),
     click.option(
         "--syntax", type=click.Choice(["att", "intel"]), help="Syntax of the assembly.  [default: by evidence]"
@@ -398,7 +408,7 @@ _SIMULATION_OPTIONS: Mapping[str, Decorator[Any]] = {
     ),
     "exact": click.option("--exact", is_flag=True, help="Simulate whole sweeps, whatever they cost."),
     "seed": click.option(
-        "--seed", type=click.IntRange(0, 2**32 - 1), metavar="N", help="Seed of random replacement and indices."
+        "--seed", type=Count(0, 2**32 - 1), metavar="N", help="Seed of random replacement and indices."
     ),
 }
 """Options that only the simulation knows, by the name of their argument."""

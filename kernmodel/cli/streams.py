@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
 import io
 import os
@@ -11,6 +12,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _OUTPUT = "standard output"
+_SPELLED = "kernmodel.spelled"
+_C_LOCALES = ("C", "POSIX")
+_SET_BY_PYTHON = ("C.UTF-8", "C.utf8", "UTF-8")
+"""What Python itself puts into LC_CTYPE in the C locale (PEP 538)."""
 
 
 class _ClosedOutput(io.TextIOBase):
@@ -30,10 +35,49 @@ def open_streams() -> None:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            _be_plain(stream)
     if sys.stdout is None:
         sys.stdout = _ClosedOutput()
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (for good)
+
+
+def _be_plain(stream: io.TextIOWrapper) -> None:
+    """Let a stream write ASCII in the C locale, and signs that it does not know by others."""
+    if _in_c_locale():
+        stream.reconfigure(encoding="ascii", errors=_SPELLED)
+    else:
+        stream.reconfigure(errors=_SPELLED)
+
+
+def _in_c_locale() -> bool:
+    """Whether the user asks for the C locale. Python writes UTF-8 there, unless told otherwise."""
+    if os.environ.get("PYTHONUTF8") == "1" or os.environ.get("PYTHONIOENCODING"):
+        return False
+    settings = [os.environ.get(name, "") for name in ("LC_ALL", "LC_CTYPE", "LANG")]
+    if settings[0] == "" and settings[2] in _C_LOCALES and settings[1] in _SET_BY_PYTHON:
+        return True
+    return next((value for value in settings if value), "") in _C_LOCALES
+
+
+def _spelled(error: UnicodeError) -> tuple[str, int]:
+    """What stands for characters that a stream cannot write."""
+    from kernmodel.report.layout import to_ascii
+
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return to_ascii(error.object[error.start : error.end]), error.end
+
+
+def spelled(text: str) -> str:
+    """`text` as standard output can write it."""
+    encoding = getattr(sys.stdout, "encoding", None) or "ascii"
+    return text.encode(encoding, _SPELLED).decode(encoding)
+
+
+codecs.register_error(_SPELLED, _spelled)
 
 
 def write_output(text: str) -> None:

@@ -78,7 +78,7 @@ class Wanted:
 @options.asm_option
 @options.loop_options
 @options.classic_option
-@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: all processors]")
+@click.option("--jobs", type=options.Count(min=1), metavar="N", help="Processes.  [default: all processors]")
 @click.option("--scheduler", metavar="ADDRESS", help="Dask cluster to use, such as tcp://host:8786.")
 @click.option("--resume", metavar="FILE", type=click.Path(), help="Go on with this .jsonl file; begin it if need be.")
 @click.option("--output", metavar="FILE", type=click.Path(), help="Write the rows to a .csv, .jsonl or .parquet file.")

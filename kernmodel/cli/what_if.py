@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kernmodel.machine.changes import Figure
     from kernmodel.studies.request import KernelRequest
 
-_PERCENT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(%?)")
+_PERCENT = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(%?)")
 
 
 class Setting(options.ParamType):
@@ -88,7 +88,12 @@ class Step(options.ParamType):
 @click.option("--list", "listed", is_flag=True, help="List the figures that can be set; takes no KERNEL.")
 @options.kernel_options
 @click.option(
-    "--cores", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Cores that run the kernel."
+    "--cores",
+    type=options.Count(min=1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Cores that run the kernel.",
 )
 @options.cache_options("auto", "lc", "sim")
 @options.time_unit_option

@@ -123,7 +123,7 @@ def read_blocks(path: str, *, core: str | None = None, reference: str | None = N
         InputError: it cannot be read, or its columns are none of the known forms.
         UsageError: no such reference, or a file without cores and none given.
     """
-    reader = csv_reader(read_lines(path))
+    reader = csv_reader(read_lines(path), path)
     try:
         columns = frozenset(name.strip() for name in reader.fieldnames or ())
     except csv.Error as error:

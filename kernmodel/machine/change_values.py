@@ -13,7 +13,7 @@ from kernmodel.machine.schema import MACHINE_FILE
 from kernmodel.schema.document import compose
 from kernmodel.schema.fields import Quantity, QuantityOrWord, RejectedError
 
-_NUMBER = r"(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)"
+_NUMBER = r"([0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?)"
 _FACTOR = re.compile(rf"[x*×]\s*{_NUMBER}")
 _PERCENT = re.compile(rf"([+-])\s*{_NUMBER}\s*%")
 _RELATIVE = "write x2, x0.5, +10% or -10% for a relative change, a plain number with its unit for an absolute one"

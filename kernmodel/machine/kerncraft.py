@@ -133,7 +133,7 @@ def _whole(value: Any) -> str | None:
 
 def _split(value: Any) -> tuple[float | None, str]:
     """Number and unit of `64`, `64 B` or `2.5 GHz`."""
-    match = re.fullmatch(r"\s*([\d.]+(?:[eE][+-]?\d+)?)\s*(\S*)\s*", str(value))
+    match = re.fullmatch(r"\s*([0-9.]+(?:[eE][+-]?[0-9]+)?)\s*(\S*)\s*", str(value))
     return (float(match[1]), match[2]) if match else (None, "")
 
 
@@ -330,7 +330,7 @@ def _path(state: _Import, inner: Mapping[str, Any], outer: Mapping[str, Any]) ->
     name = inner["level"] + outer["level"]
     given = outer.get("upstream throughput")
     width, duplex = (str(given[0]), str(given[1])) if isinstance(given, list) and len(given) > 1 else (None, None)
-    if width and not re.fullmatch(r"[\d.]+ B/cy", width):
+    if width and not re.fullmatch(r"[0-9.]+ B/cy", width):
         width = "measured" if outer["level"] == "Mem" else None
     penalties = {}
     for kind in ("load", "store"):

@@ -5,6 +5,7 @@ docs/machine-files.md describes it for people. Figures are checked against one a
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,7 @@ from kernmodel.schema.fields import (
     unit,
 )
 
+_LEVEL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 MACHINE_FILE = FileKind("machine file", "docs/machine-files.md", MachineError)
 
 MEASURED = "measured"
@@ -290,7 +292,12 @@ def _read_tables(reading: Reading, node: yaml.Node, key: str, table: Table) -> d
 
 
 def _read_caches(reading: Reading, node: yaml.Node) -> dict[str, Values]:
-    return _read_tables(reading, node, "caches", CACHE)
+    found = _read_tables(reading, node, "caches", CACHE)
+    for name in found:
+        if not _LEVEL_NAME.fullmatch(name):
+            what = f"{name[:40]!r} is no name of a cache"
+            reading.problem(f"caches.{name}", what, "begin it with a letter, such as L1; letters and digits follow")
+    return found
 
 
 def _read_paths(reading: Reading, node: yaml.Node) -> dict[str, Values]:

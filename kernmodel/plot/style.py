@@ -6,10 +6,11 @@ The colours are those of Okabe and Ito; whatever a colour tells, a marker, a lin
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernmodel.errors import InputError
+from kernmodel.output_files import write_file
 from kernmodel.plot.caption import metadata_texts, version
 
 if TYPE_CHECKING:
@@ -79,11 +80,10 @@ def write(figure: Figure, path: Path) -> None:
     title, details = metadata_texts(figure)
     told = dict(zip(_CAPTION_KEYS[ending], (title, details, version()), strict=True))
     metadata = {**_REPEATABLE[ending], **{key: text for key, text in told.items() if text}}
-    try:
-        with settings():
-            figure.savefig(path, format=ending[1:], dpi=150, metadata=metadata, bbox_inches="tight", pad_inches=_PAD)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", where=str(path), todo="give another place") from error
+    drawn = BytesIO()
+    with settings():
+        figure.savefig(drawn, format=ending[1:], dpi=150, metadata=metadata, bbox_inches="tight", pad_inches=_PAD)
+    write_file(path, drawn.getvalue())
 
 
 def colour(number: int) -> str:

@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
+from textwrap import TextWrapper
 from typing import TYPE_CHECKING, Literal
-from unicodedata import east_asian_width
+from unicodedata import east_asian_width, normalize
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -21,6 +22,8 @@ _LEAST_FOLDED = 24
 _ANSI = {"plain": "", "strong": "1", "warning": "33", "heading": "1;4"}
 _SIGNS = {
     "‖": "||", "⌉": "\\", "≤": "<=", "≥": ">=", "×": "x", "·": "*", "µ": "u", "→": "->", "–": "-", "−": "-", "…": "...",
+    "─": "-", "│": "|", "┴": "+", "└": "+", "╱": "/", "░": "-", "█": "#", "±": "+-", "§": "sec. ", "β": "beta",
+    "τ": "tau", "φ": "phi", "η": "eta", "ρ": "rho", "ℓ": "l", "⁴": "^4", "⁶": "^6", "⁷": "^7", "⁹": "^9", "⌈": "ceil(",
     "⌊": "floor(", "⌋": ")", "∞": "inf", "Σ": "sum", "≈": "~", "“": '"', "”": '"', "’": "'", "²": "^2", "³": "^3",
 }  # fmt: skip
 _CEILING = re.compile("⌈([^⌉]*)⌉")
@@ -35,10 +38,15 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Text as it stands, one or more lines."""
+    """Text as it stands, one or more lines.
+
+    Attributes:
+        fold: whether it is a sentence, which is broken into lines where a terminal is too narrow.
+    """
 
     text: str
     style: Literal["plain", "strong", "warning"] = "plain"
+    fold: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +96,15 @@ def to_ascii(text: str) -> str:
     """`text` in ASCII: `‖` becomes `||`, `⌉` becomes a backslash, `⌈x⌉` becomes `ceil(x)`."""
     text = _CEILING.sub(r"ceil(\1)", text)
     text = "".join(_SIGNS.get(character, character) for character in text)
-    return text.encode("ascii", "replace").decode("ascii")
+    if text.isascii():
+        return text
+    plain = "".join(character if character.isascii() else _plain(character) for character in text)
+    return plain.encode("ascii", "backslashreplace").decode("ascii")
+
+
+def _plain(character: str) -> str:
+    """The letters and digits of a sign that is made of them, without accents; the sign itself where it is not."""
+    return normalize("NFKD", character).encode("ascii", "ignore").decode("ascii") or character
 
 
 def render(blocks: Iterable[Block], style: Style) -> str:
@@ -105,8 +121,9 @@ def _render_block(block: Block, style: Style) -> str:
     match block:
         case Heading(text):
             return _paint(_signs(text, style), "heading", style)
-        case Line(text, kind):
-            return _paint(_signs(text, style), kind, style)
+        case Line(text, kind, fold):
+            shown = _signs(text, style)
+            return _paint(_folded("", shown, style) if fold else shown, kind, style)
         case Fields(pairs):
             return "\n".join(_field_lines(pairs, style))
         case Table():
@@ -127,7 +144,25 @@ def _field_lines(pairs: tuple[tuple[str, str], ...], style: Style) -> Iterator[s
     labels = [_signs(label, style) for label, _ in pairs]
     width = max(map(len, labels), default=0)
     for label, (_, value) in zip(labels, pairs, strict=True):
-        yield f"  {label:<{width}}  {_signs(value, style)}".rstrip()
+        yield _folded(f"  {label:<{width}}  ", _signs(value, style), style).rstrip()
+
+
+def _folded(before: str, text: str, style: Style) -> str:
+    """`text` behind `before`, on several lines where the terminal is too narrow; the others begin below the first
+    word, in a sentence of its own two columns further in."""
+    if style.width is None or len(before) + len(text) <= style.width or "\n" in text:
+        return before + text
+    indent = len(before) if before else len(text) - len(text.lstrip()) + 2
+    width = max(style.width, indent + _LEAST_FOLDED)
+    wrapper = TextWrapper(
+        width,
+        initial_indent=before or " " * (indent - 2),
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        drop_whitespace=True,
+    )
+    return wrapper.fill(text.strip() if not before else text)
 
 
 def _cell_width(text: str) -> int:

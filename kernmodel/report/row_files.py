@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
-from errno import ENOSPC
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from kernmodel.errors import InputError, ToolError, UsageError
+from kernmodel.output_files import cannot_write
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -78,9 +77,11 @@ def open_row_file(path: Path, columns: Sequence[RecordColumn]) -> RowFile:
 
 
 def _cannot_write(path: Path, error: OSError) -> InputError:
-    what = os.strerror(error.errno) if error.errno else str(error)
-    todo = "make room on the disk, or give another place" if error.errno == ENOSPC else "give another place"
-    return InputError(f"cannot be written: {what}", where=str(path), todo=todo)
+    """The error for a file of rows; one into which nothing came is taken away again."""
+    with suppress(OSError):
+        if path.is_file() and not path.stat().st_size:
+            path.unlink()
+    return cannot_write(path, error)
 
 
 # {{{ CSV and JSON lines
@@ -118,6 +119,7 @@ class CsvRows(RowFile):
             self._file.flush()
         except OSError as error:
             if self._path is None:
+                error.filename = error.filename or "standard output"
                 raise
             raise _cannot_write(self._path, error) from error
 
@@ -131,7 +133,7 @@ class CsvRows(RowFile):
 
 def json_line(study: str, row: Record) -> str:
     """A row as a journal has it: `study` first, then its columns."""
-    return json.dumps({"study": study, **row}, ensure_ascii=False, allow_nan=False)
+    return json.dumps({"study": study, **row}, allow_nan=False)
 
 
 # }}}

@@ -27,7 +27,9 @@ _USED_PARAMETERS = ("load latency", "store forward latency")
 def notes_section(notes: Iterable[Note]) -> tuple[Block, ...]:
     """What the result does not know (warnings) and then what it assumes; nothing if there are no notes."""
     ordered = sorted(notes, key=lambda note: note.kind != "warning")
-    lines = (Line(f"  {note.kind}: {note}", "warning" if note.kind == "warning" else "plain") for note in ordered)
+    lines = (
+        Line(f"  {note.kind}: {note}", "warning" if note.kind == "warning" else "plain", fold=True) for note in ordered
+    )
     return (Heading("Notes"), *lines) if ordered else ()
 
 

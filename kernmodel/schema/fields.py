@@ -345,7 +345,7 @@ def core_counts(node: yaml.Node) -> tuple[int, ...]:
 
 
 def _core_range(part: str) -> range:
-    match = re.fullmatch(r"(\d{1,6})(?:\s*-\s*(\d{1,6}))?", part)
+    match = re.fullmatch(r"([0-9]{1,6})(?:\s*-\s*([0-9]{1,6}))?", part)
     if match is None or int(match[1]) < 1:
         raise RejectedError(f"{part!r} is no core count", "write core counts, such as 1-20 or [1, 2, 4]")
     return range(int(match[1]), int(match[2] or match[1]) + 1)

@@ -10,7 +10,7 @@ from math import prod
 
 import sympy
 
-from kernmodel.errors import SourceError
+from kernmodel.errors import SourceError, UsageError
 from kernmodel.source.affine import linear_parts
 from kernmodel.source.counting import (
     NumericLoop,
@@ -64,7 +64,11 @@ def refuse_unknown(nest: LoopNest, defines: Mapping[str, int]) -> None:
     Raises:
         SourceError: there is one.
     """
+    variables = {loop.variable for loop in nest.loops}
     for name, value in defines.items():
+        if name in variables:
+            what = f"{name} is the variable of a loop, which takes all its values"
+            raise UsageError(what, where=f"-D {name}={value}", todo="give the sizes that bound the loop")
         fixed = nest.defaults.get(name) if name not in nest.symbols else None
         if fixed is not None and fixed != value:
             raise SourceError(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-_ADDRESS = re.compile(r"(?:(?:tcp|tls|ucx|ws|wss)://)?(?:\[[0-9a-fA-F:]+\]|[\w.-]+):(\d{1,5})")
+_ADDRESS = re.compile(r"(?:(?:tcp|tls|ucx|ws|wss)://)?(?:\[[0-9a-fA-F:]+\]|[\w.-]+):([0-9]{1,5})")
 _GRACE_SECONDS, _SHORT_GRACE_SECONDS = 1.0, 0.4
 """How long workers are given to end by themselves, at the end and after an error or interrupt. Not none: the executor
 would not forgive the loss of a worker before it has dropped what was cancelled."""

@@ -109,9 +109,13 @@ def named_targets(names: str) -> tuple[Target, ...]:
         InstructionTableError: a name is not known.
         UsageError: no name.
     """
-    given = [name.strip() for name in names.split(",") if name.strip()]
-    if not given:
-        raise UsageError("no microarchitecture is named", where="--uarch", todo="write --uarch SKL, or --uarch all")
+    given = [name.strip() for name in names.split(",")]
+    if not all(given):
+        raise UsageError(
+            f"a name is missing in {names!r}",
+            where="--uarch",
+            todo="write --uarch SKL, or --uarch all",
+        )
     wanted = known_microarchitectures() if any(name.lower() == ALL for name in given) else given
     return tuple(Target(name) for name in dict.fromkeys(load_parameters(name).name for name in wanted))
 

@@ -15,7 +15,7 @@ from kernmodel.user_files import read_file
 
 _KINDS = ("uniform", "banded")
 _FORMS = "write NAME=uniform, NAME=banded:WIDTH or NAME=FILE"
-_DIGITS = re.compile(rb"\d+")
+_DIGITS = re.compile(rb"[0-9]+")
 _MAX_VALUE = 2**63 - 1
 _MAX_ENTRIES = 10_000_000
 """Entries of a file: a Python tuple of them takes about 40 bytes each."""
@@ -56,7 +56,7 @@ def _distribution(name: str, value: str, where: str) -> Distribution:
 
 
 def _width(name: str, value: str, width: str, where: str) -> int:
-    if not re.fullmatch(r"\d{1,18}", width):
+    if not re.fullmatch(r"[0-9]{1,18}", width):
         raise UsageError(
             f"{value!r} has no width that is a whole number from 0 on",
             where=where,

@@ -9,7 +9,7 @@ from math import prod
 
 from kernmodel.errors import UsageError
 
-_RANGE = re.compile(r"^(\d+)-(\d+)(?::(\d+)(log|lin)?)?$")
+_RANGE = re.compile(r"^([0-9]+)-([0-9]+)(?::([0-9]+)(log|lin)?)?$")
 _MAX_VALUE = 2**63 - 1
 _MAX_POINTS = 100_000
 
@@ -28,7 +28,7 @@ def parse_values(text: str, option: str) -> tuple[int, ...]:
 
 
 def _parse_part(part: str, text: str, option: str) -> Iterable[int]:
-    if re.fullmatch(r"[+-]?\d+", part):
+    if re.fullmatch(r"[+-]?[0-9]+", part):
         return (_positive(int(part), text, option),)
     match = _RANGE.match(part)
     if match is None:
@@ -68,10 +68,10 @@ def _positive(value: int, text: str, option: str) -> int:
 
 
 def parse_defines(options: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """`-D NAME=VALUES` options to values by name; a later one for the same name replaces an earlier one.
+    """`-D NAME=VALUES` options to values by name; each name once.
 
     Raises:
-        UsageError: no `=`, a name that is no C identifier, or values as `parse_values` refuses them.
+        UsageError: no `=`, a name that is no C identifier or given twice, or values as `parse_values` refuses them.
     """
     result: dict[str, tuple[int, ...]] = {}
     for option in options:
@@ -80,7 +80,11 @@ def parse_defines(options: Iterable[str]) -> dict[str, tuple[int, ...]]:
             raise UsageError(
                 f"{option!r} is not NAME=VALUE", where="-D", todo="write -D N=4000 or -D N=100-10000:20log"
             )
-        result[name.strip()] = parse_values(values.strip(), f"-D {name.strip()}")
+        name = name.strip()
+        if name in result:
+            todo = "leave one of them out; several values are -D N=100,200"
+            raise UsageError("is given twice", where=f"-D {name}", todo=todo)
+        result[name] = parse_values(values.strip(), f"-D {name}")
     return result
 
 

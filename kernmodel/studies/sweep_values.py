@@ -51,9 +51,9 @@ def _by_name(
     return found
 
 
-_NUMBER = r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?"
+_NUMBER = r"[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?"
 _QUANTITY = rf"({_NUMBER})\s*([A-Za-zµ][\w/µ ]*?)?"
-_RANGE = re.compile(rf"(x?){_QUANTITY}\s*-\s*(x?){_QUANTITY}\s*:\s*(\d+)(log|lin)?")
+_RANGE = re.compile(rf"(x?){_QUANTITY}\s*-\s*(x?){_QUANTITY}\s*:\s*([0-9]+)(log|lin)?")
 _MOST = 100_000
 
 

@@ -19,6 +19,7 @@ from kernmodel.incore.importers.uopsxml import is_xml, read_xml
 from kernmodel.incore.importers.zen import ZEN_CORES, zen_table
 from kernmodel.incore.parameters import known_microarchitectures, load_parameters, parameter_text
 from kernmodel.incore.tables import DATA, parse_ports
+from kernmodel.output_files import write_file
 
 PACKS = {name: recipe.packs[0] for name, recipe in RECIPES.items()} | {core.name: core.pack for core in ZEN_CORES}
 """Pack of uops.info that each carried table is built from."""
@@ -82,9 +83,9 @@ def write_core(path: Path, name: str, folder: Path, like: str | None = None) -> 
     parameters = folder / f"{name}.yml"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{name}.txt").write_text(text, encoding="utf-8")
+        write_file(folder / f"{name}.txt", text)
         if not parameters.exists():
-            parameters.write_text(parameter_text(figures, name, f"{name}.txt", _ports_in(text)), encoding="utf-8")
+            write_file(parameters, parameter_text(figures, name, f"{name}.txt", _ports_in(text)))
     except OSError as error:
         raise InstructionTableError(f"cannot be written ({error.strerror})", where=str(folder)) from None
     lines = [f"{report.rows} rows cover {report.coverage:.1%} of {report.records} records"]

@@ -1,0 +1,54 @@
+"""Writing the files that users ask for: whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from errno import ENOSPC
+from pathlib import Path
+
+from kernmodel.errors import InputError
+
+
+def write_file(path: Path, content: str | bytes) -> None:
+    """Write a file; one that was there stays as it was if that fails.
+
+    The content goes to a file beside it, which then takes its name. What is no regular file (a device, a pipe) is
+    written into.
+
+    Raises:
+        InputError: it cannot be written; names it.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    try:
+        target = Path(os.path.realpath(path))
+        if target.exists() and not stat.S_ISREG(target.stat().st_mode):
+            target.write_bytes(data)
+        else:
+            _replace(target, data)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def cannot_write(path: Path, error: OSError) -> InputError:
+    """The error for a file that cannot be written."""
+    what = os.strerror(error.errno) if error.errno else str(error)
+    todo = "make room on the disk, or give another place" if error.errno == ENOSPC else "give another place"
+    return InputError(f"cannot be written: {what}", where=str(path), todo=todo)
+
+
+def _replace(target: Path, data: bytes) -> None:
+    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+    if mode is not None and not os.access(target, os.W_OK):
+        raise PermissionError(13, os.strerror(13))
+    beside = target.with_name(f".{target.name[:100]}.{os.getpid()}.part")
+    try:
+        beside.write_bytes(data)
+        if mode is not None:
+            beside.chmod(mode)
+        beside.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            beside.unlink()
+        raise
