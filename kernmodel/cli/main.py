@@ -71,6 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # nearly everything a command makes lives until it ends: the usual search for garbage costs 4 % of a cold start
     gc.set_threshold(100_000, 20, 20)
     open_streams()
+    if (engines := sys.modules.get("kernmodel.engines")) is not None:
+        engines.missing.clear()  # what an earlier command of this process missed was said then
     with limits.restored():
         try:
             return _status(sys.argv[1:] if arguments is None else list(arguments))

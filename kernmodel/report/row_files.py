@@ -133,7 +133,9 @@ class CsvRows(RowFile):
 
 def json_line(study: str, row: Record) -> str:
     """A row as a journal has it: `study` first, then its columns."""
-    return json.dumps({"study": study, **row}, allow_nan=False)
+    # in ASCII as escapes: other spellings of signs may mean something in JSON
+    plain = not (getattr(sys.stdout, "encoding", None) or "ascii").lower().startswith("utf")
+    return json.dumps({"study": study, **row}, ensure_ascii=plain, allow_nan=False)
 
 
 # }}}

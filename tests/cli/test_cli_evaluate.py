@@ -61,4 +61,4 @@ def test_a_file_that_is_not_there(run, tmp_path):
     for path in (tmp_path, tmp_path / "missing.csv"):
         outcome = run("evaluate", "blocks", path)
         assert (outcome.status, outcome.out) == (1, "")
-        assert "cannot be read" in outcome.err
+        assert "cannot be read" in outcome.err or "is a directory" in outcome.err

@@ -64,7 +64,7 @@ def test_explanation_and_alignments(run):
 
 
 def test_one_offset(run):
-    document = json.loads(run("incore", "--uarch", "skl", "--hex", HEX, "--align", "0x4f", "--json").out)
+    document = json.loads(run("incore", "--uarch", "skl", "--hex", HEX, "--align", "0xf", "--json").out)
     assert document["incore"]["offset"] == 15
 
 

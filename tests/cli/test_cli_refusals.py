@@ -206,8 +206,9 @@ def test_notes_and_bottleneck_fit_the_terminal():
 
 
 def test_a_missing_engine_is_said_once(run, monkeypatch, tmp_path):
-    monkeypatch.setattr(engines, "missing", {"_engine"})
-    outcome = run("machine", "list", "--json")
+    with monkeypatch.context() as patched:
+        patched.setattr("kernmodel.machine.load.list_machines", lambda: engines.missing.add("_engine") or ())
+        outcome = run("machine", "list", "--json")
     assert outcome.err == (
         "kernmodel: note: the compiled engine _engine is missing: slow Python did its work; "
         "install kernmodel where there is a C compiler\n"
@@ -215,3 +216,4 @@ def test_a_missing_engine_is_said_once(run, monkeypatch, tmp_path):
     assert run("machine", "list", "--json").err == ""
     assert engines.load_engine(tmp_path / "_none.so") is None
     assert engines.missing == {"_none"}
+    engines.missing.clear()
