@@ -20,11 +20,9 @@ from kernmodel.traffic.options import SimulationOptions
 from kernmodel.traffic.placement import lay_out
 from kernmodel.units import format_bytes
 
-DoubtCode = Literal[
-    "index-patterns", "triangle", "few-sets", "layout", "structure", "short-rows", "threshold", "replacement"
-]
+DoubtCode = Literal["index-patterns", "triangle", "few-sets", "structure", "short-rows", "threshold", "layout"]
 
-CODES: tuple[str, ...] = (*get_args(DoubtCode), "undecided")
+CODES: tuple[str, ...] = (*get_args(DoubtCode), "not-settled")
 """Codes of the notes by which the default says why numbers are simulated, or that this decided nothing."""
 
 SPAN = (0.8, 1.25)
@@ -38,6 +36,9 @@ _ALMOST = 0.97
 
 _LEAST_FEW, _MOST_FEW = 0.2, 2.5
 """The same where data fall into few sets by themselves: others may come to these sets, or to none of them."""
+
+_SHORT = 2e5
+"""References that a sweep executes, up to which it is simulated wherever a volume is near a threshold."""
 
 _REGULAR = SimulationOptions()
 
@@ -69,10 +70,19 @@ def doubts(symbolic: Traffic, footprint: Footprint, hierarchy: Hierarchy) -> tup
         hierarchy: the caches that one core has.
     """
     line_bytes = hierarchy.levels[0].line_bytes
-    return (*_of_notes(symbolic), *_of_volumes(symbolic, footprint, hierarchy), *_of_rows(footprint, line_bytes))
+    found = (
+        *_of_notes(symbolic),
+        *_of_volumes(symbolic, footprint, hierarchy),
+        *_of_rows(footprint, line_bytes),
+    )
+    return tuple(sorted(found, key=lambda doubt: get_args(DoubtCode).index(doubt.code)))
 
 
-_NOTED: dict[str, DoubtCode] = {"several-index-patterns": "index-patterns", "mean-trip-count": "triangle"}
+_NOTED: dict[str, DoubtCode] = {
+    "several-index-patterns": "index-patterns",
+    "mean-trip-count": "triangle",
+    "varying-trip-count": "triangle",
+}
 
 
 def _of_notes(symbolic: Traffic) -> Iterator[Doubt]:
@@ -100,7 +110,7 @@ def _of_volumes(symbolic: Traffic, footprint: Footprint, hierarchy: Hierarchy) -
     """Conditions that decide, about which the sets of their cache say anything else than the volume."""
     bases = lay_out(footprint.arrays, hierarchy, _REGULAR)
     caches = {spec.name: number for number, spec in enumerate(hierarchy.levels)}
-    in_order = all(_in_order(walk.strides) for walk in footprint.walks)
+    counted = not _is_short(symbolic) and all(_in_order(walk.strides) for walk in footprint.walks)
     looked_at: set[tuple[int, int]] = set()
     for condition in _deciding(symbolic):
         share, number = condition.required / condition.capacity_bytes, caches[condition.cache]
@@ -108,7 +118,7 @@ def _of_volumes(symbolic: Traffic, footprint: Footprint, hierarchy: Hierarchy) -
             loop = footprint.variables.index(name) if name in footprint.variables else -1
             looked_at.add((number, loop))
             filling = _filling(footprint, bases, hierarchy, number, loop) if _LEAST <= share <= _MOST else None
-            known = filling if in_order or not SPAN[0] <= share <= SPAN[1] else None
+            known = filling if counted or not SPAN[0] <= share <= SPAN[1] else None
             if not _shown(condition, share, known):
                 yield _near(condition, share, filling)
     innermost = len(footprint.trips) - 1
@@ -119,6 +129,11 @@ def _of_volumes(symbolic: Traffic, footprint: Footprint, hierarchy: Hierarchy) -
             text = f"{lines} lines that loop {variable} uses at once fall into one set of {spec.name}"
             text += f", which has {spec.ways} ways"
             yield Doubt("few-sets", text, spec.name)
+
+
+def _is_short(symbolic: Traffic) -> bool:
+    """Whether a sweep is so short that simulating it costs no more than the layer conditions."""
+    return (symbolic.iterations_per_sweep or 0) * len(symbolic.accesses) <= _SHORT
 
 
 def _in_order(strides: Sequence[int]) -> bool:

@@ -12,7 +12,8 @@ from kernmodel.cachesim.engine import compiled_available
 from kernmodel.cachesim.model import Hierarchy
 from kernmodel.errors import Note
 from kernmodel.machine.model import Machine
-from kernmodel.traffic.agreement import disagreements
+from kernmodel.source.model import LoopNest
+from kernmodel.traffic.agreement import differs, disagreements
 from kernmodel.traffic.doubts import Doubt, doubts
 from kernmodel.traffic.footprint import Footprint, footprint_of_sized
 from kernmodel.traffic.hierarchy import hierarchy_of
@@ -48,11 +49,11 @@ def decide(symbolic: Traffic, prepared: PreparedNest, machine: Machine) -> Traff
     if not judged.others:
         return standing
     from kernmodel.traffic.over_layouts import with_layouts
-    from kernmodel.traffic.sampling import effort
+    from kernmodel.traffic.sampling import CHECKING, effort
     from kernmodel.traffic.simulation import placed_work
 
     work = placed_work(prepared.nest, machine, symbolic.sizes, hierarchy, symbolic.stores, _REGULAR)
-    return with_layouts(standing, work, judged, machine, hierarchy, effort())
+    return with_layouts(standing, work, judged, machine, hierarchy, CHECKING if compiled_available() else effort())
 
 
 def _standing(
@@ -62,18 +63,7 @@ def _standing(
     found = doubts(symbolic, footprint, hierarchy)
     if not found:
         return symbolic
-    from kernmodel.traffic.sampling import CHECKING, effort
-    from kernmodel.traffic.simulation import simulate_in
-
-    simulated = simulate_in(
-        hierarchy,
-        prepared.nest,
-        machine,
-        symbolic.sizes,
-        cores=symbolic.cores,
-        stores=symbolic.stores,
-        spend=CHECKING if compiled_available() else effort(),
-    )
+    simulated = _simulated(symbolic, prepared.nest, machine, hierarchy)
     differences = tuple(_difference(found, *each, machine) for each in disagreements(symbolic, simulated))
     if not differences:
         return replace(symbolic, notes=tuple(note for note in symbolic.notes if note.code not in _REFUTED))
@@ -85,6 +75,21 @@ def _standing(
         differences=differences,
         notes=(*_notes(differences), *simulated.notes),
     )
+
+
+def _simulated(symbolic: Traffic, nest: LoopNest, machine: Machine, hierarchy: Hierarchy) -> Traffic:
+    """The simulated traffic of the same point: shortly, but as long as `--cache sim` where that neither settles nor
+    agrees."""
+    from kernmodel.traffic.sampling import CHECKING, effort
+    from kernmodel.traffic.simulation import simulate_in
+
+    sizes, cores, stores = symbolic.sizes, symbolic.cores, symbolic.stores
+    spend = CHECKING if compiled_available() else effort()
+    simulated = simulate_in(hierarchy, nest, machine, sizes, cores=cores, stores=stores, spend=spend)
+    settled = simulated.sampling is None or simulated.sampling.settled
+    if settled or spend is not CHECKING or not differs(symbolic, simulated):
+        return simulated
+    return simulate_in(hierarchy, nest, machine, sizes, cores=cores, stores=stores)
 
 
 def _difference(

@@ -19,7 +19,7 @@ COMPILED = Effort(sweep=2e7, window=1.5e7, block=3e5, warm_up=3e7, measured=8e7,
 PYTHON = Effort(sweep=4e5, window=4e5, block=2e4, warm_up=6e5, measured=4e5, total=2e6)
 """What a second or two allow with either engine; see benchmarks/symbolic_vs_simulated.py for the compiled one."""
 
-CHECKING = Effort(sweep=6e6, window=6e6, block=1e5, warm_up=1.5e7, measured=1.5e7, total=6e7, trusting=True)
+CHECKING = Effort(sweep=3e6, window=2e6, block=6e4, warm_up=6e6, measured=5e6, total=2e7, trusting=True)
 """What a check of layer conditions may cost with the compiled engine: a few tenths of a second."""
 
 _SWEEPS = 6

@@ -1,0 +1,84 @@
+"""Where the default takes layer conditions, where it simulates, and what it says about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernmodel.studies.predict import predict_traffic, predict_traffic_sweep
+from kernmodel.studies.request import KernelRequest, TrafficAnswer
+from kernmodel.traffic.agreement import differs
+
+STENCIL = """#define N 1000
+#define M 40
+double a[M][N], b[M][N];
+for (int j = 1; j < M - 1; ++j) for (int i = 1; i < N - 1; ++i)
+  b[j][i] = a[j][i-1] + a[j][i+1] + a[j-1][i] + a[j+1][i];
+"""
+NINE_ROWS = (
+    """double a[9][4096], b[4096];
+for (int i = 0; i < 4096; ++i) b[i] = """
+    + " + ".join(f"a[{k}][i]" for k in range(9))
+    + ";\n"
+)
+NARROW = STENCIL.replace("1000", "12").replace("M 40", "M 200")
+STREAMS = "#define N 2048\ndouble a[N], b[N];\nfor (int i = 0; i < N; ++i) a[i] = b[i];\n"
+IN_PLACE = "double a[40][40];\nfor (int j = 0; j < 40; ++j) for (int i = 0; i < 40; ++i) a[j][i] += a[i][j];\n"
+MEMBERS = "double p[4096][12]; double s;\nfor (int i = 0; i < 4096; ++i) s += p[i][4] + p[i][8] + p[i][11];\n"
+
+
+def answers(folder: Path, text: str, machine: str = "clx", **sizes: int) -> tuple[TrafficAnswer, TrafficAnswer]:
+    """By default, and simulated."""
+    path = folder / "k.c"
+    path.write_text(text)
+    default, simulated = (
+        predict_traffic(KernelRequest(str(path), machine, sizes, cache=cache)) for cache in ("auto", "sim")
+    )
+    return default, simulated
+
+
+@pytest.mark.parametrize("machine", ["clx", "hsw", "zen2"])
+@pytest.mark.parametrize(("text", "sizes", "cause"), [
+    (STENCIL, {"N": 5000}, None),
+    (STENCIL, {"N": 1100}, None),
+    (STENCIL, {"N": 1045}, "threshold"),
+    (STREAMS, {"N": 2080}, "threshold"),
+    (STREAMS, {"N": 1900}, None),
+    (NINE_ROWS, {}, "few-sets"),
+    (NARROW, {}, "short-rows"),
+    (IN_PLACE, {}, "index-patterns"),
+])  # fmt: skip
+def test_the_default_agrees_with_the_simulation(
+    tmp_path: Path, machine: str, text: str, sizes: dict[str, int], cause: str | None
+) -> None:
+    default, simulated = answers(tmp_path, text, machine, **sizes)
+    assert not differs(default.traffic, simulated.traffic)
+    if default.symbolic is None:
+        assert default.traffic.method == "layer conditions"
+        assert default.differences == ()
+    else:
+        assert {each.reason_code for each in default.differences} == {cause}
+        note = next(note for note in default.notes if note.code == cause)
+        assert note.kind == "assumption"
+        assert default.traffic.conditions == default.symbolic.conditions
+    if cause is None:
+        assert default.symbolic is None
+
+
+def test_structures_across_lines_are_looked_at(tmp_path: Path) -> None:
+    default, simulated = answers(tmp_path, MEMBERS)
+    assert not differs(default.traffic, simulated.traffic)
+
+
+def test_a_sweep_does_not_jump_where_the_method_changes(tmp_path: Path) -> None:
+    """Where one point is simulated and its neighbour is not, both methods say the same of either."""
+    path = tmp_path / "k.c"
+    path.write_text(STENCIL)
+    points = [{"N": n} for n in range(960, 1200, 20)]
+    found = {
+        cache: list(predict_traffic_sweep(KernelRequest(str(path), "clx", {}, cache=cache), points))
+        for cache in ("auto", "sim")
+    }
+    for default, simulated in zip(*found.values(), strict=True):
+        assert not differs(default.traffic, simulated.traffic)
