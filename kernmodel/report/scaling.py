@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from kernmodel.report.ecm import saturation_cores
+from kernmodel.report.ecm import outside_fields, saturation_cores
 from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table
 from kernmodel.report.numbers import count, decimal, time_in
 from kernmodel.report.sections import (
@@ -42,6 +42,7 @@ def _one(answer: ScalingAnswer, unit: str, *, verbose: bool) -> tuple[Block, ...
         *code_fields(single.origin),
         ("unit of work", unit_of_work(single.traffic)),
         ("one core", f"{single.prediction.shorthand()}, T_ECM = {single.prediction.cycles:.2f} cy/CL"),
+        *outside_fields(single.prediction),
         ("bottleneck", single.prediction.bottleneck),
     )
     return (
