@@ -35,9 +35,11 @@ from kernmodel.incore.figures import (
     execution_ports,
     front_end_kind,
 )
+from kernmodel.limits import YAML_BYTES
 from kernmodel.schema.document import FileKind, read_document
 from kernmodel.schema.fields import Field, Problem, Quantity, Reading, Table, Values, choice, names, suggest, text
 from kernmodel.schema.fields import items as list_items
+from kernmodel.user_files import read_file
 
 _DATA = Path(__file__).parent / "data"
 _ALIASES = re.compile(r"^aliases: *\[([^\]]*)\]", re.MULTILINE)
@@ -89,7 +91,8 @@ def _by_alias(name: str, files: Mapping[str, Path]) -> Path:
     names = {}
     known = sorted(files)
     for path in files.values():
-        match = _ALIASES.search(path.read_text(encoding="utf-8"))
+        text = read_file(path, "a parameter file", YAML_BYTES, error=InstructionTableError).decode("utf-8", "replace")
+        match = _ALIASES.search(text)
         for alias in (match[1] if match else "").split(","):
             names[alias.strip().lower()] = path
     if name.lower() in names:

@@ -70,7 +70,9 @@ def parse_program(text: str, file: str, defines: Mapping[str, str | int]) -> Pro
     """
     refuse_other_languages(text, file)
     preprocessed = preprocess(text, file, defines)
-    bare = not function_bodies(without_comments(preprocessed.text, directives=False))
+    plain = without_comments(preprocessed.text, directives=False)
+    _refuse_stray_brace(plain, preprocessed)
+    bare = not function_bodies(plain)
     body = f"{_WRAP}{preprocessed.text}\n}}" if bare else preprocessed.text
     parser = CParser(lexer=_Lexer)
     try:
@@ -81,6 +83,18 @@ def parse_program(text: str, file: str, defines: Mapping[str, str | int]) -> Pro
     functions = tuple(node for node in tree.ext if isinstance(node, c_ast.FuncDef))
     others = tuple(node for node in tree.ext if not isinstance(node, c_ast.FuncDef))
     return Program(others, functions, bare, preprocessed)
+
+
+def _refuse_stray_brace(plain: str, preprocessed: Preprocessed) -> None:
+    """Refuse a `}` that nothing opened: what stands behind it would be read as if it stood elsewhere."""
+    depth = 0
+    for match in re.finditer("[{}]", plain):
+        depth += 1 if match[0] == "{" else -1
+        if depth < 0:
+            line = plain.count("\n", 0, match.start()) + 1
+            column = match.start() - plain.rfind("\n", 0, match.start())
+            todo = "take it out, or open the block that it ends"
+            raise SourceError("a } that nothing opened", where=preprocessed.location(line, column), todo=todo)
 
 
 class _Lexer(CLexer):  # type: ignore[misc]  # pycparser has no types

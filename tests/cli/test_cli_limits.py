@@ -60,6 +60,7 @@ READERS = {
     "assembly": ("mix", "triad", "-m", "clx", "--asm"),
     "table": ("instructions", "import", "--uarch", "QQ"),
     "readings": ("instructions", "check", "--uarch", "CLX"),
+    "core": ("incore", "--hex", "4801d8", "--uarch"),
     "covered": ("instructions", "coverage", "--uarch", "CLX"),
 }
 

@@ -56,5 +56,12 @@ def test_what_used_to_be_an_error_of_ours(text, what):
         sizes_of(parse_kernel(text, "k.c"), {})
 
 
+@pytest.mark.parametrize("rest", ["void f(double *a) {{ {} }}", "void f(double *a) {{ {}", "{}"])
+def test_a_brace_that_nothing_opened(rest):
+    loop = "for (int i = 0; i < 9; ++i) a[i] = 0;"
+    with pytest.raises(SourceError, match=r"k\.c:2:3: a } that nothing opened"):
+        parse_kernel("double a[9];\n  }\n" + rest.format(loop), "k.c")
+
+
 def test_a_shift_that_c_has():
     assert "double q" in preprocess("#if (1 << 3) == 8\ndouble q[9];\n#endif\n", "k.c", {}).text
