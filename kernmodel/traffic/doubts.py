@@ -34,7 +34,7 @@ _LEAST, _MOST = 0.3, 1.7
 _ALMOST = 0.97
 """From this share on sets may all be full."""
 
-_LEAST_FEW, _MOST_FEW = 0.2, 2.5
+_LEAST_FEW, _MOST_FEW = 0.1, 8.0
 """The same where data fall into few sets by themselves: others may come to these sets, or to none of them."""
 
 _SHORT = 2e5
