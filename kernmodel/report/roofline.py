@@ -144,7 +144,7 @@ def _intensities(chart: Roofline) -> tuple[Block, ...]:
 
 def _intensity_row(roof: MemoryRoof, point: Point | None, highest: float | None, *, marked: bool) -> tuple[str, ...]:
     intensity = point.intensity if point is not None else None
-    allowed = "-" if intensity is None else prefixed(intensity * roof.bytes_per_second, "FLOP/s")
+    allowed = prefixed(intensity * roof.bytes_per_second, "FLOP/s") if intensity else "-"
     ridge = "-" if highest is None else f"{short(highest / roof.bytes_per_second)} FLOP/B"
     return (
         f"* {roof.level}" if marked else roof.level,
