@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from kernmodel.report.json_common import interval_json
-from kernmodel.report.numbers import decimal, with_interval
+from kernmodel.report.numbers import decimal, prefixed, with_interval
 from kernmodel.uncertainty import Interval, union
 
 ALIGNMENT = Interval(5.5, 6.1, "array alignment", "arrays aligned to cache lines")
@@ -11,6 +11,20 @@ def test_text_and_json_of_a_number_with_an_interval() -> None:
     """The examples of docs/json.md."""
     assert with_interval(6.1, ALIGNMENT, lambda value: decimal(value, 1)) == "6.1 (5.5 to 6.1: array alignment)"
     assert with_interval(6.1, None, decimal) == "6.10"
+
+
+def test_a_unit_that_all_ends_have_stands_once() -> None:
+    def cycles(value: float) -> str:
+        return f"{value:.1f} cy/CL"
+
+    assert with_interval(6.1, ALIGNMENT, cycles) == "6.1 cy/CL (5.5 to 6.1: array alignment)"
+    assert with_interval(6.1, ALIGNMENT, cycles, cause=False) == "6.1 cy/CL (5.5 to 6.1)"
+    rates = Interval(9.9e8, 1.2e9, "array alignment", "")
+    shown = with_interval(1e9, rates, lambda value: prefixed(value, "It/s"), cause=False)
+    assert shown == "1.000 GIt/s (990.0 MIt/s to 1.200 GIt/s)"
+
+
+def test_json_of_a_number_with_an_interval() -> None:
     document = interval_json("cycles", ALIGNMENT)["cycles_interval"]
     assert document == {
         "low": 5.5,

@@ -85,10 +85,10 @@ def _model(prediction: EcmPrediction, unit: str) -> tuple[Block, ...]:
     return (Heading("Single core"), Line(f"  T_ECM = {_headline(prediction, unit)}", "strong"), Fields(pairs))
 
 
-def _headline(prediction: EcmPrediction, unit: str) -> str:
+def _headline(prediction: EcmPrediction, unit: str, *, cause: bool = True) -> str:
     """T_ECM in a unit, with its interval."""
-    work = prediction.work
-    return with_interval(prediction.cycles, prediction.cycles_interval, lambda value: time_in(value, unit, work))
+    work, interval = prediction.work, prediction.cycles_interval
+    return with_interval(prediction.cycles, interval, lambda value: time_in(value, unit, work), cause=cause)
 
 
 def outside_fields(prediction: EcmPrediction) -> tuple[tuple[str, str], ...]:
@@ -281,4 +281,4 @@ def sweep_rows(answer: EcmAnswer, unit: str) -> Iterator[tuple[str, ...]]:
     times = (decimal(value) for value in prediction.times.values())
     levels = (decimal(cycles) for _, cycles in prediction.levels)
     held = (reuse_in(answer.traffic, level.name) or MISSING for level in answer.machine.levels)
-    yield (*symbols, *times, *levels, _headline(prediction, unit), *held)
+    yield (*symbols, *times, *levels, _headline(prediction, unit, cause=False), *held)

@@ -54,15 +54,22 @@ def time_in(cycles: float, unit: str, work: Work) -> str:
     return quantity(convert_cycles(cycles, unit, work), unit)
 
 
-def with_interval(value: float, interval: Interval | None, shown: Callable[[float], str]) -> str:
-    """A number with the interval in which it lies, if it has one: `6.1 (5.5 to 6.1: array alignment)`.
+def with_interval(
+    value: float, interval: Interval | None, shown: Callable[[float], str], *, cause: bool = True
+) -> str:
+    """A number with the interval in which it lies, if it has one: `6.1 cy/CL (5.5 to 6.1: array alignment)`.
 
     Args:
-        shown: how one number is written.
+        shown: how one number is written; a unit that all three have stands once.
+        cause: whether to say what it depends on, for which tables have no room.
     """
     if interval is None:
         return shown(value)
-    return f"{shown(value)} ({shown(interval.low)} to {shown(interval.high)}: {interval.cause})"
+    number, low, high = (shown(each) for each in (value, interval.low, interval.high))
+    units = {text.partition(" ")[2] for text in (number, low, high)}
+    if len(units) == 1:
+        low, high = (text.partition(" ")[0] for text in (low, high))
+    return f"{number} ({low} to {high}{f': {interval.cause}' if cause else ''})"
 
 
 def count(number: int, noun: str) -> str:

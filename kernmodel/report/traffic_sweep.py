@@ -122,4 +122,4 @@ def _moved(traffic: Traffic | None, paths: int, factor: float) -> Iterator[str]:
 
 
 def _with_interval(value: float, interval: Interval | None, factor: float) -> str:
-    return with_interval(value, interval, lambda lines: decimal(lines * factor))
+    return with_interval(value, interval, lambda lines: decimal(lines * factor), cause=False)
