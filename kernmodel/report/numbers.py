@@ -54,9 +54,7 @@ def time_in(cycles: float, unit: str, work: Work) -> str:
     return quantity(convert_cycles(cycles, unit, work), unit)
 
 
-def with_interval(
-    value: float, interval: Interval | None, shown: Callable[[float], str], *, cause: bool = True
-) -> str:
+def with_interval(value: float, interval: Interval | None, shown: Callable[[float], str], *, cause: bool = True) -> str:
     """A number with the interval in which it lies, if it has one: `6.1 cy/CL (5.5 to 6.1: array alignment)`.
 
     Args:

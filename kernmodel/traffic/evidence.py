@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kernmodel.cachesim.engine import compiled_available
 from kernmodel.cachesim.model import Hierarchy
 from kernmodel.errors import Note
 from kernmodel.machine.model import Machine
@@ -49,11 +48,11 @@ def decide(symbolic: Traffic, prepared: PreparedNest, machine: Machine) -> Traff
     if not judged.others:
         return standing
     from kernmodel.traffic.over_layouts import with_layouts
-    from kernmodel.traffic.sampling import CHECKING, effort
+    from kernmodel.traffic.sampling import checking
     from kernmodel.traffic.simulation import placed_work
 
     work = placed_work(prepared.nest, machine, symbolic.sizes, hierarchy, symbolic.stores, _REGULAR)
-    return with_layouts(standing, work, judged, machine, hierarchy, CHECKING if compiled_available() else effort())
+    return with_layouts(standing, work, judged, machine, hierarchy, checking())
 
 
 def _standing(
@@ -80,11 +79,11 @@ def _standing(
 def _simulated(symbolic: Traffic, nest: LoopNest, machine: Machine, hierarchy: Hierarchy) -> Traffic:
     """The simulated traffic of the same point: shortly, but as long as `--cache sim` where that neither settles nor
     agrees."""
-    from kernmodel.traffic.sampling import CHECKING, effort
+    from kernmodel.traffic.sampling import CHECKING, checking
     from kernmodel.traffic.simulation import simulate_in
 
     sizes, cores, stores = symbolic.sizes, symbolic.cores, symbolic.stores
-    spend = CHECKING if compiled_available() else effort()
+    spend = checking()
     simulated = simulate_in(hierarchy, nest, machine, sizes, cores=cores, stores=stores, spend=spend)
     settled = simulated.sampling is None or simulated.sampling.settled
     if settled or spend is not CHECKING or not differs(symbolic, simulated):

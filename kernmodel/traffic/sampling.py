@@ -35,6 +35,11 @@ def effort(share: float = 1.0) -> Effort:
     return replace(whole, measured=share * whole.measured, total=share * whole.total)
 
 
+def checking() -> Effort:
+    """What a check of layer conditions may cost with the engine that is there."""
+    return CHECKING if compiled_available() else effort()
+
+
 def sample(work: Work, hierarchy: Hierarchy, spend: Effort, *, exact: bool = False) -> Sample:
     """Simulate a nest in its steady state: as if it had been repeated for ever.
 

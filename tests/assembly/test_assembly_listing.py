@@ -20,6 +20,7 @@ from kernmodel.assembly.listing import read_file, read_listing, read_object
 from kernmodel.assembly.model import Instruction, Listing
 from kernmodel.assembly.syntax import detect_syntax, for_assembler, looks_like_aarch64, statements
 from kernmodel.errors import AssemblyError, ToolError
+from kernmodel.limits import Limit
 
 pytestmark = pytest.mark.skipif(shutil.which("as") is None, reason="GNU as is not installed")
 
@@ -552,7 +553,7 @@ def test_objects_that_cannot_be_read(object_file: Path, tmp_path: Path, monkeypa
         broken.write_bytes(bytes(change.get(i, byte) for i, byte in enumerate(data)))
         with pytest.raises(AssemblyError, match=message):
             read_object(broken)
-    monkeypatch.setattr(listing_module, "_LARGEST_WHOLE_FILE", 4)
+    monkeypatch.setattr(listing_module, "DECODED_BYTES", Limit("bytes of code", 4, "B"))
     with pytest.raises(AssemblyError, match="choose one function of it"):
         read_object(object_file)
 

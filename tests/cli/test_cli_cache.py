@@ -86,7 +86,7 @@ def test_several_index_patterns_are_simulated(run, tmp_path):
     path.write_text(f"double a[300][300], b[300][300];\n{body}\n")
     outcome = run("traffic", "-m", "clx", path)
     assert (outcome.status, outcome.err) == (0, "")
-    assert "because layer conditions are not enough: array a is indexed in 2 ways" in outcome.out
+    assert "layer conditions do not hold for L2L3: array a is indexed in 2 ways" in " ".join(outcome.out.split())
     assert "warning" not in outcome.out
 
 

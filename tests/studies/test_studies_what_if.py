@@ -145,7 +145,7 @@ def test_runtime_never_falls_with_a_penalty(runs, kernel, path, low, more) -> No
 
 
 @settings(max_examples=40)
-@given(KERNELS, st.sampled_from(["clock", "L1L2.width", "L2L3.width", "memory.bandwidth"]), st.floats(0.3, 3))
+@given(KERNELS, st.sampled_from(["clock", "L1L2.width", "L2L3.width", "memory.bandwidth"]), st.floats(0.5, 3))
 def test_elasticities_of_rates_lie_between_minus_one_and_zero(runs, kernel, path, factor) -> None:
     ratio = runtime_ratio(case(runs, *kernel, 1), case(runs, *kernel, 1, f"{path}=x{factor}"))
     slope = elasticity_of(ratio, factor)
@@ -153,7 +153,7 @@ def test_elasticities_of_rates_lie_between_minus_one_and_zero(runs, kernel, path
 
 
 @settings(max_examples=20)
-@given(KERNELS, st.floats(0.3, 3))
+@given(KERNELS, st.floats(0.5, 3))
 def test_a_clock_with_its_bandwidths_scales_time(runs, kernel, factor) -> None:
     """All times in cycles stay as they are if measured bandwidths follow the clock."""
     texts = [f"clock=x{factor}", f"memory.bandwidth=x{factor}"]
@@ -170,8 +170,11 @@ def test_there_and_back_takes_the_same_time(runs, kernel, factor, path) -> None:
 
 
 @settings(max_examples=20)
-@given(st.sampled_from(["L1", "L2", "L3"]), st.floats(1, 64))
-def test_runtime_never_rises_with_a_cache(runs, level, factor) -> None:
+@given(st.sampled_from([("L1", 32), ("L2", 13), ("L3", 64)]), st.floats(0, 1))
+def test_runtime_never_rises_with_a_cache(runs, grown, share) -> None:
+    """Each up to the size of the next one: a cache smaller than the one inside is refused."""
+    level, most = grown
+    factor = most**share
     before = case(runs, "stencil", "clx", 1)
     assert runtime_ratio(before, case(runs, "stencil", "clx", 1, f"{level}.size=x{factor}")) <= 1 + 1e-9
 
@@ -198,13 +201,13 @@ def test_no_elasticity(ratio: float, figure: float | None) -> None:
 # {{{ reasons
 
 REASONS = {
-    "memory.bandwidth=x2": "T_L3Mem falls from 8.7 to 4.4 cy/CL; T_L2L3 then takes the largest part (37 %)",
+    "memory.bandwidth=x2": "T_L3Mem falls from 8.8 to 4.4 cy/CL; T_L2L3 then takes the largest part (37 %)",
     "L1.size=256KiB": "L1 then holds the reuse along j (156.2 KiB of 256 KiB); T_L1L2 falls from 5.0 to 3.0 cy/CL; "
     "T_L3Mem still takes the largest part (37 %)",
     "L2.size=2MiB": "nothing changes: the reuse along j needs 156.2 KiB; that along sweep would need 381.4 MiB; "
     "L2 has 1 MiB before and 2 MiB after",
     "L3.bandwidth=x2": "nothing changes: T_L2L3 comes from the width of the path, 16 B/cy",
-    "Mem.update=x2": "nothing changes: T_L3Mem comes from the stream mix daxpy",
+    "Mem.update=x2": "nothing changes: T_L3Mem comes from the stream mix copy",
     "L2L3.penalty_load=1 cy/CL": "nothing changes: no line is loaded over L2L3",
     "L1.bandwidth=x2": "nothing changes: no path leads to L1",
     "sockets=4": "nothing changes: no time of this prediction depends on this figure",
@@ -227,7 +230,7 @@ def test_times_that_differ_do_not_print_alike() -> None:
 
 def test_the_reason_with_a_clock_and_several_cores() -> None:
     assert effect("clock=3GHz").reason.startswith(
-        "cycles are shorter at 3 GHz than at 2.5 GHz; T_L3Mem rises from 8.7 to 10.5 cy/CL"
+        "cycles are shorter at 3 GHz than at 2.5 GHz; T_L3Mem rises from 8.8 to 10.5 cy/CL"
     )
     assert effect("clock=3GHz", cores=10).reason.endswith("memory bandwidth limits the 10 cores, as before")
     assert "10 cores no longer saturate the memory bandwidth" in effect("memory.bandwidth=x4", cores=10).reason
@@ -256,7 +259,7 @@ def test_more_cores_than_the_machine_has() -> None:
 
 
 def test_a_microarchitecture_that_is_unknown() -> None:
-    with pytest.raises(InputError, match="unknown microarchitecture 'xyz'"):
+    with pytest.raises(InputError, match="unknown microarchitecture 'XYZ'"):
         what_if(STENCIL, CODE, changes("microarchitecture=XYZ"))
 
 
