@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kernmodel.source.model import LoopNest
     from kernmodel.traffic.model import Difference, Traffic
     from kernmodel.traffic.prepared import PreparedNest
+    from kernmodel.traffic.streams import SizedNest
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,24 +87,33 @@ class TrafficMethod:
         A safety factor is a wish of the user's that no simulation can tell anything about.
         """
         try:
-            symbolic = self._symbolic(sizes, cores, stores)
+            sized = self._sized(sizes)
+            symbolic = self._symbolic_of(sized, sizes, cores, stores)
         except UnsupportedKernelError as error:
             return self._simulated(sizes, cores, stores, because=f"layer conditions do not apply: {error.what}")
-        if self.request.safety != 1 or isinstance(self.prepared, UnsupportedKernelError) or self.prepared is None:
+        if self.request.safety != 1:
             return symbolic
         from kernmodel.traffic.evidence import decide
 
-        return decide(symbolic, self.prepared, self.machine)
+        return decide(symbolic, sized, self.machine)
 
     def _symbolic(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
-        from kernmodel.traffic.layer_conditions import prepared_layer_conditions
+        return self._symbolic_of(self._sized(sizes), sizes, cores, stores)
+
+    def _sized(self, sizes: Mapping[str, int]) -> SizedNest:
         from kernmodel.traffic.prepared import analyse
+        from kernmodel.traffic.streams import at_sizes
 
         prepared = analyse(self.nest) if self.prepared is None else self.prepared
         if isinstance(prepared, UnsupportedKernelError):
             raise prepared
+        return at_sizes(prepared, sizes, self.machine.line_bytes)
+
+    def _symbolic_of(self, sized: SizedNest, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
+        from kernmodel.traffic.layer_conditions import sized_layer_conditions
+
         safety = self.request.safety
-        return prepared_layer_conditions(prepared, self.machine, sizes, cores=cores, safety=safety, stores=stores)
+        return sized_layer_conditions(sized, self.machine, sizes, cores=cores, safety=safety, stores=stores)
 
     def _simulated(self, sizes: Mapping[str, int], cores: int, stores: StoreMode, because: str = "") -> Traffic:
         from kernmodel.traffic.simulation import simulate

@@ -6,7 +6,10 @@ The rules: docs/accuracy.md, chapter on traffic.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from kernmodel.cachesim.model import Hierarchy
 from kernmodel.errors import Note
@@ -14,21 +17,28 @@ from kernmodel.machine.model import Machine
 from kernmodel.source.model import LoopNest
 from kernmodel.traffic.agreement import differs, disagreements
 from kernmodel.traffic.doubts import Doubt, doubts
-from kernmodel.traffic.footprint import Footprint, footprint_of_sized
+from kernmodel.traffic.footprint import footprint_of_sized
 from kernmodel.traffic.hierarchy import hierarchy_of
 from kernmodel.traffic.layouts import judge_layouts
 from kernmodel.traffic.model import Difference, Quantity, Traffic
 from kernmodel.traffic.options import SimulationOptions
-from kernmodel.traffic.prepared import PreparedNest
-from kernmodel.traffic.streams import at_sizes
+from kernmodel.traffic.streams import SizedNest
+
+if TYPE_CHECKING:
+    from kernmodel.traffic.steady import Effort
+    from kernmodel.traffic.walk import Work
 
 _REGULAR = SimulationOptions()
+
+_SHORT = 0.1
+"""Share of what a whole sweep may cost that is spent on one where inner caches alone are asked: of longer ones, windows
+tell as much."""
 
 _REFUTED = frozenset({"several-index-patterns"})
 """Codes of warnings of layer conditions that do not matter where a simulation agrees with them."""
 
 
-def decide(symbolic: Traffic, prepared: PreparedNest, machine: Machine) -> Traffic:
+def decide(symbolic: Traffic, sized: SizedNest, machine: Machine) -> Traffic:
     """The traffic that stands: by layer conditions where they are shown to hold, else simulated, with the reason.
 
     Layer conditions hold where there is no doubt about them, or where a simulation of bounded length agrees with them.
@@ -36,34 +46,86 @@ def decide(symbolic: Traffic, prepared: PreparedNest, machine: Machine) -> Traff
 
     Args:
         symbolic: the traffic by layer conditions.
-        prepared, machine: what it is about.
+        sized, machine: what it is about.
     """
     hierarchy = hierarchy_of(machine, symbolic.cores, _REGULAR)
-    sized = at_sizes(prepared, symbolic.sizes, machine.line_bytes)
     if not sized.streams:
         return symbolic
     footprint = footprint_of_sized(sized)
-    standing = _standing(symbolic, prepared, machine, footprint, hierarchy)
+    case = _Case(symbolic, sized.prepared.nest, machine, hierarchy)
+    standing = _standing(case, doubts(symbolic, footprint, hierarchy))
     judged = judge_layouts(footprint, hierarchy, _REGULAR)
     if not judged.others:
         return standing
     from kernmodel.traffic.over_layouts import with_layouts
-    from kernmodel.traffic.sampling import checking
-    from kernmodel.traffic.simulation import placed_work
 
-    work = placed_work(prepared.nest, machine, symbolic.sizes, hierarchy, symbolic.stores, _REGULAR)
-    return with_layouts(standing, work, judged, machine, hierarchy, checking())
+    return with_layouts(standing, case.work, judged, machine, hierarchy, case.spend)
 
 
-def _standing(
-    symbolic: Traffic, prepared: PreparedNest, machine: Machine, footprint: Footprint, hierarchy: Hierarchy
-) -> Traffic:
+@dataclass(frozen=True)
+class _Case:
+    """A nest at given sizes, what layer conditions say of it, and the simulations that may be asked."""
+
+    symbolic: Traffic
+    nest: LoopNest
+    machine: Machine
+    hierarchy: Hierarchy
+
+    @cached_property
+    def work(self) -> Work:
+        from kernmodel.traffic.simulation import placed_work
+
+        return placed_work(self.nest, self.machine, self.symbolic.sizes, self.hierarchy, self.symbolic.stores, _REGULAR)
+
+    @property
+    def spend(self) -> Effort:
+        """What a simulation may cost."""
+        from kernmodel.traffic.sampling import checking
+
+        return checking()
+
+    def simulated(self) -> Traffic:
+        """The simulated traffic of the same point."""
+        from kernmodel.traffic.simulation import simulate_placed
+
+        cores, stores = self.symbolic.cores, self.symbolic.stores
+        return simulate_placed(
+            self.work,
+            self.hierarchy,
+            self.machine,
+            cores=cores,
+            stores=stores,
+            spend=self.spend,
+            symbolic=self.symbolic,
+        )
+
+    def inner_agree(self, found: Sequence[Doubt]) -> bool:
+        """Whether all doubts are about inner caches, of which a simulation of these alone says the same.
+
+        What leaves a cache toward a victim cache says nothing about what comes from there.
+        """
+        names = [spec.name for spec in self.hierarchy.levels]
+        if self.symbolic.stores == "nt" or any(doubt.cache is None for doubt in found):
+            return False
+        depth = 1 + max(names.index(doubt.cache) for doubt in found if doubt.cache)
+        beyond = self.machine.levels[depth:]
+        if not beyond or beyond[0].filled_by == "victims":
+            return False
+        from kernmodel.traffic.inner import InnerCaches
+
+        spend = replace(self.spend, sweep=_SHORT * self.spend.sweep)
+        unit = Fraction(self.symbolic.iterations_per_unit)
+        inner = InnerCaches(self.work, self.machine, self.hierarchy, depth, spend, unit).paths(_REGULAR)
+        return not differs(self.symbolic, replace(self.symbolic, paths=(*inner, *self.symbolic.paths[depth:])))
+
+
+def _standing(case: _Case, found: Sequence[Doubt]) -> Traffic:
     """The traffic that stands, for the one layout that is assumed."""
-    found = doubts(symbolic, footprint, hierarchy)
-    if not found:
+    symbolic = case.symbolic
+    if not found or case.inner_agree(found):
         return symbolic
-    simulated = _simulated(symbolic, prepared.nest, machine, hierarchy)
-    differences = tuple(_difference(found, *each, machine) for each in disagreements(symbolic, simulated))
+    simulated = case.simulated()
+    differences = tuple(_difference(found, *each, case.machine) for each in disagreements(symbolic, simulated))
     if not differences:
         return replace(symbolic, notes=tuple(note for note in symbolic.notes if note.code not in _REFUTED))
     return replace(
@@ -74,21 +136,6 @@ def _standing(
         differences=differences,
         notes=(*_notes(differences), *simulated.notes),
     )
-
-
-def _simulated(symbolic: Traffic, nest: LoopNest, machine: Machine, hierarchy: Hierarchy) -> Traffic:
-    """The simulated traffic of the same point: shortly, but as long as `--cache sim` where that neither settles nor
-    agrees."""
-    from kernmodel.traffic.sampling import CHECKING, checking
-    from kernmodel.traffic.simulation import simulate_in
-
-    sizes, cores, stores = symbolic.sizes, symbolic.cores, symbolic.stores
-    spend = checking()
-    simulated = simulate_in(hierarchy, nest, machine, sizes, cores=cores, stores=stores, spend=spend)
-    settled = simulated.sampling is None or simulated.sampling.settled
-    if settled or spend is not CHECKING or not differs(symbolic, simulated):
-        return simulated
-    return simulate_in(hierarchy, nest, machine, sizes, cores=cores, stores=stores)
 
 
 def _difference(

@@ -92,9 +92,23 @@ def prepared_layer_conditions(
     stores: StoreMode = "regular",
 ) -> Traffic:
     """The same for a nest that `analyse` has prepared once for many sizes or machines."""
+    sized = at_sizes(prepared, sizes, machine.line_bytes)
+    return sized_layer_conditions(sized, machine, sizes, cores=cores, safety=safety, stores=stores)
+
+
+def sized_layer_conditions(
+    sized: SizedNest,
+    machine: Machine,
+    sizes: Mapping[str, int],
+    *,
+    cores: int = 1,
+    safety: float = 1.0,
+    stores: StoreMode = "regular",
+) -> Traffic:
+    """The same for a nest into which `at_sizes` has put these sizes."""
     check_options(machine, cores, safety)
     check_stores(machine, stores)
-    sized = at_sizes(prepared, sizes, machine.line_bytes)
+    prepared = sized.prepared
     unit = unit_of_work(sized, machine.line_bytes)
     registers = register_traffic(sized)
     moved = _moved(sized, machine, rooms(machine, cores, safety), unit.iterations, registers, stores)

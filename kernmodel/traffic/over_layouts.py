@@ -7,19 +7,16 @@ counts is how a layout differs from the assumed one. That costs little beside th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
-from kernmodel.cachesim.model import MEMORY, CacheSpec, Hierarchy
+from kernmodel.cachesim.model import Hierarchy
 from kernmodel.errors import Note
 from kernmodel.machine.model import Machine
-from kernmodel.traffic.counted import simulated_paths
+from kernmodel.traffic.inner import InnerCaches
 from kernmodel.traffic.layouts import CAUSE, LayoutJudgement
-from kernmodel.traffic.model import QUANTITIES, PathTraffic, Quantity, Traffic
-from kernmodel.traffic.options import SimulationOptions
-from kernmodel.traffic.placement import declared_order, layout_text, place_arrays
-from kernmodel.traffic.program import program_of
-from kernmodel.traffic.sampling import sample
+from kernmodel.traffic.model import QUANTITIES, Quantity, Traffic
+from kernmodel.traffic.placement import declared_order, layout_text
 from kernmodel.traffic.steady import Effort
 from kernmodel.traffic.walk import Work
 from kernmodel.uncertainty import Interval
@@ -45,7 +42,7 @@ def with_layouts(
     if not judged.others:
         return traffic
     depth = 1 + max([spec.name for spec in hierarchy.levels].index(cache) for cache in judged.caches)
-    layouts = _Layouts(work, machine, hierarchy, depth, _part(spend), Fraction(traffic.iterations_per_unit))
+    layouts = InnerCaches(work, machine, hierarchy, depth, _part(spend), Fraction(traffic.iterations_per_unit))
     assumed, others = layouts.paths(options), [layouts.paths(other) for other in judged.others]
     busiest = max(getattr(path, name) for path in traffic.paths for name in QUANTITIES)
     text = layout_text(declared_order(work.nest.nest), hierarchy, options)
@@ -72,49 +69,6 @@ def _notes(judged: LayoutJudgement, changed: Sequence[str]) -> tuple[Note, ...]:
         f"what is used again fills {' and '.join(changed)} or more, so a few lines that share a set count"
     ]
     return tuple(Note("layout-decides", f"the places of the arrays decide: {cause}", "assumption") for cause in causes)
-
-
-@dataclass(frozen=True, slots=True)
-class _Layouts:
-    """The nest in its inner caches, for any layout."""
-
-    work: Work
-    machine: Machine
-    hierarchy: Hierarchy
-    depth: int
-    spend: Effort
-    unit: Fraction
-
-    def paths(self, layout: SimulationOptions) -> tuple[PathTraffic, ...]:
-        """What crosses the paths out of the inner caches, by a short simulation.
-
-        A line that a layout loses comes back soon: a victim cache beyond them still has it.
-        """
-        bases = place_arrays(self.work.nest, self.hierarchy, layout)
-        work = Work(self.work.nest, program_of(self.work.nest, bases))
-        rates = sample(work, _inner(self.hierarchy, self.depth), self.spend).rates
-        levels, paths = self.machine.levels[: self.depth], self.machine.paths[: self.depth]
-        found = simulated_paths(replace(self.machine, levels=levels, paths=paths), work.nest, rates, self.unit)
-        beyond = self.machine.levels[self.depth : self.depth + 1]
-        if not any(level.filled_by == "victims" and level.clean_victims for level in beyond):
-            return found
-        clean = float(self.unit) * rates.of(levels[-1].name, "clean_evictions")
-        return (*found[:-1], replace(found[-1], clean_victims=clean))
-
-
-def _inner(hierarchy: Hierarchy, depth: int) -> Hierarchy:
-    """The first caches of a hierarchy, with memory behind them."""
-    names = {spec.name for spec in hierarchy.levels[:depth]}
-
-    def alone(spec: CacheSpec) -> CacheSpec:
-        return replace(
-            spec,
-            load_from=spec.load_from if spec.load_from in names else MEMORY,
-            store_to=spec.store_to if spec.store_to in names else MEMORY,
-            victim_level=spec.victim_level if spec.victim_level in names else None,
-        )
-
-    return replace(hierarchy, levels=tuple(alone(spec) for spec in hierarchy.levels[:depth]))
 
 
 def _part(spend: Effort) -> Effort:

@@ -20,8 +20,8 @@ OVER_PLACES = 0.02
 _MARGIN = 0.2
 """Part at either end of loops that iterate alike in which no window begins: it would count the boundary too often."""
 
-_ALIKE, _VARYING, _MOST = 2, 8, 64
-"""Places to begin with where all are alike and where they are not, and most places."""
+_VARYING, _MOST = 8, 64
+"""Places to begin with where they are not alike, and most places."""
 
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19)
 
@@ -87,7 +87,7 @@ class Windows:
         lines = sum(spec.sets * spec.ways for spec in self.hierarchy.levels)
         per_line = self.work.touches(-1) * self.work.nest.line_bytes / self.work.nest.touched_bytes
         fill = min(self.spend.warm_up, lines * per_line)
-        return (_VARYING if self.varying else _ALIKE) * (fill + 2 * cost * self._repeat(cost))
+        return (_VARYING if self.varying else self.spend.places) * (fill + 2 * cost * self._repeat(cost))
 
     def sample(self) -> Sample:
         """Count at more and more places until more of them do not change the mean."""
@@ -100,13 +100,13 @@ class Windows:
     def _sample_evenly(self) -> Sample:
         """Count at evenly spread places, twice as many each time."""
         found: list[_Counted] = []
-        wanted = _VARYING if self.varying else _ALIKE
+        wanted = _VARYING if self.varying else self.spend.places
         points = halton(self.loop + 1)
         while True:
             for point in islice(points, wanted - len(found)):
                 found.append(self._count(point))
             counted = [each for each in found if each.weight]
-            difference = spread(_mean(counted[: len(counted) // 2]), _mean(counted))
+            difference = spread(_mean(counted[: (len(counted) + 1) // 2]), _mean(counted))
             spent = sum(each.place.touches for each in counted)
             if difference <= self._tolerance or wanted >= _MOST or 2 * spent > self.spend.total:
                 return self._result(counted, _mean(counted), difference)
@@ -151,7 +151,7 @@ class Windows:
             values = self.work.values_at(self.loop, (0.0,) * (self.loop + 1))
         repeat = self._repeat(self.work.cost(self.loop, values))
         if self.varying:
-            place = measure_here(self.work, self.hierarchy, values, repeat)
+            place = measure_here(self.work, self.hierarchy, values, repeat, self.spend)
         else:
             place = measure_at(self.work, self.hierarchy, values, repeat, self.spend)
         return _Counted(place, weight)

@@ -19,11 +19,24 @@ COMPILED = Effort(sweep=2e7, window=1.5e7, block=3e5, warm_up=3e7, measured=8e7,
 PYTHON = Effort(sweep=4e5, window=4e5, block=2e4, warm_up=6e5, measured=4e5, total=2e6)
 """What a second or two allow with either engine; see benchmarks/symbolic_vs_simulated.py for the compiled one."""
 
-CHECKING = Effort(sweep=3e6, window=2e6, block=6e4, warm_up=6e6, measured=5e6, total=2e7, trusting=True)
+CHECKING = Effort(
+    sweep=3e6,
+    window=5e6,
+    block=6e4,
+    warm_up=6e6,
+    measured=5e6,
+    total=2e7,
+    places=1,
+    reach=(1.25, 2.5),
+    trusting=True,
+)
 """What a check of layer conditions may cost with the compiled engine: a few tenths of a second."""
 
 _SWEEPS = 6
 """Most whole sweeps that are simulated until two count the same."""
+
+_FILLING = 1.5
+"""Half of a sweep over less than so many times what all caches hold leaves them far from full."""
 
 _WHOLE, _MUCH_DATA = 5.0, 4.0
 """Sweeps over at most so many times what all caches hold are simulated whole if they cost so many times more."""
@@ -66,7 +79,8 @@ def _whole_sweeps(work: Work, hierarchy: Hierarchy, spend: Effort) -> Sample:
     """Sweeps until two count the same; of long ones half a sweep to warm up, if that leaves the caches in balance."""
     simulator = Simulator(hierarchy)
     half, trusting = None, spend.trusting and all(spec.policy == "LRU" for spec in hierarchy.levels)
-    if work.touches(-1) > spend.sweep:
+    cached = sum(spec.size_bytes for spec in hierarchy.levels)
+    if work.touches(-1) > spend.sweep and not (trusting and work.nest.touched_bytes < _FILLING * cached):
         half = run_to_end(work, simulator, 0.5)
     last: Rates | None = None
     difference, number, done = 1.0, 0, False

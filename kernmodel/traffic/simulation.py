@@ -65,7 +65,7 @@ def simulate(
     check_stores(machine, stores)
     hierarchy = hierarchy_of(machine, cores, options)
     work = placed_work(nest, machine, sizes, hierarchy, stores, options)
-    traffic = _simulated(work, hierarchy, machine, cores, stores, options, spend)
+    traffic = simulate_placed(work, hierarchy, machine, cores=cores, stores=stores, options=options, spend=spend)
     if not work.program.references:
         return traffic
     judged = judge_layouts(footprint_of_work(work), hierarchy, options)
@@ -86,19 +86,21 @@ def simulate_in(
     """The same in other caches than the machine's, which have their names and links; for one layout."""
     check_stores(machine, stores)
     work = placed_work(nest, machine, sizes, hierarchy, stores, options)
-    return _simulated(work, hierarchy, machine, cores, stores, options, spend)
+    return simulate_placed(work, hierarchy, machine, cores=cores, stores=stores, options=options, spend=spend)
 
 
-def _simulated(
+def simulate_placed(
     work: Work,
     hierarchy: Hierarchy,
     machine: Machine,
+    *,
     cores: int,
     stores: StoreMode,
-    options: SimulationOptions,
-    spend: Effort | None,
+    options: SimulationOptions = REGULAR,
+    spend: Effort | None = None,
+    symbolic: Traffic | None = None,
 ) -> Traffic:
-    """The traffic of a nest whose arrays are placed."""
+    """The same for a nest whose arrays are placed; `symbolic` is its traffic by layer conditions, if that is known."""
     nest = work.nest.nest
     found = _sample(work, hierarchy, spend or effort(), exact=options.exact)
     notes = (
@@ -109,7 +111,11 @@ def _simulated(
         *_streamed_note(work.nest),
         *_sampling_notes(found, hierarchy),
     )
-    return _traffic(work, machine, found, cores, stores, notes)
+    if symbolic is None or symbolic.stores == "evading":
+        # the reasons of the rows are compared before any write-allocate is taken off
+        regular: StoreMode = "regular" if stores == "evading" else stores
+        symbolic = _symbolic(nest, machine, work.nest.sizes, cores, regular)
+    return _traffic(work, machine, found, cores, stores, notes, symbolic)
 
 
 def placed_work(
@@ -132,7 +138,13 @@ def _sample(work: Work, hierarchy: Hierarchy, spend: Effort, *, exact: bool) -> 
 
 
 def _traffic(
-    work: Work, machine: Machine, found: Sample | None, cores: int, stores: StoreMode, notes: tuple[Note, ...]
+    work: Work,
+    machine: Machine,
+    found: Sample | None,
+    cores: int,
+    stores: StoreMode,
+    notes: tuple[Note, ...],
+    symbolic: Traffic | None,
 ) -> Traffic:
     """Counts as a `Traffic`."""
     numeric, nest = work.nest, work.nest.nest
@@ -140,8 +152,6 @@ def _traffic(
     executions = [work.bodies[each.depth] / work.iterations for each in work.program.references]
     rates = found.rates if found else _nothing(machine)
     paths = simulated_paths(machine, numeric, rates, unit)
-    # the rows are compared before any write-allocate is taken off
-    symbolic = _symbolic(nest, machine, numeric.sizes, cores, "regular" if stores == "evading" else stores)
     rows = access_rows(numeric, rates, executions, unit, machine.residence_levels, symbolic)
     paths, rows, evasion = _evaded(numeric, machine, paths, rows, cores, stores)
     loads, saved = (_register_bytes(numeric, executions, kind) * float(unit) for kind in ("read", "write"))

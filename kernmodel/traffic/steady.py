@@ -25,10 +25,6 @@ _HOPELESS = 2
 _NEW_LINE = 20.0
 """A touch of another line takes about as long as so many of the same one."""
 
-_BACK = (2.0, 8.0)
-"""How far back the history reaches, in lines of all caches together: more than they hold, since sets fill unevenly; and
-how far if that leaves many of them with empty ways."""
-
 
 @dataclass(frozen=True, slots=True)
 class Effort:
@@ -41,6 +37,9 @@ class Effort:
         warm_up: before counting at a place.
         measured: while counting at a place.
         total: at all places.
+        places: to begin with where all are alike.
+        reach: how far back the history goes, in lines of all caches together (more than they hold, since sets fill
+            unevenly), and how far if that leaves many sets with empty ways.
         trusting: whether the second of two whole sweeps counts where all caches have LRU and are in balance: what such
             a cache holds after a sweep depends on that sweep alone, but for what the one inside it held before.
     """
@@ -51,6 +50,8 @@ class Effort:
     warm_up: float
     measured: float
     total: float
+    places: int = 2
+    reach: tuple[float, ...] = (2.0, 8.0)
     trusting: bool = False
 
 
@@ -88,24 +89,24 @@ def measure_at(work: Work, hierarchy: Hierarchy, values: Sequence[int], repeat: 
     cost = work.cost(len(values) - 1, values)
     filled = place.warm_up(repeat, max(repeat, int(effort.warm_up / cost)))
     if not filled:
-        place = _after_history(work, hierarchy, values, repeat)
+        place = _after_history(work, hierarchy, values, repeat, effort)
     return place.measure(repeat, max(2 * repeat, int(effort.measured / cost)), from_history=not filled)
 
 
-def measure_here(work: Work, hierarchy: Hierarchy, values: tuple[int, ...], repeat: int) -> Place:
+def measure_here(work: Work, hierarchy: Hierarchy, values: tuple[int, ...], repeat: int, effort: Effort) -> Place:
     """The same in two short windows around the place, for nests that differ from place to place.
 
     Warming up by executing would lead away from it: the history fills the caches, and one window before those that
     count puts what it left into its true order.
     """
-    place = _after_history(work, hierarchy, work.earlier(values, 2 * repeat), repeat)
+    place = _after_history(work, hierarchy, work.earlier(values, 2 * repeat), repeat, effort)
     return place.measure(repeat, 2 * repeat, from_history=True)
 
 
-def _after_history(work: Work, hierarchy: Hierarchy, values: Sequence[int], repeat: int) -> _Start:
+def _after_history(work: Work, hierarchy: Hierarchy, values: Sequence[int], repeat: int, effort: Effort) -> _Start:
     """A simulator with the history before a place and some iterations from there; a longer one if sets stay empty."""
     spent = 0.0
-    for reach in _BACK:
+    for reach in effort.reach:
         place = _start(work, hierarchy, values)
         place.spent = spent
         place.warm_by_history(values, reach)

@@ -24,7 +24,7 @@ from kernmodel.traffic.footprint import (
 )
 from kernmodel.traffic.held import SYMBOLIC
 from kernmodel.traffic.hierarchy import hierarchy_of
-from kernmodel.traffic.layer_conditions import prepared_layer_conditions
+from kernmodel.traffic.layer_conditions import sized_layer_conditions
 from kernmodel.traffic.layouts import LAYOUTS, LayoutJudgement, judge_layouts
 from kernmodel.traffic.model import Quantity, Traffic
 from kernmodel.traffic.options import SimulationOptions
@@ -209,8 +209,9 @@ def test_ordinary_traffic_has_no_interval() -> None:
 
 def test_layer_conditions_that_stand_have_the_interval_too() -> None:
     nest = load_kernel("kernels/himeno.c")
-    prepared = analyse(nest)
-    traffic = decide(prepared_layer_conditions(prepared, CLX, sizes_of(nest, {})), prepared, CLX)
+    sizes = sizes_of(nest, {})
+    sized = at_sizes(analyse(nest), sizes, CLX.line_bytes)
+    traffic = decide(sized_layer_conditions(sized, CLX, sizes), sized, CLX)
     loads = interval_of(traffic, "L1L2", "loads")
     assert traffic.method == SYMBOLIC
     assert (loads.low, traffic.path("L1L2").loads, loads.high) == pytest.approx((16, 16, 259.9), abs=0.1)
