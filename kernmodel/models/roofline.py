@@ -374,6 +374,10 @@ def _joint(case: Case, first: FpClass, second: FpClass, peak: float) -> list[Com
     return [ComputeRoof(name, rate, "peak", f"derived: one {second.operation} for each {first.operation} on the ports")]
 
 
+DEPENDENCY = "loop-carried dependency"
+"""The roof of the longest chain of the kernel's own code from pass to pass, within one entry of the loop."""
+
+
 def own_limits(case: Case) -> tuple[Limit, ...]:
     """What the in-core analysis says of the kernel's own code: ports, front end or scheduling, dependency."""
     incore = case.incore
@@ -383,7 +387,7 @@ def own_limits(case: Case) -> tuple[Limit, ...]:
     if incore.bound_by in ("front end", "scheduling"):
         found[incore.bound_by] = incore.prediction
     if incore.lcd is not None:
-        found["loop-carried dependency"] = incore.lcd.cycles
+        found[DEPENDENCY] = incore.lcd.cycles
     passes = 1.0 / (incore.iterations_per_pass or 1.0)
     per_cycle = case.machine.clock_hz * case.cores
     return tuple(Limit(name, cycles * passes / per_cycle) for name, cycles in found.items() if cycles > 0)
@@ -393,7 +397,7 @@ def own_roofs(case: Case, flops: float) -> tuple[ComputeRoof, ...]:
     """The same as roofs; a kernel without floating-point work has none."""
     roofs = []
     for limit in own_limits(case) if flops else ():
-        role: Literal["in-core", "dependency"] = "dependency" if "dependency" in limit.roof else "in-core"
+        role: Literal["in-core", "dependency"] = "dependency" if limit.roof == DEPENDENCY else "in-core"
         roofs.append(ComputeRoof(limit.roof, flops / limit.seconds, role, "derived: the kernel's own code"))
     return tuple(roofs)
 
@@ -543,8 +547,12 @@ def _region(
 def _point_notes(reached: float, bound: float, roof: str) -> tuple[Note, ...]:
     if reached <= bound * _ABOVE:
         return ()
-    text = f"the prediction of {reached / 1e9:.4g} GFLOP/s exceeds the bound of {bound / 1e9:.4g} by {roof}: the model"
-    text += " behind the point takes that roof to be higher than it was measured on so many cores"
+    text = f"the prediction of {reached / 1e9:.4g} GFLOP/s exceeds the bound of {bound / 1e9:.4g} by {roof}: "
+    text += (
+        "the chains of several entries of the loop overlap, which the roof of one chain leaves out"
+        if roof == DEPENDENCY
+        else "the model behind the point takes that roof to be higher than it was measured on so many cores"
+    )
     return (Note("point-above-roof", text, "assumption"),)
 
 

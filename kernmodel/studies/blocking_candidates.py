@@ -50,11 +50,11 @@ def ranked(
     """The nest as it stands, and the shapes that are faster, or as fast with less traffic; the best first.
 
     Layer conditions say which shapes may be worth it; those are simulated, and what is simulated is ranked. Both are
-    with simulated traffic, unless there is nothing to try.
+    with simulated traffic; where there is nothing to try, the nest has the traffic that every command finds by default.
     """
     known = [shape for shape in shapes if modeller.is_known(shape.blocks)]
     if not known:
-        return modeller.full({}), ()
+        return modeller.by_default(), ()
     found = _small(modeller, known, grain) if modeller.is_small else _large(modeller, known, grain)
     before = modeller.simulated({})
     return before, tuple(_best(found.values(), before))

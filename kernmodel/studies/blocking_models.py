@@ -135,6 +135,12 @@ class Modeller:
         prediction = predict(traffic, answer.incore, answer.machine, outside=outside, runs=runs)
         return Modelled(symbolic.blocks, replace(answer, traffic=traffic, prediction=prediction))
 
+    def by_default(self) -> Modelled:
+        """The nest as it stands with the traffic that every command finds by default: as far as they are shown to hold,
+        layer conditions."""
+        point = replace(self._point, kernel=replace(self._point.kernel, cache="auto"))
+        return Modelled({}, self._stages.answer(point, code=self._plain))
+
     def quick(self, blocks: Blocks) -> Modelled:
         """The blocked nest with the loop that is compiled without blocking."""
         return self._modelled(blocks, self._plain, self._point.kernel)

@@ -210,7 +210,7 @@ def _notes(found: _Found, candidates: Sequence[Candidate]) -> tuple[Note, ...]:
         text += f"; where associativity and other data matter, {HALF:g} is the rule of thumb"
     notes = [Note("block-safety", text, "assumption")]
     if not candidates:
-        notes.append(Note("nothing-to-block", _nothing(found.chosen, found.fails, bool(found.limits)), "assumption"))
+        notes.append(Note("nothing-to-block", _nothing(found), "assumption"))
     if candidates:
         text = (
             "arrays of different names are taken as different memory; where they may overlap, blocks may change results"
@@ -226,7 +226,8 @@ def _notes(found: _Found, candidates: Sequence[Candidate]) -> tuple[Note, ...]:
         notes.append(Note("short-runs-unmeasured", text, "assumption"))
     if modeller.compared:
         notes.append(Note("ranked-by-simulation", _simulated(modeller), "assumption"))
-    return tuple(dict.fromkeys((*notes, *modeller.notes, *_outside(found.best), *before.notes)))
+    shown = before if modeller.compared else found.stands.answer
+    return tuple(dict.fromkeys((*notes, *modeller.notes, *_outside(found.best), *shown.notes)))
 
 
 def _simulated(modeller: Modeller) -> str:
@@ -244,11 +245,16 @@ HALF = 0.5
 """The safety factor of Stengel et al., ICS'15."""
 
 
-def _nothing(chosen: Sequence[str], fails: bool, limited: bool) -> str:
-    if not chosen:
+def _nothing(found: _Found) -> str:
+    if not found.chosen:
         return "blocking buys nothing: no loop of the nest may be blocked"
-    if not fails:
+    if not found.fails and found.stands.answer.traffic.symbolic is not None:
+        return (
+            "blocking buys nothing by layer conditions: all reuse along loops that may be blocked fits the caches; "
+            "blocks against what a simulation finds to be lost beyond them are not searched for"
+        )
+    if not found.fails:
         return "blocking buys nothing: all reuse along loops that may be blocked fits the caches as it is"
-    if not limited:
+    if not found.limits:
         return "blocking buys nothing: what the failing reuse needs does not depend on the size of blocks"
     return "blocking buys nothing: no block size makes the nest faster or moves less from memory"

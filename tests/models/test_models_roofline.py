@@ -92,6 +92,10 @@ def test_the_point_is_the_prediction_where_there_is_one() -> None:
 def test_a_point_above_its_roof_is_explained() -> None:
     (note,) = original(triad(performance=1e10)).notes
     assert (note.code, note.kind) == ("point-above-roof", "assumption")
+    assert "measured on so many cores" in note.text
+    in_cache = traffic(dict.fromkeys(PATHS, (0, 0)), {"a[i]": {"L1": 4}}, registers=(192, 64))
+    (note,) = original(triad(traffic=in_cache, incore=incore(3, 1, 1, lcd=4.0), performance=1e12)).notes
+    assert "by loop-carried dependency: the chains of several entries of the loop overlap" in note.text
 
 
 def test_regions() -> None:

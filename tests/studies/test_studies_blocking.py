@@ -160,6 +160,21 @@ def test_where_blocking_buys_nothing_it_says_why(kernel: str, machine: str, size
         blocked_source(answer)
 
 
+def test_a_nest_with_nothing_to_block_has_the_time_that_ecm_predicts(tmp_path: Path) -> None:
+    """Nine arrays of 32 KiB share sets, which layer conditions do not see."""
+    writes = " ".join(f"b[{k}][i] = a[{k}][i];" for k in range(9))
+    kernel = tmp_path / "streams.c"
+    kernel.write_text(f"double a[9][4096], b[9][4096];\nfor (int i = 0; i < 4096; ++i) {{ {writes} }}\n")
+    request = KernelRequest(str(kernel), "clx", {})
+    answer, expected = blocking(request, GCC), predict_ecm(request, GCC)
+    assert not answer.candidates
+    assert expected.traffic.symbolic is not None
+    assert answer.before.prediction.cycles == expected.prediction.cycles
+    assert set(expected.notes) <= set(answer.notes)
+    (reason,) = (note.text for note in answer.notes if note.code == "nothing-to-block")
+    assert "by layer conditions" in reason
+
+
 def test_the_safety_factor_is_stated_and_makes_blocks_smaller() -> None:
     whole = blocking(KernelRequest("3d-7pt", "clx", {"N": 800}), GCC, ["j"])
     half = blocking(KernelRequest("3d-7pt", "clx", {"N": 800}, safety=0.5), GCC, ["j"])
