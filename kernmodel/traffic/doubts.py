@@ -175,7 +175,7 @@ def _filling(
         return None
     runs = lines_over_sets(set_lines(stretches, spec.sets, spec.line_bytes), bases, spec.sets, spec.line_bytes)
     inside = [level for level in hierarchy.levels if level.victim_level == spec.name]
-    most_ways = spec.ways + sum(ceil(level.ways * level.sets / spec.sets) + 1 for level in inside)
+    most_ways = spec.ways + sum(ceil(level.ways * level.sets / spec.sets) for level in inside)
     again = sum(reused * count for _, reused, count in runs) or 1.0
     lost = sum(reused * count for lines, reused, count in runs if lines > most_ways)
     kept = sum(reused * count for lines, reused, count in runs if lines <= spec.ways)
@@ -202,7 +202,7 @@ def _near(condition: LayerCondition, share: float, filling: _Filling | None) -> 
 
 def _of_rows(footprint: Footprint, line_bytes: int) -> Iterator[Doubt]:
     share = boundary_share(footprint, line_bytes)
-    if share > TOLERANCE:
+    if share > TOLERANCE * (1 + share):  # two numbers differ relative to the larger one
         yield Doubt("short-rows", f"loops are short: lines at the ends of rows and planes can add {share:.0%}")
     straddling = straddling_arrays(footprint, line_bytes)
     if straddling:

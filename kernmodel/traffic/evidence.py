@@ -100,23 +100,23 @@ class _Case:
         )
 
     def inner_agree(self, found: Sequence[Doubt]) -> bool:
-        """Whether all doubts are about inner caches, of which a simulation of these alone says the same.
-
-        What leaves a cache toward a victim cache says nothing about what comes from there.
-        """
-        names = [spec.name for spec in self.hierarchy.levels]
-        if self.symbolic.stores == "nt" or any(doubt.cache is None for doubt in found):
+        """Whether all doubts are about inner caches, of which a simulation of these alone says the same."""
+        names, symbolic = [spec.name for spec in self.hierarchy.levels], self.symbolic
+        if symbolic.stores == "nt" or symbolic.evasion is not None or any(doubt.cache is None for doubt in found):
             return False
         depth = 1 + max(names.index(doubt.cache) for doubt in found if doubt.cache)
         beyond = self.machine.levels[depth:]
-        if not beyond or beyond[0].filled_by == "victims":
+        if not beyond or (beyond[0].filled_by == "victims" and not beyond[0].clean_victims):
             return False
         from kernmodel.traffic.inner import InnerCaches
 
         spend = replace(self.spend, sweep=_SHORT * self.spend.sweep)
-        unit = Fraction(self.symbolic.iterations_per_unit)
+        unit = Fraction(symbolic.iterations_per_unit)
         inner = InnerCaches(self.work, self.machine, self.hierarchy, depth, spend, unit).paths(_REGULAR)
-        return not differs(self.symbolic, replace(self.symbolic, paths=(*inner, *self.symbolic.paths[depth:])))
+        if beyond[0].loads_pass_by:
+            # what memory serves does not come over the path from the victim cache
+            inner = (*inner[:-1], replace(inner[-1], loads=inner[-1].loads - symbolic.paths[depth].loads))
+        return not differs(symbolic, replace(symbolic, paths=(*inner, *symbolic.paths[depth:])))
 
 
 def _standing(case: _Case, found: Sequence[Doubt]) -> Traffic:
