@@ -110,10 +110,11 @@ class Journal:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
         except OSError as error:
             raise _refused(path, error) from error
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise InputError("is no regular file", where=str(path), todo="give another file")
         file = os.fdopen(descriptor, "r+b")
         try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise InputError("is no regular file", where=str(path), todo="give another file")
             _lock(file, path)
             done, end = _whole_lines(file, path, study)
             file.seek(end)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -111,6 +112,13 @@ def test_directories_and_missing_folders(tmp_path) -> None:
 def test_devices() -> None:
     with pytest.raises(InputError, match="is no regular file"):
         Journal.open(Path("/dev/null"), STUDY)
+
+
+def test_pipes(tmp_path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with pytest.raises(InputError, match="pipe: is no regular file"):
+        Journal.open(path, STUDY)
 
 
 def test_two_writers(tmp_path) -> None:
