@@ -68,6 +68,7 @@ PIPE_SECONDS = Limit(
 SOURCE_TOKENS = Limit("tokens of a C source when its macros are expanded", 200_000)
 MACRO_TOKENS = Limit("tokens that one use of a macro expands to", 20_000)
 STATEMENT_TOKENS = Limit("tokens of one expression of a C source", 5_000)
+REFERENCES = Limit("different array references of a loop nest", 1_000)
 LISTING_LINES = Limit("lines of an assembly listing, those that directives repeat counted again", 50_000)
 DECODED_BYTES = Limit("bytes of code in a listing, or in an object of which no function is chosen", 256 * KIB, "B")
 ASSEMBLER_SECONDS = Limit("time of the assembler", 10, "s")

@@ -124,7 +124,12 @@ def has_statements(text: str) -> bool:
 def _code_lines(text: str) -> list[str]:
     """The lines that hold instructions, comments stripped."""
     lines = (strip_comment(line) for line in text.splitlines())
-    return [line for line in lines if (body := _LABEL.sub("", line, count=1).strip()) and body[0] not in ".;"]
+    return [line for line in lines if (body := _after_label(line).strip()) and body[0] not in ".;"]
+
+
+def _after_label(line: str) -> str:
+    label = _LABEL.match(line)
+    return line if label is None else line[label.end() :]
 
 
 def for_assembler(text: str, *, semicolon_comments: bool) -> str:

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 import sympy
 
 from kernmodel.errors import Location, Note, SourceError, UnsupportedKernelError
+from kernmodel.limits import REFERENCES
 from kernmodel.source.body import Body, Reference
 from kernmodel.source.linearise import access, inner_invariant, shape_array
 from kernmodel.source.loops import Level, levels, loop_steps, read_loop
@@ -102,6 +103,9 @@ def build_nest(program: Program, function: Node, statement: Node, text: str, nam
     body = _read_body(chain, loops, scope)
     _refuse_views(body.references, scope)
     arrays, accesses, notes = _arrays(body.references, loops, scope)
+    if REFERENCES.exceeded(len(accesses)):
+        todo = REFERENCES.todo("split the loop")
+        raise scope.unsupported(f"the nest has {len(accesses):,} different array references", statement, todo)
     symbols = _symbols(loops, arrays, accesses)
     values = program.preprocessed.values
     return LoopNest(

@@ -14,6 +14,7 @@ from kernmodel.assembly import processes, repetition
 from kernmodel.assembly.compile import FoundCompiler, start_compile
 from kernmodel.assembly.listing import read_listing
 from kernmodel.assembly.repetition import check_length
+from kernmodel.assembly.syntax import has_statements
 from kernmodel.errors import AssemblyError, ToolError
 from kernmodel.limits import Limit
 
@@ -130,3 +131,9 @@ def test_the_child_of_a_tool_is_stopped_with_it(tmp_path):
 def test_no_message_of_a_tool_is_taken_for_a_limit():
     assert processes.limit_met(1, "error: too many memory references", limits.COMPILER_SECONDS) is None
     assert repetition.LISTING_LINES in limits.TABLE
+
+
+def test_a_long_word_is_read_once():
+    """Looked at from each of its characters on, it would take minutes."""
+    assert has_statements("x" * 300_000 + "\n")
+    assert not has_statements("label: .text\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kernmodel import limits
-from kernmodel.errors import SourceError
+from kernmodel.errors import SourceError, UnsupportedKernelError
 from kernmodel.source.load import parse_kernel
 from kernmodel.source.preprocess import preprocess
 from kernmodel.source.sizes import sizes_of
@@ -24,6 +24,14 @@ NESTED = "#define E(x) x+x\n#define F(x) E(E(E(E(x))))\n#define G(x) F(F(F(F(x))
 def test_macros_that_grow(text):
     with pytest.raises(SourceError, match=r"k\.c:\d+: one macro expands to more than 20,000 tokens; split it, or lift"):
         preprocess(text, "k.c", {})
+
+
+def test_nests_of_very_many_references():
+    arrays = "".join(f"double a{k}[10];\n" for k in range(1001))
+    body = " ".join(f"a{k}[i] = 1;" for k in range(1001))
+    text = f"{arrays}for (int i = 0; i < 10; ++i) {{ {body} }}\n"
+    with pytest.raises(UnsupportedKernelError, match=r"k\.c:1002:1: the nest has 1,001 different array"):
+        parse_kernel(text, "k.c")
 
 
 def test_long_expressions_and_sources(monkeypatch):
