@@ -53,20 +53,26 @@ def test_the_document_has_the_times_of_ecm_and_orders_its_candidates(run):
     assert document["candidates"][0]["blocks"].keys() == {"i"}
 
 
-def test_safety_and_cores_make_blocks_smaller(run):
+def test_safety_and_cores_make_blocks_smaller(run, monkeypatch):
+    """Limits are formulas: one candidate is simulated, since none is looked at."""
+    monkeypatch.setattr("kernmodel.studies.blocking_candidates.FIRST", 1)
+    monkeypatch.setattr("kernmodel.studies.blocking_candidates.MOST", 1)
+
     def block(*options: str) -> int:
         found = json.loads(run(*STENCIL, "--json", *options).out)["limits"]
         return next(limit["largest"]["i"] for limit in found if limit["cache"] == "L2")
 
     assert block("--safety", "0.5") < 0.6 * block()
-    wide = ("blocking", "-m", "snb", "3d-7pt.c", "-D", "N=2000", "-D", "M=2000", "--loops", "j", "--json")
+    wide = ("blocking", "-m", "snb", "3d-7pt.c", "-D", "N=1200", "-D", "M=1200", "-D", "L=6", "--loops", "j", "--json")
     shares = [json.loads(run(*wide, "--cores", str(cores)).out)["limits"] for cores in (1, 8)]
     one, eight = (next(x["capacity_bytes"] for x in found if x["cache"] == "L3") for found in shares)
     assert one == 8 * eight
 
 
 def test_loops_are_chosen(run):
-    outcome = run("blocking", "-m", "snb", "matmul.c", "--loops", "i, k", "--json")
+    outcome = run(
+        "blocking", "-m", "snb", "matmul.c", "-D", "M=100", "-D", "N=600", "-D", "K=300", "--loops", "i, k", "--json"
+    )
     found = json.loads(outcome.out)["candidates"]
     assert found and all(set(candidate["blocks"]) <= {"i", "k"} for candidate in found)
 
@@ -191,6 +197,6 @@ def test_headers_out_of_macros_are_named(run, tmp_path: Path):
 
 
 def test_a_strict_command_refuses_warnings(run):
-    command = ("blocking", "-m", "clx", "matmul.c", "-D", "N=500", "--loops", "k")
+    command = ("blocking", "-m", "clx", "matmul.c", "-D", "M=64", "-D", "N=512", "-D", "K=64", "--loops", "k")
     loose, strict = run(*command), run(*command, "--strict")
     assert (strict.status == 1) == ("warning:" in loose.out)
