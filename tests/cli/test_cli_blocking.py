@@ -63,7 +63,7 @@ def test_safety_and_cores_make_blocks_smaller(run, monkeypatch):
         return next(limit["largest"]["i"] for limit in found if limit["cache"] == "L2")
 
     assert block("--safety", "0.5") < 0.6 * block()
-    wide = ("blocking", "-m", "snb", "3d-7pt.c", "-D", "N=1200", "-D", "M=1200", "-D", "L=6", "--loops", "j", "--json")
+    wide = ("blocking", "-m", "snb", "3d-7pt.c", "-D", "N=2000", "-D", "M=2000", "--loops", "j", "--json")
     shares = [json.loads(run(*wide, "--cores", str(cores)).out)["limits"] for cores in (1, 8)]
     one, eight = (next(x["capacity_bytes"] for x in found if x["cache"] == "L3") for found in shares)
     assert one == 8 * eight
