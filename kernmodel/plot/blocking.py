@@ -111,7 +111,18 @@ def _contributions(axes: Axes, sweep: Sequence[tuple[int, EcmPrediction]]) -> No
             pattern = style.PATTERNS[number % len(style.PATTERNS)]
             values = [found.times[name] for _, found in sweep]
             axes.plot(sizes, values, linestyle=pattern, color=style.colour(number), label=f"{name} (overlaps)")
-    axes.plot(sizes, [found.t_ol for _, found in sweep], "--", color="#000000", linewidth=1.0, label="T_OL (overlaps)")
+    axes.plot(
+        sizes,
+        [_overlapping(found) for _, found in sweep],
+        "--",
+        color="#000000",
+        linewidth=1.0,
+        label="T_OL + T_out (overlap)",
+    )
+
+
+def _overlapping(prediction: EcmPrediction) -> float:
+    return prediction.t_ol + prediction.t_out
 
 
 def _stacked(axes: Axes, sweep: Sequence[tuple[int, EcmPrediction]], sizes: Sequence[int]) -> None:
@@ -179,7 +190,7 @@ def blocking_text(answer: BlockingAnswer, width: int = 80, ascii_only: bool = Fa
     lines = [
         TextLine("T_ECM, blocked", sizes, tuple(found.cycles for _, found in over)),
         TextLine("T_ECM, not blocked", sizes, (before.prediction.cycles,) * len(sizes)),
-        TextLine("T_OL", sizes, tuple(found.t_ol for _, found in over)),
+        TextLine("T_OL + T_out", sizes, tuple(_overlapping(found) for _, found in over)),
     ]
     title = f"{before.nest.name} on {before.machine.name}: cy/CL over block sizes" + (f", {others}" if others else "")
     drawing = lines_text(lines, title, width, ascii_only, x_label=f"block size of {loop} (iterations)", log_x=True)

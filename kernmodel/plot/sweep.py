@@ -21,6 +21,7 @@ from kernmodel.plot.sweep_data import (
     digits_of,
     is_logarithmic,
     numbers,
+    overlapping_time,
     point_label,
     quantity_of,
     stepped,
@@ -169,8 +170,8 @@ def _contributions(axes: Axes, curve: Curve) -> list[float]:
         area.set_facecolor(style.LEVELS[number % len(style.LEVELS)])
         area.set_hatch(style.HATCHES[number % len(style.HATCHES)])
         area.set_alpha(0.75)
-    overlapping = [value_of(row, f"T_OL{TIME}") for row in curve.rows]
-    axes.plot(curve.x, overlapping, "--", color="#000000", linewidth=1.2, label="T_OL (overlaps)")
+    overlapping = [overlapping_time(row) for row in curve.rows]
+    axes.plot(curve.x, overlapping, "--", color="#000000", linewidth=1.2, label="T_OL + T_out (overlap)")
     return [*overlapping, *(sum(parts) for parts in zip(*columns, strict=True))]
 
 
@@ -346,9 +347,9 @@ def _stacked(axes: Axes, rows: Sequence[Record]) -> None:
         axes.barh(range(len(rows)), values, 0.7, bottoms, color=style.LEVELS[kind], hatch=style.HATCHES[kind],
                   edgecolor="white", linewidth=0.3, label=name.removesuffix(TIME))  # fmt: skip
         bottoms = [bottom + value for bottom, value in zip(bottoms, values, strict=True)]
-    overlapping = [value_of(row, f"T_OL{TIME}") for row in rows]
+    overlapping = [overlapping_time(row) for row in rows]
     axes.plot(overlapping, range(len(rows)), linestyle="", marker="|", markersize=11, color="#000000",
-              label="T_OL (overlaps)")  # fmt: skip
+              label="T_OL + T_out (overlap)")  # fmt: skip
 
 
 # }}}

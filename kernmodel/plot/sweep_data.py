@@ -9,11 +9,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import log, prod, sqrt
+from math import isnan, log, prod, sqrt
 from statistics import fmean, pstdev
 from typing import TYPE_CHECKING, Literal
 
 from kernmodel.errors import UsageError
+from kernmodel.models.outside import OUTSIDE
 from kernmodel.studies.records import ALL_CORES, CORE, ERROR, REUSE, T_ECM, TIME, WHILE, coordinate, coordinate_name
 from kernmodel.studies.sweep_values import numeric_values
 
@@ -134,13 +135,19 @@ def time_names(rows: Sequence[Record]) -> tuple[str, ...]:
 
 
 def adds_up(rows: Sequence[Record]) -> bool:
-    """Whether T_ECM is the larger of T_OL and the sum of the other times wherever it is known, so that stacks of them
-    show it; on machines that overlap transfers it is not."""
+    """Whether T_ECM is the larger of T_OL with T_out and the sum of the other times wherever it is known, so that a
+    stack shows it; on machines that overlap transfers it is not."""
     return all(
-        abs(value_of(row, T_ECM) - max(value_of(row, f"T_OL{TIME}"), _sum_of_others(row))) <= 1e-6
+        abs(value_of(row, T_ECM) - max(overlapping_time(row), _sum_of_others(row))) <= 1e-6
         for row in rows
         if row.get(ERROR) is None
     )
+
+
+def overlapping_time(row: Record) -> float:
+    """T_OL and T_out, which the core spends beside it."""
+    outside = value_of(row, f"{OUTSIDE}{TIME}")
+    return value_of(row, f"T_OL{TIME}") + (0.0 if isnan(outside) else outside)
 
 
 def _sum_of_others(row: Record) -> float:

@@ -54,7 +54,7 @@ def drawn(*axes: Axis, unit: str = "cy/CL"):
 def test_one_axis_shows_all_times_and_where_a_condition_breaks():
     axes = drawn(N).axes[0]
     labels = axes.get_legend_handles_labels()[1]
-    assert {"T_ECM", "T_OL (overlaps)", "T_nOL", "T_L1L2", "T_L1Mem"} == set(labels)
+    assert {"T_ECM", "T_OL + T_out (overlap)", "T_nOL", "T_L1L2", "T_L1Mem"} == set(labels)
     assert axes.get_xscale() == "log"
     (text,) = axes.texts
     assert text.get_text() == "L1: j → i (1024)"
