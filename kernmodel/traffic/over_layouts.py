@@ -73,7 +73,8 @@ def _notes(judged: LayoutJudgement, changed: Sequence[str]) -> tuple[Note, ...]:
 
 def _part(spend: Effort) -> Effort:
     """What is spent on one layout: a few windows, each long enough that what happens at its ends does not count."""
-    return Effort(
+    return replace(
+        spend,
         sweep=spend.sweep / 20,
         window=spend.window / 10,
         block=spend.block / 4,
