@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _WIDTH, _ROW, _EDGE = 9.0, 0.42, 1.05
 """Inches: of the picture, of a machine, and around the machines of a kernel."""
+_ACROSS = 4
+"""Entries of a legend side by side, at most: more would reach over the next panel."""
 _BARS = (("one core", style.COLOURS[5], ""), ("ccNUMA domain", style.COLOURS[0], "///"))
 _HALF = 0.38
 
@@ -72,7 +74,7 @@ def compare_figure(answer: CompareAnswer, unit: str | None) -> Figure:
         machines = {one.machine.name for one in answers}
         title = ", ".join(dict.fromkeys(one.nest.name for one in answers))
         where = answers[0].machine.title if len(machines) == 1 else f"{len(machines)} machines"
-        draw_caption(figure, answers_caption(f"{title} on {where}", answers), above=0.55)
+        draw_caption(figure, answers_caption(f"{title} on {where}", answers), above=0.72)
         return figure
 
 
@@ -82,8 +84,19 @@ def _legend(figure: Figure, axes: Axes) -> None:
     height = float(figure.get_size_inches()[1])
     place = (box.x0, box.y1 + 0.25 / height)
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower left", bbox_to_anchor=place, ncol=len(labels), fontsize=style.TINY,
-                  frameon=False, handlelength=1.2, columnspacing=0.8, handletextpad=0.4, borderaxespad=0.0)  # fmt: skip
+    figure.legend(
+        handles,
+        labels,
+        loc="lower left",
+        bbox_to_anchor=place,
+        ncol=min(len(labels), _ACROSS),
+        fontsize=style.TINY,
+        frameon=False,
+        handlelength=1.2,
+        columnspacing=0.8,
+        handletextpad=0.4,
+        borderaxespad=0.0,
+    )
 
 
 def _times(axes: Axes, rows: Sequence[Compared]) -> None:

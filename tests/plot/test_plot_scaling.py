@@ -125,6 +125,13 @@ def test_machines_stand_below_each_other_by_kernel(machines):
     assert widths == pytest.approx(per_second[0] + per_second[1])
 
 
+def test_legends_of_comparisons_do_not_meet(machines):
+    figure = compare_figure(machines, None)
+    figure.canvas.draw()
+    times, rates = (one.get_window_extent() for one in figure.legends)
+    assert times.x1 < rates.x0
+
+
 def test_times_add_up_where_the_machine_adds_them(machines):
     times = compare_figure(machines, None).axes[0]
     total = next(line for line in times.lines if line.get_label() == "T_ECM").get_xdata()
