@@ -14,7 +14,7 @@ from kernmodel.evaluate.statistics import Summary, percent_error, summarise
 from kernmodel.incore.addresses import MemoryPolicy
 from kernmodel.incore.batch import BlockQuery, BlockResult, answer_all
 from kernmodel.incore.core import Settings
-from kernmodel.incore.parameters import load_parameters
+from kernmodel.incore.parameters import canonical_name
 from kernmodel.incore.tables import Operands
 
 OURS = "kernmodel"
@@ -74,7 +74,7 @@ def _canonical_names(blocks: Iterable[KnownBlock]) -> Mapping[str, str]:
     names = {block.core: block.core for block in blocks}
     for name in names:
         with suppress(InstructionTableError):
-            names[name] = load_parameters(name).name
+            names[name] = canonical_name(name)
     return names
 
 

@@ -86,6 +86,16 @@ def load_parameters(name: str) -> Parameters:
     return read_parameters(files.get(name.upper()) or _by_alias(name, files))
 
 
+def canonical_name(name: str) -> str:
+    """One name for all spellings and aliases of a microarchitecture; a path, whatever core its file names, stays.
+
+    Raises:
+        InstructionTableError: as `load_parameters`.
+    """
+    parameters = load_parameters(name)
+    return name if name.lower().endswith(".yml") else parameters.name
+
+
 def _by_alias(name: str, files: Mapping[str, Path]) -> Path:
     """The file that lists the alias; read as text, for a search need not parse every file."""
     names = {}
@@ -130,7 +140,7 @@ def check_parameters(path: Path) -> tuple[Parameters | None, tuple[Problem, ...]
         return None, tuple(sorted(reading.problems, key=lambda problem: problem.where.line or 0))
     groups = _groups(content["front_end"])
     values, sources = content["values"], content["figure sources"]
-    table = content["table"] if path.parent == _DATA else str(path.parent / content["table"])
+    table = content["table"] if path.parent == _DATA else str(path.parent.absolute() / content["table"])
     return Parameters(
         **{key: content[key] for key in ("name", "title", "isa", "ports", "aliases")},
         table=table,

@@ -11,7 +11,7 @@ from kernmodel.errors import AssemblyError, InstructionTableError, UsageError
 from kernmodel.incore.bounds import row_of
 from kernmodel.incore.core import CODE_ALIGNMENT, Core, Settings, analyse_block, predictions_at
 from kernmodel.incore.model import InCore
-from kernmodel.incore.parameters import known_microarchitectures, load_parameters
+from kernmodel.incore.parameters import canonical_name, known_microarchitectures
 from kernmodel.studies.request import CodeOrigin, InCoreAnswer
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def named_targets(names: str) -> tuple[Target, ...]:
             todo="write --uarch SKL, or --uarch all",
         )
     wanted = known_microarchitectures() if any(name.lower() == ALL for name in given) else given
-    return tuple(Target(name) for name in dict.fromkeys(load_parameters(name).name for name in wanted))
+    return tuple(Target(name) for name in dict.fromkeys(map(canonical_name, wanted)))
 
 
 def analyse_one(source: CodeSource, target: Target, settings: Settings) -> InCoreAnswer:

@@ -10,6 +10,7 @@ import pytest
 from kernmodel.assembly.listing import read_file
 from kernmodel.assembly.select import select_without_source
 from kernmodel.errors import AmbiguousLoopError, AssemblyError, InstructionTableError, UsageError
+from kernmodel.incore import parameters as parameters_module
 from kernmodel.incore.analyse import analyse
 from kernmodel.incore.core import Settings
 from kernmodel.incore.parameters import known_microarchitectures, load_parameters
@@ -174,3 +175,18 @@ def test_long_code_is_shortened_in_titles():
     assert describe(CodeSource(hex_digits="90 " * 40)) == "90" * 16 + "…"
     assert describe(CodeSource(file="-")) == "standard input"
     assert describe(CodeSource(file=str(Path("a.s")))) == "a.s"
+
+
+def test_the_file_of_a_core_is_taken_not_the_carried_core_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = Path(parameters_module.__file__).parent / "data"
+    text = (data / "HSW.yml").read_text(encoding="utf-8")
+    (tmp_path / "HSW.yml").write_text(text.replace("title: Intel Haswell", "title: mine"), encoding="utf-8")
+    (tmp_path / "HSW.txt").write_bytes((data / "HSW.txt").read_bytes())
+    monkeypatch.chdir(tmp_path)
+    (target,) = named_targets("./HSW.yml")
+    parameters = parameters_module.load_parameters(target.microarchitecture)
+    assert parameters.title == "mine"
+    assert Path(parameters.table) == tmp_path / "HSW.txt"
+    assert [one.microarchitecture for one in named_targets("hsw,haswell")] == ["HSW"]
