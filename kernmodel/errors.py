@@ -64,6 +64,12 @@ class InputError(KernmodelError):
     """The input is at fault (exit status 1)."""
 
 
+class NoNameError(InputError):
+    """A key that can be no name, such as a number in the place of a cache's name (exit status 2)."""
+
+    exit_status = 2
+
+
 class SourceError(InputError):
     """C source that cannot be read: missing, empty, not C, a syntax error, a macro without a value."""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from kernmodel.cachesim.engine import check_hierarchy
 from kernmodel.cachesim.files import Entry, by_name, nearest, optional, read_entry
 from kernmodel.cachesim.model import MEMORY, POLICIES, CacheSpec, Hierarchy, Policy
+from kernmodel.errors import NoNameError
 
 WHAT = "hierarchy of caches in YAML or JSON"
 DEFAULT_LINE_BYTES = 64
@@ -119,7 +120,8 @@ def _level(name: str, entry: Entry, names: tuple[str, ...], line_bytes: int) -> 
         raise entry.error("is the name of memory", "give the cache another name")
     if not _LEVEL_NAME.fullmatch(name):
         todo = "begin it with a letter, such as L1; letters, digits and _ . + - follow"
-        raise entry.error(f"{name[:40]!r} is no name of a cache", todo)
+        wrong = entry.error(f"{name[:40]!r} is no name of a cache", todo)
+        raise NoNameError(wrong.what, where=wrong.where, todo=todo)
     keys = by_name(entry.mapping(), _LEVEL_KEYS)
     shape = _shape(entry, keys, line_bytes)
     victims = _link(keys, "victim_level", names, name, MEMORY)

@@ -76,7 +76,7 @@ def test_caches_have_names(run, tmp_path, name):
     (tmp_path / "h.yml").write_text(f"{name}: {{size: 32 KiB, ways: 8}}\n")
     (tmp_path / "t.txt").write_text("L 0 8\n")
     outcome = run("simulate", tmp_path / "h.yml", tmp_path / "t.txt")
-    assert outcome.status == 1
+    assert outcome.status == 2
     assert f"{name!r} is no name of a cache" in outcome.err
 
 
