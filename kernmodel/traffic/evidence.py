@@ -5,7 +5,7 @@ The rules: docs/accuracy.md, chapter on traffic.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -127,7 +127,8 @@ def _standing(case: _Case, found: Sequence[Doubt]) -> Traffic:
     simulated = case.simulated()
     differences = tuple(_difference(found, *each, case.machine) for each in disagreements(symbolic, simulated))
     if not differences:
-        return replace(symbolic, notes=tuple(note for note in symbolic.notes if note.code not in _REFUTED))
+        kept = (note for note in symbolic.notes if note.code not in _REFUTED)
+        return replace(symbolic, notes=(*kept, *_unseen(found, simulated)))
     return replace(
         simulated,
         conditions=symbolic.conditions,
@@ -146,6 +147,16 @@ def _difference(
     doubt = next((doubt for doubt in found if doubt.cache is None or doubt.cache in ends), found[0])
     relative = (simulated - symbolic) / max(symbolic, simulated)
     return Difference(path, quantity, symbolic, simulated, relative, doubt.code, doubt.text)
+
+
+def _unseen(found: Sequence[Doubt], simulated: Traffic) -> Iterator[Note]:
+    """The doubts that windows inside a nest say nothing of: what lies at the ends of its loops."""
+    if simulated.sampling is None or simulated.sampling.whole_sweep:
+        return
+    for doubt in found:
+        if doubt.code == "short-rows":
+            text = f"{doubt.text}; neither layer conditions nor the simulated windows inside the nest count them"
+            yield Note(doubt.code, text, "assumption")
 
 
 def _notes(differences: Sequence[Difference]) -> list[Note]:

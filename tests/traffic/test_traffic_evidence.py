@@ -66,6 +66,21 @@ def test_the_default_agrees_with_the_simulation(
         assert default.symbolic is None
 
 
+def test_few_planes_are_named_where_windows_cannot_see_their_ends(tmp_path: Path) -> None:
+    """28 planes of 32 are updated, of a nest too large for whole sweeps: 2.19 lines from memory where 2 are counted."""
+    near = [f"{sign}{steps}" for steps in (1, 2) for sign in "+-"]
+    rows = " + ".join([f"a[k{n}][j][i] + a[k][j{n}][i] + a[k][j][i{n}]" for n in near])
+    (tmp_path / "k.c").write_text(
+        "double a[32][256][256], b[32][256][256];\n"
+        "for (int k = 2; k < 30; ++k) for (int j = 2; j < 254; ++j) for (int i = 2; i < 254; ++i)\n"
+        f"  b[k][j][i] = {rows};\n"
+    )
+    answer = predict_traffic(KernelRequest(str(tmp_path / "k.c"), "clx", {}))
+    assert answer.traffic.method == "layer conditions"
+    (note,) = [note for note in answer.notes if note.code == "short-rows"]
+    assert "lines at the ends of rows and planes can add 1" in note.text
+
+
 def test_structures_across_lines_are_looked_at(tmp_path: Path) -> None:
     default, simulated = answers(tmp_path, MEMBERS)
     assert not differs(default.traffic, simulated.traffic)
