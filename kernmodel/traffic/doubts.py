@@ -111,6 +111,10 @@ def _of_volumes(symbolic: Traffic, footprint: Footprint, hierarchy: Hierarchy) -
     bases = lay_out(footprint.arrays, hierarchy, _REGULAR)
     caches = {spec.name: number for number, spec in enumerate(hierarchy.levels)}
     counted = not _is_short(symbolic) and all(_in_order(walk.strides) for walk in footprint.walks)
+    # of lines that a walk skips, some sets have fewer than the mean that is counted for them
+    line_bytes = hierarchy.levels[0].line_bytes
+    skips = any(walk.strides and abs(walk.strides[-1]) > line_bytes for walk in footprint.walks)
+    uneven = (_LEAST, _MOST) if skips and _is_short(symbolic) else SPAN
     looked_at: set[tuple[int, int]] = set()
     for condition in _deciding(symbolic):
         share, number = condition.required / condition.capacity_bytes, caches[condition.cache]
@@ -118,8 +122,8 @@ def _of_volumes(symbolic: Traffic, footprint: Footprint, hierarchy: Hierarchy) -
             loop = footprint.variables.index(name) if name in footprint.variables else -1
             looked_at.add((number, loop))
             filling = _filling(footprint, bases, hierarchy, number, loop) if _LEAST <= share <= _MOST else None
-            known = filling if counted or not SPAN[0] <= share <= SPAN[1] else None
-            if not _shown(condition, share, known):
+            known = filling if counted or not uneven[0] <= share <= uneven[1] else None
+            if not _shown(condition, share, known, uneven):
                 yield _near(condition, share, filling)
     innermost = len(footprint.trips) - 1
     for number, spec in enumerate(hierarchy.levels):
@@ -151,14 +155,14 @@ def _deciding(symbolic: Traffic) -> Iterator[LayerCondition]:
             yield condition
 
 
-def _shown(condition: LayerCondition, share: float, filling: _Filling | None) -> bool:
-    """Whether volume and sets say the same of a condition."""
+def _shown(condition: LayerCondition, share: float, filling: _Filling | None, span: tuple[float, float] = SPAN) -> bool:
+    """Whether volume and sets say the same of a condition; where sets say nothing, whether it is outside the span."""
     if condition.few_sets:
         return not _LEAST_FEW <= share <= _MOST_FEW
     if not _LEAST <= share <= _MOST:
         return True
     if filling is None:
-        return not SPAN[0] <= share <= SPAN[1]
+        return not span[0] <= share <= span[1]
     if condition.holds:
         # where all sets are full to the last line, one more comes by now and then
         return filling.kept >= 1 - _FEW and (filling.most < 1 or share <= _ALMOST)
