@@ -3,6 +3,7 @@
     python benchmarks/saved_answers.py REFERENCE.jsonl.gz --data DIR            # write the answers of this version
     python benchmarks/saved_answers.py REFERENCE.jsonl.gz --data DIR --check    # compare this version with them
     python benchmarks/saved_answers.py REFERENCE.jsonl.gz --only ecm,blocks     # some of the groups
+    python benchmarks/saved_answers.py REFERENCE.jsonl.gz --check --only traffic --every 20    # each twentieth pair
 
 The answers are the JSON documents of the command line, which outlives what is behind it: `ecm`, `traffic`, `roofline`
 of every carried kernel on every carried machine, and `incore --batch` of all blocks under DIR (oracle/, bhive/,
@@ -54,9 +55,10 @@ def comparable(text: str) -> str:
 # {{{ what is asked
 
 
-def kernel_answers(group: str) -> Iterator[tuple[str, str]]:
-    """Key and answer of one command, for all kernels on all machines."""
-    pairs = [(kernel, machine) for kernel in names("kernel", "kernels") for machine in names("machine", "machines")]
+def kernel_answers(group: str, every: int) -> Iterator[tuple[str, str]]:
+    """Key and answer of one command, for all kernels on all machines, or each N-th of these pairs."""
+    machines = names("machine", "machines")
+    pairs = [(kernel, machine) for kernel in names("kernel", "kernels") for machine in machines][::every]
 
     def answer(pair: tuple[str, str]) -> tuple[str, str]:
         kernel, machine = pair
@@ -97,11 +99,11 @@ def block_answers(data: Path) -> Iterator[tuple[str, str]]:
             yield f"block {name} {core} {code}", comparable(line)
 
 
-def answers(groups: Sequence[str], data: Path | None) -> Iterator[tuple[str, str]]:
-    """All answers of the groups."""
+def answers(groups: Sequence[str], data: Path | None, every: int) -> Iterator[tuple[str, str]]:
+    """The answers of the groups."""
     for group in groups:
         if group != "blocks":
-            yield from kernel_answers(group)
+            yield from kernel_answers(group, every)
         elif data is not None:
             yield from block_answers(data)
 
@@ -123,8 +125,8 @@ def write(file: TextIO, found: Iterator[tuple[str, str]]) -> int:
     return sum(1 for pair in found if file.write(json.dumps(pair) + "\n"))
 
 
-def compare(kept: Mapping[str, str], found: Iterator[tuple[str, str]]) -> int:
-    """Print the first differences; how many there are."""
+def compare(kept: Mapping[str, str], found: Iterator[tuple[str, str]], complete: bool) -> int:
+    """Print the first differences; how many there are. Only of a complete run may no answer be missing."""
     rest, different, number = dict(kept), 0, 0
     for key, answer in found:
         number += 1
@@ -134,6 +136,8 @@ def compare(kept: Mapping[str, str], found: Iterator[tuple[str, str]]) -> int:
         different += 1
         if different <= SHOWN:
             print(f"differs: {key}: {difference(before, answer)}", flush=True)
+    if not complete:
+        rest = {}
     for key in list(rest)[:SHOWN]:
         print(f"missing: {key}")
     print(f"{number} answers, {different} of them differ, {len(rest)} missing")
@@ -171,6 +175,9 @@ def main() -> int:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--only", default=",".join(GROUPS))
+    parser.add_argument(
+        "--every", type=int, default=1, metavar="N", help="of the pairs of kernel and machine, only each N-th"
+    )
     options = parser.parse_args()
     groups = options.only.split(",")
     if unknown := set(groups) - set(GROUPS):
@@ -178,9 +185,10 @@ def main() -> int:
     if "blocks" in groups and options.data is None:
         print("without --data no blocks", file=sys.stderr)
     if options.check:
-        return 1 if compare(read(options.reference, groups), answers(groups, options.data)) else 0
+        found = answers(groups, options.data, options.every)
+        return 1 if compare(read(options.reference, groups), found, options.every == 1) else 0
     with gzip.open(options.reference, "wt", encoding="utf-8") as file:
-        print(f"{write(file, answers(groups, options.data))} answers kept in {options.reference}")
+        print(f"{write(file, answers(groups, options.data, options.every))} answers kept in {options.reference}")
     return 0
 
 
