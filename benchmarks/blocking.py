@@ -16,9 +16,9 @@ import time
 from pathlib import Path
 
 from kernmodel.source.tiling import tiled_source
-from kernmodel.studies.blocking import BlockingAnswer, blocking
-from kernmodel.studies.predict import predict_ecm
-from kernmodel.studies.request import CodeRequest, KernelRequest
+from kernmodel.studies.blocking.answer import BlockingAnswer, blocking
+from kernmodel.studies.predict.ecm import predict_ecm
+from kernmodel.studies.predict.request import CodeRequest, KernelRequest
 
 LAW = 1.02
 GCC = CodeRequest(compiler="gcc")

@@ -31,7 +31,7 @@ from kernmodel.source.codegen import compilable_source, function_name
 from kernmodel.source.load import load_kernel
 from kernmodel.source.model import LoopNest
 from kernmodel.source.sizes import iterations_per_sweep, sizes_of
-from kernmodel.studies.expectation import expectation, find_loop
+from kernmodel.studies.predict.expectation import expectation, find_loop
 
 FLAGS = (
     "-O1",

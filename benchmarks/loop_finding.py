@@ -28,7 +28,7 @@ from kernmodel.resources import carried_files
 from kernmodel.source.codegen import compilable_source
 from kernmodel.source.load import load_kernel
 from kernmodel.source.sizes import sizes_of
-from kernmodel.studies.expectation import Expectation, expectation, find_loop, reassociates
+from kernmodel.studies.predict.expectation import Expectation, expectation, find_loop, reassociates
 
 LEVELS = ("-O1", "-O2", "-O3", "-Ofast")
 

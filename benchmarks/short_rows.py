@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kernmodel.errors import KernmodelError
-from kernmodel.studies.predict import predict_ecm_sweep
-from kernmodel.studies.request import CodeRequest, KernelRequest
+from kernmodel.studies.predict.ecm import predict_ecm_sweep
+from kernmodel.studies.predict.request import CodeRequest, KernelRequest
 
 MACHINES = {"hsw (": "inspect-hsw-cod.yml", "ivb (": "inspect-ivb22.yml", "skx (": "inspect-skx-snc.yml"}
 """Machine files beside the data, by the beginning of the machine's description."""

@@ -19,14 +19,14 @@ from kernmodel.plot.style import write
 from kernmodel.plot.sweep import sweep_figure
 from kernmodel.plot.tornado import tornado_figure
 from kernmodel.studies.compare import compare
-from kernmodel.studies.points import Point
-from kernmodel.studies.predict import predict_ecm_sweep
-from kernmodel.studies.ranges import parse_values
-from kernmodel.studies.request import CodeRequest, KernelRequest
-from kernmodel.studies.roofline import ChartRequest, chart_kernels, read_kernel
+from kernmodel.studies.predict.ecm import predict_ecm_sweep
+from kernmodel.studies.predict.request import CodeRequest, KernelRequest
+from kernmodel.studies.predict.roofline import ChartRequest, chart_kernels, read_kernel
 from kernmodel.studies.scaling import scaling
-from kernmodel.studies.sweeps import SweepStudy, Varied, sweep_grid
-from kernmodel.studies.what_if_sensitivity import sensitivity
+from kernmodel.studies.sweep.grid import Point
+from kernmodel.studies.sweep.study import SweepStudy, Varied, sweep_grid
+from kernmodel.studies.sweep.values import parse_values
+from kernmodel.studies.what_if.sensitivity import sensitivity
 
 PICTURES = Path(__file__).parent / "pictures"
 COLOURS = {"T_nOL": "#0072b2", "T_L1L2": "#56b4e9", "T_L2L3": "#e69f00", "T_L3Mem": "#d55e00"}

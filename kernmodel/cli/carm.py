@@ -15,7 +15,7 @@ from kernmodel.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kernmodel.studies.roofline import CarmAnswer
+    from kernmodel.studies.predict.roofline import CarmAnswer
 
 
 @click.command(cls=Command)
@@ -53,7 +53,7 @@ def carm(kernel: str | None, machine: str, **given: Any) -> None:
 
 
 def _answer(kernel: str | None, given: Mapping[str, Any]) -> CarmAnswer:
-    from kernmodel.studies.roofline import ChartRequest, read_code, read_kernel
+    from kernmodel.studies.predict.roofline import ChartRequest, read_code, read_kernel
 
     inputs = inputs_of((kernel,) if kernel is not None else (), given)
     if len(inputs.points) > 1:

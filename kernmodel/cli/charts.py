@@ -11,7 +11,7 @@ import click
 from kernmodel.cli import options
 from kernmodel.cli.mix import is_source
 from kernmodel.errors import UsageError
-from kernmodel.studies.request import CodeRequest, KernelRequest
+from kernmodel.studies.predict.request import CodeRequest, KernelRequest
 from kernmodel.units import plain_number
 
 if TYPE_CHECKING:

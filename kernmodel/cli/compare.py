@@ -12,14 +12,14 @@ from kernmodel.cli.charts import TERMINAL, drawing_size, plot_option, plot_targe
 from kernmodel.cli.command import Command
 from kernmodel.cli.output import show, show_json, show_text
 from kernmodel.errors import UsageError
-from kernmodel.studies.request import CodeRequest
+from kernmodel.studies.predict.request import CodeRequest
 from kernmodel.units import TIME_UNITS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kernmodel.studies.compare import CompareAnswer
-    from kernmodel.studies.request import KernelRequest
+    from kernmodel.studies.predict.request import KernelRequest
 
 _ALONE = 4
 """Predictions that one process makes sooner than several can start."""
@@ -106,7 +106,7 @@ def compare(
 def _answer(kernels: Sequence[KernelRequest], machines: tuple[str, ...], code: CodeRequest) -> CompareAnswer:
     from kernmodel.studies.compare import ALL
     from kernmodel.studies.compare import compare as study
-    from kernmodel.studies.executors import local_processes
+    from kernmodel.studies.sweep.executors import local_processes
 
     few = ALL not in machines and len(kernels) * len(machines) <= _ALONE
     with nullcontext() if few else local_processes() as executor:

@@ -11,10 +11,10 @@ from kernmodel.cli import options
 from kernmodel.cli.charts import TERMINAL, drawing_size, plot_option, plot_target, save
 from kernmodel.cli.command import Command
 from kernmodel.cli.output import accepted, show, show_json, show_sweep, show_text, with_progress
-from kernmodel.studies.request import CodeRequest
+from kernmodel.studies.predict.request import CodeRequest
 
 if TYPE_CHECKING:
-    from kernmodel.studies.request import EcmAnswer
+    from kernmodel.studies.predict.request import EcmAnswer
 
 
 @click.command(cls=Command)
@@ -53,7 +53,7 @@ def ecm(
       kernmodel ecm -m clx matvec-transposed.c --cache sim
       kernmodel ecm -m clx stencil.c --cores 1-20 --plot scaling.svg
     """
-    from kernmodel.studies.predict import predict_ecm_sweep
+    from kernmodel.studies.predict.ecm import predict_ecm_sweep
 
     target = plot_target(plot, as_json=as_json)
     points = options.points_of(defines)

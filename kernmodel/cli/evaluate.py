@@ -77,7 +77,7 @@ def blocks(
     from kernmodel.evaluate.block_files import read_blocks
     from kernmodel.evaluate.blocks import chosen_blocks, evaluate_blocks, settings_for
     from kernmodel.report.evaluation import evaluation_document, evaluation_report
-    from kernmodel.studies.incore import named_targets
+    from kernmodel.studies.predict.incore import named_targets
 
     cores = [target.microarchitecture for target in named_targets(uarch)] if uarch is not None else []
     source = read_blocks(file, core=cores[0] if len(cores) == 1 else None, reference=column)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from kernmodel.errors import Note
     from kernmodel.incore.batch import BlockQuery, BlockResult
     from kernmodel.incore.core import Settings
-    from kernmodel.studies.incore import CodeSource, Outcome, Target
-    from kernmodel.studies.request import InCoreAnswer
+    from kernmodel.studies.predict.incore import CodeSource, Outcome, Target
+    from kernmodel.studies.predict.request import InCoreAnswer
 
 _RANGE = re.compile(r"(0[xX][0-9a-fA-F]+|[0-9]+)-(0[xX][0-9a-fA-F]+|[0-9]+)")
 _ALL = "all"
@@ -161,7 +161,7 @@ def _check_use(file: str | None, machine: str | None, uarch: str | None, given: 
 
 
 def _targets(machine: str | None, uarch: str | None) -> tuple[Target, ...]:
-    from kernmodel.studies.incore import machine_target, named_targets
+    from kernmodel.studies.predict.incore import machine_target, named_targets
 
     return (machine_target(machine),) if machine is not None else named_targets(uarch or "")
 
@@ -180,15 +180,15 @@ def _settings(given: dict[str, Any]) -> Settings:
 
 
 def _source(file: str | None, given: dict[str, Any]) -> CodeSource:
-    from kernmodel.studies.incore import CodeSource
+    from kernmodel.studies.predict.incore import CodeSource
 
     names = ("hex_digits", "raw", "syntax", "function", "addresses", "loop", "lines", "region", "all_loops")
     return CodeSource(file, **{name: given[name] for name in (*names, "iterations_per_pass")})
 
 
 def _answer_one(source: CodeSource, target: Target, settings: Settings, given: dict[str, Any]) -> None:
-    from kernmodel.studies.incore import alignments, analyse_one
-    from kernmodel.studies.incore import explanation as explained
+    from kernmodel.studies.predict.incore import alignments, analyse_one
+    from kernmodel.studies.predict.incore import explanation as explained
 
     graph_file = None if given["graph"] is None else _graph_file(given["graph"])
     answer = analyse_one(source, target, settings)
@@ -233,7 +233,7 @@ def _write_graph(path: Path, answer: InCoreAnswer, settings: Settings) -> None:
         ToolError: an SVG file, but no Graphviz.
     """
     from kernmodel.report.dependency_graph import dot_text, svg_of
-    from kernmodel.studies.incore import dependencies
+    from kernmodel.studies.predict.incore import dependencies
 
     title = f"{answer.origin.file} on {answer.parameters.name}"
     text = dot_text(answer.incore, dependencies(answer, settings), title)
@@ -242,7 +242,7 @@ def _write_graph(path: Path, answer: InCoreAnswer, settings: Settings) -> None:
 
 def _answer_many(source: CodeSource, targets: tuple[Target, ...], settings: Settings, given: dict[str, Any]) -> None:
     """One table over cores and loops."""
-    from kernmodel.studies.incore import analyse_many
+    from kernmodel.studies.predict.incore import analyse_many
 
     for name in ("explain", "graph", "align"):
         if given[name] and (name != "align" or given[name] == _ALL):

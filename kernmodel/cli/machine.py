@@ -92,7 +92,7 @@ def check(ctx: click.Context, files: tuple[str, ...], carried: bool, compilers: 
     """
     from kernmodel.machine.load import find_machine
     from kernmodel.resources import carried_files
-    from kernmodel.studies.machine_check import check_machine_file
+    from kernmodel.studies.predict.machine_check import check_machine_file
 
     paths = [
         *(find_machine(name) for name in files),
@@ -131,7 +131,7 @@ def import_(ctx: click.Context, file: str, output: str | None) -> None:
     from kernmodel.machine.kerncraft import read_kerncraft
     from kernmodel.machine.schema import MACHINE_FILE
     from kernmodel.schema.document import document_of
-    from kernmodel.studies.machine_check import check_machine_document
+    from kernmodel.studies.predict.machine_check import check_machine_document
 
     target = options.output_file(output) if output else None
     imported = read_kerncraft(Path(file))

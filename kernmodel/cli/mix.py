@@ -12,13 +12,13 @@ from kernmodel.cli import options
 from kernmodel.cli.command import Command
 from kernmodel.cli.output import show, show_json
 from kernmodel.errors import UsageError
-from kernmodel.studies.ranges import parse_values
-from kernmodel.studies.request import CodeRequest, KernelRequest
+from kernmodel.studies.predict.request import CodeRequest, KernelRequest
+from kernmodel.studies.sweep.values import parse_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kernmodel.studies.mix import MixAnswer
+    from kernmodel.studies.predict.mix import MixAnswer
 
 _WEIGHT = re.compile(r"([0-9]+)=([0-9]+(?:\.[0-9]+)?(?:[eE][0-9]+)?)")
 
@@ -122,7 +122,7 @@ def is_source(file: str) -> bool:
 
 
 def _of_file(mix_file: str, machine: str | None) -> MixAnswer:
-    from kernmodel.studies.mix import mix_of_file
+    from kernmodel.studies.predict.mix import mix_of_file
 
     return mix_of_file(mix_file, machine=machine)
 
@@ -136,7 +136,7 @@ def _of_kernel(
     nests: str | None,
     code: CodeRequest,
 ) -> MixAnswer:
-    from kernmodel.studies.mix import mix_of_kernel
+    from kernmodel.studies.predict.mix import mix_of_kernel
 
     if machine is None:
         raise UsageError("a C kernel needs a machine, whose compiler and flags are used", todo="write -m clx")
@@ -149,7 +149,7 @@ def _of_kernel(
 
 
 def _of_code(file: str, machine: str | None, code: CodeRequest, weigh: tuple[str, ...]) -> MixAnswer:
-    from kernmodel.studies.mix import mix_of_code
+    from kernmodel.studies.predict.mix import mix_of_code
 
     if weigh and code.of_one_loop:
         what = "does not fit --loop, --lines and --iterations-per-pass"

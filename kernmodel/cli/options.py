@@ -17,8 +17,8 @@ from click.shell_completion import CompletionItem
 
 from kernmodel.errors import InputError, UsageError, refuse_warnings
 from kernmodel.resources import carried_files
-from kernmodel.studies.ranges import grid, parse_defines, parse_values
-from kernmodel.studies.request import CodeRequest, KernelRequest
+from kernmodel.studies.predict.request import CodeRequest, KernelRequest
+from kernmodel.studies.sweep.values import grid, parse_defines, parse_values
 from kernmodel.traffic.options import CacheMode, ReplacementPolicy, SimulationOptions, StoreMode
 from kernmodel.units import TIME_UNITS, parse_quantity, plain_number
 
@@ -443,7 +443,7 @@ def _simulation(cache: CacheMode, given: Mapping[str, Any]) -> SimulationOptions
 def _distributions(texts: tuple[str, ...]) -> Mapping[str, Distribution]:
     if not texts:
         return {}
-    from kernmodel.studies.indirect import parse_indirect
+    from kernmodel.studies.predict.index_arrays import parse_indirect
 
     return parse_indirect(texts)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from kernmodel.studies.roofline import RooflineAnswer
+    from kernmodel.studies.predict.roofline import RooflineAnswer
 
 ALL = "all"
 _MODELS = ("orm", "hierarchical", "carm", "irm", "adcarm")
@@ -62,7 +62,7 @@ def roofline(kernels: tuple[str, ...], machine: str, model: str, **given: Any) -
 
 
 def _answer(files: tuple[str, ...], model: str, given: Mapping[str, Any]) -> RooflineAnswer:
-    from kernmodel.studies.roofline import MODELS, ChartRequest, chart_code, chart_kernels
+    from kernmodel.studies.predict.roofline import MODELS, ChartRequest, chart_code, chart_kernels
 
     inputs = inputs_of(files, given)
     models = MODELS if model == ALL else tuple(name for name in MODELS if name == model)

@@ -13,11 +13,11 @@ from kernmodel.cli.charts import TERMINAL, drawing_size, plot_option, plot_targe
 from kernmodel.cli.command import Command
 from kernmodel.cli.output import accepted, show, show_json, show_text, with_progress
 from kernmodel.errors import UsageError
-from kernmodel.studies.request import CodeRequest
+from kernmodel.studies.predict.request import CodeRequest
 from kernmodel.units import TIME_UNITS, convert_cycles
 
 if TYPE_CHECKING:
-    from kernmodel.studies.request import KernelRequest
+    from kernmodel.studies.predict.request import KernelRequest
     from kernmodel.studies.scaling import ScalingAnswer
 
 _MOST_POINTS = 16
@@ -81,8 +81,8 @@ def scaling(
 
 
 def _answers(kernels: list[KernelRequest], code: CodeRequest, cores: tuple[int, ...]) -> Iterator[ScalingAnswer]:
+    from kernmodel.studies.predict.stages import Stages
     from kernmodel.studies.scaling import scaling as study
-    from kernmodel.studies.stages import Stages
 
     stages = Stages()
     for kernel in kernels:

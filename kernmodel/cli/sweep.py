@@ -11,13 +11,13 @@ from kernmodel.cli import options
 from kernmodel.cli.charts import plot_option, plot_target
 from kernmodel.cli.command import Command
 from kernmodel.errors import UsageError
-from kernmodel.studies.ranges import parse_defines
+from kernmodel.studies.sweep.values import parse_defines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from kernmodel.studies.points import Grid
+    from kernmodel.studies.sweep.grid import Grid
 
 FORMATS = ("table", "csv", "jsonl", "json")
 _MANY = 10_000_000
@@ -114,9 +114,9 @@ def sweep(kernel: str, **given: Any) -> None:
 
 
 def _grid(kernel: str, given: Mapping[str, Any]) -> Grid:
-    from kernmodel.studies.points import Point
-    from kernmodel.studies.sweep_values import parse_blocks, parse_changes
-    from kernmodel.studies.sweeps import Varied, sweep_grid
+    from kernmodel.studies.sweep.change_values import parse_blocks, parse_changes
+    from kernmodel.studies.sweep.grid import Point
+    from kernmodel.studies.sweep.study import Varied, sweep_grid
 
     if given["asm"] is not None:
         for name, option in (("compilers", "--compiler"), ("flag_lists", "--flags"), ("blocks", "--block")):

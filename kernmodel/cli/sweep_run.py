@@ -20,16 +20,16 @@ from kernmodel.cli.output import print_line, show, show_json, show_notes, show_r
 from kernmodel.errors import KernmodelError, Note, refuse_warnings
 from kernmodel.report.row_files import JSON_LINES, CsvRows, json_line, open_row_file
 from kernmodel.report.sweep import Gathered, SweepTable, check_unit, sweep_inputs
-from kernmodel.studies.executors import dask_cluster, local_processes
-from kernmodel.studies.journal import Journal, study_identity
-from kernmodel.studies.records import ERROR, complete, warnings_of
-from kernmodel.studies.sweeps import SweepStudy
+from kernmodel.studies.sweep.checkpoint import Journal, study_identity
+from kernmodel.studies.sweep.executors import dask_cluster, local_processes
+from kernmodel.studies.sweep.rows import ERROR, complete, warnings_of
+from kernmodel.studies.sweep.study import SweepStudy
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from kernmodel.cli.sweep import Wanted
-    from kernmodel.studies.points import Grid, Record
+    from kernmodel.studies.sweep.grid import Grid, Record
 
 _INTERRUPTED = 130
 _ALONE = 100

@@ -17,14 +17,14 @@ from kernmodel.cli.charts import TERMINAL, drawing_size, plot_option, plot_targe
 from kernmodel.cli.command import Command
 from kernmodel.cli.output import show, show_json, show_text, with_progress
 from kernmodel.errors import KernmodelError, UsageError
-from kernmodel.studies.points import Change
-from kernmodel.studies.request import CodeRequest
+from kernmodel.studies.predict.request import CodeRequest
+from kernmodel.studies.sweep.grid import Change
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from kernmodel.machine.changes import Figure
-    from kernmodel.studies.request import KernelRequest
+    from kernmodel.studies.predict.request import KernelRequest
 
 _PERCENT = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(%?)")
 
@@ -168,7 +168,7 @@ def _codes(code: CodeRequest, given: Mapping[str, Any]) -> list[CodeRequest]:
 
 
 def _machine(request: KernelRequest, code: CodeRequest, given: Mapping[str, Any]) -> None:
-    from kernmodel.studies.what_if import what_if as study
+    from kernmodel.studies.what_if.runs import what_if as study
 
     answer = study(request, code, given["changes"], given["cores"])
     options.accept_notes(answer.notes, given["strict"])
@@ -183,7 +183,7 @@ def _machine(request: KernelRequest, code: CodeRequest, given: Mapping[str, Any]
 
 
 def _code(request: KernelRequest, code: CodeRequest, given: Mapping[str, Any]) -> None:
-    from kernmodel.studies.what_if_code import compare_code
+    from kernmodel.studies.what_if.code import compare_code
 
     changes = given["changes"]
     answer = compare_code(request, _codes(code, given), given["cores"], changes)
@@ -199,7 +199,7 @@ def _code(request: KernelRequest, code: CodeRequest, given: Mapping[str, Any]) -
 
 
 def _sensitivity(request: KernelRequest, code: CodeRequest, given: Mapping[str, Any], target: Path | None) -> None:
-    from kernmodel.studies.what_if_sensitivity import sensitivity
+    from kernmodel.studies.what_if.sensitivity import sensitivity
 
     def watched(figures: Sequence[Figure]) -> Iterator[Figure]:
         return with_progress(figures, len(figures), streamed=False)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from kernmodel.models.ecm import EcmPrediction
-    from kernmodel.studies.blocking import BlockingAnswer, BlockLimit, Candidate
+    from kernmodel.studies.blocking.answer import BlockingAnswer, BlockLimit, Candidate
 
 _WIDE = 300
 """Times the smallest block size: a wider axis has room for powers of ten only."""

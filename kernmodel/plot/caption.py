@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from kernmodel.machine.model import Machine
-    from kernmodel.studies.request import CodeOrigin, EcmAnswer
+    from kernmodel.studies.predict.request import CodeOrigin, EcmAnswer
 
 TITLE, DETAILS = "caption-title", "caption-details"
 """By these ids `style.write` finds the texts again, for the metadata."""

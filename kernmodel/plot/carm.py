@@ -11,7 +11,7 @@ from kernmodel.plot.roofline import Chart, figure_of, subjects_caption
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from kernmodel.studies.roofline import CarmAnswer
+    from kernmodel.studies.predict.roofline import CarmAnswer
 
 
 def carm_figure(answer: CarmAnswer) -> Figure:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from kernmodel.studies.compare import CompareAnswer, MachineResult
-    from kernmodel.studies.request import EcmAnswer
+    from kernmodel.studies.predict.request import EcmAnswer
 
 _WIDTH, _ROW, _EDGE = 9.0, 0.42, 1.05
 """Inches: of the picture, of a machine, and around the machines of a kernel."""

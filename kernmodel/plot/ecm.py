@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from kernmodel.models.ecm import EcmPrediction
-    from kernmodel.studies.request import EcmAnswer
+    from kernmodel.studies.predict.request import EcmAnswer
 
 _MOST_TICKS = 16
 

@@ -9,7 +9,7 @@ from kernmodel.plot.scaling import performance, rate_of, varying_sizes
 from kernmodel.plot.terminal_lines import TextBar, TextLine, bars_text, lines_text
 
 if TYPE_CHECKING:
-    from kernmodel.studies.request import EcmAnswer
+    from kernmodel.studies.predict.request import EcmAnswer
 
 
 def ecm_text(answers: Sequence[EcmAnswer], unit: str, width: int = 80, ascii_only: bool = False) -> str:

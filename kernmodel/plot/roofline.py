@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from kernmodel.machine.model import Machine
     from kernmodel.models.roofline import ComputeRoof, LevelShare, MemoryRoof, Point, Roofline
-    from kernmodel.studies.roofline import RooflineAnswer, Subject
+    from kernmodel.studies.predict.roofline import RooflineAnswer, Subject
 
 TITLES = {
     "orm": "Original roofline",

@@ -29,7 +29,7 @@ from kernmodel.plot.sweep_data import (
     value_label,
     value_of,
 )
-from kernmodel.studies.records import T_ECM, TIME
+from kernmodel.studies.sweep.rows import T_ECM, TIME
 from kernmodel.units import format_bytes, format_si
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis as AnyAxis
     from matplotlib.figure import Figure
 
-    from kernmodel.studies.points import Axis, Grid, Record
+    from kernmodel.studies.sweep.grid import Axis, Grid, Record
 
 _LEFT, _RIGHT, _BOTTOM, _TOP = 0.09, 0.75, 0.13, 0.92
 _MOST_MARKS = 12
@@ -48,7 +48,7 @@ _LABEL_ROOM = 1.5
 
 
 def sweep_figure(grid: Grid, rows: Sequence[Record], unit: str, machines: Sequence[str]) -> Figure:
-    """The picture of a sweep; `rows` are those of `studies.records`, all of the grid.
+    """The picture of a sweep; `rows` are those of `studies.sweep.rows`, all of the grid.
 
     Args:
         unit: of T_ECM; the contributions are drawn too where it is cy/CL.

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Literal
 
 from kernmodel.errors import UsageError
 from kernmodel.models.outside import OUTSIDE
-from kernmodel.studies.records import ALL_CORES, CORE, ERROR, REUSE, T_ECM, TIME, WHILE, coordinate, coordinate_name
-from kernmodel.studies.sweep_values import numeric_values
+from kernmodel.studies.sweep.change_values import numeric_values
+from kernmodel.studies.sweep.rows import ALL_CORES, CORE, ERROR, REUSE, T_ECM, TIME, WHILE, coordinate, coordinate_name
 
 if TYPE_CHECKING:
-    from kernmodel.studies.points import Axis, Grid, Record
+    from kernmodel.studies.sweep.grid import Axis, Grid, Record
 
 FEW = 6
 """Values of a numeric axis that are drawn as curves."""

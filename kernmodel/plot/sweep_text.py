@@ -21,10 +21,10 @@ from kernmodel.plot.sweep_data import (
     value_of,
 )
 from kernmodel.plot.terminal_lines import TextBar, TextLine, bars_text, lines_text
-from kernmodel.studies.records import T_ECM, TIME
+from kernmodel.studies.sweep.rows import T_ECM, TIME
 
 if TYPE_CHECKING:
-    from kernmodel.studies.points import Axis, Grid, Record
+    from kernmodel.studies.sweep.grid import Axis, Grid, Record
 
 
 def sweep_text(grid: Grid, rows: Sequence[Record], unit: str, width: int = 80, ascii_only: bool = False) -> str:

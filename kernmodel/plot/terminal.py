@@ -11,7 +11,7 @@ from kernmodel.units import format_si
 
 if TYPE_CHECKING:
     from kernmodel.models.roofline import ComputeRoof, MemoryRoof
-    from kernmodel.studies.roofline import CarmAnswer, RooflineAnswer
+    from kernmodel.studies.predict.roofline import CarmAnswer, RooflineAnswer
 
 _ROWS = 22
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from kernmodel.studies.what_if import Sensitivity, SensitivityAnswer
+    from kernmodel.studies.what_if.runs import Sensitivity, SensitivityAnswer
 
 MOST_BARS = 20
 """Figures of one picture; the text has all of them."""

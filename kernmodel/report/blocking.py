@@ -10,11 +10,11 @@ from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table
 from kernmodel.report.numbers import count, decimal, time_in
 from kernmodel.report.sections import code_fields, kernel_fields, machine_fields, notes_section, unit_of_work
 from kernmodel.report.traffic import access_table, path_table
-from kernmodel.studies.blocking import UNMEASURED_RUN
+from kernmodel.studies.blocking.answer import UNMEASURED_RUN
 from kernmodel.units import format_bytes
 
 if TYPE_CHECKING:
-    from kernmodel.studies.blocking import BlockingAnswer, BlockLimit, Candidate
+    from kernmodel.studies.blocking.answer import BlockingAnswer, BlockLimit, Candidate
     from kernmodel.traffic.model import Traffic
 
 _SHOWN = 8

@@ -23,7 +23,7 @@ from kernmodel.report.sections import machine_fields, notes_section
 if TYPE_CHECKING:
     from kernmodel.assembly.mix import InstructionMix
     from kernmodel.models.reading import Reading, WhatIf
-    from kernmodel.studies.roofline import CarmAnswer, Subject
+    from kernmodel.studies.predict.roofline import CarmAnswer, Subject
 
 
 def carm_report(answer: CarmAnswer, *, verbose: bool = False) -> tuple[Block, ...]:

@@ -14,7 +14,7 @@ from kernmodel.units import format_si
 if TYPE_CHECKING:
     from kernmodel.models.ecm import ScalingPoint
     from kernmodel.studies.compare import CompareAnswer, MachineResult
-    from kernmodel.studies.request import EcmAnswer
+    from kernmodel.studies.predict.request import EcmAnswer
 
 _TIMES = "{T_OL ‖ T_nOL | transfers} cy/CL"
 

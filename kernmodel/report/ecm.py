@@ -27,7 +27,7 @@ from kernmodel.units import meaningful_units
 
 if TYPE_CHECKING:
     from kernmodel.models.ecm import EcmPrediction, ScalingPoint
-    from kernmodel.studies.request import EcmAnswer
+    from kernmodel.studies.predict.request import EcmAnswer
     from kernmodel.traffic.model import LayerCondition, Traffic
 
 

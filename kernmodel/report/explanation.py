@@ -14,7 +14,7 @@ from kernmodel.report.numbers import decimal
 if TYPE_CHECKING:
     from kernmodel.incore.explain import Explanation
     from kernmodel.incore.model import InCore
-    from kernmodel.studies.incore import Alignment
+    from kernmodel.studies.predict.incore import Alignment
 
 
 def explanation_section(incore: InCore, explanation: Explanation) -> tuple[Block, ...]:

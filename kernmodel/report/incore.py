@@ -14,7 +14,7 @@ from kernmodel.report.sections import code_fields, loop_section, machine_fields,
 
 if TYPE_CHECKING:
     from kernmodel.incore.model import Chain, Component, InCore, InstructionReport
-    from kernmodel.studies.request import InCoreAnswer
+    from kernmodel.studies.predict.request import InCoreAnswer
 
 _NO_PORT, _UNKNOWN, _GUESSED = "*", "?", "~"
 

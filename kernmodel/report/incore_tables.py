@@ -11,7 +11,7 @@ from kernmodel.report.numbers import count, decimal
 
 if TYPE_CHECKING:
     from kernmodel.incore.batch import BlockResult
-    from kernmodel.studies.incore import Outcome
+    from kernmodel.studies.predict.incore import Outcome
 
 
 def outcome_columns() -> tuple[Column, ...]:

@@ -21,7 +21,7 @@ from kernmodel.report.json_traffic import path_json
 
 if TYPE_CHECKING:
     from kernmodel.models.ecm import EcmPrediction
-    from kernmodel.studies.blocking import BlockingAnswer, Candidate
+    from kernmodel.studies.blocking.answer import BlockingAnswer, Candidate
 
 
 def blocking_document(answer: BlockingAnswer, unit: str) -> Json:

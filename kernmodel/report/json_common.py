@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kernmodel.errors import Note
     from kernmodel.machine.model import Machine
     from kernmodel.source.model import LoopNest
-    from kernmodel.studies.request import CodeOrigin
+    from kernmodel.studies.predict.request import CodeOrigin
     from kernmodel.uncertainty import Interval
 
 Json = dict[str, Any]

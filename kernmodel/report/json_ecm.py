@@ -25,7 +25,7 @@ from kernmodel.units import convert_cycles
 if TYPE_CHECKING:
     from kernmodel.models.ecm import EcmPrediction, ScalingPoint
     from kernmodel.models.outside import OutsideWork
-    from kernmodel.studies.request import EcmAnswer
+    from kernmodel.studies.predict.request import EcmAnswer
 
 
 def ecm_document(answer: EcmAnswer, unit: str) -> Json:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from kernmodel.incore.batch import BlockResult
     from kernmodel.incore.explain import Explanation
     from kernmodel.incore.model import InCore, InstructionReport, Parameters
-    from kernmodel.studies.incore import Alignment, Outcome
-    from kernmodel.studies.request import InCoreAnswer
+    from kernmodel.studies.predict.incore import Alignment, Outcome
+    from kernmodel.studies.predict.request import InCoreAnswer
 
 
 def incore_document(

@@ -18,7 +18,7 @@ from kernmodel.report.json_common import (
 
 if TYPE_CHECKING:
     from kernmodel.assembly.mix import InstructionMix
-    from kernmodel.studies.mix import MixAnswer, MixPart
+    from kernmodel.studies.predict.mix import MixAnswer, MixPart
 
 
 def mix_document(answer: MixAnswer) -> Json:

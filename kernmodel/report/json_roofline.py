@@ -20,7 +20,7 @@ from kernmodel.report.json_mix import mix_json
 if TYPE_CHECKING:
     from kernmodel.models.reading import WhatIf
     from kernmodel.models.roofline import Roofline
-    from kernmodel.studies.roofline import CarmAnswer, Charted, RooflineAnswer, Subject
+    from kernmodel.studies.predict.roofline import CarmAnswer, Charted, RooflineAnswer, Subject
 
 
 def roofline_document(answer: RooflineAnswer) -> Json:

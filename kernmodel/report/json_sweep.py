@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kernmodel.report.json_common import Json, envelope, machine_identity, notes_json, pick, plain
-from kernmodel.studies.records import coordinate, coordinate_name
+from kernmodel.studies.sweep.rows import coordinate, coordinate_name
 
 if TYPE_CHECKING:
     from kernmodel.errors import Note
-    from kernmodel.studies.points import Record
-    from kernmodel.studies.sweeps import SweepStudy
+    from kernmodel.studies.sweep.grid import Record
+    from kernmodel.studies.sweep.study import SweepStudy
 
 
 def sweep_document(study: SweepStudy, identity: str, rows: Iterable[Record], notes: Iterable[Note]) -> Json:

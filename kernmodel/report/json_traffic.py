@@ -19,7 +19,7 @@ from kernmodel.traffic.common import intensity_intervals
 
 if TYPE_CHECKING:
     from kernmodel.machine.model import Machine
-    from kernmodel.studies.request import TrafficAnswer
+    from kernmodel.studies.predict.request import TrafficAnswer
     from kernmodel.traffic.model import PathTraffic, Traffic
 
 

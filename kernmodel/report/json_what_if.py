@@ -20,9 +20,9 @@ from kernmodel.report.json_ecm import prediction_json
 
 if TYPE_CHECKING:
     from kernmodel.machine.changes import Applied, MachineFigures
-    from kernmodel.studies.points import Change
-    from kernmodel.studies.request import EcmAnswer
-    from kernmodel.studies.what_if import (
+    from kernmodel.studies.predict.request import EcmAnswer
+    from kernmodel.studies.sweep.grid import Change
+    from kernmodel.studies.what_if.runs import (
         CodeAnswer,
         CodeVariant,
         Effect,

@@ -12,7 +12,7 @@ from kernmodel.report.sections import code_fields, loop_section, machine_fields,
 
 if TYPE_CHECKING:
     from kernmodel.assembly.mix import FpClass, InstructionMix, MemoryClass
-    from kernmodel.studies.mix import MixAnswer, MixPart
+    from kernmodel.studies.predict.mix import MixAnswer, MixPart
 
 _OPERATIONS = {"fma": "FMA", "sqrt": "square root", "div": "divide", "mul": "multiply"}
 

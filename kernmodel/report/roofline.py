@@ -18,7 +18,7 @@ from kernmodel.report.sections import (
 
 if TYPE_CHECKING:
     from kernmodel.models.roofline import ComputeRoof, LevelShare, MemoryRoof, ModelName, Point, Roofline
-    from kernmodel.studies.roofline import Charted, RooflineAnswer, Subject
+    from kernmodel.studies.predict.roofline import Charted, RooflineAnswer, Subject
 
 TITLES: dict[ModelName, str] = {
     "orm": "Original roofline",

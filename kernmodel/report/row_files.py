@@ -20,8 +20,8 @@ from kernmodel.output_files import cannot_write
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from kernmodel.studies.points import Record
-    from kernmodel.studies.records import RecordColumn
+    from kernmodel.studies.sweep.grid import Record
+    from kernmodel.studies.sweep.rows import RecordColumn
 
 CSV, JSON_LINES, PARQUET = ".csv", ".jsonl", ".parquet"
 ENDINGS = (CSV, JSON_LINES, PARQUET)
@@ -72,7 +72,7 @@ def check_row_file(path: str, *, force: bool) -> Path:
 
 
 def open_row_file(path: Path, columns: Sequence[RecordColumn]) -> RowFile:
-    """A file of rows in the format of its ending, .csv or .parquet (JSON lines are a `studies.journal.Journal`)."""
+    """A file of rows in the format of its ending, .csv or .parquet (JSON lines: `studies.sweep.checkpoint`)."""
     return CsvRows(columns, path) if path.suffix.lower() == CSV else ParquetRows(columns, path)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kernmodel.incore.model import Parameters
     from kernmodel.machine.model import Machine
     from kernmodel.source.model import LoopNest
-    from kernmodel.studies.request import CodeOrigin
+    from kernmodel.studies.predict.request import CodeOrigin
     from kernmodel.traffic.model import Traffic
 
 _NUMBER = re.compile(r"((?<![\w.])\d+(?:[.,]\d+)*)")

@@ -12,7 +12,7 @@ from kernmodel.errors import Note, UsageError
 from kernmodel.report.layout import Block, Column, Fields, Heading, Line
 from kernmodel.report.numbers import MISSING, count, decimal, quantity
 from kernmodel.report.sections import machine_fields, merged_notes
-from kernmodel.studies.records import (
+from kernmodel.studies.sweep.rows import (
     ALL_CORES,
     CORE,
     ERROR,
@@ -25,8 +25,8 @@ from kernmodel.studies.records import (
 
 if TYPE_CHECKING:
     from kernmodel.machine.model import Machine
-    from kernmodel.studies.points import Axis, Grid, Record
-    from kernmodel.studies.sweeps import SweepStudy
+    from kernmodel.studies.sweep.grid import Axis, Grid, Record
+    from kernmodel.studies.sweep.study import SweepStudy
 
 _TIME_WIDTH, _REUSE_WIDTH = 7, len("sweep")
 _SHOWN_FAILURES = 10

@@ -17,7 +17,7 @@ from kernmodel.units import format_bytes, format_share
 
 if TYPE_CHECKING:
     from kernmodel.machine.model import Machine
-    from kernmodel.studies.request import TrafficAnswer
+    from kernmodel.studies.predict.request import TrafficAnswer
     from kernmodel.traffic.model import LayerCondition, PathTraffic, Traffic
 
 _UNCOUNTED = "several-index-patterns"

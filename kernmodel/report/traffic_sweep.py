@@ -16,7 +16,7 @@ from kernmodel.traffic.model import ENDS
 from kernmodel.uncertainty import Interval, union
 
 if TYPE_CHECKING:
-    from kernmodel.studies.request import TrafficAnswer
+    from kernmodel.studies.predict.request import TrafficAnswer
     from kernmodel.traffic.model import Traffic
 
 TrafficUnit = Literal["CL", "B", "B/It"]

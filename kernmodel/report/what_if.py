@@ -19,9 +19,9 @@ from kernmodel.report.sections import (
 if TYPE_CHECKING:
     from kernmodel.machine.changes import Figure, MachineFigures
     from kernmodel.models.ecm import EcmPrediction
-    from kernmodel.studies.points import Change
-    from kernmodel.studies.request import EcmAnswer
-    from kernmodel.studies.what_if import (
+    from kernmodel.studies.predict.request import EcmAnswer
+    from kernmodel.studies.sweep.grid import Change
+    from kernmodel.studies.what_if.runs import (
         CodeAnswer,
         CodeVariant,
         Effect,

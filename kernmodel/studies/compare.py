@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kernmodel.errors import KernmodelError, Note
 from kernmodel.machine.load import ENDING, FOLDER, find_machine
 from kernmodel.resources import carried_files
-from kernmodel.studies.request import CodeRequest, EcmAnswer, KernelRequest
+from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
 from kernmodel.studies.scaling import of_core, own_rate, scaling
 from kernmodel.units import convert_cycles, format_si
 

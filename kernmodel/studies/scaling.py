@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from kernmodel.errors import Note
 from kernmodel.machine.limits import check_cores
 from kernmodel.models.outside import OUTSIDE
-from kernmodel.studies.points import Point
-from kernmodel.studies.request import CodeRequest, EcmAnswer, KernelRequest
+from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
 from kernmodel.studies.shared_caches import cache_effect
+from kernmodel.studies.sweep.grid import Point
 from kernmodel.units import Work, meaningful_units
 
 if TYPE_CHECKING:
     from kernmodel.models.ecm import EcmPrediction, ScalingPoint
-    from kernmodel.studies.stages import Stages
+    from kernmodel.studies.predict.stages import Stages
 
 ENOUGH = 0.95
 """Share of the best performance that is asked of the fewest cores."""
@@ -89,7 +89,7 @@ def scaling(
         UsageError: a core count that the machine lacks.
         KernmodelError: any stage's error about its input.
     """
-    from kernmodel.studies.stages import Stages
+    from kernmodel.studies.predict.stages import Stages
 
     known = stages or Stages()
     machine = known.machine(kernel.machine)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import sympy
 
     from kernmodel.machine.model import CacheLevel
-    from kernmodel.studies.request import EcmAnswer
+    from kernmodel.studies.predict.request import EcmAnswer
     from kernmodel.traffic.model import LayerCondition, PathTraffic, Traffic
 
 _SIGNIFICANT = 0.01

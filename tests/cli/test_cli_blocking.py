@@ -23,8 +23,8 @@ STENCIL = ("blocking", "-m", "snb", "stencil.c", "-D", "N=20000")
 @pytest.fixture(autouse=True)
 def few_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the options do does not need the best block size: that is tested where candidates are ranked."""
-    monkeypatch.setattr("kernmodel.studies.blocking_candidates.FIRST", 2)
-    monkeypatch.setattr("kernmodel.studies.blocking_candidates.MOST", 2)
+    monkeypatch.setattr("kernmodel.studies.blocking.candidates.FIRST", 2)
+    monkeypatch.setattr("kernmodel.studies.blocking.candidates.MOST", 2)
 
 
 def test_the_best_block_stands_first(run):
@@ -55,8 +55,8 @@ def test_the_document_has_the_times_of_ecm_and_orders_its_candidates(run):
 
 def test_safety_and_cores_make_blocks_smaller(run, monkeypatch):
     """Limits are formulas: one candidate is simulated, since none is looked at."""
-    monkeypatch.setattr("kernmodel.studies.blocking_candidates.FIRST", 1)
-    monkeypatch.setattr("kernmodel.studies.blocking_candidates.MOST", 1)
+    monkeypatch.setattr("kernmodel.studies.blocking.candidates.FIRST", 1)
+    monkeypatch.setattr("kernmodel.studies.blocking.candidates.MOST", 1)
 
     def block(*options: str) -> int:
         found = json.loads(run(*STENCIL, "--json", *options).out)["limits"]

@@ -127,8 +127,8 @@ def test_without_memory_access_the_intensity_is_infinite(run, document):
 @pytest.fixture
 def few_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
     """What `carm` prints does not need the best block size: that is tested where candidates are ranked."""
-    monkeypatch.setattr("kernmodel.studies.blocking_candidates.FIRST", 1)
-    monkeypatch.setattr("kernmodel.studies.blocking_candidates.MOST", 1)
+    monkeypatch.setattr("kernmodel.studies.blocking.candidates.FIRST", 1)
+    monkeypatch.setattr("kernmodel.studies.blocking.candidates.MOST", 1)
 
 
 @needs_compiler
@@ -144,7 +144,7 @@ def test_carm_tells_the_whole_story(run):
 @needs_compiler
 def test_a_mix_file_scales_the_roofs(document, tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "kernmodel.studies.roofline._blockings", lambda *_: ([], ())
+        "kernmodel.studies.predict.roofline._blockings", lambda *_: ([], ())
     )  # seconds, for what is not looked at
     file = tmp_path / "mix.yml"
     file.write_text(MIX)

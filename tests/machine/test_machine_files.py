@@ -10,7 +10,7 @@ from kernmodel.machine.load import FOLDER, load_machine
 from kernmodel.machine.model import Machine, StoreBehaviour
 from kernmodel.machine.overlap import names
 from kernmodel.resources import carried_files
-from kernmodel.studies.machine_check import check_machine_file
+from kernmodel.studies.predict.machine_check import check_machine_file
 
 FILES = {path.stem: path for path in carried_files(FOLDER, ".yml")}
 MICROARCHITECTURES = {"CLX", "SKX", "BDW", "HSW", "IVB", "SNB", "ZEN", "ZEN2"}

@@ -25,9 +25,9 @@ from kernmodel.machine.load import load_machine
 from kernmodel.source.load import load_kernel
 from kernmodel.source.sizes import sizes_of
 from kernmodel.source.tiling import band
-from kernmodel.studies.blocking import BlockLimit
-from kernmodel.studies.blocking_limits import BlockVolumes, failing_conditions, loop_extents
-from kernmodel.studies.blocking_shapes import Grain, Shapes
+from kernmodel.studies.blocking.answer import BlockLimit
+from kernmodel.studies.blocking.limits import BlockVolumes, failing_conditions, loop_extents
+from kernmodel.studies.blocking.shapes import Grain, Shapes
 from kernmodel.traffic.layer_conditions import layer_conditions
 
 SNB = load_machine("snb")

@@ -14,8 +14,8 @@ import sympy
 from kernmodel.plot.blocking import blocking_figure, blocking_text, cache_limits, candidate_points, swept, times
 from kernmodel.plot.caption import metadata_texts
 from kernmodel.plot.style import write
-from kernmodel.studies.blocking import BlockingAnswer, BlockLimit
-from kernmodel.studies.request import CodeOrigin
+from kernmodel.studies.blocking.answer import BlockingAnswer, BlockLimit
+from kernmodel.studies.predict.request import CodeOrigin
 
 B_I, B_J, N = sympy.symbols("B_i B_j N", positive=True, integer=True)
 

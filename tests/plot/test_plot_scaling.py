@@ -13,7 +13,7 @@ from kernmodel.plot.ecm import ecm_figure
 from kernmodel.plot.scaling import scaling_figure
 from kernmodel.plot.scaling_text import scaling_text
 from kernmodel.studies.compare import compare
-from kernmodel.studies.request import CodeRequest, KernelRequest
+from kernmodel.studies.predict.request import CodeRequest, KernelRequest
 from kernmodel.studies.scaling import scaling
 
 pytestmark = pytest.mark.skipif(

@@ -13,9 +13,9 @@ from kernmodel.plot.caption import metadata_texts
 from kernmodel.plot.sweep import sweep_figure
 from kernmodel.plot.sweep_data import Curve, adds_up, breaks_of, check_axes, is_logarithmic, stepped
 from kernmodel.plot.sweep_text import sweep_text
-from kernmodel.studies.points import Axis, Grid, Point
-from kernmodel.studies.ranges import parse_values
-from kernmodel.studies.request import CodeRequest, KernelRequest
+from kernmodel.studies.predict.request import CodeRequest, KernelRequest
+from kernmodel.studies.sweep.grid import Axis, Grid, Point
+from kernmodel.studies.sweep.values import parse_values
 
 BASE = Point(KernelRequest("stencil.c", "clx", {}), CodeRequest())
 N = Axis("size", "N", parse_values("100-100000:20log", "-D"))

@@ -10,8 +10,8 @@ import pytest
 from kernmodel.plot import style
 from kernmodel.plot.caption import metadata_texts
 from kernmodel.plot.tornado import MOST_BARS, tornado_figure, tornado_text
-from kernmodel.studies.request import CodeRequest, KernelRequest
-from kernmodel.studies.what_if_sensitivity import sensitivity
+from kernmodel.studies.predict.request import CodeRequest, KernelRequest
+from kernmodel.studies.what_if.sensitivity import sensitivity
 
 pytestmark = pytest.mark.skipif(
     shutil.which("as") is None or (shutil.which("gcc") is None and shutil.which("clang") is None),

@@ -33,7 +33,7 @@ from kernmodel.machine.overlap import parse_overlap
 from kernmodel.models.ecm import EcmPrediction, MemoryBandwidth, ScalingPoint, TransferTime
 from kernmodel.models.outside import OutsideWork
 from kernmodel.source.model import Access, Array, ElementType, FlopCount, Loop, LoopNest
-from kernmodel.studies.request import CodeOrigin, EcmAnswer, InCoreAnswer, TrafficAnswer
+from kernmodel.studies.predict.request import CodeOrigin, EcmAnswer, InCoreAnswer, TrafficAnswer
 from kernmodel.traffic.model import (
     AccessTraffic,
     Difference,

@@ -16,7 +16,7 @@ from kernmodel.report.blocking import blocking_report, headline, memory_lines
 from kernmodel.report.json_blocking import blocking_document
 from kernmodel.report.json_common import dumps
 from kernmodel.report.layout import Style, render
-from kernmodel.studies.blocking import BlockingAnswer, BlockLimit, Candidate, MemoryRun, TemporalPotential
+from kernmodel.studies.blocking.answer import BlockingAnswer, BlockLimit, Candidate, MemoryRun, TemporalPotential
 
 GOLDEN = Path(__file__).parent / "schemas" / "studies"
 B_I, B_J, N = sympy.symbols("B_i B_j N", positive=True, integer=True)

@@ -19,7 +19,7 @@ from kernmodel.report.explanation import alignment_section, explanation_section
 from kernmodel.report.incore import bound_text, components_section, incore_report
 from kernmodel.report.incore_tables import block_rows, outcome_row
 from kernmodel.report.layout import Style, render
-from kernmodel.studies.incore import Alignment, Outcome
+from kernmodel.studies.predict.incore import Alignment, Outcome
 
 PLAIN = Style()
 

@@ -41,9 +41,9 @@ from kernmodel.report.evaluation import evaluation_document
 from kernmodel.report.json_common import dumps, envelope, plain
 from kernmodel.report.kernel import KernelSummary
 from kernmodel.source.model import IndirectIndex
-from kernmodel.studies.incore import Alignment, Outcome
-from kernmodel.studies.mix import MixAnswer, MixPart, SourceComparison
-from kernmodel.studies.roofline import CarmAnswer, Charted, RooflineAnswer, Subject
+from kernmodel.studies.predict.incore import Alignment, Outcome
+from kernmodel.studies.predict.mix import MixAnswer, MixPart, SourceComparison
+from kernmodel.studies.predict.roofline import CarmAnswer, Charted, RooflineAnswer, Subject
 
 GOLDEN = Path(__file__).parent / "schemas"
 DOCS = Path(__file__).parents[2] / "docs" / "json.md"

@@ -18,10 +18,10 @@ from kernmodel.report.layout import Style, render, stream
 from kernmodel.report.row_files import check_row_file, open_row_file
 from kernmodel.report.sections import merged_notes
 from kernmodel.report.sweep import Gathered, SweepTable, check_unit, sweep_inputs
-from kernmodel.studies.points import Axis, Change, Grid, Outcome, Point
-from kernmodel.studies.records import RecordColumn, complete, record_of, row_of, study_columns
-from kernmodel.studies.request import CodeRequest, KernelRequest
-from kernmodel.studies.sweeps import SweepStudy
+from kernmodel.studies.predict.request import CodeRequest, KernelRequest
+from kernmodel.studies.sweep.grid import Axis, Change, Grid, Outcome, Point
+from kernmodel.studies.sweep.rows import RecordColumn, complete, record_of, row_of, study_columns
+from kernmodel.studies.sweep.study import SweepStudy
 
 GOLDEN = Path(__file__).parent / "schemas" / "studies"
 BASE = Point(

@@ -16,9 +16,9 @@ from kernmodel.report.json_common import dumps
 from kernmodel.report.json_what_if import code_document, figures_document, sensitivity_document, what_if_document
 from kernmodel.report.layout import Style, render
 from kernmodel.report.what_if import code_report, figures_report, sensitivity_report, what_if_report
-from kernmodel.studies.points import Change
-from kernmodel.studies.request import CodeRequest
-from kernmodel.studies.what_if import (
+from kernmodel.studies.predict.request import CodeRequest
+from kernmodel.studies.sweep.grid import Change
+from kernmodel.studies.what_if.runs import (
     CodeAnswer,
     CodeVariant,
     Effect,

@@ -17,11 +17,11 @@ from kernmodel.machine.load import load_machine
 from kernmodel.models.ecm import predict
 from kernmodel.source.load import load_kernel
 from kernmodel.source.tiling import tile
-from kernmodel.studies.blocking import BlockingAnswer, blocked_source, blocking
-from kernmodel.studies.blocking_limits import Blocks, loop_extents
-from kernmodel.studies.outside import outside_work
-from kernmodel.studies.predict import predict_ecm
-from kernmodel.studies.request import CodeRequest, KernelRequest
+from kernmodel.studies.blocking.answer import BlockingAnswer, blocked_source, blocking
+from kernmodel.studies.blocking.limits import Blocks, loop_extents
+from kernmodel.studies.predict.ecm import predict_ecm
+from kernmodel.studies.predict.outside import outside_work
+from kernmodel.studies.predict.request import CodeRequest, KernelRequest
 from kernmodel.traffic.simulation import simulate
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")

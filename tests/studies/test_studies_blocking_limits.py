@@ -13,9 +13,9 @@ from kernmodel.machine.model import Machine
 from kernmodel.source.load import load_kernel
 from kernmodel.source.sizes import sizes_of
 from kernmodel.source.tiling import band, tile
-from kernmodel.studies.blocking import BlockLimit
-from kernmodel.studies.blocking_limits import BlockVolumes, Failing, blocked_sets, failing_conditions, loop_extents
-from kernmodel.studies.blocking_shapes import Grain, Shape, Shapes
+from kernmodel.studies.blocking.answer import BlockLimit
+from kernmodel.studies.blocking.limits import BlockVolumes, Failing, blocked_sets, failing_conditions, loop_extents
+from kernmodel.studies.blocking.shapes import Grain, Shape, Shapes
 from kernmodel.traffic.layer_conditions import layer_conditions
 
 SNB = load_machine("snb")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kernmodel.studies.predict import predict_ecm
-from kernmodel.studies.request import CodeRequest, EcmAnswer, KernelRequest
+from kernmodel.studies.predict.ecm import predict_ecm
+from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
 
 PAGE = Path(__file__).parents[2] / "docs" / "ecm-by-hand.md"
 

@@ -10,8 +10,8 @@ import pytest
 from kernmodel.errors import InputError, MachineError, ToolError
 from kernmodel.machine.load import find_machine
 from kernmodel.studies.compare import compare
-from kernmodel.studies.predict import predict_ecm
-from kernmodel.studies.request import CodeRequest, KernelRequest
+from kernmodel.studies.predict.ecm import predict_ecm
+from kernmodel.studies.predict.request import CodeRequest, KernelRequest
 
 pytestmark = pytest.mark.skipif(
     shutil.which("as") is None or (shutil.which("gcc") is None and shutil.which("clang") is None),

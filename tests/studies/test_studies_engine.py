@@ -17,14 +17,14 @@ from kernmodel.machine.model import StoreBehaviour
 from kernmodel.source.load import load_kernel
 from kernmodel.source.sizes import sizes_of
 from kernmodel.source.tiling import tile
-from kernmodel.studies import flow
-from kernmodel.studies.engine import evaluate
-from kernmodel.studies.executors import local_processes
-from kernmodel.studies.memory import Memory
-from kernmodel.studies.points import Axis, Change, Grid, Point
-from kernmodel.studies.predict import predict_ecm
-from kernmodel.studies.request import CodeRequest, EcmAnswer, KernelRequest
-from kernmodel.studies.stages import Stages
+from kernmodel.studies.predict.ecm import predict_ecm
+from kernmodel.studies.predict.memo import Memory
+from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
+from kernmodel.studies.predict.stages import Stages
+from kernmodel.studies.sweep import dispatch as flow
+from kernmodel.studies.sweep.evaluation import evaluate
+from kernmodel.studies.sweep.executors import local_processes
+from kernmodel.studies.sweep.grid import Axis, Change, Grid, Point
 from kernmodel.traffic.layer_conditions import layer_conditions
 from kernmodel.traffic.options import SimulationOptions
 from kernmodel.traffic.simulation import simulate

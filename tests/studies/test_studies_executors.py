@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 
 from kernmodel.errors import InputError, ToolError, UsageError
-from kernmodel.studies import executors
-from kernmodel.studies.engine import evaluate
-from kernmodel.studies.executors import dask_cluster, local_processes
-from kernmodel.studies.points import Axis, Grid, Point
-from kernmodel.studies.records import record_of
-from kernmodel.studies.request import CodeRequest, EcmAnswer, KernelRequest
+from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
+from kernmodel.studies.sweep import executors
+from kernmodel.studies.sweep.evaluation import evaluate
+from kernmodel.studies.sweep.executors import dask_cluster, local_processes
+from kernmodel.studies.sweep.grid import Axis, Grid, Point
+from kernmodel.studies.sweep.rows import record_of
 
 ASSEMBLY = """\
 .L3:
@@ -35,11 +35,11 @@ ASSEMBLY = """\
 SCRIPT = """\
 import multiprocessing, sys, time
 from pathlib import Path
-from kernmodel.studies.engine import evaluate
-from kernmodel.studies.executors import local_processes
-from kernmodel.studies.journal import Journal, study_identity
-from kernmodel.studies.points import Axis, Grid, Point
-from kernmodel.studies.request import CodeRequest, KernelRequest
+from kernmodel.studies.sweep.evaluation import evaluate
+from kernmodel.studies.sweep.executors import local_processes
+from kernmodel.studies.sweep.checkpoint import Journal, study_identity
+from kernmodel.studies.sweep.grid import Axis, Grid, Point
+from kernmodel.studies.predict.request import CodeRequest, KernelRequest
 
 def view(point, answer):
     time.sleep(float(sys.argv[3]))

@@ -15,7 +15,7 @@ from kernmodel.incore.analyse import analyse
 from kernmodel.incore.core import Settings
 from kernmodel.incore.parameters import known_microarchitectures, load_parameters
 from kernmodel.incore.tables import InstructionTable
-from kernmodel.studies.incore import (
+from kernmodel.studies.predict.incore import (
     CodeSource,
     Target,
     alignments,

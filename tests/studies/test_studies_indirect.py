@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernmodel.errors import InputError, UsageError
-from kernmodel.studies.indirect import parse_indirect
+from kernmodel.studies.predict.index_arrays import parse_indirect
 from kernmodel.traffic.options import Distribution
 
 

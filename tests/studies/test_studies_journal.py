@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from kernmodel.errors import InputError
 from kernmodel.resources import carried_folder
-from kernmodel.studies import journal as journal_module
-from kernmodel.studies.journal import Journal, study_identity
-from kernmodel.studies.points import Axis, Change, Grid, Point
-from kernmodel.studies.request import CodeRequest, KernelRequest
+from kernmodel.studies.predict.request import CodeRequest, KernelRequest
+from kernmodel.studies.sweep import checkpoint as journal_module
+from kernmodel.studies.sweep.checkpoint import Journal, study_identity
+from kernmodel.studies.sweep.grid import Axis, Change, Grid, Point
 from kernmodel.traffic.options import Distribution, SimulationOptions
 
 STUDY = "0123456789abcdef"

@@ -14,7 +14,7 @@ from kernmodel.errors import Note
 from kernmodel.source.codegen import compilable_source
 from kernmodel.source.load import load_kernel
 from kernmodel.source.sizes import sizes_of
-from kernmodel.studies.expectation import expectation, find_loop
+from kernmodel.studies.predict.expectation import expectation, find_loop
 
 AVX512 = "-O3 -march=cascadelake"
 NESTS = {

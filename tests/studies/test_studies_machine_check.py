@@ -15,8 +15,8 @@ from kernmodel.incore.core import Settings
 from kernmodel.machine.load import find_machine, load_machine
 from kernmodel.machine.mixes import contradictions
 from kernmodel.machine.model import Machine
-from kernmodel.studies.incore import CodeSource, analyse_one, machine_target
-from kernmodel.studies.machine_check import check_machine_file, core_parameters
+from kernmodel.studies.predict.incore import CodeSource, analyse_one, machine_target
+from kernmodel.studies.predict.machine_check import check_machine_file, core_parameters
 
 CARRIED = ("bdw", "clx", "hsw", "ivb", "skx", "skx-6140", "snb", "zen", "zen2")
 SHARED = Path(__file__).parents[3] / "shared" / "data"

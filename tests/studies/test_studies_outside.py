@@ -11,9 +11,9 @@ import pytest
 
 from kernmodel.incore.outside import OutsideCycles, WayCycles
 from kernmodel.models.outside import OutsideWork
-from kernmodel.studies.outside import outside_work
-from kernmodel.studies.predict import predict_ecm, predict_ecm_sweep
-from kernmodel.studies.request import CodeRequest, EcmAnswer, KernelRequest
+from kernmodel.studies.predict.ecm import predict_ecm, predict_ecm_sweep
+from kernmodel.studies.predict.outside import outside_work
+from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 

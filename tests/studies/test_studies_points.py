@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernmodel.studies.points import Axis, Change, Grid, Point
-from kernmodel.studies.request import CodeRequest, KernelRequest
+from kernmodel.studies.predict.request import CodeRequest, KernelRequest
+from kernmodel.studies.sweep.grid import Axis, Change, Grid, Point
 
 BASE = Point(KernelRequest("stencil", "clx", {"M": 7, "N": 5}), CodeRequest(), (Change("clock", "3GHz"),), (("i", 8),))
 axes_of = st.lists(st.integers(1, 5), max_size=4).map(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernmodel.errors import UsageError
-from kernmodel.studies.ranges import grid, parse_defines, parse_values
+from kernmodel.studies.sweep.values import grid, parse_defines, parse_values
 
 
 @pytest.mark.parametrize(

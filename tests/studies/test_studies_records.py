@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from kernmodel.errors import KernmodelError, Note
 from kernmodel.machine.load import load_machine
 from kernmodel.report.json_ecm import ecm_body
-from kernmodel.studies.points import Axis, Outcome, Point
-from kernmodel.studies.predict import predict_ecm
-from kernmodel.studies.records import (
+from kernmodel.studies.predict.ecm import predict_ecm
+from kernmodel.studies.predict.request import CodeRequest, KernelRequest
+from kernmodel.studies.sweep.grid import Axis, Outcome, Point
+from kernmodel.studies.sweep.rows import (
     ALL_CORES,
     CORE,
     columns_of,
@@ -26,8 +27,7 @@ from kernmodel.studies.records import (
     study_columns,
     warnings_of,
 )
-from kernmodel.studies.request import CodeRequest, KernelRequest
-from kernmodel.studies.sweeps import SweepStudy, Varied, sweep_grid
+from kernmodel.studies.sweep.study import SweepStudy, Varied, sweep_grid
 
 BASE = Point(KernelRequest("stencil.c", "clx", {}), CodeRequest())
 

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernmodel.errors import UsageError
-from kernmodel.studies.predict import predict_ecm
-from kernmodel.studies.request import CodeRequest, KernelRequest
+from kernmodel.studies.predict.ecm import predict_ecm
+from kernmodel.studies.predict.request import CodeRequest, KernelRequest
+from kernmodel.studies.predict.stages import Stages
 from kernmodel.studies.scaling import own_rate, scaling
 from kernmodel.studies.shared_caches import cache_effect
-from kernmodel.studies.stages import Stages
 from kernmodel.units import Work
 
 pytestmark = pytest.mark.skipif(

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kernmodel.errors import SourceError, UsageError
-from kernmodel.studies import predict
-from kernmodel.studies.request import CodeRequest, KernelRequest
+from kernmodel.studies.predict.ecm import ecm as predict
+from kernmodel.studies.predict.request import CodeRequest, KernelRequest
 
 STRIDED = """\
 #define N 4000000

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernmodel.errors import UsageError
-from kernmodel.studies.points import Axis, Change, Point
-from kernmodel.studies.request import CodeRequest, KernelRequest
-from kernmodel.studies.sweep_values import numeric_values, parse_blocks, parse_changes
-from kernmodel.studies.sweeps import SweepStudy, Varied, sweep_grid
+from kernmodel.studies.predict.request import CodeRequest, KernelRequest
+from kernmodel.studies.sweep.change_values import numeric_values, parse_blocks, parse_changes
+from kernmodel.studies.sweep.grid import Axis, Change, Point
+from kernmodel.studies.sweep.study import SweepStudy, Varied, sweep_grid
 from kernmodel.units import parse_quantity
 
 BASE = Point(KernelRequest("stencil.c", "clx", {}), CodeRequest())

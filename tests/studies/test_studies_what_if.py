@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from kernmodel.errors import InputError, ToolError, UsageError
 from kernmodel.machine.load import load_machine
-from kernmodel.studies.points import Change
-from kernmodel.studies.predict import predict_ecm
-from kernmodel.studies.request import CodeRequest, KernelRequest
-from kernmodel.studies.what_if import Runs, elasticity_of, runtime_ratio, what_if
-from kernmodel.studies.what_if_code import compare_code
-from kernmodel.studies.what_if_sensitivity import sensitivity
+from kernmodel.studies.predict.ecm import predict_ecm
+from kernmodel.studies.predict.request import CodeRequest, KernelRequest
+from kernmodel.studies.sweep.grid import Change
+from kernmodel.studies.what_if.code import compare_code
+from kernmodel.studies.what_if.runs import Runs, elasticity_of, runtime_ratio, what_if
+from kernmodel.studies.what_if.sensitivity import sensitivity
 
 pytestmark = pytest.mark.skipif(
     shutil.which("as") is None or shutil.which("gcc") is None, reason="no gcc or assembler is installed"

@@ -1,0 +1,203 @@
+"""Cache blocking: which loop to block, by how much, for which cache, and what it buys.
+
+For every cache and every layer condition that fails, the block sizes for which it holds follow in closed form from the
+nest inside one block (`source.tiling.inside_block`). Candidates are rounded to whole cache lines and vectors, modelled
+as the blocked nests that they are (halo lines at the borders of blocks are in their traffic), with the time that short
+inner loops cost in the core, and ranked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kernmodel import __version__
+from kernmodel.errors import InputError, Note
+from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
+
+if TYPE_CHECKING:
+    import sympy
+
+    from kernmodel.models.ecm import EcmPrediction
+    from kernmodel.source.model import LoopNest
+    from kernmodel.traffic.model import Traffic
+
+
+@dataclass(frozen=True, slots=True)
+class BlockLimit:
+    """A layer condition that fails without blocking, solved for block sizes.
+
+    Attributes:
+        cache, capacity_bytes: the cache, and what a core has of it × safety factor.
+        carried_by: loop variable along which the reuse runs; accesses: references that then hit.
+        loops: the blocked loops.
+        required_bytes: volume needed inside a block, a formula in the block sizes B_i … and the sizes.
+        solved: for each blocked loop, the condition solved for its block size (the others as in the candidate), as text
+            ("B_i ≤ 448").
+        largest: for each blocked loop, the largest block size for which it holds, in iterations; None: none does.
+        lines_saved: cache lines per unit of work that hit in this cache if it holds.
+    """
+
+    cache: str
+    capacity_bytes: float
+    carried_by: str
+    accesses: tuple[str, ...]
+    loops: tuple[str, ...]
+    required_bytes: sympy.Expr
+    solved: Mapping[str, str]
+    largest: Mapping[str, int | None]
+    lines_saved: float
+
+
+UNMEASURED_RUN = 4096.0
+"""Bytes of contiguous runs from memory below which lines may cost more than the bandwidth says: prefetchers of common
+processors stop at the end of a page."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRun:
+    """The shortest contiguous run in which lines come from memory.
+
+    Attributes:
+        bytes: its length; access: the reference.
+        cycles: what starting streams anew costs, in the prediction, cy/CL; None where the machine file does not say
+            what lines of short runs take.
+    """
+
+    bytes: float
+    access: str
+    cycles: float | None
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether it may cost more than is predicted: it is short, and nobody measured what that costs here."""
+        return self.cycles is None and self.bytes < UNMEASURED_RUN
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One way to block the nest.
+
+    Attributes:
+        blocks: block size in iterations by loop, outermost first.
+        cache: the cache that the block size is made for; limit: the condition that it comes from.
+        traffic: of the blocked nest; halo_share: lines from memory that only the borders of blocks cause, as a share of
+            all lines from memory.
+        prediction: of the blocked nest.
+        speedup: T_ECM before / after.
+        because: one sentence: which reuse comes to fit into which cache, and what it costs.
+        run: how lines come from memory; None where no reference walks contiguously through memory.
+    """
+
+    blocks: Mapping[str, int]
+    cache: str
+    limit: BlockLimit
+    traffic: Traffic
+    halo_share: float
+    prediction: EcmPrediction
+    speedup: float
+    because: str
+    run: MemoryRun | None
+
+
+@dataclass(frozen=True, slots=True)
+class TemporalPotential:
+    """What blocking in time could at most bring: T_ECM (cy/CL) if the data of several sweeps stayed in `cache`, which
+    would have to hold the working set of a block (bytes of one core)."""
+
+    cache: str
+    cycles: float
+    speedup: float
+
+
+@dataclass(frozen=True, slots=True)
+class BlockingAnswer:
+    """The answer of `kernmodel blocking`.
+
+    Attributes:
+        before: the nest as it stands.
+        limits: all conditions that fail and the block sizes that would mend them.
+        candidates: ranked, the best first; empty where blocking buys nothing.
+        saturated: for the best candidate and before, cycles per unit of work of all cores of a ccNUMA domain.
+        temporal: innermost cache last; empty where the nest has no sweep to repeat.
+        refused: loops that may not be blocked, and why.
+        sweep: (block size, prediction) over block sizes of the best candidate's innermost blocked loop, for a picture.
+        best_nest: the blocked nest of the best candidate, None without one.
+    """
+
+    before: EcmAnswer
+    limits: tuple[BlockLimit, ...]
+    candidates: tuple[Candidate, ...]
+    saturated: tuple[float, float] | None
+    temporal: tuple[TemporalPotential, ...]
+    refused: Mapping[str, str]
+    sweep: tuple[tuple[int, EcmPrediction], ...]
+    best_nest: LoopNest | None
+    notes: tuple[Note, ...]
+
+
+def blocking(kernel: KernelRequest, code: CodeRequest, loops: Sequence[str] | None = None) -> BlockingAnswer:
+    """Which loops to block and by how much.
+
+    Args:
+        loops: only these loops may be blocked; None: all that may.
+
+    Raises:
+        UsageError: a loop that the nest lacks, or none that may be blocked among `loops`.
+        UnsupportedKernelError: layer conditions do not apply to the nest.
+        KernmodelError: any stage's error about its input.
+    """
+    from kernmodel.studies.blocking.study import study
+
+    return study(kernel, code, loops)
+
+
+def best_of_caches(kernel: KernelRequest, code: CodeRequest, cores: int) -> tuple[tuple[Candidate, float], ...]:
+    """The best candidate of `blocking` for each cache, the best first, and how many times faster it makes `cores` cores
+    together, of which `kernel.cores` share the caches.
+
+    Raises:
+        As `blocking`.
+    """
+    from kernmodel.studies.blocking.study import best_of_caches as study
+
+    return study(kernel, code, cores)
+
+
+def blocks_in_words(blocks: Mapping[str, int]) -> str:
+    """ "blocks of 67 in j and 400 in i"."""
+    return "blocks of " + " and ".join(f"{size} in {loop}" for loop, size in blocks.items())
+
+
+def blocked_source(answer: BlockingAnswer) -> str:
+    """The C source of the best candidate (`source.tiling.tiled_source`), whose comment says for what it was made, and
+    whose default sizes are these.
+
+    Raises:
+        InputError: no candidate is faster than the nest as it stands.
+    """
+    from kernmodel.source.made_for import made_for
+    from kernmodel.source.tiling import tiled_source
+
+    if not answer.candidates:
+        raise InputError(
+            f"no way to block {answer.before.nest.name} is faster than the nest as it stands",
+            where=answer.before.nest.file,
+            todo="nothing is written",
+        )
+    best, sizes = answer.candidates[0], answer.before.sizes
+    return made_for(tiled_source(answer.before.nest, best.blocks), sizes, _made_for(answer, best))
+
+
+def _made_for(answer: BlockingAnswer, best: Candidate) -> tuple[str, ...]:
+    """What the source was made for, and by what."""
+    before = answer.before
+    blocks = ", ".join(f"{loop} in blocks of {size}" for loop, size in best.blocks.items())
+    cycles = f"{before.prediction.cycles:.2f} -> {best.prediction.cycles:.2f} cy/CL"
+    return (
+        f"{before.nest.name} with {blocks}, made by kernmodel {__version__} blocking",
+        f"machine: {before.machine.name}, {before.machine.title}; {answer.before.traffic.cores} active core(s)",
+        f"sizes: {', '.join(f'{name}={value}' for name, value in before.sizes.items()) or 'none'}",
+        f"predicted: {cycles}; other machines and sizes need other blocks",
+    )

@@ -1,0 +1,227 @@
+"""The ranking of ways to block a nest, and why each of them is worth its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from math import ceil, inf
+
+from kernmodel.studies.blocking.answer import BlockLimit, Candidate, MemoryRun
+from kernmodel.studies.blocking.limits import Blocks
+from kernmodel.studies.blocking.modelling import Modelled, Modeller, missed_lines
+from kernmodel.studies.blocking.shapes import Grain, Shape
+from kernmodel.traffic.model import Traffic
+from kernmodel.traffic.runs import contiguous_runs, restart_cycles, shortest_run
+from kernmodel.units import format_bytes
+
+SAME = 1e-3
+"""Times that differ by less than this share count as equal: then the traffic from memory decides."""
+
+NEAR = 3
+"""Block sizes near which others are simulated."""
+
+ROUNDS = 4
+"""How often a small nest is looked at for better blocks near the best ones."""
+
+FIRST, NEXT, MOST = 5, 3, 12
+"""Ways to block a large nest that are simulated whatever conditions say of them, the best of a cache and set of loops
+each; those that are simulated at a time after them; and all that are."""
+
+WORTH = 0.005
+"""Share of time that a way to block must promise to save beyond the best one, to be simulated too."""
+
+SMALLER = (0.75, 0.5)
+"""Real caches are not fully associative: blocks somewhat smaller than layer conditions allow may be better."""
+
+
+def memory_lines(traffic: Traffic) -> float:
+    """Lines per unit of work over the path to memory."""
+    path = traffic.paths[-1]
+    return path.loads + path.stores + path.clean_victims
+
+
+Found = dict[tuple[tuple[str, int], ...], tuple[Shape, Modelled]]
+"""What was simulated, by block sizes."""
+
+
+def ranked(
+    modeller: Modeller, shapes: Sequence[Shape], grain: Grain
+) -> tuple[Modelled, tuple[tuple[Shape, Modelled], ...]]:
+    """The nest as it stands, and the shapes that are faster, or as fast with less traffic; the best first.
+
+    Layer conditions say which shapes may be worth it; those are simulated, and what is simulated is ranked. Both are
+    with simulated traffic; where there is nothing to try, the nest has the traffic that every command finds by default.
+    """
+    known = [shape for shape in shapes if modeller.is_known(shape.blocks)]
+    if not known:
+        return modeller.by_default(), ()
+    found = _small(modeller, known, grain) if modeller.is_small else _large(modeller, known, grain)
+    before = modeller.simulated({})
+    return before, tuple(_best(found.values(), before))
+
+
+def _small(modeller: Modeller, shapes: Sequence[Shape], grain: Grain) -> Found:
+    """All shapes of a small nest, and those near the best of them."""
+    found = _simulated(modeller, shapes)
+    for _ in range(ROUNDS):
+        found |= _simulated(modeller, _beside(modeller, found, grain))
+    return found
+
+
+def _large(modeller: Modeller, shapes: Sequence[Shape], grain: Grain) -> Found:
+    """Of a large nest the best shapes by layer conditions: of each cache and set of loops one; those near the best that
+    was simulated, as long as one of them is better; and those that promise less time than it has."""
+    symbolic = [(shape, modeller.quick(shape.blocks)) for shape in shapes]
+    ordered = _by_conditions(modeller, [shape for shape, _ in _best(symbolic)])
+    first = {(shape.limit.cache, tuple(shape.blocks)): shape for shape in reversed(ordered)}
+    found = _simulated(modeller, [shape for shape in ordered if shape in first.values()][:FIRST])
+    others = _by_conditions(modeller, [*ordered, *map(_shorter, ordered[:NEXT])])
+    looked_at = inf
+    while len(found) < MOST:
+        best, one = min(found.values(), key=lambda pair: _rank(pair[1]))
+        better = one.prediction.cycles * (1 - WORTH)
+        chosen = list[Shape]()
+        if one.prediction.cycles < looked_at:
+            looked_at = better
+            chosen = _new(_by_conditions(modeller, _neighbours(best, grain, modeller.extents)), found)
+        if not chosen:
+            chosen = _new([s for s in others if modeller.full(s.blocks).prediction.cycles < better], found)
+        if not chosen:
+            break
+        found |= _simulated(modeller, chosen[: min(NEXT, MOST - len(found))])
+    return found
+
+
+def _new(shapes: Iterable[Shape], found: Found) -> list[Shape]:
+    return [shape for shape in shapes if _sizes(shape) not in found]
+
+
+def _by_conditions(modeller: Modeller, shapes: Iterable[Shape]) -> list[Shape]:
+    """Shapes of different sizes, ranked by layer conditions."""
+    different = {_sizes(shape): shape for shape in shapes}
+    return sorted(different.values(), key=lambda shape: _rank(modeller.full(shape.blocks)))
+
+
+def _neighbours(shape: Shape, grain: Grain, extents: Blocks) -> Iterator[Shape]:
+    """Shapes that differ in one loop: one block less, one more, a third more of them."""
+    for loop, size in shape.blocks.items():
+        count = ceil(extents[loop] / size)
+        for other in (count - 1, count + 1, ceil(count * 4 / 3)):
+            if other > 1:
+                yield replace(
+                    shape, blocks={**shape.blocks, loop: grain.up(loop, ceil(extents[loop] / other), extents[loop])}
+                )
+
+
+def _shorter(shape: Shape) -> Shape:
+    """The shape with fewer iterations of its outermost loop: as large as it is, it may not quite fit."""
+    outer, size = next(iter(shape.blocks.items()))
+    return replace(shape, blocks={**shape.blocks, outer: ceil(size * SMALLER[0])})
+
+
+def _simulated(modeller: Modeller, shapes: Sequence[Shape]) -> Found:
+    models = modeller.simulated_all([shape.blocks for shape in shapes])
+    return {_sizes(shape): (shape, one) for shape, one in zip(shapes, models, strict=True)}
+
+
+def _sizes(shape: Shape) -> tuple[tuple[str, int], ...]:
+    return tuple(shape.blocks.items())
+
+
+def _beside(modeller: Modeller, found: Found, grain: Grain) -> list[Shape]:
+    """Shapes near the best that were simulated, which were not."""
+    best = sorted(found.values(), key=lambda pair: _rank(pair[1]))[:NEAR]
+    near = {_sizes(one): one for shape, _ in best for one in _near(shape, grain, modeller.extents)}
+    return _new(near.values(), found)
+
+
+def _near(shape: Shape, grain: Grain, extents: Blocks) -> Iterator[Shape]:
+    """Smaller blocks of the same form, and blocks that differ by a step in one loop."""
+    for share in SMALLER:
+        yield replace(shape, blocks={loop: grain.down(loop, ceil(size * share)) for loop, size in shape.blocks.items()})
+    for loop, size in shape.blocks.items():
+        step = grain.steps[-1] if loop == grain.inner else ceil(size / 4)
+        for changed in (size - step, size + step):
+            if 0 < changed < extents[loop]:
+                yield replace(shape, blocks={**shape.blocks, loop: changed})
+
+
+def _best(found: Iterable[tuple[Shape, Modelled]], before: Modelled | None = None) -> list[tuple[Shape, Modelled]]:
+    """Of each cache and set of loops those that nothing there beats; if the plain nest is given, better ones."""
+    groups: dict[object, list[tuple[Shape, Modelled]]] = {}
+    for shape, modelled in sorted(found, key=lambda pair: _rank(pair[1])):
+        group = groups.setdefault((shape.limit.cache, tuple(shape.blocks)), [])
+        if (before is None or _gains(before, modelled)) and not any(_beats(other, modelled) for _, other in group):
+            group.append((shape, modelled))
+    kept = [pair for group in groups.values() for pair in group]
+    return sorted(kept, key=lambda pair: _rank(pair[1]))
+
+
+def _rank(one: Modelled) -> tuple[float, ...]:
+    """Time on one core, then traffic from memory, then large blocks."""
+    digits = round(one.prediction.cycles, 2)
+    return digits, round(memory_lines(one.answer.traffic), 4), *(-size for size in one.blocks.values())
+
+
+def _gains(before: Modelled, one: Modelled) -> bool:
+    if one.prediction.cycles < before.prediction.cycles * (1 - SAME):
+        return True
+    same = one.prediction.cycles <= before.prediction.cycles
+    return same and memory_lines(one.answer.traffic) < memory_lines(before.answer.traffic) * (1 - SAME)
+
+
+def _beats(other: Modelled, one: Modelled) -> bool:
+    """Whether `other` takes no longer and moves no more."""
+    moved = memory_lines(other.answer.traffic) <= memory_lines(one.answer.traffic)
+    return moved and other.prediction.cycles <= one.prediction.cycles
+
+
+def candidate(modeller: Modeller, shape: Shape, one: Modelled, before: Modelled) -> Candidate:
+    """The answer's row of a modelled nest."""
+    halo = modeller.halo_share(one.answer.traffic)
+    return Candidate(
+        blocks=one.blocks,
+        cache=shape.limit.cache,
+        limit=shape.limit,
+        traffic=one.answer.traffic,
+        halo_share=halo,
+        prediction=one.prediction,
+        speedup=before.prediction.cycles / one.prediction.cycles if one.prediction.cycles else 1.0,
+        because=_because(modeller, shape, one, before, halo),
+        run=_memory_run(modeller, one),
+    )
+
+
+def _memory_run(modeller: Modeller, one: Modelled) -> MemoryRun | None:
+    machine, traffic = one.answer.machine, one.answer.traffic
+    runs, path = contiguous_runs(one.answer.nest, modeller.sizes, machine.line_bytes), machine.paths[-1]
+    shortest = shortest_run(traffic, runs, path.outer)
+    return (
+        None
+        if shortest is None
+        else MemoryRun(*shortest, restart_cycles(path, traffic, runs) if path.run_length else None)
+    )
+
+
+def _because(modeller: Modeller, shape: Shape, one: Modelled, before: Modelled, halo: float) -> str:
+    limit = shape.limit
+    blocks = " and ".join(f"{loop} to {size}" for loop, size in one.blocks.items())
+    reuse = f"the reuse of {', '.join(limit.accesses[:2])}{', …' if len(limit.accesses) > 2 else ''}"
+    now, then = (missed_lines(modelled.answer.traffic, limit.cache) for modelled in (before, one))
+    return (
+        f"block {blocks}: {reuse} along {limit.carried_by} needs {_needed(modeller, limit, one.blocks)} in "
+        f"{limit.cache}, whose misses go from {now:.2f} to {then:.2f} lines per unit of work; {100 * halo:.1f} % of "
+        f"the lines from memory are loaded again at borders of blocks"
+    )
+
+
+def _needed(modeller: Modeller, limit: BlockLimit, blocks: Blocks) -> str:
+    """The volume inside blocks of the size that is recommended, beside what there is."""
+    values = {f"B_{loop}": size for loop, size in blocks.items()} | modeller.sizes
+    symbols = limit.required_bytes.free_symbols
+    number = limit.required_bytes.subs({s: values[s.name] for s in symbols if s.name in values})
+    if not number.is_number:
+        return f"{limit.required_bytes} B of {format_bytes(limit.capacity_bytes)}"
+    text = f"{limit.required_bytes} B = {format_bytes(float(number))} of {format_bytes(limit.capacity_bytes)}"
+    # a simulation may find that somewhat larger blocks are worth what they lose
+    return text if number <= limit.capacity_bytes else f"{text} (fits in part, as simulated)"

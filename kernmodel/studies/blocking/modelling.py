@@ -1,0 +1,226 @@
+"""Blocked nests modelled: their traffic with the borders of blocks, and the core's time with short inner loops.
+
+Each is the blocked nest that it is: layer conditions (or a simulation) of `source.tiling.tile`, the loop that the
+compiler makes of `source.tiling.tiled_source`, composed as the machine says.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from kernmodel.errors import KernmodelError, Note
+from kernmodel.models.ecm import EcmPrediction, predict
+from kernmodel.source.tiling import whole_blocks
+from kernmodel.studies.blocking.limits import Blocks, ReuseKey, loop_extents, reading
+from kernmodel.studies.blocking.sets import used_sets
+from kernmodel.studies.predict.outside import inner_iterations
+from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
+from kernmodel.studies.sweep.grid import Point
+from kernmodel.traffic.conditions import savings
+from kernmodel.traffic.prepared import analyse
+from kernmodel.traffic.reuse import Analysis, StreamReuse, misses_where
+from kernmodel.traffic.runs import runs_of
+from kernmodel.traffic.sampling import effort
+from kernmodel.traffic.simulation import simulate
+from kernmodel.traffic.streams import at_sizes
+from kernmodel.traffic.windows import Window
+
+if TYPE_CHECKING:
+    from kernmodel.studies.predict.stages import Code, Stages
+    from kernmodel.traffic.model import Traffic
+
+SMALL = 2_000_000
+"""Accesses of a nest that is simulated as a whole in the time that a command may take."""
+
+WORKERS = 4
+"""Simulations at a time, as far as there are cores."""
+
+WINDOWS = 0.1
+"""Share of the usual effort that is spent on simulating one way to block a nest, of which several are compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Modelled:
+    """One blocked nest with its answer."""
+
+    blocks: Mapping[str, int]
+    answer: EcmAnswer
+
+    @property
+    def prediction(self) -> EcmPrediction:
+        """What is predicted for it."""
+        return self.answer.prediction
+
+
+class Modeller:
+    """Models blocked nests of one kernel on one machine.
+
+    Attributes:
+        before: the nest as it stands, by layer conditions.
+        extents: iterations of each loop; sizes: of the nest.
+        is_small: whether sweeps over the whole nest are simulated at once, rather than windows of it.
+        compared: the block sizes that were simulated.
+    """
+
+    def __init__(self, kernel: KernelRequest, code: CodeRequest) -> None:
+        from kernmodel.source.sizes import sizes_of
+        from kernmodel.studies.predict.stages import Stages
+
+        self._stages: Stages = Stages()
+        self._point = Point(kernel, code)
+        plain = self._stages.answer(self._point)
+        self._plain_nest = plain.nest
+        self._codes: dict[tuple[str, ...], Code | None] = {}
+        self._plain = self._stages.code(self._point, plain.machine)
+        self.notes: list[Note] = []
+        self.sizes = sizes_of(plain.nest, kernel.sizes)
+        self.extents = loop_extents(plain.nest, self.sizes)
+        self.compared: set[tuple[tuple[str, int], ...]] = set()
+        self._analysis = self._reuse(plain)
+        self.before = plain
+        self.is_small = (self.before.traffic.iterations_per_sweep or 0) * len(plain.nest.accesses) <= SMALL
+
+    def simulated(self, blocks: Blocks, cores: int | None = None) -> Modelled:
+        """The blocked nest with simulated traffic, which knows associativity; layer conditions stay those of `full`.
+
+        Small nests, and the nest as it stands, are simulated as every command simulates them; of other blocked nests
+        windows within whole blocks are.
+        """
+        return self.simulated_all([blocks], cores)[0]
+
+    def simulated_all(self, shapes: Sequence[Blocks], cores: int | None = None) -> list[Modelled]:
+        """The same of several ways to block the nest, simulated side by side."""
+        symbolic = [self.full(blocks, cores) for blocks in shapes]
+        self.compared |= {tuple(blocks.items()) for blocks in shapes if blocks}
+        with ThreadPoolExecutor(max_workers=min(WORKERS, os.cpu_count() or 1)) as pool:
+            # the compiled engine runs without the interpreter's lock
+            found = list(pool.map(self._in_windows, symbolic))
+        return [
+            self._with_traffic(one, self._as_everywhere(one) if traffic is None else traffic)
+            for one, traffic in zip(symbolic, found, strict=True)
+        ]
+
+    def _in_windows(self, one: Modelled) -> Traffic | None:
+        """The traffic of a nest of whole blocks, by simulated windows; None where the nest is not simulated so."""
+        if not one.blocks or self.is_small:
+            return None
+        whole = whole_blocks(self._plain_nest, one.blocks)
+        if whole is None:
+            return None
+        machine, known = one.answer.machine, one.answer.traffic
+        return simulate(whole, machine, self.sizes, cores=known.cores, stores=known.stores, spend=effort(WINDOWS))
+
+    def _as_everywhere(self, one: Modelled) -> Traffic:
+        """The traffic as every command simulates it."""
+        kernel = replace(self._point.kernel, cache="sim", cores=one.answer.traffic.cores)
+        return self._modelled(one.blocks, self._code(one.blocks), kernel).answer.traffic
+
+    def _with_traffic(self, symbolic: Modelled, traffic: Traffic) -> Modelled:
+        """The model of the same nest with simulated traffic."""
+        known = symbolic.answer.traffic
+        traffic = replace(
+            traffic,
+            conditions=known.conditions,
+            transitions=known.transitions,
+            iterations_per_sweep=known.iterations_per_sweep,
+        )
+        answer = symbolic.answer
+        runs = None if self._point.code.classic else runs_of(answer.nest, self.sizes, answer.machine)
+        outside = answer.prediction.outside
+        prediction = predict(traffic, answer.incore, answer.machine, outside=outside, runs=runs)
+        return Modelled(symbolic.blocks, replace(answer, traffic=traffic, prediction=prediction))
+
+    def by_default(self) -> Modelled:
+        """The nest as it stands with the traffic that every command finds by default: as far as they are shown to hold,
+        layer conditions."""
+        point = replace(self._point, kernel=replace(self._point.kernel, cache="auto"))
+        return Modelled({}, self._stages.answer(point, code=self._plain))
+
+    def quick(self, blocks: Blocks) -> Modelled:
+        """The blocked nest with the loop that is compiled without blocking."""
+        return self._modelled(blocks, self._plain, self._point.kernel)
+
+    def full(self, blocks: Blocks, cores: int | None = None) -> Modelled:
+        """The blocked nest with its own loop, compiled once for all block sizes of the same loops."""
+        kernel = self._point.kernel if cores is None else replace(self._point.kernel, cores=cores)
+        return self._modelled(blocks, self._code(blocks), kernel)
+
+    def _modelled(self, blocks: Blocks, code: Code, kernel: KernelRequest) -> Modelled:
+        point = replace(self._point, kernel=kernel, blocks=tuple(blocks.items()))
+        at = replace(point, kernel=self._point.kernel)
+        return Modelled(dict(blocks), self._stages.answer(point, at=at, code=code))
+
+    def used_sets(self, cache: str, blocks: Blocks) -> float:
+        """The share of the sets of a cache that the data of a block map to."""
+        return used_sets(self._plain_nest, self.before.machine, cache, self.sizes, self.extents, blocks)
+
+    def is_known(self, blocks: Blocks) -> bool:
+        """Whether there is a loop for these blocks: their own, or that of the plain nest unless the compiler has
+        unrolled the whole inner loop there, which no block has."""
+        inner = self.before.nest.inner.variable
+        unrolled = inner_iterations(self.before) > self.extents[inner]
+        return not (unrolled and inner in blocks and self._code(blocks) is self._plain)
+
+    def _code(self, blocks: Blocks) -> Code:
+        """The compiled loop of the nest with these loops blocked; that of the plain nest where it cannot be had."""
+        loops = tuple(blocks)
+        if loops not in self._codes:
+            self._codes[loops] = self._compiled(blocks)
+        return self._codes[loops] or self._plain
+
+    def _compiled(self, blocks: Blocks) -> Code | None:
+        if not blocks:
+            return None
+        point = replace(self._point, blocks=tuple(blocks.items()))
+        try:
+            return self._stages.code(point, self.before.machine)
+        except KernmodelError as error:
+            text = f"blocks of {', '.join(blocks)} are modelled with the loop compiled without them: {error.what}"
+            self.notes.append(Note("not-compiled", text))
+            return None
+
+    def _reuse(self, answer: EcmAnswer) -> Analysis:
+        line = answer.machine.line_bytes
+        return reading(at_sizes(analyse(answer.nest), self.sizes, line), line, answer.traffic.stores)
+
+    def halo_share(self, traffic: Traffic) -> float:
+        """Lines that the last cache misses only because of the borders of blocks, as a share of all that it misses.
+
+        Without borders, the nest as it stands would miss what it misses with the same reuses in that cache.
+        """
+        last, analysis = self.before.machine.levels[-1].name, self._analysis
+        held = frozenset(
+            (reuse.carried_by, reuse.array, reuse.access, reuse.source)
+            for condition in traffic.conditions
+            if condition.cache == last and condition.holds
+            for reuse in condition.reuses
+        )
+        lines = sum(_missed(reuse, analysis, held) for reuse in analysis.reuses)
+        all_lines = missed_lines(traffic, last) / traffic.iterations_per_unit
+        return max(0.0, 1 - lines / all_lines) if all_lines else 0.0
+
+
+def _missed(reuse: StreamReuse, analysis: Analysis, held: frozenset[ReuseKey]) -> float:
+    """Lines per iteration that a stream misses where exactly these reuses fit."""
+    kept = {
+        saving.window.key
+        for saving in savings(reuse, analysis, Fraction(1))
+        if (saving.carrier, saving.array, saving.access, saving.source) in held
+    }
+
+    def holds(window: Window) -> bool:
+        return window.key in kept
+
+    return sum(float(one.misses.value) for one in misses_where(reuse, analysis.nest, holds, analysis.line_bytes))
+
+
+def missed_lines(traffic: Traffic, cache: str) -> float:
+    """Lines per unit of work that a cache misses, those of stores included."""
+    number = next(place for place, level in enumerate(traffic.levels) if level.level == cache)
+    level = traffic.levels[number]
+    return level.load_misses + (level.store_misses if not number else 0.0)

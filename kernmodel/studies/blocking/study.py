@@ -1,0 +1,260 @@
+"""The blocking study: limits, candidates, what they buy on one core and on all, what blocking in time could bring."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from kernmodel.errors import Note, UnsupportedKernelError, UsageError
+from kernmodel.models.ecm import EcmPrediction, scale
+from kernmodel.source.tiling import Band, band, tile
+from kernmodel.studies.blocking.answer import BlockingAnswer, BlockLimit, Candidate, TemporalPotential
+from kernmodel.studies.blocking.candidates import candidate, ranked
+from kernmodel.studies.blocking.limits import Blocks, BlockVolumes, failing_conditions
+from kernmodel.studies.blocking.modelling import Modelled, Modeller
+from kernmodel.studies.blocking.shapes import Shape, Shapes, grain_of
+from kernmodel.studies.predict.outside import OUTSIDE_NOTES
+from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
+from kernmodel.units import format_bytes
+
+if TYPE_CHECKING:
+    from kernmodel.source.model import LoopNest
+
+POINTS = 30
+"""Block sizes in the picture."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What was found before it is told: the limits, the nest as it stands and the better ways to block it."""
+
+    modeller: Modeller
+    allowed: Band
+    chosen: tuple[str, ...]
+    limits: tuple[BlockLimit, ...]
+    fails: bool
+    stands: Modelled
+    best: tuple[tuple[Shape, Modelled], ...]
+
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The better ways, the best first."""
+        return tuple(candidate(self.modeller, shape, one, self.stands) for shape, one in self.best)
+
+
+def study(kernel: KernelRequest, code: CodeRequest, loops: Sequence[str] | None) -> BlockingAnswer:
+    """The answer to `kernmodel.studies.blocking.answer.blocking`."""
+    found = _found(kernel, code, loops)
+    modeller, candidates, before = found.modeller, found.candidates(), found.stands.answer
+    return BlockingAnswer(
+        before=before,
+        limits=found.limits,
+        candidates=candidates,
+        saturated=_saturated(modeller, candidates[0]) if candidates else None,
+        temporal=_temporal(before),
+        refused=dict(found.allowed.refused),
+        sweep=_sweep(modeller, candidates[0]) if candidates else (),
+        best_nest=tile(before.nest, candidates[0].blocks) if candidates else None,
+        notes=_notes(found, candidates),
+    )
+
+
+def best_of_caches(kernel: KernelRequest, code: CodeRequest, cores: int) -> tuple[tuple[Candidate, float], ...]:
+    """The answer to `kernmodel.studies.blocking.answer.best_of_caches`."""
+    found = _found(kernel, code, None)
+    modeller, candidates = found.modeller, found.candidates()
+    first = {one.cache: one for one in reversed(candidates)}
+
+    def cycles(blocks: Blocks, known: EcmPrediction) -> float:
+        def predicted(active: int) -> EcmPrediction:
+            return known if active == kernel.cores else modeller.simulated(blocks, active).prediction
+
+        return scale(predicted, cores, modeller.before.machine).cycles
+
+    before = cycles({}, found.stands.prediction) if candidates else 0.0
+    return tuple((one, before / cycles(one.blocks, one.prediction)) for one in candidates if one is first[one.cache])
+
+
+def _found(kernel: KernelRequest, code: CodeRequest, loops: Sequence[str] | None) -> _Found:
+    modeller = _modeller(kernel, code)
+    symbolic = modeller.before
+    allowed = band(symbolic.nest)
+    chosen = _chosen(symbolic.nest, allowed, loops)
+    grain = grain_of(symbolic)
+    shapes = Shapes(_volumes(modeller), allowed.loops, modeller.extents, grain, modeller.used_sets)
+    failing = failing_conditions(symbolic.traffic, allowed.loops)
+    stands, best = ranked(modeller, shapes.of(failing, chosen), grain)
+    return _Found(modeller, allowed, chosen, tuple(shapes.limits), bool(failing), stands, best)
+
+
+def _modeller(kernel: KernelRequest, code: CodeRequest) -> Modeller:
+    """The modeller of the nest.
+
+    Raises:
+        UnsupportedKernelError: layer conditions do not apply; a simulation alone gives no block sizes.
+    """
+    try:
+        symbolic = replace(kernel, cache="lc", simulation=None)
+        return Modeller(symbolic, code)
+    except UnsupportedKernelError as error:
+        todo = "block sizes follow from layer conditions only" if "--cache" in (error.todo or "") else error.todo
+        raise UnsupportedKernelError(error.what, where=error.where, todo=todo) from error
+
+
+def _chosen(nest: LoopNest, allowed: Band, loops: Sequence[str] | None) -> tuple[str, ...]:
+    """The loops that may be blocked, of those that were asked for.
+
+    Raises:
+        UsageError: a loop that the nest lacks; none of those asked for may be blocked.
+    """
+    if loops is None:
+        return allowed.loops
+    known = [loop.variable for loop in nest.loops]
+    for name in loops:
+        if name not in known:
+            raise UsageError(
+                f"{nest.name} has no loop {name}", where="--loops", todo=f"choose among its loops {', '.join(known)}"
+            )
+    chosen = tuple(name for name in allowed.loops if name in loops)
+    if not chosen:
+        reasons = "; ".join(f"{name}: {allowed.refused[name]}" for name in dict.fromkeys(loops))
+        raise UsageError(
+            f"none of these loops of {nest.name} may be blocked: {reasons}",
+            where="--loops",
+            todo=f"choose among {', '.join(allowed.loops)}" if allowed.loops else "no loop of it may be blocked",
+        )
+    return chosen
+
+
+def _volumes(modeller: Modeller) -> Callable[[tuple[str, ...]], BlockVolumes]:
+    """The volumes inside blocks of a set of loops, prepared once."""
+    known: dict[tuple[str, ...], BlockVolumes] = {}
+    before = modeller.before
+
+    def of(loops: tuple[str, ...]) -> BlockVolumes:
+        if loops not in known:
+            line, stores = before.machine.line_bytes, before.traffic.stores
+            known[loops] = BlockVolumes(before.nest, loops, modeller.sizes, line, stores)
+        return known[loops]
+
+    return of
+
+
+def _saturated(modeller: Modeller, best: Candidate) -> tuple[float, float]:
+    """Cycles per unit of work of all cores of a ccNUMA domain, before and with the best candidate."""
+    machine = modeller.before.machine
+    cores = machine.topology.cores_per_numa_domain
+
+    def cycles(blocks: dict[str, int]) -> float:
+        return scale(lambda active: modeller.simulated(blocks, active).prediction, cores, machine).cycles
+
+    return cycles({}), cycles(dict(best.blocks))
+
+
+def _temporal(before: EcmAnswer) -> tuple[TemporalPotential, ...]:
+    """What could be had if several sweeps were done while the data are in a cache, for nests that are swept again."""
+    now = before.prediction.cycles
+    if not _is_sweep(before):
+        return ()
+    caches = {level.name for level in before.machine.levels}
+    inside = [(name, cycles) for name, cycles in before.prediction.levels if name in caches and 0 < cycles < now]
+    return tuple(TemporalPotential(name, cycles, now / cycles) for name, cycles in reversed(inside))
+
+
+def _is_sweep(before: EcmAnswer) -> bool:
+    """Whether the nest updates a lattice from neighbours: what it writes moves with every loop, and it reads an array
+    at several places that it reaches one after the other."""
+    nest = before.nest
+    writes = nest.writes()
+    moving = all(not part.is_zero for access in writes for part in access.coefficients)
+    neighbours = any(
+        reuse.access != reuse.source and reuse.carried_by != "sweep"
+        for condition in before.traffic.conditions
+        for reuse in condition.reuses
+    )
+    repeated = before.traffic.paths[-1].loads > 0
+    return bool(writes) and moving and neighbours and repeated
+
+
+def _sweep(modeller: Modeller, best: Candidate) -> tuple[tuple[int, EcmPrediction], ...]:
+    """The prediction over block sizes of the innermost blocked loop, the others as in the candidate."""
+    loop = list(best.blocks)[-1]
+    return tuple((size, _at(modeller, best, loop, size).prediction) for size in _block_sizes(modeller, loop))
+
+
+def _at(modeller: Modeller, best: Candidate, loop: str, size: int) -> Modelled:
+    blocks = {**best.blocks, loop: size}
+    return modeller.simulated(blocks) if modeller.is_small else modeller.full(blocks)
+
+
+def _block_sizes(modeller: Modeller, loop: str) -> tuple[int, ...]:
+    """About `POINTS` sizes up to the whole loop, evenly on a logarithmic scale, in whole lines for the inner loop."""
+    whole = modeller.extents[loop]
+    step = grain_of(modeller.before).steps[-1] if loop == modeller.before.nest.inner.variable else 1
+    last = max(1, whole // step)
+    counts = {round(last ** (number / (POINTS - 1))) for number in range(POINTS)}
+    return tuple(min(count * step, whole) for count in sorted(counts))
+
+
+def _outside(best: Sequence[tuple[Shape, Modelled]]) -> tuple[Note, ...]:
+    """What the best candidate's notes say of the code outside its innermost loop."""
+    return tuple(note for _, one in best[:1] for note in one.answer.notes if note.code in OUTSIDE_NOTES)
+
+
+def _notes(found: _Found, candidates: Sequence[Candidate]) -> tuple[Note, ...]:
+    modeller = found.modeller
+    before = modeller.before
+    safety = before.traffic.safety
+    text = f"block sizes fill up to {100 * safety:g} % of what a core has of a cache (safety factor {safety:g})"
+    if safety > HALF:
+        text += f"; where associativity and other data matter, {HALF:g} is the rule of thumb"
+    notes = [Note("block-safety", text, "assumption")]
+    if not candidates:
+        notes.append(Note("nothing-to-block", _nothing(found), "assumption"))
+    if candidates:
+        text = (
+            "arrays of different names are taken as different memory; where they may overlap, blocks may change results"
+        )
+        notes.append(Note("distinct-arrays", text, "assumption"))
+    if candidates and candidates[0].run is not None and candidates[0].run.is_marked:
+        text = (
+            f"lines of {candidates[0].run.access} come from memory in contiguous runs of "
+            f"{format_bytes(candidates[0].run.bytes)}; what such short runs cost was not measured on this machine "
+            f"(paths.{before.machine.paths[-1].name}.run_length of its file), and they may restart streams: measure "
+            "before you keep the blocked loop"
+        )
+        notes.append(Note("short-runs-unmeasured", text, "assumption"))
+    if modeller.compared:
+        notes.append(Note("ranked-by-simulation", _simulated(modeller), "assumption"))
+    shown = before if modeller.compared else found.stands.answer
+    return tuple(dict.fromkeys((*notes, *modeller.notes, *_outside(found.best), *shown.notes)))
+
+
+def _simulated(modeller: Modeller) -> str:
+    """What was simulated to compare the candidates."""
+    count = len(modeller.compared)
+    how = "whole sweeps" if modeller.is_small else "windows within whole blocks"
+    return (
+        f"{count} block size{'s' if count > 1 else ''} and the nest as it stands are compared by simulated traffic "
+        f"({how}; the nest as it stands as `ecm --cache sim` does); times over block sizes (-v, --plot) are by "
+        f"{'simulated traffic too' if modeller.is_small else 'layer conditions'}"
+    )
+
+
+HALF = 0.5
+"""The safety factor of Stengel et al., ICS'15."""
+
+
+def _nothing(found: _Found) -> str:
+    if not found.chosen:
+        return "blocking buys nothing: no loop of the nest may be blocked"
+    if not found.fails and found.stands.answer.traffic.symbolic is not None:
+        return (
+            "blocking buys nothing by layer conditions: all reuse along loops that may be blocked fits the caches; "
+            "blocks against what a simulation finds to be lost beyond them are not searched for"
+        )
+    if not found.fails:
+        return "blocking buys nothing: all reuse along loops that may be blocked fits the caches as it is"
+    if not found.limits:
+        return "blocking buys nothing: what the failing reuse needs does not depend on the size of blocks"
+    return "blocking buys nothing: no block size makes the nest faster or moves less from memory"

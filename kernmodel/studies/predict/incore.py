@@ -1,0 +1,302 @@
+"""The in-core analysis of code in every form that a user may give, on one core or many, at one alignment or all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+from kernmodel.assembly.model import AssemblyLoop
+from kernmodel.errors import AssemblyError, InstructionTableError, UsageError
+from kernmodel.incore.bounds import row_of
+from kernmodel.incore.core import CODE_ALIGNMENT, Core, Settings, analyse_block, predictions_at
+from kernmodel.incore.model import InCore
+from kernmodel.incore.parameters import canonical_name, known_microarchitectures
+from kernmodel.studies.predict.request import CodeOrigin, InCoreAnswer
+
+if TYPE_CHECKING:
+    from kernmodel.assembly.model import Listing
+    from kernmodel.incore.explain import Explanation
+    from kernmodel.incore.graph import Graph
+    from kernmodel.machine.model import Machine
+
+_SHOWN_DIGITS = 32
+ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class CodeSource:
+    """Where the code is; exactly one of `file` and `hex_digits` is given.
+
+    Attributes:
+        file: assembly, an object or executable, raw bytes, or "-"; hex_digits: the code itself.
+        raw: the file is machine code and nothing else.
+        syntax: of assembly; None: by evidence.
+        function: of an ELF file; addresses: first and one past the last of the block in it.
+        loop, lines, region: loop number, lines of a listing, or name of a marked region to take.
+        all_loops: every innermost loop, instead of the one that is clearly meant.
+        iterations_per_pass: source iterations that a pass of the code executes, None: not known.
+    """
+
+    file: str | None = None
+    hex_digits: str | None = None
+    raw: bool = False
+    syntax: Literal["att", "intel"] | None = None
+    function: str | None = None
+    addresses: tuple[int, int] | None = None
+    loop: int | None = None
+    lines: tuple[int, int] | None = None
+    region: str | None = None
+    all_loops: bool = False
+    iterations_per_pass: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What the code runs on: the core of a machine, or a microarchitecture."""
+
+    microarchitecture: str
+    machine: Machine | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The answer for one loop on one core, or the reason why there is none.
+
+    Attributes:
+        microarchitecture: name of the core.
+        loop: the code.
+        answer: None where `error` says why.
+    """
+
+    microarchitecture: str
+    loop: AssemblyLoop
+    answer: InCoreAnswer | None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """Offsets of the first instruction (modulo 64) at which the block takes the same time.
+
+    Attributes:
+        cycles: the prediction per pass.
+        offsets: ascending.
+        answer: the analysis at the first of them.
+    """
+
+    cycles: float
+    offsets: tuple[int, ...]
+    answer: InCore = field(compare=False)
+
+
+def machine_target(name: str) -> Target:
+    """The core of a machine, by its file or carried name.
+
+    Raises:
+        MachineError: no such machine, or a malformed file.
+    """
+    from kernmodel.machine.load import load_machine
+
+    machine = load_machine(name)
+    return Target(machine.core.microarchitecture, machine)
+
+
+def named_targets(names: str) -> tuple[Target, ...]:
+    """The cores that a list of names separated by commas means, each once; "all" is every known one.
+
+    Raises:
+        InstructionTableError: a name is not known.
+        UsageError: no name.
+    """
+    given = [name.strip() for name in names.split(",")]
+    if not all(given):
+        raise UsageError(
+            f"a name is missing in {names!r}",
+            where="--uarch",
+            todo="write --uarch SKL, or --uarch all",
+        )
+    wanted = known_microarchitectures() if any(name.lower() == ALL for name in given) else given
+    return tuple(Target(name) for name in dict.fromkeys(map(canonical_name, wanted)))
+
+
+def analyse_one(source: CodeSource, target: Target, settings: Settings) -> InCoreAnswer:
+    """The analysis of one block on one core.
+
+    Raises:
+        KernmodelError: any stage's error about its input.
+    """
+    core = Core.open(target.microarchitecture, settings)
+    return _answer(read_loops(source)[0], source, target, core, settings)
+
+
+def analyse_many(source: CodeSource, targets: Sequence[Target], settings: Settings) -> Iterator[Outcome]:
+    """The analysis of every loop that the source means on each of several cores, as they come.
+
+    What is wrong with a loop on one core (an extension that it lacks) stands in the outcome.
+
+    Raises:
+        KernmodelError: the code cannot be read, or a core is not known.
+    """
+    loops = read_loops(source)
+    for target in targets:
+        core = Core.open(target.microarchitecture, settings)
+        for loop in loops:
+            yield _outcome(loop, source, target, core, settings)
+
+
+def _outcome(loop: AssemblyLoop, source: CodeSource, target: Target, core: Core, settings: Settings) -> Outcome:
+    name = core.parameters.name
+    try:
+        return Outcome(name, loop, _answer(loop, source, target, core, settings))
+    except InstructionTableError as error:
+        return Outcome(name, loop, None, error.what)
+
+
+def _answer(loop: AssemblyLoop, source: CodeSource, target: Target, core: Core, settings: Settings) -> InCoreAnswer:
+    if target.machine is not None:
+        from kernmodel.studies.predict.machine_check import check_core
+
+        check_core(target.machine, core.parameters)
+    incore = analyse_block(loop, core, settings)
+    origin = CodeOrigin(source.file or describe(source), None, None, (), ())
+    return InCoreAnswer(target.machine, core.parameters, loop, incore, origin, (*loop.notes, *incore.notes))
+
+
+def describe(source: CodeSource) -> str:
+    """What to call the code in a title."""
+    if source.hex_digits is None:
+        return "standard input" if source.file == "-" else source.file or ""
+    digits = "".join(source.hex_digits.split())
+    return digits if len(digits) <= _SHOWN_DIGITS else digits[:_SHOWN_DIGITS] + "…"
+
+
+def alignments(answer: InCoreAnswer, settings: Settings) -> tuple[Alignment, ...]:
+    """The offsets 0 to 63 of the first instruction, grouped by the prediction, the fastest first."""
+    core = Core.open(answer.parameters.name, settings)
+    groups: dict[float, list[int]] = {}
+    for offset, cycles in enumerate(predictions_at(answer.loop, core, settings, range(CODE_ALIGNMENT))):
+        groups.setdefault(round(cycles, 4), []).append(offset)
+    return tuple(
+        Alignment(cycles, tuple(offsets), analyse_block(answer.loop, core, replace(settings, offset=offsets[0])))
+        for cycles, offsets in sorted(groups.items())
+    )
+
+
+def explanation(answer: InCoreAnswer, settings: Settings) -> Explanation:
+    """Why the block takes as long as it does, and what would help."""
+    from kernmodel.incore.explain import explain
+
+    return explain(answer.incore, Core.open(answer.parameters.name, settings))
+
+
+def dependencies(answer: InCoreAnswer, settings: Settings) -> Graph:
+    """The dependency graph behind an answer."""
+    from kernmodel.incore.graph import dependency_graph
+
+    table = Core.open(answer.parameters.name, settings).table
+    instructions = answer.loop.instructions
+    rows = [row_of(instruction, table) for instruction in instructions]
+    syntax: Literal["att", "intel"] = "att" if answer.loop.syntax == "att" else "intel"
+    return dependency_graph(instructions, rows, answer.parameters, syntax, memory=settings.memory)
+
+
+def read_loops(source: CodeSource) -> tuple[AssemblyLoop, ...]:
+    """The loops that a source means: one, or with `all_loops` every innermost one.
+
+    Raises:
+        AssemblyError: the code cannot be read, or the loop not be found.
+        UsageError: choices that do not fit together.
+    """
+    _check_choices(source)
+    from kernmodel.assembly.select import select_without_source, with_iterations
+
+    if source.hex_digits is not None or source.raw or source.addresses is not None:
+        return (with_iterations(_block(source), source.iterations_per_pass),)
+    from kernmodel.assembly.blocks import innermost_loops, privilege_notes
+    from kernmodel.assembly.markers import marked_region
+
+    listing, text = _listing(source)
+    if source.all_loops:
+        return innermost_loops(listing)
+    by_hand = source.loop is not None or source.lines is not None
+    region = None if by_hand else marked_region(listing, text, source.region)
+    loop = select_without_source(listing, loop=source.loop, lines=source.lines, region=region)
+    loop = with_iterations(loop, source.iterations_per_pass)
+    privileged = privilege_notes(loop.instructions, loop.file)
+    return (replace(loop, notes=(*loop.notes, *privileged)) if privileged else loop,)
+
+
+def _check_choices(source: CodeSource) -> None:
+    """Refuse choices of which one would be passed over.
+
+    Raises:
+        UsageError: names two of them.
+    """
+    bytes_only = {"--hex": source.hex_digits is not None, "--raw": source.raw}
+    places = {
+        "--function": source.function,
+        "--range": source.addresses,
+        "--loop": source.loop,
+        "--lines": source.lines,
+        "--region": source.region,
+        "--all-loops": source.all_loops or None,
+        "--syntax": source.syntax,
+    }
+    chosen = [name for name, value in places.items() if value is not None]
+    for name in (name for name, given in bytes_only.items() if given):
+        if chosen:
+            what = "takes all bytes as one block"
+            raise UsageError(what, where=name, todo=f"leave out {chosen[0]}")
+    fitting = ({"--function", "--all-loops"}, {"--function", "--loop"}, {"--function", "--region"})
+    if source.all_loops and source.iterations_per_pass is not None:
+        raise UsageError("is said of one loop", where="--iterations-per-pass", todo="leave out --all-loops")
+    apart = [name for name in chosen if name != "--syntax"]
+    if len(apart) > 1 and set(apart) not in fitting:
+        raise UsageError("both choose the code", where=f"{apart[0]} and {apart[1]}", todo="give one of them")
+
+
+def _block(source: CodeSource) -> AssemblyLoop:
+    """The block of hex digits, of raw bytes, or at given addresses."""
+    from kernmodel.assembly.blocks import block_in_range, block_of_bytes, parse_hex, read_bytes, refuse_archive
+
+    if source.hex_digits is not None:
+        return block_of_bytes(parse_hex(source.hex_digits, "--hex"), file="--hex")
+    path = source.file or "-"
+    if source.addresses is not None:
+        refuse_archive(path)
+        return block_in_range(path, *source.addresses)
+    code, file = read_bytes(path)
+    return block_of_bytes(code, file=file)
+
+
+def _listing(source: CodeSource) -> tuple[Listing, str]:
+    """The decoded code of the file, and its text ("" for an ELF file)."""
+    from kernmodel.assembly.blocks import refuse_archive
+    from kernmodel.assembly.listing import read_file
+
+    path = source.file or "-"
+    refuse_archive(path)
+    try:
+        listing, text = read_file(path, syntax=source.syntax, function=source.function)
+    except AssemblyError as error:
+        raise (_stripped(path, error) if source.function is not None else error) from error
+    if text and source.function is not None:
+        todo = "use --lines, --loop or markers to choose code in a listing"
+        raise UsageError("chooses a function of an object or executable", where="--function", todo=todo)
+    return listing, text
+
+
+def _stripped(path: str, error: AssemblyError) -> AssemblyError:
+    """The error for a function that a file does not have: a file without any function's name is told apart."""
+    from kernmodel.assembly.blocks import read_bytes
+    from kernmodel.assembly.elf import SYMBOL_FUNCTION, is_elf, read_elf
+
+    data, file = (b"", path) if path == "-" else read_bytes(path)
+    if not is_elf(data):
+        return error
+    symbols = read_elf(data, file).symbols
+    if any(symbol.kind == SYMBOL_FUNCTION and symbol.section is not None for symbol in symbols):
+        return error
+    todo = "give the addresses of the loop with --range, or the file before it was stripped"
+    return AssemblyError("is stripped: it names no function", where=file, todo=todo)

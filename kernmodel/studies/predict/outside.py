@@ -1,0 +1,218 @@
+"""What is executed outside the innermost loop: trip counts of the source, cycles of the compiled code around it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from kernmodel.errors import Location, Note
+from kernmodel.models.outside import NEGLIGIBLE, Exit, OutsideWork
+from kernmodel.source.lengths import Lengths, lengths
+from kernmodel.source.sizes import trip_counts
+
+if TYPE_CHECKING:
+    from kernmodel.assembly.model import AssemblyLoop
+    from kernmodel.incore.model import InCore, Parameters
+    from kernmodel.incore.outside import OutsideCycles, WayCycles
+    from kernmodel.source.model import LoopNest
+    from kernmodel.studies.predict.request import EcmAnswer
+
+SHORT = 64
+"""Passes of the inner loop up to which a branch predictor may know its end from the history of branches."""
+
+
+def outside_work(
+    nest: LoopNest,
+    sizes: Mapping[str, int],
+    loop: AssemblyLoop,
+    incore: InCore,
+    code: OutsideCycles,
+    iterations_per_unit: float,
+) -> OutsideWork:
+    """What a unit of work executes outside the innermost loop.
+
+    Args:
+        nest: as it is executed (blocked, where it is); sizes: its sizes, checked.
+        loop, incore: the compiled loop and its analysis; code: the cycles of the code around it.
+        iterations_per_unit: iterations of the source's innermost loop in a unit of work.
+    """
+    steps = loop.steps or max(1, round(incore.iterations_per_pass or 1))
+    copies = (incore.iterations_per_pass or steps) / steps
+    place = _place(nest, loop)
+    known = bool(code.ways) or (code.known and not place)
+    executed = lengths(nest, sizes, loop.variable)
+    mean = sum(length * share for length, share in executed)
+    collapsed = any(note.code == COLLAPSED for note in loop.notes)
+    if collapsed or not mean or steps > max(length for length, _ in executed):
+        # a pass is whole inner loops: what is around them stands in the body
+        return OutsideWork(mean, 0.0, 0.0, 0.0, 0.0, "foreseen", known=True)
+    entries = iterations_per_unit / (mean * copies)
+    one = _Entry(steps, incore.prediction, lanes(loop, nest), code)
+    costs = [(*one.cycles(length), share) for length, share in executed]
+    outer = sum(outer * share for _, outer, share in costs) + _further_out(nest, sizes, place, code) * copies
+    # how often a nest of one loop is called, the kernel does not say
+    leaving = _exit(executed, steps, code.foreseen) if place else "foreseen"
+    return OutsideWork(
+        length=mean,
+        entries=entries,
+        remainder_cycles=entries * sum(remainder * share for remainder, _, share in costs),
+        outer_cycles=entries * outer,
+        entry_cycles=0.0 if leaving == "foreseen" else entries * (code.penalty or 0.0),
+        exit=leaving,
+        known=known,
+        overlap_cycles=entries * sum(one.overlap(length) * share for length, share in executed) if place else 0.0,
+    )
+
+
+COLLAPSED = "loops-collapsed"
+"""Code of the note that one compiled loop executes several of the source: it is entered once."""
+
+
+def _place(nest: LoopNest, loop: AssemblyLoop) -> int:
+    """Which loop of the nest the compiled one executes, from 0."""
+    names = [one.variable for one in nest.loops]
+    return names.index(loop.variable) if loop.variable in names else len(names) - 1
+
+
+def _exit(executed: Lengths, steps: int, foreseen: int) -> Exit:
+    """What the branch predictor does at the end of the loop: it learns lengths that repeat, if they are short."""
+    length, share = max(executed, key=lambda one: one[1])
+    passes = max(1, length // steps)
+    if share < MOSTLY or passes > max(SHORT, foreseen):
+        return "mispredicted"
+    return "foreseen" if passes <= foreseen else "unknown"
+
+
+MOSTLY = 0.5
+"""Share of the executions that have to be equally long for the predictor to learn their length."""
+
+
+OUTSIDE_NOTES = ("around-unknown", "no-branch-penalty", "short-loops-learned", "around-unknown-instruction")
+"""Codes of the notes of `outside_notes`."""
+
+
+def outside_notes(
+    work: OutsideWork, loop: AssemblyLoop, code: OutsideCycles, parameters: Parameters
+) -> tuple[Note, ...]:
+    """What is not known of the code outside the innermost loop, where it is worth a word."""
+    if not work.entries or (work.known and work.cycles < NEGLIGIBLE):
+        return ()
+    notes = []
+    if not work.known:
+        text = (
+            "the assembly does not show the code around the loop: what the loops around execute is left out of T_out, "
+            "and iterations that fill no pass are estimated from the loop"
+        )
+        notes.append(Note("around-unknown", text, "assumption", Location(loop.file)))
+    if code.unknown:
+        text = f"{', '.join(code.unknown)} around the loop: without a row in the instruction table of {parameters.name}"
+        notes.append(Note("around-unknown-instruction", f"{text}, counted at issue only", "warning"))
+    if code.penalty is None and work.exit != "foreseen":
+        left = "leaving the inner loop costs nothing"
+        text = f"the parameters of {parameters.name} have no penalty of mispredicted branches: {left}"
+        notes.append(Note("no-branch-penalty", text, "assumption"))
+    if work.exit == "unknown" and work.entry_cycles:
+        text = "the branch that ends the inner loop is taken as mispredicted; predictors may learn so short loops"
+        notes.append(Note("short-loops-learned", text, "assumption"))
+    return tuple(notes)
+
+
+def inner_iterations(answer: EcmAnswer) -> float:
+    """Iterations of the inner loop in a pass: fewer than all where outer iterations are executed at once
+    (unroll-and-jam)."""
+    per_pass = answer.incore.iterations_per_pass or 1.0
+    return float(answer.loop.steps) if answer.loop.steps and answer.loop.variable is None else per_pass
+
+
+class _Entry:
+    """What one entry of the loop costs by the number of its steps.
+
+    Args:
+        steps: per pass; cycles: of a pass; vectors: elements that a vector instruction computes.
+    """
+
+    def __init__(self, steps: int, cycles: float, vectors: float, code: OutsideCycles) -> None:
+        self._steps, self._code = steps, code
+        self._share = cycles / steps
+        self._single = cycles / max(1.0, steps / vectors)
+
+    def cycles(self, length: int) -> tuple[float, float]:
+        """Cycles of the steps that fill no pass beyond their share of one, and of the code that executes no step."""
+        passes, left = divmod(length, self._steps)
+        if not self._code.ways:
+            return max(0.0, left * (self._single - self._share)), 0.0
+        remainder, way = self._way(left)
+        slack = max(0.0, self._share * self._steps - self._code.carried)
+        return max(0.0, remainder - left * self._share), max(way.straight, way.chain - passes * slack)
+
+    def overlap(self, length: int) -> float:
+        """Cycles by which the chain of an entry overlaps with those of the next ones.
+
+        The core has a window of w passes in flight. Of rows longer than that, the next one has w passes done when a row
+        ends; of shorter ones, several are executed at once. No row is faster than what it takes without its chain.
+        """
+        code, passes = self._code, length / self._steps
+        if code.window is None or not code.ways or code.carried <= code.free:
+            return 0.0
+        _, way = self._way(length % self._steps)
+        if not way.restarts:
+            return 0.0
+        window, row = code.window / code.slots, passes + way.slots / code.slots
+        alone = passes * code.carried
+        if row >= 2 * window:
+            together = alone - window * code.carried
+        else:
+            together = alone / (1 + max(1.0, window / row))
+        return min(alone - together, passes * (self._share * self._steps - code.free))
+
+    def _way(self, left: int) -> tuple[float, WayCycles]:
+        """The way that executes so many steps beyond full passes, and the cycles of these."""
+        found = [(*self._remainder(way, left), way) for way in self._code.ways]
+        _, remainder, way = min(found, key=lambda one: (one[0], one[1] + one[2].straight))
+        return remainder, way
+
+    def _remainder(self, way: WayCycles, left: int) -> tuple[bool, float]:
+        """Whether a way does not execute just so many steps beyond full passes, and the cycles of these.
+
+        Where the code was compiled for other sizes, steps that it leaves out are taken to be executed one by one, and
+        those that it executes too many are left out.
+        """
+        if left < way.tail_steps:
+            return True, left * self._single
+        rest, cycles = left - way.tail_steps, way.tail
+        for each, steps in way.loops:
+            passes = rest // steps
+            if not passes:
+                return True, left * self._single
+            rest, cycles = rest - passes * steps, cycles + passes * each
+        return rest > 0, cycles + rest * self._single
+
+
+def _further_out(nest: LoopNest, sizes: Mapping[str, int], place: int, code: OutsideCycles) -> float:
+    """Cycles of the loops beyond the next one, per entry of the loop at this place of the nest."""
+    trips = trip_counts(nest, sizes) if code.outer else ()
+    total, entries = 0.0, 1.0
+    for cycles, number in zip(code.outer, range(place - 1, 0, -1), strict=False):
+        entries *= max(1.0, trips[number])
+        total += cycles / entries
+    return total
+
+
+_ELEMENT = {"pd": 8, "ps": 4}
+"""Bytes of an element by the ending of packed floating-point mnemonics."""
+
+
+def lanes(loop: AssemblyLoop, nest: LoopNest) -> float:
+    """Elements that one vector instruction computes; where none does, that one instruction stores (else loads)."""
+    packed = [
+        instruction.vector_bytes / _ELEMENT[instruction.mnemonic[-2:]]
+        for instruction in loop.instructions
+        if instruction.mnemonic[-2:] in _ELEMENT and not instruction.mnemonic.removeprefix("v").startswith("mov")
+    ]
+    if packed:
+        return max(1.0, *packed)
+    accesses = nest.writes() or nest.accesses
+    element = max((nest.arrays[access.array].element.size_bytes for access in accesses), default=1)
+    moving = [stream for stream in loop.streams if stream.stride_bytes]
+    leading = [stream for stream in moving if stream.reference.written] or moving
+    return max(1.0, max((stream.reference.size_bytes for stream in leading), default=0) / element)

@@ -1,0 +1,367 @@
+"""The stages from a point to its answer, each done once for what it truly depends on.
+
+`Stages` remembers within one process: machines by file and changes, nests by kernel and what decides the source,
+prepared traffic by nest, compiled loops by code, in-core analyses by loop and core, traffic by sizes and by what of the
+machine it depends on (caches, not clock or bandwidths). Memories are bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from kernmodel.assembly.model import AssemblyLoop
+from kernmodel.errors import KernmodelError, Note
+from kernmodel.incore.tables import InstructionTable
+from kernmodel.machine.limits import check_cores
+from kernmodel.machine.load import load_machine
+from kernmodel.studies.predict.compiled import (
+    checked_sizes,
+    chosen_compiler,
+    find_kernel_loop,
+    load,
+    shown_sizes,
+    start_early,
+    start_late,
+)
+from kernmodel.studies.predict.keys import Blocks, method_key, nest_key, traffic_key
+from kernmodel.studies.predict.machine_check import core_parameters, left_out_notes
+from kernmodel.studies.predict.memo import Memory
+from kernmodel.studies.predict.request import CodeOrigin, CodeRequest, EcmAnswer, KernelRequest
+from kernmodel.studies.predict.traffic import TrafficMethod, traffic_method
+from kernmodel.studies.sweep.grid import Change, Point
+
+if TYPE_CHECKING:
+    from kernmodel.assembly.compile import Compilation, FoundCompiler
+    from kernmodel.incore.model import InCore, Parameters
+    from kernmodel.incore.outside import OutsideCycles
+    from kernmodel.machine.changes import MachineFigures
+    from kernmodel.machine.model import Machine
+    from kernmodel.models.ecm import EcmPrediction
+    from kernmodel.models.outside import OutsideWork
+    from kernmodel.source.model import LoopNest
+    from kernmodel.traffic.model import Traffic
+    from kernmodel.traffic.options import StoreMode
+
+_Outside = tuple["OutsideWork", tuple[Note, ...]]
+"""What is executed outside the innermost loop, and what is not known of it."""
+
+_FEW, _MANY = 64, 1024
+"""How much is remembered: values that take long to make or much memory, and small ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """The loop that executes a kernel.
+
+    Attributes:
+        key: what it depends on; loops with the same key are the same.
+    """
+
+    key: Hashable
+    loop: AssemblyLoop
+    origin: CodeOrigin
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A point with what holds for it: `key` is what its traffic depends on besides machine, cores and stores, `sizes`
+    are checked, `shown` those for reports."""
+
+    point: Point
+    key: Hashable
+    sizes: Mapping[str, int]
+    shown: Mapping[str, int]
+    method: TrafficMethod
+
+
+class Stages:
+    """Evaluates points one after the other, with a memory of everything that several points share."""
+
+    def __init__(self) -> None:
+        self._figures: Memory[MachineFigures] = Memory(_FEW)
+        self._machines: Memory[Machine] = Memory(_FEW)
+        self._cores: Memory[tuple[Parameters, InstructionTable]] = Memory(_FEW)
+        self._compilers: Memory[tuple[FoundCompiler, tuple[str, ...]]] = Memory(_FEW)
+        self._nests: Memory[LoopNest] = Memory(_FEW)
+        self._methods: Memory[TrafficMethod] = Memory(_FEW)
+        self._sizes: Memory[tuple[dict[str, int], dict[str, int]]] = Memory(_MANY)
+        self._traffics: Memory[Traffic] = Memory(_MANY)
+        self._codes: Memory[Code] = Memory(_FEW)
+        self._incores: Memory[InCore] = Memory(_FEW)
+        self._arounds: Memory[OutsideCycles] = Memory(_FEW)
+        self._started: dict[Hashable, Compilation] = {}
+
+    def answer(
+        self, point: Point, scaling_cores: Sequence[int] = (), *, at: Point | None = None, code: Code | None = None
+    ) -> EcmAnswer:
+        """The ECM prediction of one point, equal to `predict.predict_ecm` with the same request.
+
+        Args:
+            scaling_cores: core counts over which the answer is scaled.
+            at: a point with the sizes and block sizes to read and compile the kernel with, for points that share their
+                code; None: those of the point itself.
+            code: the code of `at` where it is known already.
+
+        Raises:
+            KernmodelError: any stage's error about its input.
+        """
+        place = at or point
+        machine = self._checked_machine(point, scaling_cores)
+        try:
+            code = code or self.code(place, machine, lambda: self._first_traffic(point, place, machine))
+        except KernmodelError:
+            # what is wrong with the point itself comes first, whether the code was tried before or not
+            self._first_traffic(point, place, machine)
+            raise
+        return self._answer(self._case(point, place, machine), code, scaling_cores, shared=at)
+
+    def check(self, point: Point, scaling_cores: Sequence[int] = (), *, at: Point | None = None) -> None:
+        """Raise what is wrong with a point apart from its code.
+
+        Raises:
+            KernmodelError: any stage's error about its input.
+        """
+        machine = self._checked_machine(point, scaling_cores)
+        self._first_traffic(point, at or point, machine)
+
+    def _checked_machine(self, point: Point, scaling_cores: Sequence[int]) -> Machine:
+        machine = self.machine(point.kernel.machine, point.changes)
+        for cores in scaling_cores:
+            check_cores(machine, cores)
+        self._core(machine)
+        return machine
+
+    def prepare(self, point: Point, at: Point) -> Code:
+        """Everything of a point that its sizes do not decide, to learn of errors that hold for many; its code.
+
+        Raises:
+            KernmodelError: any stage's error about its input.
+        """
+        machine = self.machine(point.kernel.machine, point.changes)
+        self._core(machine)
+        code = self.code(at, machine)
+        self._method(point.kernel, at.kernel, point.blocks, machine)
+        self._incore(code, machine, point.code)
+        return code
+
+    def machine(self, name: str, changes: tuple[Change, ...] = ()) -> Machine:
+        """The machine of this name or path, with the changes applied.
+
+        Raises:
+            MachineError: the file is missing or malformed; UsageError: a change that cannot be made.
+        """
+        return self._machines.get((name, changes), lambda: self._changed(name, changes))
+
+    def _changed(self, name: str, changes: tuple[Change, ...]) -> Machine:
+        if not changes:
+            return load_machine(name)
+        from kernmodel.machine.changes import MachineFigures
+
+        figures = self._figures.get(name, lambda: MachineFigures.open(name))
+        return figures.machine((change.path, change.value) for change in changes)
+
+    def nest(self, kernel: KernelRequest, blocks: Blocks = ()) -> LoopNest:
+        """The nest that is asked for, read with the sizes of the request, and blocked.
+
+        Raises:
+            KernmodelError: it cannot be read, or not be blocked so.
+        """
+        return self._nests.get(nest_key(kernel, blocks), lambda: self._read(kernel, blocks))
+
+    def _read(self, kernel: KernelRequest, blocks: Blocks) -> LoopNest:
+        if not blocks:
+            return load(kernel, kernel.sizes)
+        from kernmodel.source.tiling import tile
+
+        return tile(self.nest(kernel), dict(blocks))
+
+    def start(self, stack: ExitStack, at: Point) -> None:
+        """Start the compiler for the code of this point ahead, where the text can be compiled as it stands; `stack`
+        stops it.
+
+        Raises:
+            KernmodelError: the machine, the kernel or the compiler is missing.
+        """
+        machine = self.machine(at.kernel.machine, at.changes)
+        pending = _start(stack, at, machine)
+        if pending is not None:
+            self._started[self._code_key(at, machine)] = pending
+
+    def code(self, at: Point, machine: Machine, meanwhile: Callable[[], None] = lambda: None) -> Code:
+        """The loop of the kernel at these sizes and block sizes.
+
+        Args:
+            machine: for its compilers.
+            meanwhile: called while the compiler runs, if it does; errors about its input are left to be found again.
+
+        Raises:
+            KernmodelError: the compiler is missing or fails, or the loop is not found in what it made.
+        """
+        key = self._code_key(at, machine)
+        return self._codes.get(key, lambda: self._compile(key, at, machine, meanwhile))
+
+    def _code_key(self, at: Point, machine: Machine) -> Hashable:
+        """What the loop depends on; machines with the same compiler and flags share it."""
+        code, nest = at.code, nest_key(at.kernel, at.blocks)
+        if code.asm is not None:
+            return nest, code.by_hand, code.asm
+        asked = machine.compilers, code.compiler, code.flags
+        compiler, flags = self._compilers.get(asked, lambda: chosen_compiler(machine, code))
+        return nest, code.by_hand, compiler.command, flags
+
+    def _compile(self, key: Hashable, at: Point, machine: Machine, meanwhile: Callable[[], None]) -> Code:
+        kernel, code = at.kernel, at.code
+        with ExitStack() as stack:
+            pending = self._started.pop(key, None) or _start(stack, at, machine)
+            nest = self.nest(kernel, at.blocks)
+            if pending is None and code.asm is None:
+                pending = start_late(stack, self._written(at), code, machine, kernel.sizes)
+            with suppress(KernmodelError):
+                meanwhile()
+            sizes, _ = self._checked(at, at)
+            loop, origin = find_kernel_loop(nest, sizes, code, pending)
+        return Code(key, loop, origin)
+
+    def _written(self, at: Point) -> LoopNest:
+        """The nest as its text is compiled: a blocked one is written out and read again."""
+        kernel, nest = at.kernel, self.nest(at.kernel)
+        if not at.blocks:
+            return nest
+        from kernmodel.source.load import parse_kernel
+        from kernmodel.source.tiling import tiled_source
+
+        text = tiled_source(nest, dict(at.blocks))
+        return parse_kernel(text, nest.file, kernel.sizes, nest=kernel.nest, function=kernel.function)
+
+    def _checked(self, point: Point, at: Point) -> tuple[dict[str, int], dict[str, int]]:
+        """The checked sizes of a point whose nest is read with the sizes of `at`, and those for reports."""
+        given = point.kernel.sizes
+
+        def check() -> tuple[dict[str, int], dict[str, int]]:
+            nest = self.nest(at.kernel, point.blocks)
+            sizes = checked_sizes(nest, given)
+            return sizes, shown_sizes(nest, given, sizes)
+
+        return self._sizes.get((nest_key(at.kernel, point.blocks), tuple(given.items())), check)
+
+    def _method(self, kernel: KernelRequest, at: KernelRequest, blocks: Blocks, machine: Machine) -> TrafficMethod:
+        nest, key = self.nest(at, blocks), (nest_key(at, blocks), *method_key(kernel))
+        method = self._methods.get(key, lambda: traffic_method(nest, machine, kernel))
+        return replace(method, machine=machine, request=kernel)
+
+    def _case(self, point: Point, at: Point, machine: Machine) -> _Case:
+        kernel = point.kernel
+        sizes, shown = self._checked(point, at)
+        method = self._method(kernel, at.kernel, point.blocks, machine)
+        key = (nest_key(at.kernel, point.blocks), *method_key(kernel), kernel.safety, tuple(sizes.items()))
+        return _Case(point, key, sizes, shown, method)
+
+    def _first_traffic(self, point: Point, at: Point, machine: Machine) -> None:
+        case = self._case(point, at, machine)
+        self._traffic(case, case.method.stores(), point.kernel.cores)
+
+    def _traffic(self, case: _Case, stores: StoreMode, cores: int) -> Traffic:
+        method = case.method
+        key = (case.key, traffic_key(method.machine), stores, cores)
+        return self._traffics.get(key, lambda: method.traffic(case.sizes, cores, stores))
+
+    def _core(self, machine: Machine) -> tuple[Parameters, InstructionTable]:
+        def read() -> tuple[Parameters, InstructionTable]:
+            parameters = core_parameters(machine)
+            return parameters, InstructionTable.open(parameters)
+
+        core = machine.core
+        return self._cores.get((core.microarchitecture, core.overlapping_ports, core.non_overlapping_ports), read)
+
+    def _incore(self, code: Code, machine: Machine, request: CodeRequest) -> InCore:
+        from kernmodel.incore.analyse import analyse
+
+        parameters, table = self._core(machine)
+        key = (code.key, parameters.name, request.port_model)
+        return self._incores.get(key, lambda: analyse(code.loop, parameters, table, port_model=request.port_model))
+
+    def _outside(
+        self, case: _Case, code: Code, incore: InCore, traffic: Traffic
+    ) -> tuple[OutsideWork, tuple[Note, ...]]:
+        """What is executed outside the innermost loop at the sizes of a point, and what is not known of it."""
+        from kernmodel.incore.outside import outside_cycles
+        from kernmodel.studies.predict.outside import outside_notes, outside_work
+
+        method = case.method
+        parameters, table = self._core(method.machine)
+        key = (code.key, parameters.name, case.point.code.port_model)
+        around = self._arounds.get(key, lambda: outside_cycles(code.loop, incore, parameters, table))
+        work = outside_work(method.nest, case.sizes, code.loop, incore, around, traffic.iterations_per_unit)
+        return work, outside_notes(work, code.loop, around, parameters)
+
+    def _answer(self, case: _Case, code: Code, scaling_cores: Sequence[int], *, shared: Point | None) -> EcmAnswer:
+        from kernmodel.models.ecm import predict, scale
+        from kernmodel.traffic.runs import runs_of
+
+        method, cores, loop = case.method, case.point.kernel.cores, code.loop
+        machine = method.machine
+        incore = self._incore(code, machine, case.point.code)
+        stores, told = _stores_of(loop, method)
+        predictions: dict[int, EcmPrediction] = {}
+        traffic = self._traffic(case, stores, cores)
+        classic = case.point.code.classic
+        outside, unsure = (None, ()) if classic else self._outside(case, code, incore, traffic)
+        runs = None if classic else runs_of(method.nest, case.sizes, machine)
+
+        def predict_at(active: int) -> EcmPrediction:
+            if active not in predictions:
+                known = self._traffic(case, stores, active)
+                predictions[active] = predict(known, incore, machine, outside=outside, runs=runs)
+            return predictions[active]
+
+        prediction = predict_at(cores)
+        notes = (*told, *method.nest.notes, *traffic.notes, *loop.notes, *incore.notes, *unsure, *prediction.notes)
+        notes = (*notes, *left_out_notes(machine, incore))
+        once = () if shared is None or case.point.code.asm is not None else (self._compiled_once(shared),)
+        return EcmAnswer(
+            nest=method.nest,
+            machine=machine,
+            sizes=case.shown,
+            traffic=traffic,
+            origin=code.origin,
+            loop=loop,
+            parameters=self._core(machine)[0],
+            incore=incore,
+            prediction=prediction,
+            scaling=tuple(scale(predict_at, count, machine) for count in scaling_cores),
+            notes=tuple(dict.fromkeys((*once, *notes))),
+        )
+
+    def _compiled_once(self, at: Point) -> Note:
+        from kernmodel.source.sizes import deciding_names
+
+        _, shown = self._checked(at, at)
+        return compiled_once(shown, deciding_names(self.nest(at.kernel), at.kernel.sizes), at.blocks)
+
+
+def _start(stack: ExitStack, at: Point, machine: Machine) -> Compilation | None:
+    """Start the compiler before the source is analysed, where its text can be compiled as it stands."""
+    return None if at.blocks else start_early(stack, at.kernel, at.code, machine, at.kernel.sizes)
+
+
+def compiled_once(shown: Mapping[str, int], deciding: Sequence[str], blocks: Blocks = ()) -> Note:
+    """The note that points share code compiled with these sizes; `deciding` are those that they all have."""
+    values = [f"{name}={value}" for name, value in shown.items()]
+    values += [f"blocks of {value} in {name}" for name, value in blocks]
+    same = ", ".join(f"{name}={shown[name]}" for name in deciding)
+    points = f"all points with {same}" if same else "all points"
+    text = f"the kernel was compiled once, with {', '.join(values)}; {points} share its in-core time"
+    return Note("compiled-once", text, "assumption")
+
+
+def _stores_of(loop: AssemblyLoop, method: TrafficMethod) -> tuple[StoreMode, tuple[Note, ...]]:
+    """The stores that the user named, else those in the code, else those of the machine."""
+    from kernmodel.traffic.stores import stores_of
+
+    if method.request.stores is not None:
+        return method.request.stores, ()
+    found, note = stores_of(loop, method.machine)
+    return found or method.stores(), (note,) if note else ()

@@ -1,0 +1,205 @@
+"""Which points of a study share their code: one compilation a group, at the largest sizes among its points."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, product
+from math import prod
+
+from kernmodel.errors import KernmodelError, SourceError
+from kernmodel.studies.predict.compiled import checked_sizes, chosen_compiler
+from kernmodel.studies.predict.stages import Stages
+from kernmodel.studies.sweep.grid import Axis, Change, Grid, Point, point_at
+
+CODING = ("machine", "compiler", "flags")
+"""Kinds of axes whose values decide how the kernel is compiled."""
+_TRIED = 1000
+"""Points that are tried for one that can be compiled, where the largest sizes cannot."""
+
+Text = tuple[str, int | None, str | None]
+"""Kernel, number of the nest and function: what is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Points that share their code.
+
+    Attributes:
+        key: tells groups of a study apart.
+        at: the point whose sizes and block sizes they are compiled with.
+        count: number of points of the whole study.
+    """
+
+    key: Hashable
+    at: Point
+    count: int
+
+    @property
+    def shared(self) -> Point | None:
+        """`at` where there are several points, None for one alone, which is compiled with its own sizes."""
+        return self.at if self.count > 1 else None
+
+
+class Groups:
+    """The groups of a study. Points of a grid are not looked at one by one."""
+
+    def __init__(self, points: Sequence[Point], stages: Stages) -> None:
+        """Read the kernels.
+
+        Raises:
+            KernmodelError: a kernel that cannot be read.
+        """
+        self._points = points
+        self._stages = stages
+        self._deciding: dict[tuple[Text, tuple[str, ...]], tuple[str, ...]] = {}
+        self._compilers: dict[Hashable, Hashable] = {}
+        self._known: dict[Hashable, Group] = {}
+        self._listed: dict[Hashable, Group] = {}
+        if isinstance(points, Grid):
+            self._largest = largest_of(points)
+            self._read(self._largest)
+            self._counts = self._count(points)
+        else:
+            for text in _largest_by_text(points):
+                self._read(text)
+            self._list(points)
+
+    def of(self, point: Point) -> Group:
+        """The group of a point of the study."""
+        key = self._key(point)
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        if not isinstance(self._points, Grid):
+            group = self._listed[key]
+        else:
+            group = Group(key, self._at(point, self._largest), self._counts[self._code_key(point)])
+        if group.count > 1:
+            group = self._known[key] = replace(group, at=self._compilable(group))
+        return group
+
+    def _read(self, largest: Point) -> None:
+        from kernmodel.source.sizes import deciding_names, refuse_unknown
+
+        names = tuple(largest.kernel.sizes)
+        nest = self._stages.nest(largest.kernel)
+        refuse_unknown(nest, largest.kernel.sizes)
+        self._deciding[_text(largest), names] = deciding_names(nest, names)
+
+    def _key(self, point: Point) -> Hashable:
+        """Everything that decides the code, but for the sizes that do not decide what the source says."""
+        names = tuple(point.kernel.sizes)
+        deciding = self._deciding[_text(point), names]
+        values = tuple(point.kernel.sizes[name] for name in deciding)
+        return _text(point), names, values, tuple(name for name, _ in point.blocks), self._code_key(point)
+
+    def _code_key(self, point: Point) -> Hashable:
+        code = point.code
+        by_hand = code.asm, code.port_model, *code.by_hand
+        if code.asm is not None:
+            return by_hand
+        asked = point.kernel.machine, self._compiling(point), code.compiler, code.flags
+        if asked not in self._compilers:
+            self._compilers[asked] = self._compiler(point, asked)
+        return *by_hand, self._compilers[asked]
+
+    def _compiling(self, point: Point) -> tuple[Change, ...]:
+        """The changes that are of the machine's compilers and their flags."""
+        return tuple(change for change in point.changes if self._is_compiling(change.path, point.kernel.machine))
+
+    def _is_compiling(self, path: str, machine: str) -> bool:
+        names = (compiler.name for compiler in self._stages.machine(machine).compilers)
+        return not {"compilers", *names}.isdisjoint(path.split("."))
+
+    def _compiler(self, point: Point, asked: Hashable) -> Hashable:
+        """The command and flags that are run, by which machines share code; what was asked for where none is there."""
+        try:
+            machine = self._stages.machine(point.kernel.machine, self._compiling(point))
+            compiler, flags = chosen_compiler(machine, point.code)
+        except KernmodelError:
+            return asked
+        return compiler.command, flags
+
+    def _at(self, point: Point, largest: Point) -> Point:
+        """The point to compile for this one: all sizes that do not decide what the source says at their largest."""
+        names = self._deciding[_text(point), tuple(point.kernel.sizes)]
+        sizes = {name: point.kernel.sizes[name] if name in names else v for name, v in largest.kernel.sizes.items()}
+        kernel = replace(point.kernel, sizes=sizes)
+        return replace(point, kernel=kernel, changes=self._compiling(point), blocks=largest.blocks)
+
+    def _count(self, grid: Grid) -> Counter[Hashable]:
+        """The number of points by code, for each value of the sizes that decide what the source says."""
+        deciding = next(iter(self._deciding.values()))
+        coding = [axis for axis in grid.axes if axis.kind in CODING or self._changes_code(axis, grid)]
+        decides = [axis for axis in grid.axes if axis.kind == "size" and axis.name in deciding]
+        apart = {id(axis) for axis in (*coding, *decides)}
+        together = prod(len(axis.values) for axis in grid.axes if id(axis) not in apart)
+        counts = Counter[Hashable]()
+        for values in product(*(axis.values for axis in coding)):
+            counts[self._code_key(point_at(grid.base, zip(coding, values, strict=True)))] += together
+        return counts
+
+    def _changes_code(self, axis: Axis, grid: Grid) -> bool:
+        return axis.kind == "change" and self._is_compiling(axis.name, grid.point(0).kernel.machine)
+
+    def _list(self, points: Sequence[Point]) -> None:
+        for point in points:
+            key = self._key(point)
+            known = self._listed.get(key)
+            if known is None:
+                self._listed[key] = Group(key, replace(point, changes=self._compiling(point)), 1)
+            else:
+                self._listed[key] = Group(key, _larger(known.at, point), known.count + 1)
+
+    def _compilable(self, group: Group) -> Point:
+        """The largest sizes, or the largest point of the group whose sizes the nest can have."""
+        if self._can_have(group.at):
+            return group.at
+        step = max(1, len(self._points) // _TRIED)
+        tried = islice((self._points[n] for n in range(0, len(self._points), step)), _TRIED)
+        fitting = (
+            point
+            for point in tried
+            if self._key(point) == group.key and self._can_have(replace(group.at, kernel=point.kernel))
+        )
+        best = max(fitting, key=lambda point: prod(point.kernel.sizes.values()), default=group.at)
+        return replace(best, changes=group.at.changes, blocks=group.at.blocks)
+
+    def _can_have(self, point: Point) -> bool:
+        try:
+            checked_sizes(self._stages.nest(point.kernel), point.kernel.sizes)
+        except SourceError:
+            return False
+        return True
+
+
+def _text(point: Point) -> Text:
+    return point.kernel.kernel, point.kernel.nest, point.kernel.function
+
+
+def largest_of(grid: Grid) -> Point:
+    """The grid's point with the largest sizes and block sizes (and the first value of everything else)."""
+
+    def value(axis: Axis) -> object:
+        return max(axis.values) if axis.kind in ("size", "block") else axis.values[0]
+
+    return replace(point_at(grid.base, ((axis, value(axis)) for axis in grid.axes)), changes=())
+
+
+def _largest_by_text(points: Iterable[Point]) -> list[Point]:
+    """For every kernel and set of sizes, a point with the largest sizes."""
+    largest: dict[Hashable, Point] = {}
+    for point in points:
+        key = _text(point), tuple(point.kernel.sizes)
+        largest[key] = _larger(largest[key], point) if key in largest else point
+    return list(largest.values())
+
+
+def _larger(one: Point, other: Point) -> Point:
+    """The first point with each size and block size as large as the larger of both."""
+    sizes = {name: max(value, other.kernel.sizes[name]) for name, value in one.kernel.sizes.items()}
+    widths = dict(other.blocks)
+    blocks = tuple((name, max(value, widths.get(name, value))) for name, value in one.blocks)
+    return replace(one, kernel=replace(one.kernel, sizes=sizes), blocks=blocks)

@@ -1,0 +1,170 @@
+"""Grids of predictions: axes, points, and what comes of a point. Values only; `evaluation` evaluates them.
+
+Light on purpose: importing this module loads neither sympy nor the stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+if TYPE_CHECKING:
+    from kernmodel.studies.predict.request import CodeRequest, KernelRequest
+
+View = TypeVar("View")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A figure of the machine file to take instead: `path` ("L2.size", "memory.bandwidth", "clock") and the new value
+    as text, absolute with its unit ("2 MiB", "200GB/s") or relative ("x2", "x0.5", "+10%", "-10%"). Read by
+    `kernmodel.machine.changes`."""
+
+    path: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.path}={self.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Everything that one prediction depends on.
+
+    Attributes:
+        kernel: kernel, machine, sizes, cores and how the traffic is found.
+        code: compiler, flags or assembly.
+        changes: of the machine file, applied in order.
+        blocks: block size by loop variable, outermost first, where the nest is blocked before it is modelled; empty:
+            the nest as it stands.
+    """
+
+    kernel: KernelRequest
+    code: CodeRequest
+    changes: tuple[Change, ...] = ()
+    blocks: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One dimension of a grid.
+
+    Attributes:
+        kind: "size", "cores", "machine", "compiler", "flags", "change" or "block".
+        name: of the size, the path of the figure, or the loop variable; "" for the other kinds.
+        values: in order: integers for "size", "cores" and "block"; texts for "machine", "compiler" and "change"; tuples
+            of texts for "flags" (None: the machine's own, also for "compiler").
+    """
+
+    kind: str
+    name: str
+    values: tuple[Any, ...]
+
+    @property
+    def label(self) -> str:
+        """What a column is called: the name, else the kind."""
+        return self.name or self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Grid(Sequence[Point]):
+    """All combinations of the axes over a base point, the last axis varying fastest. Points are made when they are
+    asked for: a grid of millions takes no memory."""
+
+    base: Point
+    axes: tuple[Axis, ...]
+
+    def __len__(self) -> int:
+        return prod(len(axis.values) for axis in self.axes)
+
+    @overload
+    def __getitem__(self, index: int) -> Point: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Point, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Point | tuple[Point, ...]:
+        if isinstance(index, slice):
+            return tuple(self.point(number) for number in range(*index.indices(len(self))))
+        return self.point(index + len(self) if index < 0 else index)
+
+    def point(self, index: int) -> Point:
+        """The point with this number, from 0.
+
+        Raises:
+            IndexError: there is no such point.
+        """
+        return point_at(self.base, zip(self.axes, self.coordinates(index), strict=True))
+
+    def coordinates(self, index: int) -> tuple[Any, ...]:
+        """The value on each axis at this point.
+
+        Raises:
+            IndexError: there is no such point.
+        """
+        if not 0 <= index < len(self):
+            raise IndexError(f"the grid has no point {index}")
+        found = []
+        for axis in reversed(self.axes):
+            index, digit = divmod(index, len(axis.values))
+            found.append(axis.values[digit])
+        return tuple(reversed(found))
+
+    def points(self, start: int = 0) -> Iterator[Point]:
+        """The points from `start` on."""
+        return (self.point(index) for index in range(start, len(self)))
+
+
+def point_at(base: Point, values: Iterable[tuple[Axis, Any]]) -> Point:
+    """The base point with these values on these axes.
+
+    Raises:
+        ValueError: an axis of an unknown kind.
+    """
+    kernel: dict[str, Any] = {}
+    code: dict[str, Any] = {}
+    sizes, blocks, changes = dict(base.kernel.sizes), dict(base.blocks), list(base.changes)
+    for axis, value in values:
+        match axis.kind:
+            case "size":
+                sizes[axis.name] = value
+            case "block":
+                blocks[axis.name] = value
+            case "change":
+                changes.append(Change(axis.name, value))
+            case "cores" | "machine":
+                kernel[axis.kind] = value
+            case "compiler" | "flags":
+                code[axis.kind] = value
+            case _:
+                raise ValueError(f"{axis.kind!r} is no kind of axis")
+    return Point(
+        kernel=replace(base.kernel, sizes=sizes, **kernel),
+        code=replace(base.code, **code) if code else base.code,
+        changes=tuple(changes),
+        blocks=tuple(blocks.items()),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[View]):
+    """What came of a point: a view of its answer, or the text of the error that refused it.
+
+    Attributes:
+        index: number of the point, from 0.
+        view: what the study asked for; None where the point was refused.
+        error: the message of the error, None where there is an answer.
+    """
+
+    index: int
+    point: Point
+    view: View | None
+    error: str | None = None
+
+
+Record = Mapping[str, float | int | str | None]
+"""A flat row: a value by column name (`kernmodel.studies.sweep.rows`)."""
+
+Points = Sequence[Point]

@@ -1,0 +1,288 @@
+"""Answers as flat rows: one value a column, for tables, CSV, JSON lines and Parquet.
+
+Names of columns end in their unit. Which columns there are is decided by the machines of a study (their paths and
+levels), not by the kernel: what has no meaning (LUP/s of a reduction) or no end (a rate where nothing takes time) is
+None.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from kernmodel.models.outside import OUTSIDE
+from kernmodel.studies.sweep.grid import Axis, Outcome, Point, Record
+from kernmodel.traffic.held import reuse_in, strongest_in
+from kernmodel.units import Work, convert_cycles, meaningful_units
+
+if TYPE_CHECKING:
+    from kernmodel.machine.model import Machine
+    from kernmodel.models.ecm import ScalingPoint
+    from kernmodel.studies.predict.request import CodeOrigin, EcmAnswer
+    from kernmodel.traffic.model import Traffic
+    from kernmodel.uncertainty import Interval
+
+ColumnType = Literal["float", "int", "str"]
+Value = float | int | str | None
+
+POINT, ERROR = "point", "error"
+T_ECM = "T_ECM_cy_per_CL"
+CORE: Mapping[str, str] = {
+    "cy/CL": T_ECM,
+    "cy/It": "T_ECM_cy_per_It",
+    "It/s": "core_It_per_s",
+    "LUP/s": "core_LUP_per_s",
+    "FLOP/s": "core_FLOP_per_s",
+    "s": "core_s_per_sweep",
+}
+"""The column of the prediction for one core by unit."""
+ALL_CORES: Mapping[str, str] = {
+    "cy/CL": "all_cores_cy_per_CL",
+    "cy/It": "all_cores_cy_per_It",
+    "It/s": "all_cores_It_per_s",
+    "LUP/s": "all_cores_LUP_per_s",
+    "FLOP/s": "all_cores_FLOP_per_s",
+    "s": "all_cores_s_per_sweep",
+}
+"""The same of all active cores together."""
+LOW, HIGH, DEPENDS = "T_ECM_low_cy_per_CL", "T_ECM_high_cy_per_CL", "T_ECM_depends_on"
+"""The columns of the interval of the prediction and of what it depends on; empty where it has none."""
+TIME, REUSE, WHILE = "_cy_per_CL", "reuse_in_", "_while"
+_ENDINGS = {
+    "_cy_per_CL": "cy/CL",
+    "_cy_per_It": "cy/It",
+    "_It_per_s": "It/s",
+    "_LUP_per_s": "LUP/s",
+    "_FLOP_per_s": "FLOP/s",
+    "_s_per_sweep": "s",
+    "_B_per_It": "B/It",
+}
+_INTEGERS = (POINT, "domains", "saturation_simple", "saturation_recursive")
+_FLOATS = ("utilization", "iterations_per_CL")
+_WORDS = ("binding", "bottleneck", "ol_bound_by", "traffic", "stores", "code", "warnings")
+_SEPARATOR = " | "
+
+
+@dataclass(frozen=True, slots=True)
+class RecordColumn:
+    """A column of records.
+
+    Attributes:
+        name: key in the record ("T_L3Mem_cy_per_CL"), stable.
+        title: heading for people ("T_L3Mem").
+        unit: of the numbers, "" for counts and texts.
+        type: of the values (None is possible in all).
+    """
+
+    name: str
+    title: str
+    unit: str
+    type: ColumnType
+
+    @property
+    def heading(self) -> str:
+        """Title and unit ("T_L3Mem cy/CL")."""
+        return f"{self.title} {self.unit}" if self.unit else self.title
+
+
+# {{{ the record of an answer
+
+
+def record_of(point: Point, answer: EcmAnswer) -> Record:
+    """The row of one answer: T_OL, T_nOL, every transfer time, T_ECM and the prediction per residence level (cy/CL),
+    performance in every unit that has a meaning, saturation points, bytes over each path per iteration, the largest
+    reuse that holds in each cache, what binds, and the bottleneck.
+
+    Times are of one core while `point.kernel.cores` are active; "all_cores" is the performance of all of them, as
+    `kernmodel ecm --cores` gives it. Above one ccNUMA domain it is taken from `answer.scaling`, None if that has not
+    this number of cores.
+    """
+    prediction, traffic = answer.prediction, answer.traffic
+    return {
+        **{f"{name}{TIME}": cycles for name, cycles in prediction.times.items()},
+        **_in_units(prediction.cycles, prediction.work, CORE),
+        **_interval(prediction.cycles_interval),
+        **{from_level(level): cycles for level, cycles in prediction.levels},
+        **_of_all_cores(point.kernel.cores, answer),
+        "saturation_simple": prediction.saturation_simple,
+        "saturation_recursive": prediction.saturation_recursive,
+        **_bytes(traffic, answer.machine),
+        **_reuses(traffic, answer.machine),
+        "iterations_per_CL": traffic.iterations_per_unit,
+        "ol_bound_by": prediction.ol_bound_by,
+        "binding": " + ".join(prediction.binding),
+        "bottleneck": prediction.bottleneck,
+        "traffic": traffic.method,
+        "stores": traffic.stores,
+        "code": _code(answer.origin),
+        "warnings": _SEPARATOR.join(f"{n.code}: {n}" for n in answer.notes if n.kind == "warning") or None,
+    }
+
+
+def _interval(interval: Interval | None) -> dict[str, Value]:
+    if interval is None:
+        return dict.fromkeys((LOW, HIGH, DEPENDS))
+    return {LOW: interval.low, HIGH: interval.high, DEPENDS: interval.cause}
+
+
+def from_level(level: str) -> str:
+    """The column of the prediction if the data came from this level."""
+    return f"T_ECM_from_{level}{TIME}"
+
+
+def warnings_of(row: Record) -> tuple[tuple[str, str], ...]:
+    """Code and text of the warnings in a row."""
+    text = row.get("warnings")
+    parts = text.split(_SEPARATOR) if isinstance(text, str) else []
+    pairs = (part.partition(": ") for part in parts)
+    return tuple((code, text) for code, _, text in pairs)
+
+
+def _in_units(cycles: float, work: Work, names: Mapping[str, str]) -> dict[str, Value]:
+    known = meaningful_units(work)
+    return {
+        name: _finite(convert_cycles(cycles, unit, work)) if unit in known else None for unit, name in names.items()
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _of_all_cores(cores: int, answer: EcmAnswer) -> dict[str, Value]:
+    scaled = _scaled(cores, answer)
+    if scaled is None:
+        return dict.fromkeys((*ALL_CORES.values(), *_SCALING))
+    values = _in_units(scaled.cycles, answer.prediction.work, ALL_CORES)
+    return {**values, "domains": scaled.domains, "utilization": scaled.utilization,
+            "saturated": "yes" if scaled.saturated else "no"}  # fmt: skip
+
+
+_SCALING = ("domains", "utilization", "saturated")
+
+
+def _scaled(cores: int, answer: EcmAnswer) -> ScalingPoint | None:
+    from kernmodel.models.ecm import scale
+
+    found = next((scaled for scaled in answer.scaling if scaled.cores == cores), None)
+    if found is not None or cores > answer.machine.topology.cores_per_numa_domain:
+        return found
+    return scale(lambda _: answer.prediction, cores, answer.machine)
+
+
+def _bytes(traffic: Traffic, machine: Machine) -> dict[str, Value]:
+    per_line = machine.line_bytes / traffic.iterations_per_unit
+    values: dict[str, Value] = {}
+    for path in traffic.paths:
+        values[f"{path.path}_in_B_per_It"] = path.loads * per_line
+        values[f"{path.path}_out_B_per_It"] = (path.stores + path.clean_victims) * per_line
+    return values
+
+
+def _reuses(traffic: Traffic, machine: Machine) -> dict[str, Value]:
+    """Per cache the loops that carry the largest reuse that holds (of simulated traffic the share of hits), and while
+    which sizes it does."""
+    values: dict[str, Value] = {}
+    for level in machine.levels:
+        held = strongest_in(traffic, level.name)
+        values[f"{REUSE}{level.name}"] = reuse_in(traffic, level.name)
+        values[f"{REUSE}{level.name}{WHILE}"] = ", ".join(held.solved.values()) or None if held else None
+    return values
+
+
+def _code(origin: CodeOrigin) -> str:
+    if origin.compiler is None:
+        return origin.file or "standard input"
+    return " ".join(part for part in (origin.compiler, origin.version, shlex.join(origin.flags)) if part)
+
+
+# }}}
+# {{{ columns and rows
+
+
+def columns_of(axes: Sequence[Axis], record: Record) -> tuple[RecordColumn, ...]:
+    """The columns of a study, coordinates first, then those of its records, `error` last."""
+    return _columns(axes, record)
+
+
+def study_columns(axes: Sequence[Axis], machines: Sequence[Machine]) -> tuple[RecordColumn, ...]:
+    """The columns of a study on these machines, known before there is an answer."""
+    names = dict.fromkeys(name for part in zip(*map(_parts, machines), strict=True) for one in part for name in one)
+    return _columns(axes, names)
+
+
+def _columns(axes: Sequence[Axis], names: Iterable[str]) -> tuple[RecordColumn, ...]:
+    coordinates = (RecordColumn(coordinate_name(axis), coordinate_name(axis), "", _type_of(axis)) for axis in axes)
+    return (_column(POINT), *coordinates, *map(_column, names), _column(ERROR))
+
+
+def _parts(machine: Machine) -> Iterator[tuple[str, ...]]:
+    """The names of a record in its order, in parts, so that those of several machines stay together."""
+    yield ("T_OL_cy_per_CL", "T_nOL_cy_per_CL", f"{OUTSIDE}{TIME}")
+    yield tuple(f"{path.time_name}{TIME}" for path in machine.paths)
+    yield (*CORE.values(), LOW, HIGH, DEPENDS)
+    yield tuple(from_level(level) for level in machine.residence_levels)
+    yield (*ALL_CORES.values(), *_SCALING, "saturation_simple", "saturation_recursive")
+    yield tuple(f"{path.name}_{way}_B_per_It" for path in machine.paths for way in ("in", "out"))
+    yield tuple(f"{REUSE}{level.name}{end}" for level in machine.levels for end in ("", WHILE))
+    yield ("iterations_per_CL", "ol_bound_by", *(name for name in _WORDS if name != "ol_bound_by"))
+
+
+_PART_TITLES = {"core": "one core", "all_cores": "all cores"}
+
+
+def _column(name: str) -> RecordColumn:
+    ending = next((ending for ending in _ENDINGS if name.endswith(ending)), None)
+    if ending is not None:
+        stem = name.removesuffix(ending)
+        return RecordColumn(name, _PART_TITLES.get(stem, stem), _ENDINGS[ending], "float")
+    kind: ColumnType = "int" if name in _INTEGERS else "float" if name in _FLOATS else "str"
+    return RecordColumn(name, name.replace("_", " "), "", kind)
+
+
+def _type_of(axis: Axis) -> ColumnType:
+    return "int" if axis.kind in ("size", "cores", "block") else "str"
+
+
+_RESERVED = frozenset(
+    {POINT, ERROR, "study", "cores", "machine", "compiler", "flags", *CORE.values(), LOW, HIGH, DEPENDS,
+     *ALL_CORES.values(), *_SCALING, *_INTEGERS, *_FLOATS, *_WORDS}
+)  # fmt: skip
+
+
+def coordinate_name(axis: Axis) -> str:
+    """The column of an axis: its label; `block_i` for blocks of loop i, `size_x` for a size named as another column."""
+    if axis.kind == "block":
+        return f"block_{axis.name}"
+    if axis.kind == "size" and axis.name in _RESERVED:
+        return f"size_{axis.name}"
+    return axis.label
+
+
+def coordinate(value: object) -> Value:
+    """The value of an axis as it stands in a row: flags as one text."""
+    if isinstance(value, tuple):
+        return shlex.join(value)
+    return value if isinstance(value, int | str) else None
+
+
+def row_of(axes: Sequence[Axis], coordinates: Sequence[object], outcome: Outcome[Record]) -> Record:
+    """The whole row of a point: its number (`point`), its coordinates, its record, and `error`."""
+    names = map(coordinate_name, axes)
+    return {
+        POINT: outcome.index,
+        **dict(zip(names, map(coordinate, coordinates), strict=True)),
+        **(outcome.view or {}),
+        ERROR: outcome.error,
+    }
+
+
+def complete(columns: Sequence[RecordColumn], row: Record) -> Record:
+    """The row with all columns, in their order; None where it has no value."""
+    return {column.name: row.get(column.name) for column in columns}
+
+
+# }}}

@@ -1,0 +1,74 @@
+"""A kernel compiled in several ways."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+
+from kernmodel.errors import KernmodelError, Note, UsageError
+from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
+from kernmodel.studies.sweep.grid import Change
+from kernmodel.studies.what_if.runs import Case, CodeAnswer, CodeVariant, Runs, runtime_ratio
+
+
+def compare_code(
+    kernel: KernelRequest, codes: Sequence[CodeRequest], cores: int = 1, changes: Sequence[Change] = ()
+) -> CodeAnswer:
+    """The kernel compiled in several ways, the first one being what the others compare to.
+
+    A way that fails (no such compiler, a flag that it refuses) fails alone; the ratios are then to the first that does
+    not.
+
+    Args:
+        changes: of the machine on which all run.
+
+    Raises:
+        KernmodelError: any stage's error about its input, if all ways fail.
+    """
+    runs = Runs(kernel, codes[0], cores)
+    tried: list[Case | KernmodelError] = [_compiled(runs, code, tuple(changes)) for code in codes]
+    cases = [one for one in tried if isinstance(one, Case)]
+    if not cases and isinstance(tried[0], KernmodelError):
+        raise tried[0]
+    notes = tuple(dict.fromkeys((*_untargeted(codes, cases[0]), *(n for case in cases for n in case.answer.notes))))
+    if not isinstance(tried[0], Case):
+        text = f"{_label(codes[0], None)} fails, so the ratios are to the first code that does not"
+        notes = (Note("first-code-fails", text), *notes)
+    variants = tuple(_variant(code, one, cases[0]) for code, one in zip(codes, tried, strict=True))
+    return CodeAnswer(variants, cores, notes)
+
+
+_TARGET = ("-march", "-mcpu", "-x", "--target")
+
+
+def _untargeted(codes: Iterable[CodeRequest], case: Case) -> Iterator[Note]:
+    """Flags that replace the machine's and leave out the core to compile for."""
+    own = [flag for compiler in case.answer.machine.compilers for flag in compiler.flags if flag.startswith(_TARGET)]
+    for code in codes:
+        if own and code.flags is not None and not any(flag.startswith(_TARGET) for flag in code.flags):
+            text = f"{shlex.join(code.flags)!r} replaces the machine's flags and names no target such as {own[0]}"
+            yield Note("no-target", text, "assumption")
+
+
+def _compiled(runs: Runs, code: CodeRequest, changes: tuple[Change, ...]) -> Case | KernmodelError:
+    try:
+        return runs.case(changes, code)
+    except UsageError:
+        raise
+    except KernmodelError as error:
+        return error
+
+
+def _variant(code: CodeRequest, tried: Case | KernmodelError, base: Case) -> CodeVariant:
+    if isinstance(tried, KernmodelError):
+        return CodeVariant(_label(code, None), code, None, None, None, str(tried))
+    ratio = runtime_ratio(base, tried)
+    return CodeVariant(_label(code, tried.answer), code, tried.answer, tried.runtime, ratio, None)
+
+
+def _label(code: CodeRequest, answer: EcmAnswer | None) -> str:
+    """Compiler and flags as they were run; as they were asked for where nothing ran."""
+    if answer is not None and answer.origin.compiler is not None:
+        return shlex.join((answer.origin.compiler, *answer.origin.flags))
+    compiler = code.compiler or "the machine's compiler"
+    return f"{compiler} {shlex.join(code.flags) if code.flags is not None else 'with the flags of the machine'}"

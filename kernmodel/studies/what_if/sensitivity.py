@@ -1,0 +1,129 @@
+"""What every figure of a machine file is worth: the runtime at half, twice, and one step less and more of each."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from kernmodel.errors import Note, UsageError
+from kernmodel.studies.predict.request import CodeRequest, KernelRequest
+from kernmodel.studies.sweep.grid import Change
+from kernmodel.studies.what_if.runs import Case, Runs, Sensitivity, SensitivityAnswer, runtime_ratio
+
+if TYPE_CHECKING:
+    from kernmodel.machine.changes import Figure, MachineFigures
+
+
+def sensitivity(
+    kernel: KernelRequest,
+    code: CodeRequest,
+    cores: int = 1,
+    step: float = 0.1,
+    watched: Callable[[Sequence[Figure]], Iterable[Figure]] = iter,
+) -> SensitivityAnswer:
+    """The worth of every figure of the machine file that a prediction can depend on.
+
+    Args:
+        watched: gives the figures one by one, to show how far it is.
+
+    Raises:
+        UsageError: `step` is not between 0 and 1.
+        KernmodelError: any stage's error about its input.
+    """
+    from kernmodel.machine.changes import MachineFigures
+
+    if not 0 < step < 1:
+        raise UsageError(f"{step:g} is no step between 0 and 1", where="--step", todo="write --step 10%")
+    figures = MachineFigures.open(kernel.machine)
+    runs = Runs(kernel, code, cores)
+    base = runs.case()
+    numeric = [figure for figure in figures.figures() if figure.value is not None]
+    tried = [figure for figure in numeric if figure.value and _is_tried(figure.path)]
+    found = [_sensitivity(figures, runs, base, figure, step) for figure in watched(tried)]
+    matter = sorted((one for one in found if _size(one) > _NOTHING), key=_size, reverse=True)
+    idle = {one.figure.path for one in found if _size(one) <= _NOTHING}
+    return SensitivityAnswer(
+        before=base.answer,
+        runtime=base.runtime,
+        cores=cores,
+        step=step,
+        figures=tuple(matter),
+        without_effect=tuple(figure.path for figure in numeric if figure.path in idle or _is_unread(figure.path)),
+        notes=tuple(dict.fromkeys((*base.answer.notes, *_followed(figures, matter), *_left_aside(numeric)))),
+    )
+
+
+_NOTHING = 5e-4
+"""|ln(runtime ratio)| below which a figure counts as one without effect."""
+_UNREAD = ("core.", "peaks.", "memory.")
+"""Sections whose numbers the ECM model does not read: peak FLOP rates and widths of the core are roofs of the
+roofline."""
+_DERIVED = re.compile(r"caches\.\w+\.(sets|line)|bandwidths\.mixes\..*|bandwidths\.[^.]+\..+")
+"""Figures that stand for others: a cache's sets follow from its size, series are scaled with their level, and stream
+mixes describe benchmarks."""
+
+
+def _is_unread(path: str) -> bool:
+    return path.startswith(_UNREAD)
+
+
+def _is_tried(path: str) -> bool:
+    return not _is_unread(path) and _DERIVED.fullmatch(path) is None
+
+
+def _followed(figures: MachineFigures, matter: Iterable[Sensitivity]) -> Iterator[Note]:
+    """How measured bandwidths are read when a figure changes on which that depends."""
+    for one in matter:
+        with suppress(UsageError):
+            (applied,) = figures.applied([(one.figure.path, "x2")])[1]
+            yield from (note for note in applied.notes if note.code == "measured-unchanged")
+
+
+def _left_aside(numeric: Iterable[Figure]) -> tuple[Note, ...]:
+    """What the table does not tell of."""
+    derived = "sets of caches, single measured series and stream mixes are not varied: they follow size and level"
+    zeros = [figure.short for figure in numeric if figure.value == 0 and _is_tried(figure.path)]
+    notes = [Note("derived-figures", derived, "assumption")]
+    if zeros:
+        text = f"figures that are 0 have no relative change; try them with --set: {', '.join(zeros)}"
+        notes.append(Note("zero-figures", text, "assumption"))
+    return tuple(notes)
+
+
+def _size(one: Sensitivity) -> float:
+    """How far the runtime moves from where it is, over all four values."""
+    ratios = [ratio for ratio in (one.less, one.below, one.above, one.more) if ratio is not None]
+    return max((abs(math.log(ratio)) if 0 < ratio < math.inf else math.inf for ratio in ratios), default=0.0)
+
+
+def _sensitivity(figures: MachineFigures, runs: Runs, base: Case, figure: Figure, step: float) -> Sensitivity:
+    tried = {factor: _try(figures, runs, base, figure, factor) for factor in (0.5, 1 - step, 1 + step, 2.0)}
+    near = [one for one in (tried[1 - step], tried[1 + step]) if one is not None]
+    ratios = {factor: None if one is None else one[1] for factor, one in tried.items()}
+    return Sensitivity(figure, _slope(near), ratios[0.5], ratios[1 - step], ratios[1 + step], ratios[2.0])
+
+
+def _slope(near: Sequence[tuple[float, float]]) -> float | None:
+    """The central difference of the logarithms; one-sided where the figure takes only one of the two values."""
+    points = [(math.log(value), math.log(ratio)) for value, ratio in near if 0 < ratio < math.inf]
+    if not points:
+        return None
+    (x, y), (other_x, other_y) = (points[0], points[-1]) if len(points) > 1 else (points[0], (0.0, 0.0))
+    return (y - other_y) / (x - other_x) + 0.0
+
+
+def _try(figures: MachineFigures, runs: Runs, base: Case, figure: Figure, factor: float) -> tuple[float, float] | None:
+    """Ratio of the figure and of the runtime; None where the figure cannot take a value near this."""
+    change = Change(figure.path, f"x{factor!r}")
+    if figure.dimension is None and figure.value is not None:
+        change = Change(figure.path, str(round(figure.value * factor)))
+    try:
+        (applied,) = figures.applied([(change.path, change.value)])[1]
+        if applied.ratio is None or applied.ratio == 1:
+            return None
+        return applied.ratio, runtime_ratio(base, runs.case((change,)))
+    except UsageError:
+        return None
