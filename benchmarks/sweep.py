@@ -28,7 +28,7 @@ from kernmodel.studies.predict.request import CodeRequest, KernelRequest
 from kernmodel.studies.sweep.evaluation import evaluate
 from kernmodel.studies.sweep.executors import local_processes
 from kernmodel.studies.sweep.grid import Axis, Grid, Point
-from kernmodel.studies.sweep.rows import record_of
+from kernmodel.studies.sweep.rows import answer_row
 
 SIZES_SECONDS, WHAT_IF_SECONDS, BUSY, GROWTH_MB = 5.0, 30.0, 0.9, 16.0
 
@@ -96,7 +96,7 @@ def run(study: Sequence[Point], jobs: int) -> tuple[float, float]:
     with local_processes(jobs) as executor:
         watched = None if executor is None else Watched(executor, jobs)
         begin = time.perf_counter()
-        for outcome in evaluate(study, record_of, executor=watched):
+        for outcome in evaluate(study, answer_row, executor=watched):
             if outcome.error is not None:
                 raise SystemExit(f"point {outcome.index}: {outcome.error}")
         evaluating = time.perf_counter() - begin

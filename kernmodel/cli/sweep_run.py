@@ -20,7 +20,7 @@ from kernmodel.cli.output import print_line, show, show_json, show_notes, show_r
 from kernmodel.errors import KernmodelError, Note, refuse_warnings
 from kernmodel.report.row_files import JSON_LINES, CsvRows, json_line, open_row_file
 from kernmodel.report.sweep import Gathered, SweepTable, check_unit, sweep_inputs
-from kernmodel.studies.sweep.checkpoint import Journal, study_identity
+from kernmodel.studies.sweep.checkpoint import Checkpoint, study_identity
 from kernmodel.studies.sweep.executors import dask_cluster, local_processes
 from kernmodel.studies.sweep.rows import ERROR, complete, warnings_of
 from kernmodel.studies.sweep.study import SweepStudy
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from kernmodel.cli.sweep import Wanted
-    from kernmodel.studies.sweep.grid import Grid, Record
+    from kernmodel.studies.sweep.grid import Grid, Row
 
 _INTERRUPTED = 130
 _ALONE = 100
@@ -134,11 +134,11 @@ class _Run:
     progress: _Progress
     interrupts: _Interrupts
     identity: str
-    journal: Journal | None
+    journal: Checkpoint | None
     executor: Executor | None
-    adders: list[Callable[[Record], None]]
+    adders: list[Callable[[Row], None]]
     gathered: Gathered = field(default_factory=Gathered)
-    kept: list[Record] = field(default_factory=list)
+    kept: list[Row] = field(default_factory=list)
 
     @classmethod
     @contextmanager
@@ -158,7 +158,7 @@ class _Run:
             now.gathered.add_notes(study.notes)
             yield now
 
-    def rows(self) -> Iterator[Record]:
+    def rows(self) -> Iterator[Row]:
         """All rows in order, each written to the files before it is given."""
         for old in self.journal.rows() if self.journal else ():
             row = complete(self.study.columns, old)
@@ -169,7 +169,7 @@ class _Run:
             self._take(row, notes, self.journal)
             yield row
 
-    def _take(self, row: Record, notes: tuple[Note, ...], journal: Journal | None = None) -> None:
+    def _take(self, row: Row, notes: tuple[Note, ...], journal: Checkpoint | None = None) -> None:
         """Check a row, and write it everywhere, or nowhere."""
         self._check(row, notes)
         with self.interrupts.held():
@@ -182,7 +182,7 @@ class _Run:
                 self.kept.append(row)
             self.progress.step()
 
-    def _check(self, row: Record, notes: tuple[Note, ...]) -> None:
+    def _check(self, row: Row, notes: tuple[Note, ...]) -> None:
         if self.wanted.strict:
             refuse_warnings(notes)
         if self.gathered.failed == self.gathered.done and row[ERROR] is None:
@@ -190,10 +190,10 @@ class _Run:
 
 
 @contextmanager
-def _journal(path: Path, study: SweepStudy, identity: str) -> Iterator[Journal]:
+def _journal(path: Path, study: SweepStudy, identity: str) -> Iterator[Checkpoint]:
     """A journal; it is removed again if it was begun for nothing."""
     existed = path.exists()
-    with Journal.open(path, identity, [column.name for column in study.columns]) as journal:
+    with Checkpoint.open(path, identity, [column.name for column in study.columns]) as journal:
         try:
             yield journal
         finally:
@@ -201,7 +201,7 @@ def _journal(path: Path, study: SweepStudy, identity: str) -> Iterator[Journal]:
                 path.unlink(missing_ok=True)
 
 
-def _adder(stack: ExitStack, path: Path, study: SweepStudy, identity: str) -> Callable[[Record], None]:
+def _adder(stack: ExitStack, path: Path, study: SweepStudy, identity: str) -> Callable[[Row], None]:
     if path.suffix.lower() != JSON_LINES:
         return stack.enter_context(open_row_file(path, study.columns)).add
     path.unlink(missing_ok=True)
@@ -247,7 +247,7 @@ def _print_json(now: _Run) -> None:
 def _print_report(now: _Run, *, table: bool) -> None:
     """What all points share, the rows or where they are, what failed, and the notes."""
     rows = now.rows()
-    held: list[Record] = []
+    held: list[Row] = []
     for row in rows:
         held.append(row)
         if row[ERROR] is None or len(held) == _HELD_BACK:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis as AnyAxis
     from matplotlib.figure import Figure
 
-    from kernmodel.studies.sweep.grid import Axis, Grid, Record
+    from kernmodel.studies.sweep.grid import Axis, Grid, Row
 
 _LEFT, _RIGHT, _BOTTOM, _TOP = 0.09, 0.75, 0.13, 0.92
 _MOST_MARKS = 12
@@ -47,7 +47,7 @@ _LABEL_ROOM = 1.5
 """Height of the axes over the highest value where marks have labels."""
 
 
-def sweep_figure(grid: Grid, rows: Sequence[Record], unit: str, machines: Sequence[str]) -> Figure:
+def sweep_figure(grid: Grid, rows: Sequence[Row], unit: str, machines: Sequence[str]) -> Figure:
     """The picture of a sweep; `rows` are those of `studies.sweep.rows`, all of the grid.
 
     Args:
@@ -74,7 +74,7 @@ def sweep_figure(grid: Grid, rows: Sequence[Record], unit: str, machines: Sequen
 _MOST_CODES = 3
 
 
-def _details(grid: Grid, rows: Sequence[Record]) -> tuple[str, ...]:
+def _details(grid: Grid, rows: Sequence[Row]) -> tuple[str, ...]:
     """Fixed sizes, the span of each axis, codes and machines of a sweep."""
     varying = {axis.name for axis in grid.axes if axis.kind == "size"}
     sizes = [f"{name} = {value}" for name, value in grid.base.kernel.sizes.items() if name not in varying]
@@ -242,7 +242,7 @@ def _shares(axis: Axis, breaks: Sequence[Break]) -> list[float]:
 # {{{ heat map
 
 
-def _heat_map(grid: Grid, rows: Sequence[Record], quantity: Quantity, arrangement: Arrangement) -> Figure:
+def _heat_map(grid: Grid, rows: Sequence[Row], quantity: Quantity, arrangement: Arrangement) -> Figure:
     x_axis, y_axis = arrangement.x, arrangement.y
     assert x_axis is not None
     assert y_axis is not None
@@ -311,7 +311,7 @@ def _differ(one: float, other: float) -> bool:
 # {{{ bars
 
 
-def _bars(grid: Grid, rows: Sequence[Record], quantity: Quantity) -> Figure:
+def _bars(grid: Grid, rows: Sequence[Row], quantity: Quantity) -> Figure:
     """A bar for each point, the first one at the top; of its contributions where it is in cy/CL."""
     height = 1.5 + 0.3 * len(rows)
     labels = [point_label(grid, row) for row in rows]
@@ -338,7 +338,7 @@ def _bars(grid: Grid, rows: Sequence[Record], quantity: Quantity) -> Figure:
     return figure
 
 
-def _stacked(axes: Axes, rows: Sequence[Record]) -> None:
+def _stacked(axes: Axes, rows: Sequence[Row]) -> None:
     bottoms = [0.0] * len(rows)
     for number, name in enumerate(name for name in time_names(rows) if name != f"T_OL{TIME}"):
         found = [value_of(row, name) for row in rows]

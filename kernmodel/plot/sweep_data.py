@@ -19,7 +19,7 @@ from kernmodel.studies.sweep.change_values import numeric_values
 from kernmodel.studies.sweep.rows import ALL_CORES, CORE, ERROR, REUSE, T_ECM, TIME, WHILE, coordinate, coordinate_name
 
 if TYPE_CHECKING:
-    from kernmodel.studies.sweep.grid import Axis, Grid, Record
+    from kernmodel.studies.sweep.grid import Axis, Grid, Row
 
 FEW = 6
 """Values of a numeric axis that are drawn as curves."""
@@ -101,7 +101,7 @@ def quantity_of(grid: Grid, unit: str) -> Quantity:
     return Quantity(column, 1.0, f"{name}{of} ({unit})", whole=cores)
 
 
-def value_of(row: Record, name: str, divisor: float = 1.0) -> float:
+def value_of(row: Row, name: str, divisor: float = 1.0) -> float:
     """A number of a row; not a number where it has none."""
     value = row.get(name)
     return value / divisor if isinstance(value, int | float) else float("nan")
@@ -129,12 +129,12 @@ def _unevenness(values: Sequence[float]) -> float:
     return pstdev(steps) / mean if mean else 0.0
 
 
-def time_names(rows: Sequence[Record]) -> tuple[str, ...]:
+def time_names(rows: Sequence[Row]) -> tuple[str, ...]:
     """The columns of the model's times, T_OL first."""
     return tuple(name for name in rows[0] if name.startswith("T_") and name.endswith(TIME) and "T_ECM" not in name)
 
 
-def adds_up(rows: Sequence[Record]) -> bool:
+def adds_up(rows: Sequence[Row]) -> bool:
     """Whether T_ECM is the larger of T_OL with T_out and the sum of the other times wherever it is known, so that a
     stack shows it; on machines that overlap transfers it is not."""
     return all(
@@ -144,13 +144,13 @@ def adds_up(rows: Sequence[Record]) -> bool:
     )
 
 
-def overlapping_time(row: Record) -> float:
+def overlapping_time(row: Row) -> float:
     """T_OL and T_out, which the core spends beside it."""
     outside = value_of(row, f"{OUTSIDE}{TIME}")
     return value_of(row, f"T_OL{TIME}") + (0.0 if isnan(outside) else outside)
 
 
-def _sum_of_others(row: Record) -> float:
+def _sum_of_others(row: Row) -> float:
     others = [name for name in time_names([row]) if name != f"T_OL{TIME}" and row[name] is not None]
     return sum(value_of(row, name) for name in others)
 
@@ -165,16 +165,16 @@ class Curve:
 
     label: str
     x: tuple[float, ...]
-    rows: tuple[Record, ...]
+    rows: tuple[Row, ...]
 
 
-def curves_of(grid: Grid, rows: Sequence[Record], arrangement: Arrangement) -> tuple[Curve, ...]:
+def curves_of(grid: Grid, rows: Sequence[Row], arrangement: Arrangement) -> tuple[Curve, ...]:
     """The curves, in the order of their axis."""
     x_axis, other = arrangement.x, arrangement.curves
     if x_axis is None:
         raise ValueError("bars have no x axis")
     xs, _ = numbers(x_axis)
-    groups: dict[int, list[tuple[float, Record]]] = {}
+    groups: dict[int, list[tuple[float, Row]]] = {}
     for row in rows:
         digits = digits_of(grid, row)
         number = digits[grid.axes.index(other)] if other else 0
@@ -187,7 +187,7 @@ def curves_of(grid: Grid, rows: Sequence[Record], arrangement: Arrangement) -> t
     return tuple(curves)
 
 
-def digits_of(grid: Grid, row: Record) -> tuple[int, ...]:
+def digits_of(grid: Grid, row: Row) -> tuple[int, ...]:
     """The number of the value on each axis at a row."""
     rest, digits = int(row["point"] or 0), []
     for axis in reversed(grid.axes):
@@ -203,7 +203,7 @@ def value_label(axis: Axis, number: int) -> str:
     return f"{coordinate_name(axis)} = {value}" if named else value
 
 
-def point_label(grid: Grid, row: Record) -> str:
+def point_label(grid: Grid, row: Row) -> str:
     """The values on all axes of a row."""
     digits = digits_of(grid, row)
     return ", ".join(value_label(axis, digit) for axis, digit in zip(grid.axes, digits, strict=True))

@@ -24,10 +24,10 @@ from kernmodel.plot.terminal_lines import TextBar, TextLine, bars_text, lines_te
 from kernmodel.studies.sweep.rows import T_ECM, TIME
 
 if TYPE_CHECKING:
-    from kernmodel.studies.sweep.grid import Axis, Grid, Record
+    from kernmodel.studies.sweep.grid import Axis, Grid, Row
 
 
-def sweep_text(grid: Grid, rows: Sequence[Record], unit: str, width: int = 80, ascii_only: bool = False) -> str:
+def sweep_text(grid: Grid, rows: Sequence[Row], unit: str, width: int = 80, ascii_only: bool = False) -> str:
     """The drawing of a sweep: lines over a numeric axis with the layer conditions that break, or bars. Of two numeric
     axes with many values, a few of one are drawn as lines.
 
@@ -79,7 +79,7 @@ def _breaks(curves: Sequence[Curve], axis: Axis) -> str:
     return "\n".join(("", *lines, ""))
 
 
-def _bars(grid: Grid, rows: Sequence[Record], quantity: Quantity, width: int, ascii_only: bool) -> str:
+def _bars(grid: Grid, rows: Sequence[Row], quantity: Quantity, width: int, ascii_only: bool) -> str:
     values = [value_of(row, quantity.column, quantity.divisor) for row in rows]
     bars = [
         TextBar(point_label(grid, row), 0.0, value, f"{value:.4g}" if value == value else "-")

@@ -10,11 +10,11 @@ from kernmodel.studies.sweep.rows import coordinate, coordinate_name
 
 if TYPE_CHECKING:
     from kernmodel.errors import Note
-    from kernmodel.studies.sweep.grid import Record
+    from kernmodel.studies.sweep.grid import Row
     from kernmodel.studies.sweep.study import SweepStudy
 
 
-def sweep_document(study: SweepStudy, identity: str, rows: Iterable[Record], notes: Iterable[Note]) -> Json:
+def sweep_document(study: SweepStudy, identity: str, rows: Iterable[Row], notes: Iterable[Note]) -> Json:
     """All rows with what they are over; `identity` is what `--resume` knows the study by."""
     base = study.grid.base
     content = {

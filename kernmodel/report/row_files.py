@@ -20,8 +20,8 @@ from kernmodel.output_files import cannot_write
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from kernmodel.studies.sweep.grid import Record
-    from kernmodel.studies.sweep.rows import RecordColumn
+    from kernmodel.studies.sweep.grid import Row
+    from kernmodel.studies.sweep.rows import RowColumn
 
 CSV, JSON_LINES, PARQUET = ".csv", ".jsonl", ".parquet"
 ENDINGS = (CSV, JSON_LINES, PARQUET)
@@ -32,7 +32,7 @@ _GROUP = 8192
 class RowFile(AbstractContextManager["RowFile"]):
     """A file of rows."""
 
-    def add(self, row: Record) -> None:
+    def add(self, row: Row) -> None:
         """Write a row, which has all columns."""
         raise NotImplementedError
 
@@ -71,7 +71,7 @@ def check_row_file(path: str, *, force: bool) -> Path:
     return target
 
 
-def open_row_file(path: Path, columns: Sequence[RecordColumn]) -> RowFile:
+def open_row_file(path: Path, columns: Sequence[RowColumn]) -> RowFile:
     """A file of rows in the format of its ending, .csv or .parquet (JSON lines: `studies.sweep.checkpoint`)."""
     return CsvRows(columns, path) if path.suffix.lower() == CSV else ParquetRows(columns, path)
 
@@ -91,13 +91,13 @@ class CsvRows(RowFile):
     """Comma-separated values with one line of headings (title and unit); empty where there is no value. Without a path
     on standard output."""
 
-    def __init__(self, columns: Sequence[RecordColumn], path: Path | None = None) -> None:
+    def __init__(self, columns: Sequence[RowColumn], path: Path | None = None) -> None:
         """See the class."""
         self._columns = columns
         self._path = path
         self._file: TextIO | None = None
 
-    def add(self, row: Record) -> None:
+    def add(self, row: Row) -> None:
         """Write a row, at once."""
         if self._file is None:
             self._file = self._open()
@@ -131,7 +131,7 @@ class CsvRows(RowFile):
                 self._file.close()
 
 
-def json_line(study: str, row: Record) -> str:
+def json_line(study: str, row: Row) -> str:
     """A row as a journal has it: `study` first, then its columns."""
     # in ASCII as escapes: other spellings of signs may mean something in JSON
     plain = not (getattr(sys.stdout, "encoding", None) or "ascii").lower().startswith("utf")
@@ -145,14 +145,14 @@ def json_line(study: str, row: Record) -> str:
 class ParquetRows(RowFile):
     """A Parquet file in row groups; the metadata of a field have `title` and `unit`."""
 
-    def __init__(self, columns: Sequence[RecordColumn], path: Path) -> None:
+    def __init__(self, columns: Sequence[RowColumn], path: Path) -> None:
         """See the class."""
         self._columns = columns
         self._path = path
-        self._waiting: list[Record] = []
+        self._waiting: list[Row] = []
         self._writer: Any = None
 
-    def add(self, row: Record) -> None:
+    def add(self, row: Row) -> None:
         """Keep a row until its group is full."""
         if self._writer is None:
             self._writer = self._open()
@@ -192,7 +192,7 @@ class ParquetRows(RowFile):
             raise _cannot_write(self._path, error) from error
 
 
-def _schema(columns: Sequence[RecordColumn]) -> Any:
+def _schema(columns: Sequence[RowColumn]) -> Any:
     pa = _pyarrow()
     types = {"float": pa.float64(), "int": pa.int64(), "str": pa.string()}
     return pa.schema(

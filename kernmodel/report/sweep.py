@@ -25,7 +25,7 @@ from kernmodel.studies.sweep.rows import (
 
 if TYPE_CHECKING:
     from kernmodel.machine.model import Machine
-    from kernmodel.studies.sweep.grid import Axis, Grid, Record
+    from kernmodel.studies.sweep.grid import Axis, Grid, Row
     from kernmodel.studies.sweep.study import SweepStudy
 
 _TIME_WIDTH, _REUSE_WIDTH = 7, len("sweep")
@@ -39,7 +39,7 @@ _VARIED = {
 # {{{ above the table
 
 
-def sweep_inputs(study: SweepStudy, first: Record | None) -> tuple[Block, ...]:
+def sweep_inputs(study: SweepStudy, first: Row | None) -> tuple[Block, ...]:
     """What all points share; `first` is a row with an answer, if there is one."""
     grid = study.grid
     return (Heading(_title(grid, study.machines)), Fields(base_pairs(study, first)), Line(""))
@@ -53,7 +53,7 @@ def _title(grid: Grid, machines: Sequence[Machine]) -> str:
     return f"ECM prediction of {kernel}{where}{f' over {over}' if over else ''} (times in cy/CL)"
 
 
-def base_pairs(study: SweepStudy, first: Record | None) -> tuple[tuple[str, str], ...]:
+def base_pairs(study: SweepStudy, first: Row | None) -> tuple[tuple[str, str], ...]:
     """The base of a study as label and value."""
     grid, varied = study.grid, {axis.kind for axis in study.grid.axes}
     kernel, code = grid.base.kernel, grid.base.code
@@ -115,7 +115,7 @@ class SweepTable:
             Column("binds", "left"),
         )
 
-    def cells(self, row: Record) -> tuple[str, ...]:
+    def cells(self, row: Row) -> tuple[str, ...]:
         """The cells of a row; `-` for what it does not have."""
         return (
             *(str(row[coordinate_name(axis)]) for axis in self.axes),
@@ -126,7 +126,7 @@ class SweepTable:
             _text(row, "binding"),
         )
 
-    def _time(self, row: Record, name: str) -> str:
+    def _time(self, row: Row, name: str) -> str:
         value = row.get(name)
         return MISSING if not isinstance(value, int | float) else quantity(value, self.unit)
 
@@ -136,16 +136,16 @@ def _coordinate_column(axis: Axis) -> Column:
     return Column(coordinate_name(axis), "right" if axis.kind in ("size", "cores", "block") else "left", least=least)
 
 
-def _number(row: Record, name: str) -> str:
+def _number(row: Row, name: str) -> str:
     value = row.get(name)
     return decimal(value) if isinstance(value, int | float) else MISSING
 
 
-def _text(row: Record, name: str) -> str:
+def _text(row: Row, name: str) -> str:
     return str(row.get(name) or MISSING)
 
 
-def check_unit(row: Record, unit: str) -> None:
+def check_unit(row: Row, unit: str) -> None:
     """Refuse a unit that has no meaning for the kernel, by a row with an answer.
 
     Raises:
@@ -175,7 +175,7 @@ class Gathered:
     _failures: list[tuple[str, str]] = field(default_factory=list)
     _notes: dict[object, list[Note]] = field(default_factory=dict)
 
-    def add(self, axes: Sequence[Axis], row: Record, notes: Iterable[Note]) -> None:
+    def add(self, axes: Sequence[Axis], row: Row, notes: Iterable[Note]) -> None:
         """Take in a row."""
         self.done += 1
         error = row[ERROR]

@@ -20,7 +20,7 @@ from kernmodel.report.sections import merged_notes
 from kernmodel.report.sweep import Gathered, SweepTable, check_unit, sweep_inputs
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest
 from kernmodel.studies.sweep.grid import Axis, Change, Grid, Outcome, Point
-from kernmodel.studies.sweep.rows import RecordColumn, complete, record_of, row_of, study_columns
+from kernmodel.studies.sweep.rows import RowColumn, answer_row, complete, row_of, study_columns
 from kernmodel.studies.sweep.study import SweepStudy
 
 GOLDEN = Path(__file__).parent / "schemas" / "studies"
@@ -32,9 +32,9 @@ BASE = Point(
 )
 AXES = (Axis("machine", "", ("toy", "old")), Axis("size", "N", (100, 20000)))
 COLUMNS = (
-    RecordColumn("n", "n", "", "int"),
-    RecordColumn("t", "T", "cy/CL", "float"),
-    RecordColumn("s", "s", "", "str"),
+    RowColumn("n", "n", "", "int"),
+    RowColumn("t", "T", "cy/CL", "float"),
+    RowColumn("s", "s", "", "str"),
 )
 
 
@@ -47,7 +47,7 @@ def study(toy_machine) -> SweepStudy:
 def rows(study, ecm_answer) -> list:
     made = []
     for index in range(4):
-        view = None if index == 3 else record_of(BASE, ecm_answer)
+        view = None if index == 3 else answer_row(BASE, ecm_answer)
         outcome = Outcome(index, BASE, view, "it is too small" if view is None else None)
         made.append(complete(study.columns, row_of(AXES, study.grid.coordinates(index), outcome)))
     return made

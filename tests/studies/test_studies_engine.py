@@ -18,7 +18,7 @@ from kernmodel.source.load import load_kernel
 from kernmodel.source.sizes import sizes_of
 from kernmodel.source.tiling import tile
 from kernmodel.studies.predict.ecm import predict_ecm
-from kernmodel.studies.predict.memo import Memory
+from kernmodel.studies.predict.memo import Memo
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
 from kernmodel.studies.predict.stages import Stages
 from kernmodel.studies.sweep import dispatch as flow
@@ -378,7 +378,7 @@ def test_traffic_asks_a_machine_for_nothing_else() -> None:
 
 
 def test_memories_are_bounded_and_remember_errors() -> None:
-    memory: Memory[int] = Memory(2)
+    memory: Memo[int] = Memo(2)
     made = []
 
     def make(number: int) -> int:

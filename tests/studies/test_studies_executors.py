@@ -22,7 +22,7 @@ from kernmodel.studies.sweep import executors
 from kernmodel.studies.sweep.evaluation import evaluate
 from kernmodel.studies.sweep.executors import dask_cluster, local_processes
 from kernmodel.studies.sweep.grid import Axis, Grid, Point
-from kernmodel.studies.sweep.rows import record_of
+from kernmodel.studies.sweep.rows import answer_row
 
 ASSEMBLY = """\
 .L3:
@@ -37,7 +37,7 @@ import multiprocessing, sys, time
 from pathlib import Path
 from kernmodel.studies.sweep.evaluation import evaluate
 from kernmodel.studies.sweep.executors import local_processes
-from kernmodel.studies.sweep.checkpoint import Journal, study_identity
+from kernmodel.studies.sweep.checkpoint import Checkpoint, study_identity
 from kernmodel.studies.sweep.grid import Axis, Grid, Point
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest
 
@@ -48,7 +48,8 @@ def view(point, answer):
 if __name__ == "__main__":
     base = Point(KernelRequest("copy", "clx", {}), CodeRequest(asm=sys.argv[2]))
     grid = Grid(base, (Axis("size", "N", (1, 0, *range(100, 160))),))
-    with local_processes(int(sys.argv[4])) as executor, Journal.open(Path(sys.argv[1]), study_identity(grid)) as rows:
+    path, study = Path(sys.argv[1]), study_identity(grid)
+    with local_processes(int(sys.argv[4])) as executor, Checkpoint.open(path, study) as rows:
         print(*(child.pid for child in multiprocessing.active_children()), flush=True)
         for outcome in evaluate(grid, view, executor=executor, start=rows.done):
             rows.add({**(outcome.view or {}), "error": outcome.error})
@@ -185,11 +186,11 @@ def test_beside_threads_nothing_is_forked(study) -> None:
     thread.start()
     try:
         with local_processes(2) as executor:
-            found = [outcome.view for outcome in evaluate(study, record_of, executor=executor)]
+            found = [outcome.view for outcome in evaluate(study, answer_row, executor=executor)]
     finally:
         go_on.set()
         thread.join()
-    assert found == [outcome.view for outcome in evaluate(study, record_of)]
+    assert found == [outcome.view for outcome in evaluate(study, answer_row)]
 
 
 def test_one_job_needs_no_process() -> None:

@@ -16,7 +16,7 @@ from kernmodel.errors import InputError
 from kernmodel.resources import carried_folder
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest
 from kernmodel.studies.sweep import checkpoint as journal_module
-from kernmodel.studies.sweep.checkpoint import Journal, study_identity
+from kernmodel.studies.sweep.checkpoint import Checkpoint, study_identity
 from kernmodel.studies.sweep.grid import Axis, Change, Grid, Point
 from kernmodel.traffic.options import Distribution, SimulationOptions
 
@@ -26,7 +26,7 @@ GRID = Grid(Point(KernelRequest("stencil", "clx", {}), CodeRequest()), (Axis("si
 
 
 def write(path: Path, rows=ROWS, study: str = STUDY) -> bytes:
-    with Journal.open(path, study) as journal:
+    with Checkpoint.open(path, study) as journal:
         for row in rows[journal.done :]:
             journal.add(row)
     return path.read_bytes()
@@ -47,7 +47,7 @@ def test_cut_off_anywhere_and_gone_on_is_the_same_file(whole, tmp_path_factory, 
     cut = data.draw(st.integers(0, len(whole)))
     path = tmp_path_factory.mktemp("cut") / "rows.jsonl"
     path.write_bytes(whole[:cut])
-    with Journal.open(path, STUDY) as journal:
+    with Checkpoint.open(path, STUDY) as journal:
         assert journal.done == whole[:cut].count(b"\n")
         assert list(journal.rows()) == ROWS[: journal.done]
     assert write(path) == whole
@@ -55,7 +55,7 @@ def test_cut_off_anywhere_and_gone_on_is_the_same_file(whole, tmp_path_factory, 
 
 def test_each_row_is_written_at_once(tmp_path) -> None:
     path = tmp_path / "rows.jsonl"
-    with Journal.open(path, STUDY) as journal:
+    with Checkpoint.open(path, STUDY) as journal:
         for count, row in enumerate(ROWS, 1):
             journal.add(row)
             assert path.read_bytes().count(b"\n") == count == journal.done
@@ -64,21 +64,21 @@ def test_each_row_is_written_at_once(tmp_path) -> None:
 
 def test_columns_give_the_order_and_missing_values(tmp_path) -> None:
     path = tmp_path / "rows.jsonl"
-    with Journal.open(path, STUDY, ["point", "error", "N", "T"]) as journal:
+    with Checkpoint.open(path, STUDY, ["point", "error", "N", "T"]) as journal:
         journal.add({"N": 5, "more": 1, "T": math.inf})
     expected = f'{{"study": "{STUDY}", "point": 0, "error": null, "N": 5, "T": null, "more": 1}}\n'
     assert path.read_text() == expected
 
 
 def test_rows_come_in_order(tmp_path) -> None:
-    with Journal.open(tmp_path / "rows.jsonl", STUDY) as journal, pytest.raises(ValueError, match="point 3 comes"):
+    with Checkpoint.open(tmp_path / "rows.jsonl", STUDY) as journal, pytest.raises(ValueError, match="point 3 comes"):
         journal.add(ROWS[3])
 
 
 def test_another_study(tmp_path) -> None:
     before = write(tmp_path / "rows.jsonl")
     with pytest.raises(InputError, match=r"holds another study.*give another file"):
-        Journal.open(tmp_path / "rows.jsonl", "f" * 16)
+        Checkpoint.open(tmp_path / "rows.jsonl", "f" * 16)
     assert (tmp_path / "rows.jsonl").read_bytes() == before
 
 
@@ -90,7 +90,7 @@ def test_files_that_are_no_journal_are_left_alone(tmp_path, content) -> None:
     path = tmp_path / "file"
     path.write_bytes(content)
     with pytest.raises(InputError, match="is no file of a sweep"):
-        Journal.open(path, STUDY)
+        Checkpoint.open(path, STUDY)
     assert path.read_bytes() == content
 
 
@@ -99,34 +99,34 @@ def test_a_file_with_a_point_taken_out(tmp_path, whole) -> None:
     lines = whole.splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:2] + lines[3:]))
     with pytest.raises(InputError, match="lacks points before point 3"):
-        Journal.open(path, STUDY)
+        Checkpoint.open(path, STUDY)
 
 
 def test_directories_and_missing_folders(tmp_path) -> None:
     with pytest.raises(InputError, match="cannot go on with this file: Is a directory"):
-        Journal.open(tmp_path, STUDY)
+        Checkpoint.open(tmp_path, STUDY)
     with pytest.raises(InputError, match="No such file"):
-        Journal.open(tmp_path / "none" / "rows.jsonl", STUDY)
+        Checkpoint.open(tmp_path / "none" / "rows.jsonl", STUDY)
 
 
 def test_devices() -> None:
     with pytest.raises(InputError, match="is no regular file"):
-        Journal.open(Path("/dev/null"), STUDY)
+        Checkpoint.open(Path("/dev/null"), STUDY)
 
 
 def test_pipes(tmp_path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)
     with pytest.raises(InputError, match="pipe: is no regular file"):
-        Journal.open(path, STUDY)
+        Checkpoint.open(path, STUDY)
 
 
 def test_two_writers(tmp_path) -> None:
     pytest.importorskip("fcntl")
     path = tmp_path / "rows.jsonl"
-    with Journal.open(path, STUDY), pytest.raises(InputError, match="another process writes this file"):
-        Journal.open(path, STUDY)
-    Journal.open(path, STUDY).__exit__(None, None, None)
+    with Checkpoint.open(path, STUDY), pytest.raises(InputError, match="another process writes this file"):
+        Checkpoint.open(path, STUDY)
+    Checkpoint.open(path, STUDY).__exit__(None, None, None)
 
 
 # --- what identifies a study

@@ -18,11 +18,11 @@ from kernmodel.studies.sweep.grid import Axis, Outcome, Point
 from kernmodel.studies.sweep.rows import (
     ALL_CORES,
     CORE,
+    answer_row,
     columns_of,
     complete,
     coordinate_name,
     from_level,
-    record_of,
     row_of,
     study_columns,
     warnings_of,
@@ -79,7 +79,7 @@ def test_performance_of_all_cores_is_that_of_ecm_cores():
 
 def test_columns_are_known_before_there_is_an_answer(answer):
     axes = (Axis("size", "N", (1, 2)),)
-    record = record_of(BASE, answer)
+    record = answer_row(BASE, answer)
     columns = study_columns(axes, [load_machine("clx")])
     assert columns == columns_of(axes, record)
     assert [column.name for column in columns] == ["point", "N", *record, "error"]
@@ -126,9 +126,9 @@ def test_reuse_says_while_which_sizes_it_holds():
 
 def test_warnings_come_back_from_a_row(answer):
     notes = (Note("a", "one: thing"), Note("b", "assumed", "assumption"), Note("c", "two"))
-    row = record_of(BASE, replace(answer, notes=notes))
+    row = answer_row(BASE, replace(answer, notes=notes))
     assert warnings_of(row) == (("a", "one: thing"), ("c", "two"))
-    assert warnings_of(record_of(BASE, replace(answer, notes=()))) == ()
+    assert warnings_of(answer_row(BASE, replace(answer, notes=()))) == ()
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_no_number_is_infinite(answer):
     with pytest.raises((IndexError, KernmodelError)):
         _ = idle.memory_cycles
     times = tuple(replace(one, cycles=0.0, penalty_cycles=0.0) for one in answer.prediction.transfers)
-    row = record_of(BASE, replace(answer, prediction=replace(idle, transfers=times)))
+    row = answer_row(BASE, replace(answer, prediction=replace(idle, transfers=times)))
     assert row["core_It_per_s"] is None
     assert all(not isinstance(value, float) or math.isfinite(value) for value in row.values())
 
@@ -171,5 +171,5 @@ def test_a_cache_that_holds_no_reuse_is_empty_as_in_a_table_of_ecm() -> None:
     """Of layer conditions that all fail, the row once gave the share of hits of one core's accesses instead."""
     kernel = KernelRequest("daxpy", "hsw", {"N": 100_000})
     answer = predict_ecm(kernel, CodeRequest())
-    record = record_of(Point(kernel, CodeRequest()), answer)
+    record = answer_row(Point(kernel, CodeRequest()), answer)
     assert [record[f"reuse_in_{level}"] for level in ("L1", "L2", "L3")] == [None, None, "sweep"]

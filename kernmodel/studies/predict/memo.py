@@ -19,7 +19,7 @@ class _Refused:
     error: KernmodelError
 
 
-class Memory(Generic[Value]):
+class Memo(Generic[Value]):
     """The values that were asked for last, by key; an error about the input is remembered as a value is."""
 
     def __init__(self, limit: int) -> None:

@@ -28,7 +28,7 @@ from kernmodel.studies.predict.compiled import (
 )
 from kernmodel.studies.predict.keys import Blocks, method_key, nest_key, traffic_key
 from kernmodel.studies.predict.machine_check import core_parameters, left_out_notes
-from kernmodel.studies.predict.memo import Memory
+from kernmodel.studies.predict.memo import Memo
 from kernmodel.studies.predict.request import CodeOrigin, CodeRequest, EcmAnswer, KernelRequest
 from kernmodel.studies.predict.traffic import TrafficMethod, traffic_method
 from kernmodel.studies.sweep.grid import Change, Point
@@ -81,17 +81,17 @@ class Stages:
     """Evaluates points one after the other, with a memory of everything that several points share."""
 
     def __init__(self) -> None:
-        self._figures: Memory[MachineFigures] = Memory(_FEW)
-        self._machines: Memory[Machine] = Memory(_FEW)
-        self._cores: Memory[tuple[Parameters, InstructionTable]] = Memory(_FEW)
-        self._compilers: Memory[tuple[FoundCompiler, tuple[str, ...]]] = Memory(_FEW)
-        self._nests: Memory[LoopNest] = Memory(_FEW)
-        self._methods: Memory[TrafficMethod] = Memory(_FEW)
-        self._sizes: Memory[tuple[dict[str, int], dict[str, int]]] = Memory(_MANY)
-        self._traffics: Memory[Traffic] = Memory(_MANY)
-        self._codes: Memory[Code] = Memory(_FEW)
-        self._incores: Memory[InCore] = Memory(_FEW)
-        self._arounds: Memory[OutsideCycles] = Memory(_FEW)
+        self._figures: Memo[MachineFigures] = Memo(_FEW)
+        self._machines: Memo[Machine] = Memo(_FEW)
+        self._cores: Memo[tuple[Parameters, InstructionTable]] = Memo(_FEW)
+        self._compilers: Memo[tuple[FoundCompiler, tuple[str, ...]]] = Memo(_FEW)
+        self._nests: Memo[LoopNest] = Memo(_FEW)
+        self._methods: Memo[TrafficMethod] = Memo(_FEW)
+        self._sizes: Memo[tuple[dict[str, int], dict[str, int]]] = Memo(_MANY)
+        self._traffics: Memo[Traffic] = Memo(_MANY)
+        self._codes: Memo[Code] = Memo(_FEW)
+        self._incores: Memo[InCore] = Memo(_FEW)
+        self._arounds: Memo[OutsideCycles] = Memo(_FEW)
         self._started: dict[Hashable, Compilation] = {}
 
     def answer(

@@ -53,7 +53,7 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk(Generic[View]):
+class Batch(Generic[View]):
     """Points that are evaluated in one go, each with the number of its group in `groups`."""
 
     work: Work[View]
@@ -61,12 +61,12 @@ class Chunk(Generic[View]):
     groups: tuple[Sent, ...]
 
 
-def evaluate_chunk(chunk: Chunk[Any]) -> tuple[list[Found], float]:
-    """What comes of the points of a chunk, and the seconds that it took."""
+def evaluate_batch(batch: Batch[Any]) -> tuple[list[Found], float]:
+    """What comes of the points of a batch, and the seconds that it took."""
     begin = time.perf_counter()
-    work, stages = chunk.work, _stages_of(chunk.work.study)
-    groups = [(sent.at and _placed(sent.at, work), _unpacked(sent.code)) for sent in chunk.groups]
-    found = [evaluate_point(stages, _placed(point, work), work, *groups[number]) for point, number in chunk.points]
+    work, stages = batch.work, _stages_of(batch.work.study)
+    groups = [(sent.at and _placed(sent.at, work), _unpacked(sent.code)) for sent in batch.groups]
+    found = [evaluate_point(stages, _placed(point, work), work, *groups[number]) for point, number in batch.points]
     return found, time.perf_counter() - begin
 
 

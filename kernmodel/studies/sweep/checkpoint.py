@@ -23,7 +23,7 @@ from kernmodel import __version__
 from kernmodel.errors import InputError
 from kernmodel.limits import CODE_BYTES
 from kernmodel.machine.load import load_machine
-from kernmodel.studies.sweep.grid import Axis, Grid, Record
+from kernmodel.studies.sweep.grid import Axis, Grid, Row
 from kernmodel.user_files import read_file
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _file_hash(path: str) -> str:
     return hashlib.sha256(read_file(path, "a file", CODE_BYTES)).hexdigest()
 
 
-class Journal:
+class Checkpoint:
     """Appends rows to a file, each written out at once; a context manager."""
 
     def __init__(self, path: Path, file: BinaryIO, study: str, columns: Sequence[str], done: int) -> None:
@@ -95,7 +95,7 @@ class Journal:
         self._held = self._done = done
 
     @classmethod
-    def open(cls, path: Path, study: str, columns: Sequence[str] | None = None) -> Journal:
+    def open(cls, path: Path, study: str, columns: Sequence[str] | None = None) -> Checkpoint:
         """Go on with the file, or begin it where there is none.
 
         Args:
@@ -132,7 +132,7 @@ class Journal:
         """Number of points that the file holds; the next one to evaluate."""
         return self._done
 
-    def rows(self) -> Iterator[Record]:
+    def rows(self) -> Iterator[Row]:
         """The rows that the file held when it was opened, with `point`.
 
         Raises:
@@ -148,7 +148,7 @@ class Journal:
                 del row["study"]
                 yield row
 
-    def add(self, row: Record) -> None:
+    def add(self, row: Row) -> None:
         """Append the row of the next point.
 
         Raises:
@@ -166,7 +166,7 @@ class Journal:
             raise _refused(self._path, error) from error
         self._done += 1
 
-    def __enter__(self) -> Journal:
+    def __enter__(self) -> Checkpoint:
         return self
 
     def __exit__(

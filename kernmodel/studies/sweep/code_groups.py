@@ -23,7 +23,7 @@ Text = tuple[str, int | None, str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class CodeGroup:
     """Points that share their code.
 
     Attributes:
@@ -42,7 +42,7 @@ class Group:
         return self.at if self.count > 1 else None
 
 
-class Groups:
+class CodeGroups:
     """The groups of a study. Points of a grid are not looked at one by one."""
 
     def __init__(self, points: Sequence[Point], stages: Stages) -> None:
@@ -55,8 +55,8 @@ class Groups:
         self._stages = stages
         self._deciding: dict[tuple[Text, tuple[str, ...]], tuple[str, ...]] = {}
         self._compilers: dict[Hashable, Hashable] = {}
-        self._known: dict[Hashable, Group] = {}
-        self._listed: dict[Hashable, Group] = {}
+        self._known: dict[Hashable, CodeGroup] = {}
+        self._listed: dict[Hashable, CodeGroup] = {}
         if isinstance(points, Grid):
             self._largest = largest_of(points)
             self._read(self._largest)
@@ -66,7 +66,7 @@ class Groups:
                 self._read(text)
             self._list(points)
 
-    def of(self, point: Point) -> Group:
+    def of(self, point: Point) -> CodeGroup:
         """The group of a point of the study."""
         key = self._key(point)
         known = self._known.get(key)
@@ -75,7 +75,7 @@ class Groups:
         if not isinstance(self._points, Grid):
             group = self._listed[key]
         else:
-            group = Group(key, self._at(point, self._largest), self._counts[self._code_key(point)])
+            group = CodeGroup(key, self._at(point, self._largest), self._counts[self._code_key(point)])
         if group.count > 1:
             group = self._known[key] = replace(group, at=self._compilable(group))
         return group
@@ -149,11 +149,11 @@ class Groups:
             key = self._key(point)
             known = self._listed.get(key)
             if known is None:
-                self._listed[key] = Group(key, replace(point, changes=self._compiling(point)), 1)
+                self._listed[key] = CodeGroup(key, replace(point, changes=self._compiling(point)), 1)
             else:
-                self._listed[key] = Group(key, _larger(known.at, point), known.count + 1)
+                self._listed[key] = CodeGroup(key, _larger(known.at, point), known.count + 1)
 
-    def _compilable(self, group: Group) -> Point:
+    def _compilable(self, group: CodeGroup) -> Point:
         """The largest sizes, or the largest point of the group whose sizes the nest can have."""
         if self._can_have(group.at):
             return group.at

@@ -1,4 +1,4 @@
-"""Chunks of points on their way through an executor: a few at a time, results in the order of the points."""
+"""Batches of points on their way through an executor: a few at a time, results in the order of the points."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from math import ceil
 from typing import Any, Generic, TypeVar
 
 from kernmodel.studies.predict.stages import Stages
-from kernmodel.studies.sweep.batches import Chunk, Found, Sent, Work, compile_group, evaluate_chunk, packed_code
-from kernmodel.studies.sweep.code_groups import Group, Groups
+from kernmodel.studies.sweep.batches import Batch, Found, Sent, Work, compile_group, evaluate_batch, packed_code
+from kernmodel.studies.sweep.code_groups import CodeGroup, CodeGroups
 from kernmodel.studies.sweep.grid import Outcome, Point
 
 View = TypeVar("View")
 Packed = Future[bytes | str]
 
-_CHUNKS_PER_WORKER = 4
+_BATCHES_PER_WORKER = 4
 _SECONDS = 0.25
-"""How long a chunk is to take: long beside what it costs to send it, short beside a study."""
+"""How long a batch is to take: long beside what it costs to send it, short beside a study."""
 _FIRST, _GROWTH, _MOST = 2, 4, 1000
-"""Points of the first chunks, by how much a chunk may be larger than the last one, and its greatest size."""
+"""Points of the first batches, by how much a batch may be larger than the last one, and its greatest size."""
 _CODES = 2048
-"""Codes that are kept for groups whose points lie in several chunks."""
+"""Codes that are kept for groups whose points lie in several batches."""
 
 
 @dataclass(slots=True)
 class _Planned:
-    """A chunk on its way.
+    """A batch on its way.
 
     Attributes:
         first: number of its first point; points: each with the number of its group.
@@ -39,7 +39,7 @@ class _Planned:
 
     first: int
     points: list[tuple[Point, int]]
-    groups: list[tuple[Group, Packed | None]]
+    groups: list[tuple[CodeGroup, Packed | None]]
     result: Future[tuple[list[Found], float]] | None = None
 
     @property
@@ -48,11 +48,11 @@ class _Planned:
         return [code for _, code in self.groups if code is not None and not code.done()]
 
 
-class Flow(Generic[View]):
+class Dispatch(Generic[View]):
     """Evaluates the points of a study by an executor."""
 
     def __init__(
-        self, executor: Executor, points: Sequence[Point], work: Work[View], groups: Groups, stages: Stages
+        self, executor: Executor, points: Sequence[Point], work: Work[View], groups: CodeGroups, stages: Stages
     ) -> None:
         self._executor = executor
         self._points = points
@@ -69,7 +69,7 @@ class Flow(Generic[View]):
         following = start
         try:
             while following < len(self._points) or self._waiting:
-                while following < len(self._points) and len(self._waiting) < _CHUNKS_PER_WORKER * self._workers:
+                while following < len(self._points) and len(self._waiting) < _BATCHES_PER_WORKER * self._workers:
                     self._waiting.append(self._plan(following))
                     following += len(self._waiting[-1].points)
                 self._send()
@@ -85,11 +85,11 @@ class Flow(Generic[View]):
                     future.cancel()
 
     def _plan(self, first: int) -> _Planned:
-        """The next chunk, with the compilations that it needs begun."""
+        """The next batch, with the compilations that it needs begun."""
         rest = len(self._points) - first
         count = min(self._size, max(1, ceil(rest / (2 * self._workers))))
         numbers: dict[Hashable, int] = {}
-        groups: list[Group] = []
+        groups: list[CodeGroup] = []
         points: list[tuple[Point, int]] = []
         for index in range(first, first + count):
             point = self._points[index]
@@ -101,8 +101,8 @@ class Flow(Generic[View]):
         inside = Counter(number for _, number in points)
         return _Planned(first, points, [(group, self._code(group, inside[n])) for n, group in enumerate(groups)])
 
-    def _code(self, group: Group, inside: int) -> Packed | None:
-        """The code of a group of which so many points lie in a chunk; None where the chunk itself makes it."""
+    def _code(self, group: CodeGroup, inside: int) -> Packed | None:
+        """The code of a group of which so many points lie in a batch; None where the batch itself makes it."""
         by_hand = group.at.code.asm is not None
         if group.count <= inside and not by_hand:
             return None
@@ -128,11 +128,11 @@ class Flow(Generic[View]):
                 groups = tuple(
                     Sent(group.shared, None if code is None else code.result()) for group, code in planned.groups
                 )
-                chunk = Chunk(self._work, tuple(planned.points), groups)
-                planned.result = self._executor.submit(evaluate_chunk, chunk)
+                batch = Batch(self._work, tuple(planned.points), groups)
+                planned.result = self._executor.submit(evaluate_batch, batch)
 
     def _next(self) -> Iterator[Outcome[View]]:
-        """The outcomes of the first chunk, if it is done by the time that anything is."""
+        """The outcomes of the first batch, if it is done by the time that anything is."""
         head = self._waiting[0]
         awaited: list[Future[Any]] = [
             code for planned in self._waiting if planned.result is None for code in planned.awaited

@@ -5,7 +5,7 @@ prediction); only views travel between processes. Outcomes come in the order of 
 file of results that was cut off is a prefix of the whole.
 
     with local_processes(jobs) as executor:
-        for outcome in evaluate(points, record_of, executor=executor): ...
+        for outcome in evaluate(points, answer_row, executor=executor): ...
 
 Where the work is done is an executor of `concurrent.futures`: None (here), local processes, or a Dask cluster
 (`kernmodel.studies.sweep.executors`).
@@ -26,8 +26,8 @@ from kernmodel.errors import KernmodelError
 from kernmodel.machine.limits import check_cores
 from kernmodel.studies.predict.stages import Stages
 from kernmodel.studies.sweep.batches import Work, evaluate_point
-from kernmodel.studies.sweep.code_groups import CODING, Groups, largest_of
-from kernmodel.studies.sweep.dispatch import Flow
+from kernmodel.studies.sweep.code_groups import CODING, CodeGroups, largest_of
+from kernmodel.studies.sweep.dispatch import Dispatch
 from kernmodel.studies.sweep.grid import Change, Grid, Outcome, Point
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def evaluate(
     """The outcomes of the points from number `start` on, in order, as they become ready.
 
     Points that share kernel text, compiler, flags and the sizes that decide what the source says share one compilation
-    (at the largest sizes among them), in whatever process they are evaluated. At most a few chunks of points are under
+    (at the largest sizes among them), in whatever process they are evaluated. At most a few batches of points are under
     way at a time, so memory stays flat.
 
     Args:
@@ -71,16 +71,16 @@ def evaluate(
     _check_machines(points, machines, stages, scaling_cores)
     with ExitStack() as stack:
         _start_early(stack, points, stages)
-        groups = Groups(points, stages)
+        groups = CodeGroups(points, stages)
         _check_code(points, machines, groups, stages)
     work = Work(uuid4().hex, str(Path.cwd()), view, tuple(scaling_cores))
     if executor is None:
         return _evaluate_here(points, work, groups, stages, start)
-    return Flow(executor, points, work, groups, stages).outcomes(start)
+    return Dispatch(executor, points, work, groups, stages).outcomes(start)
 
 
 def _evaluate_here(
-    points: Sequence[Point], work: Work[View], groups: Groups, stages: Stages, start: int
+    points: Sequence[Point], work: Work[View], groups: CodeGroups, stages: Stages, start: int
 ) -> Iterator[Outcome[View]]:
     for index in range(start, len(points)):
         point = points[index]
@@ -143,7 +143,7 @@ def _start_early(stack: ExitStack, points: Sequence[Point], stages: Stages) -> N
             stages.start(stack, largest_of(points))
 
 
-def _check_code(points: Sequence[Point], machines: Sequence[str], groups: Groups, stages: Stages) -> None:
+def _check_code(points: Sequence[Point], machines: Sequence[str], groups: CodeGroups, stages: Stages) -> None:
     """Where all points have the same code, make it: what is wrong with it is wrong with all points."""
     group = groups.of(points[0])
     if group.count < len(points):

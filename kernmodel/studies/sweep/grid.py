@@ -164,7 +164,7 @@ class Outcome(Generic[View]):
     error: str | None = None
 
 
-Record = Mapping[str, float | int | str | None]
+Row = Mapping[str, float | int | str | None]
 """A flat row: a value by column name (`kernmodel.studies.sweep.rows`)."""
 
 Points = Sequence[Point]

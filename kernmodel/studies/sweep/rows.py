@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from kernmodel.models.outside import OUTSIDE
-from kernmodel.studies.sweep.grid import Axis, Outcome, Point, Record
+from kernmodel.studies.sweep.grid import Axis, Outcome, Point, Row
 from kernmodel.traffic.held import reuse_in, strongest_in
 from kernmodel.units import Work, convert_cycles, meaningful_units
 
@@ -67,7 +67,7 @@ _SEPARATOR = " | "
 
 
 @dataclass(frozen=True, slots=True)
-class RecordColumn:
+class RowColumn:
     """A column of records.
 
     Attributes:
@@ -91,7 +91,7 @@ class RecordColumn:
 # {{{ the record of an answer
 
 
-def record_of(point: Point, answer: EcmAnswer) -> Record:
+def answer_row(point: Point, answer: EcmAnswer) -> Row:
     """The row of one answer: T_OL, T_nOL, every transfer time, T_ECM and the prediction per residence level (cy/CL),
     performance in every unit that has a meaning, saturation points, bytes over each path per iteration, the largest
     reuse that holds in each cache, what binds, and the bottleneck.
@@ -133,7 +133,7 @@ def from_level(level: str) -> str:
     return f"T_ECM_from_{level}{TIME}"
 
 
-def warnings_of(row: Record) -> tuple[tuple[str, str], ...]:
+def warnings_of(row: Row) -> tuple[tuple[str, str], ...]:
     """Code and text of the warnings in a row."""
     text = row.get("warnings")
     parts = text.split(_SEPARATOR) if isinstance(text, str) else []
@@ -203,19 +203,19 @@ def _code(origin: CodeOrigin) -> str:
 # {{{ columns and rows
 
 
-def columns_of(axes: Sequence[Axis], record: Record) -> tuple[RecordColumn, ...]:
+def columns_of(axes: Sequence[Axis], record: Row) -> tuple[RowColumn, ...]:
     """The columns of a study, coordinates first, then those of its records, `error` last."""
     return _columns(axes, record)
 
 
-def study_columns(axes: Sequence[Axis], machines: Sequence[Machine]) -> tuple[RecordColumn, ...]:
+def study_columns(axes: Sequence[Axis], machines: Sequence[Machine]) -> tuple[RowColumn, ...]:
     """The columns of a study on these machines, known before there is an answer."""
     names = dict.fromkeys(name for part in zip(*map(_parts, machines), strict=True) for one in part for name in one)
     return _columns(axes, names)
 
 
-def _columns(axes: Sequence[Axis], names: Iterable[str]) -> tuple[RecordColumn, ...]:
-    coordinates = (RecordColumn(coordinate_name(axis), coordinate_name(axis), "", _type_of(axis)) for axis in axes)
+def _columns(axes: Sequence[Axis], names: Iterable[str]) -> tuple[RowColumn, ...]:
+    coordinates = (RowColumn(coordinate_name(axis), coordinate_name(axis), "", _type_of(axis)) for axis in axes)
     return (_column(POINT), *coordinates, *map(_column, names), _column(ERROR))
 
 
@@ -234,13 +234,13 @@ def _parts(machine: Machine) -> Iterator[tuple[str, ...]]:
 _PART_TITLES = {"core": "one core", "all_cores": "all cores"}
 
 
-def _column(name: str) -> RecordColumn:
+def _column(name: str) -> RowColumn:
     ending = next((ending for ending in _ENDINGS if name.endswith(ending)), None)
     if ending is not None:
         stem = name.removesuffix(ending)
-        return RecordColumn(name, _PART_TITLES.get(stem, stem), _ENDINGS[ending], "float")
+        return RowColumn(name, _PART_TITLES.get(stem, stem), _ENDINGS[ending], "float")
     kind: ColumnType = "int" if name in _INTEGERS else "float" if name in _FLOATS else "str"
-    return RecordColumn(name, name.replace("_", " "), "", kind)
+    return RowColumn(name, name.replace("_", " "), "", kind)
 
 
 def _type_of(axis: Axis) -> ColumnType:
@@ -269,7 +269,7 @@ def coordinate(value: object) -> Value:
     return value if isinstance(value, int | str) else None
 
 
-def row_of(axes: Sequence[Axis], coordinates: Sequence[object], outcome: Outcome[Record]) -> Record:
+def row_of(axes: Sequence[Axis], coordinates: Sequence[object], outcome: Outcome[Row]) -> Row:
     """The whole row of a point: its number (`point`), its coordinates, its record, and `error`."""
     names = map(coordinate_name, axes)
     return {
@@ -280,7 +280,7 @@ def row_of(axes: Sequence[Axis], coordinates: Sequence[object], outcome: Outcome
     }
 
 
-def complete(columns: Sequence[RecordColumn], row: Record) -> Record:
+def complete(columns: Sequence[RowColumn], row: Row) -> Row:
     """The row with all columns, in their order; None where it has no value."""
     return {column.name: row.get(column.name) for column in columns}
 

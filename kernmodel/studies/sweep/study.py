@@ -19,8 +19,8 @@ from kernmodel.machine.load import load_machine
 from kernmodel.studies.predict.compiled import checked_sizes, chosen_compiler, load
 from kernmodel.studies.predict.request import CodeRequest
 from kernmodel.studies.sweep.evaluation import evaluate
-from kernmodel.studies.sweep.grid import Axis, Change, Grid, Outcome, Point, Record
-from kernmodel.studies.sweep.rows import RecordColumn, complete, record_of, row_of, study_columns
+from kernmodel.studies.sweep.grid import Axis, Change, Grid, Outcome, Point, Row
+from kernmodel.studies.sweep.rows import RowColumn, answer_row, complete, row_of, study_columns
 
 if TYPE_CHECKING:
     from kernmodel.machine.changes import MachineFigures
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kernmodel.studies.predict.request import EcmAnswer
 
 Flags = tuple[str, ...]
-Noted = tuple[Record, tuple[Note, ...]]
+Noted = tuple[Row, tuple[Note, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class SweepStudy:
 
     grid: Grid
     machines: tuple[Machine, ...]
-    columns: tuple[RecordColumn, ...]
+    columns: tuple[RowColumn, ...]
     notes: tuple[Note, ...] = ()
 
     @classmethod
@@ -114,7 +114,7 @@ class SweepStudy:
         _check_kernel(grid)
         return cls(grid, machines, study_columns(grid.axes, machines), notes)
 
-    def rows(self, executor: Executor | None = None, start: int = 0) -> Iterator[tuple[Record, tuple[Note, ...]]]:
+    def rows(self, executor: Executor | None = None, start: int = 0) -> Iterator[tuple[Row, tuple[Note, ...]]]:
         """The rows from number `start` on, with the notes of their answers, in order, as they become ready."""
         for outcome in self._outcomes(executor, start):
             record, notes = outcome.view if outcome.view is not None else (None, ())
@@ -127,21 +127,21 @@ class SweepStudy:
         cores = _values(self.grid, "cores", self.grid.base.kernel.cores)
         beyond = [_beyond_domain(machine, cores) for machine in self.machines]
         if len(self.machines) == 1 or not any(beyond):
-            yield from evaluate(self.grid, noted_record, executor=executor, start=start, scaling_cores=beyond[0])
+            yield from evaluate(self.grid, noted_row, executor=executor, start=start, scaling_cores=beyond[0])
             return
         axes, offset = self.grid.axes[1:], 0
         for name, counts in zip(self.grid.axes[0].values, beyond, strict=True):
             base = replace(self.grid.base, kernel=replace(self.grid.base.kernel, machine=name))
             part = Grid(base, axes)
             begin = max(0, start - offset)
-            for outcome in evaluate(part, noted_record, executor=executor, start=begin, scaling_cores=counts):
+            for outcome in evaluate(part, noted_row, executor=executor, start=begin, scaling_cores=counts):
                 yield replace(outcome, index=outcome.index + offset)
             offset += len(part)
 
 
-def noted_record(point: Point, answer: EcmAnswer) -> Noted:
+def noted_row(point: Point, answer: EcmAnswer) -> Noted:
     """The record of an answer and its notes."""
-    return record_of(point, answer), answer.notes
+    return answer_row(point, answer), answer.notes
 
 
 def _beyond_domain(machine: Machine, cores: Iterable[int]) -> tuple[int, ...]:
