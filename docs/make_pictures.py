@@ -9,7 +9,7 @@ import matplotlib as mpl
 mpl.use("svg")
 import matplotlib.pyplot as plt
 
-from kernmodel.models.roofline import ModelName
+from kernmodel.models.chart import ModelName
 from kernmodel.plot.carm import carm_figure
 from kernmodel.plot.compare import compare_figure
 from kernmodel.plot.ecm import ecm_figure

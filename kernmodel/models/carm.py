@@ -20,7 +20,7 @@ from kernmodel.models.ceilings import (
     memory_ceiling,
     peak_notes,
 )
-from kernmodel.models.roofline import (
+from kernmodel.models.chart import (
     Case,
     ComputeRoof,
     LevelShare,

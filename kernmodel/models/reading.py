@@ -14,7 +14,8 @@ from kernmodel.assembly.mix import FpClass, InstructionMix
 from kernmodel.incore.model import InCore
 from kernmodel.models.carm import cache_aware, memory_shares
 from kernmodel.models.ceilings import compute_ceiling, widest_access
-from kernmodel.models.roofline import Case, LevelShare, ModelName, Roofline, demand, roofline
+from kernmodel.models.chart import Case, LevelShare, ModelName, Roofline, demand
+from kernmodel.models.roofline import roofline
 from kernmodel.traffic.model import Traffic
 from kernmodel.units import format_si
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from kernmodel.machine.model import Machine
-    from kernmodel.models.roofline import ComputeRoof, LevelShare, MemoryRoof, Point, Roofline
+    from kernmodel.models.chart import ComputeRoof, LevelShare, MemoryRoof, Point, Roofline
     from kernmodel.studies.predict.roofline import RooflineAnswer, Subject
 
 TITLES = {
@@ -162,7 +162,7 @@ def _roofs(chart: Roofline) -> list[MemoryRoof | ComputeRoof]:
 
 def _mark(roof: MemoryRoof | ComputeRoof) -> tuple[str, float]:
     """What roofs of several kernels have in common if they are the same; no level is called as an instruction class."""
-    from kernmodel.models.roofline import MemoryRoof
+    from kernmodel.models.chart import MemoryRoof
 
     if isinstance(roof, MemoryRoof):
         return roof.level, roof.bytes_per_second

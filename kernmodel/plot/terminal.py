@@ -10,7 +10,7 @@ from kernmodel.plot.text_grid import MARGIN, Grid, Scale, columns_of
 from kernmodel.units import format_si
 
 if TYPE_CHECKING:
-    from kernmodel.models.roofline import ComputeRoof, MemoryRoof
+    from kernmodel.models.chart import ComputeRoof, MemoryRoof
     from kernmodel.studies.predict.roofline import CarmAnswer, RooflineAnswer
 
 _ROWS = 22

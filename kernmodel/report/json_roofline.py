@@ -18,8 +18,8 @@ from kernmodel.report.json_common import (
 from kernmodel.report.json_mix import mix_json
 
 if TYPE_CHECKING:
+    from kernmodel.models.chart import Roofline
     from kernmodel.models.reading import WhatIf
-    from kernmodel.models.roofline import Roofline
     from kernmodel.studies.predict.roofline import CarmAnswer, Charted, RooflineAnswer, Subject
 
 

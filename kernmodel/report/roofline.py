@@ -17,7 +17,7 @@ from kernmodel.report.sections import (
 )
 
 if TYPE_CHECKING:
-    from kernmodel.models.roofline import ComputeRoof, LevelShare, MemoryRoof, ModelName, Point, Roofline
+    from kernmodel.models.chart import ComputeRoof, LevelShare, MemoryRoof, ModelName, Point, Roofline
     from kernmodel.studies.predict.roofline import Charted, RooflineAnswer, Subject
 
 TITLES: dict[ModelName, str] = {

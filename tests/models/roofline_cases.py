@@ -16,7 +16,7 @@ from kernmodel.incore.ports import optimal_bound
 from kernmodel.incore.tables import InstructionTable
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import BandwidthSeries, Machine, StreamMix
-from kernmodel.models.roofline import Case
+from kernmodel.models.chart import Case
 from kernmodel.traffic.model import AccessTraffic, PathTraffic, Traffic
 
 CARRIED = ("bdw", "clx", "hsw", "ivb", "skx", "skx-6140", "snb", "zen", "zen2")

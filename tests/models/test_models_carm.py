@@ -24,8 +24,8 @@ from kernmodel.models.carm import (
     served_bytes,
 )
 from kernmodel.models.ceilings import best_ceiling
+from kernmodel.models.chart import Case
 from kernmodel.models.reading import WhatIf, changes, read
-from kernmodel.models.roofline import Case
 
 FMA, ADD, MUL = (FpClass(operation, "DP", 8) for operation in ("fma", "add", "mul"))
 SCALAR_ADD = FpClass("add", "DP", 1)

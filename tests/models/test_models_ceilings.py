@@ -27,7 +27,7 @@ from kernmodel.models.ceilings import (
     widest,
     widest_access,
 )
-from kernmodel.models.roofline import Case
+from kernmodel.models.chart import Case
 
 
 def peak(case: Case, kind: FpClass) -> float | None:

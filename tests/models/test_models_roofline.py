@@ -13,8 +13,9 @@ from kernmodel.assembly.mix import FpClass
 from kernmodel.errors import InputError
 from kernmodel.machine.model import BandwidthSeries, StreamMix
 from kernmodel.machine.overlap import parse_overlap
+from kernmodel.models.chart import Case, ModelName, Roofline, demand
 from kernmodel.models.ecm import predict
-from kernmodel.models.roofline import Case, ModelName, Roofline, demand, hierarchical, original, roofline
+from kernmodel.models.roofline import hierarchical, original, roofline
 
 PATHS = ("L1L2", "L2L3", "L3Mem")
 EVERY: tuple[ModelName, ...] = ("orm", "hierarchical", "carm", "irm", "adcarm")

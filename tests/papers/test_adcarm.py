@@ -18,7 +18,7 @@ from kernmodel.models.carm import (
     scaled_compute_roofs,
 )
 from kernmodel.models.ceilings import compute_ceiling, issue_ceiling, theoretical_bandwidth
-from kernmodel.models.roofline import Case, Roofline
+from kernmodel.models.chart import Case, Roofline
 
 MACHINE = load_machine("skx-6140")
 PARAMETERS = load_parameters(MACHINE.core.microarchitecture)

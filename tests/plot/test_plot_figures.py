@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernmodel.models.roofline import ComputeRoof, LevelShare, MemoryRoof, Point, Roofline
+from kernmodel.models.chart import ComputeRoof, LevelShare, MemoryRoof, Point, Roofline
 from kernmodel.plot import style
 from kernmodel.plot.caption import Caption, metadata_texts
 from kernmodel.plot.placement import Board, Place, text_width

@@ -24,8 +24,8 @@ from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.tables import InstructionTable
 from kernmodel.machine.load import summarise
 from kernmodel.machine.schema import check_machine
+from kernmodel.models.chart import Case, ComputeRoof, LevelShare, MemoryRoof, Point, Roofline
 from kernmodel.models.reading import Reading, WhatIf
-from kernmodel.models.roofline import Case, ComputeRoof, LevelShare, MemoryRoof, Point, Roofline
 from kernmodel.report import (
     json_ecm,
     json_incore,

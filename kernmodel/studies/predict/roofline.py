@@ -19,7 +19,8 @@ from kernmodel.incore.core import Settings
 from kernmodel.incore.tables import InstructionTable
 from kernmodel.machine.limits import check_cores
 from kernmodel.machine.load import load_machine
-from kernmodel.models.roofline import Case, LevelShare, ModelName, Roofline, demand, roofline
+from kernmodel.models.chart import Case, LevelShare, ModelName, Roofline, demand
+from kernmodel.models.roofline import roofline
 from kernmodel.studies.predict.machine_check import core_parameters
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest
 from kernmodel.units import convert_cycles

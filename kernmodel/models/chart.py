@@ -1,0 +1,497 @@
+"""Charts of the roofline family: their values, what a kernel asks for, its roofs, and a chart made of them.
+
+FLOP: an FMA counts 2. Every chart says which bytes its intensity means (`Roofline.bytes_meant`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from kernmodel.assembly.mix import FpClass, InstructionMix, Precision
+from kernmodel.errors import InputError, Note
+from kernmodel.incore.model import InCore, Parameters
+from kernmodel.incore.tables import InstructionTable
+from kernmodel.machine.model import Machine
+from kernmodel.models.ceilings import (
+    MemoryCeiling,
+    Origin,
+    compute_ceiling,
+    joint_performance,
+    register_bytes,
+    widest,
+)
+from kernmodel.traffic.model import Traffic
+
+ModelName = Literal["orm", "hierarchical", "carm", "irm", "adcarm"]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRoof:
+    """A slanted roof: performance = intensity × bandwidth. `scaled`: by the kernel's mix (adCARM); `basis`: whether its
+    value was measured or derived from widths and ports; `origin`: the same with its source, in words."""
+
+    level: str
+    bytes_per_second: float
+    label: str
+    origin: str
+    scaled: bool = False
+    basis: Origin = "measured"
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeRoof:
+    """A horizontal roof.
+
+    `role`: "peak" of an instruction class, "scaled" by the mix (equation 3), "in-core" for the kernel's own throughput
+    bound, "dependency" for its longest loop-carried chain. `basis` and `origin`: as of memory roofs.
+    `operation`: of a roof of one operation ("add", "div"); empty for those of several.
+    """
+
+    name: str
+    flop_per_second: float
+    role: Literal["peak", "scaled", "in-core", "dependency"]
+    origin: str
+    basis: Origin = "derived"
+    operation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The kernel on the chart.
+
+    Attributes:
+        level: where a model has one point for each level, else empty.
+        intensity: FLOP/B of the bytes that the model means; None: no bytes there.
+        flop_per_second: predicted performance; the bound of the model where nothing was predicted.
+        predicted: which of both.
+        above_roof: name of the roof of its own that the prediction exceeds; None where it is below all of them.
+    """
+
+    name: str
+    level: str
+    intensity: float | None
+    flop_per_second: float
+    predicted: bool = True
+    above_roof: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """One kernel under one model.
+
+    Attributes:
+        model: which.
+        bytes_meant: "core-side bytes of load and store instructions" or "bytes between levels".
+        memory_roofs, compute_roofs: lowest last.
+        points: one, or one per level.
+        bound: attainable FLOP/s by the model; bound_by: name of the roof that limits (a memory roof is called by its
+            level).
+        region: "memory", "compute" or "in between" (left of the first ridge point of the highest memory roof, right of
+            the last of the lowest, or between).
+        memory_until: the intensity in FLOP/B up to which the memory region reaches: where the highest memory roof meets
+            the lowest compute roof that can bind; None where levels have intensities of their own, or nothing computes.
+        above, below: names of the roofs just above and just below the point on its line of intensity.
+        cores: of the chart.
+        notes: assumptions and warnings.
+        iterations_per_second: what the bound is in source iterations; it has a meaning without floating-point work too.
+    """
+
+    model: ModelName
+    bytes_meant: str
+    memory_roofs: tuple[MemoryRoof, ...]
+    compute_roofs: tuple[ComputeRoof, ...]
+    points: tuple[Point, ...]
+    bound: float
+    bound_by: str
+    region: Literal["memory", "compute", "in between"]
+    above: str | None
+    below: str | None
+    cores: int
+    notes: tuple[Note, ...]
+    iterations_per_second: float = 0.0
+    memory_until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LevelShare:
+    """Memory share and memory impact of one level (equations 6 and 7): β^y in bytes per iteration, B^y in bytes/s."""
+
+    level: str
+    bytes_served: float
+    bandwidth: float
+    share: float
+    impact: float
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One kernel on `cores` cores of one machine: what every model of the family reads.
+
+    Attributes:
+        machine, parameters, table: what the hardware can do.
+        cores: active cores; all roofs and performances are of all of them together.
+        name: of the kernel, as points are labelled.
+        traffic: how its data moves; None where only its code or a mix is known (then only carm and adcarm apply).
+        incore: its in-core analysis, for the roofs of its own throughput and dependencies; None: not drawn.
+        mix: its instruction mix; adcarm needs it. The others take bytes and precision from it where it is given.
+        performance: FLOP/s predicted for `cores` cores (by the ECM model); None: the model's own bound is the point.
+        mask_utilization: η of equation 4, the share of lanes that masked instructions compute.
+    """
+
+    machine: Machine
+    parameters: Parameters
+    table: InstructionTable
+    cores: int = 1
+    name: str = "kernel"
+    traffic: Traffic | None = None
+    incore: InCore | None = None
+    mix: InstructionMix | None = None
+    performance: float | None = None
+    mask_utilization: float = 1.0
+
+
+# {{{ what a kernel asks for
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What one source iteration of a kernel asks for: FLOP, bytes of load and store instructions, share of loads."""
+
+    flops: float
+    bytes: float
+    load_share: float
+
+    @property
+    def intensity(self) -> float | None:
+        """FLOP per byte of load and store instructions; None without bytes."""
+        return self.flops / self.bytes if self.bytes else None
+
+
+def demand(case: Case) -> Demand:
+    """What the kernel asks for: FLOP by its source, bytes by its instructions; each by the other where it is unknown.
+
+    Raises:
+        InputError: neither traffic nor a mix with counts.
+    """
+    traffic, mix = case.traffic, case.mix
+    counted = mix is not None and not mix.shares_only and (traffic is None or mix.per == "source iteration")
+    if traffic is None and not counted:
+        raise InputError(
+            f"nothing tells the arithmetic intensity of {case.name}",
+            where=mix.source if mix else None,
+            todo="give its source, its assembly, or a mix with counts instead of shares",
+        )
+    flops, moved, share = 0.0, 0.0, 1.0
+    if traffic is not None:
+        loads, stores = traffic.register_loads_bytes, traffic.register_stores_bytes
+        flops, moved = traffic.flops_per_iteration, (loads + stores) / traffic.iterations_per_unit
+        share = loads / (loads + stores) if loads + stores else 1.0
+    if mix is not None and counted:
+        moved = mix.bytes
+        flops = flops if traffic is not None else mix.flops
+    if mix is not None and mix.loads + mix.stores:
+        share = mix.loads / (mix.loads + mix.stores)
+    return Demand(flops * active_share(case), moved, share)
+
+
+def active_share(case: Case) -> float:
+    """FLOP that are computed over FLOP at full width: masked instructions compute a share η of theirs (equation 4)."""
+    mix = case.mix
+    if mix is None or not mix.flops:
+        return 1.0
+    masked = sum(kind.flops * count for kind, count in mix.fp if kind.masked)
+    return 1 - (1 - case.mask_utilization) * masked / mix.flops
+
+
+def demand_notes(case: Case) -> tuple[Note, ...]:
+    """Where source and compiled code differ in what they ask for."""
+    traffic, mix = case.traffic, case.mix
+    notes = list(mix.notes) if mix is not None else []
+    if traffic is not None and mix is not None and mix.per != "source iteration" and not mix.shares_only:
+        text = f"the mix counts for each {mix.per}; bytes and FLOP are those of the source's references"
+        notes.append(Note("mix-per-pass", text, "assumption"))
+    elif traffic is not None and mix is not None and not mix.shares_only:
+        asked, executed = traffic.flops_per_iteration, mix.flops
+        if abs(asked - executed) > 0.01 * max(asked, executed):
+            text = f"{asked:g} FLOP per iteration by the source count; the compiled code executes {executed:g}"
+            notes.append(Note("flops-differ", text, "assumption"))
+    if not demand(case).flops:
+        notes.append(Note("no-flops", "no floating-point operation: the chart bounds bandwidth only", "assumption"))
+    return tuple(notes)
+
+
+def needed_traffic(case: Case, model: str) -> Traffic:
+    """The traffic of the case.
+
+    Raises:
+        InputError: it has none.
+    """
+    if case.traffic is None:
+        raise InputError(
+            f"{model} needs the data traffic between levels, and assembly alone does not tell it",
+            todo="give the C source, or use the model carm or adcarm",
+        )
+    return case.traffic
+
+
+# }}}
+# {{{ roofs
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The least time in seconds that one iteration takes by one roof, all cores together."""
+
+    roof: str
+    seconds: float
+
+
+def memory_roof(ceiling: MemoryCeiling, label: str, *, scaled: bool = False) -> MemoryRoof:
+    """The roof of a ceiling."""
+    return MemoryRoof(
+        ceiling.level, ceiling.bytes_per_second, label, f"{ceiling.origin}: {ceiling.source}", scaled, ceiling.origin
+    )
+
+
+_ISA_NAMES = {64: "AVX-512", 32: "AVX", 16: "SSE"}
+
+
+def kind_name(kind: FpClass) -> str:
+    """ "DP AVX-512 FMA", "SP scalar ADD": what a roof of this class is called."""
+    width = "scalar" if kind.lanes == 1 else _ISA_NAMES.get(register_bytes(kind), f"{kind.lanes} lanes")
+    return f"{kind.precision} {width} {kind.operation.upper()}"
+
+
+def precisions(case: Case) -> tuple[Precision, ...]:
+    """The precisions of the kernel's floating-point instructions that have peaks; double where none is known."""
+    found = {kind.precision for kind, _ in case.mix.fp if kind.flops} if case.mix else set()
+    known = tuple(name for name in ("DP", "SP", "HP") if name in found and widest(case.table, "add", name))
+    return known or ("DP",)
+
+
+def peak_roofs(case: Case) -> tuple[ComputeRoof, ...]:
+    """The peaks of the machine in the kernel's precisions, highest first: widest FMA, ADD, MUL where it differs, and
+    scalar ADD; and mixes that exceed them (FMA and ADD on AMD Zen, ADD and MUL before FMA)."""
+    roofs = [roof for precision in precisions(case) for roof in _peaks(case, precision)]
+    return tuple(sorted(roofs, key=lambda roof: -roof.flop_per_second))
+
+
+def _peaks(case: Case, precision: Precision) -> list[ComputeRoof]:
+    kinds = {name: widest(case.table, name, precision) for name in ("fma", "add", "mul")}
+    found = {name: kind for name, kind in kinds.items() if kind is not None}
+    roofs = [roof for kind in found.values() if (roof := _peak(case, kind)) is not None]
+    if len(roofs) > 1 and _alike(roofs[-1].flop_per_second, roofs[-2].flop_per_second):
+        roofs.pop()
+    for first, second in (("fma", "add"), ("add", "mul")):
+        if first in found and second in found:
+            roofs += _joint(case, found[first], found[second], max(roof.flop_per_second for roof in roofs))
+    scalar = _peak(case, FpClass("add", precision, 1))
+    return [*roofs, scalar] if scalar is not None else roofs
+
+
+def _alike(one: float, other: float) -> bool:
+    return abs(one - other) <= 0.01 * max(one, other)
+
+
+def _peak(case: Case, kind: FpClass) -> ComputeRoof | None:
+    found = compute_ceiling(case.machine, case.parameters, case.table, kind, case.cores)
+    if found is None:
+        return None
+    origin = f"{found.origin}: {found.source}"
+    return ComputeRoof(kind_name(kind), found.flop_per_second, "peak", origin, found.origin, kind.operation)
+
+
+def _joint(case: Case, first: FpClass, second: FpClass, peak: float) -> list[ComputeRoof]:
+    """The roof of two classes in equal numbers, where it exceeds the peak of one."""
+    rate = joint_performance(case.machine, case.parameters, case.table, ((first, 1.0), (second, 1.0)), case.cores)
+    if rate is None or rate <= peak or _alike(rate, peak):
+        return []
+    name = f"{kind_name(first)}+{second.operation.upper()}"
+    return [ComputeRoof(name, rate, "peak", f"derived: one {second.operation} for each {first.operation} on the ports")]
+
+
+DEPENDENCY = "loop-carried dependency"
+"""The roof of the longest chain of the kernel's own code from pass to pass, within one entry of the loop."""
+
+
+def own_limits(case: Case) -> tuple[Limit, ...]:
+    """What the in-core analysis says of the kernel's own code: ports, front end or scheduling, dependency."""
+    incore = case.incore
+    if incore is None:
+        return ()
+    found = {"in-core throughput": incore.throughput}
+    if incore.bound_by in ("front end", "scheduling"):
+        found[incore.bound_by] = incore.prediction
+    if incore.lcd is not None:
+        found[DEPENDENCY] = incore.lcd.cycles
+    passes = 1.0 / (incore.iterations_per_pass or 1.0)
+    per_cycle = case.machine.clock_hz * case.cores
+    return tuple(Limit(name, cycles * passes / per_cycle) for name, cycles in found.items() if cycles > 0)
+
+
+def own_roofs(case: Case, flops: float) -> tuple[ComputeRoof, ...]:
+    """The same as roofs; a kernel without floating-point work has none."""
+    roofs = []
+    for limit in own_limits(case) if flops else ():
+        role: Literal["in-core", "dependency"] = "dependency" if limit.roof == DEPENDENCY else "in-core"
+        roofs.append(ComputeRoof(limit.roof, flops / limit.seconds, role, "derived: the kernel's own code"))
+    return tuple(roofs)
+
+
+# }}}
+# {{{ the chart of one model
+
+
+def chart(
+    model: ModelName,
+    case: Case,
+    *,
+    bytes_meant: str,
+    memory_roofs: Sequence[MemoryRoof],
+    compute_roofs: Sequence[ComputeRoof],
+    points: Sequence[tuple[str, float]],
+    limits: Sequence[Limit],
+    crossings: Sequence[Limit],
+    compute_limit: float | None = None,
+    notes: Iterable[Note] = (),
+) -> Roofline:
+    """A `Roofline` from its parts.
+
+    Args:
+        model, case: of the chart.
+        bytes_meant, memory_roofs: as they stand in the result.
+        compute_roofs: without those of the kernel's own code, highest first.
+        points: level and bytes per iteration of each point.
+        limits: of memory, those of computing are added; the first that takes longest limits.
+        crossings: of the memory roofs with the lines of intensity, as time per iteration.
+        compute_limit: the most FLOP/s that the kernel's operations reach; None: the highest compute roof.
+        notes: of the model.
+    """
+    wanted = demand(case)
+    flops = wanted.flops
+    peak = max((roof.flop_per_second for roof in compute_roofs), default=None)
+    limits = sorted(limits, key=lambda limit: -limit.seconds)
+    highest = compute_limit if compute_limit is not None else peak
+    name = next((roof.name for roof in compute_roofs if roof.flop_per_second == highest), "")
+    computing = [*([Limit(name, flops / highest)] if flops and highest else []), *own_limits(case)]
+    bound = max((*limits, *computing), key=lambda limit: limit.seconds, default=None)
+    if bound is None:
+        raise InputError(f"{case.name} moves no data and computes nothing", todo="choose the loop that does the work")
+    rate = 1 / bound.seconds
+    own = own_roofs(case, flops)
+    predicted = case.performance if flops else None
+    reached = predicted if predicted is not None else flops * rate
+    binding = _that_bind(compute_roofs, highest)
+    above, below = _neighbours((*compute_roofs, *own), crossings, wanted, reached or rate)
+    return Roofline(
+        model=model,
+        bytes_meant=bytes_meant,
+        memory_roofs=tuple(sorted(memory_roofs, key=lambda roof: -roof.bytes_per_second)),
+        compute_roofs=tuple(sorted((*compute_roofs, *own), key=lambda roof: -roof.flop_per_second)),
+        points=tuple(
+            Point(
+                name=case.name,
+                level=level,
+                intensity=flops / moved if moved else None,
+                flop_per_second=reached,
+                predicted=predicted is not None,
+                above_roof=_exceeded(_own(limits, level, bound), computing, flops, reached),
+            )
+            for level, moved in points
+        ),
+        bound=flops * rate,
+        bound_by=bound.roof,
+        region=_region(binding, crossings if len(points) == 1 else limits[:1], flops),
+        above=above,
+        below=below,
+        cores=case.cores,
+        notes=tuple(dict.fromkeys((*notes, *demand_notes(case), *_point_notes(reached, flops * rate, bound.roof)))),
+        iterations_per_second=rate,
+        memory_until=_memory_until(binding, memory_roofs) if len(points) == 1 else None,
+    )
+
+
+def _that_bind(roofs: Sequence[ComputeRoof], reachable: float | None) -> list[ComputeRoof]:
+    """The compute roofs without those of divisions and square roots that the kernel's operations together outrun.
+
+    Few slow operations beside many fast ones bound nothing, though their own roof is the lowest.
+    """
+    outrun = [
+        roof
+        for roof in roofs
+        if roof.operation in _ITERATIVE and reachable is not None and roof.flop_per_second < reachable * _EDGE
+    ]
+    return [roof for roof in roofs if roof not in outrun]
+
+
+_ITERATIVE = ("div", "sqrt")
+_EDGE = 1 - 1e-9
+_ABOVE = 1.001
+"""A prediction above its roof by less than this factor is at it: both are rounded figures."""
+
+
+def _own(limits: Iterable[Limit], level: str, bound: Limit) -> list[Limit]:
+    """The memory roof of a level, or the bound where the model has one point for all."""
+    return [limit for limit in limits if limit.roof == level] if level else [bound]
+
+
+def _exceeded(memory: Iterable[Limit], computing: Iterable[Limit], flops: float, reached: float) -> str | None:
+    """The lowest of the point's own roofs that its performance exceeds."""
+    longest = max((*memory, *computing), key=lambda limit: limit.seconds, default=None)
+    above = longest is not None and flops > 0 and reached * longest.seconds > flops * _ABOVE
+    return longest.roof if above and longest is not None else None
+
+
+def _memory_until(compute_roofs: Iterable[ComputeRoof], memory_roofs: Iterable[MemoryRoof]) -> float | None:
+    """The intensity of the first ridge point; None without both kinds of roof."""
+    lowest = min((roof.flop_per_second for roof in compute_roofs), default=None)
+    highest = max((roof.bytes_per_second for roof in memory_roofs), default=None)
+    return lowest / highest if lowest is not None and highest else None
+
+
+def _neighbours(
+    compute_roofs: Iterable[ComputeRoof], crossings: Iterable[Limit], wanted: Demand, reached: float
+) -> tuple[str | None, str | None]:
+    """The roofs just above and just below the point, in FLOP/s (iterations/s where nothing is computed)."""
+    work = wanted.flops or 1.0
+    heights = [(work / limit.seconds, limit.roof) for limit in crossings if limit.seconds > 0]
+    heights += [(roof.flop_per_second, roof.name) for roof in compute_roofs] if wanted.flops else []
+    edge = reached * _EDGE
+    above = min((height for height in heights if height[0] >= edge), default=None)
+    below = max((height for height in heights if height[0] < edge), default=None)
+    return above[1] if above else None, below[1] if below else None
+
+
+def _region(
+    compute_roofs: Sequence[ComputeRoof], crossings: Sequence[Limit], flops: float
+) -> Literal["memory", "compute", "in between"]:
+    """By where the memory roofs cross the kernel's intensity: all below the lowest compute roof, all above the highest,
+    or else. Roofs that cannot bind are not given.
+
+    On a chart with one intensity that is left of the first ridge point of the highest memory roof, right of the last
+    one of the lowest, or between them; where levels have intensities of their own, only the lowest crossing counts.
+    """
+    if not flops or not compute_roofs:
+        return "memory"
+    heights = [flops / limit.seconds for limit in crossings if limit.seconds > 0]
+    roofs = [roof.flop_per_second for roof in compute_roofs]
+    if not heights or min(heights) >= max(roofs):
+        return "compute"
+    return "memory" if max(heights) <= min(roofs) else "in between"
+
+
+def _point_notes(reached: float, bound: float, roof: str) -> tuple[Note, ...]:
+    if reached <= bound * _ABOVE:
+        return ()
+    text = f"the prediction of {reached / 1e9:.4g} GFLOP/s exceeds the bound of {bound / 1e9:.4g} by {roof}: "
+    text += (
+        "the chains of several entries of the loop overlap, which the roof of one chain leaves out"
+        if roof == DEPENDENCY
+        else "the model behind the point takes that roof to be higher than it was measured on so many cores"
+    )
+    return (Note("point-above-roof", text, "assumption"),)
+
+
+# }}}
