@@ -16,7 +16,8 @@ import time
 from pathlib import Path
 
 from kernmodel.source.tiling import tiled_source
-from kernmodel.studies.blocking.answer import BlockingAnswer, blocking
+from kernmodel.studies.blocking.answer import BlockingAnswer
+from kernmodel.studies.blocking.study import blocking
 from kernmodel.studies.predict.ecm import predict_ecm
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest
 

@@ -80,7 +80,7 @@ def blocking(
       kernmodel blocking -m clx matmul.c --loops i,j,k --plot blocking.svg
       kernmodel blocking -m clx 3d-7pt.c --emit blocked.c
     """
-    from kernmodel.studies.blocking.answer import blocking as study
+    from kernmodel.studies.blocking.study import blocking as study
 
     target = plot_target(plot, as_json=as_json)
     written = _emit_target(emit, force=force, as_json=as_json, drawn=plot == TERMINAL)
@@ -145,7 +145,7 @@ def _emit_target(path: str | None, *, force: bool, as_json: bool, drawn: bool) -
 
 def _emit(answer: BlockingAnswer, request: KernelRequest, code: CodeRequest, target: Path | None) -> None:
     """Write the source of the best candidate, and say on standard error how to go on with it."""
-    from kernmodel.studies.blocking.answer import blocked_source
+    from kernmodel.studies.blocking.study import blocked_source
 
     text = blocked_source(answer)
     if target is None:

@@ -17,8 +17,9 @@ from kernmodel.machine.load import load_machine
 from kernmodel.models.ecm import predict
 from kernmodel.source.load import load_kernel
 from kernmodel.source.tiling import tile
-from kernmodel.studies.blocking.answer import BlockingAnswer, blocked_source, blocking
+from kernmodel.studies.blocking.answer import BlockingAnswer
 from kernmodel.studies.blocking.limits import Blocks, loop_extents
+from kernmodel.studies.blocking.study import blocked_source, blocking
 from kernmodel.studies.predict.ecm import predict_ecm
 from kernmodel.studies.predict.outside import outside_work
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest

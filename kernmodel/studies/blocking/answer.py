@@ -1,20 +1,13 @@
-"""Cache blocking: which loop to block, by how much, for which cache, and what it buys.
-
-For every cache and every layer condition that fails, the block sizes for which it holds follow in closed form from the
-nest inside one block (`source.tiling.inside_block`). Candidates are rounded to whole cache lines and vectors, modelled
-as the blocked nests that they are (halo lines at the borders of blocks are in their traffic), with the time that short
-inner loops cost in the core, and ranked.
-"""
+"""The answer of the blocking study: what fails, the ways to block the nest that mend it, and what they buy."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kernmodel import __version__
-from kernmodel.errors import InputError, Note
-from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
+from kernmodel.errors import Note
+from kernmodel.studies.predict.request import EcmAnswer
 
 if TYPE_CHECKING:
     import sympy
@@ -135,69 +128,3 @@ class BlockingAnswer:
     sweep: tuple[tuple[int, EcmPrediction], ...]
     best_nest: LoopNest | None
     notes: tuple[Note, ...]
-
-
-def blocking(kernel: KernelRequest, code: CodeRequest, loops: Sequence[str] | None = None) -> BlockingAnswer:
-    """Which loops to block and by how much.
-
-    Args:
-        loops: only these loops may be blocked; None: all that may.
-
-    Raises:
-        UsageError: a loop that the nest lacks, or none that may be blocked among `loops`.
-        UnsupportedKernelError: layer conditions do not apply to the nest.
-        KernmodelError: any stage's error about its input.
-    """
-    from kernmodel.studies.blocking.study import study
-
-    return study(kernel, code, loops)
-
-
-def best_of_caches(kernel: KernelRequest, code: CodeRequest, cores: int) -> tuple[tuple[Candidate, float], ...]:
-    """The best candidate of `blocking` for each cache, the best first, and how many times faster it makes `cores` cores
-    together, of which `kernel.cores` share the caches.
-
-    Raises:
-        As `blocking`.
-    """
-    from kernmodel.studies.blocking.study import best_of_caches as study
-
-    return study(kernel, code, cores)
-
-
-def blocks_in_words(blocks: Mapping[str, int]) -> str:
-    """ "blocks of 67 in j and 400 in i"."""
-    return "blocks of " + " and ".join(f"{size} in {loop}" for loop, size in blocks.items())
-
-
-def blocked_source(answer: BlockingAnswer) -> str:
-    """The C source of the best candidate (`source.tiling.tiled_source`), whose comment says for what it was made, and
-    whose default sizes are these.
-
-    Raises:
-        InputError: no candidate is faster than the nest as it stands.
-    """
-    from kernmodel.source.made_for import made_for
-    from kernmodel.source.tiling import tiled_source
-
-    if not answer.candidates:
-        raise InputError(
-            f"no way to block {answer.before.nest.name} is faster than the nest as it stands",
-            where=answer.before.nest.file,
-            todo="nothing is written",
-        )
-    best, sizes = answer.candidates[0], answer.before.sizes
-    return made_for(tiled_source(answer.before.nest, best.blocks), sizes, _made_for(answer, best))
-
-
-def _made_for(answer: BlockingAnswer, best: Candidate) -> tuple[str, ...]:
-    """What the source was made for, and by what."""
-    before = answer.before
-    blocks = ", ".join(f"{loop} in blocks of {size}" for loop, size in best.blocks.items())
-    cycles = f"{before.prediction.cycles:.2f} -> {best.prediction.cycles:.2f} cy/CL"
-    return (
-        f"{before.nest.name} with {blocks}, made by kernmodel {__version__} blocking",
-        f"machine: {before.machine.name}, {before.machine.title}; {answer.before.traffic.cores} active core(s)",
-        f"sizes: {', '.join(f'{name}={value}' for name, value in before.sizes.items()) or 'none'}",
-        f"predicted: {cycles}; other machines and sizes need other blocks",
-    )

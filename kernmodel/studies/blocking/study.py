@@ -1,4 +1,10 @@
-"""The blocking study: limits, candidates, what they buy on one core and on all, what blocking in time could bring."""
+"""Cache blocking: which loop to block, by how much, for which cache, and what it buys.
+
+For every cache and every layer condition that fails, the block sizes for which it holds follow in closed form from the
+nest inside one block (`source.tiling.inside_block`). Candidates are rounded to whole cache lines and vectors, modelled
+as the blocked nests that they are (halo lines at the borders of blocks are in their traffic), with the time that short
+inner loops cost in the core, and ranked.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from kernmodel.errors import Note, UnsupportedKernelError, UsageError
+from kernmodel import __version__
+from kernmodel.errors import InputError, Note, UnsupportedKernelError, UsageError
 from kernmodel.models.ecm import EcmPrediction, scale
-from kernmodel.source.tiling import Band, band, tile
+from kernmodel.source.made_for import made_for
+from kernmodel.source.tiling import Band, band, tile, tiled_source
 from kernmodel.studies.blocking.answer import BlockingAnswer, BlockLimit, Candidate, TemporalPotential
 from kernmodel.studies.blocking.candidates import candidate, ranked
 from kernmodel.studies.blocking.limits import Blocks, BlockVolumes, failing_conditions
@@ -42,8 +50,17 @@ class _Found:
         return tuple(candidate(self.modeller, shape, one, self.stands) for shape, one in self.best)
 
 
-def study(kernel: KernelRequest, code: CodeRequest, loops: Sequence[str] | None) -> BlockingAnswer:
-    """The answer to `kernmodel.studies.blocking.answer.blocking`."""
+def blocking(kernel: KernelRequest, code: CodeRequest, loops: Sequence[str] | None = None) -> BlockingAnswer:
+    """Which loops to block and by how much.
+
+    Args:
+        loops: only these loops may be blocked; None: all that may.
+
+    Raises:
+        UsageError: a loop that the nest lacks, or none that may be blocked among `loops`.
+        UnsupportedKernelError: layer conditions do not apply to the nest.
+        KernmodelError: any stage's error about its input.
+    """
     found = _found(kernel, code, loops)
     modeller, candidates, before = found.modeller, found.candidates(), found.stands.answer
     return BlockingAnswer(
@@ -60,7 +77,12 @@ def study(kernel: KernelRequest, code: CodeRequest, loops: Sequence[str] | None)
 
 
 def best_of_caches(kernel: KernelRequest, code: CodeRequest, cores: int) -> tuple[tuple[Candidate, float], ...]:
-    """The answer to `kernmodel.studies.blocking.answer.best_of_caches`."""
+    """The best candidate of `blocking` for each cache, the best first, and how many times faster it makes `cores` cores
+    together, of which `kernel.cores` share the caches.
+
+    Raises:
+        As `blocking`.
+    """
     found = _found(kernel, code, None)
     modeller, candidates = found.modeller, found.candidates()
     first = {one.cache: one for one in reversed(candidates)}
@@ -258,3 +280,44 @@ def _nothing(found: _Found) -> str:
     if not found.limits:
         return "blocking buys nothing: what the failing reuse needs does not depend on the size of blocks"
     return "blocking buys nothing: no block size makes the nest faster or moves less from memory"
+
+
+# {{{ the blocked source
+
+
+def blocks_in_words(blocks: Blocks) -> str:
+    """ "blocks of 67 in j and 400 in i"."""
+    return "blocks of " + " and ".join(f"{size} in {loop}" for loop, size in blocks.items())
+
+
+def blocked_source(answer: BlockingAnswer) -> str:
+    """The C source of the best candidate (`source.tiling.tiled_source`), whose comment says for what it was made, and
+    whose default sizes are these.
+
+    Raises:
+        InputError: no candidate is faster than the nest as it stands.
+    """
+    if not answer.candidates:
+        raise InputError(
+            f"no way to block {answer.before.nest.name} is faster than the nest as it stands",
+            where=answer.before.nest.file,
+            todo="nothing is written",
+        )
+    best, sizes = answer.candidates[0], answer.before.sizes
+    return made_for(tiled_source(answer.before.nest, best.blocks), sizes, _made_for(answer, best))
+
+
+def _made_for(answer: BlockingAnswer, best: Candidate) -> tuple[str, ...]:
+    """What the source was made for, and by what."""
+    before = answer.before
+    blocks = ", ".join(f"{loop} in blocks of {size}" for loop, size in best.blocks.items())
+    cycles = f"{before.prediction.cycles:.2f} -> {best.prediction.cycles:.2f} cy/CL"
+    return (
+        f"{before.nest.name} with {blocks}, made by kernmodel {__version__} blocking",
+        f"machine: {before.machine.name}, {before.machine.title}; {answer.before.traffic.cores} active core(s)",
+        f"sizes: {', '.join(f'{name}={value}' for name, value in before.sizes.items()) or 'none'}",
+        f"predicted: {cycles}; other machines and sizes need other blocks",
+    )
+
+
+# }}}

@@ -193,7 +193,7 @@ def _blockings(
     """What blocking brings for each cache, by the study of it; looked for only where a layer condition fails that
     blocks could mend."""
     from kernmodel.models.reading import WhatIf
-    from kernmodel.studies.blocking.answer import best_of_caches, blocks_in_words
+    from kernmodel.studies.blocking.study import best_of_caches, blocks_in_words
 
     case, traffic = subject.case, subject.case.traffic
     mendable = traffic is not None and any(
