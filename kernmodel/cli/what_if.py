@@ -168,7 +168,7 @@ def _codes(code: CodeRequest, given: Mapping[str, Any]) -> list[CodeRequest]:
 
 
 def _machine(request: KernelRequest, code: CodeRequest, given: Mapping[str, Any]) -> None:
-    from kernmodel.studies.what_if.runs import what_if as study
+    from kernmodel.studies.what_if.machine import what_if as study
 
     answer = study(request, code, given["changes"], given["cores"])
     options.accept_notes(answer.notes, given["strict"])
@@ -185,17 +185,16 @@ def _machine(request: KernelRequest, code: CodeRequest, given: Mapping[str, Any]
 def _code(request: KernelRequest, code: CodeRequest, given: Mapping[str, Any]) -> None:
     from kernmodel.studies.what_if.code import compare_code
 
-    changes = given["changes"]
-    answer = compare_code(request, _codes(code, given), given["cores"], changes)
+    answer = compare_code(request, _codes(code, given), given["cores"], given["changes"])
     options.accept_notes(answer.notes, given["strict"])
     if given["as_json"]:
         from kernmodel.report.json_what_if import code_document
 
-        show_json(code_document(answer, changes, given["unit"]))
+        show_json(code_document(answer, given["unit"]))
     else:
         from kernmodel.report.what_if import code_report
 
-        show(code_report(answer, changes, given["unit"], verbose=given["verbose"]))
+        show(code_report(answer, given["unit"], verbose=given["verbose"]))
 
 
 def _sensitivity(request: KernelRequest, code: CodeRequest, given: Mapping[str, Any], target: Path | None) -> None:

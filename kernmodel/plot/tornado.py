@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from kernmodel.studies.what_if.runs import Sensitivity, SensitivityAnswer
+    from kernmodel.studies.what_if.sensitivity import Sensitivity, SensitivityAnswer
 
 MOST_BARS = 20
 """Figures of one picture; the text has all of them."""
@@ -93,7 +93,8 @@ def _title(answer: SensitivityAnswer) -> str:
 
 
 def _cores(answer: SensitivityAnswer) -> str:
-    return f", {answer.cores} cores" if answer.cores > 1 else ""
+    cores = answer.before.scaling[0].cores
+    return f", {cores} cores" if cores > 1 else ""
 
 
 def tornado_text(answer: SensitivityAnswer, width: int = 80, ascii_only: bool = False) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kernmodel.report.json_common import (
@@ -17,27 +16,23 @@ from kernmodel.report.json_common import (
     plain,
 )
 from kernmodel.report.json_ecm import prediction_json
+from kernmodel.report.what_if_reasons import reason_of
+from kernmodel.studies.what_if.runs import seconds
 
 if TYPE_CHECKING:
     from kernmodel.machine.changes import Applied, MachineFigures
     from kernmodel.studies.predict.request import EcmAnswer
-    from kernmodel.studies.sweep.grid import Change
-    from kernmodel.studies.what_if.runs import (
-        CodeAnswer,
-        CodeVariant,
-        Effect,
-        Runtime,
-        SensitivityAnswer,
-        WhatIfAnswer,
-    )
+    from kernmodel.studies.what_if.code import CodeAnswer, CodeVariant
+    from kernmodel.studies.what_if.machine import Effect, WhatIfAnswer
+    from kernmodel.studies.what_if.sensitivity import SensitivityAnswer
 
 
 def what_if_document(answer: WhatIfAnswer, unit: str) -> Json:
     """Each change of the machine alone, the most valuable first, and all together (null where there is one only)."""
     body = {
-        **_before(answer.before, answer.runtime, answer.cores, unit),
-        "effects": [_effect(effect, unit) for effect in answer.effects],
-        "together": _effect(answer.together, unit) if answer.together is not None else None,
+        **_before(answer.before, unit),
+        "effects": [_effect(answer.before, effect, unit) for effect in answer.effects],
+        "together": _effect(answer.before, answer.together, unit) if answer.together is not None else None,
         "notes": notes_json(answer.notes),
     }
     return envelope("kernmodel.what-if/1", body)
@@ -46,7 +41,7 @@ def what_if_document(answer: WhatIfAnswer, unit: str) -> Json:
 def sensitivity_document(answer: SensitivityAnswer, unit: str) -> Json:
     """What every figure is worth, the greatest effect first."""
     body = {
-        **_before(answer.before, answer.runtime, answer.cores, unit),
+        **_before(answer.before, unit),
         "step": answer.step,
         "figures": [
             {"figure": plain(one.figure), **pick(one, "elasticity", "less", "below", "above", "more")}
@@ -58,14 +53,14 @@ def sensitivity_document(answer: SensitivityAnswer, unit: str) -> Json:
     return envelope("kernmodel.sensitivity/1", body)
 
 
-def code_document(answer: CodeAnswer, changes: Sequence[Change], unit: str) -> Json:
+def code_document(answer: CodeAnswer, unit: str) -> Json:
     """The kernel compiled in several ways, on a machine with these changes."""
     first = next(variant.answer for variant in answer.variants if variant.answer is not None)
     body = {
         "kernel": kernel_identity(first.nest, first.sizes),
         "machine": machine_identity(first.machine),
-        "changes": plain(tuple(changes)),
-        "cores": answer.cores,
+        "changes": plain(answer.changes),
+        "cores": first.scaling[0].cores,
         "variants": [_variant(variant, unit) for variant in answer.variants],
         "notes": notes_json(answer.notes),
     }
@@ -78,33 +73,34 @@ def figures_document(figures: MachineFigures) -> Json:
     return envelope("kernmodel.machine-figures/1", {"machine": machine, "figures": plain(figures.figures())})
 
 
-def _before(answer: EcmAnswer, runtime: Runtime, cores: int, unit: str) -> Json:
+def _before(answer: EcmAnswer, unit: str) -> Json:
     return {
         "kernel": kernel_identity(answer.nest, answer.sizes),
         "machine": machine_identity(answer.machine),
         "code": origin_json(answer.origin),
-        "cores": cores,
-        "before": _runtime(runtime, unit),
+        "cores": answer.scaling[0].cores,
+        "before": _runtime(answer, unit),
     }
 
 
-def _runtime(runtime: Runtime, unit: str) -> Json:
+def _runtime(answer: EcmAnswer, unit: str) -> Json:
     """Seconds per unit of work of all cores, the same in the unit of the headline, and the prediction of one core."""
-    prediction, point = runtime.prediction, runtime.point
+    prediction, point = answer.prediction, answer.scaling[0]
     return {
-        "seconds": plain(runtime.seconds),
+        "seconds": plain(seconds(answer)),
         "headline": {"unit": unit, "value": in_units(point.cycles, prediction.work)[unit]},
         "prediction": prediction_json(prediction),
         "point": plain(point),
     }
 
 
-def _effect(effect: Effect, unit: str) -> Json:
+def _effect(before: EcmAnswer, effect: Effect, unit: str) -> Json:
     return {
         "changes": plain(effect.changes),
         "applied": [_applied(one) for one in effect.applied],
-        "after": _runtime(effect.runtime, unit),
-        **pick(effect, "ratio", "elasticity", "reason"),
+        "after": _runtime(effect.after, unit),
+        **pick(effect, "ratio", "elasticity"),
+        "reason": reason_of(before, effect),
     }
 
 
@@ -113,13 +109,13 @@ def _applied(applied: Applied) -> Json:
 
 
 def _variant(variant: CodeVariant, unit: str) -> Json:
-    answer, runtime = variant.answer, variant.runtime
+    answer = variant.answer
     return {
         **pick(variant, "label", "ratio", "error"),
         "asked": pick(variant.code, "compiler", "flags"),
         "code": None if answer is None else origin_json(answer.origin),
         "loop": None if answer is None else _loop(answer),
-        "after": None if runtime is None else _runtime(runtime, unit),
+        "after": None if answer is None else _runtime(answer, unit),
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table
@@ -15,45 +15,40 @@ from kernmodel.report.sections import (
     sources_section,
     unit_of_work,
 )
+from kernmodel.report.what_if_reasons import reason_of
 
 if TYPE_CHECKING:
     from kernmodel.machine.changes import Figure, MachineFigures
     from kernmodel.models.ecm import EcmPrediction
     from kernmodel.studies.predict.request import EcmAnswer
-    from kernmodel.studies.sweep.grid import Change
-    from kernmodel.studies.what_if.runs import (
-        CodeAnswer,
-        CodeVariant,
-        Effect,
-        Runtime,
-        Sensitivity,
-        SensitivityAnswer,
-        WhatIfAnswer,
-    )
+    from kernmodel.studies.what_if.code import CodeAnswer, CodeVariant
+    from kernmodel.studies.what_if.machine import Effect, WhatIfAnswer
+    from kernmodel.studies.what_if.sensitivity import Sensitivity, SensitivityAnswer
 
 _SAME = 5e-5
 """|ratio − 1| that prints as no change."""
 _LEAST_ELASTICITY = 5e-4
 
 
-def _inputs(answer: EcmAnswer, cores: int, title: str, more: tuple[tuple[str, str], ...]) -> tuple[Block, ...]:
+def _inputs(answer: EcmAnswer, title: str, more: tuple[tuple[str, str], ...]) -> tuple[Block, ...]:
     """Kernel and machine that the question is about, and more fields."""
     pairs = (
         *kernel_fields(answer.nest, answer.sizes),
         *machine_fields(answer.machine),
         *more,
         ("unit of work", unit_of_work(answer.traffic)),
-        ("cores", str(cores)),
+        ("cores", str(answer.scaling[0].cores)),
     )
     return (Heading(title), Fields(pairs))
 
 
-def _time(runtime: Runtime, unit: str) -> str:
+def _time(answer: EcmAnswer, unit: str) -> str:
     """Runtime of all cores in the unit asked for, at the clock that the prediction has."""
-    return time_in(runtime.point.cycles, unit, runtime.prediction.work)
+    return time_in(answer.scaling[0].cycles, unit, answer.prediction.work)
 
 
-def _time_name(cores: int) -> str:
+def _time_name(answer: EcmAnswer) -> str:
+    cores = answer.scaling[0].cores
     return "T_ECM" if cores == 1 else f"time of {cores} cores"
 
 
@@ -81,7 +76,7 @@ def what_if_report(answer: WhatIfAnswer, unit: str, *, verbose: bool = False) ->
     sources = before.machine.sources
     title = f"What if: {before.nest.name} on a changed {before.machine.name}"
     return (
-        *_inputs(before, answer.cores, title, code_fields(before.origin)),
+        *_inputs(before, title, code_fields(before.origin)),
         *_headline(answer, unit),
         *_effects(answer, unit),
         *_reasons(answer),
@@ -93,7 +88,7 @@ def what_if_report(answer: WhatIfAnswer, unit: str, *, verbose: bool = False) ->
 
 def _headline(answer: WhatIfAnswer, unit: str) -> tuple[Block, ...]:
     best = answer.effects[0]
-    before = f"{_time_name(answer.cores)} = {_time(answer.runtime, unit)} as the machine is"
+    before = f"{_time_name(answer.before)} = {_time(answer.before, unit)} as the machine is"
     if best.ratio > 1 - _SAME:
         text = "None of the changes shortens the runtime."
     else:
@@ -111,7 +106,7 @@ def _effects(answer: WhatIfAnswer, unit: str) -> tuple[Block, ...]:
         Column("change", "left"),
         Column("before"),
         Column("after"),
-        Column(f"{_time_name(answer.cores)} before"),
+        Column(f"{_time_name(answer.before)} before"),
         Column("after"),
         Column("runtime ×"),
         Column("elasticity"),
@@ -131,7 +126,7 @@ def _together_row(answer: WhatIfAnswer, effect: Effect, unit: str) -> tuple[str,
 
 
 def _result_cells(answer: WhatIfAnswer, effect: Effect, unit: str) -> tuple[str, ...]:
-    times = (_time(answer.runtime, unit), _time(effect.runtime, unit))
+    times = (_time(answer.before, unit), _time(effect.after, unit))
     return (*times, _ratio(effect.ratio), elasticity_text(effect.elasticity))
 
 
@@ -143,18 +138,18 @@ def elasticity_text(value: float | None) -> str:
 
 
 def _reasons(answer: WhatIfAnswer) -> tuple[Block, ...]:
-    pairs = [(_name(effect), effect.reason) for effect in answer.effects]
+    pairs = [(_name(effect), reason_of(answer.before, effect)) for effect in answer.effects]
     if answer.together is not None:
-        pairs.append(("all together", answer.together.reason))
+        pairs.append(("all together", reason_of(answer.before, answer.together)))
     return (Heading("Why"), Fields(tuple(pairs)))
 
 
 def _times(answer: WhatIfAnswer) -> tuple[Block, ...]:
     """The times of the model in each case; cy/CL at the clock of the case."""
-    cases: list[tuple[str, EcmPrediction]] = [("as it is", answer.runtime.prediction)]
-    cases += [(_name(effect), effect.runtime.prediction) for effect in answer.effects]
+    cases: list[tuple[str, EcmPrediction]] = [("as it is", answer.before.prediction)]
+    cases += [(_name(effect), effect.after.prediction) for effect in answer.effects]
     if answer.together is not None:
-        cases.append(("all together", answer.together.runtime.prediction))
+        cases.append(("all together", answer.together.after.prediction))
     names = list(cases[0][1].times)
     columns = (Column("change", "left"), *map(Column, names), Column("T_ECM"), Column("bottleneck", "left", fold=True))
     rows = tuple(
@@ -177,7 +172,7 @@ def sensitivity_report(answer: SensitivityAnswer, unit: str, *, verbose: bool = 
     before = answer.before
     title = f"Sensitivity of {before.nest.name} to the figures of {before.machine.name}"
     return (
-        *_inputs(before, answer.cores, title, code_fields(before.origin)),
+        *_inputs(before, title, code_fields(before.origin)),
         *_worth(answer, unit),
         *_figures(answer, verbose=verbose),
         *_without_effect(answer),
@@ -186,7 +181,7 @@ def sensitivity_report(answer: SensitivityAnswer, unit: str, *, verbose: bool = 
 
 
 def _worth(answer: SensitivityAnswer, unit: str) -> tuple[Block, ...]:
-    before = Line(f"  {_time_name(answer.cores)} = {_time(answer.runtime, unit)}")
+    before = Line(f"  {_time_name(answer.before)} = {_time(answer.before, unit)}")
     text = "No figure of the machine changes the runtime."
     slopes = [one for one in answer.figures if one.elasticity is not None]
     if slopes:
@@ -232,9 +227,7 @@ def _without_effect(answer: SensitivityAnswer) -> tuple[Block, ...]:
 # {{{ ways to compile
 
 
-def code_report(
-    answer: CodeAnswer, changes: Sequence[Change], unit: str, *, verbose: bool = False
-) -> tuple[Block, ...]:
+def code_report(answer: CodeAnswer, unit: str, *, verbose: bool = False) -> tuple[Block, ...]:
     """The ways to compile side by side; `unit` is the unit of the runtime.
 
     Raises:
@@ -242,11 +235,11 @@ def code_report(
     """
     first = next(variant.answer for variant in answer.variants if variant.answer is not None)
     title = f"What if: {first.nest.name} on {first.machine.name}, compiled in {count(len(answer.variants), 'way')}"
-    changed = tuple(("changed", str(change)) for change in changes)
+    changed = tuple(("changed", str(change)) for change in answer.changes)
     return (
-        *_inputs(first, answer.cores, title, changed),
+        *_inputs(first, title, changed),
         *_best_code(answer),
-        *_variants(answer, unit),
+        *_variants(answer, unit, _time_name(first)),
         *_limits(answer),
         *(_commands(answer) if verbose else ()),
         *notes_section(answer.notes),
@@ -263,25 +256,25 @@ def _best_code(answer: CodeAnswer) -> tuple[Block, ...]:
     return (Heading("Answer"), Line(f"  {text}", "strong"))
 
 
-def _variants(answer: CodeAnswer, unit: str) -> tuple[Block, ...]:
-    names = ("T_OL", "T_nOL", "T_ECM cy/CL", _time_name(answer.cores), "runtime ×", "vector", "instructions/It")
+def _variants(answer: CodeAnswer, unit: str, time_name: str) -> tuple[Block, ...]:
+    names = ("T_OL", "T_nOL", "T_ECM cy/CL", time_name, "runtime ×", "vector", "instructions/It")
     columns = (Column("", "right"), Column("code", "left"), *map(Column, names))
     rows = tuple(_variant_row(number, variant, unit) for number, variant in enumerate(answer.variants, 1))
     return (Heading("Code"), Table(columns, rows))
 
 
 def _variant_row(number: int, variant: CodeVariant, unit: str) -> tuple[str, ...]:
-    answer, runtime = variant.answer, variant.runtime
-    if answer is None or runtime is None:
+    answer = variant.answer
+    if answer is None:
         return (str(number), variant.label, *(7 * [MISSING]))
-    prediction = runtime.prediction
+    prediction = answer.prediction
     return (
         str(number),
         variant.label,
         decimal(prediction.t_ol),
         decimal(prediction.t_nol),
         decimal(prediction.cycles),
-        _time(runtime, unit),
+        _time(answer, unit),
         _ratio(variant.ratio),
         vector_width(answer),
         _instructions(answer),
@@ -311,8 +304,8 @@ def _limits(answer: CodeAnswer) -> tuple[Block, ...]:
 
 def _limit_rows(answer: CodeAnswer) -> Iterator[tuple[str, str]]:
     for number, variant in enumerate(answer.variants, 1):
-        if variant.runtime is not None:
-            yield str(number), variant.runtime.prediction.bottleneck
+        if variant.answer is not None:
+            yield str(number), variant.answer.prediction.bottleneck
         else:
             yield str(number), f"fails: {variant.error}"
 

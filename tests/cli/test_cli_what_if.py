@@ -14,7 +14,7 @@ from kernmodel.machine.changes import MachineFigures
 from kernmodel.machine.load import load_machine
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest
 from kernmodel.studies.sweep.grid import Change
-from kernmodel.studies.what_if.runs import what_if as study
+from kernmodel.studies.what_if.machine import what_if as study
 
 needs_compiler = pytest.mark.skipif(
     shutil.which("as") is None or shutil.which("gcc") is None, reason="no gcc or assembler is installed"

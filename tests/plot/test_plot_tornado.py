@@ -75,9 +75,12 @@ def test_no_more_bars_than_fit(answer) -> None:
 
 
 def test_titles_name_several_cores(answer) -> None:
-    title, _ = metadata_texts(tornado_figure(dataclasses.replace(answer, cores=4)))
+    (point,) = answer.before.scaling
+    before = dataclasses.replace(answer.before, scaling=(dataclasses.replace(point, cores=4),))
+    several = dataclasses.replace(answer, before=before)
+    title, _ = metadata_texts(tornado_figure(several))
     assert title.startswith("sensitivity of stencil on ") and title.endswith(", 4 cores")
-    assert tornado_text(dataclasses.replace(answer, cores=4)).startswith("stencil on clx, 4 cores: runtime ×")
+    assert tornado_text(several).startswith("stencil on clx, 4 cores: runtime ×")
 
 
 def test_bars_of_the_terminal(answer) -> None:

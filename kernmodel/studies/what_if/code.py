@@ -4,11 +4,33 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from kernmodel.errors import KernmodelError, Note, UsageError
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
 from kernmodel.studies.sweep.grid import Change
-from kernmodel.studies.what_if.runs import Case, CodeAnswer, CodeVariant, Runs, runtime_ratio
+from kernmodel.studies.what_if.runs import Runs, runtime_ratio
+
+
+@dataclass(frozen=True, slots=True)
+class CodeVariant:
+    """The kernel compiled in one way: what was asked for, the answer (None where it failed, with the error), and the
+    runtime ratio to the first variant that has one."""
+
+    label: str
+    code: CodeRequest
+    answer: EcmAnswer | None
+    ratio: float | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CodeAnswer:
+    """The answer of `what-if --flags … --compiler …` on a machine with these changes: the machine's own code first."""
+
+    variants: tuple[CodeVariant, ...]
+    changes: tuple[Change, ...]
+    notes: tuple[Note, ...]
 
 
 def compare_code(
@@ -26,44 +48,45 @@ def compare_code(
         KernmodelError: any stage's error about its input, if all ways fail.
     """
     runs = Runs(kernel, codes[0], cores)
-    tried: list[Case | KernmodelError] = [_compiled(runs, code, tuple(changes)) for code in codes]
-    cases = [one for one in tried if isinstance(one, Case)]
-    if not cases and isinstance(tried[0], KernmodelError):
+    tried: list[EcmAnswer | KernmodelError] = [_compiled(runs, code, tuple(changes)) for code in codes]
+    answers = [one for one in tried if isinstance(one, EcmAnswer)]
+    if not answers and isinstance(tried[0], KernmodelError):
         raise tried[0]
-    notes = tuple(dict.fromkeys((*_untargeted(codes, cases[0]), *(n for case in cases for n in case.answer.notes))))
-    if not isinstance(tried[0], Case):
+    notes = tuple(
+        dict.fromkeys((*_untargeted(codes, answers[0]), *(note for answer in answers for note in answer.notes)))
+    )
+    if not isinstance(tried[0], EcmAnswer):
         text = f"{_label(codes[0], None)} fails, so the ratios are to the first code that does not"
         notes = (Note("first-code-fails", text), *notes)
-    variants = tuple(_variant(code, one, cases[0]) for code, one in zip(codes, tried, strict=True))
-    return CodeAnswer(variants, cores, notes)
+    variants = tuple(_variant(code, one, answers[0]) for code, one in zip(codes, tried, strict=True))
+    return CodeAnswer(variants, tuple(changes), notes)
 
 
 _TARGET = ("-march", "-mcpu", "-x", "--target")
 
 
-def _untargeted(codes: Iterable[CodeRequest], case: Case) -> Iterator[Note]:
+def _untargeted(codes: Iterable[CodeRequest], answer: EcmAnswer) -> Iterator[Note]:
     """Flags that replace the machine's and leave out the core to compile for."""
-    own = [flag for compiler in case.answer.machine.compilers for flag in compiler.flags if flag.startswith(_TARGET)]
+    own = [flag for compiler in answer.machine.compilers for flag in compiler.flags if flag.startswith(_TARGET)]
     for code in codes:
         if own and code.flags is not None and not any(flag.startswith(_TARGET) for flag in code.flags):
             text = f"{shlex.join(code.flags)!r} replaces the machine's flags and names no target such as {own[0]}"
             yield Note("no-target", text, "assumption")
 
 
-def _compiled(runs: Runs, code: CodeRequest, changes: tuple[Change, ...]) -> Case | KernmodelError:
+def _compiled(runs: Runs, code: CodeRequest, changes: tuple[Change, ...]) -> EcmAnswer | KernmodelError:
     try:
-        return runs.case(changes, code)
+        return runs.answer(changes, code)
     except UsageError:
         raise
     except KernmodelError as error:
         return error
 
 
-def _variant(code: CodeRequest, tried: Case | KernmodelError, base: Case) -> CodeVariant:
+def _variant(code: CodeRequest, tried: EcmAnswer | KernmodelError, first: EcmAnswer) -> CodeVariant:
     if isinstance(tried, KernmodelError):
-        return CodeVariant(_label(code, None), code, None, None, None, str(tried))
-    ratio = runtime_ratio(base, tried)
-    return CodeVariant(_label(code, tried.answer), code, tried.answer, tried.runtime, ratio, None)
+        return CodeVariant(_label(code, None), code, None, None, str(tried))
+    return CodeVariant(_label(code, tried), code, tried, runtime_ratio(first, tried), None)
 
 
 def _label(code: CodeRequest, answer: EcmAnswer | None) -> str:

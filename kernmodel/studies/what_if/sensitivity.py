@@ -6,15 +6,44 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from kernmodel.errors import Note, UsageError
-from kernmodel.studies.predict.request import CodeRequest, KernelRequest
+from kernmodel.machine.changes import Figure, MachineFigures
+from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
 from kernmodel.studies.sweep.grid import Change
-from kernmodel.studies.what_if.runs import Case, Runs, Sensitivity, SensitivityAnswer, runtime_ratio
+from kernmodel.studies.what_if.runs import Runs, runtime_ratio
 
-if TYPE_CHECKING:
-    from kernmodel.machine.changes import Figure, MachineFigures
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """What one figure is worth.
+
+    Attributes:
+        figure: of the machine file.
+        elasticity: per cent of runtime per per cent of the figure, from `step` below and above.
+        less, more: runtime ratio with the figure at 1/2 and at 2 times; below, above: at −step and +step. None where
+            the figure cannot take the value (a fraction of a core).
+    """
+
+    figure: Figure
+    elasticity: float | None
+    less: float | None
+    below: float | None
+    above: float | None
+    more: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SensitivityAnswer:
+    """The answer of `what-if --sensitivity`: all figures that matter, the greatest effect first, and the paths of those
+    that do not."""
+
+    before: EcmAnswer
+    step: float
+    figures: tuple[Sensitivity, ...]
+    without_effect: tuple[str, ...]
+    notes: tuple[Note, ...]
 
 
 def sensitivity(
@@ -33,26 +62,22 @@ def sensitivity(
         UsageError: `step` is not between 0 and 1.
         KernmodelError: any stage's error about its input.
     """
-    from kernmodel.machine.changes import MachineFigures
-
     if not 0 < step < 1:
         raise UsageError(f"{step:g} is no step between 0 and 1", where="--step", todo="write --step 10%")
     figures = MachineFigures.open(kernel.machine)
     runs = Runs(kernel, code, cores)
-    base = runs.case()
+    before = runs.answer()
     numeric = [figure for figure in figures.figures() if figure.value is not None]
     tried = [figure for figure in numeric if figure.value and _is_tried(figure.path)]
-    found = [_sensitivity(figures, runs, base, figure, step) for figure in watched(tried)]
+    found = [_sensitivity(figures, runs, before, figure, step) for figure in watched(tried)]
     matter = sorted((one for one in found if _size(one) > _NOTHING), key=_size, reverse=True)
     idle = {one.figure.path for one in found if _size(one) <= _NOTHING}
     return SensitivityAnswer(
-        before=base.answer,
-        runtime=base.runtime,
-        cores=cores,
+        before=before,
         step=step,
         figures=tuple(matter),
         without_effect=tuple(figure.path for figure in numeric if figure.path in idle or _is_unread(figure.path)),
-        notes=tuple(dict.fromkeys((*base.answer.notes, *_followed(figures, matter), *_left_aside(numeric)))),
+        notes=tuple(dict.fromkeys((*before.notes, *_followed(figures, matter), *_left_aside(numeric)))),
     )
 
 
@@ -99,8 +124,8 @@ def _size(one: Sensitivity) -> float:
     return max((abs(math.log(ratio)) if 0 < ratio < math.inf else math.inf for ratio in ratios), default=0.0)
 
 
-def _sensitivity(figures: MachineFigures, runs: Runs, base: Case, figure: Figure, step: float) -> Sensitivity:
-    tried = {factor: _try(figures, runs, base, figure, factor) for factor in (0.5, 1 - step, 1 + step, 2.0)}
+def _sensitivity(figures: MachineFigures, runs: Runs, before: EcmAnswer, figure: Figure, step: float) -> Sensitivity:
+    tried = {factor: _try(figures, runs, before, figure, factor) for factor in (0.5, 1 - step, 1 + step, 2.0)}
     near = [one for one in (tried[1 - step], tried[1 + step]) if one is not None]
     ratios = {factor: None if one is None else one[1] for factor, one in tried.items()}
     return Sensitivity(figure, _slope(near), ratios[0.5], ratios[1 - step], ratios[1 + step], ratios[2.0])
@@ -115,7 +140,9 @@ def _slope(near: Sequence[tuple[float, float]]) -> float | None:
     return (y - other_y) / (x - other_x) + 0.0
 
 
-def _try(figures: MachineFigures, runs: Runs, base: Case, figure: Figure, factor: float) -> tuple[float, float] | None:
+def _try(
+    figures: MachineFigures, runs: Runs, before: EcmAnswer, figure: Figure, factor: float
+) -> tuple[float, float] | None:
     """Ratio of the figure and of the runtime; None where the figure cannot take a value near this."""
     change = Change(figure.path, f"x{factor!r}")
     if figure.dimension is None and figure.value is not None:
@@ -124,6 +151,6 @@ def _try(figures: MachineFigures, runs: Runs, base: Case, figure: Figure, factor
         (applied,) = figures.applied([(change.path, change.value)])[1]
         if applied.ratio is None or applied.ratio == 1:
             return None
-        return applied.ratio, runtime_ratio(base, runs.case((change,)))
+        return applied.ratio, runtime_ratio(before, runs.answer((change,)))
     except UsageError:
         return None

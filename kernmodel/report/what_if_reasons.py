@@ -9,7 +9,7 @@ from kernmodel.units import format_bytes, format_si
 
 if TYPE_CHECKING:
     from kernmodel.studies.predict.request import EcmAnswer
-    from kernmodel.studies.what_if.runs import Case
+    from kernmodel.studies.what_if.machine import Effect
     from kernmodel.traffic.model import LayerCondition
 
 _ROUNDING = 1e-6
@@ -17,11 +17,12 @@ _ROUNDING = 1e-6
 _MOST_TIMES = 2
 
 
-def reason_of(before: Case, after: Case, paths: tuple[str, ...]) -> str:
-    """The sentence; `paths` are those of the figures that were changed."""
+def reason_of(before: EcmAnswer, effect: Effect) -> str:
+    """The sentence: which times the change moves, and what binds then."""
+    after = effect.after
     parts = [*_clock(before, after), *_layers(before, after), *_times(before, after), *_cores(before, after)]
     if not parts:
-        return f"nothing changes: {_why_nothing(before.answer, after.answer, paths)}"
+        return f"nothing changes: {_why_nothing(before, after, tuple(one.path for one in effect.applied))}"
     return "; ".join([*parts, _outcome(before, after)])
 
 
@@ -39,19 +40,19 @@ def _told_apart(one: float, other: float) -> tuple[str, str]:
     return f"{one:.{decimals}f}", f"{other:.{decimals}f}"
 
 
-def _clock(before: Case, after: Case) -> Iterator[str]:
-    old, new = before.answer.machine.clock_hz, after.answer.machine.clock_hz
+def _clock(before: EcmAnswer, after: EcmAnswer) -> Iterator[str]:
+    old, new = before.machine.clock_hz, after.machine.clock_hz
     if old != new:
         length = "shorter" if new > old else "longer"
         yield f"cycles are {length} at {format_si(new, 'Hz')} than at {format_si(old, 'Hz')}"
-    lines = before.answer.traffic.iterations_per_unit, after.answer.traffic.iterations_per_unit
+    lines = before.traffic.iterations_per_unit, after.traffic.iterations_per_unit
     if lines[0] != lines[1]:
         yield f"a unit of work is then {lines[1]:g} iterations in place of {lines[0]:g}"
 
 
-def _times(before: Case, after: Case) -> Iterator[str]:
+def _times(before: EcmAnswer, after: EcmAnswer) -> Iterator[str]:
     """The times that change most."""
-    old, new = before.runtime.prediction.times, after.runtime.prediction.times
+    old, new = before.prediction.times, after.prediction.times
     changed = [name for name in old if name in new and _differ(old[name], new[name])]
     changed.sort(key=lambda name: -abs(new[name] - old[name]))
     for name in changed[:_MOST_TIMES]:
@@ -61,9 +62,9 @@ def _times(before: Case, after: Case) -> Iterator[str]:
         yield f"{', '.join(changed[_MOST_TIMES:])} too"
 
 
-def _cores(before: Case, after: Case) -> Iterator[str]:
+def _cores(before: EcmAnswer, after: EcmAnswer) -> Iterator[str]:
     """What changes for several cores: domains in use, and whether their memory bandwidth is used up."""
-    old, new = before.runtime.point, after.runtime.point
+    old, new = before.scaling[0], after.scaling[0]
     if old.domains != new.domains:
         domains = "1 ccNUMA domain" if new.domains == 1 else f"{new.domains} ccNUMA domains"
         yield f"{new.cores} cores fill {domains} in place of {old.domains}"
@@ -72,9 +73,9 @@ def _cores(before: Case, after: Case) -> Iterator[str]:
         yield f"{new.cores} cores {verb} the memory bandwidth ({100 * new.utilization:.0f} % of it used)"
 
 
-def _layers(before: Case, after: Case) -> Iterator[str]:
+def _layers(before: EcmAnswer, after: EcmAnswer) -> Iterator[str]:
     """Layer conditions that hold after and not before, or the reverse."""
-    old, new = _held(before.answer), _held(after.answer)
+    old, new = _held(before), _held(after)
     for (cache, along), condition in new.items():
         earlier = old.get((cache, along))
         if earlier is not None and earlier.holds != condition.holds:
@@ -91,13 +92,13 @@ def _along(condition: LayerCondition) -> str:
     return ", ".join(dict.fromkeys(reuse.carried_by for reuse in condition.reuses)) or "-"
 
 
-def _outcome(before: Case, after: Case) -> str:
+def _outcome(before: EcmAnswer, after: EcmAnswer) -> str:
     """What takes most of the time then, or why T_ECM stays all the same."""
-    old, new = before.runtime.prediction, after.runtime.prediction
+    old, new = before.prediction, after.prediction
     if new.cycles <= 0 or not new.binding:
         return "nothing takes time"
-    if after.runtime.point.cores > 1 and after.runtime.point.saturated and before.runtime.point.saturated:
-        return f"memory bandwidth limits the {after.runtime.point.cores} cores, as before"
+    if after.scaling[0].cores > 1 and after.scaling[0].saturated and before.scaling[0].saturated:
+        return f"memory bandwidth limits the {after.scaling[0].cores} cores, as before"
     largest = max(new.binding, key=lambda name: new.times[name])
     share = f"{100 * new.times[largest] / new.cycles:.0f} %"
     if not _differ(old.cycles, new.cycles):
