@@ -24,10 +24,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kernmodel.studies.predict.request import CodeRequest, KernelRequest
+from kernmodel.studies.predict.request import CodeRequest, KernelRequest, Point
 from kernmodel.studies.sweep.evaluation import evaluate
 from kernmodel.studies.sweep.executors import local_processes
-from kernmodel.studies.sweep.grid import Axis, Grid, Point
+from kernmodel.studies.sweep.grid import Axis, Grid
 from kernmodel.studies.sweep.rows import answer_row
 
 SIZES_SECONDS, WHAT_IF_SECONDS, BUSY, GROWTH_MB = 5.0, 30.0, 0.9, 16.0

@@ -21,8 +21,8 @@ from math import sqrt
 from pathlib import Path
 
 from kernmodel.machine.load import load_machine
-from kernmodel.studies.predict.ecm import predict_traffic
 from kernmodel.studies.predict.request import KernelRequest
+from kernmodel.studies.predict.traffic import predict_traffic
 from kernmodel.traffic.agreement import differs
 from kernmodel.traffic.doubts import CODES
 from kernmodel.traffic.model import Traffic

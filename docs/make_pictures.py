@@ -20,10 +20,9 @@ from kernmodel.plot.sweep import sweep_figure
 from kernmodel.plot.tornado import tornado_figure
 from kernmodel.studies.compare import compare
 from kernmodel.studies.predict.ecm import predict_ecm_sweep
-from kernmodel.studies.predict.request import CodeRequest, KernelRequest
+from kernmodel.studies.predict.request import CodeRequest, KernelRequest, Point
 from kernmodel.studies.predict.roofline import ChartRequest, chart_kernels, read_kernel
 from kernmodel.studies.scaling import scaling
-from kernmodel.studies.sweep.grid import Point
 from kernmodel.studies.sweep.study import SweepStudy, Varied, sweep_grid
 from kernmodel.studies.sweep.values import parse_values
 from kernmodel.studies.what_if.sensitivity import sensitivity

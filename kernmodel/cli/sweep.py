@@ -114,8 +114,8 @@ def sweep(kernel: str, **given: Any) -> None:
 
 
 def _grid(kernel: str, given: Mapping[str, Any]) -> Grid:
+    from kernmodel.studies.predict.request import Point
     from kernmodel.studies.sweep.change_values import parse_blocks, parse_changes
-    from kernmodel.studies.sweep.grid import Point
     from kernmodel.studies.sweep.study import Varied, sweep_grid
 
     if given["asm"] is not None:

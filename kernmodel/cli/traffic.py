@@ -61,7 +61,7 @@ def traffic(
       kernmodel traffic -m clx copy.c --stores nt --cores 1-20
       kernmodel traffic -m clx stencil.c -D N=100-100000:30log --unit B/It
     """
-    from kernmodel.studies.predict.ecm import predict_traffic_sweep
+    from kernmodel.studies.predict.traffic import predict_traffic_sweep
 
     points = options.points_of(defines)
     request = choices.request(kernel, machine, points[0], nest, function, safety)

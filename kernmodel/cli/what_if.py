@@ -17,8 +17,7 @@ from kernmodel.cli.charts import TERMINAL, drawing_size, plot_option, plot_targe
 from kernmodel.cli.command import Command
 from kernmodel.cli.output import show, show_json, show_text, with_progress
 from kernmodel.errors import KernmodelError, UsageError
-from kernmodel.studies.predict.request import CodeRequest
-from kernmodel.studies.sweep.grid import Change
+from kernmodel.studies.predict.request import Change, CodeRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

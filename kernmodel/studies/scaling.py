@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from kernmodel.errors import Note
 from kernmodel.machine.limits import check_cores
 from kernmodel.models.outside import OUTSIDE
-from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
+from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest, Point
 from kernmodel.studies.shared_caches import cache_effect
-from kernmodel.studies.sweep.grid import Point
 from kernmodel.units import Work, meaningful_units
 
 if TYPE_CHECKING:

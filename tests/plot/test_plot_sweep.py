@@ -13,8 +13,8 @@ from kernmodel.plot.caption import metadata_texts
 from kernmodel.plot.sweep import sweep_figure
 from kernmodel.plot.sweep_data import Curve, adds_up, breaks_of, check_axes, is_logarithmic, stepped
 from kernmodel.plot.sweep_text import sweep_text
-from kernmodel.studies.predict.request import CodeRequest, KernelRequest
-from kernmodel.studies.sweep.grid import Axis, Grid, Point
+from kernmodel.studies.predict.request import CodeRequest, KernelRequest, Point
+from kernmodel.studies.sweep.grid import Axis, Grid
 from kernmodel.studies.sweep.values import parse_values
 
 BASE = Point(KernelRequest("stencil.c", "clx", {}), CodeRequest())

@@ -18,8 +18,8 @@ from kernmodel.report.layout import Style, render, stream
 from kernmodel.report.row_files import check_row_file, open_row_file
 from kernmodel.report.sections import merged_notes
 from kernmodel.report.sweep import Gathered, SweepTable, check_unit, sweep_inputs
-from kernmodel.studies.predict.request import CodeRequest, KernelRequest
-from kernmodel.studies.sweep.grid import Axis, Change, Grid, Outcome, Point
+from kernmodel.studies.predict.request import Change, CodeRequest, KernelRequest, Point
+from kernmodel.studies.sweep.grid import Axis, Grid, Outcome
 from kernmodel.studies.sweep.rows import RowColumn, answer_row, complete, row_of, study_columns
 from kernmodel.studies.sweep.study import SweepStudy
 

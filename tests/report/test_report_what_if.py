@@ -16,8 +16,7 @@ from kernmodel.report.json_common import dumps
 from kernmodel.report.json_what_if import code_document, figures_document, sensitivity_document, what_if_document
 from kernmodel.report.layout import Style, render
 from kernmodel.report.what_if import code_report, figures_report, sensitivity_report, what_if_report
-from kernmodel.studies.predict.request import CodeRequest, EcmAnswer
-from kernmodel.studies.sweep.grid import Change
+from kernmodel.studies.predict.request import Change, CodeRequest, EcmAnswer
 from kernmodel.studies.what_if.code import CodeAnswer, CodeVariant
 from kernmodel.studies.what_if.machine import Effect, WhatIfAnswer
 from kernmodel.studies.what_if.sensitivity import Sensitivity, SensitivityAnswer

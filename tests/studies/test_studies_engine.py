@@ -19,12 +19,12 @@ from kernmodel.source.sizes import sizes_of
 from kernmodel.source.tiling import tile
 from kernmodel.studies.predict.ecm import predict_ecm
 from kernmodel.studies.predict.memo import Memo
-from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
+from kernmodel.studies.predict.request import Change, CodeRequest, EcmAnswer, KernelRequest, Point
 from kernmodel.studies.predict.stages import Stages
 from kernmodel.studies.sweep import dispatch as flow
 from kernmodel.studies.sweep.evaluation import evaluate
 from kernmodel.studies.sweep.executors import local_processes
-from kernmodel.studies.sweep.grid import Axis, Change, Grid, Point
+from kernmodel.studies.sweep.grid import Axis, Grid
 from kernmodel.traffic.layer_conditions import layer_conditions
 from kernmodel.traffic.options import SimulationOptions
 from kernmodel.traffic.simulation import simulate

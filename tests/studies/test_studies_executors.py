@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 
 from kernmodel.errors import InputError, ToolError, UsageError
-from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
+from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest, Point
 from kernmodel.studies.sweep import executors
 from kernmodel.studies.sweep.evaluation import evaluate
 from kernmodel.studies.sweep.executors import dask_cluster, local_processes
-from kernmodel.studies.sweep.grid import Axis, Grid, Point
+from kernmodel.studies.sweep.grid import Axis, Grid
 from kernmodel.studies.sweep.rows import answer_row
 
 ASSEMBLY = """\
@@ -38,7 +38,8 @@ from pathlib import Path
 from kernmodel.studies.sweep.evaluation import evaluate
 from kernmodel.studies.sweep.executors import local_processes
 from kernmodel.studies.sweep.checkpoint import Checkpoint, study_identity
-from kernmodel.studies.sweep.grid import Axis, Grid, Point
+from kernmodel.studies.sweep.grid import Axis, Grid
+from kernmodel.studies.predict.request import Point
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest
 
 def view(point, answer):

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from kernmodel.errors import InputError
 from kernmodel.resources import carried_folder
-from kernmodel.studies.predict.request import CodeRequest, KernelRequest
+from kernmodel.studies.predict.request import Change, CodeRequest, KernelRequest, Point
 from kernmodel.studies.sweep import checkpoint as journal_module
 from kernmodel.studies.sweep.checkpoint import Checkpoint, study_identity
-from kernmodel.studies.sweep.grid import Axis, Change, Grid, Point
+from kernmodel.studies.sweep.grid import Axis, Grid
 from kernmodel.traffic.options import Distribution, SimulationOptions
 
 STUDY = "0123456789abcdef"

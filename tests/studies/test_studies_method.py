@@ -9,8 +9,9 @@ import pytest
 
 from kernmodel.errors import UnsupportedKernelError, UsageError
 from kernmodel.source.load import load_kernel
-from kernmodel.studies.predict.ecm import predict_ecm, predict_ecm_sweep, predict_traffic, predict_traffic_sweep
+from kernmodel.studies.predict.ecm import predict_ecm, predict_ecm_sweep
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest
+from kernmodel.studies.predict.traffic import predict_traffic, predict_traffic_sweep
 from kernmodel.traffic.layer_conditions import layer_conditions
 from kernmodel.traffic.options import Distribution, SimulationOptions
 

@@ -13,8 +13,8 @@ from kernmodel.errors import KernmodelError, Note
 from kernmodel.machine.load import load_machine
 from kernmodel.report.json_ecm import ecm_body
 from kernmodel.studies.predict.ecm import predict_ecm
-from kernmodel.studies.predict.request import CodeRequest, KernelRequest
-from kernmodel.studies.sweep.grid import Axis, Outcome, Point
+from kernmodel.studies.predict.request import CodeRequest, KernelRequest, Point
+from kernmodel.studies.sweep.grid import Axis, Outcome
 from kernmodel.studies.sweep.rows import (
     ALL_CORES,
     CORE,

@@ -15,8 +15,7 @@ from kernmodel.errors import InputError, ToolError, UsageError
 from kernmodel.machine.load import load_machine
 from kernmodel.report.what_if_reasons import reason_of
 from kernmodel.studies.predict.ecm import predict_ecm
-from kernmodel.studies.predict.request import CodeRequest, KernelRequest
-from kernmodel.studies.sweep.grid import Change
+from kernmodel.studies.predict.request import Change, CodeRequest, KernelRequest
 from kernmodel.studies.what_if.code import compare_code
 from kernmodel.studies.what_if.machine import elasticity_of, what_if
 from kernmodel.studies.what_if.runs import Runs, runtime_ratio, seconds

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kernmodel.studies.predict.ecm import predict_traffic, predict_traffic_sweep
 from kernmodel.studies.predict.request import KernelRequest, TrafficAnswer
+from kernmodel.studies.predict.traffic import predict_traffic, predict_traffic_sweep
 from kernmodel.traffic.agreement import differs
 
 STENCIL = """#define N 1000

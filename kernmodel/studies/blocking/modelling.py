@@ -19,8 +19,7 @@ from kernmodel.source.tiling import whole_blocks
 from kernmodel.studies.blocking.limits import Blocks, ReuseKey, loop_extents, reading
 from kernmodel.studies.blocking.sets import used_sets
 from kernmodel.studies.predict.outside import inner_iterations
-from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
-from kernmodel.studies.sweep.grid import Point
+from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest, Point
 from kernmodel.traffic.conditions import savings
 from kernmodel.traffic.prepared import analyse
 from kernmodel.traffic.reuse import Analysis, StreamReuse, misses_where

@@ -5,88 +5,18 @@ The compiler is started before the source is analysed, where the text can be com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernmodel.assembly.model import AssemblyLoop, Listing
-from kernmodel.errors import Note
-from kernmodel.machine.load import load_machine
 from kernmodel.studies.predict.request import CodeOrigin, CodeRequest, KernelRequest
 
 if TYPE_CHECKING:
     from kernmodel.assembly.compile import Compilation, FoundCompiler
     from kernmodel.machine.model import Machine
     from kernmodel.source.model import LoopNest
-
-
-@dataclass(frozen=True, slots=True)
-class CompiledLoop:
-    """A kernel with the loop that executes it.
-
-    Attributes:
-        sizes: values of the size symbols; shown: with those that decide what the source says, for reports.
-        notes: of the source and of the loop.
-    """
-
-    nest: LoopNest
-    machine: Machine
-    sizes: Mapping[str, int]
-    shown: Mapping[str, int]
-    loop: AssemblyLoop
-    origin: CodeOrigin
-    notes: tuple[Note, ...]
-
-
-def compiled_loop(
-    kernel: KernelRequest,
-    code: CodeRequest,
-    meanwhile: Callable[[LoopNest, Machine, Mapping[str, int]], None] | None = None,
-) -> CompiledLoop:
-    """Read the kernel, compile it (or read `code.asm`), and find its loop.
-
-    Args:
-        meanwhile: called with the nest, the machine and the sizes while the compiler runs.
-
-    Raises:
-        KernmodelError: any stage's error about its input.
-    """
-    machine = load_machine(kernel.machine)
-    with ExitStack() as stack:
-        pending = start_early(stack, kernel, code, machine, kernel.sizes)
-        nest = load(kernel, kernel.sizes)
-        sizes = checked_sizes(nest, kernel.sizes)
-        if pending is None and code.asm is None:
-            pending = start_late(stack, nest, code, machine, kernel.sizes)
-        if meanwhile is not None:
-            meanwhile(nest, machine, sizes)
-        loop, origin = find_kernel_loop(nest, sizes, code, pending)
-    notes = tuple(dict.fromkeys((*nest.notes, *loop.notes)))
-    return CompiledLoop(nest, machine, sizes, shown_sizes(nest, kernel.sizes, sizes), loop, origin, notes)
-
-
-def load(kernel: KernelRequest, sizes: Mapping[str, int]) -> LoopNest:
-    """The nest that is asked for, read with these values of the macros that decide what the source says."""
-    from kernmodel.source.load import load_kernel
-
-    return load_kernel(kernel.kernel, sizes, nest=kernel.nest, function=kernel.function)
-
-
-def checked_sizes(nest: LoopNest, point: Mapping[str, int]) -> dict[str, int]:
-    """The value of every size symbol at a point, checked."""
-    from kernmodel.source.sizes import sizes_of
-
-    return sizes_of(nest, point)
-
-
-def shown_sizes(nest: LoopNest, point: Mapping[str, int], sizes: Mapping[str, int]) -> dict[str, int]:
-    """The sizes with the values that decide what the source says: of steps, and of conditions where -D gives them."""
-    from kernmodel.source.sizes import deciding_names
-
-    fixed = {name: value for name, value in nest.defaults.items() if name not in nest.symbols}
-    return fixed | {name: point[name] for name in deciding_names(nest, point)} | dict(sizes)
 
 
 def start_early(

@@ -6,7 +6,7 @@ docs/instruction-mix.md says what is counted, which loops weigh in, and what the
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isclose
 from pathlib import Path
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from kernmodel.assembly.mix import FpOperation, InstructionMix, combined_mix, instruction_mix
 from kernmodel.errors import Note, UsageError
-from kernmodel.studies.predict.request import CodeOrigin, CodeRequest, KernelRequest
+from kernmodel.studies.predict.request import CodeOrigin, CodeRequest, KernelRequest, Point
 
 if TYPE_CHECKING:
     from kernmodel.assembly.model import AddressStream, AssemblyLoop
     from kernmodel.machine.model import Machine
     from kernmodel.source.model import Access, LoopNest
-    from kernmodel.studies.predict.compiled import CompiledLoop
+    from kernmodel.studies.predict.stages import Stages
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +79,15 @@ def mix_of_kernel(kernel: KernelRequest, code: CodeRequest, nests: Sequence[int]
     Raises:
         KernmodelError: any stage's error about its input.
     """
-    from kernmodel.studies.predict.compiled import compiled_loop
+    from kernmodel.studies.predict.stages import Stages
 
-    requests = [replace(kernel, nest=number) for number in nests] or [kernel]
-    loops = [compiled_loop(request, code) for request in requests]
-    parts = tuple(_part_of_kernel(compiled, alone=len(loops) == 1) for compiled in loops)
-    name = loops[0].nest.name if len(loops) == 1 else loops[0].nest.file
-    notes = tuple(note for compiled in loops for note in compiled.nest.notes)
-    return _answer(name, parts, loops[0].machine, (*notes, *_steady_state(loops)))
+    stages = Stages()
+    points = [Point(replace(kernel, nest=number), code) for number in nests] or [Point(kernel, code)]
+    parts = tuple(_part_of_kernel(stages, point, alone=len(points) == 1) for point in points)
+    read = [stages.nest(point.kernel) for point in points]
+    name = read[0].name if len(read) == 1 else read[0].file
+    notes = (*(note for nest in read for note in nest.notes), *_steady_state(stages, points))
+    return _answer(name, parts, stages.machine(kernel.machine), notes)
 
 
 def mix_of_code(
@@ -156,31 +157,30 @@ def _nothing_notes(mix: InstructionMix) -> tuple[Note, ...]:
     return tuple(notes)
 
 
-def _part_of_kernel(compiled: CompiledLoop, *, alone: bool) -> MixPart:
+def _part_of_kernel(stages: Stages, point: Point, *, alone: bool) -> MixPart:
     from kernmodel.source.sizes import iterations_per_sweep
 
-    mix, nest = instruction_mix(compiled.loop), compiled.nest
-    if not alone and not compiled.loop.iterations_per_pass:
+    code = stages.code(point, stages.machine(point.kernel.machine))
+    (sizes, shown), nest, mix = stages.sizes(point, point), stages.nest(point.kernel), instruction_mix(code.loop)
+    if not alone and not code.loop.iterations_per_pass:
         what = f"{nest.name}: it is not known how many iterations a pass of its loop executes"
         raise UsageError(what, where="--nests", todo="leave this nest out, or leave the loop to be found")
-    weight = 1.0 if alone else float(iterations_per_sweep(nest, compiled.sizes))
-    comparisons = compare_with_source(nest, compiled.loop, mix)
-    return MixPart(mix, weight, compiled.loop, compiled.origin, nest, compiled.shown, comparisons)
+    weight = 1.0 if alone else float(iterations_per_sweep(nest, sizes))
+    comparisons = compare_with_source(nest, code.loop, mix)
+    return MixPart(mix, weight, code.loop, code.origin, nest, shown, comparisons)
 
 
-def _steady_state(loops: Sequence[CompiledLoop]) -> tuple[Note, ...]:
+def _steady_state(stages: Stages, points: Sequence[Point]) -> Iterator[Note]:
     """That only the main loop is counted, with the iterations that say how far that holds."""
     from kernmodel.source.sizes import trip_counts
 
-    notes = []
-    for compiled in loops:
-        trips = trip_counts(compiled.nest, compiled.sizes)[-1]
+    for point in points:
+        trips = trip_counts(stages.nest(point.kernel), stages.sizes(point, point)[0])[-1]
         text = (
             f"the mix is that of the main loop: what runs before, after and around it is left out; the inner loop runs "
             f"over {trips:.10g} iterations at a time"
         )
-        notes.append(Note("main-loop-only", text, "assumption"))
-    return tuple(dict.fromkeys(notes))
+        yield Note("main-loop-only", text, "assumption")
 
 
 def compare_with_source(nest: LoopNest, loop: AssemblyLoop, mix: InstructionMix) -> tuple[SourceComparison, ...]:

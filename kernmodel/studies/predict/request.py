@@ -84,6 +84,41 @@ class CodeRequest:
         return any(choice is not None for choice in (self.loop, self.lines, self.iterations_per_pass))
 
 
+Blocks = tuple[tuple[str, int], ...]
+"""Block size by loop variable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A figure of the machine file to take instead: `path` ("L2.size", "memory.bandwidth", "clock") and the new value
+    as text, absolute with its unit ("2 MiB", "200GB/s") or relative ("x2", "x0.5", "+10%", "-10%"). Read by
+    `kernmodel.machine.changes`."""
+
+    path: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.path}={self.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Everything that one prediction depends on.
+
+    Attributes:
+        kernel: kernel, machine, sizes, cores and how the traffic is found.
+        code: compiler, flags or assembly.
+        changes: of the machine file, applied in order.
+        blocks: block size by loop variable, outermost first, where the nest is blocked before it is modelled; empty:
+            the nest as it stands.
+    """
+
+    kernel: KernelRequest
+    code: CodeRequest
+    changes: tuple[Change, ...] = ()
+    blocks: Blocks = ()
+
+
 @dataclass(frozen=True, slots=True)
 class CodeOrigin:
     """Where the assembly comes from: a file of the user, or a compiler with version and flags (command as it was

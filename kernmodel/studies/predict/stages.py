@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from kernmodel.assembly.model import AssemblyLoop
@@ -17,21 +17,12 @@ from kernmodel.errors import KernmodelError, Note
 from kernmodel.incore.tables import InstructionTable
 from kernmodel.machine.limits import check_cores
 from kernmodel.machine.load import load_machine
-from kernmodel.studies.predict.compiled import (
-    checked_sizes,
-    chosen_compiler,
-    find_kernel_loop,
-    load,
-    shown_sizes,
-    start_early,
-    start_late,
-)
-from kernmodel.studies.predict.keys import Blocks, method_key, nest_key, traffic_key
+from kernmodel.studies.predict.compiled import chosen_compiler, find_kernel_loop, start_early, start_late
 from kernmodel.studies.predict.machine_check import core_parameters, left_out_notes
 from kernmodel.studies.predict.memo import Memo
-from kernmodel.studies.predict.request import CodeOrigin, CodeRequest, EcmAnswer, KernelRequest
+from kernmodel.studies.predict.nests import read_nest, sizes_at
+from kernmodel.studies.predict.request import Blocks, Change, CodeOrigin, CodeRequest, EcmAnswer, KernelRequest, Point
 from kernmodel.studies.predict.traffic import TrafficMethod, traffic_method
-from kernmodel.studies.sweep.grid import Change, Point
 
 if TYPE_CHECKING:
     from kernmodel.assembly.compile import Compilation, FoundCompiler
@@ -44,9 +35,6 @@ if TYPE_CHECKING:
     from kernmodel.source.model import LoopNest
     from kernmodel.traffic.model import Traffic
     from kernmodel.traffic.options import StoreMode
-
-_Outside = tuple["OutsideWork", tuple[Note, ...]]
-"""What is executed outside the innermost loop, and what is not known of it."""
 
 _FEW, _MANY = 64, 1024
 """How much is remembered: values that take long to make or much memory, and small ones."""
@@ -128,10 +116,19 @@ class Stages:
         self._first_traffic(point, at or point, machine)
 
     def _checked_machine(self, point: Point, scaling_cores: Sequence[int]) -> Machine:
+        machine = self.check_cores(point, scaling_cores)
+        self._core(machine)
+        return machine
+
+    def check_cores(self, point: Point, scaling_cores: Sequence[int]) -> Machine:
+        """The machine of a point, which has so many cores.
+
+        Raises:
+            UsageError: it has not; KernmodelError: there is no such machine.
+        """
         machine = self.machine(point.kernel.machine, point.changes)
         for cores in scaling_cores:
             check_cores(machine, cores)
-        self._core(machine)
         return machine
 
     def prepare(self, point: Point, at: Point) -> Code:
@@ -173,7 +170,7 @@ class Stages:
 
     def _read(self, kernel: KernelRequest, blocks: Blocks) -> LoopNest:
         if not blocks:
-            return load(kernel, kernel.sizes)
+            return read_nest(kernel)
         from kernmodel.source.tiling import tile
 
         return tile(self.nest(kernel), dict(blocks))
@@ -221,7 +218,7 @@ class Stages:
                 pending = start_late(stack, self._written(at), code, machine, kernel.sizes)
             with suppress(KernmodelError):
                 meanwhile()
-            sizes, _ = self._checked(at, at)
+            sizes, _ = self.sizes(at, at)
             loop, origin = find_kernel_loop(nest, sizes, code, pending)
         return Code(key, loop, origin)
 
@@ -236,16 +233,14 @@ class Stages:
         text = tiled_source(nest, dict(at.blocks))
         return parse_kernel(text, nest.file, kernel.sizes, nest=kernel.nest, function=kernel.function)
 
-    def _checked(self, point: Point, at: Point) -> tuple[dict[str, int], dict[str, int]]:
-        """The checked sizes of a point whose nest is read with the sizes of `at`, and those for reports."""
-        given = point.kernel.sizes
+    def sizes(self, point: Point, at: Point) -> tuple[dict[str, int], dict[str, int]]:
+        """The checked sizes of a point whose nest is read with the sizes of `at`, and those for reports.
 
-        def check() -> tuple[dict[str, int], dict[str, int]]:
-            nest = self.nest(at.kernel, point.blocks)
-            sizes = checked_sizes(nest, given)
-            return sizes, shown_sizes(nest, given, sizes)
-
-        return self._sizes.get((nest_key(at.kernel, point.blocks), tuple(given.items())), check)
+        Raises:
+            SourceError: the nest cannot have them.
+        """
+        given, key = point.kernel.sizes, nest_key(at.kernel, point.blocks)
+        return self._sizes.get((key, tuple(given.items())), lambda: sizes_at(self.nest(at.kernel, point.blocks), given))
 
     def _method(self, kernel: KernelRequest, at: KernelRequest, blocks: Blocks, machine: Machine) -> TrafficMethod:
         nest, key = self.nest(at, blocks), (nest_key(at, blocks), *method_key(kernel))
@@ -254,7 +249,7 @@ class Stages:
 
     def _case(self, point: Point, at: Point, machine: Machine) -> _Case:
         kernel = point.kernel
-        sizes, shown = self._checked(point, at)
+        sizes, shown = self.sizes(point, at)
         method = self._method(kernel, at.kernel, point.blocks, machine)
         key = (nest_key(at.kernel, point.blocks), *method_key(kernel), kernel.safety, tuple(sizes.items()))
         return _Case(point, key, sizes, shown, method)
@@ -338,7 +333,7 @@ class Stages:
     def _compiled_once(self, at: Point) -> Note:
         from kernmodel.source.sizes import deciding_names
 
-        _, shown = self._checked(at, at)
+        _, shown = self.sizes(at, at)
         return compiled_once(shown, deciding_names(self.nest(at.kernel), at.kernel.sizes), at.blocks)
 
 
@@ -365,3 +360,28 @@ def _stores_of(loop: AssemblyLoop, method: TrafficMethod) -> tuple[StoreMode, tu
         return method.request.stores, ()
     found, note = stores_of(loop, method.machine)
     return found or method.stores(), (note,) if note else ()
+
+
+# {{{ keys: what the results of stages depend on; equal keys, equal results
+
+
+def nest_key(kernel: KernelRequest, blocks: Blocks) -> Hashable:
+    """What decides how a kernel is read and blocked."""
+    return kernel.kernel, kernel.nest, kernel.function, tuple(kernel.sizes.items()), blocks
+
+
+def traffic_key(machine: Machine) -> Hashable:
+    """What of a machine its traffic depends on."""
+    paths = tuple((path.name, path.inner, path.outer) for path in machine.paths)
+    return machine.name, machine.file, machine.line_bytes, machine.topology, machine.levels, paths, machine.stores
+
+
+def method_key(kernel: KernelRequest) -> tuple[Hashable, ...]:
+    """What of a request decides how its traffic is found."""
+    if kernel.simulation is None:
+        return kernel.cache, None
+    values = {field.name: getattr(kernel.simulation, field.name) for field in fields(kernel.simulation)}
+    return kernel.cache, tuple({**values, "indirect": tuple(sorted(kernel.simulation.indirect.items()))}.values())
+
+
+# }}}

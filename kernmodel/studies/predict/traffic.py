@@ -1,33 +1,27 @@
-"""How the traffic of a kernel is found: by layer conditions, by simulation, or as the kernel allows.
+"""The data traffic of a kernel, and how it is found: by layer conditions, by simulation, or as the kernel allows.
 
 Everything that asks for traffic goes through `TrafficMethod.traffic`; the simulator is imported only where it is used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kernmodel.errors import Note, UnsupportedKernelError
+from kernmodel.machine.limits import check_cores
+from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import Machine
-from kernmodel.studies.predict.request import KernelRequest
+from kernmodel.studies.predict.nests import alike, largest, read_nest, sizes_at
+from kernmodel.studies.predict.request import KernelRequest, TrafficAnswer
 from kernmodel.traffic.options import SimulationOptions, StoreMode
 
 if TYPE_CHECKING:
     from kernmodel.source.model import LoopNest
-    from kernmodel.traffic.model import Difference, Traffic
+    from kernmodel.traffic.model import Traffic
     from kernmodel.traffic.prepared import PreparedNest
     from kernmodel.traffic.streams import SizedNest
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Layer conditions beside a simulation: their traffic (None: they do not apply), what differs, and notes."""
-
-    symbolic: Traffic | None
-    differences: tuple[Difference, ...]
-    notes: tuple[Note, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +60,30 @@ class TrafficMethod:
             return self._simulated(sizes, cores, stores, because="options of the simulation were given")
         return self._automatic(sizes, cores, stores)
 
-    def compare(self, simulated: Traffic) -> Comparison:
-        """Layer conditions for the same point, and where the simulation differs from them."""
+    def answer(self, point: Mapping[str, int], cores: int) -> TrafficAnswer:
+        """The traffic at one point of sizes with so many active cores; where both ways were asked for, what differs.
+
+        Raises:
+            KernmodelError: any stage's error about its input.
+        """
+        nest, machine, request = self.nest, self.machine, self.request
+        sizes, shown = sizes_at(nest, point)
+        traffic = self.traffic(sizes, cores, self.stores())
+        notes = (*nest.notes, *traffic.notes)
+        if request.cache != "both":
+            return TrafficAnswer(nest, machine, shown, traffic, notes, traffic.symbolic, traffic.differences)
         from kernmodel.traffic.differences import compare_traffic
 
         try:
-            symbolic = self._symbolic(simulated.sizes, simulated.cores, simulated.stores)
+            symbolic = self._symbolic(traffic.sizes, traffic.cores, traffic.stores)
         except UnsupportedKernelError as error:
             note = Note("no-layer-conditions", f"layer conditions do not apply: {error.what}", "assumption")
-            return Comparison(None, (), (note,))
-        options = self.request.simulation or SimulationOptions()
-        differences = compare_traffic(symbolic, simulated, self.nest, self.machine, simulated.sizes, options=options)
-        new = (note for note in symbolic.notes if note not in simulated.notes)
-        notes = tuple(replace(note, text=f"of the layer conditions: {note.text}") for note in new)
-        return Comparison(symbolic, differences, notes)
+            return TrafficAnswer(nest, machine, shown, traffic, tuple(dict.fromkeys((*notes, note))))
+        options = request.simulation or SimulationOptions()
+        differences = compare_traffic(symbolic, traffic, nest, machine, traffic.sizes, options=options)
+        new = (note for note in symbolic.notes if note not in traffic.notes)
+        notes += tuple(replace(note, text=f"of the layer conditions: {note.text}") for note in new)
+        return TrafficAnswer(nest, machine, shown, traffic, tuple(dict.fromkeys(notes)), symbolic, differences)
 
     def _automatic(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
         """Layer conditions where they are shown to hold: where nothing speaks against them, or a simulation agrees.
@@ -141,17 +145,40 @@ def traffic_method(nest: LoopNest, machine: Machine, request: KernelRequest) -> 
     Raises:
         UnsupportedKernelError: layer conditions were asked for and do not apply.
     """
-    return TrafficMethod(nest, machine, request, _prepared(nest, request))
-
-
-def _prepared(nest: LoopNest, request: KernelRequest) -> PreparedNest | UnsupportedKernelError | None:
     if request.cache == "sim" or (request.cache == "auto" and request.simulation is not None):
-        return None
+        return TrafficMethod(nest, machine, request, None)
     from kernmodel.traffic.prepared import analyse
 
     try:
-        return analyse(nest)
+        return TrafficMethod(nest, machine, request, analyse(nest))
     except UnsupportedKernelError as error:
         if request.cache == "lc":
             raise
-        return error
+        return TrafficMethod(nest, machine, request, error)
+
+
+def predict_traffic(kernel: KernelRequest) -> TrafficAnswer:
+    """The data traffic of one kernel on one machine at one point."""
+    return next(predict_traffic_sweep(kernel, (kernel.sizes,)))
+
+
+def predict_traffic_sweep(
+    kernel: KernelRequest, points: Sequence[Mapping[str, int]], core_counts: Sequence[int] = ()
+) -> Iterator[TrafficAnswer]:
+    """The data traffic for each point of sizes and, within it, each core count (`kernel.cores` if none), as they come.
+
+    Raises:
+        KernmodelError: any stage's error about its input.
+    """
+    machine = load_machine(kernel.machine)
+    core_counts, points = core_counts or (kernel.cores,), tuple(points)
+    for cores in core_counts:
+        check_cores(machine, cores)
+    nest = read_nest(replace(kernel, sizes=largest(points)))
+    groups = alike(nest, points)
+    nests = [nest if len(groups) == 1 else read_nest(replace(kernel, sizes=group[0])) for group in groups]
+    methods = [traffic_method(nest, machine, kernel) for nest in nests]
+    by_point = {id(point): method for group, method in zip(groups, methods, strict=True) for point in group}
+    for point in points:
+        for cores in core_counts:
+            yield by_point[id(point)].answer(point, cores)

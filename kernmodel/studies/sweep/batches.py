@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from kernmodel.errors import KernmodelError
+from kernmodel.studies.predict.request import Point
 from kernmodel.studies.predict.stages import Code, Stages
-from kernmodel.studies.sweep.grid import Point
 
 if TYPE_CHECKING:
     from kernmodel.studies.predict.request import EcmAnswer

@@ -9,9 +9,10 @@ from itertools import islice, product
 from math import prod
 
 from kernmodel.errors import KernmodelError, SourceError
-from kernmodel.studies.predict.compiled import checked_sizes, chosen_compiler
+from kernmodel.studies.predict.compiled import chosen_compiler
+from kernmodel.studies.predict.request import Change, Point
 from kernmodel.studies.predict.stages import Stages
-from kernmodel.studies.sweep.grid import Axis, Change, Grid, Point, point_at
+from kernmodel.studies.sweep.grid import Axis, Grid, point_at
 
 CODING = ("machine", "compiler", "flags")
 """Kinds of axes whose values decide how the kernel is compiled."""
@@ -169,7 +170,7 @@ class CodeGroups:
 
     def _can_have(self, point: Point) -> bool:
         try:
-            checked_sizes(self._stages.nest(point.kernel), point.kernel.sizes)
+            self._stages.sizes(replace(point, blocks=()), point)
         except SourceError:
             return False
         return True

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any, Generic, TypeVar
 
+from kernmodel.studies.predict.request import Point
 from kernmodel.studies.predict.stages import Stages
 from kernmodel.studies.sweep.batches import Batch, Found, Sent, Work, compile_group, evaluate_batch, packed_code
 from kernmodel.studies.sweep.code_groups import CodeGroup, CodeGroups
-from kernmodel.studies.sweep.grid import Outcome, Point
+from kernmodel.studies.sweep.grid import Outcome
 
 View = TypeVar("View")
 Packed = Future[bytes | str]

@@ -24,11 +24,12 @@ from uuid import uuid4
 
 from kernmodel.errors import KernmodelError
 from kernmodel.machine.limits import check_cores
+from kernmodel.studies.predict.request import Change, Point
 from kernmodel.studies.predict.stages import Stages
 from kernmodel.studies.sweep.batches import Work, evaluate_point
 from kernmodel.studies.sweep.code_groups import CODING, CodeGroups, largest_of
 from kernmodel.studies.sweep.dispatch import Dispatch
-from kernmodel.studies.sweep.grid import Change, Grid, Outcome, Point
+from kernmodel.studies.sweep.grid import Grid, Outcome
 
 if TYPE_CHECKING:
     from kernmodel.studies.predict.request import EcmAnswer

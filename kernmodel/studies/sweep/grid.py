@@ -5,46 +5,14 @@ Light on purpose: importing this module loads neither sympy nor the stages.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar, overload
 
-if TYPE_CHECKING:
-    from kernmodel.studies.predict.request import CodeRequest, KernelRequest
+from kernmodel.studies.predict.request import Change, Point
 
 View = TypeVar("View")
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A figure of the machine file to take instead: `path` ("L2.size", "memory.bandwidth", "clock") and the new value
-    as text, absolute with its unit ("2 MiB", "200GB/s") or relative ("x2", "x0.5", "+10%", "-10%"). Read by
-    `kernmodel.machine.changes`."""
-
-    path: str
-    value: str
-
-    def __str__(self) -> str:
-        return f"{self.path}={self.value}"
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """Everything that one prediction depends on.
-
-    Attributes:
-        kernel: kernel, machine, sizes, cores and how the traffic is found.
-        code: compiler, flags or assembly.
-        changes: of the machine file, applied in order.
-        blocks: block size by loop variable, outermost first, where the nest is blocked before it is modelled; empty:
-            the nest as it stands.
-    """
-
-    kernel: KernelRequest
-    code: CodeRequest
-    changes: tuple[Change, ...] = ()
-    blocks: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +80,6 @@ class Grid(Sequence[Point]):
             found.append(axis.values[digit])
         return tuple(reversed(found))
 
-    def points(self, start: int = 0) -> Iterator[Point]:
-        """The points from `start` on."""
-        return (self.point(index) for index in range(start, len(self)))
-
 
 def point_at(base: Point, values: Iterable[tuple[Axis, Any]]) -> Point:
     """The base point with these values on these axes.
@@ -166,5 +130,3 @@ class Outcome(Generic[View]):
 
 Row = Mapping[str, float | int | str | None]
 """A flat row: a value by column name (`kernmodel.studies.sweep.rows`)."""
-
-Points = Sequence[Point]

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from kernmodel.models.outside import OUTSIDE
-from kernmodel.studies.sweep.grid import Axis, Outcome, Point, Row
+from kernmodel.studies.predict.request import Point
+from kernmodel.studies.sweep.grid import Axis, Outcome, Row
 from kernmodel.traffic.held import reuse_in, strongest_in
 from kernmodel.units import Work, convert_cycles, meaningful_units
 

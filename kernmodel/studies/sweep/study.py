@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 from kernmodel.errors import Note, UsageError
 from kernmodel.machine.limits import check_cores
 from kernmodel.machine.load import load_machine
-from kernmodel.studies.predict.compiled import checked_sizes, chosen_compiler, load
-from kernmodel.studies.predict.request import CodeRequest
+from kernmodel.studies.predict.compiled import chosen_compiler
+from kernmodel.studies.predict.nests import read_nest, sizes_at
+from kernmodel.studies.predict.request import Change, CodeRequest, Point
 from kernmodel.studies.sweep.evaluation import evaluate
-from kernmodel.studies.sweep.grid import Axis, Change, Grid, Outcome, Point, Row
+from kernmodel.studies.sweep.grid import Axis, Grid, Outcome, Row
 from kernmodel.studies.sweep.rows import RowColumn, answer_row, complete, row_of, study_columns
 
 if TYPE_CHECKING:
@@ -198,11 +199,11 @@ def _check_cores(grid: Grid, machines: Sequence[Machine]) -> None:
 def _check_kernel(grid: Grid) -> None:
     """Read the kernel once: refuse sizes and loops that it lacks."""
     sizes = {**grid.base.kernel.sizes, **{axis.name: max(axis.values) for axis in grid.axes if axis.kind == "size"}}
-    nest = load(grid.base.kernel, sizes)
+    nest = read_nest(replace(grid.base.kernel, sizes=sizes))
     known = {*nest.symbols, *nest.defaults}
     for name, value in sizes.items():
         if name not in known and not re.search(rf"\b{re.escape(name)}\b", nest.text):
-            checked_sizes(nest, {name: value})
+            sizes_at(nest, {name: value})
     blocks = {**dict(grid.base.blocks), **{axis.name: axis.values[0] for axis in grid.axes if axis.kind == "block"}}
     if blocks:
         from kernmodel.source.tiling import tile

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kernmodel.errors import KernmodelError, Note, UsageError
-from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
-from kernmodel.studies.sweep.grid import Change
+from kernmodel.studies.predict.request import Change, CodeRequest, EcmAnswer, KernelRequest
 from kernmodel.studies.what_if.runs import Runs, runtime_ratio
 
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from kernmodel.errors import Note
 from kernmodel.machine.changes import Applied, MachineFigures
-from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
-from kernmodel.studies.sweep.grid import Change
+from kernmodel.studies.predict.request import Change, CodeRequest, EcmAnswer, KernelRequest
 from kernmodel.studies.what_if.runs import Runs, runtime_ratio
 
 

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from kernmodel.errors import Note
 from kernmodel.machine.limits import check_cores
-from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
+from kernmodel.studies.predict.request import Change, CodeRequest, EcmAnswer, KernelRequest, Point
 from kernmodel.studies.predict.stages import Stages
-from kernmodel.studies.sweep.grid import Change, Point
 
 
 class Runs:

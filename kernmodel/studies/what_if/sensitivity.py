@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from kernmodel.errors import Note, UsageError
 from kernmodel.machine.changes import Figure, MachineFigures
-from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
-from kernmodel.studies.sweep.grid import Change
+from kernmodel.studies.predict.request import Change, CodeRequest, EcmAnswer, KernelRequest
 from kernmodel.studies.what_if.runs import Runs, runtime_ratio
 
 

@@ -1,0 +1,55 @@
+"""The nests of a kernel at points of sizes: read with the values that decide what the source says, and checked.
+
+Light on purpose: importing this module does not load sympy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kernmodel.source.model import LoopNest
+    from kernmodel.studies.predict.request import KernelRequest
+
+Sizes = Mapping[str, int]
+
+
+def read_nest(kernel: KernelRequest) -> LoopNest:
+    """The nest that is asked for, read with those of its sizes that decide what the source says.
+
+    Raises:
+        KernmodelError: there is no such kernel, or it cannot be read.
+    """
+    from kernmodel.source.load import load_kernel
+
+    return load_kernel(kernel.kernel, kernel.sizes, nest=kernel.nest, function=kernel.function)
+
+
+def sizes_at(nest: LoopNest, point: Sizes) -> tuple[dict[str, int], dict[str, int]]:
+    """The checked value of every size symbol at a point; and the same for reports, with the values that decide what
+    the source says: of steps, and of conditions where -D gives them.
+
+    Raises:
+        SourceError: as `kernmodel.source.sizes.sizes_of`.
+    """
+    from kernmodel.source.sizes import deciding_names, sizes_of
+
+    sizes = sizes_of(nest, point)
+    fixed = {name: value for name, value in nest.defaults.items() if name not in nest.symbols}
+    return sizes, fixed | {name: point[name] for name in deciding_names(nest, point)} | sizes
+
+
+def alike(nest: LoopNest, points: Sequence[Sizes]) -> tuple[tuple[Sizes, ...], ...]:
+    """The points in groups for which the source says the same, in the order in which they come."""
+    from kernmodel.source.sizes import deciding_names
+
+    groups: dict[tuple[int, ...], list[Sizes]] = {}
+    for point in points:
+        groups.setdefault(tuple(point[name] for name in deciding_names(nest, point)), []).append(point)
+    return tuple(map(tuple, groups.values()))
+
+
+def largest(points: Sequence[Sizes]) -> dict[str, int]:
+    """The largest value of each size over all points."""
+    return {name: max(point[name] for point in points) for name in points[0]}
