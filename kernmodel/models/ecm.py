@@ -1,12 +1,10 @@
 """The Execution-Cache-Memory model: one core from in-core time and data traffic, many cores from bandwidth saturation.
 
 A loop's runtime per unit of work (one cache line of its leading stream) is composed of T_OL, the in-core time that
-overlaps
-with data transfers, T_nOL, the in-core time that does not (on Intel: the cycles in which loads occupy the L1 data
-paths),
-and one transfer time per path of the memory hierarchy (Stengel, Treibig, Hager, Wellein: Quantifying performance
-bottlenecks of stencil computations using the ECM model, ICS'15; Hofmann, Alappat, Hager, Fey, Wellein: Bridging the
-architecture gap, SuperFRI 7(2), 2020). How they compose is a property of the machine: `Machine.overlap`.
+overlaps with data transfers, T_nOL, the in-core time that does not (on Intel: the cycles in which loads occupy the L1
+data paths), and one transfer time per path of the memory hierarchy (Stengel, Treibig, Hager, Wellein: Quantifying
+performance bottlenecks of stencil computations using the ECM model, ICS'15; Hofmann, Alappat, Hager, Fey, Wellein:
+Bridging the architecture gap, SuperFRI 7(2), 2020). How they compose is a property of the machine: `Machine.overlap`.
 
 All times are in cycles per unit of work (cy/CL) at the core clock of the machine.
 """
@@ -14,8 +12,9 @@ All times are in cycles per unit of work (cy/CL) at the core clock of the machin
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count, islice
 from typing import Literal
 
 from kernmodel.errors import MachineError, Note
@@ -254,14 +253,9 @@ def _exit_interval(machine: Machine, body: Mapping[str, float], outside: Outside
     """T_ECM with exits of the inner loop that the branch predictor foresees, and with mispredicted ones."""
     if outside is None or outside.least_cycles == outside.cycles:
         return None
-    least, most = (
-        evaluate(machine.overlap, _with_outside(body, cycles, outside))
-        for cycles in (outside.least_cycles, outside.cycles)
-    )
-    if least == most:
-        return None
-    cause = "whether the branch predictor foresees the end of the short inner loop"
-    return Interval(least, most, cause, "it does not")
+    cycles = (outside.least_cycles, outside.cycles)
+    found = [evaluate(machine.overlap, _with_outside(body, one, outside)) for one in cycles]
+    return _interval(found, "whether the branch predictor foresees the end of the short inner loop", "it does not")
 
 
 def _evasion_interval(
@@ -276,10 +270,8 @@ def _evasion_interval(
         loads = memory.loads + (evasion.share - share) * memory.write_allocates
         transfer = transfer_time(machine.paths[-1], replace(memory, loads=loads), machine, restart)
         found.append(evaluate(machine.overlap, {**times, transfer.name: transfer.cycles}))
-    if min(found) == max(found):
-        return None
     assumed = f"{evasion.share:.0%} of them are evaded"
-    return Interval(min(found), max(found), "how many write-allocates from memory are evaded", assumed)
+    return _interval(found, "how many write-allocates from memory are evaded", assumed)
 
 
 def _traffic_interval(
@@ -289,16 +281,20 @@ def _traffic_interval(
     known = union(interval for path in traffic.paths for interval in path.intervals.values())
     if known is None:
         return None
-    found = []
+    found = [evaluate(machine.overlap, times)]
     for end in ENDS:
         moved = (
             transfer_time(path, traffic.path(path.name).at(end), machine, restart)
             for path, restart in zip(machine.paths, restarts, strict=True)
         )
         found.append(evaluate(machine.overlap, {**times, **{transfer.name: transfer.cycles for transfer in moved}}))
-    t_ecm = evaluate(machine.overlap, times)
-    low, high = min(t_ecm, *found), max(t_ecm, *found)
-    return Interval(low, high, known.cause, known.assumed) if low < high else None
+    return _interval(found, known.cause, known.assumed)
+
+
+def _interval(cycles: Sequence[float], cause: str, assumed: str) -> Interval | None:
+    """The interval of these T_ECM; None where they are all the same."""
+    low, high = min(cycles), max(cycles)
+    return Interval(low, high, cause, assumed) if low < high else None
 
 
 def _work(traffic: Traffic, machine: Machine) -> Work:
@@ -399,19 +395,18 @@ def _true_bandwidth(machine: Machine, series: BandwidthSeries, read_share: float
 
 def _peak(series: BandwidthSeries, limit: int) -> tuple[float, int]:
     """Highest reported bandwidth over at most `limit` cores (else the fewest measured) and the cores it takes."""
-    within = [(b, c) for b, c in zip(series.bytes_per_second, series.cores, strict=True) if c <= limit]
-    return (
-        max(within, key=lambda pair: (pair[0], -pair[1])) if within else (series.bytes_per_second[0], series.cores[0])
-    )
+    measured = list(zip(series.bytes_per_second, series.cores, strict=True))
+    within = [(value, cores) for value, cores in measured if cores <= limit]
+    return max(within or measured[:1], key=lambda pair: (pair[0], -pair[1]))
 
 
 def residence_predictions(machine: Machine, times: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
     """The prediction if the data came from each level: paths beyond it take no time."""
-    result = []
-    for depth, level in enumerate(machine.residence_levels):
-        beyond = {path.time_name for path in machine.paths[depth:]}
-        result.append((level, evaluate(machine.overlap, {k: v for k, v in times.items() if k not in beyond})))
-    return tuple(result)
+    names = [path.time_name for path in machine.paths]
+    return tuple(
+        (level, evaluate(machine.overlap, {name: v for name, v in times.items() if name not in names[depth:]}))
+        for depth, level in enumerate(machine.residence_levels)
+    )
 
 
 def binding_times(expression: Overlap, times: Mapping[str, float]) -> tuple[str, ...]:
@@ -482,27 +477,21 @@ def _hidden(transfers: tuple[TransferTime, ...], pronoun: str) -> str:
     return f"data transfers hide behind {pronoun}" if moving else "no data come from beyond the first cache"
 
 
-def _notes(incore: InCore, transfers: tuple[TransferTime, ...]) -> tuple[Note, ...]:
-    notes = []
+def _notes(incore: InCore, transfers: tuple[TransferTime, ...]) -> Iterator[Note]:
     if incore.iterations_per_pass is None:
-        notes.append(Note("iterations-unknown", "source iterations per pass of the loop are unknown; 1 is taken"))
+        yield Note("iterations-unknown", "source iterations per pass of the loop are unknown; 1 is taken")
     for transfer in transfers:
         found = transfer.bandwidth
         if found and transfer.bytes and abs(found.kernel_read_share - found.mix_read_share) > 0.02:
-            notes.append(
-                Note(
-                    "bandwidth-mix",
-                    f"{transfer.name}: the kernel loads {found.kernel_read_share:.0%} of its lines, the "
-                    f"nearest measured mix ({found.mix.name}) {found.mix_read_share:.0%}",
-                    kind="assumption",
-                )
+            text = (
+                f"{transfer.name}: the kernel loads {found.kernel_read_share:.0%} of its lines, the nearest measured "
+                f"mix ({found.mix.name}) {found.mix_read_share:.0%}"
             )
-    return tuple(notes)
+            yield Note("bandwidth-mix", text, "assumption")
 
 
-def _restart_notes(machine: Machine, traffic: Traffic, runs: Runs, restarts: Sequence[float]) -> list[Note]:
+def _restart_notes(machine: Machine, traffic: Traffic, runs: Runs, restarts: Sequence[float]) -> Iterator[Note]:
     """Which times have cycles of streams that start anew."""
-    found = []
     for path, cycles in zip(machine.paths, restarts, strict=True):
         shortest = shortest_run(traffic, runs, path.outer)
         if cycles > 0 and shortest is not None:
@@ -510,8 +499,7 @@ def _restart_notes(machine: Machine, traffic: Traffic, runs: Runs, restarts: Seq
                 f"{path.time_name} has {cycles:.1f} cy/CL in which streams start anew: lines from {path.outer} come in "
                 f"contiguous runs, the shortest of {format_bytes(shortest[0])} ({shortest[1]})"
             )
-            found.append(Note("short-runs", text, "assumption"))
-    return found
+            yield Note("short-runs", text, "assumption")
 
 
 def saturation_simple(t_ecm: float, t_mem: float, limit: int = _MANY_CORES) -> int | None:
@@ -525,32 +513,30 @@ def saturation_simple(t_ecm: float, t_mem: float, limit: int = _MANY_CORES) -> i
     return cores if cores <= limit else None
 
 
-def utilization(cores: int, t_ecm: float, t_mem: float, latency_penalty: float | None = None) -> float:
-    """Utilisation u(n) of the memory bandwidth by `cores` cores, by the recursive latency-aware rule.
+def _utilizations(t_ecm: float, t_mem: float) -> Iterator[float]:
+    """Utilisation u(n) of the memory bandwidth by n = 1, 2, … cores, by the recursive latency-aware rule.
 
     u(1) = T_Mem/T_ECM, u(n) = min(1, n·T_Mem / (T_ECM + u(n−1)·(n−1)·p0)) (Hofmann, Hager, Fey: On the accuracy and
-    usefulness of analytic energy models for contemporary multicore processors, ISC 2018). The penalty p0 was
-    fitted there; without a fit p0 = T_Mem/2, as Kerncraft takes it.
+    usefulness of analytic energy models for contemporary multicore processors, ISC 2018). The penalty p0 was fitted
+    there; without a fit p0 = T_Mem/2, as Kerncraft takes it.
     """
-    if t_mem <= 0:
-        return 0.0
-    p0 = t_mem / 2 if latency_penalty is None else latency_penalty
     u = min(1.0, t_mem / t_ecm)
-    for n in range(2, cores + 1):
-        u = min(1.0, n * t_mem / (t_ecm + u * (n - 1) * p0))
-    return u
+    for n in count(2):
+        yield u
+        u = min(1.0, n * t_mem / (t_ecm + u * (n - 1) * t_mem / 2))
+
+
+def utilization(cores: int, t_ecm: float, t_mem: float) -> float:
+    """Utilisation of the memory bandwidth by so many cores; 0 where nothing moves over the memory path."""
+    return next(islice(_utilizations(t_ecm, t_mem), cores - 1, None)) if t_mem > 0 else 0.0
 
 
 def saturation_recursive(t_ecm: float, t_mem: float, limit: int = _MANY_CORES) -> int | None:
     """The first number of cores with u(n) = 1, None if nothing moves over the memory path or `limit` do not do."""
     if t_mem <= 0:
         return None
-    u = min(1.0, t_mem / t_ecm)
-    n = 1
-    while u < 1.0 and n < limit:
-        n += 1
-        u = min(1.0, n * t_mem / (t_ecm + u * (n - 1) * t_mem / 2))
-    return n if u >= 1.0 else None
+    used = enumerate(islice(_utilizations(t_ecm, t_mem), limit), 1)
+    return next((cores for cores, u in used if u >= 1.0), None)
 
 
 def scale(predict_at: Callable[[int], EcmPrediction], cores: int, machine: Machine) -> ScalingPoint:
