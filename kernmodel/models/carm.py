@@ -6,7 +6,7 @@ Equations are those of the paper: Marques, Ilic, Matveev, Sousa, Application-dri
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from kernmodel.assembly.mix import FpClass, InstructionMix
 from kernmodel.errors import InputError, Note
@@ -23,17 +23,16 @@ from kernmodel.models.ceilings import (
 from kernmodel.models.chart import (
     Case,
     ComputeRoof,
+    LevelDemand,
     LevelShare,
-    Limit,
-    MemoryRoof,
     ModelName,
     Roofline,
     active_share,
     chart,
     demand,
     kind_name,
-    memory_roof,
     needed_traffic,
+    path_bytes,
     peak_roofs,
 )
 from kernmodel.traffic.model import AccessTraffic, Traffic
@@ -53,15 +52,12 @@ def cache_aware(case: Case) -> Roofline:
     Raises:
         InputError, MachineError: as `roofline`.
     """
-    ceilings = _best(case)
-    labels = [f"{one.level}, {one.size_bytes} B accesses, {ratio_name(one.load_share)}" for one in ceilings]
     return _cache_aware_chart(
         "carm",
         case,
-        ceilings,
-        roofs=[memory_roof(one, label) for one, label in zip(ceilings, labels, strict=True)],
+        _best(case),
+        lambda one: f"{one.level}, {one.size_bytes} B accesses, {ratio_name(one.load_share)}",
         compute_roofs=peak_roofs(case),
-        compute_limit=None,
         notes=peak_notes(case.machine, case.parameters, case.table),
     )
 
@@ -75,29 +71,15 @@ def integrated(case: Case) -> Roofline:
     Raises:
         InputError, MachineError: as `roofline`.
     """
-    traffic, machine = needed_traffic(case, "irm"), case.machine
-    ceilings = _best(case)
-    moved = [demand(case).bytes]
-    for path in machine.paths:
-        found = traffic.path(path.name)
-        lines = found.loads + found.stores + found.clean_victims
-        moved.append(lines * machine.line_bytes / traffic.iterations_per_unit)
-    limits = [
-        Limit(ceiling.level, size / ceiling.bytes_per_second)
-        for ceiling, size in zip(ceilings, moved, strict=True)
-        if size
-    ]
+    moved = (demand(case).bytes, *path_bytes(needed_traffic(case, "irm"), case.machine))
     return chart(
         "irm",
         case,
-        bytes_meant="bytes between levels, write-allocates and evicted lines counted; at L1 bytes of load and store"
-        " instructions; roofs as the core sees the levels",
-        memory_roofs=[memory_roof(one, one.level) for one in ceilings],
+        [LevelDemand(ceiling, ceiling.level, size) for ceiling, size in zip(_best(case), moved, strict=True)],
+        "bytes between levels, write-allocates and evicted lines counted; at L1 bytes of load and store instructions; "
+        "roofs as the core sees the levels",
         compute_roofs=peak_roofs(case),
-        points=[(one.level, size) for one, size in zip(ceilings, moved, strict=True)],
-        limits=limits,
-        crossings=limits,
-        notes=peak_notes(machine, case.parameters, case.table),
+        notes=peak_notes(case.machine, case.parameters, case.table),
     )
 
 
@@ -118,7 +100,7 @@ def application_driven(case: Case) -> Roofline:
         "adcarm",
         case,
         ceilings,
-        roofs=[memory_roof(one, f"{one.level}, the kernel's accesses", scaled=True) for one in ceilings],
+        lambda one: f"{one.level}, the kernel's accesses",
         compute_roofs=compute_roofs,
         compute_limit=next((roof.flop_per_second for roof in compute_roofs if roof.name == ALL), None),
         notes=unknown,
@@ -129,27 +111,24 @@ def _cache_aware_chart(
     model: ModelName,
     case: Case,
     ceilings: Sequence[MemoryCeiling],
+    label: Callable[[MemoryCeiling], str],
     *,
-    roofs: Sequence[MemoryRoof],
     compute_roofs: Sequence[ComputeRoof],
-    compute_limit: float | None,
+    compute_limit: float | None = None,
     notes: Sequence[Note],
 ) -> Roofline:
     moved = demand(case).bytes
-    crossings = [Limit(one.level, moved / one.bytes_per_second) for one in ceilings if moved]
     served = served_bytes(case) if case.traffic is not None else {}
-    limits = [crossing for crossing in crossings if crossing.roof == ceilings[0].level]
-    limits += [Limit(one.level, served.get(one.level, 0.0) / one.bytes_per_second) for one in ceilings[1:]]
+    limiting = [None, *(served.get(one.level, 0.0) for one in ceilings[1:])]
+    levels = [LevelDemand(one, label(one), moved, least) for one, least in zip(ceilings, limiting, strict=True)]
     return chart(
         model,
         case,
-        bytes_meant=_BYTES,
-        memory_roofs=roofs,
+        levels,
+        _BYTES,
         compute_roofs=compute_roofs,
-        points=[("", moved)],
-        limits=[limit for limit in limits if limit.seconds],
-        crossings=crossings,
         compute_limit=compute_limit,
+        one_point=True,
         notes=notes,
     )
 

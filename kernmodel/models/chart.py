@@ -236,6 +236,13 @@ def needed_traffic(case: Case, model: str) -> Traffic:
     return case.traffic
 
 
+def path_bytes(traffic: Traffic, machine: Machine) -> tuple[float, ...]:
+    """Bytes per iteration over each path, innermost first: all lines, write-allocates and evicted ones counted."""
+    paths = [traffic.path(path.name) for path in machine.paths]
+    lines = [path.loads + path.stores + path.clean_victims for path in paths]
+    return tuple(count * machine.line_bytes / traffic.iterations_per_unit for count in lines)
+
+
 # }}}
 # {{{ roofs
 
@@ -246,13 +253,6 @@ class Limit:
 
     roof: str
     seconds: float
-
-
-def memory_roof(ceiling: MemoryCeiling, label: str, *, scaled: bool = False) -> MemoryRoof:
-    """The roof of a ceiling."""
-    return MemoryRoof(
-        ceiling.level, ceiling.bytes_per_second, label, f"{ceiling.origin}: {ceiling.source}", scaled, ceiling.origin
-    )
 
 
 _ISA_NAMES = {64: "AVX-512", 32: "AVX", 16: "SSE"}
@@ -344,35 +344,65 @@ def own_roofs(case: Case, flops: float) -> tuple[ComputeRoof, ...]:
 # {{{ the chart of one model
 
 
+@dataclass(frozen=True, slots=True)
+class LevelDemand:
+    """What a model says of one level, in bytes per iteration.
+
+    Attributes:
+        ceiling: its memory roof; label: of that roof.
+        bytes: that decide where the line of the kernel's intensity meets the roof.
+        limiting: that take at least their time at the level's bandwidth; None: `bytes`.
+    """
+
+    ceiling: MemoryCeiling
+    label: str
+    bytes: float
+    limiting: float | None = None
+
+    @property
+    def crossing(self) -> Limit:
+        """The time of one iteration on the roof at the kernel's intensity."""
+        return Limit(self.ceiling.level, self.bytes / self.ceiling.bytes_per_second)
+
+    @property
+    def limit(self) -> Limit:
+        """The least time of one iteration by this level."""
+        limiting = self.bytes if self.limiting is None else self.limiting
+        return Limit(self.ceiling.level, limiting / self.ceiling.bytes_per_second)
+
+
+def _memory_roof(one: LevelDemand, model: ModelName) -> MemoryRoof:
+    found, scaled = one.ceiling, model == "adcarm"
+    origin = f"{found.origin}: {found.source}"
+    return MemoryRoof(found.level, found.bytes_per_second, one.label, origin, scaled, found.origin)
+
+
 def chart(
     model: ModelName,
     case: Case,
-    *,
+    levels: Sequence[LevelDemand],
     bytes_meant: str,
-    memory_roofs: Sequence[MemoryRoof],
+    *,
     compute_roofs: Sequence[ComputeRoof],
-    points: Sequence[tuple[str, float]],
-    limits: Sequence[Limit],
-    crossings: Sequence[Limit],
     compute_limit: float | None = None,
+    one_point: bool = False,
     notes: Iterable[Note] = (),
 ) -> Roofline:
     """A `Roofline` from its parts.
 
     Args:
-        model, case: of the chart.
-        bytes_meant, memory_roofs: as they stand in the result.
+        model, case: of the chart; bytes_meant: as it stands in the result.
+        levels: innermost first.
         compute_roofs: without those of the kernel's own code, highest first.
-        points: level and bytes per iteration of each point.
-        limits: of memory, those of computing are added; the first that takes longest limits.
-        crossings: of the memory roofs with the lines of intensity, as time per iteration.
         compute_limit: the most FLOP/s that the kernel's operations reach; None: the highest compute roof.
+        one_point: whether the kernel has one intensity, that of the first level, instead of one for each.
         notes: of the model.
     """
     wanted = demand(case)
     flops = wanted.flops
     peak = max((roof.flop_per_second for roof in compute_roofs), default=None)
-    limits = sorted(limits, key=lambda limit: -limit.seconds)
+    crossings = [one.crossing for one in levels if one.bytes]
+    limits = sorted((one.limit for one in levels if one.limit.seconds), key=lambda limit: -limit.seconds)
     highest = compute_limit if compute_limit is not None else peak
     name = next((roof.name for roof in compute_roofs if roof.flop_per_second == highest), "")
     computing = [*([Limit(name, flops / highest)] if flops and highest else []), *own_limits(case)]
@@ -385,10 +415,12 @@ def chart(
     reached = predicted if predicted is not None else flops * rate
     binding = _that_bind(compute_roofs, highest)
     above, below = _neighbours((*compute_roofs, *own), crossings, wanted, reached or rate)
+    memory_roofs = sorted((_memory_roof(one, model) for one in levels), key=lambda roof: -roof.bytes_per_second)
+    points = [("", levels[0].bytes)] if one_point else [(one.ceiling.level, one.bytes) for one in levels]
     return Roofline(
         model=model,
         bytes_meant=bytes_meant,
-        memory_roofs=tuple(sorted(memory_roofs, key=lambda roof: -roof.bytes_per_second)),
+        memory_roofs=tuple(memory_roofs),
         compute_roofs=tuple(sorted((*compute_roofs, *own), key=lambda roof: -roof.flop_per_second)),
         points=tuple(
             Point(

@@ -10,30 +10,20 @@ adCARM         Marques, Ilic, Matveev, Sousa, FGCS 107 (2020) 257: CARM with roo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from kernmodel.models.carm import application_driven, cache_aware, integrated
-from kernmodel.models.ceilings import MemoryCeiling, issue_ceiling, path_bandwidth, peak_notes, widest_access
+from kernmodel.models.ceilings import issue_ceiling, path_bandwidth, peak_notes, widest_access
 from kernmodel.models.chart import (
     Case,
-    Limit,
+    LevelDemand,
     ModelName,
     Roofline,
     chart,
     demand,
-    memory_roof,
     needed_traffic,
+    path_bytes,
     peak_roofs,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class LevelDemand:
-    """Bytes per iteration that a model counts at a level, and the roof they meet."""
-
-    level: str
-    bytes: float
-    ceiling: MemoryCeiling
 
 
 def roofline(model: ModelName, case: Case) -> Roofline:
@@ -90,27 +80,22 @@ def _levels_between(case: Case) -> tuple[LevelDemand, ...]:
         load_share=wanted.load_share,
         cores=case.cores,
     )
-    levels = [LevelDemand(ceiling.level, wanted.bytes, ceiling)]
-    for path in machine.paths:
+    levels = [LevelDemand(ceiling, ceiling.level, wanted.bytes)]
+    for path, size in zip(machine.paths, path_bytes(traffic, machine), strict=True):
         moved = traffic.path(path.name)
         lines = moved.loads + moved.stores + moved.clean_victims
-        share = moved.loads / lines if lines else 1.0
-        size = lines * machine.line_bytes / traffic.iterations_per_unit
-        levels.append(LevelDemand(path.outer, size, path_bandwidth(machine, path.name, share, case.cores)))
+        found = path_bandwidth(machine, path.name, moved.loads / lines if lines else 1.0, case.cores)
+        levels.append(LevelDemand(found, path.outer, size))
     return tuple(levels)
 
 
 def _between_levels(model: ModelName, case: Case, levels: Sequence[LevelDemand]) -> Roofline:
-    limits = tuple(Limit(one.level, one.bytes / one.ceiling.bytes_per_second) for one in levels if one.bytes)
+    at_first = "" if model == "orm" else "; at L1 bytes of load and store instructions"
     return chart(
         model,
         case,
-        bytes_meant="bytes between levels, write-allocates and evicted lines counted"
-        + ("" if model == "orm" else "; at L1 bytes of load and store instructions"),
-        memory_roofs=[memory_roof(one.ceiling, one.level) for one in levels],
+        levels,
+        f"bytes between levels, write-allocates and evicted lines counted{at_first}",
         compute_roofs=peak_roofs(case),
-        points=[(one.level, one.bytes) for one in levels],
-        limits=limits,
-        crossings=limits,
         notes=peak_notes(case.machine, case.parameters, case.table),
     )
