@@ -115,8 +115,8 @@ def sweep(kernel: str, **given: Any) -> None:
 
 def _grid(kernel: str, given: Mapping[str, Any]) -> Grid:
     from kernmodel.studies.predict.request import Point
-    from kernmodel.studies.sweep.change_values import parse_blocks, parse_changes
     from kernmodel.studies.sweep.study import Varied, sweep_grid
+    from kernmodel.studies.sweep.values import parse_blocks, parse_changes
 
     if given["asm"] is not None:
         for name, option in (("compilers", "--compiler"), ("flag_lists", "--flags"), ("blocks", "--block")):

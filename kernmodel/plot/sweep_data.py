@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Literal
 
 from kernmodel.errors import UsageError
 from kernmodel.models.outside import OUTSIDE
-from kernmodel.studies.sweep.change_values import numeric_values
 from kernmodel.studies.sweep.rows import ALL_CORES, CORE, ERROR, REUSE, T_ECM, TIME, WHILE, coordinate, coordinate_name
+from kernmodel.studies.sweep.values import numeric_values
 
 if TYPE_CHECKING:
     from kernmodel.studies.sweep.grid import Axis, Grid, Row

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from kernmodel.errors import UsageError
 from kernmodel.studies.predict.request import Change, CodeRequest, KernelRequest, Point
-from kernmodel.studies.sweep.change_values import numeric_values, parse_blocks, parse_changes
 from kernmodel.studies.sweep.grid import Axis
 from kernmodel.studies.sweep.study import SweepStudy, Varied, sweep_grid
+from kernmodel.studies.sweep.values import numeric_values, parse_blocks, parse_changes
 from kernmodel.units import parse_quantity
 
 BASE = Point(KernelRequest("stencil.c", "clx", {}), CodeRequest())

@@ -31,36 +31,24 @@ Value = float | int | str | None
 
 POINT, ERROR = "point", "error"
 T_ECM = "T_ECM_cy_per_CL"
+_UNITS = {
+    "cy/CL": "_cy_per_CL",
+    "cy/It": "_cy_per_It",
+    "It/s": "_It_per_s",
+    "LUP/s": "_LUP_per_s",
+    "FLOP/s": "_FLOP_per_s",
+    "s": "_s_per_sweep",
+}
 CORE: Mapping[str, str] = {
-    "cy/CL": T_ECM,
-    "cy/It": "T_ECM_cy_per_It",
-    "It/s": "core_It_per_s",
-    "LUP/s": "core_LUP_per_s",
-    "FLOP/s": "core_FLOP_per_s",
-    "s": "core_s_per_sweep",
+    unit: f"{'T_ECM' if unit.startswith('cy') else 'core'}{ending}" for unit, ending in _UNITS.items()
 }
 """The column of the prediction for one core by unit."""
-ALL_CORES: Mapping[str, str] = {
-    "cy/CL": "all_cores_cy_per_CL",
-    "cy/It": "all_cores_cy_per_It",
-    "It/s": "all_cores_It_per_s",
-    "LUP/s": "all_cores_LUP_per_s",
-    "FLOP/s": "all_cores_FLOP_per_s",
-    "s": "all_cores_s_per_sweep",
-}
+ALL_CORES: Mapping[str, str] = {unit: f"all_cores{ending}" for unit, ending in _UNITS.items()}
 """The same of all active cores together."""
 LOW, HIGH, DEPENDS = "T_ECM_low_cy_per_CL", "T_ECM_high_cy_per_CL", "T_ECM_depends_on"
 """The columns of the interval of the prediction and of what it depends on; empty where it has none."""
 TIME, REUSE, WHILE = "_cy_per_CL", "reuse_in_", "_while"
-_ENDINGS = {
-    "_cy_per_CL": "cy/CL",
-    "_cy_per_It": "cy/It",
-    "_It_per_s": "It/s",
-    "_LUP_per_s": "LUP/s",
-    "_FLOP_per_s": "FLOP/s",
-    "_s_per_sweep": "s",
-    "_B_per_It": "B/It",
-}
+_ENDINGS = {ending: unit for unit, ending in _UNITS.items()} | {"_B_per_It": "B/It"}
 _INTEGERS = (POINT, "domains", "saturation_simple", "saturation_recursive")
 _FLOATS = ("utilization", "iterations_per_CL")
 _WORDS = ("binding", "bottleneck", "ol_bound_by", "traffic", "stores", "code", "warnings")
@@ -89,7 +77,7 @@ class RowColumn:
         return f"{self.title} {self.unit}" if self.unit else self.title
 
 
-# {{{ the record of an answer
+# {{{ the row of an answer
 
 
 def answer_row(point: Point, answer: EcmAnswer) -> Row:
@@ -143,14 +131,8 @@ def warnings_of(row: Row) -> tuple[tuple[str, str], ...]:
 
 
 def _in_units(cycles: float, work: Work, names: Mapping[str, str]) -> dict[str, Value]:
-    known = meaningful_units(work)
-    return {
-        name: _finite(convert_cycles(cycles, unit, work)) if unit in known else None for unit, name in names.items()
-    }
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+    found = {names[unit]: convert_cycles(cycles, unit, work) for unit in meaningful_units(work)}
+    return {name: found[name] if math.isfinite(found.get(name, math.inf)) else None for name in names.values()}
 
 
 def _of_all_cores(cores: int, answer: EcmAnswer) -> dict[str, Value]:
@@ -158,8 +140,8 @@ def _of_all_cores(cores: int, answer: EcmAnswer) -> dict[str, Value]:
     if scaled is None:
         return dict.fromkeys((*ALL_CORES.values(), *_SCALING))
     values = _in_units(scaled.cycles, answer.prediction.work, ALL_CORES)
-    return {**values, "domains": scaled.domains, "utilization": scaled.utilization,
-            "saturated": "yes" if scaled.saturated else "no"}  # fmt: skip
+    scaling = (scaled.domains, scaled.utilization, "yes" if scaled.saturated else "no")
+    return {**values, **dict(zip(_SCALING, scaling, strict=True))}
 
 
 _SCALING = ("domains", "utilization", "saturated")
@@ -204,18 +186,14 @@ def _code(origin: CodeOrigin) -> str:
 # {{{ columns and rows
 
 
-def columns_of(axes: Sequence[Axis], record: Row) -> tuple[RowColumn, ...]:
-    """The columns of a study, coordinates first, then those of its records, `error` last."""
-    return _columns(axes, record)
-
-
 def study_columns(axes: Sequence[Axis], machines: Sequence[Machine]) -> tuple[RowColumn, ...]:
     """The columns of a study on these machines, known before there is an answer."""
     names = dict.fromkeys(name for part in zip(*map(_parts, machines), strict=True) for one in part for name in one)
-    return _columns(axes, names)
+    return columns_of(axes, names)
 
 
-def _columns(axes: Sequence[Axis], names: Iterable[str]) -> tuple[RowColumn, ...]:
+def columns_of(axes: Sequence[Axis], names: Iterable[str]) -> tuple[RowColumn, ...]:
+    """The columns of a study: its coordinates first, then those of its rows by name, `error` last."""
     coordinates = (RowColumn(coordinate_name(axis), coordinate_name(axis), "", _type_of(axis)) for axis in axes)
     return (_column(POINT), *coordinates, *map(_column, names), _column(ERROR))
 

@@ -20,7 +20,7 @@ from kernmodel.studies.predict.compiled import chosen_compiler
 from kernmodel.studies.predict.nests import read_nest, sizes_at
 from kernmodel.studies.predict.request import Change, CodeRequest, Point
 from kernmodel.studies.sweep.evaluation import evaluate
-from kernmodel.studies.sweep.grid import Axis, Grid, Outcome, Row
+from kernmodel.studies.sweep.grid import Axis, Grid, Outcome, Row, point_at
 from kernmodel.studies.sweep.rows import RowColumn, answer_row, complete, row_of, study_columns
 
 if TYPE_CHECKING:
@@ -53,22 +53,9 @@ class Varied:
 def sweep_grid(base: Point, varied: Varied) -> Grid:
     """The grid over a base point: axes in the order machine, compiler, flags, change, block, cores, size."""
     axes = [Axis(kind, name, tuple(dict.fromkeys(values))) for kind, name, values in _dimensions(varied)]
-    kernel, code, changes, blocks = base.kernel, base.code, list(base.changes), dict(base.blocks)
-    sizes = dict(kernel.sizes)
-    for axis in axes:
-        first = axis.values[0]
-        if axis.kind == "size":
-            sizes[axis.name] = first
-        elif axis.kind in ("machine", "cores"):
-            kernel = replace(kernel, **{axis.kind: first})
-        elif len(axis.values) == 1 and axis.kind in ("compiler", "flags"):
-            code = replace(code, **{axis.kind: first})
-        elif len(axis.values) == 1 and axis.kind == "change":
-            changes.append(Change(axis.name, first))
-        elif len(axis.values) == 1:
-            blocks[axis.name] = first
-    point = Point(replace(kernel, sizes=sizes), code, tuple(changes), tuple(blocks.items()))
-    return Grid(point, tuple(axis for axis in axes if len(axis.values) > 1))
+    always = ("size", "machine", "cores")  # a base has some value of these
+    fixed = [(axis, axis.values[0]) for axis in axes if axis.kind in always or len(axis.values) == 1]
+    return Grid(point_at(base, fixed), tuple(axis for axis in axes if len(axis.values) > 1))
 
 
 def _dimensions(varied: Varied) -> Iterator[tuple[str, str, Sequence[Any]]]:
