@@ -49,23 +49,23 @@ def ranked(
 ) -> tuple[Modelled, tuple[tuple[Shape, Modelled], ...]]:
     """The nest as it stands, and the shapes that are faster, or as fast with less traffic; the best first.
 
-    Layer conditions say which shapes may be worth it; those are simulated, and what is simulated is ranked. Both are
+    Layer conditions say which shapes may be worth it; those are simulated (of a small nest all, and those near the best
+    of them), and what is simulated is ranked. Both are
     with simulated traffic; where there is nothing to try, the nest has the traffic that every command finds by default.
     """
     known = [shape for shape in shapes if modeller.is_known(shape.blocks)]
     if not known:
         return modeller.by_default(), ()
-    found = _small(modeller, known, grain) if modeller.is_small else _large(modeller, known, grain)
+    if modeller.is_small:
+        found = _simulated(modeller, known)
+        for _ in range(ROUNDS):
+            best = sorted(found.values(), key=lambda pair: _rank(pair[1]))[:NEAR]
+            near = {_sizes(one): one for shape, _ in best for one in _near(shape, grain, modeller.extents)}
+            found |= _simulated(modeller, _new(near.values(), found))
+    else:
+        found = _large(modeller, known, grain)
     before = modeller.simulated({})
     return before, tuple(_best(found.values(), before))
-
-
-def _small(modeller: Modeller, shapes: Sequence[Shape], grain: Grain) -> Found:
-    """All shapes of a small nest, and those near the best of them."""
-    found = _simulated(modeller, shapes)
-    for _ in range(ROUNDS):
-        found |= _simulated(modeller, _beside(modeller, found, grain))
-    return found
 
 
 def _large(modeller: Modeller, shapes: Sequence[Shape], grain: Grain) -> Found:
@@ -75,7 +75,10 @@ def _large(modeller: Modeller, shapes: Sequence[Shape], grain: Grain) -> Found:
     ordered = _by_conditions(modeller, [shape for shape, _ in _best(symbolic)])
     first = {(shape.limit.cache, tuple(shape.blocks)): shape for shape in reversed(ordered)}
     found = _simulated(modeller, [shape for shape in ordered if shape in first.values()][:FIRST])
-    others = _by_conditions(modeller, [*ordered, *map(_shorter, ordered[:NEXT])])
+    # as large as the best are, they may not quite fit: shorter ones in the outermost loop too
+    outer = [(shape, *next(iter(shape.blocks.items()))) for shape in ordered[:NEXT]]
+    shorter = [replace(s, blocks={**s.blocks, loop: ceil(size * SMALLER[0])}) for s, loop, size in outer]
+    others = _by_conditions(modeller, [*ordered, *shorter])
     looked_at = inf
     while len(found) < MOST:
         best, one = min(found.values(), key=lambda pair: _rank(pair[1]))
@@ -113,12 +116,6 @@ def _neighbours(shape: Shape, grain: Grain, extents: Blocks) -> Iterator[Shape]:
                 )
 
 
-def _shorter(shape: Shape) -> Shape:
-    """The shape with fewer iterations of its outermost loop: as large as it is, it may not quite fit."""
-    outer, size = next(iter(shape.blocks.items()))
-    return replace(shape, blocks={**shape.blocks, outer: ceil(size * SMALLER[0])})
-
-
 def _simulated(modeller: Modeller, shapes: Sequence[Shape]) -> Found:
     models = modeller.simulated_all([shape.blocks for shape in shapes])
     return {_sizes(shape): (shape, one) for shape, one in zip(shapes, models, strict=True)}
@@ -126,13 +123,6 @@ def _simulated(modeller: Modeller, shapes: Sequence[Shape]) -> Found:
 
 def _sizes(shape: Shape) -> tuple[tuple[str, int], ...]:
     return tuple(shape.blocks.items())
-
-
-def _beside(modeller: Modeller, found: Found, grain: Grain) -> list[Shape]:
-    """Shapes near the best that were simulated, which were not."""
-    best = sorted(found.values(), key=lambda pair: _rank(pair[1]))[:NEAR]
-    near = {_sizes(one): one for shape, _ in best for one in _near(shape, grain, modeller.extents)}
-    return _new(near.values(), found)
 
 
 def _near(shape: Shape, grain: Grain, extents: Blocks) -> Iterator[Shape]:
@@ -151,10 +141,14 @@ def _best(found: Iterable[tuple[Shape, Modelled]], before: Modelled | None = Non
     groups: dict[object, list[tuple[Shape, Modelled]]] = {}
     for shape, modelled in sorted(found, key=lambda pair: _rank(pair[1])):
         group = groups.setdefault((shape.limit.cache, tuple(shape.blocks)), [])
-        if (before is None or _gains(before, modelled)) and not any(_beats(other, modelled) for _, other in group):
+        lines = memory_lines(modelled.answer.traffic)
+        beaten = (
+            memory_lines(other.answer.traffic) <= lines and other.prediction.cycles <= modelled.prediction.cycles
+            for _, other in group
+        )
+        if (before is None or _gains(before, modelled)) and not any(beaten):
             group.append((shape, modelled))
-    kept = [pair for group in groups.values() for pair in group]
-    return sorted(kept, key=lambda pair: _rank(pair[1]))
+    return sorted((pair for group in groups.values() for pair in group), key=lambda pair: _rank(pair[1]))
 
 
 def _rank(one: Modelled) -> tuple[float, ...]:
@@ -170,36 +164,22 @@ def _gains(before: Modelled, one: Modelled) -> bool:
     return same and memory_lines(one.answer.traffic) < memory_lines(before.answer.traffic) * (1 - SAME)
 
 
-def _beats(other: Modelled, one: Modelled) -> bool:
-    """Whether `other` takes no longer and moves no more."""
-    moved = memory_lines(other.answer.traffic) <= memory_lines(one.answer.traffic)
-    return moved and other.prediction.cycles <= one.prediction.cycles
-
-
 def candidate(modeller: Modeller, shape: Shape, one: Modelled, before: Modelled) -> Candidate:
     """The answer's row of a modelled nest."""
-    halo = modeller.halo_share(one.answer.traffic)
+    machine, traffic, halo = one.answer.machine, one.answer.traffic, modeller.halo_share(one.answer.traffic)
+    runs, path = contiguous_runs(one.answer.nest, modeller.sizes, machine.line_bytes), machine.paths[-1]
+    shortest = shortest_run(traffic, runs, path.outer)
+    restart = restart_cycles(path, traffic, runs) if path.run_length else None
     return Candidate(
         blocks=one.blocks,
         cache=shape.limit.cache,
         limit=shape.limit,
-        traffic=one.answer.traffic,
+        traffic=traffic,
         halo_share=halo,
         prediction=one.prediction,
         speedup=before.prediction.cycles / one.prediction.cycles if one.prediction.cycles else 1.0,
         because=_because(modeller, shape, one, before, halo),
-        run=_memory_run(modeller, one),
-    )
-
-
-def _memory_run(modeller: Modeller, one: Modelled) -> MemoryRun | None:
-    machine, traffic = one.answer.machine, one.answer.traffic
-    runs, path = contiguous_runs(one.answer.nest, modeller.sizes, machine.line_bytes), machine.paths[-1]
-    shortest = shortest_run(traffic, runs, path.outer)
-    return (
-        None
-        if shortest is None
-        else MemoryRun(*shortest, restart_cycles(path, traffic, runs) if path.run_length else None)
+        run=None if shortest is None else MemoryRun(*shortest, restart),
     )
 
 

@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 from math import ceil
-from typing import TYPE_CHECKING
 
+from kernmodel.source.model import LoopNest
+from kernmodel.source.sizes import trip_counts
+from kernmodel.source.tiling import inside_block
 from kernmodel.studies.blocking.answer import BlockLimit
 from kernmodel.traffic.conditions import savings
+from kernmodel.traffic.model import LayerCondition, Traffic
 from kernmodel.traffic.nontemporal import analyse_streaming
 from kernmodel.traffic.options import StoreMode
 from kernmodel.traffic.polynomial import ZERO, Polynomial, Size
@@ -24,10 +27,6 @@ from kernmodel.traffic.reuse import Analysis, reuses_of
 from kernmodel.traffic.solve import largest_size, solution
 from kernmodel.traffic.streams import SizedNest, at_sizes
 from kernmodel.traffic.windows import volume
-
-if TYPE_CHECKING:
-    from kernmodel.source.model import LoopNest
-    from kernmodel.traffic.model import LayerCondition, Traffic
 
 Blocks = Mapping[str, int]
 ReuseKey = tuple[str, str, str, str]
@@ -83,8 +82,6 @@ class BlockVolumes:
     def __init__(
         self, nest: LoopNest, loops: Sequence[str], sizes: Mapping[str, int], line_bytes: int, stores: StoreMode
     ) -> None:
-        from kernmodel.source.tiling import inside_block
-
         inside, symbols = inside_block(nest, loops)
         self.loops = tuple(loops)
         self._prepared = analyse(inside)
@@ -150,7 +147,10 @@ class BlockVolumes:
 
     def limit(self, failing: Failing, blocks: Blocks, extents: Blocks) -> BlockLimit:
         """The condition as a limit of each block size, the others as given."""
-        formula, generators = self._formula(failing, blocks, extents), self._prepared.generators
+        size = self.needed(failing.keys, blocks) if all(blocks.values()) else None
+        if size is None:  # no block size fits: the volume at half of each loop stands for it
+            size = self.needed(failing.keys, self._halves(extents))
+        formula, generators = ZERO if size is None else size.formula, self._prepared.generators
         largest: dict[str, int | None] = {}
         solved: dict[str, str] = {}
         for variable in self.loops:
@@ -172,13 +172,6 @@ class BlockVolumes:
             largest=largest,
             lines_saved=failing.lines,
         )
-
-    def _formula(self, failing: Failing, blocks: Blocks, extents: Blocks) -> Polynomial:
-        """The volume at these block sizes; at half of each loop where no block size fits."""
-        size = self.needed(failing.keys, blocks) if all(blocks.values()) else None
-        if size is None:
-            size = self.needed(failing.keys, self._halves(extents))
-        return ZERO if size is None else size.formula
 
     def _halves(self, extents: Blocks) -> Blocks:
         return {variable: max(1, extents[variable] // 2) for variable in self.loops}
@@ -230,8 +223,6 @@ def _last(holds: Callable[[int], bool], top: int) -> int:
 
 def loop_extents(nest: LoopNest, sizes: Mapping[str, int]) -> dict[str, int]:
     """Iterations of each loop, the mean where it depends on outer loops."""
-    from kernmodel.source.sizes import trip_counts
-
     counts = trip_counts(nest, sizes)
     return {loop.variable: max(1, ceil(count)) for loop, count in zip(nest.loops, counts, strict=True)}
 

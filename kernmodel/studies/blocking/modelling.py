@@ -11,27 +11,27 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from itertools import product
 
 from kernmodel.errors import KernmodelError, Note
+from kernmodel.machine.model import CacheLevel, Machine
 from kernmodel.models.ecm import EcmPrediction, predict
+from kernmodel.source.model import LoopNest
+from kernmodel.source.sizes import sizes_of
 from kernmodel.source.tiling import whole_blocks
 from kernmodel.studies.blocking.limits import Blocks, ReuseKey, loop_extents, reading
-from kernmodel.studies.blocking.sets import used_sets
 from kernmodel.studies.predict.outside import inner_iterations
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest, Point
+from kernmodel.studies.predict.stages import Code, Stages
 from kernmodel.traffic.conditions import savings
+from kernmodel.traffic.model import Traffic
 from kernmodel.traffic.prepared import analyse
 from kernmodel.traffic.reuse import Analysis, StreamReuse, misses_where
-from kernmodel.traffic.runs import runs_of
+from kernmodel.traffic.runs import runs_of, strides_of
 from kernmodel.traffic.sampling import effort
 from kernmodel.traffic.simulation import simulate
 from kernmodel.traffic.streams import at_sizes
 from kernmodel.traffic.windows import Window
-
-if TYPE_CHECKING:
-    from kernmodel.studies.predict.stages import Code, Stages
-    from kernmodel.traffic.model import Traffic
 
 SMALL = 2_000_000
 """Accesses of a nest that is simulated as a whole in the time that a command may take."""
@@ -67,22 +67,17 @@ class Modeller:
     """
 
     def __init__(self, kernel: KernelRequest, code: CodeRequest) -> None:
-        from kernmodel.source.sizes import sizes_of
-        from kernmodel.studies.predict.stages import Stages
-
-        self._stages: Stages = Stages()
-        self._point = Point(kernel, code)
-        plain = self._stages.answer(self._point)
-        self._plain_nest = plain.nest
+        self._stages, self._point = Stages(), Point(kernel, code)
+        self.before = before = self._stages.answer(self._point)
         self._codes: dict[tuple[str, ...], Code | None] = {}
-        self._plain = self._stages.code(self._point, plain.machine)
+        self._plain = self._stages.code(self._point, before.machine)
         self.notes: list[Note] = []
-        self.sizes = sizes_of(plain.nest, kernel.sizes)
-        self.extents = loop_extents(plain.nest, self.sizes)
+        self.sizes = sizes_of(before.nest, kernel.sizes)
+        self.extents = loop_extents(before.nest, self.sizes)
         self.compared: set[tuple[tuple[str, int], ...]] = set()
-        self._analysis = self._reuse(plain)
-        self.before = plain
-        self.is_small = (self.before.traffic.iterations_per_sweep or 0) * len(plain.nest.accesses) <= SMALL
+        line = before.machine.line_bytes
+        self._analysis = reading(at_sizes(analyse(before.nest), self.sizes, line), line, before.traffic.stores)
+        self.is_small = (before.traffic.iterations_per_sweep or 0) * len(before.nest.accesses) <= SMALL
 
     def simulated(self, blocks: Blocks, cores: int | None = None) -> Modelled:
         """The blocked nest with simulated traffic, which knows associativity; layer conditions stay those of `full`.
@@ -108,7 +103,7 @@ class Modeller:
         """The traffic of a nest of whole blocks, by simulated windows; None where the nest is not simulated so."""
         if not one.blocks or self.is_small:
             return None
-        whole = whole_blocks(self._plain_nest, one.blocks)
+        whole = whole_blocks(self.before.nest, one.blocks)
         if whole is None:
             return None
         machine, known = one.answer.machine, one.answer.traffic
@@ -156,7 +151,7 @@ class Modeller:
 
     def used_sets(self, cache: str, blocks: Blocks) -> float:
         """The share of the sets of a cache that the data of a block map to."""
-        return used_sets(self._plain_nest, self.before.machine, cache, self.sizes, self.extents, blocks)
+        return used_sets(self.before.nest, self.before.machine, cache, self.sizes, self.extents, blocks)
 
     def is_known(self, blocks: Blocks) -> bool:
         """Whether there is a loop for these blocks: their own, or that of the plain nest unless the compiler has
@@ -182,10 +177,6 @@ class Modeller:
             text = f"blocks of {', '.join(blocks)} are modelled with the loop compiled without them: {error.what}"
             self.notes.append(Note("not-compiled", text))
             return None
-
-    def _reuse(self, answer: EcmAnswer) -> Analysis:
-        line = answer.machine.line_bytes
-        return reading(at_sizes(analyse(answer.nest), self.sizes, line), line, answer.traffic.stores)
 
     def halo_share(self, traffic: Traffic) -> float:
         """Lines that the last cache misses only because of the borders of blocks, as a share of all that it misses.
@@ -223,3 +214,55 @@ def missed_lines(traffic: Traffic, cache: str) -> float:
     number = next(place for place, level in enumerate(traffic.levels) if level.level == cache)
     level = traffic.levels[number]
     return level.load_misses + (level.store_misses if not number else 0.0)
+
+
+# {{{ the sets of a cache that a block maps to
+
+ROWS = 4096
+"""Rows of a block that are looked at; more of them repeat what these do."""
+
+
+def used_sets(
+    nest: LoopNest, machine: Machine, cache: str, sizes: Mapping[str, int], extents: Blocks, blocks: Blocks
+) -> float:
+    """The least share of a cache's sets that the data of a block map to, over all references that blocked loops move.
+
+    Rows whose distance shares a large power of two with the size of a way fall on the same sets; a block of them meets
+    conflicts before it fills the cache.
+
+    Args:
+        extents: iterations of each loop; blocks: of the blocked ones, within a block.
+    """
+    level = machine.level(cache)
+    shares = []
+    for access in nest.accesses:
+        strides = strides_of(nest, access, sizes)
+        if strides is None:
+            continue
+        lengths = [
+            min(blocks.get(loop.variable, extents[loop.variable]), extents[loop.variable]) for loop in nest.loops
+        ]
+        moving = [
+            (abs(stride), length)
+            for stride, length, loop in zip(strides, lengths, nest.loops, strict=True)
+            if stride and length > 1 and loop.variable in blocks
+        ]
+        if moving:
+            shares.append(_share(sorted(moving), level))
+    return min(shares, default=1.0)
+
+
+def _share(moving: list[tuple[int, int]], level: CacheLevel) -> float:
+    """The share of the sets that rows of the shortest stride, at the places that the other strides give, touch; at most
+    as many as there are lines count as needed."""
+    (stride, length), *outer = moving
+    line, sets = level.line_bytes, level.sets
+    row = range(0, stride * length, max(stride, line))
+    places = [0]
+    for step, count in outer:
+        places = [place + step * k for place, k in product(places, range(count))][:ROWS]
+    touched = {(place + offset) // line % sets for place in places for offset in row}
+    return len(touched) / min(sets, len(row) * len(places))
+
+
+# }}}

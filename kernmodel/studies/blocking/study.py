@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from kernmodel import __version__
 from kernmodel.errors import InputError, Note, UnsupportedKernelError, UsageError
 from kernmodel.models.ecm import EcmPrediction, scale
 from kernmodel.source.made_for import made_for
+from kernmodel.source.model import LoopNest
 from kernmodel.source.tiling import Band, band, tile, tiled_source
 from kernmodel.studies.blocking.answer import BlockingAnswer, BlockLimit, Candidate, TemporalPotential
 from kernmodel.studies.blocking.candidates import candidate, ranked
@@ -25,9 +25,6 @@ from kernmodel.studies.blocking.shapes import Shape, Shapes, grain_of
 from kernmodel.studies.predict.outside import OUTSIDE_NOTES
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
 from kernmodel.units import format_bytes
-
-if TYPE_CHECKING:
-    from kernmodel.source.model import LoopNest
 
 POINTS = 30
 """Block sizes in the picture."""
@@ -200,13 +197,8 @@ def _is_sweep(before: EcmAnswer) -> bool:
 
 def _sweep(modeller: Modeller, best: Candidate) -> tuple[tuple[int, EcmPrediction], ...]:
     """The prediction over block sizes of the innermost blocked loop, the others as in the candidate."""
-    loop = list(best.blocks)[-1]
-    return tuple((size, _at(modeller, best, loop, size).prediction) for size in _block_sizes(modeller, loop))
-
-
-def _at(modeller: Modeller, best: Candidate, loop: str, size: int) -> Modelled:
-    blocks = {**best.blocks, loop: size}
-    return modeller.simulated(blocks) if modeller.is_small else modeller.full(blocks)
+    loop, model = list(best.blocks)[-1], modeller.simulated if modeller.is_small else modeller.full
+    return tuple((size, model({**best.blocks, loop: size}).prediction) for size in _block_sizes(modeller, loop))
 
 
 def _block_sizes(modeller: Modeller, loop: str) -> tuple[int, ...]:
@@ -216,11 +208,6 @@ def _block_sizes(modeller: Modeller, loop: str) -> tuple[int, ...]:
     last = max(1, whole // step)
     counts = {round(last ** (number / (POINTS - 1))) for number in range(POINTS)}
     return tuple(min(count * step, whole) for count in sorted(counts))
-
-
-def _outside(best: Sequence[tuple[Shape, Modelled]]) -> tuple[Note, ...]:
-    """What the best candidate's notes say of the code outside its innermost loop."""
-    return tuple(note for _, one in best[:1] for note in one.answer.notes if note.code in OUTSIDE_NOTES)
 
 
 def _notes(found: _Found, candidates: Sequence[Candidate]) -> tuple[Note, ...]:
@@ -248,8 +235,9 @@ def _notes(found: _Found, candidates: Sequence[Candidate]) -> tuple[Note, ...]:
         notes.append(Note("short-runs-unmeasured", text, "assumption"))
     if modeller.compared:
         notes.append(Note("ranked-by-simulation", _simulated(modeller), "assumption"))
+    outside = (note for _, one in found.best[:1] for note in one.answer.notes if note.code in OUTSIDE_NOTES)
     shown = before if modeller.compared else found.stands.answer
-    return tuple(dict.fromkeys((*notes, *modeller.notes, *_outside(found.best), *shown.notes)))
+    return tuple(dict.fromkeys((*notes, *modeller.notes, *outside, *shown.notes)))
 
 
 def _simulated(modeller: Modeller) -> str:
