@@ -20,8 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from kernmodel.assembly.decode import decode_bytes
-from kernmodel.assembly.model import Instruction
+from kernmodel.code.listing import decode_bytes
 from kernmodel.incore.frontend.block import front_end_block
 from kernmodel.incore.frontend.components import front_end
 from kernmodel.incore.frontend.figures import front_end_parameters
@@ -29,6 +28,7 @@ from kernmodel.incore.frontend.model import FrontEndBounds, Notion
 from kernmodel.incore.model import InstructionData
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.tables import InstructionTable
+from kernmodel.isa.model import Instruction
 
 TOLERANCE = 0.01
 COMPONENTS = ("predecode", "decode", "dsb", "lsd", "issue")

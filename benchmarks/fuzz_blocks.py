@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 import iced_x86 as iced
 
-from kernmodel.assembly.blocks import block_of_bytes
+from kernmodel.code.blocks import block_of_bytes
 from kernmodel.errors import KernmodelError
 from kernmodel.incore.batch import BlockQuery, Cores, answer
 from kernmodel.incore.core import Settings, analyse_block

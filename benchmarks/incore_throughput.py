@@ -16,13 +16,13 @@ from io import BytesIO
 
 from elftools.elf.elffile import ELFFile
 
-from kernmodel.assembly.assembler import assemble
-from kernmodel.assembly.decode import decode_bytes
-from kernmodel.assembly.model import AssemblyLoop
+from kernmodel.code.listing import decode_bytes
+from kernmodel.code.model import AssemblyLoop
 from kernmodel.incore.analyse import analyse
 from kernmodel.incore.bounds import CoreModel, Memo, core_model
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.tables import InstructionTable
+from kernmodel.isa.assembler import assemble
 
 CORES = ("SNB", "HSW", "SKL", "CLX", "ZEN", "ZEN2", "ZEN3")
 ANALYSES = 1000

@@ -20,11 +20,11 @@ from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
 
-from kernmodel.assembly.decode import decode_bytes
-from kernmodel.assembly.model import Instruction
+from kernmodel.code.listing import decode_bytes
 from kernmodel.incore.coverage import coverage
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.tables import InstructionTable
+from kernmodel.isa.model import Instruction
 
 TARGETS = {
     "SNB": "sandybridge",

@@ -23,9 +23,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from kernmodel.assembly.compile import FoundCompiler, start_compile
-from kernmodel.assembly.listing import read_listing
-from kernmodel.assembly.model import AssemblyLoop
+from kernmodel.code.compile import FoundCompiler, start_compile
+from kernmodel.code.listing import read_listing
+from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import KernmodelError
 from kernmodel.source.codegen import compilable_source, function_name
 from kernmodel.source.load import load_kernel

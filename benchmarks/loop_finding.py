@@ -18,11 +18,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from kernmodel.assembly.compile import FoundCompiler, find_compiler, start_compile
-from kernmodel.assembly.listing import read_listing
-from kernmodel.assembly.match import Fit, match_loops
-from kernmodel.assembly.model import AssemblyLoop, Listing
+from kernmodel.code.compile import FoundCompiler, find_compiler, start_compile
+from kernmodel.code.listing import read_listing
+from kernmodel.code.match import Fit, match_loops
+from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import AmbiguousLoopError, KernmodelError
+from kernmodel.isa.model import Listing
 from kernmodel.machine.load import load_machine
 from kernmodel.resources import carried_files
 from kernmodel.source.codegen import compilable_source

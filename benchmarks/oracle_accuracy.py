@@ -23,9 +23,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kernmodel.assembly.blocks import block_of_bytes
-from kernmodel.assembly.decode import decode_bytes
-from kernmodel.assembly.model import Instruction
+from kernmodel.code.blocks import block_of_bytes
+from kernmodel.code.listing import decode_bytes
 from kernmodel.evaluate.statistics import kendall_tau
 from kernmodel.incore.bounds import PIPELINE, core_model
 from kernmodel.incore.core import Core as IncoreCore
@@ -40,6 +39,7 @@ from kernmodel.incore.pipeline.microops import pipeline_input
 from kernmodel.incore.pipeline.model import PipelineCore, Simulated, Switches
 from kernmodel.incore.pipeline.simulate import simulate
 from kernmodel.incore.tables import DATA, InstructionTable, Operands
+from kernmodel.isa.model import Instruction
 
 SOURCES = ("dev", "hpc-loops-dev", "bhive")
 POLICIES = {

@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from kernmodel.assembly.decode import decode_bytes
-from kernmodel.assembly.model import AssemblyLoop, Instruction
+from kernmodel.code.listing import decode_bytes
+from kernmodel.code.model import AssemblyLoop
 from kernmodel.incore.analyse import analyse
 from kernmodel.incore.cycles import Cycle, maximum_cycle_ratio
 from kernmodel.incore.dataflow import data_flow
@@ -29,6 +29,7 @@ from kernmodel.incore.model import InstructionData, PortUse
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.ports import optimal_bound
 from kernmodel.incore.tables import InstructionTable
+from kernmodel.isa.model import Instruction
 
 TOLERANCE = 0.01
 OTHERS = ("predec", "dec", "dsb", "lsd", "issue")

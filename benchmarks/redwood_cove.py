@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from kernmodel.assembly.decode import decode_bytes
-from kernmodel.assembly.model import AssemblyLoop
+from kernmodel.code.listing import decode_bytes
+from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import KernmodelError
 from kernmodel.incore.analyse import analyse
 from kernmodel.incore.model import InCore

@@ -319,7 +319,7 @@ def _refused_line(result: BlockResult) -> tuple[str, bool]:
 
 
 def _queries(target: Target, given: dict[str, Any]) -> Iterator[BlockQuery]:
-    from kernmodel.assembly.block_files import block_lines, read_lines
+    from kernmodel.code.block_files import block_lines, read_lines
     from kernmodel.incore.batch import BlockQuery
 
     file = given["batch"]

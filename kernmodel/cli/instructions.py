@@ -85,7 +85,7 @@ def coverage_(file: str, machine: str | None, uarch: str | None) -> None:
     Example:
       kernmodel instructions coverage loop.s -m clx
     """
-    from kernmodel.assembly.listing import read_file
+    from kernmodel.code.listing import read_file
     from kernmodel.incore.coverage import coverage
     from kernmodel.report.instruction import coverage_report
 

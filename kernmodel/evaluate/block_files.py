@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import isfinite
 
-from kernmodel.assembly.block_files import csv_reader, csv_rows, read_lines
+from kernmodel.code.block_files import csv_reader, csv_rows, read_lines
 from kernmodel.errors import InputError, UsageError
 from kernmodel.evaluate.model import BlockFile, Kind, KnownBlock, Notion
 

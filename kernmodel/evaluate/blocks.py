@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from kernmodel.assembly.blocks import parse_hex
+from kernmodel.code.blocks import parse_hex
 from kernmodel.errors import InstructionTableError
 from kernmodel.evaluate.categories import categories
 from kernmodel.evaluate.model import BlockFile, Category, Distinct, Evaluation, Group, Judged, KnownBlock, Notion

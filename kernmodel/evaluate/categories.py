@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kernmodel.assembly.decode import decode_bytes
-from kernmodel.assembly.model import Instruction
+from kernmodel.code.listing import decode_bytes
+from kernmodel.isa.model import Instruction
 
 _LEGACY_KINDS = frozenset({"st", "mm"})
 _WIDEST = 64

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from kernmodel.assembly.model import Instruction
 from kernmodel.incore.cycles import Edge
 from kernmodel.incore.figures import AdderFigures, Parameters
+from kernmodel.isa.model import Instruction
 
 _ADDITIONS = frozenset(f"{kind}{what}" for kind in ("add", "sub", "addsub") for what in ("ps", "pd", "ss", "sd"))
 _WIDE_BYTES = 64

@@ -13,11 +13,14 @@ both name the same place by the same registers, which hold the same values.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Literal, NamedTuple
 
-from kernmodel.assembly.model import Instruction, MemoryReference, Operand
-from kernmodel.assembly.symbolic import ZERO, Linear, symbol
 from kernmodel.incore.latest import LatestStores
+from kernmodel.isa import isa_of
+from kernmodel.isa.linear import ZERO, Linear, address_of, symbol
+from kernmodel.isa.model import Instruction, MemoryReference, Operand
+from kernmodel.isa.protocol import Effect
 
 MemoryPolicy = Literal["moving", "different", "stack"]
 """Which stores and loads meet. "moving": addresses are followed symbolically, from pass to pass. "different": the same
@@ -27,12 +30,6 @@ but at the start all registers except rsp and rbp hold one value (Facile's)."""
 _FEW = 24
 """Stores up to which a load is compared with each."""
 _FRESH = "@"  # marks symbols that stand for something that the body computes anew in every pass
-_COPIES = frozenset({"mov", "movsxd"})
-_LINEAR = frozenset({"add", "sub", "inc", "dec", "shl", "sal"})
-_SPELT_OUT = _COPIES | _LINEAR | {"lea"}
-_WIDE = frozenset({"r32", "r64"})
-_STACK_SIGN = {"push": -1, "pop": 1}
-_APART = frozenset({"rsp", "rbp", "rip"})
 
 
 class Forwarding(NamedTuple):
@@ -73,30 +70,43 @@ class AddressStep(NamedTuple):
     writes: tuple[tuple[str, Linear | None], ...]
 
 
+@cache
+def symbols_of(isa_name: str) -> Mapping[str, Linear]:
+    """The symbol of each register that can hold addresses: what it holds before an instruction."""
+    return {name: symbol(name) for name in isa_of(isa_name).registers.general}
+
+
+def own_effect(instruction: Instruction) -> Effect:
+    """What an instruction does, in terms of the registers before it; what memory holds is not known."""
+    return isa_of(instruction.isa).effect(instruction, symbols_of(instruction.isa).get, _unknown)
+
+
+def _unknown(_: int) -> None:
+    """What memory holds."""
+
+
 def address_step(instruction: Instruction) -> AddressStep:
     """What an instruction means for addresses."""
-    if not instruction.memory and not instruction.implicit_writes and not _writes_general(instruction):
+    written = dict.fromkeys((*written_addresses(instruction), *instruction.implicit_writes))
+    if not instruction.memory and not written:
         return _NO_STEP
+    effect = own_effect(instruction)
     places = tuple(
-        (number, _address(reference), reference.size_bytes, reference.read, reference.written)
-        for number, reference in enumerate(instruction.memory)
-        if (reference.read or reference.written) and not _is_gather(reference)
+        (number, address, reference.size_bytes, reference.read, reference.written)
+        for number, (reference, address) in enumerate(zip(instruction.memory, effect.addresses, strict=True))
+        if (reference.read or reference.written) and address is not None
     )
-    return AddressStep(places, tuple(_written(instruction).items()))
+    known = {} if instruction.branch else dict(effect.registers)
+    return AddressStep(places, tuple([(name, known.get(name)) for name in written]))
 
 
-def is_linear(instruction: Instruction) -> bool:
-    """Whether the instruction may give a register a linear value that depends on constants or other registers."""
-    name = instruction.mnemonic
-    return name == "lea" or (name in _SPELT_OUT and not instruction.memory)
+def written_addresses(instruction: Instruction) -> list[str]:
+    """The registers among the operands that the instruction writes and that can hold addresses."""
+    general = symbols_of(instruction.isa)
+    return [o.register for o in instruction.operands if o.written and o.register is not None and o.register in general]
 
 
 _NO_STEP = AddressStep((), ())
-
-
-def _writes_general(instruction: Instruction) -> bool:
-    operands = instruction.operands
-    return bool(operands) and any(operand.written and operand.kind[0] == "r" for operand in operands)
 
 
 def forwardings(
@@ -344,35 +354,8 @@ def _evaluated(value: Linear, registers: Mapping[str, Linear]) -> Linear:
     return total
 
 
-def _is_gather(reference: MemoryReference) -> bool:
-    return reference.index is not None and "mm" in reference.index
-
-
-def _address(reference: MemoryReference) -> Linear:
-    named: tuple[tuple[str, int], ...] = (("&" + reference.symbol, 1),) if reference.symbol else ()
-    if reference.segment:
-        named += ((reference.segment + ":", 1),)
-    return _of_registers(reference.base, reference.index, reference.scale, reference.displacement, named)
-
-
-def _of_registers(
-    base: str | None, index: str | None, scale: int, displacement: int, named: tuple[tuple[str, int], ...]
-) -> Linear:
-    """The address that registers, a displacement and named constants make."""
-    terms = list(named)
-    if base and base != "rip":
-        terms.append((base, 1))
-    if index and index == base:
-        terms[-1] = (index, 1 + scale)
-    elif index:
-        terms.append((index, scale))
-    if len(terms) > 1:
-        terms.sort()
-    return Linear(displacement, tuple(terms))
-
-
 def renamed_step(
-    step: AddressStep, reference: MemoryReference, own: Mapping[str, str], scale: int, displacement: int
+    step: AddressStep, reference: MemoryReference, own: Mapping[str, str], scale: int, displacement: int, isa_name: str
 ) -> AddressStep:
     """What an instruction means for addresses that is like another one with one memory access, but for its registers
     and the constants of its address.
@@ -381,70 +364,16 @@ def renamed_step(
         step: of the other; it gives no register a value that depends on others.
         reference: the memory reference of the other.
         own: the registers of the instruction by those of the other.
-        scale, displacement: of its address.
+        scale, displacement: of its address; isa_name: its instruction set.
     """
     writes = tuple([(own.get(name, name), value) for name, value in step.writes])
-    base, index = reference.base and own.get(reference.base, reference.base), reference.index
-    named = ((reference.segment + ":", 1),) if reference.segment else ()
-    address = _of_registers(base, index and own.get(index, index), scale, displacement, named)
     (number, _, size, read, written) = step.places[0]
+    base = reference.base and own.get(reference.base, reference.base)
+    index = reference.index and own.get(reference.index, reference.index)
+    own_reference = MemoryReference(base, index, scale, displacement, None, reference.segment, size, read, written)
+    isa = isa_of(isa_name)
+    address = address_of(own_reference, symbols_of(isa_name).get, isa.registers.program_counter) or ZERO
     return AddressStep(((number, address, size, read, written),), writes)
-
-
-def _written(instruction: Instruction) -> dict[str, Linear | None]:
-    """The general-purpose registers that the instruction writes, with their new values where these are linear."""
-    value = _result(instruction)
-    written: dict[str, Linear | None] = {}
-    for operand in instruction.operands:
-        if operand.written and operand.register and operand.kind[0] == "r":
-            written[operand.register] = value
-            value = None
-    for name in instruction.implicit_writes:
-        written[name] = None
-    if instruction.mnemonic in _STACK_SIGN and "rsp" in instruction.implicit_writes:
-        moved = _STACK_SIGN[instruction.mnemonic] * instruction.memory[-1].size_bytes
-        written["rsp"] = symbol("rsp") + Linear(moved)
-    return written
-
-
-def _result(instruction: Instruction) -> Linear | None:
-    """The linear value that the instruction writes to its first operand, None if it is none."""
-    operands = instruction.operands
-    if not operands or operands[0].kind not in _WIDE or not operands[0].written:
-        return None
-    name = instruction.mnemonic
-    if name == "lea" and operands[1].memory is not None:
-        return _address(operands[1].memory)
-    if name in ("xor", "sub") and instruction.same_register:
-        return ZERO
-    if name in _COPIES:
-        return _value(operands[-1])
-    return _arithmetic(name, _value(operands[0]), _value(operands[-1])) if name in _LINEAR else None
-
-
-def _arithmetic(name: str, first: Linear | None, last: Linear | None) -> Linear | None:
-    """What an instruction of `_LINEAR` makes of its first and last operand."""
-    if first is None or last is None:
-        return None
-    if name == "add":
-        return first + last
-    if name == "sub":
-        return first - last
-    if name in ("inc", "dec"):
-        return first + Linear(1 if name == "inc" else -1)
-    return first * (1 << last.constant) if not last.terms and 0 <= last.constant < 64 else None
-
-
-def _value(operand: Operand) -> Linear | None:
-    if operand.register is not None and operand.kind in _WIDE:
-        return symbol(operand.register)
-    return None if operand.immediate is None else Linear(_signed(operand))
-
-
-def _signed(operand: Operand) -> int:
-    """The immediate as a signed number; those of 32-bit operations may come as unsigned patterns."""
-    value = operand.immediate or 0
-    return value - (1 << 32) if operand.kind != "i64" and value >> 31 == 1 else value
 
 
 def _steady_state(final: Mapping[str, Linear]) -> tuple[dict[str, Linear | None], dict[str, Linear]]:
@@ -501,12 +430,13 @@ class _Values:
     A value is a number and a displacement from it.
     """
 
-    __slots__ = ("_numbers", "_registers", "_stack_apart")
+    __slots__ = ("_apart", "_numbers", "_registers")
 
-    def __init__(self, policy: MemoryPolicy) -> None:
+    def __init__(self, policy: MemoryPolicy, isa_name: str) -> None:
         self._numbers: dict[object, int] = {}
         self._registers: dict[str, tuple[int, int]] = {}
-        self._stack_apart = policy == "stack"
+        registers = isa_of(isa_name).registers
+        self._apart = {*registers.frame, registers.program_counter} if policy == "stack" else None
 
     def of(self, register: str | None) -> tuple[int, int]:
         """What a register holds."""
@@ -514,8 +444,10 @@ class _Values:
             return 0, 0
         value = self._registers.get(register)
         if value is None:
-            one = self._stack_apart and register not in _APART
-            value = self._registers[register] = (self._number("any" if one else register), 0)
+            value = self._registers[register] = (
+                self._number(register if self._apart is None or register in self._apart else "any"),
+                0,
+            )
         return value
 
     def address(self, reference: MemoryReference) -> object:
@@ -527,28 +459,29 @@ class _Values:
 
     def execute(self, instruction: Instruction) -> None:
         """Give the registers that the instruction writes their new values."""
-        written = {o.register: None for o in instruction.operands if o.written and o.register and o.kind[0] == "r"}
-        results = {name: self._result(instruction, place) for place, name in enumerate(written)}
+        isa, effect = isa_of(instruction.isa), own_effect(instruction)
+        written = dict.fromkeys(written_addresses(instruction))
+        results = {name: self._result(instruction, effect, place) for place, name in enumerate(written)}
         for name in instruction.implicit_writes:
             results.setdefault(name, (self._number(object()), 0))
-        if instruction.mnemonic in _STACK_SIGN and "rsp" in instruction.implicit_writes:
-            number, displacement = self.of("rsp")
-            pushed = _STACK_SIGN[instruction.mnemonic] * instruction.memory[-1].size_bytes
-            results["rsp"] = number, displacement + pushed
+        top = isa.registers.stack_pointer
+        moved = dict(effect.registers).get(top) if isa.moves_stack(instruction) and not instruction.branch else None
+        if moved is not None:
+            number, displacement = self.of(top)
+            results[top] = number, displacement + moved.constant
         self._registers |= results
 
     def _number(self, content: object) -> int:
         return self._numbers.setdefault(content, len(self._numbers) + 1)
 
-    def _result(self, instruction: Instruction, place: int) -> tuple[int, int]:
+    def _result(self, instruction: Instruction, effect: Effect, place: int) -> tuple[int, int]:
         """The value that the instruction writes to the `place`-th of its written registers."""
         operands = instruction.operands
-        source = operands[-1]
-        if instruction.mnemonic in _COPIES and source.register and operands[0].kind in _WIDE:
-            return self.of(source.register)
-        if instruction.mnemonic == "lea" and source.memory is not None and not source.memory.index:
-            number, displacement = self.of(source.memory.base)
-            return number, displacement + source.memory.displacement
+        if effect.transfer == "copy" and effect.registers:
+            return self.of(operands[-1].register)
+        if effect.transfer == "address" and not instruction.memory[0].index:
+            number, displacement = self.of(instruction.memory[0].base)
+            return number, displacement + instruction.memory[0].displacement
         if instruction.flags_read or instruction.implicit_reads or any(r.read for r in instruction.memory):
             return self._number(object()), 0
         inputs = tuple(self._input(operand) for operand in operands)
@@ -566,7 +499,7 @@ def _named_alike(instructions: Sequence[Instruction], policy: MemoryPolicy) -> I
 
     As in the peers: a load that begins elsewhere in the bytes of a store is none.
     """
-    values = _Values(policy)
+    values = _Values(policy, instructions[0].isa)
     last: dict[object, tuple[tuple[int, int], int, int]] = {}  # store, its size and pass by address
     for number in range(2):
         for n, instruction in enumerate(instructions):

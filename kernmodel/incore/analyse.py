@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeVar
 
-from kernmodel.assembly.model import AssemblyLoop, Instruction
+from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import Location, Note
 from kernmodel.incore.addresses import MemoryPolicy
 from kernmodel.incore.bounds import (
@@ -38,6 +38,7 @@ from kernmodel.incore.ports import Pressure, even_pressure, optimal_bound, optim
 from kernmodel.incore.reasons import Filled, clause, filled_of, idle_clause
 from kernmodel.incore.splits import split_figures
 from kernmodel.incore.verdict import verdict_of
+from kernmodel.isa.model import Instruction
 
 PortModel = Literal["optimal", "even"]
 

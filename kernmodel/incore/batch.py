@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
-from kernmodel.assembly.blocks import LARGEST_BLOCK, block_of_bytes, parse_hex
+from kernmodel.code.blocks import LARGEST_BLOCK, block_of_bytes, parse_hex
 from kernmodel.errors import KernmodelError, ToolError
 from kernmodel.incore.core import Core, Settings, analyse_block
 from kernmodel.incore.estimate import ESTIMATED

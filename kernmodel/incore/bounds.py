@@ -14,7 +14,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
-from kernmodel.assembly.model import Instruction
 from kernmodel.incore.adders import Adding
 from kernmodel.incore.addresses import MemoryPolicy
 from kernmodel.incore.cycles import Cycle, maximum_cycle_ratio
@@ -44,6 +43,7 @@ from kernmodel.incore.pipeline.parts import Parts
 from kernmodel.incore.pipeline.simulate import simulate
 from kernmodel.incore.ports import optimal_bound
 from kernmodel.incore.splits import split_figures, with_splits
+from kernmodel.isa.model import Instruction
 
 PREDECODE, DECODE, DSB, LSD, ISSUE = "predecode", "decode", "DSB", "LSD", "issue"
 PORTS, DIVIDER, PRECEDENCE, PIPELINE = "ports", "divider", "precedence", "pipeline"

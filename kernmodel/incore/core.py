@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from kernmodel.assembly.model import AssemblyLoop
-from kernmodel.assembly.x87 import uses_stack, with_fixed_registers
+from kernmodel.code.model import AssemblyLoop
 from kernmodel.incore.addresses import MemoryPolicy
 from kernmodel.incore.analyse import PortModel, analyse
 from kernmodel.incore.bounds import CoreModel, Memo, bounds_of, chains_of, core_model, row_of
@@ -16,6 +15,7 @@ from kernmodel.incore.extensions import lacked_extensions, refuse_missing
 from kernmodel.incore.model import InCore, Notion, Parameters
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.tables import InstructionTable, Operands
+from kernmodel.isa.x86.x87 import uses_stack, with_fixed_registers
 
 CODE_ALIGNMENT = 64
 """Bytes modulo which offsets are given. No figure of one core but a multiple of all lines that front ends know, so that

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from kernmodel.assembly.model import Instruction
 from kernmodel.incore.lookup import lookup_key
 from kernmodel.incore.tables import InstructionTable
+from kernmodel.isa.model import Instruction
 
 _ORDER = ("none", "approximated", "exact")
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from kernmodel.assembly.model import Instruction, MemoryReference, Operand
 from kernmodel.incore.addresses import AddressStep, address_step
 from kernmodel.incore.model import InstructionData, Parameters
+from kernmodel.isa.model import Instruction, MemoryReference, Operand
 
 Syntax = Literal["att", "intel"]
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from kernmodel.assembly.model import Instruction
 from kernmodel.errors import Location, Note
 from kernmodel.incore.model import InstructionData
 from kernmodel.incore.tables import InstructionTable
+from kernmodel.isa.model import Instruction
 
 ESTIMATED = "estimated"
 

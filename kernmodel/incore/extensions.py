@@ -7,10 +7,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kernmodel.assembly.features import required_extensions
-from kernmodel.assembly.model import Instruction
 from kernmodel.errors import InstructionTableError, Location
 from kernmodel.incore.model import Parameters
+from kernmodel.isa.model import Instruction
+from kernmodel.isa.x86.features import required_extensions
 
 _FILE = Path(__file__).parent / "data" / "extensions.yaml"
 _EXECUTED_OTHERWISE = frozenset({"tzcnt", "lzcnt"})

@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
-from kernmodel.assembly.model import Instruction
 from kernmodel.incore.adders import Adding, adder_figures, adding, delayed, is_addition
 from kernmodel.incore.addresses import Forwarding, MemoryPolicy, forwardings
 from kernmodel.incore.cycles import Edge
@@ -35,6 +34,7 @@ from kernmodel.incore.dataflow import (
 )
 from kernmodel.incore.figures import AdderFigures, Parameters
 from kernmodel.incore.model import InstructionData
+from kernmodel.isa.model import Instruction
 
 __all__ = [
     "Graph",

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Protocol
 
-from kernmodel.assembly.model import Instruction, MemoryReference
 from kernmodel.incore.model import FrontEnd, InstructionData, Parameters
+from kernmodel.isa.model import Instruction, MemoryReference
 
 _MASK = re.compile(r"\{kz?\}")
 _SIZES = ("m64", "m32", "m128", "m256", "m512", "m16", "m8", "m", "m80")

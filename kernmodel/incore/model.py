@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from kernmodel.assembly.model import Instruction
 from kernmodel.errors import Note
 from kernmodel.incore.figures import Parameters
+from kernmodel.isa.model import Instruction
 
 __all__ = [
     "Chain",

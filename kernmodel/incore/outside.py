@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kernmodel.assembly.model import AssemblyLoop, Instruction, Way
+from kernmodel.code.model import AssemblyLoop, Way
 from kernmodel.incore.bounds import (
     PIPELINE,
     PRECEDENCE,
@@ -30,6 +30,7 @@ from kernmodel.incore.bounds import (
     straight_bound,
 )
 from kernmodel.incore.model import InCore, Parameters
+from kernmodel.isa.model import Instruction
 
 
 @dataclass(frozen=True, slots=True)

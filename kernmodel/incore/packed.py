@@ -14,8 +14,6 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from kernmodel.assembly.model import Instruction
-from kernmodel.assembly.pieces import NEAR
 from kernmodel.incore.addresses import Forwarding
 from kernmodel.incore.bounds import FRONT_TO_BACK, CoreModel, at_rename, without_compare
 from kernmodel.incore.cycles import Edge
@@ -30,6 +28,8 @@ from kernmodel.incore.pipeline.model import PipelineCore, Switches
 from kernmodel.incore.pipeline.parts import Parts, parts_of
 from kernmodel.incore.pipeline.program import LIMITS, PORTS, REASONS, Core, Program, core_of, scheduler_of
 from kernmodel.incore.shared import Shared
+from kernmodel.isa.model import Instruction
+from kernmodel.isa.x86.memo import NEAR
 
 MEMORY = "memory"
 _DIVIDER = "DV"

@@ -12,13 +12,8 @@ from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
-from kernmodel.assembly.decode import disassemble
-from kernmodel.assembly.features import is_privileged, required_extensions
-from kernmodel.assembly.model import Instruction
-from kernmodel.assembly.pieces import MOST_KNOWN, Key, Piece, Pieces
-from kernmodel.assembly.x87 import uses_stack
 from kernmodel.incore.adders import is_addition
-from kernmodel.incore.addresses import AddressStep, Forwarding, address_step, forwardings, is_linear, renamed_step
+from kernmodel.incore.addresses import AddressStep, Forwarding, address_step, forwardings, renamed_step
 from kernmodel.incore.analyse import chain_of, loop_carried, throughput_of
 from kernmodel.incore.bounds import (
     DIVIDER,
@@ -47,6 +42,12 @@ from kernmodel.incore.pipeline.program import REASONS, SOURCES
 from kernmodel.incore.reasons import Busy, Filled, Front, clause, filled_of
 from kernmodel.incore.shared import Shared
 from kernmodel.incore.verdict import BoundBy, binding_of, verdict_of
+from kernmodel.isa.linear import ZERO
+from kernmodel.isa.model import Instruction
+from kernmodel.isa.x86.decode import disassemble
+from kernmodel.isa.x86.features import is_privileged, required_extensions
+from kernmodel.isa.x86.memo import MOST_KNOWN, Key, Piece, Pieces
+from kernmodel.isa.x86.x87 import uses_stack
 
 _MOST_BLOCKS = 20_000
 """Blocks that are kept; then all are forgotten."""
@@ -205,16 +206,16 @@ class Code:
 
     def _step(self, piece: Piece) -> AddressStep:
         alike, names = self.pieces.representative(piece)
-        if not piece.is_its_own and is_linear(alike):
-            return address_step(self.pieces.instruction(piece))
         step = self._steps_alike.get(piece.shape)
         if step is None:
             step = self._steps_alike[piece.shape] = address_step(alike)
         if piece.is_its_own or not (step.places or step.writes):
             return step
+        if any(value is not None and value != ZERO for _, value in step.writes):
+            return address_step(self.pieces.instruction(piece))  # its own registers and constants enter
         own = dict(zip(names, piece.registers, strict=True))
         if step.places:
-            return renamed_step(step, alike.memory[0], own, *piece.address_constants)
+            return renamed_step(step, alike.memory[0], own, *piece.address_constants, alike.isa)
         return AddressStep((), tuple([(own.get(name, name), value) for name, value in step.writes]))
 
 

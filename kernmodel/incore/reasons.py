@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from kernmodel.assembly.model import Instruction
 from kernmodel.incore import bounds as parts
 from kernmodel.incore.bounds import Bounds, Rows, Seen, one_at_a_time
 from kernmodel.incore.model import Chain, Parameters, PortUse
 from kernmodel.incore.pipeline.model import Source
 from kernmodel.incore.ports import optimal_bound
 from kernmodel.incore.verdict import reaches
+from kernmodel.isa.model import Instruction
 
 _NAMED = 4  # instructions or ports that a sentence spells out
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import replace
 
-from kernmodel.assembly.model import Instruction
 from kernmodel.incore.dataflow import DataFlow, DataFlowFigures, data_flow
 from kernmodel.incore.model import InstructionData
 from kernmodel.incore.pipeline.model import PipelineCore, Switches
 from kernmodel.incore.pipeline.parts import Parts, is_halved, parts_of
+from kernmodel.isa.model import Instruction
 
 _STACK_POINTER = "rsp"
 _MOST = 50_000

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import gcd
 
-from kernmodel.assembly.model import Instruction
 from kernmodel.incore.addresses import MovingLoad, address_step, moving_loads
 from kernmodel.incore.model import InstructionData, Parameters, PortUse
+from kernmodel.isa.model import Instruction
 
 _LINE = 64
 """Bytes of a cache line of every x86-64 core: what arrays are taken to be aligned to."""

@@ -35,10 +35,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
-from kernmodel.assembly.model import Instruction
 from kernmodel.errors import InstructionTableError, Location
 from kernmodel.incore.lookup import find_row, lookup_key
 from kernmodel.incore.model import FrontEnd, InstructionData, Parameters, PortUse
+from kernmodel.isa.model import Instruction
 from kernmodel.user_files import opened
 
 DATA = Path(__file__).parent / "data"

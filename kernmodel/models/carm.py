@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from kernmodel.assembly.mix import FpClass, InstructionMix
+from kernmodel.code.mix import FpClass, InstructionMix
 from kernmodel.errors import InputError, Note
 from kernmodel.models.ceilings import (
     ComputeCeiling,

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from kernmodel.assembly.mix import FpClass, FpOperation, Precision
+from kernmodel.code.mix import FpClass
 from kernmodel.errors import MachineError, Note
 from kernmodel.incore.model import InstructionData, Parameters, PortUse
 from kernmodel.incore.ports import optimal_bound
 from kernmodel.incore.tables import InstructionTable
+from kernmodel.isa.model import FpOperation, Precision
 from kernmodel.machine.model import BandwidthSeries, Machine, TransferPath
 from kernmodel.traffic.stores import default_stores, evasion_of
 

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from kernmodel.assembly.mix import FpClass, InstructionMix, Precision
+from kernmodel.code.mix import FpClass, InstructionMix
 from kernmodel.errors import InputError, Note
 from kernmodel.incore.model import InCore, Parameters
 from kernmodel.incore.tables import InstructionTable
+from kernmodel.isa.model import Precision
 from kernmodel.machine.model import Machine
 from kernmodel.models.ceilings import (
     MemoryCeiling,

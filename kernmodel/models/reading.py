@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from kernmodel.assembly.mix import FpClass, InstructionMix
+from kernmodel.code.mix import FpClass, InstructionMix
 from kernmodel.incore.model import InCore
 from kernmodel.models.carm import cache_aware, memory_shares
 from kernmodel.models.ceilings import compute_ceiling, widest_access

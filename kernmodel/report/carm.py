@@ -21,7 +21,7 @@ from kernmodel.report.roofline import (
 from kernmodel.report.sections import machine_fields, notes_section
 
 if TYPE_CHECKING:
-    from kernmodel.assembly.mix import InstructionMix
+    from kernmodel.code.mix import InstructionMix
     from kernmodel.models.reading import Reading, WhatIf
     from kernmodel.studies.predict.roofline import CarmAnswer, Subject
 

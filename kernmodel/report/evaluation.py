@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from kernmodel.assembly.blocks import parse_hex
-from kernmodel.assembly.decode import decode_bytes
+from kernmodel.code.blocks import parse_hex
+from kernmodel.code.listing import decode_bytes
 from kernmodel.evaluate.statistics import TOLERANCES
 from kernmodel.report.json_common import Json, envelope, pick, plain
 from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table

@@ -17,8 +17,9 @@ from kernmodel import __version__
 from kernmodel.units import TIME_UNITS, Work, convert_cycles, meaningful_units
 
 if TYPE_CHECKING:
-    from kernmodel.assembly.model import AssemblyLoop, Instruction
+    from kernmodel.code.model import AssemblyLoop
     from kernmodel.errors import Note
+    from kernmodel.isa.model import Instruction
     from kernmodel.machine.model import Machine
     from kernmodel.source.model import LoopNest
     from kernmodel.studies.predict.request import CodeOrigin

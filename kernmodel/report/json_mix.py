@@ -17,7 +17,7 @@ from kernmodel.report.json_common import (
 )
 
 if TYPE_CHECKING:
-    from kernmodel.assembly.mix import InstructionMix
+    from kernmodel.code.mix import InstructionMix
     from kernmodel.studies.predict.mix import MixAnswer, MixPart
 
 

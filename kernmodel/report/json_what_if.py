@@ -121,7 +121,7 @@ def _variant(variant: CodeVariant, unit: str) -> Json:
 
 def _loop(answer: EcmAnswer) -> Json:
     """Instructions of a pass of the loop, iterations that it does, and elements of its widest instruction."""
-    from kernmodel.assembly.mix import instruction_mix
+    from kernmodel.code.mix import instruction_mix
 
     loop = answer.loop
     lanes = max((kind.lanes for kind, _ in instruction_mix(loop).fp), default=None)

@@ -11,7 +11,7 @@ from kernmodel.report.numbers import short as four_digits
 from kernmodel.report.sections import code_fields, loop_section, machine_fields, notes_section
 
 if TYPE_CHECKING:
-    from kernmodel.assembly.mix import FpClass, InstructionMix, MemoryClass
+    from kernmodel.code.mix import FpClass, InstructionMix, MemoryClass
     from kernmodel.studies.predict.mix import MixAnswer, MixPart
 
 _OPERATIONS = {"fma": "FMA", "sqrt": "square root", "div": "divide", "mul": "multiply"}

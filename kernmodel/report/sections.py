@@ -13,7 +13,7 @@ from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table
 from kernmodel.report.numbers import sizes
 
 if TYPE_CHECKING:
-    from kernmodel.assembly.model import AssemblyLoop
+    from kernmodel.code.model import AssemblyLoop
     from kernmodel.incore.model import Parameters
     from kernmodel.machine.model import Machine
     from kernmodel.source.model import LoopNest

@@ -283,7 +283,7 @@ def _variant_row(number: int, variant: CodeVariant, unit: str) -> tuple[str, ...
 
 def vector_width(answer: EcmAnswer) -> str:
     """The widest floating-point instruction of the loop in elements ("4 DP"), or "scalar"."""
-    from kernmodel.assembly.mix import instruction_mix
+    from kernmodel.code.mix import instruction_mix
 
     classes = [kind for kind, _ in instruction_mix(answer.loop).fp]
     widest = max(classes, key=lambda kind: kind.lanes, default=None)

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import sympy
 
-from kernmodel.assembly.model import AssemblyLoop
-from kernmodel.assembly.streaming import streaming_stores
+from kernmodel.code.model import AssemblyLoop
+from kernmodel.code.streaming import streaming_stores
 from kernmodel.errors import Note, UsageError
 from kernmodel.machine.model import Machine
 from kernmodel.traffic.model import Evasion, PathTraffic

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernmodel.assembly.block_files import BlockLine, block_lines, read_lines
+from kernmodel.code.block_files import BlockLine, block_lines, read_lines
 from kernmodel.errors import AssemblyError
 
 

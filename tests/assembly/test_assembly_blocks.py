@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernmodel.assembly.blocks import (
+from kernmodel.code.blocks import (
     LARGEST_BLOCK,
     block_in_range,
     block_of_bytes,
@@ -20,7 +20,7 @@ from kernmodel.assembly.blocks import (
     read_bytes,
     refuse_archive,
 )
-from kernmodel.assembly.listing import read_listing
+from kernmodel.code.listing import read_listing
 from kernmodel.errors import AssemblyError
 
 LOOP = bytes.fromhex("4801d84801c3ffc975f6")  # add, add, dec, jne to the first add

@@ -6,13 +6,13 @@ import shutil
 
 import pytest
 
-from kernmodel.assembly.balance import ExpectedWork
-from kernmodel.assembly.compile import FoundCompiler, start_compile
-from kernmodel.assembly.listing import read_listing
-from kernmodel.assembly.loops import find_loops
-from kernmodel.assembly.match import choose_loop
-from kernmodel.assembly.model import AssemblyLoop, ExpectedAccess
-from kernmodel.assembly.select import select_without_source
+from kernmodel.code.balance import ExpectedWork
+from kernmodel.code.compile import FoundCompiler, start_compile
+from kernmodel.code.listing import read_listing
+from kernmodel.code.loops import find_loops
+from kernmodel.code.match import choose_loop
+from kernmodel.code.model import AssemblyLoop, ExpectedAccess
+from kernmodel.code.select import select_without_source
 from kernmodel.errors import Note, StrictError, refuse_warnings
 
 ACCESSES = (ExpectedAccess("b", 8, 8, False), ExpectedAccess("a", 8, 8, True))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kernmodel.assembly.compile import FoundCompiler, find_compiler, start_compile
+from kernmodel.code.compile import FoundCompiler, find_compiler, start_compile
 from kernmodel.errors import ToolError
 from kernmodel.machine.model import Compiler
 

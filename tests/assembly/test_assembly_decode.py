@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernmodel.assembly.decode import decode_bytes
-from kernmodel.assembly.listing import read_listing
-from kernmodel.assembly.model import Instruction
+from kernmodel.code.listing import decode_bytes, read_listing
+from kernmodel.isa.model import Instruction
 
 pytestmark = pytest.mark.skipif(shutil.which("as") is None, reason="GNU as is not installed")
 

@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernmodel.assembly.assembler import assemble
-from kernmodel.assembly.elf import (
+from kernmodel.code.listing import decode_elf, read_listing
+from kernmodel.errors import AssemblyError
+from kernmodel.isa.assembler import assemble
+from kernmodel.isa.elf import (
     MACHINE_X86_64,
     SYMBOL_FUNCTION,
     SYMBOL_SECTION,
@@ -22,8 +24,6 @@ from kernmodel.assembly.elf import (
     read_elf,
     relocations,
 )
-from kernmodel.assembly.listing import decode_elf, read_listing
-from kernmodel.errors import AssemblyError
 
 pytestmark = pytest.mark.skipif(shutil.which("as") is None, reason="GNU as is not installed")
 
@@ -113,5 +113,5 @@ def test_machine_names() -> None:
 
 def test_the_package_is_imported_without_pyelftools() -> None:
     imported = "any(name.split('.')[0] == 'elftools' for name in sys.modules)"
-    program = f"import sys, kernmodel.assembly.listing; sys.exit({imported})"
+    program = f"import sys, kernmodel.isa.x86.listing; sys.exit({imported})"
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernmodel.assembly.decode import decode_bytes
-from kernmodel.assembly.listing import read_listing
-from kernmodel.assembly.model import Instruction
+from kernmodel.code.listing import decode_bytes, read_listing
+from kernmodel.isa.model import Instruction
 
 
 def one(code: str) -> Instruction:
@@ -31,7 +30,7 @@ def one(code: str) -> Instruction:
     ],
 )
 def test_opcode_stands_behind_prefixes_and_escapes(code: str, offset: int) -> None:
-    assert one(code).opcode_offset == offset
+    assert one(code).encoding.opcode_offset == offset
 
 
 @pytest.mark.parametrize(
@@ -49,7 +48,7 @@ def test_opcode_stands_behind_prefixes_and_escapes(code: str, offset: int) -> No
     ],
 )
 def test_length_changing_prefix(code: str, changes: bool) -> None:
-    assert one(code).length_changing_prefix is changes
+    assert one(code).encoding.length_changing_prefix is changes
 
 
 @pytest.mark.parametrize(
@@ -66,20 +65,20 @@ def test_length_changing_prefix(code: str, changes: bool) -> None:
 )
 def test_sizes_of_the_fields(code: str, displacement: int, immediate: int) -> None:
     instruction = one(code)
-    assert (instruction.displacement_bytes, instruction.immediate_bytes) == (displacement, immediate)
+    assert (instruction.encoding.displacement_bytes, instruction.encoding.immediate_bytes) == (displacement, immediate)
 
 
 @given(st.binary(min_size=1, max_size=40))
 def test_parts_lie_within_any_instruction(code: bytes) -> None:
     for instruction in decode_bytes(code).instructions:
-        fields = instruction.displacement_bytes + instruction.immediate_bytes
-        assert 0 <= instruction.opcode_offset < instruction.length
-        assert instruction.opcode_offset + fields <= instruction.length
+        fields = instruction.encoding.displacement_bytes + instruction.encoding.immediate_bytes
+        assert 0 <= instruction.encoding.opcode_offset < instruction.length
+        assert instruction.encoding.opcode_offset + fields <= instruction.length
 
 
 def test_a_listing_has_them_as_well() -> None:
     text = "\taddw $4660, %cx\n\tmovq data(%rip), %rax\n\timulq %rbx, %rax\n"
     first, second, third = read_listing(text, "f.s").instructions
-    assert (first.length_changing_prefix, first.immediate_bytes) == (True, 2)
-    assert second.displacement_bytes == 4
-    assert third.opcode_offset == 2
+    assert (first.encoding.length_changing_prefix, first.encoding.immediate_bytes) == (True, 2)
+    assert second.encoding.displacement_bytes == 4
+    assert third.encoding.opcode_offset == 2

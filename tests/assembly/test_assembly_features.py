@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernmodel.assembly.decode import decode_bytes
-from kernmodel.assembly.features import is_privileged, required_extensions
+from kernmodel.code.listing import decode_bytes
+from kernmodel.isa.x86.features import is_privileged, required_extensions
 
 
 def only(code: str):

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from kernmodel import limits
-from kernmodel.assembly import processes, repetition
-from kernmodel.assembly.compile import FoundCompiler, start_compile
-from kernmodel.assembly.listing import read_listing
-from kernmodel.assembly.repetition import check_length
-from kernmodel.assembly.syntax import has_statements
+from kernmodel import limits, processes
+from kernmodel.code.compile import FoundCompiler, start_compile
+from kernmodel.code.listing import read_listing
 from kernmodel.errors import AssemblyError, ToolError
+from kernmodel.isa import assembler
+from kernmodel.isa.assembler import check_length, has_statements
 from kernmodel.limits import Limit
 
 LOOP = ".L1:\n{}\n vaddpd %ymm0, %ymm1, %ymm2\n jne .L1\n"
@@ -60,7 +59,7 @@ def test_what_is_repeated_a_little_is_read():
     ids=["macros", "expression", "fill", "space"],
 )
 def test_the_assembler_is_stopped(monkeypatch, text, name):
-    monkeypatch.setattr("kernmodel.assembly.assembler.ASSEMBLER_SECONDS", Limit("time of the assembler", 1, "s"))
+    monkeypatch.setattr("kernmodel.isa.assembler.ASSEMBLER_SECONDS", Limit("time of the assembler", 1, "s"))
     with pytest.raises(AssemblyError, match=rf"x\.s: GNU as was stopped at .* \(({name}).*\); .* with --no-limits"):
         read_listing(text, "x.s")
 
@@ -96,7 +95,7 @@ def compiler(tmp_path: Path, script: str) -> FoundCompiler:
     ids=["sleeps", "computes", "writes", "memory"],
 )
 def test_a_compiler_is_stopped(tmp_path, monkeypatch, script, said):
-    monkeypatch.setattr("kernmodel.assembly.compile.COMPILER_SECONDS", Limit("time of a compiler", 1, "s"))
+    monkeypatch.setattr("kernmodel.code.compile.COMPILER_SECONDS", Limit("time of a compiler", 1, "s"))
     running = start_compile("int x;", name="k.c", compiler=compiler(tmp_path, script), flags=(), defines={})
     with running, pytest.raises(ToolError, match=rf"k\.c: gcc was stopped at {said}.*; .* with --no-limits"):
         running.finish()
@@ -130,7 +129,7 @@ def test_the_child_of_a_tool_is_stopped_with_it(tmp_path):
 
 def test_no_message_of_a_tool_is_taken_for_a_limit():
     assert processes.limit_met(1, "error: too many memory references", limits.COMPILER_SECONDS) is None
-    assert repetition.LISTING_LINES in limits.TABLE
+    assert assembler.LISTING_LINES in limits.TABLE
 
 
 def test_a_long_word_is_read_once():

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernmodel.assembly import listing as listing_module
-from kernmodel.assembly.assembler import assemble
-from kernmodel.assembly.elf import read_elf
-from kernmodel.assembly.listing import read_file, read_listing, read_object
-from kernmodel.assembly.model import Instruction, Listing
-from kernmodel.assembly.syntax import detect_syntax, for_assembler, looks_like_aarch64, statements
+from kernmodel import isa
+from kernmodel.code.listing import decode_elf, read_file, read_listing
 from kernmodel.errors import AssemblyError, ToolError
+from kernmodel.isa.assembler import assemble, statements
+from kernmodel.isa.elf import read_elf
+from kernmodel.isa.model import Instruction, Listing
+from kernmodel.isa.x86.syntax import detect_syntax, for_assembler
 from kernmodel.limits import Limit
 
 pytestmark = pytest.mark.skipif(shutil.which("as") is None, reason="GNU as is not installed")
@@ -427,9 +427,12 @@ AARCH64 = """\
 
 
 def test_aarch64_is_not_guessed_to_be_x86_nor_the_other_way_round() -> None:  # compiler-explorer PR 3505
-    assert looks_like_aarch64(AARCH64)
-    assert not looks_like_aarch64("\taddq %rax, x1(%rip)\n\tret\n")
-    assert not looks_like_aarch64("vaddpd ymm0, ymm1, [rax + x2]\n")
+    found = isa.evidence(AARCH64)
+    assert found["aarch64"] > found["x86-64"]
+    found = isa.evidence("\taddq %rax, x1(%rip)\n\tret\n")
+    assert not found["aarch64"] > found["x86-64"]
+    found = isa.evidence("vaddpd ymm0, ymm1, [rax + x2]\n")
+    assert not found["aarch64"] > found["x86-64"]
     with pytest.raises(AssemblyError, match=r"^test.s: looks like AArch64 assembly, not x86-64; use a machine of"):
         read(AARCH64)
 
@@ -471,7 +474,7 @@ def test_files_that_are_no_listing(tmp_path: Path) -> None:
     with pytest.raises(AssemblyError, match=r"photo.s: is a binary file, not assembly text"):
         read_file(tmp_path / "photo.s")
     with pytest.raises(AssemblyError, match=r"photo.s: is not an ELF file"):
-        read_object(tmp_path / "photo.s")
+        decode_elf((tmp_path / "photo.s").read_bytes(), "photo.s")
 
 
 def test_other_encodings_in_comments_are_accepted(tmp_path: Path) -> None:
@@ -529,16 +532,16 @@ def test_objects(object_file: Path) -> None:
 
 
 def test_one_function_of_an_object(object_file: Path) -> None:
-    listing = read_object(object_file, "g")
+    listing = read_file(object_file, function="g")[0]
     assert [item.mnemonic for item in listing.instructions] == ["inc", "jne", "ret"]
     assert listing.instructions[1].target == listing.instructions[0].address == dict(listing.labels)["g"]
     with pytest.raises(AssemblyError, match="has no function 'h'; choose one of: f, g"):
-        read_object(object_file, "h")
+        read_file(object_file, function="h")[0]
 
 
 def test_linked_files_name_their_arrays(object_file: Path, tmp_path: Path) -> None:
     subprocess.run(["ld", "-o", tmp_path / "a.out", "-e", "f", object_file], check=True)
-    load = read_object(tmp_path / "a.out", "f").instructions[0]
+    load = read_file(tmp_path / "a.out", function="f")[0].instructions[0]
     assert (load.memory[0].symbol, load.memory[0].displacement) == ("a", 8)
 
 
@@ -552,10 +555,10 @@ def test_objects_that_cannot_be_read(object_file: Path, tmp_path: Path, monkeypa
     ):
         broken.write_bytes(bytes(change.get(i, byte) for i, byte in enumerate(data)))
         with pytest.raises(AssemblyError, match=message):
-            read_object(broken)
-    monkeypatch.setattr(listing_module, "DECODED_BYTES", Limit("bytes of code", 4, "B"))
+            read_file(broken)
+    monkeypatch.setattr("kernmodel.isa.protocol.DECODED_BYTES", Limit("bytes of code", 4, "B"))
     with pytest.raises(AssemblyError, match="choose one function of it"):
-        read_object(object_file)
+        read_file(object_file)
 
 
 @settings(max_examples=60, deadline=None)
@@ -568,7 +571,7 @@ def test_damaged_objects_end_in_a_message(data: st.DataObject) -> None:
         changed[position] = data.draw(st.integers(0, 255))
     if changed[:4] == b"\x7fELF":
         try:
-            listing_module.decode_elf(bytes(changed), "x")
+            decode_elf(bytes(changed), "x")
         except AssemblyError as error:
             assert str(error).startswith("x: ")
 
@@ -583,7 +586,7 @@ def test_no_file_stays_behind_when_interrupted(signal: str, tmp_path: Path) -> N
     assembler = tmp_path / "bin" / "as"
     assembler.write_text("#!/bin/sh\n/bin/echo ready > $TMPDIR/../ready\n/bin/sleep 20\n")
     assembler.chmod(0o755)
-    program = "from kernmodel.assembly.listing import read_listing; read_listing('ret', 'a.s')"
+    program = "from kernmodel.code.listing import read_listing; read_listing('ret', 'a.s')"
     driver = (
         "import os, signal, subprocess, sys, time, pathlib\n"
         f"command = [sys.executable, '-c', {program!r}]\n"

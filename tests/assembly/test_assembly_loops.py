@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernmodel.assembly.listing import read_listing
-from kernmodel.assembly.loops import LoopBody, find_loops
-from kernmodel.assembly.model import Instruction, Listing
+from kernmodel.code.listing import read_listing
+from kernmodel.code.loops import LoopBody, find_loops
+from kernmodel.isa.model import Instruction, Listing
 
 
 def loops_of(text: str) -> tuple[LoopBody, ...]:

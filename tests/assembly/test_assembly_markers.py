@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernmodel.assembly.decode import decode_bytes
-from kernmodel.assembly.listing import read_listing
-from kernmodel.assembly.markers import instructions_on, marked_region
+from kernmodel.code.listing import decode_bytes, read_listing
+from kernmodel.code.markers import instructions_on, marked_region
 from kernmodel.errors import AssemblyError
 
 pytestmark = pytest.mark.skipif(shutil.which("as") is None, reason="GNU as is not installed")

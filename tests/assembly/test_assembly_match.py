@@ -7,14 +7,15 @@ from functools import cache
 
 import pytest
 
-from kernmodel.assembly.balance import ExpectedWork
-from kernmodel.assembly.compile import FoundCompiler, start_compile
-from kernmodel.assembly.describe import floating_work
-from kernmodel.assembly.listing import read_listing
-from kernmodel.assembly.match import ExpectedIndirect, OuterLoop, choose_loop, match_loops
-from kernmodel.assembly.model import ExpectedAccess, Listing
-from kernmodel.assembly.select import select_without_source
+from kernmodel.code.balance import ExpectedWork
+from kernmodel.code.compile import FoundCompiler, start_compile
+from kernmodel.code.describe import floating_work
+from kernmodel.code.listing import read_listing
+from kernmodel.code.match import ExpectedIndirect, OuterLoop, choose_loop, match_loops
+from kernmodel.code.model import ExpectedAccess
+from kernmodel.code.select import select_without_source
 from kernmodel.errors import AmbiguousLoopError, AssemblyError, UsageError
+from kernmodel.isa.model import Listing
 
 
 def read(array: str, stride: int, element: int = 8, **others: int) -> ExpectedAccess:

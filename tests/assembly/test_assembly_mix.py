@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernmodel.assembly.listing import read_listing
-from kernmodel.assembly.mix import FpClass, InstructionMix, MemoryClass, combined_mix, instruction_mix
-from kernmodel.assembly.model import AssemblyLoop
-from kernmodel.assembly.select import select_without_source
+from kernmodel.code.listing import read_listing
+from kernmodel.code.mix import FpClass, InstructionMix, MemoryClass, combined_mix, instruction_mix
+from kernmodel.code.model import AssemblyLoop
+from kernmodel.code.select import select_without_source
 from kernmodel.errors import InputError
 
 pytestmark = pytest.mark.skipif(shutil.which("as") is None, reason="GNU as is not installed")

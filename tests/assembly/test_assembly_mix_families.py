@@ -8,11 +8,10 @@ import iced_x86 as iced
 import pytest
 from iced_x86 import Code, EncodingKind, MemorySize, MemorySizeExt, Mnemonic, OpCodeInfo, OpKind, Register
 
-from kernmodel.assembly.decode import translate
-from kernmodel.assembly.encoding import Encoding
-from kernmodel.assembly.floating import UNCLASSIFIED, FpKind, fp_kind
-from kernmodel.assembly.mix import FpClass, fp_classes
-from kernmodel.assembly.model import Instruction
+from kernmodel.code.mix import FpClass, fp_classes
+from kernmodel.isa.model import Encoding, FpKind, Instruction
+from kernmodel.isa.x86.decode import translate
+from kernmodel.isa.x86.floating import fp_kind, is_unclassified
 
 MNEMONICS = {value: name.lower() for name, value in vars(Mnemonic).items() if isinstance(value, int)}
 FLOATS = {
@@ -97,7 +96,7 @@ def test_every_floating_point_instruction_computes_or_is_a_known_move():
             continue
         name = MNEMONICS[facts.mnemonic]
         kind = fp_kind(name)
-        assert kind != UNCLASSIFIED, name
+        assert not is_unclassified(name), name
         if kind is None:
             moves.add(name.removeprefix("v"))
     assert moves == MOVES
@@ -199,4 +198,4 @@ def test_integers_and_moves_are_no_floating_point_work(name):
 
 @pytest.mark.parametrize("name", ["pfadd", "tdpbf16ps"])
 def test_work_that_is_not_known_is_said_to_be_so(name):
-    assert fp_kind(name) == UNCLASSIFIED
+    assert is_unclassified(name)

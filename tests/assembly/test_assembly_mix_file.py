@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kernmodel.assembly.mix import FpClass, InstructionMix, MemoryClass
-from kernmodel.assembly.mix_file import read_mix
+from kernmodel.code.mix import FpClass, InstructionMix, MemoryClass
+from kernmodel.code.mix_file import read_mix
 from kernmodel.errors import InputError
 
 DATA = Path(__file__).parent / "data"

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernmodel.assembly.decode import decode_bytes
-from kernmodel.assembly.model import Instruction
-from kernmodel.assembly.pieces import Piece, Pieces
+from kernmodel.code.listing import decode_bytes
+from kernmodel.isa.model import Instruction
+from kernmodel.isa.x86.memo import Piece, Pieces
 
 ENCODINGS = (
     "rex 01 direct",  # add

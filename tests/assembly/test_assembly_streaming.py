@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from kernmodel.assembly.listing import read_file, read_listing
-from kernmodel.assembly.model import AssemblyLoop
-from kernmodel.assembly.select import select_without_source
-from kernmodel.assembly.streaming import is_streaming, streaming_stores
+from kernmodel.code.listing import read_file, read_listing
+from kernmodel.code.model import AssemblyLoop
+from kernmodel.code.select import select_without_source
+from kernmodel.code.streaming import streaming_stores
+from kernmodel.isa import isa_of
 
 KERNELS = """
 #include <immintrin.h>
@@ -96,8 +97,8 @@ def test_other_instructions_that_stream(store: str) -> None:
 
 def test_masked_moves_stream() -> None:
     masked = replace(by_hand(" movntq %mm0, (%rdi)\n ret\n").instructions[0], mnemonic="vmaskmovdqu")
-    assert is_streaming(masked)
-    assert not is_streaming(replace(masked, mnemonic="vmaskmovpd"))
+    assert isa_of("x86-64").is_streaming(masked)
+    assert not isa_of("x86-64").is_streaming(replace(masked, mnemonic="vmaskmovpd"))
 
 
 def test_code_without_stores() -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernmodel.assembly.decode import decode_bytes
-from kernmodel.assembly.listing import read_listing
-from kernmodel.assembly.loops import control_flow
-from kernmodel.assembly.model import Instruction, Listing, MemoryReference, Operand
-from kernmodel.assembly.strides import LoopStrides, analyse, loop_strides
+from kernmodel.code.listing import decode_bytes, read_listing
+from kernmodel.code.loops import control_flow
+from kernmodel.code.strides import LoopStrides, analyse, loop_strides
+from kernmodel.isa.model import Instruction, Listing, MemoryReference, Operand
 
 
 def strides_of(listing: Listing) -> list[LoopStrides]:

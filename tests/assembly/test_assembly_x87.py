@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernmodel.assembly.decode import decode_bytes
-from kernmodel.assembly.model import Instruction
-from kernmodel.assembly.x87 import pushed, uses_stack, with_fixed_registers
+from kernmodel.code.listing import decode_bytes
+from kernmodel.isa.model import Instruction
+from kernmodel.isa.x86.x87 import pushed, uses_stack, with_fixed_registers
 
 PUSHES = {"d9c1": "fld st(1)", "dd07": "fld qword [rdi]", "db2f": "fld tbyte [rdi]", "df2f": "fild qword [rdi]"}
 PUSHES |= {"d9e8": "fld1", "d9ee": "fldz"}

@@ -175,7 +175,7 @@ def test_a_listing_loads_neither_sympy_nor_yaml_of_machines(tmp_path):
     code = f"{statement}\nimport sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.splitlines()[-1].split())
-    assert "kernmodel.assembly.mix" in loaded
+    assert "kernmodel.code.mix" in loaded
     assert not loaded.intersection({"sympy", "pycparser", "numpy", "pint", "yaml", "rich"})
 
 

@@ -11,14 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernmodel.assembly.listing import read_listing
-from kernmodel.assembly.model import AssemblyLoop, Instruction
+from kernmodel.code.listing import read_listing
+from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import StrictError, refuse_warnings
 from kernmodel.incore.analyse import PortModel, analyse
 from kernmodel.incore.model import FrontEnd, InCore, InstructionData, Parameters, PortUse
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.ports import optimal_bound
 from kernmodel.incore.tables import InstructionTable
+from kernmodel.isa.model import Instruction
 
 TRIAD = """.L10:
 vmovapd (%r15,%rax), %ymm0

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernmodel.assembly.listing import read_listing
-from kernmodel.assembly.model import AssemblyLoop
+from kernmodel.code.listing import read_listing
+from kernmodel.code.model import AssemblyLoop
 from kernmodel.incore.analyse import analyse
 from kernmodel.incore.model import InCore
 from kernmodel.incore.parameters import load_parameters

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from kernmodel.assembly.decode import decode_bytes
-from kernmodel.assembly.model import AssemblyLoop
+from kernmodel.code.listing import decode_bytes
+from kernmodel.code.model import AssemblyLoop
 from kernmodel.incore.analyse import analyse
 from kernmodel.incore.model import InCore
 from kernmodel.incore.parameters import load_parameters

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernmodel.assembly.blocks import block_of_bytes
-from kernmodel.assembly.listing import read_listing
-from kernmodel.assembly.select import select_without_source
+from kernmodel.code.blocks import block_of_bytes
+from kernmodel.code.listing import read_listing
+from kernmodel.code.select import select_without_source
 from kernmodel.errors import InstructionTableError, ToolError
 from kernmodel.incore.analyse import analyse
 from kernmodel.incore.batch import BlockQuery, Cores, answer, answer_all, answers_shown, refused

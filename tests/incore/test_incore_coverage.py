@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernmodel.assembly.decode import decode_bytes
+from kernmodel.code.listing import decode_bytes
 from kernmodel.incore.coverage import coverage
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.tables import InstructionTable

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernmodel.assembly.blocks import block_of_bytes
+from kernmodel.code.blocks import block_of_bytes
 from kernmodel.incore.core import Core, Settings, analyse_block
 from kernmodel.incore.explain import binding_components, components_of, explain
 from kernmodel.incore.model import Component, InCore

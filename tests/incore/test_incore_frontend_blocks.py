@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 from parameter_files import with_figures
 
-from kernmodel.assembly.decode import decode_bytes
+from kernmodel.code.listing import decode_bytes
 from kernmodel.errors import InstructionTableError
 from kernmodel.incore.frontend.block import front_end_block
 from kernmodel.incore.frontend.components import front_end

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernmodel.assembly.decode import decode_bytes
-from kernmodel.assembly.model import Instruction
+from kernmodel.code.listing import decode_bytes
 from kernmodel.incore.frontend.block import front_end_block
 from kernmodel.incore.frontend.components import front_end
 from kernmodel.incore.frontend.decode import decode_bound
@@ -24,6 +23,7 @@ from kernmodel.incore.frontend.model import FrontEndBlock, FrontEndParameters, N
 from kernmodel.incore.frontend.predecode import predecode_bound
 from kernmodel.incore.model import FrontEnd, InstructionData
 from kernmodel.incore.parameters import load_parameters
+from kernmodel.isa.model import Encoding, Instruction
 
 NOP = decode_bytes(b"\x90").instructions[0]
 JUMP = decode_bytes(b"\x75\x00").instructions[0]
@@ -61,7 +61,7 @@ def laid_out(layout: list[tuple[int, int, bool]]) -> list[Instruction]:
     """Instructions of these lengths, opcode offsets and length-changing prefixes."""
     starts = accumulate((length for length, _, _ in layout), initial=0)
     return [
-        replace(NOP, address=start, length=length, opcode_offset=opcode, length_changing_prefix=prefix)
+        replace(NOP, address=start, length=length, encoding=Encoding(opcode, prefix))
         for start, (length, opcode, prefix) in zip(starts, layout, strict=False)
     ]
 

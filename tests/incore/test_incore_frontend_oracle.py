@@ -16,14 +16,14 @@ from typing import NamedTuple
 
 import pytest
 
-from kernmodel.assembly.decode import decode_bytes
-from kernmodel.assembly.model import Instruction
+from kernmodel.code.listing import decode_bytes
 from kernmodel.incore.frontend.block import front_end_block
 from kernmodel.incore.frontend.components import front_end
 from kernmodel.incore.frontend.figures import front_end_parameters
 from kernmodel.incore.frontend.model import FrontEndBounds, FrontEndParameters, Notion
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.tables import InstructionTable
+from kernmodel.isa.model import Instruction
 
 ORACLE = Path(__file__).resolve().parents[3] / "shared" / "data" / "oracle"
 FACILES_DSB_WIDTH = 6

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from kernmodel.assembly.listing import read_listing
-from kernmodel.assembly.model import AssemblyLoop, Instruction
+from kernmodel.code.listing import read_listing
+from kernmodel.code.model import AssemblyLoop
 from kernmodel.incore.analyse import analyse
 from kernmodel.incore.figures import LoadFigures
 from kernmodel.incore.model import Chain, InCore, InstructionData, Parameters
+from kernmodel.isa.model import Instruction
 
 PARAMETERS = Parameters(
     name="TEST",

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernmodel.assembly.listing import read_listing
-from kernmodel.assembly.model import Instruction
+from kernmodel.code.listing import read_listing
 from kernmodel.incore import addresses
 from kernmodel.incore.addresses import Forwarding, forwardings
+from kernmodel.isa.model import Instruction
 
 
 def body(text: str) -> tuple[Instruction, ...]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from kernmodel.assembly.listing import read_listing
-from kernmodel.assembly.model import AssemblyLoop, Instruction
+from kernmodel.code.listing import read_listing
+from kernmodel.code.model import AssemblyLoop
 from kernmodel.incore.addresses import MemoryPolicy, address_step, forwardings
 from kernmodel.incore.analyse import analyse
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.tables import InstructionTable
+from kernmodel.isa.model import Instruction
 
 
 def body(text: str) -> tuple[Instruction, ...]:

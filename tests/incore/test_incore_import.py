@@ -14,8 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernmodel.assembly.decode import decode_bytes
-from kernmodel.assembly.model import Instruction
+from kernmodel.code.listing import decode_bytes
 from kernmodel.errors import InstructionTableError
 from kernmodel.incore.importers.build import PACKS, import_uops, main
 from kernmodel.incore.importers.forms import form_name
@@ -25,6 +24,7 @@ from kernmodel.incore.model import InstructionData, PortUse
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.ports import optimal_bound
 from kernmodel.incore.tables import DATA, InstructionTable
+from kernmodel.isa.model import Instruction
 
 SHARED = Path(__file__).parents[2] / "../shared/data"
 needs_data = pytest.mark.skipif(not SHARED.is_dir(), reason="../shared/data is absent")

@@ -2,11 +2,11 @@
 
 import pytest
 
-from kernmodel.assembly.decode import decode_bytes
-from kernmodel.assembly.model import Instruction
+from kernmodel.code.listing import decode_bytes
 from kernmodel.incore.model import InstructionData, PortUse
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.tables import InstructionTable
+from kernmodel.isa.model import Instruction
 
 
 def instruction(code: str) -> Instruction:

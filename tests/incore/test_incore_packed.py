@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from parameter_files import with_figures
 
-from kernmodel.assembly.decode import decode_bytes
+from kernmodel.code.listing import decode_bytes
 from kernmodel.incore import predict
 from kernmodel.incore.bounds import chains_of, row_of
 from kernmodel.incore.core import Core, Settings

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 from parameter_files import with_figures
 
-from kernmodel.assembly.decode import decode_bytes
+from kernmodel.code.listing import decode_bytes
 from kernmodel.incore.frontend.figures import front_end_parameters
 from kernmodel.incore.frontend.model import Notion
 from kernmodel.incore.model import InstructionData, Parameters

@@ -14,7 +14,7 @@ from statistics import fmean
 
 import pytest
 
-from kernmodel.assembly.decode import decode_bytes
+from kernmodel.code.listing import decode_bytes
 from kernmodel.incore.frontend.figures import front_end_parameters
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.pipeline.compiled import library

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import pytest
 
-from kernmodel.assembly.decode import decode_bytes
-from kernmodel.assembly.model import AssemblyLoop, Instruction
+from kernmodel.code.listing import decode_bytes
+from kernmodel.code.model import AssemblyLoop
 from kernmodel.incore.analyse import analyse
 from kernmodel.incore.cycles import maximum_cycle_ratio
 from kernmodel.incore.graph import MemoryPolicy, dependency_graph
@@ -23,6 +23,7 @@ from kernmodel.incore.model import InstructionData, Parameters
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.ports import optimal_bound
 from kernmodel.incore.tables import InstructionTable
+from kernmodel.isa.model import Instruction
 
 ORACLE = Path(__file__).resolve().parents[3] / "shared" / "data" / "oracle"
 TOLERANCE = 0.0101

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernmodel.assembly.decode import decode_bytes
+from kernmodel.code.listing import decode_bytes
 from kernmodel.incore.addresses import address_step
 from kernmodel.incore.batch import BlockQuery, answer_all
 from kernmodel.incore.core import Core, Settings

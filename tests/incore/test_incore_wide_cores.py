@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from parameter_files import with_figures
 from pipeline_cores import CORE, IDEAL
 
-from kernmodel.assembly.decode import decode_bytes
+from kernmodel.code.listing import decode_bytes
 from kernmodel.errors import InstructionTableError
 from kernmodel.incore.bounds import Bounds, bounds_of, core_model, row_of, simulated_without
 from kernmodel.incore.model import Parameters

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from parameter_files import with_figures
 
-from kernmodel.assembly.blocks import block_of_bytes
+from kernmodel.code.blocks import block_of_bytes
 from kernmodel.errors import InstructionTableError
 from kernmodel.incore.analyse import analyse
 from kernmodel.incore.batch import BlockQuery, Cores, answer

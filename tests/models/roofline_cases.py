@@ -9,7 +9,7 @@ from functools import cache
 import sympy
 from hypothesis import strategies as st
 
-from kernmodel.assembly.mix import FpClass, InstructionMix, MemoryClass
+from kernmodel.code.mix import FpClass, InstructionMix, MemoryClass
 from kernmodel.incore.model import Chain, InCore, Parameters, PortUse
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.ports import optimal_bound

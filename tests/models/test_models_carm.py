@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from roofline_cases import LEVELS, TRIAD, cases, core, incore, mix, traffic
 
-from kernmodel.assembly.mix import FpClass
+from kernmodel.code.mix import FpClass
 from kernmodel.errors import InputError
 from kernmodel.models.carm import (
     ALL,

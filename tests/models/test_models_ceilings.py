@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from roofline_cases import CARRIED, LEVELS, SIZES, cases, core
 
-from kernmodel.assembly.mix import FpClass
+from kernmodel.code.mix import FpClass
 from kernmodel.errors import MachineError
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import BandwidthSeries, MeasuredPeak, MemoryChannels, StreamMix

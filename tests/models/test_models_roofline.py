@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from roofline_cases import TRIAD, core, incore, mix, traffic
 
-from kernmodel.assembly.mix import FpClass
+from kernmodel.code.mix import FpClass
 from kernmodel.errors import InputError
 from kernmodel.machine.model import BandwidthSeries, StreamMix
 from kernmodel.machine.overlap import parse_overlap

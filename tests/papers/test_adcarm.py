@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kernmodel.assembly.mix import FpClass, InstructionMix, MemoryClass
+from kernmodel.code.mix import FpClass, InstructionMix, MemoryClass
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.tables import InstructionTable
 from kernmodel.machine.load import load_machine

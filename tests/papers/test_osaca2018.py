@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from kernmodel.assembly.listing import read_listing
-from kernmodel.assembly.model import AssemblyLoop
+from kernmodel.code.listing import read_listing
+from kernmodel.code.model import AssemblyLoop
 from kernmodel.incore.analyse import PortModel, analyse
 from kernmodel.incore.model import InCore
 from kernmodel.incore.parameters import load_parameters

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 import sympy
 
-from kernmodel.assembly.model import AddressStream, AssemblyLoop, Instruction, MemoryReference
+from kernmodel.code.model import AddressStream, AssemblyLoop
 from kernmodel.errors import Location, Note
 from kernmodel.incore.model import (
     Chain,
@@ -19,6 +19,7 @@ from kernmodel.incore.model import (
     Parameters,
     PortUse,
 )
+from kernmodel.isa.model import Instruction, MemoryReference
 from kernmodel.machine.model import (
     BandwidthSeries,
     CacheLevel,

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from key_paths import NAMED, key_paths, last_keys
 
 import kernmodel
-from kernmodel.assembly.mix import FpClass, InstructionMix, MemoryClass
 from kernmodel.cachesim.model import CacheSpec, Counters, Hierarchy, LevelCounters
 from kernmodel.cachesim.run import Difference, Simulation
+from kernmodel.code.mix import FpClass, InstructionMix, MemoryClass
 from kernmodel.evaluate.model import BlockFile, Category, Evaluation, Group, Judged, KnownBlock
 from kernmodel.evaluate.statistics import Summary
 from kernmodel.incore.batch import BlockResult

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kernmodel.assembly.listing import read_file
-from kernmodel.assembly.select import select_without_source
+from kernmodel.code.listing import read_file
+from kernmodel.code.select import select_without_source
 from kernmodel.errors import AmbiguousLoopError, AssemblyError, InstructionTableError, UsageError
 from kernmodel.incore import parameters as parameters_module
 from kernmodel.incore.analyse import analyse

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kernmodel.assembly.compile import FoundCompiler, start_compile
-from kernmodel.assembly.listing import read_listing
-from kernmodel.assembly.model import AssemblyLoop
+from kernmodel.code.compile import FoundCompiler, start_compile
+from kernmodel.code.listing import read_listing
+from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import Note
 from kernmodel.source.codegen import compilable_source
 from kernmodel.source.load import load_kernel

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from traffic_reference import iterations_of, simulate, stencils, toy_machine
 
-from kernmodel.assembly.listing import read_listing
-from kernmodel.assembly.select import select_without_source
 from kernmodel.cachesim.engine import Simulator
 from kernmodel.cachesim.model import MEMORY, CacheSpec, Hierarchy
+from kernmodel.code.listing import read_listing
+from kernmodel.code.select import select_without_source
 from kernmodel.errors import UsageError
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import Machine, StoreBehaviour

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 
-from kernmodel.assembly.model import Instruction
 from kernmodel.incore.frontend.costs import Cost, instruction_cost
 from kernmodel.incore.frontend.fusion import fuse
 from kernmodel.incore.frontend.model import FrontEndBlock, FrontEndParameters, Pair, Unit
 from kernmodel.incore.model import InstructionData
+from kernmodel.isa.model import Instruction
 
 _STACK_ENGINE = frozenset({"push", "pop", "call", "ret"})
 """Instructions whose change of rsp the stack engine keeps to itself (Optimization Reference Manual, stack pointer
@@ -34,7 +34,7 @@ def front_end_block(
     for start, instruction in zip(starts, instructions, strict=True):
         end = start + instruction.length
         last[end] = 1
-        opcode = start + instruction.opcode_offset
+        opcode = start + instruction.encoding.opcode_offset
         if end - opcode > 1:
             cut[opcode + 1 : end] = (1,) * (end - opcode - 1)
     units, pairs = _units(instructions, rows, starts, core)
@@ -43,7 +43,9 @@ def front_end_block(
         ends=tuple(accumulate(last)),
         cut=tuple(cut),
         prefixed=tuple(
-            s + i.opcode_offset for s, i in zip(starts, instructions, strict=True) if i.length_changing_prefix
+            s + i.encoding.opcode_offset
+            for s, i in zip(starts, instructions, strict=True)
+            if i.encoding.length_changing_prefix
         ),
         units=units,
         pairs=pairs,

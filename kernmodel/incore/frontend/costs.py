@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kernmodel.assembly.model import Instruction
 from kernmodel.incore.frontend.model import FrontEndParameters
 from kernmodel.incore.model import InstructionData
+from kernmodel.isa.model import Instruction
 
 _NUMBERED_AS_RSP = frozenset({"rsp", "r12"})
 """Registers that share the number 4 in the opcode of pop."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from kernmodel.assembly.model import Instruction
 from kernmodel.incore.frontend.block import starts_of
 from kernmodel.incore.frontend.issue import issue_bound
 from kernmodel.incore.frontend.model import FrontEndBlock, Notion, OpCacheParameters, Path, Unit
 from kernmodel.incore.model import InstructionData
+from kernmodel.isa.model import Instruction
 
 
 def op_cache_block(

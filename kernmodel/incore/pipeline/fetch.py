@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import gcd
 
-from kernmodel.assembly.model import Instruction
 from kernmodel.incore.frontend.dsb import erratum_branches
 from kernmodel.incore.frontend.lsd import fits_lsd
 from kernmodel.incore.frontend.model import FrontEndBlock, FrontEndParameters, Notion, Unit
 from kernmodel.incore.frontend.predecode import fetch_cycles
 from kernmodel.incore.pipeline.model import Fetch, FetchUnit, PipelineCore, Source, Switches
+from kernmodel.isa.model import Instruction
 
 WIDE_IMMEDIATE_BYTES = 8
 _STACK_MOVERS = frozenset({"push", "pop", "call", "ret"})
@@ -89,7 +89,7 @@ def _placed(
     for unit, total in zip(units, entries, strict=True):
         block = (offset + unit.start) // front.dsb_bytes
         decoded = min(unit.decoded, total)
-        wide = instructions[unit.number].immediate_bytes == WIDE_IMMEDIATE_BYTES
+        wide = instructions[unit.number].encoding.immediate_bytes == WIDE_IMMEDIATE_BYTES
         if block != previous or used + decoded + wide > core.dsb_line_uops or unit.microcoded:
             line, used, previous = line + 1, 0, block
             lines[block] = lines.get(block, 0) + 1

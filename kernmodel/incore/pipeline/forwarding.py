@@ -11,15 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kernmodel.assembly.model import Instruction, MemoryReference
-from kernmodel.incore.addresses import Forwarding, forwardings
+from kernmodel.incore.addresses import Forwarding, forwardings, own_effect, written_addresses
 from kernmodel.incore.pipeline.model import Memory
+from kernmodel.isa import isa_of
+from kernmodel.isa.model import Instruction, MemoryReference
+from kernmodel.isa.protocol import Effect, Registers
 
-_EXTENSIONS = frozenset({"mov", "movsxd", "movsx", "movzx"})
-_FULL = "r64"
-_WIDE = frozenset({"r32", "r64"})
-_STACK = {"push": -8, "call": -8, "pop": 8, "ret": 8}
-_OWN_REGION = frozenset({"rsp", "rbp"})
+_FULL = 64  # bits
 _PASSES = 3  # the third one sees everything that earlier ones can have stored
 
 
@@ -54,7 +52,7 @@ def links(instructions: Sequence[Instruction], memory: Memory) -> tuple[Forwardi
     references = [reference for instruction in instructions for reference in instruction.memory]
     if not any(r.written for r in references) or not any(r.read for r in references):
         return ()
-    tracker = _Tracker(memory == "stack")
+    tracker = _Tracker(isa_of(instructions[0].isa).registers, memory == "stack")
     found: list[Forwarding] = []
     for number in range(_PASSES):
         found = [link for k, instruction in enumerate(instructions) for link in tracker.step(number, k, instruction)]
@@ -64,10 +62,11 @@ def links(instructions: Sequence[Instruction], memory: Memory) -> tuple[Forwardi
 class _Tracker:
     """Registers, and the latest store of each stretch of bytes so far, by region and granule that it starts in."""
 
-    __slots__ = ("fresh", "one_region", "registers", "stores")
+    __slots__ = ("apart", "fresh", "known", "registers", "stores")
 
-    def __init__(self, one_region: bool) -> None:
-        self.one_region = one_region
+    def __init__(self, known: Registers, one_region: bool) -> None:
+        self.known = known
+        self.apart = {*known.frame, known.program_counter} if one_region else None
         self.fresh = 0
         self.registers: dict[str, _Value] = {}
         self.stores: dict[tuple[_Region, int], dict[tuple[int, int], _Stored]] = {}
@@ -98,11 +97,8 @@ class _Tracker:
         return max(overlapping, default=None)
 
     def _value(self, register: str) -> _Value:
-        if register == "rip":
-            return _Value("rip", 0)
         if register not in self.registers:
-            known = self.one_region and register not in _OWN_REGION
-            self.registers[register] = _Value("*" if known else register, 0)
+            self.registers[register] = _Value(register if self.apart is None or register in self.apart else "*", 0)
         return self.registers[register]
 
     def _address(self, reference: MemoryReference) -> tuple[_Region, int]:
@@ -115,32 +111,31 @@ class _Tracker:
         return (base and base.symbol, index and index.symbol, scale, reference.symbol), offset
 
     def _execute(self, instruction: Instruction) -> None:
-        value = self._result(instruction)
-        stack = self._value("rsp") if instruction.mnemonic in _STACK else None
-        written = [o.register for o in instruction.operands if o.written and o.register and o.kind[0] == "r"]
+        effect = own_effect(instruction)
+        value = self._result(instruction, effect)
+        top = self.known.stack_pointer
+        moved = dict(effect.registers).get(top) if isa_of(instruction.isa).moves_stack(instruction) else None
+        stack = self._value(top)
+        written = written_addresses(instruction)
         for register in (*written, *instruction.implicit_writes):
             self.fresh += 1
             self.registers[register] = _Value(f"#{self.fresh}", 0)
         if value is not None:
             self.registers[written[0]] = value
-        if stack is not None and "rsp" not in written:
-            self.registers["rsp"] = _Value(stack.symbol, stack.constant + _STACK[instruction.mnemonic])
+        if moved is not None:
+            self.registers[top] = _Value(stack.symbol, stack.constant + moved.constant)
 
-    def _result(self, instruction: Instruction) -> _Value | None:
+    def _result(self, instruction: Instruction, effect: Effect) -> _Value | None:
         """What the instruction leaves in its first operand, None if that is new."""
-        operands = instruction.operands
-        if len(operands) < 2 or not operands[0].written or operands[0].kind not in _WIDE:
-            return None
-        source = operands[1]
-        if instruction.mnemonic == "lea" and source.memory is not None and operands[0].kind == _FULL:
-            moved = source.memory
-            if moved.base is None or moved.index is not None or moved.base == "rip":
+        if effect.transfer == "address":
+            moved = instruction.memory[0]
+            if effect.bits < _FULL or not moved.base or moved.index or moved.base == self.known.program_counter:
                 return None
             base = self._value(moved.base)
             return _Value(base.symbol, base.constant + moved.displacement)
-        if instruction.mnemonic not in _EXTENSIONS or source.register is None or source.kind[0] != "r":
+        if effect.transfer is None:
             return None
-        value = self._value(source.register)
-        if instruction.mnemonic == "mov" and source.kind == _FULL:
+        value = self._value(instruction.operands[1].register or "")
+        if effect.bits == _FULL:
             return value
         return _Value(f"{instruction.form}({value.symbol}{value.constant:+d})", 0)

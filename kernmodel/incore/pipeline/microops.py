@@ -6,7 +6,6 @@ from collections.abc import Hashable, MutableMapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from kernmodel.assembly.model import Instruction
 from kernmodel.incore.adders import Adding
 from kernmodel.incore.frontend.block import front_end_block, moves_stack, uses_of_rsp
 from kernmodel.incore.frontend.fusion import fuses_at, units_at
@@ -23,6 +22,7 @@ from kernmodel.incore.pipeline.model import (
     Wait,
 )
 from kernmodel.incore.pipeline.parts import Inside, Outside, Part, Parts, parts_of
+from kernmodel.isa.model import Instruction
 
 _FARTHEST = 32
 """Passes beyond which a forwarded store has long been done: no figure of a core, only so that fewer waits are made."""

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from math import ceil
 from typing import NamedTuple
 
-from kernmodel.assembly.model import Instruction, MemoryReference
 from kernmodel.incore.dataflow import (
     address_registers,
     advanced_pointers,
@@ -26,6 +25,7 @@ from kernmodel.incore.dataflow import (
 )
 from kernmodel.incore.model import InstructionData
 from kernmodel.incore.pipeline.model import PipelineCore, Role, Switches
+from kernmodel.isa.model import Instruction, MemoryReference
 
 _HALVED_BYTES = 32
 """What the figure `256-bit memory double-pumped` says of: 256 bits."""

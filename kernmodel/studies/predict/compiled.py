@@ -10,11 +10,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kernmodel.assembly.model import AssemblyLoop, Listing
+from kernmodel.code.model import AssemblyLoop
+from kernmodel.isa.model import Listing
 from kernmodel.studies.predict.request import CodeOrigin, CodeRequest, KernelRequest
 
 if TYPE_CHECKING:
-    from kernmodel.assembly.compile import Compilation, FoundCompiler
+    from kernmodel.code.compile import Compilation, FoundCompiler
     from kernmodel.machine.model import Machine
     from kernmodel.source.model import LoopNest
 
@@ -46,14 +47,14 @@ def chosen_compiler(machine: Machine, code: CodeRequest) -> tuple[FoundCompiler,
     Raises:
         ToolError: none is installed, or not the one requested.
     """
-    from kernmodel.assembly.compile import find_compiler
+    from kernmodel.code.compile import find_compiler
 
     compiler = find_compiler(machine.compilers, code.compiler)
     return compiler, compiler.flags if code.flags is None else code.flags
 
 
 def _start(text: str, name: str, code: CodeRequest, machine: Machine, sizes: Mapping[str, int]) -> Compilation:
-    from kernmodel.assembly.compile import start_compile
+    from kernmodel.code.compile import start_compile
     from kernmodel.source.quick import compiler_defines
 
     compiler, flags = chosen_compiler(machine, code)
@@ -65,8 +66,8 @@ def find_kernel_loop(
     nest: LoopNest, sizes: Mapping[str, int], code: CodeRequest, pending: Compilation | None
 ) -> tuple[AssemblyLoop, CodeOrigin]:
     """The loop of the kernel in the user's assembly or in what the compiler made."""
-    from kernmodel.assembly.listing import read_listing
-    from kernmodel.assembly.select import with_iterations
+    from kernmodel.code.listing import read_listing
+    from kernmodel.code.select import with_iterations
     from kernmodel.studies.predict.expectation import expectation, find_loop
 
     if pending is not None:
@@ -84,8 +85,8 @@ def find_kernel_loop(
 
 def read_code(file: str, code: CodeRequest) -> tuple[Listing, tuple[int, int] | None]:
     """The listing of a file (or standard input) and its marked region, if it has one."""
-    from kernmodel.assembly.listing import read_file
-    from kernmodel.assembly.markers import marked_region
+    from kernmodel.code.listing import read_file
+    from kernmodel.code.markers import marked_region
 
     listing, text = read_file(Path(file), syntax=code.syntax)
     return listing, marked_region(listing, text)

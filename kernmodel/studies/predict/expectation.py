@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from kernmodel.assembly.balance import ExpectedOperation, ExpectedWork
-from kernmodel.assembly.match import ExpectedIndirect, OuterLoop, choose_loop
-from kernmodel.assembly.model import AssemblyLoop, ExpectedAccess, Listing
+from kernmodel.code.balance import ExpectedOperation, ExpectedWork
+from kernmodel.code.match import ExpectedIndirect, OuterLoop, choose_loop
+from kernmodel.code.model import AssemblyLoop, ExpectedAccess
+from kernmodel.isa.model import Listing
 from kernmodel.source.model import LoopNest
 from kernmodel.source.sizes import trip_counts
 from kernmodel.source.strides import access_strides, first_offset, jumping_accesses

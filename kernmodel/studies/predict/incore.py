@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from kernmodel.assembly.model import AssemblyLoop
+from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import AssemblyError, InstructionTableError, UsageError
 from kernmodel.incore.bounds import row_of
 from kernmodel.incore.core import CODE_ALIGNMENT, Core, Settings, analyse_block, predictions_at
@@ -15,9 +15,9 @@ from kernmodel.incore.parameters import canonical_name, known_microarchitectures
 from kernmodel.studies.predict.request import CodeOrigin, InCoreAnswer
 
 if TYPE_CHECKING:
-    from kernmodel.assembly.model import Listing
     from kernmodel.incore.explain import Explanation
     from kernmodel.incore.graph import Graph
+    from kernmodel.isa.model import Listing
     from kernmodel.machine.model import Machine
 
 _SHOWN_DIGITS = 32
@@ -209,12 +209,12 @@ def read_loops(source: CodeSource) -> tuple[AssemblyLoop, ...]:
         UsageError: choices that do not fit together.
     """
     _check_choices(source)
-    from kernmodel.assembly.select import select_without_source, with_iterations
+    from kernmodel.code.select import select_without_source, with_iterations
 
     if source.hex_digits is not None or source.raw or source.addresses is not None:
         return (with_iterations(_block(source), source.iterations_per_pass),)
-    from kernmodel.assembly.blocks import innermost_loops, privilege_notes
-    from kernmodel.assembly.markers import marked_region
+    from kernmodel.code.blocks import innermost_loops, privilege_notes
+    from kernmodel.code.markers import marked_region
 
     listing, text = _listing(source)
     if source.all_loops:
@@ -258,7 +258,7 @@ def _check_choices(source: CodeSource) -> None:
 
 def _block(source: CodeSource) -> AssemblyLoop:
     """The block of hex digits, of raw bytes, or at given addresses."""
-    from kernmodel.assembly.blocks import block_in_range, block_of_bytes, parse_hex, read_bytes, refuse_archive
+    from kernmodel.code.blocks import block_in_range, block_of_bytes, parse_hex, read_bytes, refuse_archive
 
     if source.hex_digits is not None:
         return block_of_bytes(parse_hex(source.hex_digits, "--hex"), file="--hex")
@@ -272,8 +272,8 @@ def _block(source: CodeSource) -> AssemblyLoop:
 
 def _listing(source: CodeSource) -> tuple[Listing, str]:
     """The decoded code of the file, and its text ("" for an ELF file)."""
-    from kernmodel.assembly.blocks import refuse_archive
-    from kernmodel.assembly.listing import read_file
+    from kernmodel.code.blocks import refuse_archive
+    from kernmodel.code.listing import read_file
 
     path = source.file or "-"
     refuse_archive(path)
@@ -289,8 +289,8 @@ def _listing(source: CodeSource) -> tuple[Listing, str]:
 
 def _stripped(path: str, error: AssemblyError) -> AssemblyError:
     """The error for a function that a file does not have: a file without any function's name is told apart."""
-    from kernmodel.assembly.blocks import read_bytes
-    from kernmodel.assembly.elf import SYMBOL_FUNCTION, is_elf, read_elf
+    from kernmodel.code.blocks import read_bytes
+    from kernmodel.isa.elf import SYMBOL_FUNCTION, is_elf, read_elf
 
     data, file = (b"", path) if path == "-" else read_bytes(path)
     if not is_elf(data):

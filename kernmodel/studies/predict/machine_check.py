@@ -115,7 +115,7 @@ def _place(machine: Machine, key: str) -> Location:
 
 def _check_compilers(reading: Reading, machine: Machine) -> None:
     """Note flags that the installed compilers refuse, and compilers that are not installed."""
-    from kernmodel.assembly.flags import refused_flags
+    from kernmodel.code.flags import refused_flags
 
     for compiler in machine.compilers:
         key = f"compilers.{compiler.name}"

@@ -12,12 +12,13 @@ from math import isclose
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kernmodel.assembly.mix import FpOperation, InstructionMix, combined_mix, instruction_mix
+from kernmodel.code.mix import InstructionMix, combined_mix, instruction_mix
 from kernmodel.errors import Note, UsageError
+from kernmodel.isa.model import FpOperation
 from kernmodel.studies.predict.request import CodeOrigin, CodeRequest, KernelRequest, Point
 
 if TYPE_CHECKING:
-    from kernmodel.assembly.model import AddressStream, AssemblyLoop
+    from kernmodel.code.model import AddressStream, AssemblyLoop
     from kernmodel.machine.model import Machine
     from kernmodel.source.model import Access, LoopNest
     from kernmodel.studies.predict.stages import Stages
@@ -101,9 +102,9 @@ def mix_of_code(
     Raises:
         KernmodelError: the file cannot be read, or no loop can be chosen.
     """
-    from kernmodel.assembly.listing import read_file
-    from kernmodel.assembly.markers import marked_region
-    from kernmodel.assembly.select import select_without_source, with_iterations
+    from kernmodel.code.listing import read_file
+    from kernmodel.code.markers import marked_region
+    from kernmodel.code.select import select_without_source, with_iterations
 
     target = None
     if machine is not None:
@@ -128,7 +129,7 @@ def mix_of_file(file: str, *, machine: str | None = None) -> MixAnswer:
     Raises:
         InputError: as `read_mix`.
     """
-    from kernmodel.assembly.mix_file import read_mix
+    from kernmodel.code.mix_file import read_mix
 
     target = None
     if machine is not None:

@@ -11,7 +11,7 @@ from kernmodel.source.lengths import Lengths, lengths
 from kernmodel.source.sizes import trip_counts
 
 if TYPE_CHECKING:
-    from kernmodel.assembly.model import AssemblyLoop
+    from kernmodel.code.model import AssemblyLoop
     from kernmodel.incore.model import InCore, Parameters
     from kernmodel.incore.outside import OutsideCycles, WayCycles
     from kernmodel.source.model import LoopNest

@@ -13,7 +13,7 @@ from kernmodel.errors import Note
 from kernmodel.traffic.options import CacheMode, SimulationOptions, StoreMode
 
 if TYPE_CHECKING:
-    from kernmodel.assembly.model import AssemblyLoop
+    from kernmodel.code.model import AssemblyLoop
     from kernmodel.incore.model import InCore, Parameters
     from kernmodel.machine.model import Machine
     from kernmodel.models.ecm import EcmPrediction, ScalingPoint

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, get_args
 
-from kernmodel.assembly.mix import InstructionMix, instruction_mix
+from kernmodel.code.mix import InstructionMix, instruction_mix
 from kernmodel.errors import KernmodelError, Note, UnsupportedKernelError, UsageError
 from kernmodel.incore.core import Settings
 from kernmodel.incore.tables import InstructionTable
@@ -26,7 +26,7 @@ from kernmodel.studies.predict.request import CodeRequest, KernelRequest
 from kernmodel.units import convert_cycles
 
 if TYPE_CHECKING:
-    from kernmodel.assembly.model import AssemblyLoop
+    from kernmodel.code.model import AssemblyLoop
     from kernmodel.machine.model import Machine
     from kernmodel.models.reading import Reading, WhatIf
     from kernmodel.source.model import LoopNest
@@ -237,7 +237,7 @@ def _machine(request: ChartRequest) -> tuple[Machine, int]:
 def _given_mix(request: ChartRequest) -> InstructionMix | None:
     if request.mix is None:
         return None
-    from kernmodel.assembly.mix_file import read_mix
+    from kernmodel.code.mix_file import read_mix
 
     return read_mix(Path(request.mix))
 

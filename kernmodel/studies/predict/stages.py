@@ -12,7 +12,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
-from kernmodel.assembly.model import AssemblyLoop
+from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import KernmodelError, Note
 from kernmodel.incore.tables import InstructionTable
 from kernmodel.machine.limits import check_cores
@@ -25,7 +25,7 @@ from kernmodel.studies.predict.request import Blocks, Change, CodeOrigin, CodeRe
 from kernmodel.studies.predict.traffic import TrafficMethod, traffic_method
 
 if TYPE_CHECKING:
-    from kernmodel.assembly.compile import Compilation, FoundCompiler
+    from kernmodel.code.compile import Compilation, FoundCompiler
     from kernmodel.incore.model import InCore, Parameters
     from kernmodel.incore.outside import OutsideCycles
     from kernmodel.machine.changes import MachineFigures

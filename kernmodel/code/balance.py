@@ -1,0 +1,218 @@
+"""What one pass of a compiled loop has to load, to store and to compute, by the source: ranges, not numbers.
+
+A pass that executes `steps` steps of the loop's variable, and in each of them `copies` iterations of another loop of
+the nest (unroll-and-jam, vector lanes over an outer loop, an inner loop that is unrolled entirely), touches a set of
+elements that the source fixes. A compiler may load an element once for all its uses, keep it in a register from one
+pass to the next, forward what it has just stored, and compute a value once that several iterations share: that is the
+least. It may not do more than every iteration on its own, except for the bytes between elements that a vector spans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from kernmodel.code.model import ExpectedAccess
+
+_WIDEST_VECTOR = 64
+"""Bytes: no vector reaches from one element to the next where the stride is larger."""
+
+_KEPT_STEPS = 64
+"""Steps for which a compiler keeps an element in a register; distances beyond are rows of an array."""
+
+_KINDS = ("add", "mul", "div", "sqrt")
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedOperation:
+    """An operation of the innermost body that yields a value of its own.
+
+    Attributes:
+        kind: "add", "mul", "div" or "sqrt".
+        variables: names of the loop variables on which the operands depend.
+        by_literal: a division by a literal.
+    """
+
+    kind: str
+    variables: frozenset[str]
+    by_literal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedWork:
+    """The floating-point operations of the innermost body.
+
+    Attributes:
+        total: per iteration by kind, as the source writes them; a fused multiply-add is one "add" and one "mul".
+        distinct: those that yield different values; None: not known, so that any of them may be left out.
+        reductions: sums that begin anew each time the innermost loop is entered.
+        conversions: conversions of integers, for which some instruction sets add and subtract.
+        open_ended: calls of functions whose operations are not known.
+        reassociated: the compiler was allowed to reorder (-ffast-math), so that fewer operations are no surprise.
+    """
+
+    total: Mapping[str, int] = field(default_factory=dict)
+    distinct: tuple[ExpectedOperation, ...] | None = None
+    reductions: int = 0
+    conversions: int = 0
+    open_ended: bool = False
+    reassociated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What one pass executes: `steps` of `variable`, in each `copies` iterations of the loop over `along`.
+
+    `along` is None where no other loop takes part.
+    """
+
+    variable: str
+    steps: int
+    copies: int = 1
+    along: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Bytes or operations per pass that the source allows."""
+
+    least: int
+    most: int
+
+    def misses(self, found: int) -> int:
+        """How far `found` is outside."""
+        return max(0, self.least - found, found - self.most)
+
+    def __str__(self) -> str:
+        return str(self.least) if self.least == self.most else f"{self.least} to {self.most}"
+
+
+def most_moved(expected: Iterable[ExpectedAccess], block: Block, *, written: bool) -> dict[int, int]:
+    """Bytes that a pass stores or loads at most, by stride per step: every reference of every iteration on its own."""
+    most: dict[int, int] = {}
+    for access in expected:
+        if access.stride_bytes and access.written == written:
+            reach = abs(access.stride_bytes)
+            size = max(access.element_bytes * _times(access, block), reach if reach <= _WIDEST_VECTOR else 0)
+            most[access.stride_bytes] = most.get(access.stride_bytes, 0) + size * block.steps * access.count
+    return most
+
+
+def least_moved(
+    expected: Iterable[ExpectedAccess], block: Block, *, written: bool, conditional: bool = False
+) -> dict[int, int]:
+    """Bytes that a pass stores or loads at least, by stride per step, with every element kept where it can be.
+
+    `conditional`: the code may leave out an assignment of an element to itself, `a[i] = test ? … : a[i]`.
+    """
+    moving = sorted((a for a in expected if a.stride_bytes), key=_walk)
+    least: dict[int, int] = {}
+    for (_, stride), group in groupby(moving, key=_walk):
+        accesses = list(group)
+        needed = _last_stores(accesses, block) if written else _first_loads(accesses, block, conditional)
+        least[stride] = least.get(stride, 0) + needed
+    return least
+
+
+def _walk(access: ExpectedAccess) -> tuple[str, int]:
+    return access.array, access.stride_bytes
+
+
+def _times(access: ExpectedAccess, block: Block) -> int:
+    """How often a step executes an access: a reference outside of the other loop only once."""
+    return block.copies if block.along in dict(access.others) else 1
+
+
+def _shift(access: ExpectedAccess, block: Block) -> int:
+    """Bytes by which an iteration of the other loop moves an access; 0 where that is not known."""
+    return dict(access.others).get(block.along or "") or 0
+
+
+def _touched(accesses: list[ExpectedAccess], block: Block) -> Iterator[tuple[ExpectedAccess, int]]:
+    """The accesses of a pass with their addresses, in the order of the steps."""
+    for step in range(block.steps):
+        for copy in range(block.copies):
+            for access in accesses:
+                if copy < _times(access, block):
+                    yield access, access.offset_bytes + step * access.stride_bytes + copy * _shift(access, block)
+
+
+def _first_loads(accesses: list[ExpectedAccess], block: Block, conditional: bool) -> int:
+    """Bytes whose first use in a pass is a load, and that no earlier pass had in a register."""
+    earlier = _Neighbours(accesses, block, -1)
+    stores = [access for access in accesses if access.written and conditional]
+    seen = {address for _, address in _touched(stores, block)}
+    loaded = 0
+    for access, address in _touched(accesses, block):
+        if address not in seen and not access.written and address not in earlier:
+            loaded += access.element_bytes
+        seen.add(address)
+    return loaded
+
+
+def _last_stores(accesses: list[ExpectedAccess], block: Block) -> int:
+    """Bytes stored that no later pass stores again."""
+    stores = [access for access in accesses if access.written]
+    later = _Neighbours(stores, block, 1)
+    places = {address: access.element_bytes for access, address in _touched(stores, block)}
+    return sum(size for address, size in places.items() if address not in later)
+
+
+class _Neighbours:
+    """The addresses that the passes before (direction −1) or behind (1) a pass touch, as far as registers reach."""
+
+    def __init__(self, accesses: list[ExpectedAccess], block: Block, direction: int) -> None:
+        self._stride = accesses[0].stride_bytes if accesses else 1
+        self._direction = direction
+        self._steps = block.steps
+        self._bases: dict[int, set[int]] = {}
+        for access in accesses:
+            for copy in range(_times(access, block)):
+                base = access.offset_bytes + copy * _shift(access, block)
+                self._bases.setdefault(base % self._stride, set()).add(base)
+
+    def __contains__(self, address: int) -> bool:
+        for base in self._bases.get(address % self._stride, ()):
+            step = (address - base) // self._stride
+            if self._direction < 0 and -_KEPT_STEPS <= step < 0:
+                return True
+            if self._direction > 0 and self._steps <= step < self._steps + _KEPT_STEPS:
+                return True
+        return False
+
+
+def operations(work: ExpectedWork, block: Block, done: Mapping[str, int]) -> dict[str, Span]:
+    """Operations that a pass may do, by kind: divisions, square roots, and additions with multiplications as one kind.
+
+    Args:
+        done: what the pass does, with its approximations of quotients and roots ("approximate"): each is refined by
+            Newton steps of additions and products.
+    """
+    iterations = block.steps * block.copies
+    least = dict.fromkeys(_KINDS, 0)
+    for operation in work.distinct or ():
+        if block.variable in operation.variables and not operation.by_literal:
+            times = block.copies if block.along in operation.variables else 1
+            least[operation.kind] += block.steps * times
+    most = {kind: iterations * work.total.get(kind, 0) for kind in _KINDS}
+    # a quotient may become a product with the reciprocal, a root a product with its approximation
+    replaced = sum(max(0, most[kind] - done.get(kind, 0)) for kind in ("div", "sqrt"))
+    sums = work.reductions * block.steps if block.along is not None else 0
+    extra = replaced + _NEWTON * done.get("approximate", 0) + _CONVERTED * work.conversions * iterations
+    fused = Span(
+        # a sum that begins anew in the pass saves its first addition; one in several vectors ends in sums of lanes
+        max(0, least["add"] + least["mul"] - sums),
+        most["add"] + most["mul"] + extra + _LANES * sums,
+    )
+    return {"div": Span(least["div"], most["div"]), "sqrt": Span(least["sqrt"], most["sqrt"]), "add and mul": fused}
+
+
+_NEWTON = 8
+"""Additions and products at most for one approximation: two Newton steps of a reciprocal root, and its products."""
+
+_LANES = 32
+"""Additions at most, lanes counted, that bring the partial sums of a vector together."""
+
+_CONVERTED = 4
+"""Additions and products at most for one integer that an instruction set cannot convert by one instruction."""

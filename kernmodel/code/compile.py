@@ -1,0 +1,258 @@
+"""Running the user's compiler on a kernel while the caller goes on: C source in, assembly text out.
+
+Source goes in and assembly comes out through files without a name, so that nothing has to be cleaned away, however the
+process ends; the user's directory is only read (for `#include "…"`).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol
+
+from kernmodel.errors import Location, ToolError
+from kernmodel.isa.assembler import english
+from kernmodel.limits import COMPILER_SECONDS
+from kernmodel.processes import limit_met, start, stop, wait
+
+_FAMILY = re.compile(r"(?:.*-)?(gcc|clang|icx|icc|cc)(?:-[\d.]+)?(?:\.exe)?")
+_VERSION = re.compile(r"(?:version|GCC: \(.*\)|Compiler)\s+(\d+(?:\.\d+)+)")
+_IDENT = re.compile(r'^\s*\.ident\s+"(.*)"', re.MULTILINE)
+_LOCATED = re.compile(r"(.+?):(\d+):(?:(\d+):)? (?:fatal )?error: (.*)")
+_ERROR = re.compile(r"(?:fatal )?error: (.*)")
+
+# unwinding tables, address significance and link-time optimisation put no instruction into the loop
+_ALWAYS = ("-fno-asynchronous-unwind-tables", "-fno-lto")
+_LOOP_STAYS = ("-fno-builtin-memcpy", "-fno-builtin-memmove", "-fno-builtin-memset")
+_FAMILY_FLAGS = {
+    # a loop that copies or fills must stay a loop: as a library call there is nothing to analyse
+    "gcc": ("-fno-tree-loop-distribute-patterns",),
+    "clang": ("-fno-addrsig", *_LOOP_STAYS),
+    "icx": ("-fno-addrsig", *_LOOP_STAYS),
+}
+
+
+class CompilerChoice(Protocol):
+    """A compiler that a machine file names: command family and flags."""
+
+    @property
+    def name(self) -> str:
+        """Command family (gcc, clang, icx)."""
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Flags for that machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCompiler:
+    """A compiler on this system: `name` is its family, `command` its path, `flags` those of the machine for it."""
+
+    name: str
+    command: str
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledAssembly:
+    """What a compiler made of a kernel.
+
+    Attributes:
+        text: the assembly; name: the source's name, for messages.
+        compiler: family; version: as the compiler signs it in the assembly, "" if it does not.
+        flags: those that decide the code (without what kernmodel adds); command: everything that was run.
+    """
+
+    text: str
+    name: str
+    compiler: str
+    version: str
+    flags: tuple[str, ...]
+    command: tuple[str, ...]
+
+
+def find_compiler(preferred: tuple[CompilerChoice, ...], requested: str | None = None) -> FoundCompiler:
+    """The compiler to use: the one requested, else the first of the machine's that is installed.
+
+    Args:
+        preferred: the machine's compilers with their flags, the best first.
+        requested: a family ("clang"), a command ("gcc-12") or a path.
+
+    Raises:
+        ToolError: none is installed, or not the one requested.
+    """
+    if requested is not None:
+        command = _command(requested)
+        if command is None:
+            todo = "give the path of a C compiler, or an assembly listing with --asm"
+            raise ToolError(f"the compiler {requested!r} was not found", todo=todo)
+        return FoundCompiler(_family(command), command, _flags_for(_family(requested), preferred))
+    for choice in preferred:
+        command = _command(choice.name)
+        if command is not None:
+            return FoundCompiler(choice.name, command, choice.flags)
+    names = ", ".join(choice.name for choice in preferred) or "none"
+    todo = "install gcc or clang, name one with --compiler, or give an assembly listing with --asm"
+    raise ToolError(f"no C compiler was found (the machine file names: {names})", todo=todo)
+
+
+def _family(command: str) -> str:
+    """The family of a command: "gcc" for /usr/bin/x86_64-linux-gnu-gcc-12."""
+    name = Path(command).name
+    match = _FAMILY.fullmatch(name)
+    return match[1] if match else name
+
+
+def _flags_for(family: str, preferred: tuple[CompilerChoice, ...]) -> tuple[str, ...]:
+    """The machine's flags for a family; for one it does not name, those of another that spells flags as gcc does."""
+    for choice in preferred:
+        if choice.name == family:
+            return choice.flags
+    return next((choice.flags for choice in preferred if choice.name in ("gcc", "clang", "icx")), ())
+
+
+def _command(name: str) -> str | None:
+    """The path of a command, or of its newest version (clang-19) where the plain name is missing."""
+    plain = shutil.which(name)
+    if plain is not None:
+        return plain
+    pattern = re.compile(rf"{re.escape(name)}-(\d+)")
+    versions: list[tuple[int, str]] = []
+    for folder in filter(None, os.environ.get("PATH", "").split(os.pathsep)):
+        names = (path.name for path in Path(folder).glob(f"{name}-*")) if Path(folder).is_dir() else ()
+        versions += [(int(match[1]), file) for file in names if (match := pattern.fullmatch(file))]
+    return next((path for _, file in sorted(versions, reverse=True) if (path := shutil.which(file))), None)
+
+
+class Compilation:
+    """A compiler that is running; leaving its `with` block stops it.
+
+    Attributes:
+        command: what is run.
+    """
+
+    def __init__(
+        self, name: str, compiler: FoundCompiler, flags: tuple[str, ...], command: tuple[str, ...], source: str
+    ) -> None:
+        self.command = command
+        self._name = name
+        self._compiler = compiler
+        self._flags = flags
+        self._files = ExitStack()
+        self._output = self._files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (closed with the stack)
+        self._messages = self._files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+        try:
+            with tempfile.TemporaryFile() as given:
+                given.write(source.encode("utf-8", "surrogateescape"))
+                given.seek(0)
+                self._process = start(
+                    command,
+                    COMPILER_SECONDS,
+                    stdin=given,
+                    stdout=self._output,
+                    stderr=self._messages,
+                    env=english(),
+                )
+        except OSError as error:
+            self._files.close()
+            raise ToolError(
+                f"{command[0]} could not be run: {error.strerror}", todo="name another --compiler"
+            ) from error
+
+    def __enter__(self) -> Compilation:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop the compiler if it still runs, and let go of its files."""
+        stop(self._process)
+        self._files.close()
+
+    def finish(self) -> CompiledAssembly:
+        """Wait for the compiler; call it once.
+
+        Raises:
+            ToolError: it failed; names the place in the source and the compiler's first message. Or it made no
+                assembly.
+        """
+        try:
+            status = wait(self._process, COMPILER_SECONDS)
+            self._messages.seek(0)
+            messages = self._messages.read().decode("utf-8", "replace")
+            if status:
+                beyond = limit_met(status, messages, COMPILER_SECONDS)
+                if beyond is not None:
+                    todo = beyond.todo("see what the macros of the source make of it")
+                    what = f"{self._compiler.name} was stopped at {beyond.text} ({beyond.name})"
+                    raise ToolError(what, where=self._name, todo=todo)
+                raise _failure(self._compiler, messages, status)
+            self._output.seek(0)
+            text = self._output.read().decode("utf-8", "surrogateescape")
+        finally:
+            self.close()
+        if not text.strip():
+            todo = "leave out --flags that stop it before it (-fsyntax-only, -o), or name another --compiler"
+            raise ToolError(f"{self._compiler.name} made no assembly", where=self._compiler.command, todo=todo)
+        version = _version(text)
+        return CompiledAssembly(text, self._name, self._compiler.name, version, self._flags, self.command)
+
+
+def start_compile(
+    source_text: str,
+    *,
+    name: str,
+    compiler: FoundCompiler,
+    flags: tuple[str, ...],
+    defines: Mapping[str, int],
+) -> Compilation:
+    """Start to compile C source to assembly.
+
+    Args:
+        source_text: the source; name: its path, used in messages and to find the files it includes.
+        compiler: as `find_compiler` gives it.
+        flags: machine's or user's; defines: values of macros (-D).
+
+    Raises:
+        ToolError: the compiler cannot be run.
+    """
+    macros = tuple(f"-D{macro}={value}" for macro, value in defines.items())
+    folder = Path(name).parent
+    added = (*_ALWAYS, *_FAMILY_FLAGS.get(compiler.name, ()), "-iquote", str(folder))
+    command = (compiler.command, "-S", *flags, *macros, *added, "-o", "-", "-x", "c", "-")
+    quoted = name.replace("\\", "\\\\").replace('"', '\\"')
+    return Compilation(name, compiler, flags, command, f'# 1 "{quoted}"\n{source_text}')
+
+
+def _failure(compiler: FoundCompiler, messages: str, status: int) -> ToolError:
+    """The error for a compiler that failed: its first message, placed in the user's source where it is about it."""
+    lines = messages.splitlines()
+    located = [match for match in map(_LOCATED.match, lines) if match]
+    if located:
+        first = located[0]
+        where = Location(first[1], int(first[2]), int(first[3]) if first[3] else None)
+        more = f" (and {len(located) - 1} more)" if len(located) > 1 else ""
+        return ToolError(f"{compiler.name}: {first[4]}{more}", where=where, todo="correct the source, or the --flags")
+    first_error = next((match[1] for match in map(_ERROR.search, lines) if match), messages.strip())
+    what = first_error or f"ended with status {status}"
+    todo = "give other --flags, another --compiler, or an assembly listing with --asm"
+    return ToolError(f"{compiler.name} failed: {what}", where=compiler.command, todo=todo)
+
+
+def _version(text: str) -> str:
+    """The version with which the compiler signed the assembly (.ident), "" if it did not."""
+    ident = _IDENT.search(text)
+    if ident is None:
+        return ""
+    match = _VERSION.search(ident[1])
+    return match[1] if match else ident[1]

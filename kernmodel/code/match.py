@@ -1,0 +1,781 @@
+"""Finding the loop that executes a kernel: address streams of each innermost loop against the source's accesses.
+
+One pass of a loop body executes u source iterations if every address it moves advances by u times what a source access
+advances per iteration. That is checked against the bytes that a pass stores (u × element × written references) or,
+where nothing is stored, loads. Among the loops that fit, the one with the most iterations per pass is the main loop;
+the others are its peeled and remainder loops, or the fallback of a version for arrays that may overlap. Loops of other
+nests that move the same bytes differ in their floating-point work. The method and its limits stand in
+docs/loop-finding.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+
+from kernmodel.code.balance import Block, ExpectedWork, Span, least_moved, most_moved, operations
+from kernmodel.code.describe import (
+    begin,
+    body_of,
+    describe,
+    describe_streams,
+    floating_work,
+    has_floating_work,
+    vector_bytes,
+)
+from kernmodel.code.loops import control_flow
+from kernmodel.code.model import AddressStream, AssemblyLoop, ExpectedAccess, Surroundings
+from kernmodel.code.select import Picked, assembly_loop, pick_by_hand
+from kernmodel.code.strides import Analysis, LoopStrides, analyse, loop_strides
+from kernmodel.code.surroundings import Step, surroundings
+from kernmodel.errors import AmbiguousLoopError, AssemblyError, Location, Note
+from kernmodel.isa import isa_of
+from kernmodel.isa.model import Instruction, Listing
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedIndirect:
+    """An access of the source whose index is read from an index array at each step: its address has no stride."""
+
+    array: str
+    element_bytes: int
+    written: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OuterLoop:
+    """Another loop of the nest: what the accesses of the innermost body do per step of its variable."""
+
+    variable: str
+    expected: tuple[ExpectedAccess, ...]
+    indirect: tuple[ExpectedIndirect, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How a loop fits the source.
+
+    Attributes:
+        strides: the loop.
+        iterations: source iterations that one pass executes (innermost bodies), `steps` × `copies`.
+        steps: steps of the matched loop variable per pass.
+        copies: executions of the innermost body per step: more than 1 where another loop is unrolled into the body or
+            runs over vector lanes.
+        variable: the outer loop variable that the loop runs over, None for the innermost one.
+        along: the variable of the loop whose iterations the copies are, None without copies.
+        exact: the bytes stored and loaded agree.
+        proof: what was cross-checked, in words.
+        doubts: what was not certain.
+    """
+
+    strides: LoopStrides
+    iterations: int
+    steps: int
+    copies: int
+    variable: str | None
+    along: str | None
+    exact: bool
+    proof: str
+    doubts: tuple[Note, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Moving:
+    """The moving address streams of a loop, bytes per pass by stride; `unknown` are those whose stride is no number."""
+
+    stored: Mapping[int, int]
+    loaded: Mapping[int, int]
+    unknown_stored: int
+    unknown_loaded: int
+
+    @property
+    def strides(self) -> set[int]:
+        """The distinct strides."""
+        return {*self.stored, *self.loaded}
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What is expected of a loop: accesses per step of its variable, work per innermost body, and who it is.
+
+    `works` says whether the body computes with floating-point numbers, None where that is not known. `variable` is None
+    for the innermost loop; `name` is the name of its variable, and `inner` that of the innermost loop, as far as known.
+    """
+
+    expected: tuple[ExpectedAccess, ...]
+    indirect: tuple[ExpectedIndirect, ...]
+    work: ExpectedWork
+    works: bool | None
+    variable: str | None
+    name: str
+    inner: str
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The variables of the other loops that an access moves with or stays in."""
+        return tuple(dict.fromkeys(name for access in self.expected for name, _ in access.others))
+
+    def indirect_bytes(self, *, written: bool) -> int:
+        """Bytes per step of the references that index arrays place."""
+        return sum(access.element_bytes for access in self.indirect if access.written == written)
+
+    def bytes_of(self, stride: int, *, written: bool) -> int:
+        """Bytes per step of the references that move by `stride`."""
+        same = (a for a in self.expected if a.stride_bytes == stride and a.written == written)
+        return sum(access.element_bytes for access in same)
+
+    def strides(self, *, written: bool | None = None) -> set[int]:
+        """The distinct strides of what moves, of the written or of all accesses."""
+        chosen = (a for a in self.expected if written is None or a.written == written)
+        return {a.stride_bytes for a in chosen if a.stride_bytes}
+
+
+def choose_loop(
+    listing: Listing,
+    expected: tuple[ExpectedAccess, ...],
+    *,
+    indirect: tuple[ExpectedIndirect, ...] = (),
+    outer: tuple[OuterLoop, ...] = (),
+    work: ExpectedWork | None = None,
+    variable: str = "",
+    trip_count: int | None = None,
+    function: str | None = None,
+    loop: int | None = None,
+    lines: tuple[int, int] | None = None,
+    region: tuple[int, int] | None = None,
+) -> AssemblyLoop:
+    """The loop of `listing` that executes the kernel, and how many source iterations one pass of it executes.
+
+    Args:
+        listing: what the compiler made of the kernel.
+        expected: the accesses of the innermost body per iteration of the innermost loop; () for a kernel without
+            arrays.
+        indirect: those among them that have no stride, because an index array places them.
+        outer: the same accesses per step of the other loops, outermost first, for compilers that exchange loops or
+            unroll the inner one.
+        work: floating-point operations per iteration: a further cross-check, what tells loops apart that move the same
+            bytes, and the only measure of kernels without moving arrays; None: not known.
+        variable: name of the innermost loop's variable.
+        trip_count: iterations of the innermost loop, where known.
+        function: look only at this function, if the listing has a label of that name.
+        loop, lines, region: choice by hand, as in `select_without_source`.
+
+    Raises:
+        AmbiguousLoopError: loops that fit equally well and differ in nothing that decides.
+        AssemblyError: no loop fits, or the compiler replaced the loop by a library call.
+        UsageError: the choice by hand names no loop.
+    """
+    sources = _sources(expected, indirect, outer, work, variable)
+    picked = pick_by_hand(listing, loop, lines, region)
+    if picked is not None:
+        return _by_hand(listing, picked, sources, trip_count)
+    analysis = analyse(listing, control_flow(listing))
+    source, fits = _fitting(listing, _innermost(analysis, function), sources, trip_count)
+    main, notes = _choose(listing, fits, source, trip_count)
+    return replace(
+        _result(listing, main, notes, source, trip_count), around=_around(analysis, main, fits, source, trip_count)
+    )
+
+
+def _around(
+    analysis: Analysis, main: Fit, fits: Sequence[Fit], source: _Source, trip_count: int | None
+) -> Surroundings | None:
+    """The code around the chosen loop; None where that is more than one loop of the source."""
+    if _is_collapsed(main, trip_count):
+        return None
+    step = Step(
+        stored=sum(source.bytes_of(stride, written=True) for stride in source.strides()) * main.copies,
+        loaded=sum(source.bytes_of(stride, written=False) for stride in source.strides()) * main.copies,
+        work={kind: count * main.copies for kind, count in source.work.total.items()},
+    )
+    remainders = {fit.strides.loop.number: fit.steps for fit in fits if fit is not main}
+    return surroundings(analysis.listing, analysis.flow, main.strides.loop, remainders, step)
+
+
+def match_loops(
+    listing: Listing,
+    expected: tuple[ExpectedAccess, ...],
+    *,
+    indirect: tuple[ExpectedIndirect, ...] = (),
+    outer: tuple[OuterLoop, ...] = (),
+    work: ExpectedWork | None = None,
+    variable: str = "",
+    trip_count: int | None = None,
+    function: str | None = None,
+) -> tuple[tuple[str, Fit | None, LoopStrides], ...]:
+    """All innermost loops with their role: "main", "peeled", "remainder" or "unrelated".
+
+    Raises:
+        AmbiguousLoopError, AssemblyError: as `choose_loop`.
+    """
+    loops = _innermost(analyse(listing, control_flow(listing)), function)
+    source, fitting = _fitting(listing, loops, _sources(expected, indirect, outer, work, variable), trip_count)
+    main, _ = _choose(listing, fitting, source, trip_count)
+    fits = {fit.strides.loop.number: fit for fit in fitting}
+    return tuple((_role(fits.get(s.loop.number), main), fits.get(s.loop.number), s) for s in loops)
+
+
+def _fitting(
+    listing: Listing, loops: list[LoopStrides], sources: tuple[_Source, ...], trip_count: int | None
+) -> tuple[_Source, list[Fit]]:
+    """The loops that work where the source does and fit the innermost of the sources that any fits (best: exactly).
+
+    Only where none is left, the work may differ: compilers fold it and move it out of the loop.
+
+    Raises:
+        AssemblyError: no loop fits.
+    """
+    every = [
+        (source, [fit for strides in loops if (fit := _fit(listing, strides, source, trip_count)) is not None])
+        for source in sources
+    ]
+    working = [
+        (source, [fit for fit in fits if not _works_otherwise(listing, fit.strides, source)]) for source, fits in every
+    ]
+    for source, fits in working:
+        if any(fit.exact for fit in fits):
+            return source, fits
+    for source, fits in working:
+        if fits:
+            return source, fits
+    for source, fits in every:
+        if fits:
+            return source, fits
+    raise _nothing_fits(listing, loops, sources[0])
+
+
+def _work_note(item: _Balance, source: _Source) -> Note:
+    text = f"the arithmetic does not agree with the source: {item}"
+    if item.found < item.allowed.least and source.work.reassociated:
+        text = f"the compiler was allowed to reorder arithmetic, and saved some: {item}"
+        return Note("operations-per-pass", text, "assumption")
+    return Note("operations-per-pass", text)
+
+
+def _works_otherwise(listing: Listing, strides: LoopStrides, source: _Source) -> bool:
+    """Whether only one of loop and source computes with floating-point numbers."""
+    done = has_floating_work(body_of(listing, strides.loop))
+    return done is not None and source.works is not None and done != source.works
+
+
+def _role(fit: Fit | None, main: Fit) -> str:
+    """What a loop is beside the main one: peeled if it stands before it, else a remainder (or a fallback version)."""
+    if fit is None:
+        return "unrelated"
+    if fit is main:
+        return "main"
+    return "peeled" if fit.strides.loop.number < main.strides.loop.number else "remainder"
+
+
+def _sources(
+    expected: tuple[ExpectedAccess, ...],
+    indirect: tuple[ExpectedIndirect, ...],
+    outer: tuple[OuterLoop, ...],
+    told: ExpectedWork | None,
+    variable: str,
+) -> tuple[_Source, ...]:
+    """What the innermost loop does, then what the other loops do, from the inside out."""
+    work = told or ExpectedWork()
+    works = None if told is None or any(work.total.values()) else False
+    works = True if any(work.total.get(kind) for kind in _KINDS) else works
+    inner = _Source(expected, indirect, work, works, None, variable, variable)
+    others = (
+        _Source(other.expected, other.indirect, work, works, other.variable, other.variable, variable)
+        for other in reversed(outer)
+    )
+    return (inner, *(other for other in others if other.strides()))
+
+
+_KINDS = ("div", "sqrt", "mul", "add")
+"""Kinds of work, the ones that compilers rewrite least first."""
+
+
+def _innermost(analysis: Analysis, function: str | None) -> list[LoopStrides]:
+    listing = analysis.listing
+    start, end = _extent(listing, function)
+    inner = [body for body in analysis.flow.loops if body.innermost]
+    inside = [body for body in inner if start <= listing.instructions[body.instructions[0]].address < end]
+    return [loop_strides(analysis, body) for body in inside]
+
+
+def _extent(listing: Listing, function: str | None) -> tuple[float, float]:
+    """Addresses of a function: from its label to the next one that is not local; everything if it has no label."""
+    start = next((address for name, address in listing.labels if name == function), None)
+    if start is None:
+        return -inf, inf
+    later = [address for name, address in listing.labels if address > start and not name.startswith(".L")]
+    return start, min(later, default=inf)
+
+
+def _fit(listing: Listing, strides: LoopStrides, source: _Source, trip_count: int | None) -> Fit | None:
+    """How the loop fits, None if it does not."""
+    if not source.strides():
+        return _fit_by_work(listing, strides, source, trip_count)
+    moving = _moving(strides)
+    fits = [_fit_steps(listing, strides, moving, source, u, trip_count) for u in _candidates(moving, source)]
+    return max((fit for fit in fits if fit is not None), key=lambda f: (f.exact, f.steps), default=None)
+
+
+def _moving(strides: LoopStrides) -> _Moving:
+    """The moving streams, each byte counted once."""
+    spans: dict[tuple[bool, int | None], dict[object, list[tuple[int, int]]]] = {}
+    for stream, address in zip(strides.streams, strides.addresses, strict=True):
+        reference = stream.reference
+        if stream.stride_bytes == 0:
+            continue
+        for written in _directions(stream):
+            key = (written, stream.stride_bytes)
+            # the displacement tells references of one base apart; those of different bases cannot be compared
+            span = (address.constant, address.constant + reference.size_bytes)
+            spans.setdefault(key, {}).setdefault(address.terms, []).append(span)
+    total = {key: sum(map(_union, bases.values())) for key, bases in spans.items()}
+    return _Moving(
+        stored={stride: size for (written, stride), size in total.items() if written and stride is not None},
+        loaded={stride: size for (written, stride), size in total.items() if not written and stride is not None},
+        unknown_stored=total.get((True, None), 0),
+        unknown_loaded=total.get((False, None), 0),
+    )
+
+
+def _directions(stream: AddressStream) -> tuple[bool, ...]:
+    """False for a load, True for a store, both for an operand that is updated in place."""
+    reference = stream.reference
+    return (False,) * (reference.read and reference.size_bytes > 0) + (True,) * reference.written
+
+
+def _union(spans: list[tuple[int, int]]) -> int:
+    """Bytes covered by intervals."""
+    covered, reach = 0, -(1 << 80)
+    for start, end in sorted(spans):
+        covered += max(0, end - max(start, reach))
+        reach = max(reach, end)
+    return covered
+
+
+def _candidates(moving: _Moving, source: _Source) -> list[int]:
+    """Steps per pass that explain every stride that is a number, and leave no source stride without a stream."""
+    wanted, observed = source.strides(), moving.strides
+    steps = {o // w for o in observed for w in wanted if o % w == 0 and o // w > 0}
+    explained = [u for u in sorted(steps) if all(o % u == 0 and o // u in wanted for o in observed)]
+    unknown = moving.unknown_loaded + moving.unknown_stored
+    placed = source.indirect_bytes(written=False) + source.indirect_bytes(written=True)
+    doubtful = not _placed_by_indices(moving, source, unknown // placed if placed else 0)
+    complete = [u for u in explained if doubtful or {u * w for w in wanted} <= observed]
+    if complete or observed:
+        return complete
+    stored = source.strides(written=True)
+    per_step = sum(source.bytes_of(w, written=True) for w in stored) + source.indirect_bytes(written=True)
+    by_bytes = moving.unknown_stored // per_step if per_step and moving.unknown_stored % per_step == 0 else 0
+    return [by_bytes] if by_bytes else []
+
+
+def _placed_by_indices(moving: _Moving, source: _Source, bodies: int) -> bool:
+    """Whether the streams without a stride are those that the source's index arrays place in so many bodies."""
+    loaded, stored = (bodies * source.indirect_bytes(written=written) for written in (False, True))
+    return (moving.unknown_loaded, moving.unknown_stored) == (loaded, stored)
+
+
+def _fit_steps(
+    listing: Listing, strides: LoopStrides, moving: _Moving, source: _Source, steps: int, trip_count: int | None
+) -> Fit | None:
+    """The fit with `steps` steps of the source's variable per pass, None if the streams contradict it."""
+    if not _directions_fit(moving, source, steps):
+        return None
+    body = body_of(listing, strides.loop)
+    block, balance = _balanced_block(body, moving, source, steps, trip_count)
+    unknown = not _placed_by_indices(moving, source, steps * block.copies)
+    doubts = [_doubt_unknown(strides)] if unknown else []
+    moved = [item for item in balance if item.moved and item.misses]
+    if moved:
+        words = "; ".join(map(str, moved))
+        doubts.append(Note("bytes-per-pass", f"the bytes do not agree with the source: {words}"))
+    exact = not moved and not unknown
+    proof = _proof(body, moving, source, block)
+    iterations = steps * block.copies
+    return Fit(strides, iterations, steps, block.copies, source.variable, block.along, exact, proof, tuple(doubts))
+
+
+@dataclass(frozen=True, slots=True)
+class _Balance:
+    """One quantity of a pass against what the source allows for the iterations that the pass executes."""
+
+    what: str
+    place: str
+    found: int
+    allowed: Span
+    iterations: int
+    moved: bool
+
+    @property
+    def misses(self) -> int:
+        """How far it is off."""
+        return self.allowed.misses(self.found)
+
+    def __str__(self) -> str:
+        count = f"{self.iterations} iteration{'s' * (self.iterations != 1)}"
+        return f"{self.found} {self.what} in a pass{self.place}, {self.allowed} in {count} of the source"
+
+
+def _balanced_block(
+    body: tuple[Instruction, ...], moving: _Moving, source: _Source, steps: int, trip_count: int | None
+) -> tuple[Block, tuple[_Balance, ...]]:
+    """The block of iterations that one pass executes, and its balance: the smallest that explains everything.
+
+    If none does, the one that is least off. Where loads and stores leave several, the work decides.
+    """
+
+    def off(block: Block) -> float:
+        """How far the pass is outside of what the block may move and compute, as parts of the most it may."""
+        return sum(item.misses / max(1, item.allowed.most) for item in _balances(body, moving, source, block))
+
+    def untypical(block: Block) -> int:
+        """How far the work is from what the source writes for the block; 0 if the source has none."""
+        low, high = floating_work(body, half=True), floating_work(body)
+        wanted = {kind: steps * block.copies * source.work.total.get(kind, 0) for kind in _KINDS}
+        return sum(Span(low[kind], high[kind]).misses(wanted[kind]) for kind in _KINDS) if any(wanted.values()) else 0
+
+    blocks = list(_blocks(source, steps, trip_count))
+    rough = {block: _roughly_off(body, moving, source, block) for block in blocks}
+    possible = [block for block in blocks if not rough[block]] or [min(blocks, key=lambda block: rough[block])]
+    placed = {block: not _placed_by_indices(moving, source, steps * block.copies) for block in possible}
+    # an inner loop that is unrolled within an outer one is unrolled entirely, or jammed
+    partly = {block: block.along == source.inner and block.copies != trip_count for block in possible}
+    best = min(possible, key=lambda b: (off(b), placed[b], partly[b], untypical(b), b.copies))
+    return best, tuple(_balances(body, moving, source, best))
+
+
+_MOST_JAMMED = 16
+"""Iterations of another loop that compilers put into one pass at most, unless they unroll a short loop entirely."""
+
+
+def _blocks(source: _Source, steps: int, trip_count: int | None) -> Iterator[Block]:
+    """The blocks of iterations that one pass may execute, smaller ones first."""
+    yield Block(source.name, steps)
+    counts = range(2, _MOST_JAMMED + 1)
+    for along in source.others:
+        for copies in counts:
+            yield Block(source.name, steps, copies, along)
+        if source.variable is not None and along == source.inner and (trip_count or 0) > _MOST_JAMMED:
+            yield Block(source.name, steps, trip_count or 0, along)
+
+
+def _roughly_off(body: tuple[Instruction, ...], moving: _Moving, source: _Source, block: Block) -> float:
+    """How much more the pass does than the block may do at most, or less than the work that has to be left."""
+    total = 0.0
+    for written, moved in ((False, moving.loaded), (True, moving.stored)):
+        most = most_moved(source.expected, block, written=written)
+        total += sum(max(0, size / max(1, most.get(s // block.steps, 0)) - 1) for s, size in moved.items())
+    return total + sum(item.misses / max(1, item.allowed.most) for item in _work_balance(body, source, block))
+
+
+def _balances(body: tuple[Instruction, ...], moving: _Moving, source: _Source, block: Block) -> Iterator[_Balance]:
+    """Loads and stores by stride, and operations by kind, against what the source allows."""
+    sides = ((False, moving.loaded, moving.unknown_loaded), (True, moving.stored, moving.unknown_stored))
+    conditional = any(instruction.branch == "conditional" for instruction in body[:-1]) or any(map(_is_masked, body))
+    for written, moved, unknown in sides:
+        least = least_moved(source.expected, block, written=written, conditional=conditional)
+        for stride, most in most_moved(source.expected, block, written=written).items():
+            found = moved.get(block.steps * stride, 0)
+            # streams without a known stride may be any of the source's
+            allowed = Span(max(0, least.get(stride, 0) - unknown), most)
+            what, place = "B stored" if written else "B loaded", f" with a stride of {block.steps * stride:+d} B"
+            yield _Balance(what, place, found, allowed, block.steps * block.copies, True)
+    yield from _work_balance(body, source, block)
+
+
+def _is_masked(instruction: Instruction) -> bool:
+    return instruction.has_mask or isa_of(instruction.isa).is_masked_move(instruction)
+
+
+def _work_balance(
+    body: tuple[Instruction, ...], source: _Source, block: Block, *, strict: bool = False
+) -> Iterator[_Balance]:
+    """Operations by kind against what the source allows; nothing where the source's are not known.
+
+    `strict`: although the compiler was allowed to reorder arithmetic, and so to save some.
+    """
+    if not source.works:
+        return
+    low, high = floating_work(body, half=True), floating_work(body)
+    for kind, allowed in operations(source.work, block, high).items():
+        least, most = (sum(done[part] for part in kind.split(" and ")) for done in (low, high))
+        unknown = source.work.open_ended or any(instruction.branch == "call" for instruction in body)
+        span = Span(0, max(most, allowed.most)) if unknown else allowed
+        span = Span(0, span.most) if source.work.reassociated and not strict else span
+        found = least if most > span.most else most
+        yield _Balance(f"{kind} operations", "", found, span, block.steps * block.copies, False)
+
+
+def _proof(body: tuple[Instruction, ...], moving: _Moving, source: _Source, block: Block) -> str:
+    """What was cross-checked, in words."""
+    stores = source.strides(written=True) or source.indirect_bytes(written=True)
+    moved, unknown = (moving.stored, moving.unknown_stored) if stores else (moving.loaded, moving.unknown_loaded)
+    proof = f"{sum(moved.values()) + unknown} B {'stored' if stores else 'loaded'} per pass"
+    if _copies_by_work(body, source, block.steps) == block.copies:
+        proof += f" and {_work_words(body, source)}"
+    return proof
+
+
+def _directions_fit(moving: _Moving, source: _Source, steps: int) -> bool:
+    """Whether stores move only where the source writes, and each written array is stored to."""
+    written = {steps * stride for stride in source.strides(written=True)}
+    unknown, placed = moving.unknown_stored > 0, source.indirect_bytes(written=True) > 0
+    if (placed and not unknown) or (unknown and not written and not placed):
+        return False
+    return set(moving.stored) <= written and ((unknown and not placed) or written <= set(moving.stored))
+
+
+def _doubt_unknown(strides: LoopStrides) -> Note:
+    number = sum(1 for s in strides.streams if s.stride_bytes is None and s.reference.size_bytes)
+    return Note("unknown-stride", f"{number} address streams of the loop have no stride that is known as a number")
+
+
+def _doubt_work(listing: Listing, fit: Fit, source: _Source) -> tuple[Note, ...]:
+    """Warnings where the loop computes something else than the source, or as much of it as other iterations would."""
+    body = body_of(listing, fit.strides.loop)
+    if not _works_otherwise(listing, fit.strides, source):
+        block = Block(source.name, fit.steps, fit.copies, fit.along)
+        return tuple(
+            _work_note(item, source) for item in _work_balance(body, source, block, strict=True) if item.misses
+        )
+    loop, kernel = ("no", "some") if source.works else ("some", "no")
+    text = f"the loop does {loop} floating-point work and the source {kernel}: it may be the loop of another nest"
+    return (Note("work-differs", text),)
+
+
+def _copies_by_work(body: Iterable[Instruction], source: _Source, steps: int) -> int | None:
+    """Innermost bodies per step by counting floating-point operations, None where they do not divide."""
+    done = floating_work(body)
+    for kind in _KINDS:
+        if source.work.total.get(kind) and done[kind]:
+            copies, rest = divmod(done[kind], source.work.total.get(kind, 0) * steps)
+            return copies if copies and not rest else None
+    return None
+
+
+def _work_words(body: Iterable[Instruction], source: _Source) -> str:
+    done = floating_work(body)
+    counts = [(done[kind], kind) for kind in _KINDS if source.work.total.get(kind) and done[kind]]
+    return f"{counts[0][0]} {counts[0][1]} operation{'s' * (counts[0][0] > 1)}"
+
+
+def _fit_by_work(listing: Listing, strides: LoopStrides, source: _Source, trip_count: int | None) -> Fit | None:
+    """Fit of a kernel without moving arrays: the loop that does its arithmetic and moves no address."""
+    body = body_of(listing, strides.loop)
+    if _moving(strides).strides or (any(source.work.total.values()) and not floating_work(body)):
+        return None
+    iterations = _copies_by_work(body, source, 1)
+    proof = f"{_work_words(body, source)} per pass" if iterations else "nothing in the body counts iterations"
+    by_passes = trip_count // strides.passes if trip_count and strides.passes else None
+    if iterations is None and by_passes:
+        iterations, proof = by_passes, f"{strides.passes} passes for {trip_count} iterations"
+    if iterations is None:
+        return None
+    return Fit(strides, iterations, iterations, 1, None, None, True, proof, ())
+
+
+def _choose(
+    listing: Listing, fits: Sequence[Fit], source: _Source, trip_count: int | None
+) -> tuple[Fit, tuple[Note, ...]]:
+    """The main loop among those that fit, and notes on what decided.
+
+    Raises:
+        AmbiguousLoopError: two different loops remain.
+    """
+    best = [fit for fit in fits if fit.exact] or list(fits)
+    if trip_count is not None:
+        best = [fit for fit in best if fit.steps <= trip_count or fit.variable] or best
+        best = _of_the_nest(listing, best, source, trip_count)
+    notes: list[Note] = []
+    for rank, code, text in _RANKS:
+        top = max(rank(listing, fit, source) for fit in best)
+        kept = [fit for fit in best if rank(listing, fit, source) == top]
+        if len(kept) < len(best) and text:
+            notes.append(Note(code, text, "assumption"))
+        best = kept
+    first, *others = best
+    if any(_forms(listing, fit) != _forms(listing, first) for fit in others):
+        raise AmbiguousLoopError(
+            f"{len(best)} loops fit the kernel equally well",
+            tuple(describe(listing, fit.strides, fit.iterations) for fit in best),
+            where=listing.file,
+            todo="choose with --loop N",
+        )
+    if others:
+        text = f"the loop stands {len(best)} times in the listing with the same instructions; the first is taken"
+        notes.append(Note("loop-copies", text, "assumption"))
+    return first, tuple(notes)
+
+
+def _forms(listing: Listing, fit: Fit) -> tuple[str, ...]:
+    return tuple(instruction.form for instruction in body_of(listing, fit.strides.loop))
+
+
+def _of_the_nest(listing: Listing, fits: list[Fit], source: _Source, trip_count: int) -> list[Fit]:
+    """`fits` without those that stand beside a loop with the source's work, although they are no part of it.
+
+    Main, peeled and remainder loops share the iterations, and a fallback version has other vectors. So two loops with
+    equal vectors, each of which does most of the iterations, are two loops of the source.
+    """
+
+    def alike(fit: Fit) -> tuple[int, bool]:
+        return _rank_width(listing, fit, source), (fit.strides.passes or 0) * fit.steps * 2 > trip_count
+
+    best = {key: max(_rank_work(listing, fit, source) for fit in fits if alike(fit) == key) for key in map(alike, fits)}
+    return [fit for fit in fits if not alike(fit)[1] or _rank_work(listing, fit, source) == best[alike(fit)]]
+
+
+def _rank_iterations(listing: Listing, fit: Fit, source: _Source) -> int:
+    return fit.iterations
+
+
+def _rank_width(listing: Listing, fit: Fit, source: _Source) -> int:
+    return vector_bytes(body_of(listing, fit.strides.loop))
+
+
+def _rank_work(listing: Listing, fit: Fit, source: _Source) -> int:
+    """How little the loop's floating-point operations differ from the source's."""
+    if source.works is None:
+        return 0
+    done = floating_work(body_of(listing, fit.strides.loop))
+    return -sum(abs(done[kind] - fit.iterations * source.work.total.get(kind, 0)) for kind in _KINDS)
+
+
+def _rank_accesses(listing: Listing, fit: Fit, source: _Source) -> int:
+    """How little the bytes that the loop loads and stores differ from the source's, array by array of one stride."""
+    moving, steps = _moving(fit.strides), fit.steps
+    sides = ((moving.loaded, False), (moving.stored, True))
+    return -sum(
+        abs(moved.get(steps * stride, 0) - fit.iterations * source.bytes_of(stride, written=written))
+        for moved, written in sides
+        for stride in source.strides()
+    )
+
+
+def _rank_depth(listing: Listing, fit: Fit, source: _Source) -> int:
+    return fit.strides.loop.depth
+
+
+def _rank_passes(listing: Listing, fit: Fit, source: _Source) -> int:
+    return fit.strides.passes or 0
+
+
+_RANKS = (
+    (_rank_iterations, "", ""),
+    (
+        _rank_width,
+        "fallback-loop",
+        "a loop with the same iterations per pass but narrower vectors is taken for the version for overlapping arrays",
+    ),
+    (_rank_work, "other-work", "a loop with the same strides but other floating-point work is left aside"),
+    (_rank_accesses, "other-accesses", "a loop with the same strides that loads or stores other bytes is left aside"),
+    (_rank_depth, "outside-copy", "a copy of the loop outside the outer loop is taken for its peeled iteration"),
+    (_rank_passes, "shorter-copy", "a copy of the loop with fewer passes is left aside"),
+)
+"""What decides among the loops that fit, in this order, and the note where a later one has to."""
+
+
+def _result(
+    listing: Listing, fit: Fit, notes: tuple[Note, ...], source: _Source, trip_count: int | None
+) -> AssemblyLoop:
+    """The chosen loop with its evidence."""
+    evidence = f"{begin(listing, fit.strides.loop)}: {'; '.join(_reasons(fit, source, trip_count))}."
+    where = Location(listing.file, body_of(listing, fit.strides.loop)[0].line or None)
+    doubts = fit.doubts + _doubt_work(listing, fit, source)
+    found = tuple(replace(note, where=where) for note in doubts + notes + _transformations(fit, source, trip_count))
+    loop = assembly_loop(listing, fit.strides, float(fit.iterations), evidence, "main", found)
+    return replace(loop, variable=fit.variable, steps=fit.steps)
+
+
+def _reasons(fit: Fit, source: _Source, trip_count: int | None) -> list[str]:
+    """Why this loop, and how its iterations per pass were found and cross-checked."""
+    strides, per = fit.strides, "iteration" if fit.variable is None else f"step of {fit.variable}"
+    number = sum(1 for s in strides.streams if s.stride_bytes and s.reference.size_bytes)
+    if not source.strides():
+        reasons = [f"it does the kernel's arithmetic, {fit.proof}"]
+    elif number:
+        moves = f"its {number} moving address streams advance" if number > 1 else "its moving address stream advances"
+        reasons = [f"{moves} per pass by {fit.steps} × the source's strides per {per}", fit.proof]
+    else:
+        reasons = [f"{fit.proof}, as {fit.steps} × the source does per {per}"]
+    if fit.copies > 1:
+        reasons.append(f"{fit.copies} executions of the innermost body each")
+    if strides.passes is not None and fit.variable is None:
+        total = strides.passes * fit.steps
+        of = f" of {trip_count}" if trip_count is not None and total <= trip_count else ""
+        reasons.append(f"{strides.passes} passes × {fit.steps} = {total}{of} iterations")
+    return reasons
+
+
+def _transformations(fit: Fit, source: _Source, trip_count: int | None) -> tuple[Note, ...]:
+    """Notes on loops that the compiler exchanged or folded into one another."""
+    if _is_collapsed(fit, trip_count):
+        text = "the compiler made one loop of the inner loop and those around it"
+        return (Note("loops-collapsed", text, "assumption"),)
+    if fit.variable is not None and fit.along == source.inner and fit.copies == trip_count:
+        text = f"the compiler unrolled the inner loop: a step of {fit.variable} executes {fit.copies} inner iterations"
+        return (Note("inner-loop-unrolled", text, "assumption"),)
+    notes = []
+    if fit.variable is not None:
+        text = f"the compiler exchanged loops: the innermost loop of the code runs over {fit.variable}"
+        notes.append(Note("loops-exchanged", text))
+    if fit.copies > 1:
+        how = "at once (unroll-and-jam or vector lanes); the traffic is that of the loops as the source writes them"
+        text = f"the compiler executes {fit.copies} iterations of the loop over {fit.along} {how}"
+        notes.append(Note("outer-loop-unrolled", text))
+    return tuple(notes)
+
+
+def _is_collapsed(fit: Fit, trip_count: int | None) -> bool:
+    """Whether the loop executes more iterations than the inner loop of the source."""
+    return fit.variable is None and trip_count is not None and (fit.strides.passes or 0) * fit.steps > trip_count
+
+
+def _by_hand(listing: Listing, picked: Picked, sources: tuple[_Source, ...], trip_count: int | None) -> AssemblyLoop:
+    """A loop that the user chose: matched as far as it fits, never refused."""
+    strides, how, role = picked.strides, picked.how, picked.role
+    for source in sources:
+        fit = _fit(listing, strides, source, trip_count)
+        if fit is not None:
+            result = _result(listing, fit, (), source, trip_count)
+            around = None
+            if picked.analysis is not None:
+                others = (s for s in _innermost(picked.analysis, None) if s.loop != strides.loop)
+                fits = [f for s in others if (f := _fit(listing, s, source, trip_count)) is not None]
+                around = _around(picked.analysis, fit, fits, source, trip_count)
+            return replace(result, role=role, evidence=f"{how} {result.evidence}", around=around)
+    text = f"the chosen code does not fit the kernel: it has {describe_streams(strides)}, {_wanted(sources[0])}"
+    note = Note("unmatched-loop", text, where=Location(listing.file, body_of(listing, strides.loop)[0].line or None))
+    return assembly_loop(listing, strides, None, how, role, (note,))
+
+
+def _wanted(source: _Source) -> str:
+    """What the source expects, in words."""
+    moving = [a for a in source.expected if a.stride_bytes]
+    if not moving:
+        return "the source moves no array in its innermost loop"
+    parts = [f"{'store' if a.written else 'load'} {a.array} {a.stride_bytes:+d} B" for a in moving]
+    parts += [f"{'store' if a.written else 'load'} {a.array} through an index" for a in source.indirect]
+    return f"the source has per iteration {', '.join(dict.fromkeys(parts))}"
+
+
+_LIBRARY = ("memcpy", "memmove", "memset")
+
+
+def _nothing_fits(listing: Listing, loops: list[LoopStrides], source: _Source) -> AssemblyError:
+    """The error for a listing without a fitting loop: says what was found and what was expected."""
+    isa = isa_of(listing.isa)
+    for instruction in listing.instructions:
+        called = next((name for name in _LIBRARY if name in instruction.text), None)
+        repeated = isa.repeats(instruction) and any(reference.written for reference in instruction.memory)
+        if repeated or (called and instruction.branch in ("call", "jump")):
+            what = f"the compiler replaced the loop by {'a call of ' + called if called else instruction.text.strip()}"
+            todo = f"compile with -fno-tree-loop-distribute-patterns (gcc) or -fno-builtin-{called or 'memcpy'} (clang)"
+            return AssemblyError(what, where=Location(listing.file, instruction.line or None), todo=todo)
+    if not loops:
+        what = "the code has no loop: the compiler unrolled it entirely, or removed it"
+        return AssemblyError(what, where=listing.file, todo="give larger sizes with -D, or another listing with --asm")
+    found = "\n".join(f"  {describe(listing, strides)}" for strides in loops)
+    todo = f"choose by hand with --loop N, --lines or markers:\n{found}"
+    return AssemblyError(f"no loop of the code fits the kernel: {_wanted(source)}", where=listing.file, todo=todo)

@@ -1,0 +1,382 @@
+"""An instruction mix as a file: counts or shares in YAML, or what Intel SDE prints.
+
+The formats: docs/instruction-mix.md.
+A file is read as written and checked entry by entry: whatever is wrong is raised with file, line and key.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Generic, Literal, NamedTuple, TypeVar, cast
+
+import yaml
+
+from kernmodel.code.mix import WIDEST_ACCESS, FpClass, InstructionMix, MemoryClass
+from kernmodel.code.mix_sde import is_sde_mix, sde_mix
+from kernmodel.errors import InputError, Location, Note
+from kernmodel.isa.model import FpOperation, Precision
+from kernmodel.limits import YAML_BYTES
+from kernmodel.units import parse_quantity
+from kernmodel.user_files import read_file
+from kernmodel.yaml_text import compose
+
+TOLERANCE = 0.01
+"""By how much shares may miss one: figures in papers are rounded to whole percents."""
+
+_SEE = "docs/instruction-mix.md shows the format"
+
+_KEYS = ("title", "source", "per", "memory", "load_store_ratio", "fp", "intensity", "other")
+_MEMORY_KEYS = ("size", "kind", "share", "loads", "stores", "streaming", "masked")
+_FP_KEYS = ("operation", "precision", "lanes", "width", "count", "share", "masked")
+_KINDS = ("scalar", "vector", "gather", "scatter")
+_OPERATIONS: Mapping[str, FpOperation] = {
+    **dict.fromkeys(("add", "sub"), "add"),
+    **dict.fromkeys(("compare", "min", "max"), "compare"),
+    **{name: name for name in ("mul", "fma", "div", "sqrt", "convert", "other")},
+}
+_PRECISIONS: Mapping[str, Precision] = {
+    **dict.fromkeys(("dp", "double"), "DP"),
+    **dict.fromkeys(("sp", "single", "float"), "SP"),
+    **dict.fromkeys(("hp", "half"), "HP"),
+    "x87": "X87",
+}
+_WIDTHS = {"scalar": 0, **dict.fromkeys(("sse", "128"), 16), **dict.fromkeys(("avx", "256"), 32)}
+_WIDTHS |= dict.fromkeys(("avx512", "512"), 64)
+"""Bytes of a register by the name of the extension or by its bits; scalar: one lane."""
+_ELEMENT_BYTES: Mapping[Precision, int] = {"DP": 8, "SP": 4, "HP": 2, "X87": 10}
+_LARGEST_SCALAR = 8
+_MOST_LANES = 64
+_LOADS_ONLY, _STORES_ONLY = ("loads only", "inf", ".inf"), ("stores only",)
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+
+Value = TypeVar("Value")
+Class = TypeVar("Class", MemoryClass, FpClass)
+
+
+def read_mix(path: Path) -> InstructionMix:
+    """The mix that a file describes.
+
+    Raises:
+        InputError: the file cannot be read; an unknown key or type (with the nearest known one); a number that is
+            negative or missing; shares that do not sum to one within `TOLERANCE`; nothing in it.
+    """
+    text = _read(path)
+    if is_sde_mix(text):
+        return sde_mix(text, str(path))
+    return _mix(_compose(text, str(path)))
+
+
+def _read(path: Path) -> str:
+    try:
+        text = read_file(path, "a mix of instructions", YAML_BYTES).decode("utf-8-sig")
+    except (UnicodeDecodeError, ValueError) as error:
+        raise InputError("is not text in UTF-8", where=str(path), todo=_SEE) from error
+    if not text.strip() or "\0" in text:
+        raise InputError("is empty" if not text.strip() else "is a binary file", where=str(path), todo=_SEE)
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A value of the file with its place: every scalar stays the text that was written."""
+
+    file: str
+    key: str
+    node: yaml.Node
+
+    def error(self, what: str, todo: str) -> InputError:
+        where = Location(self.file, int(self.node.start_mark.line) + 1)
+        return InputError(f"{self.key}: {what}" if self.key else what, where=where, todo=todo)
+
+    def mapping(self, known: Iterable[str]) -> dict[str, _Entry]:
+        """The values by key; refuses unknown and repeated keys."""
+        if not isinstance(self.node, yaml.MappingNode):
+            raise self.error("is no mapping", f"write keys with values; {_SEE}")
+        found: dict[str, _Entry] = {}
+        for name_node, node in self.node.value:
+            name = str(name_node.value)
+            entry = _Entry(self.file, f"{self.key}.{name}" if self.key else name, node)
+            if name not in known:
+                raise entry.error("is an unknown key", _nearest(name, known))
+            if name in found:
+                raise entry.error("is given twice", "leave one of the two out")
+            found[name] = entry
+        return found
+
+    def items(self) -> tuple[_Entry, ...]:
+        """The elements of a list that is not empty."""
+        if not isinstance(self.node, yaml.SequenceNode) or not self.node.value:
+            raise self.error("is no list with entries", f"write one entry per line, with a dash; {_SEE}")
+        return tuple(_Entry(self.file, f"{self.key}[{n}]", node) for n, node in enumerate(self.node.value, start=1))
+
+    def text(self) -> str:
+        if not isinstance(self.node, yaml.ScalarNode) or not str(self.node.value).strip():
+            raise self.error("is no single value", "write a value behind the key")
+        return str(self.node.value).strip()
+
+    def number(self) -> float:
+        """A finite number from zero."""
+        text = self.text()
+        value = float(text) if _NUMBER.fullmatch(text) else math.nan
+        if not math.isfinite(value):
+            raise self.error(f"{text[:40]!r} is no number", "write a number such as 0.25")
+        if value < 0:
+            raise self.error(f"{text} is negative", "write a number from 0")
+        return value
+
+    def share(self) -> float:
+        """A share as a number up to one, or in percent."""
+        text = self.text()
+        if not text.endswith("%"):
+            return self.number()
+        node = yaml.ScalarNode("", text.removesuffix("%").strip(), self.node.start_mark, self.node.end_mark)
+        return _Entry(self.file, self.key, node).number() / 100
+
+    def flag(self) -> bool:
+        return self.choice({"true": True, "false": False})
+
+    def choice(self, known: Mapping[str, Value]) -> Value:
+        """The value that a name stands for, in any case."""
+        text = self.text()
+        if text.lower() not in known:
+            raise self.error(f"{text[:40]!r} is unknown", _nearest(text.lower(), known))
+        return known[text.lower()]
+
+    def whole(self, most: int, what: str) -> int:
+        value = self.number()
+        if value != int(value) or not 1 <= value <= most:
+            raise self.error(f"{self.text()} is no {what}", f"write a whole number from 1 to {most}")
+        return int(value)
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    names = list(known)
+    near = get_close_matches(name, names, n=1, cutoff=0.5)
+    return f"did you mean {near[0]}?" if near else f"use one of {', '.join(names)}"
+
+
+def _compose(text: str, file: str) -> _Entry:
+    root = compose(text, file)
+    if root is None:
+        raise InputError("holds only comments", where=file, todo=_SEE)
+    return _Entry(file, "", root)
+
+
+def _mix(root: _Entry) -> InstructionMix:
+    keys = root.mapping(_KEYS)
+    for key in ("title", "source"):
+        if key in keys:
+            keys[key].text()
+    memory, fp = _memory(keys), _fp(keys)
+    if not memory.counts and not fp.counts:
+        raise root.error("holds neither memory nor floating-point instructions", f"give memory or fp; {_SEE}")
+    shares = memory.shares or fp.shares
+    mix = InstructionMix(
+        memory=_merged(memory.counts),
+        fp=_merged(fp.counts),
+        other=keys["other"].number() if "other" in keys else 0.0,
+        source=f"file {root.file}",
+        notes=_notes(keys, memory),
+        per="instruction" if shares else _per(keys),
+        shares_only=shares and bool(memory.counts) and bool(fp.counts),
+    )
+    return _with_intensity(mix, keys["intensity"]) if "intensity" in keys else mix
+
+
+def _per(keys: Mapping[str, _Entry]) -> str:
+    per = keys["per"].text() if "per" in keys else "unit of work"
+    return "source iteration" if per in ("iteration", "source iteration") else per
+
+
+def _with_intensity(mix: InstructionMix, entry: _Entry) -> InstructionMix:
+    """Shares of both kinds, brought to the arithmetic intensity that the file states."""
+    if not mix.shares_only:
+        raise entry.error("stands beside counts, which tell it", "leave it out, or give shares of both kinds")
+    text = entry.text()
+    node = yaml.ScalarNode("", text.removesuffix("FLOP/B").strip(), entry.node.start_mark, entry.node.end_mark)
+    intensity = _Entry(entry.file, entry.key, node).number()
+    if not (intensity and mix.flops):
+        raise entry.error(f"{text} does not fit the entries", "an intensity above zero needs entries that compute")
+    factor = intensity * mix.bytes / mix.flops
+    return replace(mix, fp=tuple((kind, count * factor) for kind, count in mix.fp), shares_only=False)
+
+
+def _notes(keys: Mapping[str, _Entry], memory: _Section[MemoryClass]) -> tuple[Note, ...]:
+    if not memory.shares or "load_store_ratio" not in keys:
+        return ()
+    text = "the load/store ratio of the file is taken for accesses of every size"
+    return (Note("one-load-store-ratio", text, "assumption"),)
+
+
+class _Found(NamedTuple, Generic[Class]):
+    """One class of an entry with its number, and whether that is a share."""
+
+    entry: _Entry
+    kind: Class
+    number: float
+    is_share: bool
+
+
+class _Section(NamedTuple, Generic[Class]):
+    """All entries of one kind, and whether their numbers are shares (then their sum is one)."""
+
+    counts: tuple[tuple[Class, float], ...]
+    shares: bool
+
+
+def _section(whole: _Entry, found: list[_Found[Class]]) -> _Section[Class]:
+    """The entries together; refuses shares beside counts, and shares whose sum is not one."""
+    shares = found[0].is_share
+    odd = next((one for one in found if one.is_share != shares), None)
+    if odd is not None:
+        raise odd.entry.error("mixes shares and counts", f"give all entries of {whole.key} as one of the two")
+    total = math.fsum(one.number for one in found)
+    if not total:
+        raise whole.error("all entries are zero", "give at least one instruction")
+    if shares and abs(total - 1) > TOLERANCE:
+        raise whole.error(f"the shares sum to {total:.4g}, not to 1", "correct them, or give counts")
+    factor = 1 / total if shares else 1.0
+    return _Section(tuple((one.kind, one.number * factor) for one in found), shares)
+
+
+def _merged(counts: Iterable[tuple[Class, float]]) -> tuple[tuple[Class, float], ...]:
+    """One entry for each class, largest first; without those that never occur."""
+    merged: dict[Class, float] = {}
+    for kind, count in counts:
+        merged[kind] = merged.get(kind, 0.0) + count
+    return tuple(sorted(((kind, n) for kind, n in merged.items() if n), key=lambda item: (-item[1], repr(item[0]))))
+
+
+def _memory(keys: Mapping[str, _Entry]) -> _Section[MemoryClass]:
+    ratio = keys.get("load_store_ratio")
+    if "memory" not in keys:
+        if ratio is not None:
+            raise ratio.error("has no memory instructions to apply to", "give them under memory")
+        return _Section((), False)
+    load_share = _load_share(ratio) if ratio is not None else None
+    found = [one for entry in keys["memory"].items() for one in _memory_entry(entry, load_share)]
+    if ratio is not None and not any("share" in one.entry.mapping(_MEMORY_KEYS) for one in found):
+        raise ratio.error("stands beside loads and stores, which tell it", "leave it out, or give shares")
+    return _section(keys["memory"], found)
+
+
+def _load_share(entry: _Entry) -> float:
+    """Loads over loads and stores, from loads per store."""
+    text = entry.text().lower()
+    if text in _LOADS_ONLY + _STORES_ONLY:
+        return float(text in _LOADS_ONLY)
+    ratio = entry.number()
+    return ratio / (1 + ratio)
+
+
+def _memory_entry(entry: _Entry, load_share: float | None) -> tuple[_Found[MemoryClass], ...]:
+    """Loads and stores of one size."""
+    keys = entry.mapping(_MEMORY_KEYS)
+    loads, stores = _loads_and_stores(entry, keys, load_share)
+    size = _size(entry, keys)
+    kind = keys["kind"].choice({name: name for name in _KINDS}) if "kind" in keys else None
+    kind = kind or ("scalar" if size <= _LARGEST_SCALAR else "vector")
+    if (kind == "gather" and stores.number) or (kind == "scatter" and loads.number):
+        wrong = "store" if kind == "gather" else "load"
+        raise entry.error(f"a {kind} does not {wrong}", f"give its {'loads' if kind == 'gather' else 'stores'} only")
+    streaming = "streaming" in keys and keys["streaming"].flag()
+    if streaming and not stores.number:
+        raise keys["streaming"].error("is for stores, but there are none", "give stores, or leave it out")
+    masked = "masked" in keys and keys["masked"].flag()
+    return tuple(
+        _Found(
+            entry,
+            MemoryClass(size, cast("Literal['scalar', 'vector', 'gather', 'scatter']", kind), store, streaming, masked),
+            one.number,
+            one.is_share,
+        )
+        for store, streaming, one in ((False, False, loads), (True, streaming, stores))
+    )
+
+
+class _Number(NamedTuple):
+    number: float
+    is_share: bool
+
+
+def _loads_and_stores(entry: _Entry, keys: Mapping[str, _Entry], load_share: float | None) -> tuple[_Number, _Number]:
+    given = {key: keys[key] for key in ("loads", "stores") if key in keys}
+    if "share" in keys:
+        if given:
+            raise entry.error("has a share and loads or stores", "give one of the two")
+        if load_share is None:
+            todo = "give load_store_ratio, or loads: 40 % and stores: 20 % in place of share"
+            raise keys["share"].error("does not tell loads from stores", todo)
+        share = keys["share"].share()
+        return _Number(share * load_share, True), _Number(share * (1 - load_share), True)
+    if not given:
+        raise entry.error("has no number", "give share, or loads and stores")
+    percents = {one.text().endswith("%") for one in given.values()}
+    if len(percents) > 1:
+        raise entry.error("mixes shares and counts", "write both with % or both without")
+    is_share = percents.pop()
+    values = {key: one.share() if is_share else one.number() for key, one in given.items()}
+    return _Number(values.get("loads", 0.0), is_share), _Number(values.get("stores", 0.0), is_share)
+
+
+def _size(entry: _Entry, keys: Mapping[str, _Entry]) -> int:
+    """Bytes of one access."""
+    if "size" not in keys:
+        raise entry.error("has no size", "give the bytes of one access, such as size: 64 B")
+    text = keys["size"].text()
+    try:
+        size = float(text) if _NUMBER.fullmatch(text) else parse_quantity(text, "data")
+    except InputError as error:
+        raise keys["size"].error(error.what, error.todo or "write 64 B") from error
+    if size != int(size) or not 1 <= size <= WIDEST_ACCESS:
+        todo = f"write a whole number of bytes from 1 to {WIDEST_ACCESS}"
+        raise keys["size"].error(f"{text} is no size of an access", todo)
+    return int(size)
+
+
+def _fp(keys: Mapping[str, _Entry]) -> _Section[FpClass]:
+    if "fp" not in keys:
+        return _Section((), False)
+    return _section(keys["fp"], [_fp_entry(entry) for entry in keys["fp"].items()])
+
+
+def _fp_entry(entry: _Entry) -> _Found[FpClass]:
+    """Instructions of one operation, precision and width."""
+    keys = entry.mapping(_FP_KEYS)
+    for name, todo in (("operation", "such as add, mul or fma"), ("precision", "DP, SP, HP or X87")):
+        if name not in keys:
+            raise entry.error(f"has no {name}", f"give {name}: {todo}")
+    precision = keys["precision"].choice(_PRECISIONS)
+    kind = FpClass(
+        operation=keys["operation"].choice(_OPERATIONS),
+        precision=precision,
+        lanes=_lanes(entry, keys, precision),
+        masked="masked" in keys and keys["masked"].flag(),
+    )
+    number = _one_of(entry, keys, "count", "share", "a count or a share")
+    is_share = number.key.endswith("share") or number.text().endswith("%")
+    return _Found(entry, kind, number.share() if is_share else number.number(), is_share)
+
+
+def _one_of(entry: _Entry, keys: Mapping[str, _Entry], first: str, second: str, what: str) -> _Entry:
+    """The one of two keys that is given."""
+    given = [keys[key] for key in (first, second) if key in keys]
+    if len(given) != 1:
+        has = "both" if given else "neither"
+        raise entry.error(f"has {has} {first} {'and' if given else 'nor'} {second}", f"give {what}")
+    return given[0]
+
+
+def _lanes(entry: _Entry, keys: Mapping[str, _Entry], precision: Precision) -> int:
+    given = _one_of(entry, keys, "lanes", "width", "lanes: 8, or width: scalar, SSE, AVX or AVX512")
+    if given.key.endswith("lanes"):
+        return given.whole(_MOST_LANES, "number of lanes")
+    lanes = max(1, given.choice(_WIDTHS) // _ELEMENT_BYTES[precision])
+    if precision == "X87" and lanes > 1:
+        raise given.error("is a width of vectors, but x87 has none", "write width: scalar")
+    return lanes

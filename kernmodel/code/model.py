@@ -1,0 +1,126 @@
+"""What the compiler made of the source: the loop that executes the kernel, its streams and what is around it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernmodel.errors import Note
+from kernmodel.isa.model import Instruction, MemoryReference
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedAccess:
+    """What the source says an inner-loop reference does, for matching loops of the assembly.
+
+    Attributes:
+        array: name; element_bytes: size of an element.
+        stride_bytes: bytes the address moves per inner source iteration (negative for downward loops, 0 for
+            invariants).
+        written: whether it is a store.
+        offset_bytes: where it stands in the first iteration, against the other references of its array.
+        others: of the other loops around it, the variable and the bytes the address moves per step, None where an index
+            array places it anew.
+        count: how often the source writes the reference.
+    """
+
+    array: str
+    element_bytes: int
+    stride_bytes: int
+    written: bool
+    offset_bytes: int = 0
+    others: tuple[tuple[str, int | None], ...] = ()
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class AddressStream:
+    """How the address of one memory reference of a loop advances.
+
+    `stride_bytes` is per pass of the loop body; None where it is not a constant.
+    """
+
+    instruction: int
+    reference: MemoryReference
+    stride_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RemainderLoop:
+    """A loop beside the analysed one that executes iterations of the same source loop, fewer in a pass.
+
+    Attributes:
+        instructions: its body.
+        steps: steps of the source loop that one pass executes.
+    """
+
+    instructions: tuple[Instruction, ...]
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What is executed once for each entry of the analysed loop, on one way through the loop around it.
+
+    Attributes:
+        straight: instructions that execute no iteration of the analysed source loop: addresses, accumulators, tails of
+            reductions, statements between the loops of the source.
+        before: how many of them come before the loop.
+        tail: straight-line instructions that execute `tail_steps` steps of it.
+        loops: loops that execute further steps, each at least one pass.
+    """
+
+    straight: tuple[Instruction, ...]
+    before: int
+    tail: tuple[Instruction, ...]
+    tail_steps: int
+    loops: tuple[RemainderLoop, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The code around the analysed loop, as far as the listing shows it.
+
+    Attributes:
+        ways: through the loop around it; empty where there is none.
+        outer: the instructions of each loop further out that stand in no loop inside it, from within.
+    """
+
+    ways: tuple[Way, ...]
+    outer: tuple[tuple[Instruction, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AssemblyLoop:
+    """The loop (or marked block) that is analysed.
+
+    Attributes:
+        instructions: the body in execution order, ending in the closing branch where it is a loop.
+        isa, syntax, file: as in the listing.
+        label: label of the loop head, "" if none.
+        iterations_per_pass: source iterations that one pass of the body executes (unrolling × vector length), None
+            where no source was matched.
+        streams: address streams of its memory references.
+        evidence: one sentence: why this loop, and how iterations_per_pass was found and cross-checked.
+        role: "main", "peeled", "remainder", "outer", "marked" or "chosen".
+        notes: doubts.
+        variable: the outer loop variable that the loop runs over, where compilers exchanged loops or unrolled the inner
+            one; None for the innermost loop of the source.
+        steps: steps of that variable per pass, None where no source was matched.
+        around: the code around the loop; None where it is not known (a marked block, a stretch of lines).
+        function: the function that holds it, "" where the code names none.
+    """
+
+    instructions: tuple[Instruction, ...]
+    isa: str
+    syntax: str
+    file: str
+    label: str
+    iterations_per_pass: float | None
+    streams: tuple[AddressStream, ...]
+    evidence: str
+    role: str
+    notes: tuple[Note, ...]
+    variable: str | None = None
+    steps: int | None = None
+    around: Surroundings | None = None
+    function: str = ""

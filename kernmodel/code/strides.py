@@ -1,0 +1,221 @@
+"""How the addresses of a loop advance: constant-stride analysis of each memory reference.
+
+A value that a loop changes is a symbol of the loop (see `kernmodel.code.symbolic`). It advances by a constant where
+its value after one pass is itself plus something that the loop does not change; by the step of another value where it
+is a copy of that value's past (`mov rax,rdx; add rdx,8`). The stride of an address is the sum over its symbols. A
+stride that is invariant but no number (an index advanced by a register) is looked up before the loop; if it is no
+number there either, it stays symbolic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kernmodel.code.loops import ControlFlow, LoopBody
+from kernmodel.code.model import AddressStream
+from kernmodel.code.symbolic import Trace, trace
+from kernmodel.isa import isa_of
+from kernmodel.isa.linear import ZERO, Comparison, Linear
+from kernmodel.isa.model import Condition, Instruction, Listing
+
+
+@dataclass(frozen=True, slots=True)
+class LoopStrides:
+    """What the constant-stride analysis finds out about one loop.
+
+    Attributes:
+        loop: the loop.
+        streams: one per memory reference, in execution order; their `instruction` counts within the loop's body.
+        addresses: per stream, its address in the first instruction's values (symbols of this loop at the pass's start).
+        symbolic: per stream, whether its stride is invariant although it is no number.
+        passes: how often the body executes each time the loop is entered, where the closing comparison is against a
+            value that is known before the loop; None otherwise.
+        counter: what the value that the closing comparison tests advances by per pass, None if unknown.
+    """
+
+    loop: LoopBody
+    streams: tuple[AddressStream, ...]
+    addresses: tuple[Linear, ...]
+    symbolic: tuple[bool, ...]
+    passes: int | None
+    counter: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """A listing, its control flow and its symbolic execution: everything the strides are computed from."""
+
+    listing: Listing
+    flow: ControlFlow
+    trace: Trace
+
+
+@dataclass(slots=True)
+class _Steps:
+    """How values advance in one loop; `known` grows on demand, None marks what is not invariant (or being computed)."""
+
+    analysis: Analysis
+    loop: LoopBody
+    known: dict[str, Linear | None] = field(default_factory=dict)
+
+    def of(self, value: Linear) -> Linear | None:
+        """What `value` advances by per pass."""
+        total = ZERO
+        for name, factor in value.terms:
+            step = self.of_symbol(name)
+            if step is None:
+                return None
+            total += step * factor
+        return total
+
+    def of_symbol(self, name: str) -> Linear | None:
+        if name not in self.known:
+            self.known[name] = None
+            self.known[name] = self._compute(name)
+        return self.known[name]
+
+    def _compute(self, name: str) -> Linear | None:
+        found = self.analysis.trace
+        after = found.final[self.loop.number].get(name)
+        if after is None:
+            if name in found.cells:
+                return ZERO if self.of(found.cells[name]) == ZERO else None
+            return None if found.origin.get(name) in self.loop.blocks else ZERO
+        own = after.coefficient(name)
+        if own == 0:
+            return self.of(after)
+        rest = after - Linear(0, ((name, 1),))
+        invariant = own == 1 and all(self.of_symbol(other) == ZERO for other, _ in rest.terms)
+        return rest if invariant else None
+
+
+def analyse(listing: Listing, flow: ControlFlow) -> Analysis:
+    """Execute `listing` symbolically for the loops of `flow`."""
+    return Analysis(listing, flow, trace(listing, flow))
+
+
+def loop_strides(analysis: Analysis, loop: LoopBody) -> LoopStrides:
+    """The strides of all memory references of `loop`, and how often it executes."""
+    steps = {other.number: _Steps(analysis, other) for other in analysis.flow.loops}
+    streams, addresses, symbolic = [], [], []
+    for place, index in enumerate(loop.instructions):
+        instruction = analysis.listing.instructions[index]
+        for reference, address in zip(instruction.memory, analysis.trace.addresses.get(index, ()), strict=True):
+            step = steps[loop.number].of(address)
+            step = step if step is None else _resolve(analysis, steps, step)
+            stride = step.constant if step is not None and not step.terms else None
+            streams.append(AddressStream(place, reference, stride))
+            addresses.append(address)
+            symbolic.append(stride is None and step is not None)
+    passes, counter = _passes(analysis, steps, loop)
+    return LoopStrides(loop, tuple(streams), tuple(addresses), tuple(symbolic), passes, counter)
+
+
+def _resolve(analysis: Analysis, steps: dict[int, _Steps], value: Linear) -> Linear:
+    """`value` with the symbols of loops replaced by what they were before their loop, plus steps × passes done.
+
+    The number of passes done is one symbol a loop, so that it cancels in differences of values that advance alike.
+    """
+    total = Linear(value.constant)
+    for name, factor in value.terms:
+        number = next((n for n, start in analysis.trace.initial.items() if name in start), None)
+        step = None if number is None else steps[number].of_symbol(name)
+        if number is None or step is None or step.terms:
+            total += Linear(0, ((name, factor),))
+        else:
+            total += _resolve(analysis, steps, analysis.trace.initial[number][name]) * factor
+            total += Linear(0, ((f"passes#{number}", step.constant * factor),) if step.constant else ())
+    return total
+
+
+def _entry(analysis: Analysis, steps: dict[int, _Steps], loop: LoopBody, value: Linear) -> Linear:
+    """`value` in the first pass of `loop`, in what is known before it."""
+    start = analysis.trace.initial[loop.number]
+    total = Linear(value.constant)
+    for name, factor in value.terms:
+        total += start.get(name, Linear(0, ((name, 1),))) * factor
+    return _resolve(analysis, steps, total)
+
+
+def _passes(analysis: Analysis, steps: dict[int, _Steps], loop: LoopBody) -> tuple[int | None, int | None]:
+    """How often the body executes, and the step of what the closing comparison tests."""
+    closing = _closing_branch(analysis, loop)
+    compared = None if closing is None else analysis.trace.branches.get(closing)
+    if closing is None or compared is None:
+        return None, None
+    condition = _continues(analysis, loop, closing)
+    tested = _tested(compared, condition)
+    step = None if tested is None else steps[loop.number].of(tested)
+    step = step if step is None else _resolve(analysis, steps, step)
+    if tested is None or step is None or step.terms:
+        return None, None
+    first = _entry(analysis, steps, loop, tested)
+    if first.terms:
+        return None, step.constant
+    tests = _count(first.constant, step.constant, condition)
+    # a loop entered at its test, ahead of the rest of its body, tests once more than it executes the body
+    ahead = len(loop.blocks) > 1 and analysis.flow.blocks[loop.header].end - 1 == closing
+    return tests - 1 if tests is not None and ahead else tests, step.constant
+
+
+def _tested(compared: Comparison, condition: Condition | None) -> Linear | None:
+    """The value that `condition` compares with zero, None if unknown; unsigned order is that of the carry flag.
+
+    Unsigned values are taken as signed ones, which is the same while addresses and sizes stay below 2^63.
+    """
+    if condition in ("be", "a") and compared.carry != compared.difference:
+        return None
+    return compared.carry if condition in ("b", "ae") else compared.difference
+
+
+def _closing_branch(analysis: Analysis, loop: LoopBody) -> int | None:
+    """The one conditional branch that leaves the loop, None if there are several."""
+    leaving = [block for block in loop.blocks if _leaves(analysis, loop, block)]
+    if len(leaving) != 1:
+        return None
+    last = analysis.flow.blocks[leaving[0]].end - 1
+    return last if analysis.listing.instructions[last].branch == "conditional" else None
+
+
+def _leaves(analysis: Analysis, loop: LoopBody, number: int) -> bool:
+    """Whether a block has a way out of the loop, which may be out of the listing."""
+    block = analysis.flow.blocks[number]
+    conditional = analysis.listing.instructions[block.end - 1].branch == "conditional"
+    ways = len(block.successors) + len(block.avoided)
+    return not set(loop.blocks).issuperset(block.successors) or (conditional and ways < 2)
+
+
+_OPPOSITE: dict[Condition, Condition] = {
+    "e": "ne", "ne": "e", "l": "ge", "ge": "l", "le": "g", "g": "le",
+    "b": "ae", "ae": "b", "be": "a", "a": "be", "s": "ns", "ns": "s",
+}  # fmt: skip
+_ORDER = {
+    "l": (1, 0), "b": (1, 0), "s": (1, 0), "le": (1, 1), "be": (1, 1),
+    "g": (-1, 0), "a": (-1, 0), "ge": (-1, 1), "ae": (-1, 1), "ns": (-1, 1),
+}  # fmt: skip
+"""Conditions that order, as sign × difference < limit."""
+
+
+def _continues(analysis: Analysis, loop: LoopBody, branch: int) -> Condition | None:
+    """The condition under which the loop goes on: the branch's, or its opposite if the branch leaves the loop."""
+    instruction: Instruction = analysis.listing.instructions[branch]
+    condition = isa_of(instruction.isa).condition(instruction)
+    starts = {analysis.listing.instructions[analysis.flow.blocks[b].first].address for b in loop.blocks}
+    return condition if condition is None or instruction.target in starts else _OPPOSITE[condition]
+
+
+def _count(first: int, step: int, condition: Condition | None) -> int | None:
+    """Passes of a loop that tests, at the end of each pass, first, first + step, …; None if it would not end."""
+    if condition == "ne":
+        if first == 0:
+            return 1
+        return -first // step + 1 if step and first % step == 0 and first // step < 0 else None
+    if condition == "e":
+        return 1 if first else None
+    if condition is None or condition not in _ORDER:
+        return None
+    sign, limit = _ORDER[condition]
+    value, towards = sign * first, sign * step
+    if value >= limit:
+        return 1
+    return -((value - limit) // towards) + 1 if towards > 0 else None

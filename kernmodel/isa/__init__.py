@@ -1,0 +1,57 @@
+"""What an instruction set is: neutral values of decoded code, one protocol, and each instruction set in its own folder.
+
+Listings, machine files and parameter files of cores name their instruction set; `isa_of` finds it by that name. Another
+one is a subclass of `kernmodel.isa.protocol.Isa`, made known by `register`; the carried ones are imported when they are
+first asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from kernmodel.errors import UsageError
+from kernmodel.isa.protocol import Isa
+
+DEFAULT = "x86-64"
+"""The instruction set of code that says nothing about it (bytes in hex digits)."""
+_CARRIED = {"x86-64": "kernmodel.isa.x86"}
+_DESCRIBED = {"aarch64": "kernmodel.isa.aarch64"}
+"""Instruction sets that machine files may name and listings are told by, although their code cannot be read yet."""
+_TITLES = {"aarch64": "AArch64"}
+_known: dict[str, Isa] = {}
+
+
+def register(isa: Isa) -> None:
+    """Make an instruction set known by its name; one of that name is replaced."""
+    _known[isa.name] = isa
+
+
+def names() -> tuple[str, ...]:
+    """The names that machine files, parameter files and listings may give."""
+    return tuple(dict.fromkeys((*_CARRIED, *_DESCRIBED, *_known)))
+
+
+def evidence(text: str) -> dict[str, int]:
+    """By instruction set, how many lines of a listing can be of it."""
+    found = {name: isa_of(name).evidence(text) for name in dict.fromkeys((*_CARRIED, *_known))}
+    return found | {name: import_module(path).evidence(text) for name, path in _DESCRIBED.items() if name not in _known}
+
+
+def title(name: str) -> str:
+    """The name as its makers write it, for messages."""
+    return _TITLES.get(name, name)
+
+
+def isa_of(name: str) -> Isa:
+    """The instruction set of this name.
+
+    Raises:
+        UsageError: its code cannot be read.
+    """
+    found = _known.get(name)
+    if found is None and name in _CARRIED:
+        found = _known[name] = import_module(_CARRIED[name]).ISA
+    if found is None:
+        known = ", ".join(dict.fromkeys((*_CARRIED, *_known)))
+        raise UsageError(f"{name} code cannot be read", todo=f"use a machine with one of: {known}")
+    return found

@@ -1,0 +1,288 @@
+"""What the rest of kernmodel asks of an instruction set.
+
+An instruction set is an instance of a subclass of `Isa`, found by its name (`kernmodel.isa.isa_of`). All that is
+outside its folder goes by these members and by the values of `kernmodel.isa.model`, and knows no mnemonic or register.
+Members without a body of their own have to be given; the others say that the instruction set has nothing of the kind.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from kernmodel.errors import AssemblyError
+from kernmodel.isa.linear import Comparison, Linear, MemoryValues, RegisterValues
+from kernmodel.isa.model import (
+    Condition,
+    FpKind,
+    FpOperation,
+    Instruction,
+    Listing,
+    Operand,
+    Precision,
+)
+from kernmodel.limits import DECODED_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Registers:
+    """The registers that have a part to play, by their full names.
+
+    Attributes:
+        stack_pointer: the stack pointer.
+        frame: those by which compilers address the stack frame, the stack pointer among them.
+        general: those that can hold addresses and counters.
+        program_counter: the base of addresses relative to the code, "" where there are none.
+        clobbered: what a called function may overwrite of the general ones.
+        halved: those whose second byte some cores rename apart (ah of rax).
+    """
+
+    stack_pointer: str
+    frame: frozenset[str]
+    general: frozenset[str]
+    program_counter: str = ""
+    clobbered: tuple[str, ...] = ()
+    halved: frozenset[str] = frozenset()
+
+
+class Effect(NamedTuple):
+    """What an instruction does to registers and memory, as far as addresses and counters are made of it.
+
+    A register that the instruction writes and that is not among `registers` holds something unknown after it; so does
+    memory that it writes.
+
+    Attributes:
+        addresses: of its memory references, in their order; None where one is no linear expression (gathers).
+        registers: new values of registers, where these are known.
+        stores: (number of the memory reference, value), where the value is known.
+        compared: what the flags stand for after it, None where that is not known.
+        transfer: "copy" where all it does is hand on a register, extended or not; "address" where all it does is to
+            compute the address of its memory reference; None for all others.
+        bits: width of what it hands on or computes.
+    """
+
+    addresses: tuple[Linear | None, ...] = ()
+    registers: tuple[tuple[str, Linear], ...] = ()
+    stores: tuple[tuple[int, Linear], ...] = ()
+    compared: Comparison | None = None
+    transfer: Literal["copy", "address"] | None = None
+    bits: int = 64
+
+
+HIGH_BYTE_ALIAS = " [high8 alias]"
+"""Row variant of a zero extension whose source is encoded like a high byte (of which cores eliminate fewer)."""
+
+
+class RegisterForm(NamedTuple):
+    """A form with a register in place of a memory operand, and the forms that load and store that register alone."""
+
+    form: str
+    load: str
+    store: str
+
+
+class CodeSection(NamedTuple):
+    """A stretch of machine code in an object or executable: its number in the file, name, address and bytes."""
+
+    number: int
+    name: str
+    address: int
+    data: bytes
+
+
+class CodeSymbol(NamedTuple):
+    """A name of a place in the code: where it is, how many bytes it names, whether it is a function."""
+
+    name: str
+    section: int
+    address: int
+    size: int
+    is_function: bool
+
+
+class ObjectCode(ABC):
+    """The machine code of an object or executable, laid out and with its relocations resolved."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def sections(self) -> tuple[CodeSection, ...]:
+        """The sections that hold code."""
+
+    @property
+    @abstractmethod
+    def symbols(self) -> tuple[CodeSymbol, ...]:
+        """The names of places in these sections, by section and address."""
+
+    @abstractmethod
+    def instructions(self, section: CodeSection, first: int, end: int) -> Iterator[Instruction]:
+        """The instructions at addresses `first` up to `end` of a section, with the symbols that relocations name.
+
+        Raises:
+            What `kernmodel.isa.elf.damage_reported` reports.
+        """
+
+    def refuse_large(self, file: str, todo: str) -> None:
+        """Refuse more code than is decoded at once; `todo` is what to do about it.
+
+        Raises:
+            AssemblyError: it is too much.
+        """
+        size = sum(len(section.data) for section in self.sections)
+        if DECODED_BYTES.exceeded(size):
+            raise AssemblyError(f"holds {size:,} bytes of code", where=file, todo=DECODED_BYTES.todo(todo))
+
+
+class Isa(ABC):
+    """An instruction set.
+
+    Attributes:
+        name: as listings, machine files and parameter files of cores give it ("x86-64").
+        registers: those with a part to play.
+        elf_machine: EM_* of its objects, "" where these cannot be read.
+        vector_bytes: widths of its vector registers, the widest first.
+    """
+
+    name: str
+    registers: Registers
+    elf_machine: str = ""
+    vector_bytes: tuple[int, ...] = ()
+
+    # ---- reading code ----
+
+    @abstractmethod
+    def read_listing(self, text: str, file: str, syntax: str | None) -> Listing:
+        """The instructions of an assembly listing; `file` names it in messages, `syntax` is found by evidence if None.
+
+        Raises:
+            AssemblyError: it is no listing of this instruction set.
+            ToolError: the assembler that reading it takes is missing.
+        """
+
+    def evidence(self, text: str) -> int:
+        """How many lines of a listing can be of this instruction set and of no other that is known."""
+        return 0
+
+    def decode(self, code: bytes, address: int = 0) -> Iterator[Instruction]:
+        """The instructions of machine code that starts at `address`; bytes that are none are passed over one by one."""
+        raise AssemblyError(f"{self.name} machine code cannot be decoded", todo="give an assembly listing")
+
+    def is_cut_off(self, code: bytes) -> bool:
+        """Whether `code`, which is no instruction, is the beginning of one."""
+        return False
+
+    def read_object(self, data: bytes, file: str) -> ObjectCode:
+        """The code of an ELF file.
+
+        Raises:
+            AssemblyError: damaged, or of another architecture.
+        """
+        raise AssemblyError(f"{self.name} objects cannot be read", where=file, todo="give an assembly listing")
+
+    def marker(self, instructions: Sequence[Instruction], index: int) -> tuple[int, int]:
+        """The number in the marker of a region (IACA's 111 begins, 222 ends one) that starts at an instruction, and
+        how many instructions it has; 0 and 0 where none starts."""
+        return 0, 0
+
+    # ---- registers, addresses, control flow ----
+
+    @abstractmethod
+    def effect(self, instruction: Instruction, registers: RegisterValues, memory: MemoryValues) -> Effect:
+        """What an instruction does to registers and memory, given what these hold before it."""
+
+    def holds_address(self, operand: Operand) -> bool:
+        """Whether an operand is a register wide enough for addresses and counters."""
+        return operand.register in self.registers.general
+
+    def is_vector(self, operand: Operand) -> bool:
+        """Whether an operand is a vector register."""
+        return False
+
+    def is_mask(self, operand: Operand) -> bool:
+        """Whether an operand is a register that holds one bit a lane."""
+        return False
+
+    def condition(self, instruction: Instruction) -> Condition | None:
+        """When a conditional branch is taken, None where that is no comparison."""
+        return None
+
+    def is_padding(self, instruction: Instruction) -> bool:
+        """Whether the instruction does nothing, so that alignment may consist of it."""
+        return False
+
+    def repeats(self, instruction: Instruction) -> bool:
+        """Whether the instruction repeats itself as often as a register says."""
+        return False
+
+    # ---- work ----
+
+    @abstractmethod
+    def fp_kind(self, mnemonic: str) -> FpKind | None:
+        """What an instruction computes with floating-point numbers; None for any other and where that is not known."""
+
+    def is_unclassified(self, mnemonic: str) -> bool:
+        """Whether it computes with floating-point numbers, but it is not known what."""
+        return False
+
+    def fp_work(self, instruction: Instruction) -> tuple[FpKind, int] | None:
+        """What an instruction computes, and on how many lanes: those of its widest operand."""
+        kind = self.fp_kind(instruction.mnemonic)
+        if kind is None:
+            return None
+        widths = [instruction.vector_bytes, *(reference.size_bytes for reference in instruction.memory)]
+        return kind, kind.lanes(max(widths))
+
+    def element_bytes(self, instruction: Instruction) -> int:
+        """Bytes of one element of a gather or scatter, 0 for other instructions."""
+        return 0
+
+    def is_masked_move(self, instruction: Instruction) -> bool:
+        """Whether it loads or stores the lanes that a vector register selects."""
+        return False
+
+    def is_streaming(self, instruction: Instruction) -> bool:
+        """Whether it stores past the caches (a non-temporal store)."""
+        return False
+
+    # ---- what cores make of it ----
+
+    def features(self, instruction: Instruction) -> frozenset[str]:
+        """Names of the extensions without which a processor does not know the instruction."""
+        return frozenset()
+
+    def is_privileged(self, instruction: Instruction) -> bool:
+        """Whether user code may not execute it."""
+        return False
+
+    def moves_stack(self, instruction: Instruction) -> bool:
+        """Whether a stack engine can change the stack pointer for it (push, pop, call, return)."""
+        return False
+
+    def row_variant(self, instruction: Instruction) -> str:
+        """What rows of the instruction table are told apart by beside the form: "" or a suffix such as " [b+d]"."""
+        return ""
+
+    def row_candidates(self, form: str) -> Iterator[tuple[str, str]]:
+        """Forms whose rows stand for `form`, in the order of growing doubt, with the reason ("" for spellings)."""
+        return iter(())
+
+    def register_forms(self, instruction: Instruction, position: int) -> Iterator[RegisterForm]:
+        """Forms that have a register in place of the memory operand at `position`, to compose its row with."""
+        return iter(())
+
+    def with_named_registers(self, instructions: Sequence[Instruction]) -> tuple[Instruction, ...]:
+        """The instructions with one name for each register throughout, where the code names them by a moving top."""
+        return tuple(instructions)
+
+    # ---- forms that set ceilings ----
+
+    def fp_forms(self, operation: FpOperation, precision: Precision, lanes: int) -> tuple[str, ...]:
+        """Forms between registers that do one floating-point operation on so many lanes, the best first."""
+        return ()
+
+    def access_forms(self, kind: Literal["load", "store"]) -> Mapping[int, tuple[str, ...]]:
+        """Forms that stand for all loads or stores of a size, by bytes, the widest first; each the best first."""
+        return {}

@@ -1,0 +1,164 @@
+"""x86-64: its encodings, registers, listings and mnemonics, behind the members of `kernmodel.isa.protocol.Isa`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+from kernmodel.isa.linear import MemoryValues, RegisterValues
+from kernmodel.isa.model import (
+    Condition,
+    FpKind,
+    FpOperation,
+    Instruction,
+    Listing,
+    Operand,
+    Precision,
+)
+from kernmodel.isa.protocol import Effect, Isa, ObjectCode, RegisterForm
+from kernmodel.isa.x86 import decode, effects, features, floating, forms, x87
+
+_CONDITIONS: dict[str, Condition] = {
+    "je": "e", "jne": "ne", "jl": "l", "jge": "ge", "jle": "le", "jg": "g",
+    "jb": "b", "jae": "ae", "jbe": "be", "ja": "a", "js": "s", "jns": "ns",
+}  # fmt: skip
+_STACK_ENGINE = frozenset({"push", "pop", "call", "ret"})
+_PADDING = frozenset({"nop", "xchg", "int3"})
+_MASKED_MOVES = ("maskmov", "vmaskmov", "vpmaskmov")
+_STREAMING = ("movnt", "vmovnt")
+_STREAMING_MASKED = frozenset({"maskmovdqu", "vmaskmovdqu", "maskmovq"})
+_VECTORS = frozenset({"xmm", "ymm", "zmm"})
+_STRINGS = frozenset({"cmpsd", "movsd"})
+"""String instructions, without operands of their own, that are named like others."""
+_BROADCAST = re.compile(r"\{1to(\d+)\}")
+_IACA_NOP_LENGTH = 3
+
+
+class X86(Isa):
+    """The 64-bit mode of Intel's and AMD's processors."""
+
+    name = "x86-64"
+    registers = effects.REGISTERS
+    elf_machine = "EM_X86_64"
+    vector_bytes = (64, 32, 16)
+
+    def read_listing(self, text: str, file: str, syntax: str | None) -> Listing:
+        from kernmodel.isa.x86.listing import read_listing
+
+        return read_listing(text, file, syntax)
+
+    def evidence(self, text: str) -> int:
+        from kernmodel.isa.x86.syntax import evidence
+
+        return evidence(text)
+
+    def decode(self, code: bytes, address: int = 0) -> Iterator[Instruction]:
+        return decode.decode(code, address)
+
+    def is_cut_off(self, code: bytes) -> bool:
+        return decode.is_cut_off(code)
+
+    def read_object(self, data: bytes, file: str) -> ObjectCode:
+        from kernmodel.isa.x86.image import read_image
+
+        return read_image(data, file)
+
+    def marker(self, instructions: Sequence[Instruction], index: int) -> tuple[int, int]:
+        """IACA's markers: a number in ebx and a nop with two useless prefixes (64 67 90); of MSVC a store to gs:."""
+        item = instructions[index]
+        if item.mnemonic != "mov":
+            return 0, 0
+        target, value = item.operands
+        if item.form == "mov r32,i32" and target.register == "rbx":
+            following = instructions[index + 1] if index + 1 < len(instructions) else item
+            if following.form == "nop" and following.length == _IACA_NOP_LENGTH:
+                return value.immediate or 0, 2
+        memory = target.memory
+        if memory is not None and memory.segment == "gs" and target.kind == "m8" and memory.base is None:
+            return memory.displacement, 1
+        return 0, 0
+
+    def effect(self, instruction: Instruction, registers: RegisterValues, memory: MemoryValues) -> Effect:
+        return effects.effect(instruction, registers, memory)
+
+    def holds_address(self, operand: Operand) -> bool:
+        return operand.kind in effects.WIDE
+
+    def is_vector(self, operand: Operand) -> bool:
+        return operand.kind in _VECTORS
+
+    def is_mask(self, operand: Operand) -> bool:
+        return operand.kind == "k"
+
+    def condition(self, instruction: Instruction) -> Condition | None:
+        return _CONDITIONS.get(instruction.mnemonic)
+
+    def is_padding(self, instruction: Instruction) -> bool:
+        return instruction.mnemonic in _PADDING
+
+    def repeats(self, instruction: Instruction) -> bool:
+        return instruction.form.startswith(("rep ", "repne "))
+
+    def fp_kind(self, mnemonic: str) -> FpKind | None:
+        return floating.fp_kind(mnemonic)
+
+    def is_unclassified(self, mnemonic: str) -> bool:
+        return floating.is_unclassified(mnemonic)
+
+    def fp_work(self, instruction: Instruction) -> tuple[FpKind, int] | None:
+        if instruction.mnemonic in _STRINGS and not instruction.operands:
+            return None
+        work = super().fp_work(instruction)
+        broadcast = _BROADCAST.search(instruction.text) if work is not None and work[1] > 1 else None
+        if work is None or broadcast is None:
+            return work
+        # a narrowing conversion of a broadcast element shows its lanes only there
+        return work[0], int(broadcast[1])
+
+    def element_bytes(self, instruction: Instruction) -> int:
+        gathers = any(operand.kind.startswith("vsib") for operand in instruction.operands)
+        return floating.element_bytes(instruction.mnemonic) if gathers else 0
+
+    def is_masked_move(self, instruction: Instruction) -> bool:
+        return instruction.mnemonic.startswith(_MASKED_MOVES)
+
+    def is_streaming(self, instruction: Instruction) -> bool:
+        """Whether it is a non-temporal store; not so MOVNTDQA, which loads.
+
+        Intel SDM vol. 1, 10.4.6.2; MOVNTSS and MOVNTSD are AMD's (AMD64 Architecture Programmer's Manual, vol. 4).
+        """
+        name = instruction.mnemonic
+        hinted = name.startswith(_STREAMING) or name in _STREAMING_MASKED
+        return hinted and any(reference.written for reference in instruction.memory)
+
+    def features(self, instruction: Instruction) -> frozenset[str]:
+        return features.required_extensions(instruction)
+
+    def is_privileged(self, instruction: Instruction) -> bool:
+        return features.is_privileged(instruction)
+
+    def moves_stack(self, instruction: Instruction) -> bool:
+        """Whether it pushes or pops (Intel Optimization Reference Manual, stack pointer tracker)."""
+        return instruction.mnemonic in _STACK_ENGINE
+
+    def row_variant(self, instruction: Instruction) -> str:
+        return forms.row_variant(instruction)
+
+    def row_candidates(self, form: str) -> Iterator[tuple[str, str]]:
+        return forms.row_candidates(form)
+
+    def register_forms(self, instruction: Instruction, position: int) -> Iterator[RegisterForm]:
+        return forms.register_forms(instruction, position)
+
+    def with_named_registers(self, instructions: Sequence[Instruction]) -> tuple[Instruction, ...]:
+        return x87.with_fixed_registers(instructions)
+
+    def fp_forms(self, operation: FpOperation, precision: Precision, lanes: int) -> tuple[str, ...]:
+        return forms.fp_forms(operation, precision, lanes)
+
+    def access_forms(self, kind: Literal["load", "store"]) -> Mapping[int, tuple[str, ...]]:
+        return forms.ACCESSES[kind]
+
+
+ISA = X86()
