@@ -18,7 +18,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-ENGINES = ("kernmodel/cachesim/_engine", "kernmodel/incore/pipeline/_pipeline")
+ENGINES = ("kernmodel/cachesim/_engine", "kernmodel/incore/engine/_pipeline")
 """The libraries; each is made of all C sources in the folder `native` beside it."""
 FLAGS = ("-std=c11", "-O3", "-ffp-contract=off", "-shared", "-fPIC", "-fvisibility=hidden")
 """Nothing of this machine only, and no fused multiplications: the Python twins of the engines give the same bits."""

@@ -22,9 +22,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from kernmodel.incore import packed
-from kernmodel.incore.batch import BlockQuery, answer_all
+from kernmodel.incore.answer.batch import BlockQuery, answer_all
 from kernmodel.incore.core import Settings
+from kernmodel.incore.engine import analyser as packed
 
 LIMIT_MILLISECONDS = 0.15
 ROUNDS = 3

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kernmodel.code.listing import decode_bytes
-from kernmodel.incore.frontend.block import front_end_block
-from kernmodel.incore.frontend.components import front_end
-from kernmodel.incore.frontend.figures import front_end_parameters
-from kernmodel.incore.frontend.model import FrontEndBounds, Notion
+from kernmodel.incore.front_end.block import front_end_block
+from kernmodel.incore.front_end.components import front_end
+from kernmodel.incore.front_end.figures import front_end_parameters
+from kernmodel.incore.front_end.model import FrontEndBounds, Notion
 from kernmodel.incore.model import InstructionData
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.tables import InstructionTable

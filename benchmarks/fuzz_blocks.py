@@ -24,9 +24,9 @@ import iced_x86 as iced
 
 from kernmodel.code.blocks import block_of_bytes
 from kernmodel.errors import KernmodelError
-from kernmodel.incore.batch import BlockQuery, Cores, answer
+from kernmodel.incore.answer.batch import BlockQuery, Cores, answer
+from kernmodel.incore.answer.explain import explain
 from kernmodel.incore.core import Settings, analyse_block
-from kernmodel.incore.explain import explain
 from kernmodel.report.explanation import explanation_section
 from kernmodel.report.json_incore import block_line, incore_json
 from kernmodel.report.layout import Style, render

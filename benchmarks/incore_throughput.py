@@ -18,8 +18,8 @@ from elftools.elf.elffile import ELFFile
 
 from kernmodel.code.listing import decode_bytes
 from kernmodel.code.model import AssemblyLoop
-from kernmodel.incore.analyse import analyse
-from kernmodel.incore.bounds import CoreModel, Memo, core_model
+from kernmodel.incore.answer.analyse import analyse
+from kernmodel.incore.answer.components import CoreModel, Memo, core_model
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.tables import InstructionTable
 from kernmodel.isa.assembler import assemble

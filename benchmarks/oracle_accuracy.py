@@ -26,18 +26,18 @@ from typing import Any, NamedTuple
 from kernmodel.code.blocks import block_of_bytes
 from kernmodel.code.listing import decode_bytes
 from kernmodel.evaluate.statistics import kendall_tau
-from kernmodel.incore.bounds import PIPELINE, core_model
+from kernmodel.incore.answer.components import PIPELINE, core_model
+from kernmodel.incore.answer.explain import FRONT_TO_BACK, explain
 from kernmodel.incore.core import Core as IncoreCore
 from kernmodel.incore.core import Settings, analyse_block
-from kernmodel.incore.explain import FRONT_TO_BACK, explain
-from kernmodel.incore.frontend.figures import front_end_parameters
-from kernmodel.incore.frontend.model import FrontEndParameters, Notion
+from kernmodel.incore.engine.figures import pipeline_core
+from kernmodel.incore.engine.linking import pipeline_input
+from kernmodel.incore.engine.model import PipelineCore, Simulated, Switches
+from kernmodel.incore.engine.simulate import simulate
+from kernmodel.incore.front_end.figures import front_end_parameters
+from kernmodel.incore.front_end.model import FrontEndParameters, Notion
 from kernmodel.incore.model import InstructionData
 from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.pipeline.figures import pipeline_core
-from kernmodel.incore.pipeline.microops import pipeline_input
-from kernmodel.incore.pipeline.model import PipelineCore, Simulated, Switches
-from kernmodel.incore.pipeline.simulate import simulate
 from kernmodel.incore.tables import DATA, InstructionTable, Operands
 from kernmodel.isa.model import Instruction
 

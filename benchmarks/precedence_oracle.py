@@ -21,13 +21,13 @@ from typing import NamedTuple
 
 from kernmodel.code.listing import decode_bytes
 from kernmodel.code.model import AssemblyLoop
-from kernmodel.incore.analyse import analyse
-from kernmodel.incore.cycles import Cycle, maximum_cycle_ratio
-from kernmodel.incore.dataflow import data_flow
-from kernmodel.incore.graph import Graph, MemoryPolicy, dependency_graph, graph_figures, graph_of
+from kernmodel.incore.answer.analyse import analyse
+from kernmodel.incore.dependences.cycles import Cycle, maximum_cycle_ratio
+from kernmodel.incore.dependences.data_flow import data_flow
+from kernmodel.incore.dependences.graph import Graph, MemoryPolicy, dependency_graph, graph_figures, graph_of
+from kernmodel.incore.engine.ports import optimal_bound
 from kernmodel.incore.model import InstructionData, PortUse
 from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.ports import optimal_bound
 from kernmodel.incore.tables import InstructionTable
 from kernmodel.isa.model import Instruction
 

@@ -21,7 +21,7 @@ from statistics import median
 from kernmodel.code.listing import decode_bytes
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import KernmodelError
-from kernmodel.incore.analyse import analyse
+from kernmodel.incore.answer.analyse import analyse
 from kernmodel.incore.model import InCore
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.tables import InstructionTable

@@ -62,7 +62,7 @@ def test_what_is_no_library_is_none(tmp_path: Path) -> None:
 def test_libraries_of_this_checkout_are_up_to_date() -> None:
     """In a checkout after `pip install -e .`; else nothing is there to be tested."""
     from kernmodel import cachesim
-    from kernmodel.incore import pipeline
+    from kernmodel.incore import engine as pipeline
 
     found = []
     for package, name in ((cachesim, "_engine"), (pipeline, "_pipeline")):

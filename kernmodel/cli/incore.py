@@ -17,7 +17,7 @@ from kernmodel.output_files import write_file
 
 if TYPE_CHECKING:
     from kernmodel.errors import Note
-    from kernmodel.incore.batch import BlockQuery, BlockResult
+    from kernmodel.incore.answer.batch import BlockQuery, BlockResult
     from kernmodel.incore.core import Settings
     from kernmodel.studies.predict.incore import CodeSource, Outcome, Target
     from kernmodel.studies.predict.request import InCoreAnswer
@@ -270,7 +270,7 @@ def _answer_many(source: CodeSource, targets: tuple[Target, ...], settings: Sett
 
 def _answer_batch(targets: tuple[Target, ...], settings: Settings, given: dict[str, Any]) -> None:
     """A line per block, as they come."""
-    from kernmodel.incore.batch import answer_all, answers_shown, refused
+    from kernmodel.incore.answer.batch import answer_all, answers_shown, refused
 
     if len(targets) > 1:
         raise UsageError("takes one microarchitecture", where="--batch", todo="call it once for each")
@@ -313,14 +313,14 @@ def _line(result: BlockResult) -> tuple[str, bool]:
 
 def _refused_line(result: BlockResult) -> tuple[str, bool]:
     """The same with --strict."""
-    from kernmodel.incore.batch import refused
+    from kernmodel.incore.answer.batch import refused
 
     return _line(refused(result))
 
 
 def _queries(target: Target, given: dict[str, Any]) -> Iterator[BlockQuery]:
     from kernmodel.code.block_files import block_lines, read_lines
-    from kernmodel.incore.batch import BlockQuery
+    from kernmodel.incore.answer.batch import BlockQuery
 
     file = given["batch"]
     for line in block_lines(read_lines(file), file, given["hex_column"]):

@@ -11,9 +11,9 @@ from kernmodel.errors import InstructionTableError
 from kernmodel.evaluate.categories import categories
 from kernmodel.evaluate.model import BlockFile, Category, Distinct, Evaluation, Group, Judged, KnownBlock, Notion
 from kernmodel.evaluate.statistics import Summary, percent_error, summarise
-from kernmodel.incore.addresses import MemoryPolicy
-from kernmodel.incore.batch import BlockQuery, BlockResult, answer_all
+from kernmodel.incore.answer.batch import BlockQuery, BlockResult, answer_all
 from kernmodel.incore.core import Settings
+from kernmodel.incore.dependences.addresses import MemoryPolicy
 from kernmodel.incore.parameters import canonical_name
 from kernmodel.incore.tables import Operands
 

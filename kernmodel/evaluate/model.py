@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kernmodel.evaluate.statistics import Summary
-from kernmodel.incore.batch import BlockResult
+from kernmodel.incore.answer.batch import BlockResult
 
 Notion = Literal["loop", "unrolled"]
 Kind = Literal["measured", "model"]

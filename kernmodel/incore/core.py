@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from kernmodel.code.model import AssemblyLoop
-from kernmodel.incore.addresses import MemoryPolicy
-from kernmodel.incore.analyse import PortModel, analyse
-from kernmodel.incore.bounds import CoreModel, Memo, bounds_of, chains_of, core_model, row_of
+from kernmodel.incore.answer.analyse import PortModel, analyse
+from kernmodel.incore.answer.components import CoreModel, Memo, bounds_of, chains_of, core_model, row_of
+from kernmodel.incore.dependences.addresses import MemoryPolicy
 from kernmodel.incore.estimate import EstimatingTable, estimate_notes
 from kernmodel.incore.extensions import lacked_extensions, refuse_missing
 from kernmodel.incore.model import InCore, Notion, Parameters

@@ -18,10 +18,10 @@ from itertools import count, islice
 from typing import Literal
 
 from kernmodel.errors import MachineError, Note
-from kernmodel.incore.bounds import DIVIDER, FRONT_END, PORTS, PRECEDENCE
+from kernmodel.incore.answer.components import DIVIDER, FRONT_END, PORTS, PRECEDENCE
+from kernmodel.incore.answer.verdict import reaches
+from kernmodel.incore.engine.ports import group_bound
 from kernmodel.incore.model import InCore
-from kernmodel.incore.ports import group_bound
-from kernmodel.incore.verdict import reaches
 from kernmodel.machine.model import BandwidthSeries, Machine, StreamMix, TransferPath
 from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate
 from kernmodel.models.outside import NEGLIGIBLE, OUTSIDE, OutsideWork

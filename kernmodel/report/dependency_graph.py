@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from kernmodel.errors import ToolError
 
 if TYPE_CHECKING:
-    from kernmodel.incore.cycles import Edge
-    from kernmodel.incore.graph import Graph
+    from kernmodel.incore.dependences.cycles import Edge
+    from kernmodel.incore.dependences.graph import Graph
     from kernmodel.incore.model import InCore
 
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": " "})

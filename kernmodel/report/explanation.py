@@ -12,7 +12,7 @@ from kernmodel.report.layout import Block, Column, Fields, Heading, Table
 from kernmodel.report.numbers import decimal
 
 if TYPE_CHECKING:
-    from kernmodel.incore.explain import Explanation
+    from kernmodel.incore.answer.explain import Explanation
     from kernmodel.incore.model import InCore
     from kernmodel.studies.predict.incore import Alignment
 

@@ -10,7 +10,7 @@ from kernmodel.report.layout import Column
 from kernmodel.report.numbers import count, decimal
 
 if TYPE_CHECKING:
-    from kernmodel.incore.batch import BlockResult
+    from kernmodel.incore.answer.batch import BlockResult
     from kernmodel.studies.predict.incore import Outcome
 
 

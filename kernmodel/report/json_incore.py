@@ -19,8 +19,8 @@ from kernmodel.report.json_common import (
 )
 
 if TYPE_CHECKING:
-    from kernmodel.incore.batch import BlockResult
-    from kernmodel.incore.explain import Explanation
+    from kernmodel.incore.answer.batch import BlockResult
+    from kernmodel.incore.answer.explain import Explanation
     from kernmodel.incore.model import InCore, InstructionReport, Parameters
     from kernmodel.studies.predict.incore import Alignment, Outcome
     from kernmodel.studies.predict.request import InCoreAnswer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernmodel.incore.pipeline.model import Fetch, PipelineCore
+from kernmodel.incore.engine.model import Fetch, PipelineCore
 
 CORE = PipelineCore(
     ports=("0", "1", "2", "3", "4", "5", "6", "7"),

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from kernmodel.code.listing import read_listing
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import StrictError, refuse_warnings
-from kernmodel.incore.analyse import PortModel, analyse
+from kernmodel.incore.answer.analyse import PortModel, analyse
+from kernmodel.incore.engine.ports import optimal_bound
 from kernmodel.incore.model import FrontEnd, InCore, InstructionData, Parameters, PortUse
 from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.ports import optimal_bound
 from kernmodel.incore.tables import InstructionTable
 from kernmodel.isa.model import Instruction
 
@@ -198,7 +198,7 @@ def test_the_uses_of_the_answer_give_its_bound() -> None:
 
 def test_the_analysis_needs_no_heavy_module() -> None:
     code = (
-        "import sys, kernmodel.incore.analyse; "
+        "import sys, kernmodel.incore.answer.analyse; "
         "print(sorted({'numpy', 'sympy', 'networkx', 'scipy', 'pint'} & set(sys.modules)))"
     )
     assert run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"

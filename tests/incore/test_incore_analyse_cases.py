@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kernmodel.code.listing import read_listing
 from kernmodel.code.model import AssemblyLoop
-from kernmodel.incore.analyse import analyse
+from kernmodel.incore.answer.analyse import analyse
 from kernmodel.incore.model import InCore
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.tables import InstructionTable

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from parameter_files import with_figures
 
 from kernmodel.code.blocks import block_of_bytes
-from kernmodel.incore.analyse import analyse
-from kernmodel.incore.batch import BlockQuery, Cores, answer
-from kernmodel.incore.bounds import FRONT_TO_BACK
+from kernmodel.incore.answer.analyse import analyse
+from kernmodel.incore.answer.batch import BlockQuery, Cores, answer
+from kernmodel.incore.answer.components import FRONT_TO_BACK
+from kernmodel.incore.answer.explain import binding_components, components_of, explain
 from kernmodel.incore.core import Core, Settings, analyse_block, predictions_at
-from kernmodel.incore.explain import binding_components, components_of, explain
 from kernmodel.incore.model import InCore
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"

@@ -15,9 +15,9 @@ from kernmodel.code.blocks import block_of_bytes
 from kernmodel.code.listing import read_listing
 from kernmodel.code.select import select_without_source
 from kernmodel.errors import InstructionTableError, ToolError
-from kernmodel.incore.analyse import analyse
-from kernmodel.incore.batch import BlockQuery, Cores, answer, answer_all, answers_shown, refused
-from kernmodel.incore.bounds import Memo, core_model
+from kernmodel.incore.answer.analyse import analyse
+from kernmodel.incore.answer.batch import BlockQuery, Cores, answer, answer_all, answers_shown, refused
+from kernmodel.incore.answer.components import Memo, core_model
 from kernmodel.incore.core import Core, Settings, analyse_block, notion_of, offset_of
 from kernmodel.incore.estimate import ESTIMATED
 from kernmodel.incore.extensions import lacked_extensions
@@ -201,7 +201,7 @@ def test_a_batch_that_nobody_reads_to_its_end_is_given_up(read):
 
 
 def test_a_killed_process_is_told_from_a_bug(monkeypatch):
-    monkeypatch.setattr("kernmodel.incore.batch._answer_chunk", die)
+    monkeypatch.setattr("kernmodel.incore.answer.batch._answer_chunk", die)
     with pytest.raises(ToolError, match=r"killed.*--jobs 1"):
         list(answer_all([BlockQuery(n, "90", "SKL") for n in range(400)], Settings(), jobs=2))
 

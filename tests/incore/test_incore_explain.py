@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernmodel.code.blocks import block_of_bytes
+from kernmodel.incore.answer.explain import binding_components, components_of, explain
 from kernmodel.incore.core import Core, Settings, analyse_block
-from kernmodel.incore.explain import binding_components, components_of, explain
 from kernmodel.incore.model import Component, InCore
 
 TRIAD = "c5fb10040ac5fb590c0ac5fb110c0f4883c2084839c275e8"  # load, multiply with a load, store, count

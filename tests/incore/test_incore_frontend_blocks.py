@@ -9,10 +9,10 @@ from parameter_files import with_figures
 
 from kernmodel.code.listing import decode_bytes
 from kernmodel.errors import InstructionTableError
-from kernmodel.incore.frontend.block import front_end_block
-from kernmodel.incore.frontend.components import front_end
-from kernmodel.incore.frontend.figures import front_end_parameters
-from kernmodel.incore.frontend.model import FrontEndBlock, FrontEndBounds, FrontEndParameters, Notion
+from kernmodel.incore.front_end.block import front_end_block
+from kernmodel.incore.front_end.components import front_end
+from kernmodel.incore.front_end.figures import front_end_parameters
+from kernmodel.incore.front_end.model import FrontEndBlock, FrontEndBounds, FrontEndParameters, Notion
 from kernmodel.incore.model import InstructionData
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.tables import InstructionTable

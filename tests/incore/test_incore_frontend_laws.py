@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernmodel.code.listing import decode_bytes
-from kernmodel.incore.frontend.block import front_end_block
-from kernmodel.incore.frontend.components import front_end
-from kernmodel.incore.frontend.decode import decode_bound
-from kernmodel.incore.frontend.dsb import dsb_bound, erratum_branches
-from kernmodel.incore.frontend.figures import front_end_parameters
-from kernmodel.incore.frontend.issue import issue_bound
-from kernmodel.incore.frontend.lsd import lsd_bound
-from kernmodel.incore.frontend.mixed import mixed_bound
-from kernmodel.incore.frontend.model import FrontEndBlock, FrontEndParameters, Notion, Unit
-from kernmodel.incore.frontend.predecode import predecode_bound
+from kernmodel.incore.front_end.block import front_end_block
+from kernmodel.incore.front_end.components import front_end
+from kernmodel.incore.front_end.decode import decode_bound
+from kernmodel.incore.front_end.dsb import dsb_bound, erratum_branches
+from kernmodel.incore.front_end.figures import front_end_parameters
+from kernmodel.incore.front_end.issue import issue_bound
+from kernmodel.incore.front_end.lsd import lsd_bound
+from kernmodel.incore.front_end.mixed import mixed_bound
+from kernmodel.incore.front_end.model import FrontEndBlock, FrontEndParameters, Notion, Unit
+from kernmodel.incore.front_end.predecode import predecode_bound
 from kernmodel.incore.model import FrontEnd, InstructionData
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.isa.model import Encoding, Instruction

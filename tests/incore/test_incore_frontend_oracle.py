@@ -17,10 +17,10 @@ from typing import NamedTuple
 import pytest
 
 from kernmodel.code.listing import decode_bytes
-from kernmodel.incore.frontend.block import front_end_block
-from kernmodel.incore.frontend.components import front_end
-from kernmodel.incore.frontend.figures import front_end_parameters
-from kernmodel.incore.frontend.model import FrontEndBounds, FrontEndParameters, Notion
+from kernmodel.incore.front_end.block import front_end_block
+from kernmodel.incore.front_end.components import front_end
+from kernmodel.incore.front_end.figures import front_end_parameters
+from kernmodel.incore.front_end.model import FrontEndBounds, FrontEndParameters, Notion
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.tables import InstructionTable
 from kernmodel.isa.model import Instruction

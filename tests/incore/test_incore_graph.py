@@ -8,7 +8,7 @@ import pytest
 
 from kernmodel.code.listing import read_listing
 from kernmodel.code.model import AssemblyLoop
-from kernmodel.incore.analyse import analyse
+from kernmodel.incore.answer.analyse import analyse
 from kernmodel.incore.figures import LoadFigures
 from kernmodel.incore.model import Chain, InCore, InstructionData, Parameters
 from kernmodel.isa.model import Instruction

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernmodel.code.listing import read_listing
-from kernmodel.incore import addresses
-from kernmodel.incore.addresses import Forwarding, forwardings
+from kernmodel.incore.dependences import addresses
+from kernmodel.incore.dependences.addresses import Forwarding, forwardings
 from kernmodel.isa.model import Instruction
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernmodel.incore.cycles import Edge, longest_path, maximum_cycle_ratio
+from kernmodel.incore.dependences.cycles import Edge, longest_path, maximum_cycle_ratio
 
 VERTICES = 5
 vertex = st.integers(0, VERTICES - 1)

@@ -6,8 +6,8 @@ import pytest
 
 from kernmodel.code.listing import read_listing
 from kernmodel.code.model import AssemblyLoop
-from kernmodel.incore.addresses import MemoryPolicy, address_step, forwardings
-from kernmodel.incore.analyse import analyse
+from kernmodel.incore.answer.analyse import analyse
+from kernmodel.incore.dependences.addresses import MemoryPolicy, address_step, forwardings
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.tables import InstructionTable
 from kernmodel.isa.model import Instruction

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernmodel.code.listing import read_listing
-from kernmodel.incore.cycles import maximum_cycle_ratio
-from kernmodel.incore.dataflow import data_flow
+from kernmodel.incore.dependences.cycles import maximum_cycle_ratio
+from kernmodel.incore.dependences.data_flow import data_flow
+from kernmodel.incore.dependences.graph import MemoryPolicy, dependency_graph, graph_figures, graph_of
 from kernmodel.incore.figures import LoadFigures, RegisterFigures
-from kernmodel.incore.graph import MemoryPolicy, dependency_graph, graph_figures, graph_of
 from kernmodel.incore.model import InstructionData, Parameters
 from kernmodel.isa.model import Instruction
 

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 from kernmodel.code.listing import decode_bytes
 from kernmodel.errors import InstructionTableError
+from kernmodel.incore.engine.ports import optimal_bound
 from kernmodel.incore.importers.build import PACKS, import_uops, main
 from kernmodel.incore.importers.forms import form_name
 from kernmodel.incore.importers.instlatx64 import Reading, read_instlatx64
 from kernmodel.incore.importers.llvm import TOOLS, assembly_line, instruction_costs, llvm_version, port_groups
 from kernmodel.incore.model import InstructionData, PortUse
 from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.ports import optimal_bound
 from kernmodel.incore.tables import DATA, InstructionTable
 from kernmodel.isa.model import Instruction
 

@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 from parameter_files import with_figures
 
 from kernmodel.code.listing import decode_bytes
-from kernmodel.incore import predict
-from kernmodel.incore.bounds import chains_of, row_of
+from kernmodel.incore.answer import predictor as predict
+from kernmodel.incore.answer.components import chains_of, row_of
+from kernmodel.incore.answer.predictor import Prediction, Predictor
 from kernmodel.incore.core import Core, Settings
-from kernmodel.incore.packed import Analyser, analyser_of
+from kernmodel.incore.engine.analyser import Analyser, analyser_of
+from kernmodel.incore.engine.compiled import library
+from kernmodel.incore.engine.linking import pipeline_input
+from kernmodel.incore.engine.memo import Shared
+from kernmodel.incore.engine.program import program_of
+from kernmodel.incore.engine.simulate import simulate
 from kernmodel.incore.parameters import UARCH_PATH, load_parameters, parameter_text
-from kernmodel.incore.pipeline.compiled import library
-from kernmodel.incore.pipeline.microops import pipeline_input
-from kernmodel.incore.pipeline.program import program_of
-from kernmodel.incore.pipeline.simulate import simulate
-from kernmodel.incore.predict import Prediction, Predictor
-from kernmodel.incore.shared import Shared
 from kernmodel.incore.tables import DATA
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the engine was not built")

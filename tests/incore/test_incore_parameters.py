@@ -13,8 +13,9 @@ from parameter_files import with_figures
 
 from kernmodel.errors import InputError, InstructionTableError
 from kernmodel.incore.core import CODE_ALIGNMENT
+from kernmodel.incore.engine.figures import pipeline_core
 from kernmodel.incore.figures import FRONT_ENDS, MECHANISMS, Parameters, UopCacheFigures, declared, front_end_kind
-from kernmodel.incore.frontend.figures import front_end_parameters
+from kernmodel.incore.front_end.figures import front_end_parameters
 from kernmodel.incore.parameters import (
     _DATA,
     UARCH_PATH,
@@ -24,7 +25,6 @@ from kernmodel.incore.parameters import (
     parameter_text,
     read_parameters,
 )
-from kernmodel.incore.pipeline.figures import pipeline_core
 from kernmodel.incore.tables import InstructionTable
 
 INTEL = {"SNB", "IVB", "HSW", "BDW", "SKL", "KBL", "CFL", "SKX", "CLX", "ICL", "ICX", "TGL", "RKL", "GLC", "RWC"}

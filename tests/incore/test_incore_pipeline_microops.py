@@ -9,15 +9,15 @@ import pytest
 from parameter_files import with_figures
 
 from kernmodel.code.listing import decode_bytes
-from kernmodel.incore.frontend.figures import front_end_parameters
-from kernmodel.incore.frontend.model import Notion
+from kernmodel.incore.dependences.forwarding import links
+from kernmodel.incore.engine.figures import pipeline_core
+from kernmodel.incore.engine.linking import PartsCache, pipeline_input
+from kernmodel.incore.engine.model import PipelineInput, Switches
+from kernmodel.incore.engine.simulate import simulate
+from kernmodel.incore.front_end.figures import front_end_parameters
+from kernmodel.incore.front_end.model import Notion
 from kernmodel.incore.model import InstructionData, Parameters
 from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.pipeline.figures import pipeline_core
-from kernmodel.incore.pipeline.forwarding import links
-from kernmodel.incore.pipeline.microops import PartsCache, pipeline_input
-from kernmodel.incore.pipeline.model import PipelineInput, Switches
-from kernmodel.incore.pipeline.simulate import simulate
 from kernmodel.incore.tables import InstructionTable
 
 

@@ -15,13 +15,13 @@ from statistics import fmean
 import pytest
 
 from kernmodel.code.listing import decode_bytes
-from kernmodel.incore.frontend.figures import front_end_parameters
+from kernmodel.incore.engine.compiled import library
+from kernmodel.incore.engine.figures import pipeline_core
+from kernmodel.incore.engine.linking import pipeline_input
+from kernmodel.incore.engine.model import Switches
+from kernmodel.incore.engine.simulate import simulate
+from kernmodel.incore.front_end.figures import front_end_parameters
 from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.pipeline.compiled import library
-from kernmodel.incore.pipeline.figures import pipeline_core
-from kernmodel.incore.pipeline.microops import pipeline_input
-from kernmodel.incore.pipeline.model import Switches
-from kernmodel.incore.pipeline.simulate import simulate
 from kernmodel.incore.tables import InstructionTable
 
 ORACLE = Path(__file__).resolve().parents[3] / "shared" / "data" / "oracle"

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from pipeline_cores import CORE, IDEAL
 
 from kernmodel.errors import ToolError
-from kernmodel.incore.cycles import Edge, maximum_cycle_ratio
-from kernmodel.incore.model import PortUse
-from kernmodel.incore.pipeline.compiled import library
-from kernmodel.incore.pipeline.model import (
+from kernmodel.incore.dependences.cycles import Edge, maximum_cycle_ratio
+from kernmodel.incore.engine.compiled import library
+from kernmodel.incore.engine.model import (
     Entry,
     Fetch,
     FetchUnit,
@@ -25,10 +24,11 @@ from kernmodel.incore.pipeline.model import (
     Switches,
     Wait,
 )
-from kernmodel.incore.pipeline.program import Limits, program_of
-from kernmodel.incore.pipeline.reference import Pipeline
-from kernmodel.incore.pipeline.simulate import simulate
-from kernmodel.incore.ports import optimal_bound
+from kernmodel.incore.engine.ports import optimal_bound
+from kernmodel.incore.engine.program import Limits, program_of
+from kernmodel.incore.engine.simulate import simulate
+from kernmodel.incore.engine.twin import Pipeline
+from kernmodel.incore.model import PortUse
 
 
 def microop(*ports: str, waits: tuple[Wait, ...] = (), latency: int = 1, divider: int = 0, alone: int = 0) -> MicroOp:
@@ -153,7 +153,7 @@ def test_stalls_are_named() -> None:
 
 
 def test_a_missing_library_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernmodel.incore.pipeline.simulate.library", lambda: None)
+    monkeypatch.setattr("kernmodel.incore.engine.simulate.library", lambda: None)
     with pytest.raises(ToolError):
         simulate(block(microop("0")), engine="compiled")
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernmodel.incore.engine.ports import even_pressure, group_bound, optimal_bound, optimal_pressure
 from kernmodel.incore.model import PortUse
-from kernmodel.incore.ports import even_pressure, group_bound, optimal_bound, optimal_pressure
 
 PORTS = ("0", "0DV", "1", "2", "2D", "3")
 port_sets = st.sets(st.sampled_from(PORTS), min_size=1).map(lambda names: tuple(sorted(names)))

@@ -16,12 +16,12 @@ import pytest
 
 from kernmodel.code.listing import decode_bytes
 from kernmodel.code.model import AssemblyLoop
-from kernmodel.incore.analyse import analyse
-from kernmodel.incore.cycles import maximum_cycle_ratio
-from kernmodel.incore.graph import MemoryPolicy, dependency_graph
+from kernmodel.incore.answer.analyse import analyse
+from kernmodel.incore.dependences.cycles import maximum_cycle_ratio
+from kernmodel.incore.dependences.graph import MemoryPolicy, dependency_graph
+from kernmodel.incore.engine.ports import optimal_bound
 from kernmodel.incore.model import InstructionData, Parameters
 from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.ports import optimal_bound
 from kernmodel.incore.tables import InstructionTable
 from kernmodel.isa.model import Instruction
 

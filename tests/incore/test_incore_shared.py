@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernmodel.code.listing import decode_bytes
-from kernmodel.incore.addresses import address_step
-from kernmodel.incore.batch import BlockQuery, answer_all
+from kernmodel.incore.answer.batch import BlockQuery, answer_all
+from kernmodel.incore.answer.predictor import Code, Predictor
 from kernmodel.incore.core import Core, Settings
-from kernmodel.incore.predict import Code, Predictor
+from kernmodel.incore.dependences.addresses import address_step
 
 CORES = ("SNB", "IVB", "HSW", "SKL", "ICL", "RKL")
 OPENED = {name: Core.open(name, Settings()) for name in CORES}

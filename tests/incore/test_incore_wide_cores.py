@@ -16,13 +16,13 @@ from pipeline_cores import CORE, IDEAL
 
 from kernmodel.code.listing import decode_bytes
 from kernmodel.errors import InstructionTableError
-from kernmodel.incore.bounds import Bounds, bounds_of, core_model, row_of, simulated_without
+from kernmodel.incore.answer.components import Bounds, bounds_of, core_model, row_of, simulated_without
+from kernmodel.incore.dependences.line_splits import split_loads
+from kernmodel.incore.engine.compiled import library
+from kernmodel.incore.engine.model import Entry, MicroOp, PipelineCore, PipelineInput, Role, Switches
+from kernmodel.incore.engine.simulate import Engine, simulate
 from kernmodel.incore.model import Parameters
 from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.pipeline.compiled import library
-from kernmodel.incore.pipeline.model import Entry, MicroOp, PipelineCore, PipelineInput, Role, Switches
-from kernmodel.incore.pipeline.simulate import Engine, simulate
-from kernmodel.incore.splits import split_loads
 from kernmodel.incore.tables import InstructionTable
 
 MEASURED = Path(__file__).resolve().parents[2] / "../shared/data/measured/redwood-cove-dev.csv.gz"

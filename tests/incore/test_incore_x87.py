@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kernmodel.code.listing import decode_bytes
-from kernmodel.incore.batch import BlockQuery, Cores, answer
+from kernmodel.incore.answer.batch import BlockQuery, Cores, answer
 from kernmodel.incore.core import Settings
 from kernmodel.incore.importers.instlatx64 import EASY, Reading, read_instlatx64
 from kernmodel.incore.importers.llvm import TOOLS, Cost, assembly_line

@@ -14,16 +14,16 @@ from parameter_files import with_figures
 
 from kernmodel.code.blocks import block_of_bytes
 from kernmodel.errors import InstructionTableError
-from kernmodel.incore.analyse import analyse
-from kernmodel.incore.batch import BlockQuery, Cores, answer
-from kernmodel.incore.bounds import bounds_of, core_model, row_of
+from kernmodel.incore.answer.analyse import analyse
+from kernmodel.incore.answer.batch import BlockQuery, Cores, answer
+from kernmodel.incore.answer.components import bounds_of, core_model, row_of
+from kernmodel.incore.answer.explain import components_of, explain
 from kernmodel.incore.core import Core, Settings, analyse_block
-from kernmodel.incore.explain import components_of, explain
+from kernmodel.incore.engine.model import Switches
 from kernmodel.incore.figures import OpCacheFigures
-from kernmodel.incore.frontend.figures import front_end_parameters, op_cache_parameters
+from kernmodel.incore.front_end.figures import front_end_parameters, op_cache_parameters
 from kernmodel.incore.model import Component, InCore
 from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.pipeline.model import Switches
 
 SHARED = Path(__file__).parents[2] / "../shared/data"
 ZENS = ("ZEN", "ZEN2", "ZEN3", "ZEN4")

@@ -10,9 +10,9 @@ import sympy
 from hypothesis import strategies as st
 
 from kernmodel.code.mix import FpClass, InstructionMix, MemoryClass
+from kernmodel.incore.engine.ports import optimal_bound
 from kernmodel.incore.model import Chain, InCore, Parameters, PortUse
 from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.ports import optimal_bound
 from kernmodel.incore.tables import InstructionTable
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import BandwidthSeries, Machine, StreamMix

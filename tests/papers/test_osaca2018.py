@@ -20,7 +20,7 @@ import pytest
 
 from kernmodel.code.listing import read_listing
 from kernmodel.code.model import AssemblyLoop
-from kernmodel.incore.analyse import PortModel, analyse
+from kernmodel.incore.answer.analyse import PortModel, analyse
 from kernmodel.incore.model import InCore
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.tables import InstructionTable

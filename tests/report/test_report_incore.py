@@ -9,10 +9,10 @@ import pytest
 from kernmodel.errors import ToolError
 from kernmodel.evaluate.model import BlockFile, Category, Evaluation, Group, Judged, KnownBlock
 from kernmodel.evaluate.statistics import Summary
-from kernmodel.incore.batch import BlockResult
-from kernmodel.incore.cycles import Edge
-from kernmodel.incore.explain import explain
-from kernmodel.incore.graph import Graph
+from kernmodel.incore.answer.batch import BlockResult
+from kernmodel.incore.answer.explain import explain
+from kernmodel.incore.dependences.cycles import Edge
+from kernmodel.incore.dependences.graph import Graph
 from kernmodel.report.dependency_graph import dot_text, svg_of
 from kernmodel.report.evaluation import evaluation_report
 from kernmodel.report.explanation import alignment_section, explanation_section

@@ -18,8 +18,8 @@ from kernmodel.cachesim.run import Difference, Simulation
 from kernmodel.code.mix import FpClass, InstructionMix, MemoryClass
 from kernmodel.evaluate.model import BlockFile, Category, Evaluation, Group, Judged, KnownBlock
 from kernmodel.evaluate.statistics import Summary
-from kernmodel.incore.batch import BlockResult
-from kernmodel.incore.explain import explain
+from kernmodel.incore.answer.batch import BlockResult
+from kernmodel.incore.answer.explain import explain
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.tables import InstructionTable
 from kernmodel.machine.load import summarise

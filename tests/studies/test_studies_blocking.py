@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from kernmodel.errors import InputError, UnsupportedKernelError, UsageError
-from kernmodel.incore.outside import outside_cycles
+from kernmodel.incore.answer.outside import outside_cycles
 from kernmodel.incore.tables import InstructionTable
 from kernmodel.machine.load import load_machine
 from kernmodel.models.ecm import predict

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kernmodel.incore.outside import OutsideCycles, WayCycles
+from kernmodel.incore.answer.outside import OutsideCycles, WayCycles
 from kernmodel.models.outside import OutsideWork
 from kernmodel.studies.predict.ecm import predict_ecm, predict_ecm_sweep
 from kernmodel.studies.predict.outside import outside_work

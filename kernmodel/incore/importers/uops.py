@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kernmodel.errors import InstructionTableError, Location
+from kernmodel.incore.engine.ports import optimal_bound
 from kernmodel.incore.importers.forms import FormName, form_name
 from kernmodel.incore.model import FrontEnd, InstructionData, PortUse
-from kernmodel.incore.ports import optimal_bound
 from kernmodel.incore.tables import INDEXED
 from kernmodel.user_files import lines_of, opened
 

@@ -11,11 +11,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from kernmodel.incore.engine.ports import optimal_bound
 from kernmodel.incore.importers.avx512 import whole_cycles
 from kernmodel.incore.importers.instlatx64 import EASY, Reading
 from kernmodel.incore.importers.llvm import Cost, instruction_costs, port_groups
 from kernmodel.incore.model import FrontEnd, InstructionData, PortUse
-from kernmodel.incore.ports import optimal_bound
 
 ComputePorts = Callable[[Cost], tuple[PortUse, ...]]
 """The ports of what a form computes, without loads and stores, by LLVM's cost of it."""

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Literal
 
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import AssemblyError, InstructionTableError, UsageError
-from kernmodel.incore.bounds import row_of
+from kernmodel.incore.answer.components import row_of
 from kernmodel.incore.core import CODE_ALIGNMENT, Core, Settings, analyse_block, predictions_at
 from kernmodel.incore.model import InCore
 from kernmodel.incore.parameters import canonical_name, known_microarchitectures
 from kernmodel.studies.predict.request import CodeOrigin, InCoreAnswer
 
 if TYPE_CHECKING:
-    from kernmodel.incore.explain import Explanation
-    from kernmodel.incore.graph import Graph
+    from kernmodel.incore.answer.explain import Explanation
+    from kernmodel.incore.dependences.graph import Graph
     from kernmodel.isa.model import Listing
     from kernmodel.machine.model import Machine
 
@@ -185,14 +185,14 @@ def alignments(answer: InCoreAnswer, settings: Settings) -> tuple[Alignment, ...
 
 def explanation(answer: InCoreAnswer, settings: Settings) -> Explanation:
     """Why the block takes as long as it does, and what would help."""
-    from kernmodel.incore.explain import explain
+    from kernmodel.incore.answer.explain import explain
 
     return explain(answer.incore, Core.open(answer.parameters.name, settings))
 
 
 def dependencies(answer: InCoreAnswer, settings: Settings) -> Graph:
     """The dependency graph behind an answer."""
-    from kernmodel.incore.graph import dependency_graph
+    from kernmodel.incore.dependences.graph import dependency_graph
 
     table = Core.open(answer.parameters.name, settings).table
     instructions = answer.loop.instructions

@@ -12,8 +12,8 @@ from kernmodel.source.sizes import trip_counts
 
 if TYPE_CHECKING:
     from kernmodel.code.model import AssemblyLoop
+    from kernmodel.incore.answer.outside import OutsideCycles, WayCycles
     from kernmodel.incore.model import InCore, Parameters
-    from kernmodel.incore.outside import OutsideCycles, WayCycles
     from kernmodel.source.model import LoopNest
     from kernmodel.studies.predict.request import EcmAnswer
 

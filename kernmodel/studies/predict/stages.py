@@ -26,8 +26,8 @@ from kernmodel.studies.predict.traffic import TrafficMethod, traffic_method
 
 if TYPE_CHECKING:
     from kernmodel.code.compile import Compilation, FoundCompiler
+    from kernmodel.incore.answer.outside import OutsideCycles
     from kernmodel.incore.model import InCore, Parameters
-    from kernmodel.incore.outside import OutsideCycles
     from kernmodel.machine.changes import MachineFigures
     from kernmodel.machine.model import Machine
     from kernmodel.models.ecm import EcmPrediction
@@ -272,7 +272,7 @@ class Stages:
         return self._cores.get((core.microarchitecture, core.overlapping_ports, core.non_overlapping_ports), read)
 
     def _incore(self, code: Code, machine: Machine, request: CodeRequest) -> InCore:
-        from kernmodel.incore.analyse import analyse
+        from kernmodel.incore.answer.analyse import analyse
 
         parameters, table = self._core(machine)
         key = (code.key, parameters.name, request.port_model)
@@ -282,7 +282,7 @@ class Stages:
         self, case: _Case, code: Code, incore: InCore, traffic: Traffic
     ) -> tuple[OutsideWork, tuple[Note, ...]]:
         """What is executed outside the innermost loop at the sizes of a point, and what is not known of it."""
-        from kernmodel.incore.outside import outside_cycles
+        from kernmodel.incore.answer.outside import outside_cycles
         from kernmodel.studies.predict.outside import outside_notes, outside_work
 
         method = case.method

@@ -117,7 +117,7 @@ def _start_method() -> str:
 def _import_stages() -> None:
     """Import what every point needs, so that the first is no slower than the others."""
     import kernmodel.code.compile
-    import kernmodel.incore.analyse
+    import kernmodel.incore.answer.analyse
     import kernmodel.models.ecm
     import kernmodel.source.codegen
     import kernmodel.source.load

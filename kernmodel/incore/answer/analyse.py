@@ -1,0 +1,289 @@
+"""The in-core analysis of a block: the bound of each part of the core, port pressure, chains, and one headline number.
+
+All data are in the first-level cache and branches are predicted (assumptions 1 and 3 of Laukemann et al., PMBS 2018,
+section I-A). docs/incore.md gives the formulas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeVar
+
+from kernmodel.code.model import AssemblyLoop
+from kernmodel.errors import Location, Note
+from kernmodel.incore.answer.components import (
+    FRONT_TO_BACK,
+    ISSUE,
+    PRECEDENCE,
+    Bounds,
+    CoreModel,
+    Memo,
+    Rows,
+    Table,
+    Uses,
+    at_rename,
+    bounds_of,
+    core_model,
+    idle_components,
+    key_of,
+    one_at_a_time,
+    port_uses,
+    row_of,
+)
+from kernmodel.incore.answer.reasons import Filled, clause, filled_of, idle_clause
+from kernmodel.incore.answer.verdict import verdict_of
+from kernmodel.incore.dependences.addresses import MemoryPolicy
+from kernmodel.incore.dependences.cycles import Cycle, Edge, longest_path, maximum_cycle_ratio
+from kernmodel.incore.dependences.graph import Graph, Syntax, dependency_graph
+from kernmodel.incore.dependences.line_splits import split_figures
+from kernmodel.incore.engine.ports import Pressure, even_pressure, optimal_bound, optimal_pressure
+from kernmodel.incore.model import Chain, Component, InCore, InstructionReport, Notion, Parameters
+from kernmodel.isa.model import Instruction
+
+PortModel = Literal["optimal", "even"]
+
+_TINY = 1e-9
+_Value = TypeVar("_Value")
+_Lookup = Sequence[_Value] | Mapping[int, _Value]
+"""Something of each vertex of a dependency graph."""
+
+
+def analyse(
+    loop: AssemblyLoop,
+    parameters: Parameters,
+    table: Table,
+    *,
+    port_model: PortModel = "optimal",
+    memory: MemoryPolicy = "moving",
+    notion: Notion = "loop",
+    offset: int = 0,
+    model: CoreModel | None = None,
+    memo: Memo | None = None,
+) -> InCore:
+    """Analyse a block (a loop body, or a marked region).
+
+    Args:
+        loop: the block.
+        parameters: of the microarchitecture.
+        table: its instruction table.
+        port_model: "optimal" for the exact bound of an ideal scheduler, with front end and pipeline where the
+            parameters describe them; "even" for the model of the OSACA papers: equal shares on all admissible ports,
+            no macro-fusion, branches without port, and nothing but ports and dependencies.
+        memory: which stores and loads meet.
+        notion: how the block is repeated.
+        offset: address of the first byte modulo 64.
+        model: of the core for this memory policy, where it is at hand or something is idealised.
+        memo: the caller's, who analyses many blocks by this model, this table and one syntax.
+
+    Raises:
+        InstructionTableError: a row of the table or a figure of the parameters is malformed.
+    """
+    rows = tuple(row_of(instruction, table) for instruction in loop.instructions)
+    syntax: Syntax = "att" if loop.syntax == "att" else "intel"
+    if port_model == "even":
+        bounds = _even(loop.instructions, rows, parameters, syntax, memory)
+        idle: dict[str, float] = {}
+    else:
+        model = model or core_model(parameters, memory)
+        keys = None if memo is None else [key_of(instruction) for instruction in loop.instructions]
+        bounds = bounds_of(loop.instructions, rows, model, notion, offset, syntax=syntax, keys=keys, memo=memo)
+        idle = idle_components(bounds, model, notion, offset)
+    return _answer(loop, rows, parameters, port_model, notion, offset, bounds, idle)
+
+
+def _even(
+    instructions: Sequence[Instruction], rows: Rows, parameters: Parameters, syntax: Syntax, memory: MemoryPolicy
+) -> Bounds:
+    """The two bounds of the OSACA papers; here `ports` holds all of TP."""
+    uses = port_uses(instructions, rows, None, frozenset(), branches=False)
+    sums = _sums(even_pressure(uses, parameters.ports), parameters.ports)
+    graph = dependency_graph(instructions, rows, parameters, syntax, memory=memory)
+    cycle = maximum_cycle_ratio(len(graph.owners), graph.edges)
+    slow = one_at_a_time(rows)[1]
+    components = {"ports": max(*sums, slow, 0.0), PRECEDENCE: cycle.ratio if cycle else 0.0}
+    return Bounds(uses, frozenset(), graph, cycle, components, None, None, False)
+
+
+def _answer(
+    loop: AssemblyLoop,
+    rows: Rows,
+    parameters: Parameters,
+    port_model: PortModel,
+    notion: Notion,
+    offset: int,
+    bounds: Bounds,
+    idle: dict[str, float],
+) -> InCore:
+    """The whole answer, with all that a report shows."""
+    instructions, graph, uses = loop.instructions, bounds.graph, bounds.uses
+    lcd, lcd_shares = loop_carried(graph, bounds.cycle)
+    path, path_shares = _critical_path(graph)
+    pressure = (optimal_pressure if port_model == "optimal" else even_pressure)(uses, parameters.ports)
+    port_sums = _sums(pressure, parameters.ports)
+    throughput, binding = throughput_of(uses, rows, parameters.ports, None if port_model == "optimal" else port_sums)
+    filled = filled_of(instructions, rows, parameters, bounds, lambda: lcd, lambda: (throughput, binding), port_model)
+    verdict = verdict_of(filled.applied, filled.prediction, filled.stalls)
+    return InCore(
+        microarchitecture=parameters.name,
+        ports=parameters.ports,
+        port_model=port_model,
+        rows=_reports(instructions, rows, pressure, uses, graph, (path_shares, lcd_shares), bounds.fused),
+        uses=uses,
+        port_sums=port_sums,
+        throughput=throughput,
+        binding_ports=binding,
+        lcd=lcd,
+        critical_path=path,
+        prediction=bounds.prediction,
+        bound_by=verdict.bound_by,
+        reason=clause(verdict.component, filled),
+        iterations_per_pass=loop.iterations_per_pass,
+        uncertain=tuple(i.form for i, row in zip(instructions, rows, strict=True) if row is None),
+        notes=_notes(loop, rows, graph, parameters, notion),
+        notion=notion,
+        components=_components(bounds, idle, filled) if ISSUE in bounds.components else (),
+        offset=offset,
+    )
+
+
+def _components(bounds: Bounds, idle: dict[str, float], filled: Filled) -> tuple[Component, ...]:
+    """All components front to back; those that the block does not meet do not apply."""
+    found = []
+    for name in FRONT_TO_BACK:
+        if name in bounds.components:
+            applies = name != PRECEDENCE or not bounds.overtaken
+            found.append(Component(name, bounds.components[name], applies, clause(name, filled)))
+        elif name in idle:
+            found.append(Component(name, idle[name], False, idle_clause(name, filled)))
+    return tuple(found)
+
+
+def _sums(pressure: Pressure, ports: tuple[str, ...]) -> tuple[float, ...]:
+    return tuple(sum(column) for column in zip(*pressure, strict=True)) or (0.0,) * len(ports)
+
+
+def throughput_of(
+    uses: Uses, rows: Rows, ports: tuple[str, ...], port_sums: Sequence[float] | None = None
+) -> tuple[float, tuple[str, ...]]:
+    """TP, and the ports that bind it, in the order of display; none where a measured throughput goes beyond them.
+
+    Args:
+        uses, rows: of the block; ports: of the core.
+        port_sums: cycles per port, where not the optimal bound counts but the largest of them.
+    """
+    if port_sums is None:
+        bound, names = optimal_bound(use for row in uses for use in row)
+        binding = tuple(port for port in ports if port in names)
+    else:
+        bound = max(port_sums, default=0.0)
+        binding = tuple(p for p, total in zip(ports, port_sums, strict=True) if bound and total > bound - _TINY)
+    slow = one_at_a_time(rows)[1]
+    return (slow, ()) if slow > bound + _TINY else (bound, binding)
+
+
+def loop_carried(graph: Graph, cycle: Cycle | None) -> tuple[Chain | None, dict[int, float]]:
+    """The longest loop-carried dependency, and the cycles per pass that each instruction contributes to it."""
+    if cycle is None:
+        return None, {}
+    shares: dict[int, float] = {}
+    for edge in cycle.edges:
+        owner = graph.owners[edge.target]
+        shares[owner] = shares.get(owner, 0.0) + edge.latency / cycle.passes
+    return chain_of(graph.owners, graph.carriers, cycle), shares
+
+
+def chain_of(owners: _Lookup[int], carriers: _Lookup[str], cycle: Cycle) -> Chain:
+    """The chain of a cycle; `owners` and `carriers` of its vertices as in `Graph`."""
+    return _chain(owners, carriers, cycle.edges[-1:] + cycle.edges[:-1], cycle.ratio, cycle.passes)
+
+
+def _critical_path(graph: Graph) -> tuple[Chain, dict[int, float]]:
+    """The longest path through one pass, and the cycles that each instruction contributes to it."""
+    length, first, edges = longest_path(graph.entry, graph.edges)
+    if first is None:
+        return Chain(0.0, (), (), 1), {}
+    shares = {graph.owners[first]: graph.entry[first]}
+    for edge in edges:
+        owner = graph.owners[edge.target]
+        shares[owner] = shares.get(owner, 0.0) + edge.latency
+    return _chain(graph.owners, graph.carriers, (Edge(first, first, 0.0, 0), *edges), length, 1), shares
+
+
+def _chain(owners: _Lookup[int], carriers_of: _Lookup[str], edges: Sequence[Edge], cycles: float, passes: int) -> Chain:
+    """The instructions and carriers at the targets of the edges; a load and its result are one member."""
+    members: list[int] = []
+    carriers: list[str] = []
+    for edge in edges:
+        owner = owners[edge.target]
+        if members and members[-1] == owner and not edge.passes:
+            carriers[-1] = carriers_of[edge.target]
+        else:
+            members.append(owner)
+            carriers.append(carriers_of[edge.target])
+    return Chain(cycles, tuple(members), tuple(carriers), passes)
+
+
+def _reports(
+    instructions: Sequence[Instruction],
+    rows: Rows,
+    pressure: Pressure,
+    uses: Uses,
+    graph: Graph,
+    shares: tuple[dict[int, float], dict[int, float]],
+    fused: frozenset[int],
+) -> tuple[InstructionReport, ...]:
+    """The rows of the answer; `shares` are those of the critical path and of the LCD."""
+    on_path, on_lcd = shares
+    return tuple(
+        InstructionReport(
+            instruction=instruction,
+            pressure=pressure[number],
+            latency=graph.latencies[number],
+            on_critical_path=on_path.get(number),
+            on_lcd=on_lcd.get(number),
+            known=row is not None,
+            eliminated=row is not None and not uses[number] and (number in fused or at_rename(instruction, row)),
+            source=row.source if row is not None else "",
+        )
+        for number, (instruction, row) in enumerate(zip(instructions, rows, strict=True))
+    )
+
+
+def _may_split(instructions: Sequence[Instruction], costs: Mapping[int, float]) -> bool:
+    return any(reference.read and reference.size_bytes in costs for i in instructions for reference in i.memory)
+
+
+def _notes(loop: AssemblyLoop, rows: Rows, graph: Graph, parameters: Parameters, notion: Notion) -> tuple[Note, ...]:
+    notes = [
+        Note(
+            "unknown-instruction",
+            f"{instruction.form} has no row in the instruction table of {parameters.name}: it counts nothing",
+            where=_place(loop, instruction),
+        )
+        for instruction, row in zip(loop.instructions, rows, strict=True)
+        if row is None
+    ]
+    for instruction in loop.instructions:
+        if instruction.form.startswith(("rep ", "repne ")):
+            text = f"{instruction.form} takes as long as its count says; its row holds for a few repetitions"
+            notes.append(Note("repeat-count", text, where=_place(loop, instruction)))
+    for link in graph.blocked:
+        load = loop.instructions[link.load[0]]
+        text = "the load needs bytes from more than the store before it: the core cannot forward them, it takes longer"
+        notes.append(Note("store-forward-blocked", text, where=_place(loop, load)))
+    if graph.incomparable:
+        text = "addresses of loads and stores that cannot be compared are taken to differ"
+        notes.append(Note("addresses-differ", text, kind="assumption"))
+    if notion == "loop" and _may_split(loop.instructions, split_figures(parameters)):
+        text = (
+            "arrays are taken to begin at cache lines where the code does not say otherwise: wide loads may cross lines"
+        )
+        notes.append(Note("aligned-arrays", text, kind="assumption"))
+    if notion == "loop" and loop.instructions and loop.instructions[-1].branch is None:
+        text = "the region ends in no branch; it is analysed as the body of a loop"
+        notes.append(Note("no-branch", text, kind="assumption"))
+    return tuple(notes)
+
+
+def _place(loop: AssemblyLoop, instruction: Instruction) -> Location:
+    return Location(loop.file, instruction.line or None)

@@ -1,0 +1,152 @@
+"""How the µops of a block reach the queue: what the predecoder delivers when, and what the DSB holds in which line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import gcd
+
+from kernmodel.incore.engine.model import Fetch, FetchUnit, PipelineCore, Source, Switches
+from kernmodel.incore.front_end.dsb import erratum_branches
+from kernmodel.incore.front_end.lsd import fits_lsd
+from kernmodel.incore.front_end.model import FrontEndBlock, FrontEndParameters, Notion, Unit
+from kernmodel.incore.front_end.predecode import fetch_cycles
+from kernmodel.isa.model import Instruction
+
+WIDE_IMMEDIATE_BYTES = 8
+_STACK_MOVERS = frozenset({"push", "pop", "call", "ret"})
+
+
+def fetch_of(
+    instructions: Sequence[Instruction],
+    block: FrontEndBlock,
+    units: Sequence[Unit],
+    entries: Sequence[int],
+    core: PipelineCore,
+    front: FrontEndParameters,
+    notion: Notion,
+    offset: int,
+    switches: Switches,
+) -> Fetch:
+    """The fetch of a block.
+
+    Args:
+        instructions: the block; `block` and `units` are what the front end sees of it at `offset`.
+        entries: queue entries of each unit.
+        core, front: its pipeline and front end; notion, offset, switches: what is simulated.
+    """
+    barred_from, placed = _placed(instructions, units, entries, core, front, offset)
+    if notion == "unrolled" or (barred_from < len(units) and not switches.partial_erratum):
+        barred_from = 0
+    source = _source(instructions, units, front, notion, barred_from, switches)
+    repeats = barred_from == 0
+    decodes = source in ("DSB", "decoders") and barred_from < len(units)
+    return Fetch(
+        source=source,
+        units=placed,
+        copies=front.lsd_copies.get(sum(entries), 1),
+        barred_from=barred_from,
+        repeats=repeats,
+        schedule=_schedule(instructions, block, units, front, notion, offset, barred_from) if decodes else (),
+    )
+
+
+def _source(
+    instructions: Sequence[Instruction],
+    units: Sequence[Unit],
+    front: FrontEndParameters,
+    notion: Notion,
+    barred_from: int,
+    switches: Switches,
+) -> Source:
+    if not switches.front_end:
+        return "ideal"
+    if notion == "unrolled" or barred_from == 0:
+        return "decoders"
+    loops = barred_from == len(units) and fits_lsd(units, front) and not any(unit.microcoded for unit in units)
+    return "LSD" if loops and not any(bars_lsd(instruction) for instruction in instructions) else "DSB"
+
+
+def bars_lsd(instruction: Instruction) -> bool:
+    """Whether the LSD does not replay a loop with this: the stack engine's state changes, or ah … dh are written.
+
+    So the front end of uiCA's simulation (ICS 2022), on every core with an LSD.
+    """
+    return instruction.mnemonic in _STACK_MOVERS or any(o.kind == "r8h" and o.written for o in instruction.operands)
+
+
+def _placed(
+    instructions: Sequence[Instruction],
+    units: Sequence[Unit],
+    entries: Sequence[int],
+    core: PipelineCore,
+    front: FrontEndParameters,
+    offset: int,
+) -> tuple[int, tuple[FetchUnit, ...]]:
+    """The first unit that the DSB cannot hold, and the units with their DSB lines."""
+    placed = []
+    line, used, previous = -1, 0, None
+    lines: dict[int, int] = {}
+    for unit, total in zip(units, entries, strict=True):
+        block = (offset + unit.start) // front.dsb_bytes
+        decoded = min(unit.decoded, total)
+        wide = instructions[unit.number].encoding.immediate_bytes == WIDE_IMMEDIATE_BYTES
+        if block != previous or used + decoded + wide > core.dsb_line_uops or unit.microcoded:
+            line, used, previous = line + 1, 0, block
+            lines[block] = lines.get(block, 0) + 1
+        used += decoded + wide
+        simple = min(unit.simple, front.decoders - 1) if unit.complex else front.decoders - 1
+        placed.append(
+            FetchUnit(
+                total, decoded, unit.complex, simple, unit.fusible, unit.ends_group or unit.branch, block, line, wide
+            )
+        )
+    beyond = [block for block, count in lines.items() if count > core.dsb_block_lines]
+    barred = {block * front.dsb_bytes // front.dsb_line_bytes for block in beyond}
+    hit = set(erratum_branches(units, front, offset))
+    barred |= {(offset + unit.start) // front.dsb_line_bytes for unit in units if unit.number in hit}
+    for place, unit in enumerate(units):
+        if (offset + unit.start) // front.dsb_line_bytes in barred:
+            return place, tuple(placed)
+    return len(units), tuple(placed)
+
+
+def _schedule(
+    instructions: Sequence[Instruction],
+    block: FrontEndBlock,
+    units: Sequence[Unit],
+    front: FrontEndParameters,
+    notion: Notion,
+    offset: int,
+    first: int,
+) -> tuple[int, ...]:
+    """Units that leave the predecoder, cycle by cycle, from unit `first` to the end of the pattern.
+
+    A fetched block takes the cycles that `fetch_cycles` says: first those that a length-changing prefix costs, then so
+    many instructions per cycle as the predecoder is wide, the one that goes on in the next block at the end.
+    """
+    size, width = front.predecode_bytes, front.predecode_width
+    cycles = fetch_cycles(block, front, notion, offset)
+    executions = size // gcd(block.length, size) if notion == "unrolled" else 1
+    leaving: list[list[int]] = [[] for _ in cycles]
+    base = offset // size
+    begin, skipped = (units[first].number, units[first].start) if first else (0, 0)
+    for execution in range(executions):
+        start = offset + execution * block.length
+        for end, done in _ends(instructions, block, units, begin):
+            leaving[((start + end - 1) // size - base) % len(cycles)].append(done)
+    schedule: list[int] = []
+    for number in range((offset + skipped) // size - base, len(cycles)):
+        counts = leaving[number]
+        groups = [sum(counts[k : k + width]) for k in range(0, len(counts), width)] or [0]
+        schedule += [0] * (cycles[number] - len(groups))
+        schedule += groups
+    return tuple(schedule)
+
+
+def _ends(
+    instructions: Sequence[Instruction], block: FrontEndBlock, units: Sequence[Unit], begin: int
+) -> list[tuple[int, int]]:
+    """End of each instruction from number `begin` on, in bytes from the start, and the units complete with it."""
+    complete = {unit.number + (unit.branch and instructions[unit.number].branch is None) for unit in units}
+    ends = [x for x in range(1, len(block.ends)) if block.ends[x] > block.ends[x - 1]]
+    return [(end, int(number in complete)) for number, end in enumerate(ends) if number >= begin]

@@ -1,0 +1,299 @@
+"""Values of the pipeline simulation: what a core's pipeline can do, a block as it sees it, and what comes out.
+
+Times are core cycles; a *pass* is one execution of the block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, NamedTuple
+
+from kernmodel.incore.dependences.data_flow import DataFlowFigures
+
+Memory = Literal["moving", "different", "stack", "none"]
+"""Which loads take their data from a store of the block: wherever address arithmetic proves that they overlap
+("moving"); only where the registers of both addresses hold the same values ("different", uiCA's policy "all addresses
+different"); the same with all registers but rsp and rbp equal at the start ("stack", Facile's); nowhere ("none")."""
+
+Role = Literal["load", "compute", "store address", "store data", "move", "value", "synchronise"]
+"""What a µop does. A "move" was eliminated at rename; a "value" only joins what others compute (zero idioms too); both
+need no port. "synchronise" brings rsp up to date with the stack engine."""
+
+Source = Literal["ideal", "LSD", "DSB", "decoders"]
+"""Where the µops come from: without limit; the loop buffer; the µop cache, up to the first unit that it cannot hold;
+the decoders."""
+
+
+ANY_NUMBER = 1 << 16
+"""More than an issue group holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Switches:
+    """Mechanisms that can be idealised one by one, to see what each is worth. All on is the core as it is.
+
+    Attributes:
+        front_end: µops come as slowly as predecoder, decoders, DSB and LSD deliver them; else the renamer always finds
+            some.
+        group_boundary: the LSD ends an issue group at the end of its round, the DSB its fetch behind a branch.
+        partial_erratum: lines of code that the DSB holds come from there though others do not; else all is decoded.
+        issue_ports: a µop gets its port when it issues, by the renamer's counters; else it takes a free one once ready.
+        buffers: scheduler and reorder buffer are finite.
+        retirement: the retire width is finite.
+        dividers: the divider is busy for as long as its instructions say.
+        data_paths: wide loads and stores occupy their data path for two cycles where the core moves halves.
+        synchronisation: the stack engine inserts µops.
+        pointer_chasing: an address that comes straight from a load is there a cycle earlier, on cores that can.
+        elimination: moves are done at rename.
+        one_at_a_time: locked and microcoded instructions of measured throughput keep each other waiting.
+        blocked_loads: loads that need more bytes than an earlier store of the block wrote wait until it is done.
+        memory: policy of store-to-load forwarding.
+        store_address: a load that is forwarded also waits for the address of the store.
+    """
+
+    front_end: bool = True
+    group_boundary: bool = True
+    partial_erratum: bool = True
+    issue_ports: bool = True
+    buffers: bool = True
+    retirement: bool = True
+    dividers: bool = True
+    data_paths: bool = True
+    synchronisation: bool = True
+    pointer_chasing: bool = True
+    elimination: bool = True
+    one_at_a_time: bool = True
+    blocked_loads: bool = True
+    memory: Memory = "moving"
+    store_address: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineCore:
+    """What the pipeline behind the fetch can do.
+
+    Attributes:
+        ports: execution ports in ascending order; the renamer prefers the higher of two that are equally used.
+        issue_width, retire_width: fused-domain µops per cycle.
+        reorder_buffer: entries, fused domain; scheduler: entries, unfused.
+        idq: entries of the instruction decode queue.
+        dsb_width: µops per cycle from the DSB; dsb_lines: of its lines that are read in a cycle; dsb_ends: whether
+            nothing more of the same block is read behind a branch.
+        decoders: number of decoders; iq: entries of the instruction queue; predecode_width: instructions per cycle.
+        fusible_last: whether the last decoder takes macro-fusible instructions, and whether these need not wait for the
+            instruction behind them.
+        microcode_switch: cycles between DSB and microcode sequencer, each way; microcode_exit: from the sequencer back
+            to the decoders; microcode_width: its µops per cycle.
+        predecode_delay: cycles from the predecoder to the decoders.
+        dispatch_delay: cycles from issue to the first possible dispatch.
+        counter_gap: difference of two ports' counters from which on the renamer takes no second choice.
+        alternating: port sets whose µops alternate between the ports instead.
+        load_latency: of a general-purpose load.
+        forward_latency: from the dispatch of the store data to the data of a forwarded load.
+        forward_address: further cycles from the dispatch of the store address.
+        forward_by_table: whether instead forwarded data are there as soon after what is stored as the store's row says:
+            cores that rename memory wait for no store (figure `store forward latency` 0).
+        blocked_load: cycles from one load whose bytes cannot be forwarded to the next.
+        pointer_saving: cycles saved where an address comes straight from a load; pointer_reach: largest displacement.
+        divider_ports: pipelines that stand for dividers; halves: whether 256 bits move in two cycles.
+        unlaminated_slots: unlaminated µops that an issue group takes, unlaminated_first: the number of its first queue
+            entries that they must be among.
+        taken_branches: taken branches per cycle of the fetch from the DSB.
+        load_scheduler, store_scheduler: entries for loads and for stores where these have schedulers of their own; 0
+            where they share the one of all others.
+        dsb_line_uops: places of a DSB line; dsb_block_lines: lines that the DSB has for one aligned block of code.
+        synchronise_ports, synchronise_latency: of the stack engine's µop.
+        load_ports, store_address_ports, store_data_ports: the port sets by which these µops are told from those that
+            compute; on load ports those that no load data path goes with are store addresses.
+        flows: what the data flow of its instructions depends on.
+    """
+
+    ports: tuple[str, ...]
+    issue_width: int
+    retire_width: int
+    reorder_buffer: int
+    scheduler: int
+    idq: int
+    dsb_width: int
+    dsb_lines: int
+    dsb_ends: bool
+    decoders: int
+    iq: int
+    predecode_width: int
+    fusible_last: bool
+    microcode_switch: int
+    microcode_exit: int
+    microcode_width: int
+    predecode_delay: int
+    dispatch_delay: int
+    counter_gap: int
+    alternating: tuple[tuple[str, ...], ...]
+    load_latency: int
+    forward_latency: int
+    forward_address: int
+    blocked_load: int
+    pointer_saving: int
+    pointer_reach: int | None
+    halves: bool
+    dsb_line_uops: int
+    dsb_block_lines: int
+    synchronise_ports: tuple[str, ...]
+    synchronise_latency: int
+    load_ports: tuple[frozenset[str], ...]
+    store_address_ports: tuple[frozenset[str], ...]
+    store_data_ports: tuple[frozenset[str], ...]
+    flows: DataFlowFigures | None = None
+    forward_by_table: bool = False
+    unlaminated_slots: int = ANY_NUMBER
+    unlaminated_first: int = ANY_NUMBER
+    taken_branches: int = 1
+    load_scheduler: int = 0
+    store_scheduler: int = 0
+
+
+class Wait(NamedTuple):
+    """A µop may dispatch `cycles` after µop number `microop` of `passes` passes earlier dispatched (is known)."""
+
+    microop: int
+    passes: int
+    cycles: int
+
+
+class MicroOp(NamedTuple):
+    """One µop of a block.
+
+    Attributes:
+        instruction: index of the instruction it belongs to.
+        role: what it does.
+        ports: that it may dispatch to; none for what is done at rename.
+        latency: cycles from dispatch until it may retire.
+        divider: cycles it keeps the divider busy; data: cycles it keeps the data path of its port busy.
+        alone: cycles before the next µop with such a figure may dispatch.
+        waits: what it waits for.
+    """
+
+    instruction: int
+    role: Role
+    ports: tuple[str, ...]
+    latency: int
+    divider: int
+    data: int
+    alone: int
+    waits: tuple[Wait, ...]
+
+
+class Entry(NamedTuple):
+    """One entry of the instruction decode queue: so many issue slots, which issue together if unlaminated."""
+
+    slots: int
+    together: bool
+
+
+class FetchUnit(NamedTuple):
+    """An instruction or macro-fused pair as the fetch sees it.
+
+    Attributes:
+        entries: queue entries it makes; decoded: how many of them by the decoders or from the DSB, the rest are
+            microcode.
+        complex: needs the complex decoder; simple: decoders that may work beside it.
+        fusible: of a kind that macro-fuses; ends_group: nothing behind it is decoded in the same cycle.
+        block: aligned block of code that the DSB keeps it under; line: its line there; wide: takes one more place.
+    """
+
+    entries: int
+    decoded: int
+    complex: bool
+    simple: int
+    fusible: bool
+    ends_group: bool
+    block: int
+    line: int
+    wide: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """How the µops of a block reach the queue.
+
+    Attributes:
+        source: where they come from first.
+        units: in order.
+        copies: of the loop in the LSD.
+        barred_from: first unit that the DSB cannot hold; from there to the end of the pass the decoders serve (0 for
+            unrolled code, the number of units where the DSB holds all).
+        repeats: whether the decoders go on with the next pass without the DSB in between.
+        schedule: units that leave the predecoder, cycle by cycle, over and over (or once per pass from `barred_from`).
+    """
+
+    source: Source
+    units: tuple[FetchUnit, ...]
+    copies: int
+    barred_from: int
+    repeats: bool
+    schedule: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineInput:
+    """A block as a core's pipeline sees it.
+
+    Attributes:
+        core: the core.
+        microops: numbered in the order of issue.
+        slots: µops per issue slot (fused domain), in order: the first slot holds µops 0 to slots[0] - 1, and so on.
+        entries: queue entries in order; their slots add up to the number of slots.
+        fetch: how they get there.
+        switches: what was idealised.
+    """
+
+    core: PipelineCore
+    microops: tuple[MicroOp, ...]
+    slots: tuple[int, ...]
+    entries: tuple[Entry, ...]
+    fetch: Fetch
+    switches: Switches
+
+
+STEADY_SHARE = 100
+"""Times are equal that differ by no more than one in so many."""
+
+
+def is_at(floor: float, cycles: float) -> bool:
+    """Whether a time is that of the floor, to one percent."""
+    return abs(cycles - floor) <= floor / STEADY_SHARE
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """What the simulation says.
+
+    Attributes:
+        cycles_per_pass: in the steady state; 0 for a block without issue slots.
+        settled: whether the state of the pipeline repeated exactly; else it is the mean over passes that were equally
+            fast for a while, or over the second half of them.
+        period: passes after which the state repeats, or over which the mean was taken.
+        simulated: cycles in total.
+        stalls: share of the cycles of the period in which the renamer issued nothing, by reason: "front end" (queue
+            empty), "scheduler" (full), "reorder buffer" (full).
+        dispatched: µops that went to each port over the period.
+    """
+
+    cycles_per_pass: Fraction
+    settled: bool
+    period: int
+    simulated: int
+    stalls: Mapping[str, float]
+    dispatched: Mapping[str, int]
+
+    def cycles_above(self, floor: float) -> float:
+        """Cycles per pass: a mean is taken for the time of the slowest part of the core where they are equal to one
+        percent, as it is no more exact."""
+        cycles = float(self.cycles_per_pass)
+        return floor if not self.settled and is_at(floor, cycles) else cycles
+
+    @property
+    def port_cycles(self) -> dict[str, Fraction]:
+        """µops dispatched per pass, by port."""
+        return {port: Fraction(count, self.period) for port, count in self.dispatched.items()}

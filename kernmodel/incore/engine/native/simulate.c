@@ -1,0 +1,866 @@
+/* The pipeline of a core, cycle by cycle: the compiled twin of twin.py, which says what is modelled and why.
+
+   Same input (the numbers of kernmodel.incore.engine.program), same answers. */
+
+#include <string.h>
+
+#include "program.h"
+
+enum { HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, SCALARS = 128, STEADY_SHARE = 100 };
+
+/* A µop of the block with all that issue and dispatch ask of it; `limited`: by more than its port; `group`: its port set
+   alternates, -1 if not. */
+typedef struct {
+    int32_t ports, latency, divider, data, alone, limited, scheduler, group, first_wait, waits_end, first_user, users_end;
+} Op;
+
+/* A µop in flight. `base`: cycle that those who wait for it count from, once `known`. As large as a power of two, so that
+   its place is found by shifting. */
+typedef struct {
+    int64_t id, base, ready, done;
+    const Op *op;
+    int32_t pending, next;
+    int16_t port, known;
+    int32_t room[3];
+} Instance;
+
+/* What is ahead of a µop in flight, relative to a cycle; `base`: when it is ready, until that is known. */
+typedef struct { int32_t base, done; int16_t pending, port; } Trace;
+
+/* Another µop so many µops apart in the order of issue, and the cycles from the earlier one to the later one. */
+typedef struct { int32_t distance, cycles; } Apart;
+
+/* What is counted: cycles without issue, and µops by port. */
+typedef struct { uint32_t stalls[REASONS], dispatched[PORTS]; } Tally;
+
+/* What was counted up to a cycle. */
+typedef struct { int64_t now, passes; Tally tally; } Counts;
+
+/* A state that later ones are compared with. */
+typedef struct {
+    int64_t count, room, scalars[SCALARS];
+    Trace *traces;
+    Counts counts;
+} Snapshot;
+
+typedef struct {
+    const Core *core;
+    const FetchUnit *units;
+    const Entry *entries;
+    const int32_t *first_microop; /* per slot, and one behind */
+    const int32_t *schedule;
+    const Op *ops;
+    const Apart *waiting_for, *users; /* of each µop, whom it waits for, and who waits for it */
+
+    Arena *arena;
+    Instance *ring;
+    int64_t ring_mask;
+    int32_t *calendar;
+    int64_t calendar_mask;
+    int64_t *ready[PORTS]; /* per port, by age, from `first_ready` to before `ready_end` */
+    int32_t first_ready[PORTS], ready_end[PORTS], ready_room;
+    uint32_t waiting; /* ports whose queue of ready µops is not empty */
+
+    int64_t now, slots_issued, slots_retired, microops_issued, passes;
+    /* where issue and retirement stand in the block, so that nothing is divided cycle by cycle */
+    int64_t pass_issuing, pass_retiring, first_retiring;
+    int32_t slot_issuing, slot_retiring, entry_issuing, unit_fetching, unit_decoding;
+    int32_t scheduled[SCHEDULERS], slot_in_entry;
+    int32_t counters[PORTS], starting[PORTS], turn[GROUPS];
+    int32_t turns[GROUPS], in_turn[GROUPS][PORTS]; /* ports of each set that alternates */
+    int64_t divider_free, alone_free, data_free[PORTS];
+
+    int64_t entries_delivered, entries_issued, fetched, predecoded, decoded, decodable[HISTORY];
+    int32_t unit_part, decoding, microcode_wait, microcode_left, predecode_step;
+
+    Tally tally;
+
+    Snapshot *snapshots; /* the latest ones, around in a circle, by signature */
+    uint64_t signatures[SNAPSHOTS];
+    int64_t snapshots_taken, checks, next_snapshot;
+    Counts since;
+} Sim;
+
+static Instance *instance(const Sim *s, int64_t id) { return &s->ring[id & s->ring_mask]; }
+
+/* ---- values become known, µops become ready ---- */
+
+static void set_alarm(Sim *s, Instance *x)
+{
+    int64_t when = x->ready > s->now ? x->ready : s->now + 1;
+    int32_t *head = &s->calendar[when & s->calendar_mask];
+    x->next = *head;
+    *head = (int32_t)(x->id & s->ring_mask);
+}
+
+static void know(Sim *s, Instance *x, int64_t base);
+
+static void all_known(Sim *s, Instance *x)
+{
+    if (x->op->ports)
+        set_alarm(s, x);
+    else
+        know(s, x, x->ready);
+}
+
+static void know(Sim *s, Instance *x, int64_t base)
+{
+    const Op *op = x->op;
+    x->base = base;
+    x->known = 1;
+    if (!op->ports)
+        x->done = base > s->now ? base : s->now;
+    for (int32_t e = op->first_user; e < op->users_end; e++) {
+        const Apart *w = &s->users[e];
+        const int64_t id = x->id + w->distance;
+        if (id >= s->microops_issued)
+            continue;
+        Instance *y = instance(s, id);
+        if (base + w->cycles > y->ready)
+            y->ready = base + w->cycles;
+        if (--y->pending == 0)
+            all_known(s, y);
+    }
+}
+
+static void queue_up(Sim *s, int32_t port, const Instance *x)
+{
+    int64_t *queue = s->ready[port];
+    if (s->ready_end[port] == s->ready_room) {
+        s->ready_end[port] -= s->first_ready[port];
+        memmove(queue, queue + s->first_ready[port], sizeof(int64_t) * (size_t)s->ready_end[port]);
+        s->first_ready[port] = 0;
+    }
+    const int32_t first = s->first_ready[port];
+    int32_t k = s->ready_end[port]++;
+    while (k > first && queue[k - 1] > x->id) {
+        queue[k] = queue[k - 1];
+        k--;
+    }
+    queue[k] = x->id;
+    s->waiting |= 1u << port;
+}
+
+static void wake(Sim *s)
+{
+    int32_t *head = &s->calendar[s->now & s->calendar_mask];
+    int32_t k = *head, later = -1;
+    while (k >= 0) {
+        Instance *x = &s->ring[k];
+        const int32_t next = x->next;
+        if (x->ready <= s->now) {
+            queue_up(s, x->port < 0 ? 0 : x->port, x);
+        } else { /* a round of the calendar or more away */
+            x->next = later;
+            later = k;
+        }
+        k = next;
+    }
+    *head = later;
+}
+
+/* ---- retire, dispatch, issue ---- */
+
+static void retire(Sim *s)
+{
+    const Core *c = s->core;
+    for (int32_t k = 0; k < c->retire_width && s->slots_retired < s->slots_issued; k++) {
+        const int32_t slot = s->slot_retiring;
+        for (int32_t u = s->first_microop[slot]; u < s->first_microop[slot + 1]; u++) {
+            const Instance *x = instance(s, s->first_retiring + u);
+            if (!x->known || x->done > s->now)
+                return;
+        }
+        s->slots_retired++;
+        if (++s->slot_retiring == c->slots) {
+            s->slot_retiring = 0;
+            s->pass_retiring++;
+            s->first_retiring += c->microops;
+        }
+    }
+}
+
+static int can_dispatch(const Sim *s, const Op *m, int32_t port)
+{
+    return !m->limited || (!(m->divider && s->divider_free > s->now) && !(m->alone && s->alone_free > s->now) &&
+                           !(m->data && s->data_free[port] > s->now));
+}
+
+static void dispatch(Sim *s, Instance *x, const Op *m, int32_t port)
+{
+    if (m->limited) {
+        if (m->divider)
+            s->divider_free = s->now + m->divider;
+        if (m->alone)
+            s->alone_free = s->now + m->alone;
+        if (m->data)
+            s->data_free[port] = s->now + m->data;
+    }
+    s->counters[port]--;
+    s->tally.dispatched[port]++;
+    s->scheduled[m->scheduler]--;
+    x->done = s->now + m->latency;
+    know(s, x, s->now);
+}
+
+/* Nearly always the oldest or one close behind it. */
+static void take_out(Sim *s, int32_t port, int32_t k)
+{
+    int64_t *queue = s->ready[port];
+    for (; k > s->first_ready[port]; k--)
+        queue[k] = queue[k - 1];
+    if (++s->first_ready[port] == s->ready_end[port]) {
+        s->first_ready[port] = s->ready_end[port] = 0;
+        s->waiting &= ~(1u << port);
+    }
+}
+
+static void dispatch_bound(Sim *s)
+{
+    for (uint32_t rest = s->waiting; rest; rest &= rest - 1) {
+        const int32_t port = __builtin_ctz(rest);
+        for (int32_t k = s->first_ready[port]; k < s->ready_end[port]; k++) {
+            Instance *x = instance(s, s->ready[port][k]);
+            const Op *m = x->op;
+            if (can_dispatch(s, m, port)) {
+                take_out(s, port, k);
+                dispatch(s, x, m, port);
+                break;
+            }
+        }
+    }
+}
+
+/* Ports are taken when µops are ready: the oldest first, each on the free port that fewest kinds of µops can use. */
+static void dispatch_free(Sim *s)
+{
+    int32_t free = (1 << PORTS) - 1;
+    for (int32_t k = s->first_ready[0]; k < s->ready_end[0]; k++) {
+        Instance *x = instance(s, s->ready[0][k]);
+        const Op *m = x->op;
+        int32_t best = -1;
+        for (int32_t port = 0; port < PORTS; port++)
+            if ((m->ports & free) >> port & 1 && can_dispatch(s, m, port) &&
+                (best < 0 || s->starting[port] < s->starting[best]))
+                best = port;
+        if (best < 0)
+            continue;
+        free &= ~(1 << best);
+        take_out(s, 0, k);
+        s->counters[best]++;
+        x->port = best;
+        dispatch(s, x, m, best);
+    }
+}
+
+/* The port whose turn it is in a set that alternates. */
+static int32_t port_in_turn(Sim *s, int32_t group)
+{
+    const int32_t turn = s->turn[group];
+    s->turn[group] = turn + 1 == s->turns[group] ? 0 : turn + 1;
+    return s->in_turn[group][turn];
+}
+
+/* The renamer's choice: the port with the fewest µops, or the one with the second fewest; ties go to the higher one. */
+static int32_t choose_port(Sim *s, const Op *m, int32_t slot)
+{
+    if (m->group >= 0)
+        return port_in_turn(s, m->group);
+    if (!(m->ports & (m->ports - 1)))
+        return __builtin_ctz((unsigned)m->ports);
+    int32_t best = INT32_MAX, second = INT32_MAX; /* µops and port in one number, so that comparing takes no branches */
+    for (uint32_t rest = (uint32_t)m->ports; rest; rest &= rest - 1) {
+        const int32_t port = __builtin_ctz(rest), key = s->starting[port] * PORTS + PORTS - 1 - port;
+        const int32_t larger = key > best ? key : best;
+        best = key < best ? key : best;
+        second = larger < second ? larger : second;
+    }
+    if (slot % 2 == 0 || second / PORTS - best / PORTS >= s->core->counter_gap)
+        return PORTS - 1 - best % PORTS;
+    return PORTS - 1 - second % PORTS;
+}
+
+static void issue_microop(Sim *s, int64_t pass, int32_t u, int32_t slot)
+{
+    const Core *c = s->core;
+    const Op *m = &s->ops[u];
+    const int64_t id = pass * c->microops + u;
+    Instance *x = instance(s, id);
+    x->id = id;
+    x->op = m;
+    x->base = x->done = 0;
+    x->known = x->pending = 0;
+    x->port = -1;
+    x->ready = s->now;
+    s->microops_issued = id + 1;
+    if (m->ports) {
+        x->ready += c->dispatch_delay;
+        s->scheduled[m->scheduler]++;
+        if (c->issue_ports) {
+            x->port = choose_port(s, m, slot);
+            s->counters[x->port]++;
+        }
+    }
+    for (int32_t e = m->first_wait; e < m->waits_end; e++) {
+        const Apart *w = &s->waiting_for[e];
+        const int64_t source = id - w->distance;
+        if (source < 0)
+            continue;
+        const Instance *y = instance(s, source);
+        if (source >= s->microops_issued || !y->known) /* the source may issue later than what waits for it */
+            x->pending++;
+        else if (y->base + w->cycles > x->ready)
+            x->ready = y->base + w->cycles;
+    }
+    if (!x->pending)
+        all_known(s, x);
+}
+
+static void issue(Sim *s)
+{
+    const Core *c = s->core;
+    int32_t slot = 0, taken = 0, unlaminated = 0;
+    if (s->slots_issued - s->slots_retired + c->issue_width > c->reorder_buffer) {
+        s->tally.stalls[REORDER_BUFFER]++;
+        return;
+    }
+    if (s->scheduled[0] + c->issue_width > c->scheduler ||
+        (c->load_scheduler && s->scheduled[1] + c->issue_width > c->load_scheduler) ||
+        (c->store_scheduler && s->scheduled[2] + c->issue_width > c->store_scheduler)) {
+        s->tally.stalls[SCHEDULER]++;
+        return;
+    }
+    if (s->entries_issued >= s->entries_delivered)
+        s->tally.stalls[FRONT_END]++;
+    while (slot < c->issue_width && s->entries_issued < s->entries_delivered) {
+        const int32_t e = s->entry_issuing;
+        const int64_t pass = s->pass_issuing;
+        const Entry *entry = &s->entries[e];
+        if (c->source == LSD && c->group_boundary && slot && !e && !s->slot_in_entry && pass % c->copies == 0)
+            break;
+        if (entry->together && slot && slot + entry->slots > c->issue_width && entry->slots <= c->issue_width)
+            break;
+        if (entry->together && slot && (unlaminated == c->unlaminated_slots || taken >= c->unlaminated_first))
+            break;
+        taken++;
+        unlaminated += entry->together;
+        while (s->slot_in_entry < entry->slots && slot < c->issue_width) {
+            const int32_t k = s->slot_issuing;
+            for (int32_t u = s->first_microop[k]; u < s->first_microop[k + 1]; u++)
+                issue_microop(s, pass, u, slot);
+            s->slots_issued++;
+            s->slot_issuing = k + 1 == c->slots ? 0 : k + 1;
+            s->slot_in_entry++;
+            slot++;
+        }
+        if (s->slot_in_entry == entry->slots) {
+            s->slot_in_entry = 0;
+            s->entries_issued++;
+            if (++s->entry_issuing == c->entries) {
+                s->entry_issuing = 0;
+                s->pass_issuing++;
+            }
+        }
+    }
+}
+
+/* ---- fetch ---- */
+
+static int microcode(Sim *s, int64_t queued, int32_t exit)
+{
+    const Core *c = s->core;
+    if (s->microcode_wait) {
+        s->microcode_wait--;
+        return 1;
+    }
+    if (!s->microcode_left)
+        return 0;
+    if (queued + c->microcode_width <= c->idq) {
+        const int32_t part = s->microcode_left < c->microcode_width ? s->microcode_left : c->microcode_width;
+        s->entries_delivered += part;
+        s->microcode_left -= part;
+        if (!s->microcode_left)
+            s->microcode_wait = exit;
+    }
+    return 1;
+}
+
+/* The DSB holds no more of the pass: the decoders go on. The predecoder has run ahead meanwhile. */
+static void start_decoding(Sim *s)
+{
+    const Core *c = s->core;
+    s->decoding = 1;
+    s->predecode_step = 0;
+    s->predecoded = s->decoded = s->fetched;
+    s->unit_decoding = s->unit_fetching;
+    for (int32_t k = 0; k < HISTORY; k++)
+        s->decodable[k] = s->fetched;
+    for (int32_t k = c->predecode_delay - 1; k > 0 && s->predecode_step < c->schedule; k--) {
+        s->predecoded += s->schedule[s->predecode_step++];
+        s->decodable[(s->now + HISTORY - k) % HISTORY] = s->predecoded;
+    }
+    s->decodable[s->now % HISTORY] = s->predecoded;
+}
+
+static void fetch_dsb(Sim *s, int64_t queued)
+{
+    const Core *c = s->core;
+    int32_t room = c->dsb_width, lines = 0, line = -1, block = -1, branches = 0;
+    if (queued + room > c->idq)
+        return;
+    while (room > 0) {
+        const int32_t n = s->unit_fetching;
+        const FetchUnit *unit = &s->units[n];
+        const int first = room == c->dsb_width;
+        if (!s->unit_part) {
+            if (!n && !first && c->group_boundary && unit->block == block && ++branches == c->taken_branches)
+                return;
+            if (n >= c->barred_from) {
+                start_decoding(s);
+                return;
+            }
+            if (unit->line != line || !n) {
+                if (lines == c->dsb_lines)
+                    return;
+                lines++;
+                line = unit->line;
+            }
+            if (unit->wide && room < 2 && !first)
+                return;
+            room -= unit->wide;
+        }
+        int32_t part = unit->decoded - s->unit_part;
+        if (part > room)
+            part = room > 0 ? room : 0;
+        s->entries_delivered += part;
+        s->unit_part += part;
+        room -= part;
+        block = unit->block;
+        if (s->unit_part < unit->decoded)
+            return;
+        s->unit_part = 0;
+        s->fetched++;
+        s->unit_fetching = n + 1 == c->units ? 0 : n + 1;
+        if (unit->entries > unit->decoded) {
+            s->microcode_left = unit->entries - unit->decoded;
+            s->microcode_wait = c->microcode_switch;
+            return;
+        }
+    }
+}
+
+static void decode(Sim *s, int64_t queued)
+{
+    const Core *c = s->core;
+    const int64_t there = s->decodable[(s->now + HISTORY - c->predecode_delay) % HISTORY];
+    int32_t simple = 0, taken = 0;
+    if (queued + c->decoders > c->idq)
+        return;
+    while (s->decoded < there) {
+        const int32_t n = s->unit_decoding;
+        const FetchUnit *unit = &s->units[n];
+        if (taken && (unit->complex || !simple || (unit->fusible && !c->fusible_last && taken == c->decoders - 1)))
+            return;
+        const int over = n == c->units - 1 && !c->repeats;
+        if (unit->fusible && !c->fusible_last && s->decoded + 1 >= there && !over)
+            return;
+        simple = taken ? simple - 1 : unit->simple;
+        taken++;
+        s->decoded++;
+        s->unit_decoding = n + 1 == c->units ? 0 : n + 1;
+        s->entries_delivered += unit->decoded;
+        if (unit->entries > unit->decoded)
+            s->microcode_left = unit->entries - unit->decoded;
+        if (over) {
+            s->decoding = 0;
+            s->fetched = s->decoded;
+            s->unit_fetching = s->unit_decoding;
+            if (s->microcode_left)
+                s->microcode_wait = c->microcode_exit;
+            return;
+        }
+        if (s->microcode_left) {
+            s->microcode_wait = c->microcode_exit;
+            return;
+        }
+        if (unit->ends_group)
+            return;
+    }
+}
+
+static void predecode(Sim *s)
+{
+    const Core *c = s->core;
+    const int over = !c->repeats && s->predecode_step >= c->schedule;
+    if (s->decoding && !over && s->predecoded - s->decoded + c->predecode_width <= c->iq) {
+        if (s->predecode_step >= c->schedule) /* as many steps as there are may have gone ahead */
+            s->predecode_step = 0;
+        s->predecoded += s->schedule[s->predecode_step++];
+        if (c->repeats && s->predecode_step >= c->schedule)
+            s->predecode_step = 0;
+    }
+    s->decodable[s->now % HISTORY] = s->predecoded;
+}
+
+static void deliver(Sim *s)
+{
+    const Core *c = s->core;
+    const int64_t queued = s->entries_delivered - s->entries_issued;
+    if (c->source == IDEAL || c->source == LSD) {
+        s->entries_delivered = s->entries_issued + c->issue_width;
+        return;
+    }
+    const int decoding = s->decoding;
+    if (!microcode(s, queued, decoding ? c->microcode_exit : c->microcode_switch)) {
+        if (decoding)
+            decode(s, queued);
+        else
+            fetch_dsb(s, queued);
+    }
+    if (decoding)
+        predecode(s);
+}
+
+/* ---- repetition ---- */
+
+/* What tells most states apart, at little cost: how full the buffers are, and what waits for each port. */
+static uint64_t signature(const Sim *s)
+{
+    uint64_t found = (uint64_t)(s->slots_issued - s->slots_retired) << 32 ^
+                     (uint64_t)(s->entries_delivered - s->entries_issued) << 16 ^ (uint64_t)s->scheduled[0];
+    for (int32_t port = 0; port < PORTS; port++)
+        found = (found << 7 | found >> 57) ^ (uint64_t)s->counters[port];
+    return found;
+}
+
+static int64_t left(const Sim *s, int64_t when) { return when > s->now ? when - s->now : 0; }
+
+static int32_t scalars(const Sim *s, int64_t *out)
+{
+    const Core *c = s->core;
+    int32_t n = 0;
+    out[n++] = s->slot_issuing;
+    out[n++] = s->entry_issuing;
+    out[n++] = c->source == LSD ? s->pass_issuing % c->copies : 0;
+    out[n++] = s->slot_in_entry;
+    out[n++] = s->slots_issued - s->slots_retired;
+    for (int32_t k = 0; k < SCHEDULERS; k++)
+        out[n++] = s->scheduled[k];
+    out[n++] = s->entries_delivered - s->entries_issued;
+    out[n++] = s->unit_fetching;
+    out[n++] = s->unit_part;
+    out[n++] = s->decoding;
+    out[n++] = s->microcode_wait;
+    out[n++] = s->microcode_left;
+    out[n++] = s->decoding ? s->predecode_step : 0;
+    out[n++] = s->decoding ? s->unit_decoding : 0;
+    for (int32_t k = 1; k <= c->predecode_delay; k++)
+        out[n++] = s->decoding ? s->decodable[(s->now + HISTORY - k) % HISTORY] - s->decoded : 0;
+    for (int32_t g = 0; g < GROUPS; g++)
+        out[n++] = s->turn[g];
+    out[n++] = left(s, s->divider_free);
+    out[n++] = left(s, s->alone_free);
+    for (int32_t port = 0; port < PORTS; port++) {
+        out[n++] = s->counters[port];
+        out[n++] = left(s, s->data_free[port]);
+    }
+    return n;
+}
+
+/* All slots of so many passes were issued: entries and slots end together. */
+static int64_t passes_issued(const Sim *s) { return s->pass_issuing; }
+
+static int64_t oldest_needed(const Sim *s)
+{
+    const Core *c = s->core;
+    const int64_t unretired = s->first_retiring + s->first_microop[s->slot_retiring];
+    const int64_t needed = (passes_issued(s) - c->farthest) * c->microops;
+    const int64_t oldest = unretired < needed ? unretired : needed;
+    return oldest > 0 ? oldest : 0;
+}
+
+static inline Trace trace(const Sim *s, const Instance *x)
+{
+    const int64_t now = s->now;
+    if (!x->known)
+        return (Trace){x->ready > now ? (int32_t)(x->ready - now) : 0, -1, (int16_t)x->pending, x->port};
+    const int64_t base = x->base - now, oldest = -s->core->longest;
+    return (Trace){(int32_t)(base > oldest ? base : oldest), x->done > now ? (int32_t)(x->done - now) : 0, 0, x->port};
+}
+
+static int same_traces(const Sim *s, const Snapshot *then)
+{
+    const int64_t last = s->microops_issued - 1;
+    if (s->microops_issued - oldest_needed(s) != then->count)
+        return 0;
+    for (int64_t k = 0; k < then->count; k++) {
+        const Trace a = trace(s, instance(s, last - k)), *b = &then->traces[k];
+        if (a.base != b->base || a.done != b->done || a.pending != b->pending || a.port != b->port)
+            return 0;
+    }
+    return 1;
+}
+
+static int take_snapshot(Sim *s, uint64_t sign)
+{
+    const int64_t place = s->snapshots_taken++ % SNAPSHOTS, last = s->microops_issued - 1;
+    Snapshot *now = &s->snapshots[place];
+    now->count = s->microops_issued - oldest_needed(s);
+    if (now->count > now->room) {
+        now->room = now->count + now->count / 2;
+        if (!(now->traces = arena_take(s->arena, now->room, sizeof(Trace))))
+            return NO_MEMORY;
+    }
+    Trace *traces = now->traces;
+    for (int64_t k = 0; k < now->count; k++)
+        traces[k] = trace(s, instance(s, last - k));
+    scalars(s, now->scalars);
+    s->signatures[place] = sign;
+    now->counts = (Counts){s->now, s->passes, s->tally};
+    return 0;
+}
+
+/* Whether the state is one that was there before, of those that were kept: less and less often, as they are compared
+   with all that come. NO_MEMORY. */
+static int repeats(Sim *s)
+{
+    int64_t here[SCALARS];
+    int32_t count = 0;
+    const uint64_t sign = signature(s);
+    const int64_t oldest = s->snapshots_taken > SNAPSHOTS ? s->snapshots_taken - SNAPSHOTS : 0;
+    s->checks++;
+    for (int64_t k = s->snapshots_taken - 1; k >= oldest; k--) {
+        if (s->signatures[k % SNAPSHOTS] != sign)
+            continue;
+        const Snapshot *then = &s->snapshots[k % SNAPSHOTS];
+        count = count ? count : scalars(s, here);
+        if (!memcmp(here, then->scalars, sizeof(int64_t) * (size_t)count) && same_traces(s, then)) {
+            s->since = then->counts;
+            return 1;
+        }
+    }
+    if (s->checks < s->next_snapshot)
+        return 0;
+    s->next_snapshot = s->checks + s->checks / SAVING + SAVING;
+    return take_snapshot(s, sign);
+}
+
+/* ---- the whole ---- */
+
+static int64_t power_of_two(int64_t least)
+{
+    int64_t size = 1;
+    while (size < least)
+        size *= 2;
+    return size;
+}
+
+static void list_turns(Sim *s)
+{
+    for (int32_t g = 0; g < GROUPS; g++)
+        for (uint32_t rest = (uint32_t)s->core->alternating[g] & ((1u << PORTS) - 1); rest; rest &= rest - 1)
+            s->in_turn[g][s->turns[g]++] = __builtin_ctz(rest);
+}
+
+static int32_t alternating_group(const Core *c, int32_t ports)
+{
+    for (int32_t g = 0; g < GROUPS; g++)
+        if (ports && ports == c->alternating[g])
+            return g;
+    return -1;
+}
+
+/* The µops, with whom each waits for and who waits for it. */
+static int make_ops(Sim *s, const Program *program)
+{
+    const Core *c = s->core;
+    const MicroOp *m = program->microops;
+    Op *ops = arena_take(s->arena, c->microops, sizeof(Op));
+    Apart *waits = arena_take(s->arena, c->waits, sizeof(Apart)), *users = arena_take(s->arena, c->waits, sizeof(Apart));
+    if (!ops || !waits || !users)
+        return NO_MEMORY;
+    int32_t longest = 0;
+    for (int32_t u = 0; u < c->microops; u++)
+        longest = m[u].data > longest ? m[u].data : longest;
+    const int32_t paths = longest > 1; /* who holds a data path for one cycle keeps nobody off a port */
+    for (int32_t u = 0; u < c->microops; u++)
+        ops[u] = (Op){m[u].ports, m[u].latency, m[u].divider, m[u].data, m[u].alone,
+                      m[u].divider || (m[u].data && paths) || m[u].alone, m[u].scheduler,
+                      alternating_group(c, m[u].ports), m[u].first_wait, m[u + 1].first_wait, 0, 0};
+    for (int32_t e = 0; e < c->waits; e++)
+        ops[program->waits[e].microop].users_end++; /* counts at first */
+    for (int32_t u = 0, first = 0; u < c->microops; u++) {
+        ops[u].first_user = first;
+        first += ops[u].users_end;
+        ops[u].users_end = ops[u].first_user;
+    }
+    for (int32_t u = 0; u < c->microops; u++)
+        for (int32_t e = ops[u].first_wait; e < ops[u].waits_end; e++) {
+            const Wait *w = &program->waits[e];
+            waits[e] = (Apart){u - w->microop + w->passes * c->microops, w->cycles};
+            users[ops[w->microop].users_end++] = waits[e];
+        }
+    s->ops = ops;
+    s->waiting_for = waits;
+    s->users = users;
+    return 0;
+}
+
+static int allocate(Sim *s, const Program *program)
+{
+    const Core *c = s->core;
+    int64_t most_in_slot = 1;
+    for (int32_t k = 0; k < c->slots; k++)
+        if (s->first_microop[k + 1] - s->first_microop[k] > most_in_slot)
+            most_in_slot = s->first_microop[k + 1] - s->first_microop[k];
+    const int64_t in_flight = ((int64_t)c->reorder_buffer + 2 * c->issue_width) * most_in_slot;
+    const int64_t ring = power_of_two(((int64_t)c->farthest + 2) * c->microops + in_flight);
+    const int64_t ready = c->scheduler + c->load_scheduler + c->store_scheduler +
+                          SCHEDULERS * 2 * c->issue_width * most_in_slot;
+    if (ring > INT32_MAX / 2)
+        return NO_MEMORY;
+    s->ring_mask = ring - 1;
+    s->calendar_mask = power_of_two((int64_t)c->longest + c->dispatch_delay + 2) - 1;
+    s->ring = arena_take(s->arena, ring, sizeof(Instance));
+    s->calendar = arena_take(s->arena, s->calendar_mask + 1, sizeof(int32_t));
+    s->ready_room = (int32_t)(2 * ready); /* so that moving to the front is rare */
+    s->ready[0] = arena_take(s->arena, 2 * ready * PORTS, sizeof(int64_t));
+    s->snapshots = arena_take(s->arena, SNAPSHOTS, sizeof(Snapshot));
+    if (!s->ring || !s->calendar || !s->ready[0] || !s->snapshots || make_ops(s, program))
+        return NO_MEMORY;
+    for (int32_t k = 0; k < SNAPSHOTS; k++)
+        s->snapshots[k].room = 0;
+    for (int32_t port = 1; port < PORTS; port++)
+        s->ready[port] = s->ready[port - 1] + 2 * ready;
+    for (int64_t k = 0; k <= s->calendar_mask; k++)
+        s->calendar[k] = -1;
+    return 0;
+}
+
+/* How many kinds of µops can use each port: `dispatch_free` prefers the ports of the fewest. */
+static void count_users(Sim *s)
+{
+    for (int32_t u = 0; u < s->core->microops; u++)
+        for (int32_t port = 0; port < PORTS; port++)
+            s->starting[port] += s->ops[u].ports >> port & 1;
+}
+
+static void cycle(Sim *s)
+{
+    const Core *c = s->core;
+    retire(s);
+    if (c->issue_ports)
+        memcpy(s->starting, s->counters, sizeof s->counters);
+    wake(s);
+    if (c->issue_ports)
+        dispatch_bound(s);
+    else
+        dispatch_free(s);
+    issue(s);
+    deliver(s);
+    s->now++;
+}
+
+/* Take the counts at the end of the first pass that ends at a cycle or later, after so many passes. */
+static void mark(Counts *at, const Counts *until, int64_t cycle, int64_t passes)
+{
+    if (!at->now && until->now >= cycle && until->passes >= passes)
+        *at = *until;
+}
+
+/* Whether passes have become equally fast, asked once: at the end of a pass after so many cycles and slots. */
+typedef struct {
+    int64_t cycles, slots;
+    int asked;
+    Counts third, two_thirds;
+} Trial;
+
+/* Whether the passes between three marks took equally long, but for a small share. */
+static int is_steady(const Counts *first, const Counts *second, const Counts *third)
+{
+    const int64_t earlier = (second->now - first->now) * (third->passes - second->passes);
+    const int64_t later = (third->now - second->now) * (second->passes - first->passes);
+    return later && STEADY_SHARE * (earlier > later ? earlier - later : later - earlier) <= later;
+}
+
+static int is_over(Trial *trial, const Sim *s, const Counts *until)
+{
+    int found = 0;
+    if (!trial->asked && until->now >= trial->cycles && s->slots_retired >= trial->slots) {
+        trial->asked = 1;
+        found = is_steady(&trial->third, &trial->two_thirds, until);
+    }
+    mark(&trial->third, until, trial->cycles / 3, 0);
+    mark(&trial->two_thirds, until, trial->cycles * 2 / 3, 0);
+    return found;
+}
+
+int is_at(double floor, int64_t cycles, int64_t passes)
+{
+    const double beyond = (double)cycles / (double)(passes > 0 ? passes : 1) - floor;
+    return (beyond < 0 ? -beyond : beyond) <= floor / STEADY_SHARE;
+}
+
+/* 1 when the state repeated, 0 when the passes became steady or the cycles ran out, NO_MEMORY; `since` and `until` bound
+   the period, or the passes that retired in the last two thirds of a trial, or in the second half of all cycles. */
+static int run(Sim *s, double floor, Counts *until)
+{
+    const Core *c = s->core;
+    Counts half = {0};
+    Trial soon = {.cycles = c->floor_cycles, .slots = c->reorder_buffer};
+    Trial late = {.cycles = c->steady_cycles, .slots = 2 * c->reorder_buffer};
+    while (s->now < c->most_cycles || s->passes < c->least_passes) {
+        cycle(s);
+        if (s->pass_retiring != until->passes) {
+            *until = (Counts){s->now, s->pass_retiring, s->tally};
+            mark(&half, until, c->most_cycles / 2, c->least_passes / 2);
+            const int over = is_over(&soon, s, until) &&
+                             is_at(floor, until->now - soon.third.now, until->passes - soon.third.passes);
+            if (over || is_over(&late, s, until)) {
+                s->since = over ? soon.third : late.third;
+                return 0;
+            }
+        }
+        if (s->pass_issuing == s->passes)
+            continue;
+        s->passes = s->pass_issuing;
+        const int found = repeats(s);
+        if (found > 0)
+            *until = (Counts){s->now, s->passes, s->tally};
+        if (found)
+            return found;
+    }
+    s->since = half;
+    return 0;
+}
+
+int simulate(const Program *program, Arena *arena, int64_t *result)
+{
+    Sim s;
+    memset(&s, 0, sizeof s);
+    s.core = program->core;
+    s.units = program->units;
+    s.entries = program->entries;
+    s.first_microop = program->first_microop;
+    s.schedule = program->schedule;
+    s.decoding = program->core->source == DECODERS;
+    s.arena = arena;
+    if (allocate(&s, program))
+        return NO_MEMORY;
+    if (!s.core->issue_ports)
+        count_users(&s);
+    list_turns(&s);
+    Counts until = {0};
+    const int found = run(&s, program->floor, &until);
+    if (found < 0)
+        return found;
+    *result++ = found;
+    *result++ = until.now - s.since.now;
+    *result++ = until.passes - s.since.passes;
+    *result++ = s.now;
+    for (int32_t k = 0; k < REASONS; k++)
+        *result++ = until.tally.stalls[k] - s.since.tally.stalls[k];
+    for (int32_t k = 0; k < PORTS; k++)
+        *result++ = until.tally.dispatched[k] - s.since.tally.dispatched[k];
+    return 0;
+}

@@ -1,0 +1,84 @@
+/* What is known of instructions, made once by kernmodel.incore.engine.analyser and kept for many blocks.
+
+   A template is what an instruction does, whatever registers it names: these are slots, numbered from 0, which each
+   instruction fills with its own. */
+
+#ifndef KERNMODEL_TEMPLATES_H
+#define KERNMODEL_TEMPLATES_H
+
+#include <stdint.h>
+
+#include "arena.h"
+
+typedef struct { int32_t mask, divides; double cycles; } Use;
+
+typedef struct { int32_t count; const Use *uses; } Uses;
+
+/* ---- dependencies between values (kernmodel.incore.dependences.data_flow.DataFlow) ---- */
+
+typedef struct { int32_t value, slot; double cycles; } FlowWait;
+typedef struct { int32_t load, value; double cycles; } FlowInner;
+typedef struct { int32_t slot, value; } FlowGive;
+typedef struct { int32_t place; double cycles; } FlowLoad;
+typedef struct { int32_t place, value; } FlowStore;
+
+typedef struct {
+    int32_t known, decoded, microcoded, slots, complex, simple, ends_group, fusible;
+    uint64_t jumps;       /* that the instruction macro-fuses with, as bits */
+    int32_t branch, jump; /* kind of branch; number of a conditional jump among all, -1 for others */
+    int32_t moves_stack, reads_stack, writes_stack; /* as the front end sees it */
+    int32_t bars_lsd, registers;
+    int32_t values, waits, inner, gives, loads, stores;
+    int32_t special, uses_stack, flow_moves, flow_reads, flow_writes, pointer, copies, measured;
+    double saves, throughput;
+    const int32_t *in_memory; /* per value: whether it is there */
+    const FlowWait *wait;
+    const FlowInner *in;
+    const FlowGive *give;
+    const FlowLoad *load;
+    const FlowStore *store;
+    Uses uses;
+} Template;
+
+/* ---- µops (kernmodel.incore.engine.uops.Parts), of an instruction alone or fused with the branch behind it ---- */
+
+typedef struct { int32_t slot, cycles; } Outside;
+typedef struct { int32_t part, cycles; } Inside;
+typedef struct { int32_t slot, count; const Inside *waits; } PartResult;
+typedef struct { int32_t place, part, latency; } PartLoad;
+typedef struct { int32_t place, data, address, forward; } PartStore;
+
+typedef struct {
+    int32_t move, scheduler, ports, latency, divider, data, alone, reads, inside;
+    const Outside *read;
+    const Inside *in;
+} Part;
+
+typedef struct {
+    int32_t parts, slots, results, loads, stores, chaseable, pointer, registers;
+    const Part *part;
+    const int32_t *slot_first; /* per slot, and one behind, into `ordered` */
+    const int32_t *ordered;    /* parts in the order of the slots */
+    const PartResult *result;
+    const PartLoad *load;
+    const PartStore *store;
+    Uses uses;
+} Parts;
+
+/* An instruction: its registers, and its bytes as the front end sees them. */
+typedef struct {
+    const Template *template;
+    const Parts *parts; /* NULL where the table does not know it */
+    const int32_t *registers; /* resource in each slot, -1 where the slot does not apply */
+    int32_t length, opcode, prefixed, wide;
+} Known;
+
+enum { NO_BRANCH, CONDITIONAL };
+
+/* Read what Python packed; NULL and MALFORMED or NO_MEMORY in `failure` where that does not hold together. */
+const Template *read_template(Arena *keep, const int32_t *numbers, int64_t count, const double *times, int64_t more,
+                              int *failure);
+const Parts *read_parts(Arena *keep, const int32_t *numbers, int64_t count, const double *times, int64_t more,
+                        int *failure);
+
+#endif

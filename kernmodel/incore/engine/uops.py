@@ -1,0 +1,440 @@
+"""The µops of one instruction: what each reads and gives, before they are joined to a block.
+
+A row says how many µops go to which ports, and the latency from each operand to each result. Loads read the address,
+store-address µops too, store-data µops read the result; the others compute. Where several compute, operands that a
+result is longer after than after others enter an earlier one of them. Where no order of µops gives the latencies of
+all pairs, a "value" joins them exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import NamedTuple
+
+from kernmodel.incore.dependences.data_flow import (
+    address_registers,
+    advanced_pointers,
+    is_eliminated_move,
+    is_idiom,
+    latency_of,
+    operand_key,
+    sources_of,
+    targets_of,
+)
+from kernmodel.incore.engine.model import PipelineCore, Role, Switches
+from kernmodel.incore.model import InstructionData
+from kernmodel.isa.model import Instruction, MemoryReference
+
+_HALVED_BYTES = 32
+"""What the figure `256-bit memory double-pumped` says of: 256 bits."""
+_MOST_UOPS = 1000
+"""µops of one kind, and issue slots, that an instruction is simulated with: privileged ones (wbinvd) have millions."""
+
+
+class Outside(NamedTuple):
+    """A µop reads a resource (register or flag) and must wait `cycles` more once it is there."""
+
+    resource: str
+    cycles: int
+
+
+class Inside(NamedTuple):
+    """A µop waits for another one of the same instruction."""
+
+    part: int
+    cycles: int
+
+
+class Part(NamedTuple):
+    """One µop of an instruction; the fields as in `MicroOp`."""
+
+    role: Role
+    ports: tuple[str, ...]
+    latency: int
+    divider: int
+    data: int
+    alone: int
+    reads: tuple[Outside, ...]
+    inside: tuple[Inside, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The µops of one instruction (of a macro-fused pair).
+
+    Attributes:
+        parts: the µops.
+        slots: parts per issue slot.
+        results: what each written resource waits for.
+        loads: by number of the memory reference, the load µop and its latency.
+        stores: by number of the memory reference, the µop that a forwarded load gets its data from, the store-address
+            µop that it also waits for, if any, and the cycles from the first of them to the data of the load.
+        chaseable: whether an address of its load may come straight from a load.
+        pointer: whether it is a plain load whose result such an address is.
+    """
+
+    parts: tuple[Part, ...]
+    slots: tuple[tuple[int, ...], ...]
+    results: tuple[tuple[str, tuple[Inside, ...]], ...]
+    loads: tuple[tuple[int, int, int], ...]
+    stores: tuple[tuple[int, int, int | None, int], ...]
+    chaseable: bool
+    pointer: bool
+
+
+class _Ports(NamedTuple):
+    """The µops of a row by what they do, each as its ports."""
+
+    loads: list[tuple[str, ...]]
+    compute: list[tuple[str, ...]]
+    addresses: list[tuple[str, ...]]
+    data: list[tuple[str, ...]]
+    divider: int
+
+
+Source = tuple[str, Outside | Inside]
+"""Latency key and what stands for it: a resource, or the load µop with its latency."""
+
+
+def parts_of(
+    instruction: Instruction,
+    row: InstructionData,
+    branch: InstructionData | None,
+    core: PipelineCore,
+    switches: Switches,
+) -> Parts:
+    """The µops of an instruction.
+
+    Args:
+        instruction: the instruction.
+        row: its table row, in the indexed variant where that applies.
+        branch: the row of the jump it is macro-fused with, None if it is not.
+        core: the core.
+        switches: `elimination`, `dividers`, `data_paths` and `one_at_a_time` are looked at.
+    """
+    builder = _Builder(instruction, row, core, switches)
+    ports = _ports(row, builder.halved, core)
+    if branch is not None:
+        _merge_branch(ports.compute, _ports(branch, False, core).compute)
+    at_rename = switches.elimination and is_eliminated_move(instruction, row)
+    idiom = row.breaks_dependency == "zero" and is_idiom(instruction, row)
+    if at_rename or idiom or not (ports.loads or ports.compute or ports.addresses or ports.data):
+        builder.at_rename("move" if at_rename else "value", idiom, at_rename)
+    else:
+        builder.executed(ports)
+    return builder.finish(row.front_end.retire_slots if row.front_end else len(builder.parts))
+
+
+def is_halved(instruction: Instruction, core: PipelineCore) -> bool:
+    """Whether the core accesses the memory of an instruction in two halves."""
+    return core.halves and any(reference.size_bytes == _HALVED_BYTES for reference in instruction.memory)
+
+
+def _ports(row: InstructionData, halved: bool, core: PipelineCore) -> _Ports:
+    """The µops of a row; of those on the load ports, so many are loads as use load data paths."""
+    paths = sum(use.cycles for use in row.ports if use.ports[0].endswith("D"))
+    loads_left = ceil(paths / 2) if halved else round(paths)
+    found = _Ports([], [], [], [], max((ceil(u.cycles) for u in row.ports if u.ports[0].endswith("DV")), default=0))
+    for use in row.ports:
+        if use.ports[0].endswith(("DV", "D")):
+            continue
+        count, group = min(round(use.cycles), _MOST_UOPS), frozenset(use.ports)
+        if group in core.load_ports:
+            loads = min(count, loads_left)
+            loads_left -= loads
+            found.loads.extend([use.ports] * loads)
+            found.addresses.extend([use.ports] * (count - loads))
+        elif group in core.store_address_ports:
+            found.addresses.extend([use.ports] * count)
+        elif group in core.store_data_ports:
+            found.data.extend([use.ports] * (ceil(count / 2) if halved else count))
+        else:
+            found.compute.extend([use.ports] * count)
+    return found
+
+
+def _merge_branch(compute: list[tuple[str, ...]], branch: list[tuple[str, ...]]) -> None:
+    """Put the jump in the place of the µop that merges into it: the one that shares ports with it."""
+    if not compute or not branch:
+        compute += branch
+        return
+    ports = set(branch[0])
+    place = next((k for k, own in enumerate(compute) if ports.intersection(own)), 0)
+    compute.pop(place)
+    compute.append(branch[0])
+
+
+class _Builder:
+    """The µops of one instruction as they are made."""
+
+    __slots__ = (
+        "core",
+        "data",
+        "halved",
+        "instruction",
+        "loads",
+        "parts",
+        "results",
+        "row",
+        "slots",
+        "stores",
+        "switches",
+        "targets",
+    )
+
+    def __init__(self, instruction: Instruction, row: InstructionData, core: PipelineCore, switches: Switches) -> None:
+        self.instruction = instruction
+        self.row = row
+        self.core = core
+        self.switches = switches
+        self.halved = is_halved(instruction, core)
+        self.data = 2 if self.halved and switches.data_paths else 1
+        advanced = advanced_pointers(instruction)
+        targets = targets_of(instruction, row, "att", core.flows)
+        self.targets = [target for target in targets if target[0] not in advanced]
+        self.parts: list[Part] = []
+        self.slots: list[tuple[int, ...]] = []
+        self.results: list[tuple[str, tuple[Inside, ...]]] = []
+        self.loads: list[tuple[int, int, int]] = []
+        self.stores: list[tuple[int, int, int | None, int]] = []
+
+    def at_rename(self, role: Role, idiom: bool, moved: bool) -> None:
+        """No port: an eliminated move, a zero idiom, a nop."""
+        reads = () if idiom else tuple(Outside(resource, 0) for _, resource in self._sources())
+        self.parts.append(Part(role, (), 0, 0, 0, 0, reads, ()))
+        for target, _, resources in self.targets:
+            later = 0 if idiom or moved else self._at_rename_latency(target)
+            if not isinstance(resources, int):
+                self.results += [(resource, (Inside(0, later),)) for resource in resources]
+        self.slots.append((0,))
+
+    def _at_rename_latency(self, target: str) -> int:
+        """Cycles to a target of what needs no port: additions of small constants have none to a register."""
+        return round(max((self._cycles(key, target) for key, _ in self._sources()), default=self.row.default_latency))
+
+    def executed(self, ports: _Ports) -> None:
+        """Loads, what computes, stores."""
+        loaded = self._add_loads(ports.loads)
+        sources: list[Source] = [(key, Outside(resource, 0)) for key, resource in self._sources()]
+        sources += loaded
+        first = len(self.parts)
+        given = self._compute(ports, sources) if ports.compute else {}
+        computing = [number for number in range(first, len(self.parts)) if self.parts[number].role != "value"]
+        if not ports.compute and self.loads:
+            given = self._loaded_only(sources, loaded)
+        stores = self._add_stores(ports, sources, given)
+        values = [number for number in range(first, len(self.parts)) if self.parts[number].role == "value"]
+        for target, _, resources in self.targets:
+            if not isinstance(resources, int) and target in given:
+                self.results += [(resource, given[target]) for resource in resources]
+        loads = [number for number in range(first) if self.parts[number].role == "load"]
+        self._slot(loads, computing, stores, values)
+        if self.row.throughput is not None and self.switches.one_at_a_time:
+            self._alone((computing or loads or [number for pair in stores for number in pair])[-1])
+
+    def _sources(self) -> list[tuple[str, str]]:
+        """Latency keys and resources that results wait for; address registers stand in their own µops."""
+        return sources_of(self.instruction, self.row, self.core.flows)
+
+    def _add_loads(self, ports: Sequence[tuple[str, ...]]) -> list[Source]:
+        references = [(k, r) for k, r in enumerate(self.instruction.memory) if r.read]
+        loaded: list[Source] = []
+        for place, (k, reference) in enumerate(references):
+            key = operand_key(self.instruction, reference)
+            addresses = address_registers(key, reference)
+            latency = self._load_latency(key, addresses)
+            for number, own in enumerate(ports[place :: len(references)]):
+                reads = tuple(Outside(register, 0) for _, register in addresses)
+                loaded.append(("M" + key, Inside(len(self.parts), latency)))
+                if not number:
+                    self.loads.append((k, len(self.parts), latency))
+                self.parts.append(Part("load", own, latency, 0, self.data, 0, reads, ()))
+        return loaded
+
+    def _load_latency(self, key: str, addresses: Sequence[tuple[str, str]]) -> int:
+        """Cycles from the address to the data: what an address takes longer than data in memory."""
+        slowest = 0.0 if addresses else float(self.core.load_latency)
+        for source, _ in addresses:
+            listed = self.row.latencies
+            known = [
+                listed[source, t] - self._cycles("M" + key, t) for t, _, _ in self.targets if (source, t) in listed
+            ]
+            slowest = max(slowest, *known, 0.0) if known else max(slowest, float(self.core.load_latency))
+        return int(slowest)
+
+    def _cycles(self, source: str, target: str) -> float:
+        return latency_of(self.row, source, target) if source else 0.0
+
+    def _compute(self, ports: _Ports, sources: Sequence[Source]) -> dict[str, tuple[Inside, ...]]:
+        """The µops that compute; what each target waits for."""
+        least = {target: self._least(target, sources) for target, _, _ in self.targets}
+        late = [self._late(key, least) for key, _ in sources]
+        exact = all(
+            extra + own == self._cycles(key, target)
+            for (key, _), extra in zip(sources, late, strict=True)
+            for target, own in least.items()
+        )
+        levels = sorted({extra for extra in late if extra > 0}, reverse=True)[: len(ports.compute) - 1]
+        first = len(self.parts)
+        last = first + len(ports.compute) - 1
+        reads: dict[int, list[Outside]] = {number: [] for number in range(first, last + 1)}
+        inside: dict[int, list[Inside]] = {number: [] for number in range(first, last + 1)}
+        for (_, source), extra in zip(sources, late, strict=True):
+            if extra < 0:
+                continue
+            stage = next((k for k, level in enumerate(levels) if extra >= level), None)
+            readers = [(last, extra), *((n, 0) for n in range(first + len(levels), last))]
+            for number, wait in readers if stage is None else [(first + stage, extra - levels[stage])]:
+                _append(source, int(wait), reads[number], inside[number])
+        for stage, level in enumerate(levels):
+            following = levels[stage + 1] if stage + 1 < len(levels) else 0
+            after = first + stage + 1 if stage + 1 < len(levels) else last
+            inside[after].append(Inside(first + stage, int(level - following)))
+        latency = int(max(least.values(), default=1.0)) or 1
+        divider = self._divider(ports, first)
+        for number, own in enumerate(ports.compute, first):
+            busy = ports.divider if number == divider else 0
+            self.parts.append(Part("compute", own, latency, busy, 0, 0, tuple(reads[number]), tuple(inside[number])))
+        apart = range(first + len(levels), last)
+        return {t: self._result(t, own, (last, *apart), None if exact else sources) for t, own in least.items()}
+
+    def _least(self, target: str, sources: Sequence[Source]) -> float:
+        """Cycles from the last µop to the target: the shortest latency, of those that pass through it."""
+        known = [cycles for key, _ in sources if (cycles := self._cycles(key, target)) > 0]
+        return max(1.0, min(known) if known else self.row.default_latency)
+
+    def _late(self, key: str, least: dict[str, float]) -> float:
+        """How long before the last µop a source must be there; negative if it never passes through it."""
+        extra = [cycles - own for t, own in least.items() if (cycles := self._cycles(key, t)) >= own]
+        return min(extra, default=0.0 if not least else -1.0)
+
+    def _divider(self, ports: _Ports, first: int) -> int | None:
+        """The µop that keeps the divider busy: the first one that is bound to a single port, as dividers are."""
+        if not ports.divider or not self.switches.dividers:
+            return None
+        return next((n for n, own in enumerate(ports.compute, first) if own == self.core.ports[:1]), first)
+
+    def _result(
+        self, target: str, least: float, numbers: Sequence[int], sources: Sequence[Source] | None
+    ) -> tuple[Inside, ...]:
+        """What a target waits for: all µops of the last stage, where it is long enough for more than one."""
+        waits = tuple(Inside(number, int(least)) for number in (numbers if least > 1 else numbers[:1]))
+        if sources is None:
+            return waits
+        reads: list[Outside] = []
+        inside = list(waits)
+        for key, source in sources:
+            _append(source, int(self._cycles(key, target)), reads, inside)
+        self.parts.append(Part("value", (), 0, 0, 0, 0, tuple(reads), tuple(inside)))
+        return (Inside(len(self.parts) - 1, 0),)
+
+    def _loaded_only(self, sources: Sequence[Source], loaded: Sequence[Source]) -> dict[str, tuple[Inside, ...]]:
+        """What targets wait for where nothing computes: the loads, which also wait for what they merge with."""
+        merged = tuple(source for _, source in sources if isinstance(source, Outside))
+        for number, part in enumerate(self.parts):
+            self.parts[number] = part._replace(reads=part.reads + merged)
+        return {
+            target: tuple(
+                Inside(s.part, s.cycles + int(self._cycles(k, target))) for k, s in loaded if type(s) is Inside
+            )
+            for target, _, _ in self.targets
+        }
+
+    def _add_stores(
+        self, ports: _Ports, sources: Sequence[Source], given: dict[str, tuple[Inside, ...]]
+    ) -> list[tuple[int, ...]]:
+        """The µops of stores, paired as they are fused."""
+        written = [(k, r) for k, r in enumerate(self.instruction.memory) if r.written]
+        stored = [(target, place) for target, _, place in self.targets if isinstance(place, int)]
+        addresses = [self._store_address(own, written) for own in ports.addresses]
+        data = []
+        for own in ports.data:
+            reads: list[Outside] = []
+            inside: list[Inside] = []
+            for target, _ in stored:
+                inside += given.get(target, ()) if ports.compute else ()
+                for _, source in () if ports.compute else sources:
+                    _append(source, 0, reads, inside)
+            data.append(len(self.parts))
+            self.parts.append(Part("store data", own, 1, 0, self.data, 0, tuple(reads), tuple(inside)))
+        for target, place in stored if data else ():
+            if self.core.forward_by_table:
+                cycles = 0.0 if ports.compute else max((self._cycles(key, target) for key, _ in sources), default=0.0)
+                self.stores.append((place, self._renamed(data[-1]), None, round(cycles)))
+            else:
+                self.stores.append((place, data[-1], addresses[-1] if addresses else None, self.core.forward_latency))
+        pairs = zip(addresses, data, strict=False)
+        rest = addresses[len(data) :] + data[len(addresses) :]
+        return [*pairs, *((number,) for number in rest)]
+
+    def _renamed(self, data: int) -> int:
+        """A value that is there with what a store-data µop waits for: what loads get where memory is renamed."""
+        part = self.parts[data]
+        self.parts.append(Part("value", (), 0, 0, 0, 0, part.reads, part.inside))
+        return len(self.parts) - 1
+
+    def _store_address(self, own: tuple[str, ...], written: Sequence[tuple[int, MemoryReference]]) -> int:
+        reads = [
+            Outside(n, 0) for _, r in written[:1] for _, n in address_registers(operand_key(self.instruction, r), r)
+        ]
+        self.parts.append(Part("store address", own, 1, 0, 0, 0, tuple(reads), ()))
+        return len(self.parts) - 1
+
+    def _alone(self, number: int) -> None:
+        self.parts[number] = self.parts[number]._replace(alone=round(self.row.throughput or 0))
+        self.loads, self.stores = [], []  # nothing is forwarded to or from it
+
+    def _slot(self, loads: list[int], computing: list[int], stores: list[tuple[int, ...]], values: list[int]) -> None:
+        """Put the µops into issue slots: fused ones together, first a store's, then a load with what computes."""
+        front = self.row.front_end
+        count = len(loads) + len(computing) + sum(map(len, stores))
+        to_fuse = count - (front.retire_slots if front else count)
+        fused = 0
+        tail: list[tuple[int, ...]] = []
+        for pair in stores:
+            together = len(pair) > 1 and fused < to_fuse
+            fused += together
+            tail += [pair] if together else [(number,) for number in pair]
+        joined = max(0, min(to_fuse - fused, len(loads), len(computing)))
+        head: list[tuple[int, ...]] = [*zip(loads[:joined], computing[:joined], strict=True)]
+        head += [(number,) for number in (*loads[joined:], *computing[joined:])]
+        self.slots = [*head, *tail]
+        if values:
+            self.slots[-1] += tuple(values)
+
+    def finish(self, retire_slots: int) -> Parts:
+        """All together, in as many slots as the row says."""
+        count = max(1, min(retire_slots, _MOST_UOPS))
+        slots = self.slots + [()] * (count - len(self.slots))
+        while len(slots) > count:
+            slots[-2:] = [slots[-2] + slots[-1]]
+        loads = bool(self.loads)
+        return Parts(
+            parts=tuple(self.parts),
+            slots=tuple(slots),
+            results=tuple(self.results),
+            loads=tuple(self.loads),
+            stores=tuple(self.stores),
+            chaseable=loads and self._reachable(self.instruction.memory[self.loads[0][0]]),
+            pointer=loads and self.instruction.mnemonic in ("mov", "pop") and _general(self.instruction),
+        )
+
+    def _reachable(self, reference: MemoryReference) -> bool:
+        simple = reference.base is not None and reference.index is None and reference.symbol is None
+        reach = self.core.pointer_reach
+        near = reference.displacement >= 0 and (reach is None or reference.displacement < reach)
+        return simple and near and not self.instruction.vector_bytes
+
+
+def _general(instruction: Instruction) -> bool:
+    return instruction.operands[0].kind in ("r32", "r64")
+
+
+def _append(source: Outside | Inside, cycles: int, reads: list[Outside], inside: list[Inside]) -> None:
+    """Let a µop wait for the source, by `cycles` longer."""
+    if isinstance(source, Outside):
+        reads.append(Outside(source.resource, cycles))
+    else:
+        inside.append(Inside(source.part, source.cycles + cycles))

@@ -1,0 +1,107 @@
+"""The front end of AMD's Zen cores: fetch, decoders that are all alike, the op cache, and the dispatch of macro-ops.
+
+Much less is published of it than of Intel's (docs/front-end.md names the sources and what is left out), so each bound
+is a width: what a part passes on per cycle at most. A part without a published width has no bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from kernmodel.incore.front_end.block import starts_of
+from kernmodel.incore.front_end.issue import issue_bound
+from kernmodel.incore.front_end.model import FrontEndBlock, Notion, OpCacheParameters, Path, Unit
+from kernmodel.incore.model import InstructionData
+from kernmodel.isa.model import Instruction
+
+
+def op_cache_block(
+    instructions: Sequence[Instruction],
+    rows: Sequence[InstructionData | None],
+    fused: Collection[int],
+    core: OpCacheParameters,
+) -> FrontEndBlock:
+    """What the front end of a Zen core sees of a block.
+
+    Every instruction takes a place of a decoder and a slot at dispatch, also one that needs no port, or that the table
+    does not know; a fused pair takes those of its first instruction.
+
+    Args:
+        instructions: the block in execution order, not empty.
+        rows: their table rows, None for unknown instructions.
+        fused: first instructions of the pairs that fuse.
+        core: the front end.
+    """
+    starts = starts_of(instructions)
+    units: list[Unit] = []
+    for number, (start, instruction, row) in enumerate(zip(starts, instructions, rows, strict=True)):
+        unit = _unit(number, start, instruction, row, core)
+        if number - 1 in fused:
+            first = units[-1]
+            units[-1] = first._replace(end=unit.end, slots=first.slots + unit.slots - 1, branch=True)
+        else:
+            units.append(unit)
+    return FrontEndBlock(
+        length=starts[-1] + instructions[-1].length,
+        ends=(),  # of instructions, which a predecoder would count
+        cut=(),
+        prefixed=(),
+        units=tuple(units),
+        pairs=(),
+        synchronisations=0,
+        unknown=tuple(number for number, row in enumerate(rows) if row is None),
+        estimated=(),
+    )
+
+
+def _unit(
+    number: int, start: int, instruction: Instruction, row: InstructionData | None, core: OpCacheParameters
+) -> Unit:
+    slots = max(row.uops, 1) if row else 1
+    return Unit(
+        number,
+        start,
+        start + instruction.length,
+        decoded=slots if core.op_cache_of_macro_ops else 1,
+        microcoded=0,
+        slots=slots,
+        complex=False,
+        simple=core.decoders - 1,
+        fusible=False,
+        branch=instruction.branch is not None,
+        ends_group=False,
+    )
+
+
+def op_cache_path(units: Sequence[Unit], core: OpCacheParameters, notion: Notion) -> Path:
+    """Where the macro-ops come from.
+
+    The core changes over to its op cache at branch targets only, and what it executes once is not in it: straight-line
+    code is decoded. So is a loop that does not fit; whether its entries fit into their sets is not looked at.
+    """
+    fits = sum(unit.decoded for unit in units) <= core.op_cache_entries
+    return "DSB" if notion == "loop" and fits else "decoders"
+
+
+def fetch_bound(length: int, core: OpCacheParameters) -> float | None:
+    """Cycles per execution to fetch `length` bytes; None where the width of the fetch is not known.
+
+    Code without taken branches uses all bytes of the windows. The loops that are fetched are so long that the windows
+    at their ends do not matter.
+    """
+    return None if core.fetch_bytes is None else length / core.fetch_bytes
+
+
+def op_cache_bound(units: Sequence[Unit], core: OpCacheParameters) -> float | None:
+    """Cycles per pass to deliver the units from the op cache; None where its width is not known."""
+    return None if core.op_cache_width is None else sum(unit.decoded for unit in units) / core.op_cache_width
+
+
+def dispatch_bound(units: Sequence[Unit], core: OpCacheParameters) -> float:
+    """Cycles per execution to dispatch the units: n / i for n macro-ops, and no more instructions than the core takes.
+
+    On Zen and Zen 2 the six macro-ops of a cycle come from at most five instructions, a fused pair taken as one (A. Fog
+    measured it on the first, the project `perfect` on the second).
+    """
+    slots = issue_bound(units, core)
+    return slots if core.issue_instructions is None else max(slots, len(units) / core.issue_instructions)
