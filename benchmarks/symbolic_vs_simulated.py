@@ -21,11 +21,11 @@ from kernmodel.machine.load import load_machine
 from kernmodel.resources import carried_files
 from kernmodel.source.load import load_kernel
 from kernmodel.source.sizes import sizes_of
-from kernmodel.traffic.differences import compare_traffic
-from kernmodel.traffic.layer_conditions import layer_conditions
+from kernmodel.traffic.comparison.differences import compare_traffic
+from kernmodel.traffic.conditions.layer_conditions import layer_conditions
+from kernmodel.traffic.conditions.symbolic_nest import symbolic_nest
 from kernmodel.traffic.model import QUANTITIES, Difference
-from kernmodel.traffic.prepared import analyse
-from kernmodel.traffic.simulation import simulate
+from kernmodel.traffic.simulation.simulate import simulate
 
 FACTORS = (1.0, 0.31, 3.7)
 """Sizes: the kernel's own, and these multiples of them, so that other layer conditions hold."""
@@ -68,7 +68,7 @@ def run(case: Case) -> Outcome:
 def covered(kernel: str) -> bool:
     """Whether layer conditions apply to a kernel."""
     try:
-        analyse(load_kernel(kernel, {}))
+        symbolic_nest(load_kernel(kernel, {}))
     except UnsupportedKernelError as error:
         print(f"{kernel}: simulation only ({error})")
         return False

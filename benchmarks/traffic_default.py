@@ -20,11 +20,13 @@ from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
 
+from UNKNOWN import get_args
+
 from kernmodel.machine.load import load_machine
 from kernmodel.studies.predict.request import KernelRequest
 from kernmodel.studies.predict.traffic import predict_traffic
-from kernmodel.traffic.agreement import differs
-from kernmodel.traffic.doubts import CODES
+from kernmodel.traffic.comparison.agreement import differs
+from kernmodel.traffic.comparison.doubts import DoubtCode
 from kernmodel.traffic.model import Traffic
 
 MACHINES = ("clx", "hsw", "zen2")
@@ -274,7 +276,7 @@ def run(case: Case) -> Outcome:
         seconds = time.process_time() - start
         simulated = found("sim")
     symbolic = default.symbolic or (default if default.method != "simulation" else None)
-    notes = tuple(note.code for note in default.notes if note.code in CODES)
+    notes = tuple(note.code for note in default.notes if note.code in (*get_args(DoubtCode), "not-settled"))
     return Outcome(
         case=case,
         agrees=not differs(default, simulated),

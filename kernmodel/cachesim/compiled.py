@@ -21,7 +21,6 @@ from kernmodel.cachesim.model import (
     Position,
     Program,
     ProgramBound,
-    Progress,
 )
 from kernmodel.cachesim.programs import (
     KINDS,
@@ -30,9 +29,7 @@ from kernmodel.cachesim.programs import (
     address_overflow,
     indirect_range,
     loop_overflow,
-    no_iterations,
     seeded,
-    settled,
 )
 from kernmodel.engines import ENDING, load_engine
 from kernmodel.errors import InputError
@@ -52,7 +49,6 @@ _Bytes = ctypes.POINTER(ctypes.c_uint8)
 _SIGNATURES: Mapping[str, tuple[object, tuple[object, ...]]] = {
     "km_new": (ctypes.c_void_p, (_Words, ctypes.c_int, _Unsigned, ctypes.c_int, ctypes.c_int)),
     "km_free": (None, (ctypes.c_void_p,)),
-    "km_access": (None, (ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64, ctypes.c_uint64)),
     "km_first_refused": (
         ctypes.c_int64,
         (_Bytes, _Unsigned, _Unsigned, ctypes.c_int64, ctypes.c_int, ctypes.c_uint64),
@@ -70,7 +66,6 @@ _SIGNATURES: Mapping[str, tuple[object, tuple[object, ...]]] = {
     "km_served": (None, (ctypes.c_void_p, _Unsigned)),
     "km_reset": (None, (ctypes.c_void_p,)),
     "km_flush": (None, (ctypes.c_void_p,)),
-    "km_full_sets": (ctypes.c_uint64, (ctypes.c_void_p, ctypes.c_int)),
 }
 
 
@@ -96,7 +91,7 @@ class CompiledEngine:
     def __init__(self, hierarchy: Hierarchy, skip: bool) -> None:
         self._library = _required()
         self._hierarchy = hierarchy
-        self._last_address = address_limit(hierarchy) - 1
+        self.last_address = address_limit(hierarchy) - 1
         fields = _level_words(hierarchy)
         generators = [seeded(hierarchy.seed + index) for index in range(len(hierarchy.levels))]
         self._handle = self._library.km_new(
@@ -107,15 +102,11 @@ class CompiledEngine:
         weakref.finalize(self, self._library.km_free, self._handle)
         self._walk: _Walk | None = None
 
-    def access(self, kind: int, address: int, size: int) -> None:
-        """One access."""
-        self._library.km_access(self._handle, kind, address, size)
-
     def first_refused(self, kinds: memoryview, addresses: memoryview, sizes: memoryview) -> int | None:
         """The number of the first access of a trace that cannot be executed."""
         signed = (addresses.format == "q") + 2 * (sizes.format == "q")
         arrays = _arrays(kinds, addresses, sizes)
-        found: int = self._library.km_first_refused(*arrays, len(kinds), signed, self._last_address)
+        found: int = self._library.km_first_refused(*arrays, len(kinds), signed, self.last_address)
         return None if found < 0 else found
 
     def run_trace(self, kinds: memoryview, addresses: memoryview, sizes: memoryview) -> None:
@@ -125,29 +116,15 @@ class CompiledEngine:
             arrays = _arrays(kinds[piece], addresses[piece], sizes[piece])
             self._library.km_trace(self._handle, *arrays, len(kinds[piece]))
 
-    def run(self, program: Program, start: Position | None, iterations: int | None) -> Progress:
-        """Execute a program, as `Simulator.run` says."""
-        self._library.km_reserve(self._handle, len(program.references))
-        if iterations == 0:
-            return Progress(0, 0, start)
+    def reserve(self, references: int) -> None:
+        """Counters for so many references at least."""
+        self._library.km_reserve(self._handle, references)
+
+    def sweep(self, program: Program, start: Position | None, most: int | None) -> tuple[int, Position | None]:
+        """Execute a sweep or a part of it."""
         if self._walk is None or self._walk.program is not program:
             self._walk = _Walk(self, program)
-        walk = self._walk
-        position = settled(program, start) if start else None
-        done = sweeps = 0
-        while True:
-            before = done
-            walk.begin(position)
-            executed, ended = walk.sweep(None if iterations is None else iterations - done)
-            done += executed
-            if not ended:
-                return Progress(done, sweeps, walk.position())
-            if done == before and position is None:
-                raise no_iterations()
-            sweeps += 1
-            position = None
-            if iterations is None or done == iterations:
-                return Progress(done, sweeps, None)
+        return self._walk.sweep(start, most)
 
     def counters(self) -> Counters:
         """What was counted."""
@@ -179,24 +156,12 @@ class CompiledEngine:
         """Send off the combining buffers."""
         self._library.km_flush(self._handle)
 
-    def full_sets(self) -> dict[str, float]:
-        """Share of the sets without a free way, by cache."""
-        return {
-            spec.name: self._library.km_full_sets(self._handle, index) / spec.sets
-            for index, spec in enumerate(self._hierarchy.levels)
-        }
-
     def new_walk(self, words: list[int], tables: array[int]) -> object:
         """The library's copy of a program."""
         handle = self._library.km_walk_new(self._handle, _words(words), len(words), _table(tables), len(tables))
         if not handle:
             raise InputError("does not fit into memory", where="the program", todo="make its tables smaller")
         return handle
-
-    @property
-    def last_address(self) -> int:
-        """The greatest address."""
-        return self._last_address
 
 
 class _Walk:
@@ -211,34 +176,31 @@ class _Walk:
         weakref.finalize(self, self._library.km_walk_free, self._handle)
         self._budget = 1 << 20
 
-    def begin(self, position: Position | None) -> None:
-        """At an iteration, or before everything."""
-        values = None if position is None else _words(list(position.values))
-        self._library.km_walk_begin(self._handle, values, position is None or position.fresh)
-
-    def position(self) -> Position:
-        """Right before the next inner iteration."""
-        values = (ctypes.c_int64 * len(self.program.loops))()
-        self._library.km_walk_values(self._handle, values)
-        return Position(tuple(values), fresh=False)
-
-    def sweep(self, limit: int | None) -> tuple[int, bool]:
-        """Execute up to `limit` iterations; how many, and whether the sweep ended with them.
+    def sweep(self, start: Position | None, most: int | None) -> tuple[int, Position | None]:
+        """As `CompiledEngine.sweep`.
 
         In calls of a fraction of a second, because Python hears Ctrl-C between them.
         """
+        values = None if start is None else _words(list(start.values))
+        self._library.km_walk_begin(self._handle, values, start is None or start.fresh)
         done, executed = 0, ctypes.c_uint64()
         while True:
-            left = MASK64 if limit is None else limit - done
+            left = MASK64 if most is None else most - done
             begun = time.perf_counter()
             state = self._library.km_walk_run(self._handle, left, self._budget, ctypes.byref(executed))
             done += executed.value
             if state == _BUDGET:
                 self._adapt(time.perf_counter() - begun)
             elif state in (_SWEEP, _BRINK):
-                return done, state == _SWEEP
+                return done, None if state == _SWEEP else self._position()
             else:
                 raise self._error(state)
+
+    def _position(self) -> Position:
+        """Right before the next inner iteration."""
+        values = (ctypes.c_int64 * len(self.program.loops))()
+        self._library.km_walk_values(self._handle, values)
+        return Position(tuple(values), fresh=False)
 
     def _adapt(self, seconds: float) -> None:
         """A call that used up its budget took so long."""

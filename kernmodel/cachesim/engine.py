@@ -7,16 +7,16 @@ Two engines with the same answers: C code that is compiled when kernmodel is ins
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from kernmodel.cachesim.model import MEMORY, POLICIES, CacheSpec, Hierarchy
-from kernmodel.cachesim.programs import KINDS, address_limit, check_program, with_a_loop
+from kernmodel.cachesim.model import MEMORY, POLICIES, CacheSpec, Hierarchy, Progress
+from kernmodel.cachesim.programs import KINDS, check_program, no_iterations, settled, with_a_loop
 from kernmodel.errors import InputError, ToolError
 from kernmodel.limits import SIMULATED_LINES
 
 if TYPE_CHECKING:
-    from kernmodel.cachesim.model import AccessKind, Counters, Position, Program, Progress
+    from kernmodel.cachesim.model import Counters, Position, Program
 
 Engine = Literal["auto", "compiled", "python"]
 Numbers = memoryview
@@ -31,17 +31,18 @@ _MOST_LEVELS = 32
 class Backend(Protocol):
     """What both engines do; arguments have been checked."""
 
-    def access(self, kind: int, address: int, size: int) -> None:
-        """One access."""
-
     def first_refused(self, kinds: Numbers, addresses: Numbers, sizes: Numbers) -> int | None:
         """Which access of a trace cannot be executed."""
 
     def run_trace(self, kinds: Numbers, addresses: Numbers, sizes: Numbers) -> None:
         """Many accesses."""
 
-    def run(self, program: Program, start: Position | None, iterations: int | None) -> Progress:
-        """Execute a program that has a loop."""
+    def reserve(self, references: int) -> None:
+        """Make room to count what serves so many references."""
+
+    def sweep(self, program: Program, start: Position | None, most: int | None) -> tuple[int, Position | None]:
+        """Execute a program that has a loop from an iteration (None: from the beginning) to the end of the sweep, or
+        `most` inner iterations; how many those were, and where it stopped (None: at the end)."""
 
     def counters(self) -> Counters:
         """What was counted."""
@@ -51,9 +52,6 @@ class Backend(Protocol):
 
     def flush(self) -> None:
         """Send off the combining buffers."""
-
-    def full_sets(self) -> Mapping[str, float]:
-        """Share of full sets, by cache."""
 
 
 def compiled_available() -> bool:
@@ -79,18 +77,7 @@ class Simulator:
 
     def __init__(self, hierarchy: Hierarchy, *, engine: Engine = "auto", skip: bool = True) -> None:
         check_hierarchy(hierarchy, "the hierarchy")
-        self._limit = address_limit(hierarchy)
         self._backend = _backend(hierarchy, engine, skip)
-
-    def access(self, kind: AccessKind, address: int, size_bytes: int) -> None:
-        """One access: every line that [address, address + size_bytes) covers, in ascending order.
-
-        Raises:
-            InputError: an address range that leaves 64 bits.
-        """
-        if not _fits(address, size_bytes, self._limit):
-            raise _outside("the access", address, size_bytes)
-        self._backend.access(KINDS[kind], address, size_bytes)
 
     def run_trace(self, kinds: Sequence[int], addresses: Sequence[int], sizes: Sequence[int]) -> None:
         """Many accesses; sequences (or arrays) of equal length, kinds 0 load, 1 store, 2 streaming store.
@@ -126,7 +113,23 @@ class Simulator:
             raise ValueError("a position has one value per loop")
         if not program.loops:
             start = None
-        return self._backend.run(with_a_loop(program), start, iterations)
+        program = with_a_loop(program)
+        self._backend.reserve(len(program.references))
+        if iterations == 0:
+            return Progress(0, 0, start)
+        position = settled(program, start) if start else None
+        done = sweeps = 0
+        while True:
+            rest = None if iterations is None else iterations - done
+            executed, stopped = self._backend.sweep(program, position, rest)
+            done += executed
+            if stopped is not None:
+                return Progress(done, sweeps, stopped)
+            if not executed and position is None:
+                raise no_iterations()
+            sweeps, position = sweeps + 1, None
+            if iterations is None or done == iterations:
+                return Progress(done, sweeps, None)
 
     def counters(self) -> Counters:
         """What was counted since the start or the last `reset_counters`.
@@ -142,10 +145,6 @@ class Simulator:
     def flush(self) -> None:
         """Send what the combining buffers of streaming stores hold to memory."""
         self._backend.flush()
-
-    def full_sets(self) -> Mapping[str, float]:
-        """Per cache, the share of its sets whose ways are all occupied (a measure of warm-up)."""
-        return self._backend.full_sets()
 
 
 def _backend(hierarchy: Hierarchy, engine: Engine, skip: bool) -> Backend:
@@ -163,10 +162,6 @@ def _backend(hierarchy: Hierarchy, engine: Engine, skip: bool) -> Backend:
     from kernmodel.cachesim.reference import ReferenceEngine
 
     return ReferenceEngine(hierarchy)
-
-
-def _fits(address: int, size: int, limit: int) -> bool:
-    return size > 0 and address >= 0 and address + size <= limit
 
 
 def _outside(where: str, address: int, size: int) -> InputError:

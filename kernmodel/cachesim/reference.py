@@ -49,16 +49,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from kernmodel.cachesim.model import MEMORY, CacheSpec, Counters, Hierarchy, LevelCounters, Position, Program, Progress
+from kernmodel.cachesim.model import MEMORY, CacheSpec, Counters, Hierarchy, LevelCounters, Position, Program
 from kernmodel.cachesim.programs import (
     KINDS,
     MASK64,
     Walk,
     address_limit,
     mix,
-    no_iterations,
     seeded,
-    settled,
 )
 
 __all__ = ["ReferenceEngine"]
@@ -292,11 +290,6 @@ class ReferenceEngine:
 
     # Accesses
 
-    def access(self, kind: int, address: int, size: int) -> None:
-        """One access."""
-        self._reserve(1)
-        self._access(kind, address, size, 0)
-
     def _access(self, kind: int, address: int, size: int, reference: int) -> None:
         """An access is made of requests, one for each line of the first level that it covers."""
         self._accesses += 1
@@ -316,34 +309,23 @@ class ReferenceEngine:
 
     def run_trace(self, kinds: Sequence[int], addresses: Sequence[int], sizes: Sequence[int]) -> None:
         """Accesses one after another."""
-        self._reserve(1)
+        self.reserve(1)
         for kind, address, size in zip(kinds, addresses, sizes, strict=True):
             self._access(kind, address, size, 0)
 
-    def run(self, program: Program, start: Position | None, iterations: int | None) -> Progress:
-        """Execute a program, as `Simulator.run` says."""
-        self._reserve(len(program.references))
+    def sweep(self, program: Program, start: Position | None, most: int | None) -> tuple[int, Position | None]:
+        """Execute a sweep or a part of it."""
         kinds = [(KINDS[each.kind], each.size_bytes) for each in program.references]
-        if iterations == 0:
-            return Progress(0, 0, start)
-        position = settled(program, start) if start else None
-        done = sweeps = 0
+        done = 0
 
         def execute(reference: int, address: int) -> None:
             self._access(kinds[reference][0], address, kinds[reference][1], reference)
 
-        while True:
-            before = done
-            for values in Walk(program, position, execute, self._limit).iterations():
-                if done == iterations:
-                    return Progress(done, sweeps, Position(values, fresh=False))
-                done += 1
-            if done == before and position is None:
-                raise no_iterations()
-            sweeps += 1
-            position = None
-            if iterations is None or done == iterations:
-                return Progress(done, sweeps, None)
+        for values in Walk(program, start, execute, self._limit).iterations():
+            if done == most:
+                return done, Position(values, fresh=False)
+            done += 1
+        return done, None
 
     # Loads
 
@@ -550,7 +532,7 @@ class ReferenceEngine:
 
     # Counters
 
-    def _reserve(self, references: int) -> None:
+    def reserve(self, references: int) -> None:
         """Counters for so many references at least."""
         while len(self._served) < references:
             self._served.append([0] * (self._memory + 1))
@@ -577,10 +559,3 @@ class ReferenceEngine:
             tuple(map(tuple, self._served)),
             self._accesses,
         )
-
-    def full_sets(self) -> dict[str, float]:
-        """Share of the sets without a free way, by cache."""
-        return {
-            level.spec.name: sum(None not in each.ways for each in level.sets.values()) / level.spec.sets
-            for level in self._levels
-        }

@@ -102,7 +102,7 @@ def _given(files: tuple[str, ...], machine: str | None, cores: int | None) -> tu
 
 def _of_machine(machine: str, cores: int | None) -> Given:
     from kernmodel.machine.load import load_machine
-    from kernmodel.traffic.hierarchy import hierarchy_of
+    from kernmodel.traffic.simulation.hierarchy import hierarchy_of
 
     found = load_machine(machine)
     return Given(hierarchy_of(found, cores or 1), found.file)

@@ -26,8 +26,8 @@ from kernmodel.machine.model import BandwidthSeries, Machine, StreamMix, Transfe
 from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate
 from kernmodel.models.outside import NEGLIGIBLE, OUTSIDE, OutsideWork
 from kernmodel.traffic.model import ENDS, PathTraffic, Traffic
-from kernmodel.traffic.runs import Runs, restart_cycles, shortest_run
 from kernmodel.traffic.stores import default_stores, evasion_of
+from kernmodel.traffic.stream_runs import Runs, restart_cycles, shortest_run
 from kernmodel.uncertainty import Interval, union
 from kernmodel.units import Work, format_bytes
 

@@ -20,7 +20,7 @@ def comparison_section(
     """Both numbers for each path and kind of line, how much they differ, and the reasons; nothing without the first."""
     if symbolic is None:
         return ()
-    from kernmodel.traffic.agreement import TOLERANCE
+    from kernmodel.traffic.comparison.agreement import TOLERANCE
 
     columns = (
         Column("path", "left"),

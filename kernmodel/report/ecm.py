@@ -22,7 +22,7 @@ from kernmodel.report.sections import (
 )
 from kernmodel.report.traffic import access_table, carried_by, holds_text, inequality, path_table
 from kernmodel.report.traffic_sweep import size_columns
-from kernmodel.traffic.held import SYMBOLIC, reuse_in, strongest
+from kernmodel.traffic.model import SYMBOLIC, reuse_in, strongest
 from kernmodel.units import meaningful_units
 
 if TYPE_CHECKING:

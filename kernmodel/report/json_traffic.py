@@ -15,7 +15,7 @@ from kernmodel.report.json_common import (
     pick,
     plain,
 )
-from kernmodel.traffic.common import intensity_intervals
+from kernmodel.traffic.model import intensity_intervals
 
 if TYPE_CHECKING:
     from kernmodel.machine.model import Machine

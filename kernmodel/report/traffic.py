@@ -10,9 +10,8 @@ from kernmodel.report.comparison import comparison_section
 from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table
 from kernmodel.report.numbers import MISSING, decimal, short, with_interval
 from kernmodel.report.sections import kernel_fields, machine_fields, notes_section, sources_section, unit_of_work
-from kernmodel.traffic.common import intensity_intervals
-from kernmodel.traffic.conditions import in_few_sets
-from kernmodel.traffic.held import SYMBOLIC, carriers
+from kernmodel.traffic.conditions.requirements import in_few_sets
+from kernmodel.traffic.model import SYMBOLIC, carriers, intensity_intervals
 from kernmodel.units import format_bytes, format_share
 
 if TYPE_CHECKING:

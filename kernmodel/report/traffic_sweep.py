@@ -11,8 +11,7 @@ from kernmodel.report.layout import Block, Column, Fields, Heading, Line
 from kernmodel.report.numbers import MISSING, decimal, with_interval
 from kernmodel.report.sections import machine_fields
 from kernmodel.report.traffic import method_text
-from kernmodel.traffic.held import reuse_in
-from kernmodel.traffic.model import ENDS
+from kernmodel.traffic.model import ENDS, reuse_in
 from kernmodel.uncertainty import Interval, union
 
 if TYPE_CHECKING:

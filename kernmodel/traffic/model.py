@@ -1,21 +1,26 @@
 """How the data moves: the result every predictor of traffic gives (layer conditions now, exact simulation beside it).
 
 Counts are per *unit of work*: the number of inner iterations that advance the fastest written stream (else the fastest
-read one) by one cache line.
+read one) by one cache line. Light on purpose: importing this module does not load sympy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
-
-import sympy
+from typing import TYPE_CHECKING, Literal
 
 from kernmodel.errors import Note
 from kernmodel.traffic.options import StoreMode
-from kernmodel.uncertainty import Interval
+from kernmodel.uncertainty import Interval, union
 
+if TYPE_CHECKING:
+    import sympy
+
+    from kernmodel.machine.model import Machine
+
+SYMBOLIC = "layer conditions"
+"""The method of traffic that was not simulated."""
 Quantity = Literal["loads", "stores", "clean_victims"]
 QUANTITIES: tuple[Quantity, ...] = ("loads", "stores", "clean_victims")
 """The numbers of a path."""
@@ -304,3 +309,66 @@ class Traffic:
             if path.path == name:
                 return path
         raise KeyError(name)
+
+
+# {{{ what is found again in a cache, in a few words
+
+
+def strongest(conditions: Iterable[LayerCondition]) -> LayerCondition | None:
+    """The strongest condition that holds, None if none does (conditions come weakest first)."""
+    return max((c for c in conditions if c.holds), key=lambda c: c.required, default=None)
+
+
+def strongest_in(traffic: Traffic, cache: str) -> LayerCondition | None:
+    """The strongest condition that holds in a cache; None if none does, and of simulated traffic."""
+    return strongest(condition for condition in traffic.conditions if condition.cache == cache)
+
+
+def carriers(condition: LayerCondition) -> str | None:
+    """The loops that carry the reuses of a condition ("j", "sweep"), None if no loop does."""
+    return ", ".join(dict.fromkeys(reuse.carried_by for reuse in condition.reuses)) or None
+
+
+def reuse_in(traffic: Traffic, cache: str) -> str | None:
+    """The loops that carry the strongest reuse that holds in a cache; of simulated traffic, the share of hits; None
+    if there is none."""
+    if traffic.method == SYMBOLIC:
+        holding = strongest_in(traffic, cache)
+        return carriers(holding) if holding else None
+    level = next((level for level in traffic.levels if level.level == cache), None)
+    if level is None or not level.loads + level.stores:
+        return None
+    return f"hits {(level.load_hits + level.store_hits) / (level.loads + level.stores):.0%}"
+
+
+# }}}
+# {{{ arithmetic intensity
+
+
+def arithmetic_intensity(
+    flops: float, register_bytes: float, paths: Sequence[PathTraffic], machine: Machine
+) -> Mapping[str, float | None]:
+    """FLOP per byte by level: "L1" by load and store instructions, an outer level by all lines on the path to it."""
+    intensity = {machine.levels[0].name: flops / register_bytes if register_bytes else None}
+    for path, traffic in zip(machine.paths, paths, strict=True):
+        moved = (traffic.loads + traffic.stores + traffic.clean_victims) * machine.line_bytes
+        intensity[path.outer] = flops / moved if moved else None
+    return intensity
+
+
+def intensity_intervals(traffic: Traffic, machine: Machine) -> dict[str, Interval]:
+    """By level, the interval of the arithmetic intensity where the traffic on the path to it has one."""
+    flops = traffic.flops_per_iteration * traffic.iterations_per_unit
+    ends = [
+        arithmetic_intensity(flops, 0.0, [path.at(end) for path in traffic.paths], machine) for end in reversed(ENDS)
+    ]
+    found = {}
+    for path, moved in zip(machine.paths, traffic.paths, strict=True):
+        known = union(moved.intervals.values())
+        low, high = (end[path.outer] for end in ends)
+        if known is not None and low is not None and high is not None and flops:
+            found[path.outer] = Interval(low, high, known.cause, known.assumed)
+    return found
+
+
+# }}}

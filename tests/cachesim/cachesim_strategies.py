@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from kernmodel.cachesim.engine import Simulator
 from kernmodel.cachesim.model import (
     MEMORY,
     POLICIES,
@@ -23,6 +24,11 @@ from kernmodel.cachesim.model import (
 KINDS: tuple[AccessKind, ...] = ("load", "store", "stream")
 Trace = list[tuple[int, int, int]]
 """kind, address, size of each access."""
+
+
+def touch(simulator: Simulator, kind: AccessKind, address: int, size: int) -> None:
+    """One access."""
+    simulator.run_trace([KINDS.index(kind)], [address], [size])
 
 
 def links(draw: Any, index: int, count: int) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from cachesim_strategies import Trace, hierarchies, traces
+from cachesim_strategies import Trace, hierarchies, touch, traces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -122,7 +122,7 @@ def test_an_inclusive_level_has_all_lines_of_the_caches_inside(
     outer = CacheSpec("L2", 2, 2, line_bytes=32, policy=hierarchy.levels[0].policy, inclusive=True)
     simulator = Simulator(Hierarchy((inner, outer)), engine=engine)
     for number, line in enumerate(lines):
-        simulator.access("store" if number % 3 == 0 else "load", 32 * line, 4)
+        touch(simulator, "store" if number % 3 == 0 else "load", 32 * line, 4)
     counters = simulator.counters()
     assert counters.levels["L2"].store_misses == 0  # what L1 writes back is still there
     evicted = counters.levels["L2"].dirty_evictions + counters.levels["L2"].clean_evictions
@@ -156,7 +156,7 @@ def test_a_cyclic_sweep_just_too_large(engine: Engine, policy: Any, hits: str) -
     found = []
     for access in range(16):
         before = simulator.counters().levels["L1"].load_hits
-        simulator.access("load", access % 5 * 64, 8)
+        touch(simulator, "load", access % 5 * 64, 8)
         if simulator.counters().levels["L1"].load_hits > before:
             found.append(str(access))
     assert " ".join(found) == hits
@@ -168,7 +168,7 @@ def test_random_replacement_follows_its_seed(engine: Engine) -> None:
         simulator = Simulator(Hierarchy((CacheSpec("L1", 1, 4, policy="RANDOM"),), seed=seed), engine=engine)
         found = []
         for access in range(200):
-            simulator.access("load", access * 7 % 11 * 64, 8)
+            touch(simulator, "load", access * 7 % 11 * 64, 8)
             found.append(simulator.counters().levels["L1"].load_misses)
         return found
 
@@ -183,7 +183,7 @@ def test_a_hashed_index_spreads_a_power_of_two_stride(engine: Engine) -> None:
         simulator = Simulator(Hierarchy((CacheSpec("L1", 64, 4, hashed=hashed),)), engine=engine)
         for _ in range(3):
             for line in range(64):
-                simulator.access("load", line * 64 * 64, 8)
+                touch(simulator, "load", line * 64 * 64, 8)
         misses[hashed] = simulator.counters().levels["L1"].load_misses
     assert misses[False] == 192
     assert misses[True] < 90

@@ -47,8 +47,8 @@ def modules_after(*arguments: str) -> set[str]:
 @pytest.mark.parametrize("command", ["traffic", "ecm"])
 def test_layer_conditions_load_no_simulator(command):
     loaded = modules_after(command, "-m", "clx", "stencil")
-    assert "kernmodel.traffic.layer_conditions" in loaded
-    assert not loaded & {"kernmodel.cachesim.engine", "kernmodel.traffic.simulation", "numpy", "numba"}
+    assert "kernmodel.traffic.conditions.layer_conditions" in loaded
+    assert not loaded & {"kernmodel.cachesim.engine", "kernmodel.traffic.simulation.simulate", "numpy", "numba"}
 
 
 def test_layer_conditions_by_default(run):

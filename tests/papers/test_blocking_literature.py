@@ -28,7 +28,7 @@ from kernmodel.source.tiling import band
 from kernmodel.studies.blocking.answer import BlockLimit
 from kernmodel.studies.blocking.limits import BlockVolumes, failing_conditions, loop_extents
 from kernmodel.studies.blocking.shapes import Grain, Shapes
-from kernmodel.traffic.layer_conditions import layer_conditions
+from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 
 SNB = load_machine("snb")
 CACHES = {"L1": 32 * 1024, "L2": 256 * 1024, "L3": 20 * 1024 * 1024}

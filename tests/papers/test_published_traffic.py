@@ -22,10 +22,10 @@ from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import Machine, StoreBehaviour
 from kernmodel.source.load import load_kernel
 from kernmodel.source.sizes import sizes_of
-from kernmodel.traffic.layer_conditions import layer_conditions
+from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 from kernmodel.traffic.model import Traffic
 from kernmodel.traffic.options import StoreMode
-from kernmodel.traffic.simulation import simulate
+from kernmodel.traffic.simulation.simulate import simulate
 
 MACHINES = ("snb", "clx", "zen2")
 # kernel, sizes, B per iteration with write-allocates and without

@@ -19,7 +19,7 @@ from kernmodel.source.load import load_kernel, parse_kernel
 from kernmodel.source.model import Access, IndirectIndex, LoopNest
 from kernmodel.source.sizes import iterations_per_sweep, sizes_of
 from kernmodel.source.strides import access_strides, jumping_accesses, updates_per_iteration
-from kernmodel.traffic.prepared import analyse
+from kernmodel.traffic.conditions.symbolic_nest import symbolic_nest
 
 PARAMETERS = (
     "int n, int m, double x[restrict n], const double *restrict y, int idx[restrict n], int col[restrict n][m], "
@@ -179,7 +179,7 @@ def test_extent_that_only_an_index_array_knows_is_not_made_up() -> None:
 
 def test_layer_conditions_refuse_and_say_what_to_do() -> None:
     with pytest.raises(UnsupportedKernelError) as caught:
-        analyse(inner("x[i] = y[idx[i]];"))
+        symbolic_nest(inner("x[i] = y[idx[i]];"))
     text = str(caught.value)
     assert text.startswith("x.c:3:38: y[idx[i]] is indirect; layer conditions do not cover it")
     assert text.endswith("simulate: --cache sim --indirect idx=uniform")

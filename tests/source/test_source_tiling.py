@@ -26,7 +26,7 @@ from kernmodel.source.model import LoopNest
 from kernmodel.source.sizes import shape_of
 from kernmodel.source.syntax import c_ast, parse_program
 from kernmodel.source.tiling import band, block_variables, inside_block, tile, tiled_source, whole_blocks
-from kernmodel.traffic.layer_conditions import layer_conditions
+from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 
 KERNELS = Path(__file__).resolve().parents[2] / "kernels"
 BLOCKABLE = [p.stem for p in sorted(KERNELS.glob("*.c")) if band(load_kernel(str(p))).loops]

@@ -23,7 +23,7 @@ from kernmodel.studies.blocking.study import blocked_source, blocking
 from kernmodel.studies.predict.ecm import predict_ecm
 from kernmodel.studies.predict.outside import outside_work
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest
-from kernmodel.traffic.simulation import simulate
+from kernmodel.traffic.simulation.simulate import simulate
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 

@@ -16,7 +16,7 @@ from kernmodel.source.tiling import band, tile
 from kernmodel.studies.blocking.answer import BlockLimit
 from kernmodel.studies.blocking.limits import BlockVolumes, Failing, blocked_sets, failing_conditions, loop_extents
 from kernmodel.studies.blocking.shapes import Grain, Shape, Shapes
-from kernmodel.traffic.layer_conditions import layer_conditions
+from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 
 SNB = load_machine("snb")
 NO_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)

@@ -25,9 +25,9 @@ from kernmodel.studies.sweep import dispatch as flow
 from kernmodel.studies.sweep.evaluation import evaluate
 from kernmodel.studies.sweep.executors import local_processes
 from kernmodel.studies.sweep.grid import Axis, Grid
-from kernmodel.traffic.layer_conditions import layer_conditions
+from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 from kernmodel.traffic.options import SimulationOptions
-from kernmodel.traffic.simulation import simulate
+from kernmodel.traffic.simulation.simulate import simulate
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 

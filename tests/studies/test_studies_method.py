@@ -12,7 +12,7 @@ from kernmodel.source.load import load_kernel
 from kernmodel.studies.predict.ecm import predict_ecm, predict_ecm_sweep
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest
 from kernmodel.studies.predict.traffic import predict_traffic, predict_traffic_sweep
-from kernmodel.traffic.layer_conditions import layer_conditions
+from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 from kernmodel.traffic.options import Distribution, SimulationOptions
 
 COPY = "#define N 10000000\ndouble a[N], b[N];\nfor (int i = 0; i < N; ++i) a[i] = b[i];\n"
@@ -54,7 +54,7 @@ def simulated(monkeypatch, tmp_path) -> list[dict]:
         traffic = layer_conditions(load_kernel(str(plain), {}), machine, {"N": 10**7}, cores=cores)
         return dataclasses.replace(traffic, method="simulation", conditions=(), stores=stores, sizes=dict(sizes))
 
-    monkeypatch.setattr("kernmodel.traffic.simulation.simulate", stand_in)
+    monkeypatch.setattr("kernmodel.traffic.simulation.simulate.simulate", stand_in)
     return calls
 
 

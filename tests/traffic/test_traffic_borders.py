@@ -12,8 +12,8 @@ from traffic_reference import toy_machine
 from kernmodel.source.load import load_kernel, parse_kernel
 from kernmodel.source.model import LoopNest
 from kernmodel.source.tiling import tile
-from kernmodel.traffic.layer_conditions import layer_conditions
-from kernmodel.traffic.simulation import simulate
+from kernmodel.traffic.conditions.layer_conditions import layer_conditions
+from kernmodel.traffic.simulation.simulate import simulate
 
 COLUMNS = """
 double a[restrict M][N], b[restrict M][N];

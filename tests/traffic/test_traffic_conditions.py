@@ -12,9 +12,10 @@ from kernmodel.errors import InputError, UnsupportedKernelError, UsageError
 from kernmodel.machine.load import load_machine
 from kernmodel.source.load import load_kernel, parse_kernel
 from kernmodel.source.sizes import sizes_of
-from kernmodel.traffic.layer_conditions import layer_conditions, prepared_layer_conditions
+from kernmodel.traffic.conditions.layer_conditions import layer_conditions, sized_layer_conditions
+from kernmodel.traffic.conditions.streams import at_sizes
+from kernmodel.traffic.conditions.symbolic_nest import symbolic_nest
 from kernmodel.traffic.model import LayerCondition, Traffic
-from kernmodel.traffic.prepared import analyse
 
 L, M, N, K = (sympy.Symbol(name, integer=True, positive=True) for name in "LMNK")
 SNB = load_machine("snb")
@@ -294,10 +295,11 @@ def test_conditions_break_exactly_where_they_say(kernel: str, values: list[int],
 
 def test_a_prepared_nest_gives_the_same_at_every_size() -> None:
     nest = load_kernel("3d-7pt")
-    prepared = analyse(nest)
+    prepared = symbolic_nest(nest)
     for n in (20, 100, 1000):
         sizes = {"L": n, "M": n, "N": n}
-        assert prepared_layer_conditions(prepared, SNB, sizes) == layer_conditions(nest, SNB, sizes)
+        sized = at_sizes(prepared, sizes, SNB.line_bytes)
+        assert sized_layer_conditions(sized, SNB, sizes) == layer_conditions(nest, SNB, sizes)
 
 
 def test_triangular_and_half_sizes_stay_exact_formulas() -> None:

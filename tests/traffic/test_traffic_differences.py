@@ -8,11 +8,11 @@ from kernmodel.machine.load import load_machine
 from kernmodel.source.load import load_kernel, parse_kernel
 from kernmodel.source.model import LoopNest
 from kernmodel.source.sizes import sizes_of
-from kernmodel.traffic.differences import compare_traffic
-from kernmodel.traffic.layer_conditions import layer_conditions
+from kernmodel.traffic.comparison.differences import compare_traffic
+from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 from kernmodel.traffic.model import Difference
 from kernmodel.traffic.options import SimulationOptions
-from kernmodel.traffic.simulation import simulate
+from kernmodel.traffic.simulation.simulate import simulate
 
 CLX = load_machine("clx")
 

@@ -8,7 +8,7 @@ import pytest
 
 from kernmodel.studies.predict.request import KernelRequest, TrafficAnswer
 from kernmodel.studies.predict.traffic import predict_traffic, predict_traffic_sweep
-from kernmodel.traffic.agreement import differs
+from kernmodel.traffic.comparison.agreement import differs
 
 STENCIL = """#define N 1000
 #define M 40

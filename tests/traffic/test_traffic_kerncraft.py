@@ -14,7 +14,7 @@ import pytest
 from kernmodel.machine.kerncraft import import_kerncraft
 from kernmodel.machine.load import load_path
 from kernmodel.source.load import parse_kernel
-from kernmodel.traffic.layer_conditions import layer_conditions
+from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 
 DATA = Path(__file__).resolve().parents[2] / "../shared/data"
 CUBE = "[restrict M][N][N]"

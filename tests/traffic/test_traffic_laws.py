@@ -9,7 +9,7 @@ from traffic_reference import stencils, toy_machine
 
 from kernmodel.machine.load import load_machine
 from kernmodel.source.load import load_kernel, parse_kernel
-from kernmodel.traffic.layer_conditions import layer_conditions
+from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 from kernmodel.traffic.model import Traffic
 
 KERNELS = ("stencil", "2d-5pt", "3d-7pt", "3d-27pt", "long-range", "uxx", "himeno", "matvec", "matmul", "triad")

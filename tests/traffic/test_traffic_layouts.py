@@ -12,26 +12,24 @@ from kernmodel.cachesim.model import CacheSpec, Hierarchy
 from kernmodel.machine.load import load_machine
 from kernmodel.source.load import load_kernel, parse_kernel
 from kernmodel.source.sizes import sizes_of
-from kernmodel.traffic.common import intensity_intervals
-from kernmodel.traffic.evidence import decide
-from kernmodel.traffic.footprint import (
-    Footprint,
-    Stretch,
-    footprint_of_sized,
-    footprint_of_work,
+from kernmodel.traffic.comparison.evidence import decide
+from kernmodel.traffic.conditions.layer_conditions import sized_layer_conditions
+from kernmodel.traffic.conditions.streams import at_sizes
+from kernmodel.traffic.conditions.symbolic_nest import symbolic_nest
+from kernmodel.traffic.model import SYMBOLIC, Quantity, Traffic, intensity_intervals
+from kernmodel.traffic.options import SimulationOptions
+from kernmodel.traffic.simulation.array_layout import ArrayReach, lay_out
+from kernmodel.traffic.simulation.hierarchy import hierarchy_of
+from kernmodel.traffic.simulation.layout_risks import LAYOUTS, LayoutJudgement, judge_layouts
+from kernmodel.traffic.simulation.simulate import placed_work, simulate, simulate_placed
+from kernmodel.traffic.simulation.working_set import (
+    LiveStretch,
+    WorkingSet,
     lines_over_sets,
     set_lines,
+    working_set_of_program,
+    working_set_of_streams,
 )
-from kernmodel.traffic.held import SYMBOLIC
-from kernmodel.traffic.hierarchy import hierarchy_of
-from kernmodel.traffic.layer_conditions import sized_layer_conditions
-from kernmodel.traffic.layouts import LAYOUTS, LayoutJudgement, judge_layouts
-from kernmodel.traffic.model import Quantity, Traffic
-from kernmodel.traffic.options import SimulationOptions
-from kernmodel.traffic.placement import ArrayReach, lay_out
-from kernmodel.traffic.prepared import analyse
-from kernmodel.traffic.simulation import placed_work, simulate, simulate_in
-from kernmodel.traffic.streams import at_sizes
 from kernmodel.uncertainty import Interval
 
 CLX = load_machine("clx")
@@ -69,13 +67,13 @@ def test_malloc_maps_large_blocks_one_below_the_other_and_keeps_small_ones_toget
 def test_packed_arrays_follow_their_declarations_not_their_first_use() -> None:
     text = "void f(int n, double a[n], double b[n]) { for (int i = 0; i < n; ++i) a[i] = b[i]; }"
     work = placed_work(parse_kernel(text, "f.c", {}), CLX, {"n": 100}, hierarchy_of(CLX), "regular", DEFAULT)
-    bases = lay_out(footprint_of_work(work).arrays, hierarchy_of(CLX), SimulationOptions(layout="packed"))
+    bases = lay_out(working_set_of_program(work).arrays, hierarchy_of(CLX), SimulationOptions(layout="packed"))
     assert bases["b"] - bases["a"] == 800
 
 
 stretches = st.lists(
     st.builds(
-        Stretch,
+        LiveStretch,
         array=st.sampled_from("ab"),
         begin=st.integers(-500, 500),
         length=st.integers(1, 900),
@@ -89,7 +87,7 @@ stretches = st.lists(
 
 @settings(max_examples=40)
 @given(stretches, st.integers(0, 2000), st.integers(1, 12), st.sampled_from([16, 64]))
-def test_lines_are_counted_as_if_one_by_one(parts: list[Stretch], base: int, sets: int, line_bytes: int) -> None:
+def test_lines_are_counted_as_if_one_by_one(parts: list[LiveStretch], base: int, sets: int, line_bytes: int) -> None:
     base *= line_bytes
     counted = [[0.0, 0.0] for _ in range(sets)]
     for part in parts:
@@ -104,8 +102,8 @@ def test_lines_are_counted_as_if_one_by_one(parts: list[Stretch], base: int, set
 
 def judged(kernel: str, machine: str, **given_sizes: int) -> LayoutJudgement:
     nest, model = load_kernel(f"kernels/{kernel}.c"), load_machine(machine)
-    sized = at_sizes(analyse(nest), sizes_of(nest, given_sizes), model.line_bytes)
-    return judge_layouts(footprint_of_sized(sized), hierarchy_of(model), DEFAULT)
+    sized = at_sizes(symbolic_nest(nest), sizes_of(nest, given_sizes), model.line_bytes)
+    return judge_layouts(working_set_of_streams(sized), hierarchy_of(model), DEFAULT)
 
 
 @pytest.mark.parametrize("machine", ["clx", "hsw", "zen2"])
@@ -127,12 +125,12 @@ def test_both_descriptions_of_a_nest_have_the_same_footprint() -> None:
     nest = load_kernel("kernels/3d-7pt.c")
     sizes = sizes_of(nest, {})
     work = placed_work(nest, CLX, sizes, hierarchy_of(CLX), "regular", DEFAULT)
-    assert footprint_of_work(work) == footprint_of_sized(at_sizes(analyse(nest), sizes, 64))
+    assert working_set_of_program(work) == working_set_of_streams(at_sizes(symbolic_nest(nest), sizes, 64))
 
 
 def test_an_array_alone_has_no_risk() -> None:
-    footprint = Footprint(("i",), (100,), (ArrayReach("a", 0, 6400, 8),), ())
-    assert judge_layouts(footprint, Hierarchy((CacheSpec("L1", sets=1, ways=1),)), DEFAULT) == LayoutJudgement(DEFAULT)
+    alone = WorkingSet(("i",), (100,), (ArrayReach("a", 0, 6400, 8),), ())
+    assert judge_layouts(alone, Hierarchy((CacheSpec("L1", sets=1, ways=1),)), DEFAULT) == LayoutJudgement(DEFAULT)
 
 
 # the intervals
@@ -183,7 +181,9 @@ def test_the_interval_holds_every_layout(text: str, machine: str, sizes: dict[st
     assert any(path.loads_interval for path in whole.paths)
     busiest = max(path.loads for path in whole.paths)
     for layout in LAYOUTS:
-        one = simulate_in(hierarchy_of(model), nest, model, sizes, options=SimulationOptions(layout=layout))
+        options = SimulationOptions(layout=layout)
+        work = placed_work(nest, model, sizes, hierarchy_of(model), "regular", options)
+        one = simulate_placed(work, hierarchy_of(model), model, cores=1, stores="regular", options=options)
         for path in whole.paths:
             least, most = path.at("low").loads, path.at("high").loads
             found = one.path(path.path).loads
@@ -210,7 +210,7 @@ def test_ordinary_traffic_has_no_interval() -> None:
 def test_layer_conditions_that_stand_have_the_interval_too() -> None:
     nest = load_kernel("kernels/himeno.c")
     sizes = sizes_of(nest, {})
-    sized = at_sizes(analyse(nest), sizes, CLX.line_bytes)
+    sized = at_sizes(symbolic_nest(nest), sizes, CLX.line_bytes)
     traffic = decide(sized_layer_conditions(sized, CLX, sizes), sized, CLX)
     loads = interval_of(traffic, "L1L2", "loads")
     assert traffic.method == SYMBOLIC

@@ -6,7 +6,7 @@ import pytest
 from traffic_reference import LINE, simulate, toy_machine
 
 from kernmodel.source.load import parse_kernel
-from kernmodel.traffic.layer_conditions import layer_conditions
+from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 from kernmodel.traffic.model import LayerCondition
 
 

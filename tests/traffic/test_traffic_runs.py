@@ -10,8 +10,8 @@ from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import Machine
 from kernmodel.source.load import load_kernel, parse_kernel
 from kernmodel.source.tiling import tile
-from kernmodel.traffic.layer_conditions import layer_conditions
-from kernmodel.traffic.runs import contiguous_runs, restart_cycles, runs_of, shortest_run
+from kernmodel.traffic.conditions.layer_conditions import layer_conditions
+from kernmodel.traffic.stream_runs import contiguous_runs, restart_cycles, runs_of, shortest_run
 
 SIZES = {"N": 800, "M": 600, "L": 60}
 

@@ -6,7 +6,7 @@ import pytest
 
 from kernmodel.machine.load import load_machine
 from kernmodel.source.load import parse_kernel
-from kernmodel.traffic.simulation import simulate
+from kernmodel.traffic.simulation.simulate import simulate
 
 COPY = "double a[N], b[N];\nfor (int i = 0; i < N; ++i) b[i] = a[i];\n"
 SPREAD = "double a[N], b[N], c[M];\nfor (int i = 0; i < N; ++i) { b[i] = a[i]; c[2 * i] = a[i]; }\n"

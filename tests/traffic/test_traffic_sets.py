@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from kernmodel.machine.load import load_machine
 from kernmodel.source.load import parse_kernel
-from kernmodel.traffic.layer_conditions import layer_conditions
+from kernmodel.traffic.conditions.cache_sets import Bank, StridedFootprint, rooms
+from kernmodel.traffic.conditions.layer_conditions import layer_conditions
+from kernmodel.traffic.conditions.polynomial import fixed
 from kernmodel.traffic.model import Traffic
-from kernmodel.traffic.polynomial import fixed
-from kernmodel.traffic.sets import Bank, Walk, rooms
-from kernmodel.traffic.simulation import simulate
+from kernmodel.traffic.simulation.simulate import simulate
 
 CLX = load_machine("clx")
 TRANSPOSE = """void f(double a[restrict N][N], double b[restrict N][N]) {
@@ -56,9 +56,9 @@ def test_columns_through_planes() -> None:
 
 
 def test_a_victim_cache_has_the_sets_of_both() -> None:
-    walk = Walk("a", fixed(64 * 1024), (0,), 8, ((4096, 1024),))
+    footprint = StridedFootprint("a", fixed(64 * 1024), (0,), 8, ((4096, 1024),))
     last = rooms(CLX, 1, 1.0)[-1]
-    assert [walk.sets_touched(bank) for bank in last.banks] == [1024 // 64, 20480 // 64]
+    assert [footprint.sets_touched(bank) for bank in last.banks] == [1024 // 64, 20480 // 64]
 
 
 @given(
@@ -70,7 +70,7 @@ def test_a_victim_cache_has_the_sets_of_both() -> None:
 def test_sets_of_a_walk(sets: int, starts: list[int], stretch: int, repeats: list[tuple[int, int]]) -> None:
     """As many as counted one by one, but for loops that come back to all places, at a distance below the stretch."""
     line = 64
-    walk = Walk(
+    footprint = StridedFootprint(
         "a",
         fixed(0),
         tuple(line * start for start in starts),
@@ -83,4 +83,4 @@ def test_sets_of_a_walk(sets: int, starts: list[int], stretch: int, repeats: lis
         for element in range(stretch)
         for steps in product(*(range(count) for _, count in repeats))
     }
-    assert walk.sets_touched(Bank(sets, 8, line)) == len(touched)
+    assert footprint.sets_touched(Bank(sets, 8, line)) == len(touched)

@@ -11,7 +11,7 @@ from traffic_reference import HALO, LINE, simulate, stencils, toy_machine
 
 from kernmodel.source.load import parse_kernel
 from kernmodel.source.model import LoopNest
-from kernmodel.traffic.layer_conditions import layer_conditions
+from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 from kernmodel.traffic.model import Traffic
 
 

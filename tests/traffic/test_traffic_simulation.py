@@ -20,15 +20,15 @@ from kernmodel.machine.model import Machine
 from kernmodel.source.load import load_kernel, parse_kernel
 from kernmodel.source.model import LoopNest
 from kernmodel.source.sizes import sizes_of
-from kernmodel.traffic.bounds import bound_of
-from kernmodel.traffic.hierarchy import hierarchy_of
-from kernmodel.traffic.layer_conditions import layer_conditions
+from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 from kernmodel.traffic.model import Traffic
 from kernmodel.traffic.options import Distribution, SimulationOptions
-from kernmodel.traffic.placement import place_arrays
-from kernmodel.traffic.simulation import placed_work, simulate
-from kernmodel.traffic.steady import Effort
-from kernmodel.traffic.walk import Runner
+from kernmodel.traffic.simulation.array_layout import place_arrays
+from kernmodel.traffic.simulation.bounds import bound_of
+from kernmodel.traffic.simulation.hierarchy import hierarchy_of
+from kernmodel.traffic.simulation.simulate import placed_work, simulate
+from kernmodel.traffic.simulation.steady_state import Effort
+from kernmodel.traffic.simulation.work import Runner
 
 EXACT = SimulationOptions(exact=True)
 SLOW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -21,7 +21,7 @@ from kernmodel.machine.model import Machine, StoreBehaviour
 from kernmodel.resources import carried_files
 from kernmodel.source.load import load_kernel, parse_kernel
 from kernmodel.source.sizes import sizes_of
-from kernmodel.traffic.layer_conditions import layer_conditions
+from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 from kernmodel.traffic.model import Traffic
 from kernmodel.traffic.options import StoreMode
 from kernmodel.traffic.stores import default_stores, evasion_of, stores_of
@@ -338,7 +338,7 @@ def test_columns_gather_while_the_buffers_last(width: int) -> None:
     simulator = Simulator(Hierarchy((CacheSpec("L1", 1, 8, load_from=MEMORY, store_to=MEMORY),)))
     for i in range(sizes["N"] // 10):
         for j in range(width):
-            simulator.access("stream", 8 * (j * sizes["N"] + i), 8)
+            simulator.run_trace([2], [8 * (j * sizes["N"] + i)], [8])
     counters = simulator.counters()
     sent = (counters.streamed_lines + counters.streamed_parts) / (width * sizes["N"] // 10)
     assert traffic.paths[-1].stores / traffic.iterations_per_unit == pytest.approx(sent, rel=0.02)

@@ -13,13 +13,13 @@ from traffic_reference import LINE, toy_machine
 from kernmodel.machine.load import load_machine
 from kernmodel.source.load import parse_kernel
 from kernmodel.source.model import LoopNest
-from kernmodel.traffic.affine_sets import AffineSet, Linear, sum_over, variable
-from kernmodel.traffic.differences import compare_traffic
-from kernmodel.traffic.layer_conditions import layer_conditions
+from kernmodel.traffic.comparison.differences import compare_traffic
+from kernmodel.traffic.conditions.affine_sets import AffineSet, Linear, sum_over, variable
+from kernmodel.traffic.conditions.layer_conditions import layer_conditions
+from kernmodel.traffic.conditions.polynomial import fixed
 from kernmodel.traffic.model import LayerCondition, Traffic
 from kernmodel.traffic.options import SimulationOptions
-from kernmodel.traffic.polynomial import fixed
-from kernmodel.traffic.simulation import simulate
+from kernmodel.traffic.simulation.simulate import simulate
 
 CLX = load_machine("clx")
 N = sympy.Symbol("N", integer=True, positive=True)

@@ -247,13 +247,6 @@ API int km_reserve(Sim *s, i64 rows) { return served_row(s, rows) != NULL; }
 
 /* ---- Traces ---------------------------------------------------------------------------------------------------- */
 
-API void km_access(Sim *s, int kind, u64 address, u64 size)
-{
-    s->accesses++;
-    served_row(s, 1); /* one row is always there */
-    execute(s, kind, address, address + (size - 1), s->served);
-}
-
 /* The first access that cannot be executed, or -1. `negative`: addresses (bit 0) or sizes (bit 1) are signed. */
 API i64 km_first_refused(const u8 *kinds, const u64 *addresses, const u64 *sizes, i64 count, int negative, u64 limit)
 {
@@ -425,16 +418,6 @@ API i64 km_served_rows(const Sim *s) { return s->used_rows; }
 API void km_served(const Sim *s, u64 *out)
 {
     memcpy(out, s->served, (size_t)s->used_rows * (size_t)(s->count + 1) * sizeof(u64));
-}
-
-/* The number of sets of a level without a free way. */
-API u64 km_full_sets(const Sim *s, int level)
-{
-    const Level *l = &s->levels[level];
-    u64 full = 0;
-    for (u64 set = 0; set < l->sets; set++)
-        full += (u64)is_full(l, l->blocks + set * l->stride);
-    return full;
 }
 
 #ifndef KERNMODEL_SOURCES

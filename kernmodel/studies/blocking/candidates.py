@@ -11,7 +11,7 @@ from kernmodel.studies.blocking.limits import Blocks
 from kernmodel.studies.blocking.modelling import Modelled, Modeller, missed_lines
 from kernmodel.studies.blocking.shapes import Grain, Shape
 from kernmodel.traffic.model import Traffic
-from kernmodel.traffic.runs import contiguous_runs, restart_cycles, shortest_run
+from kernmodel.traffic.stream_runs import contiguous_runs, restart_cycles, shortest_run
 from kernmodel.units import format_bytes
 
 SAME = 1e-3

@@ -17,16 +17,15 @@ from kernmodel.source.model import LoopNest
 from kernmodel.source.sizes import trip_counts
 from kernmodel.source.tiling import inside_block
 from kernmodel.studies.blocking.answer import BlockLimit
-from kernmodel.traffic.conditions import savings
+from kernmodel.traffic.conditions.polynomial import ZERO, Polynomial, Size
+from kernmodel.traffic.conditions.requirements import largest_size, savings, solution
+from kernmodel.traffic.conditions.reuse import Analysis, reuses_of
+from kernmodel.traffic.conditions.streaming import analyse_streaming
+from kernmodel.traffic.conditions.streams import SizedNest, at_sizes
+from kernmodel.traffic.conditions.symbolic_nest import symbolic_nest
+from kernmodel.traffic.conditions.windows import volume
 from kernmodel.traffic.model import LayerCondition, Traffic
-from kernmodel.traffic.nontemporal import analyse_streaming
 from kernmodel.traffic.options import StoreMode
-from kernmodel.traffic.polynomial import ZERO, Polynomial, Size
-from kernmodel.traffic.prepared import analyse
-from kernmodel.traffic.reuse import Analysis, reuses_of
-from kernmodel.traffic.solve import largest_size, solution
-from kernmodel.traffic.streams import SizedNest, at_sizes
-from kernmodel.traffic.windows import volume
 
 Blocks = Mapping[str, int]
 ReuseKey = tuple[str, str, str, str]
@@ -84,7 +83,7 @@ class BlockVolumes:
     ) -> None:
         inside, symbols = inside_block(nest, loops)
         self.loops = tuple(loops)
-        self._prepared = analyse(inside)
+        self._prepared = symbolic_nest(inside)
         self._names = {variable: symbol.name for variable, symbol in symbols.items()}
         self._sizes, self._line_bytes, self._stores = sizes, line_bytes, stores
         self._known: dict[tuple[int, ...], _Inside] = {}

@@ -23,15 +23,15 @@ from kernmodel.studies.blocking.limits import Blocks, ReuseKey, loop_extents, re
 from kernmodel.studies.predict.outside import inner_iterations
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest, Point
 from kernmodel.studies.predict.stages import Code, Stages
-from kernmodel.traffic.conditions import savings
+from kernmodel.traffic.conditions.requirements import savings
+from kernmodel.traffic.conditions.reuse import Analysis, StreamReuse, misses_where
+from kernmodel.traffic.conditions.streams import at_sizes
+from kernmodel.traffic.conditions.symbolic_nest import symbolic_nest
+from kernmodel.traffic.conditions.windows import Window
 from kernmodel.traffic.model import Traffic
-from kernmodel.traffic.prepared import analyse
-from kernmodel.traffic.reuse import Analysis, StreamReuse, misses_where
-from kernmodel.traffic.runs import runs_of, strides_of
-from kernmodel.traffic.sampling import effort
-from kernmodel.traffic.simulation import simulate
-from kernmodel.traffic.streams import at_sizes
-from kernmodel.traffic.windows import Window
+from kernmodel.traffic.simulation.sampling import effort
+from kernmodel.traffic.simulation.simulate import simulate
+from kernmodel.traffic.stream_runs import runs_of, strides_of
 
 SMALL = 2_000_000
 """Accesses of a nest that is simulated as a whole in the time that a command may take."""
@@ -76,7 +76,7 @@ class Modeller:
         self.extents = loop_extents(before.nest, self.sizes)
         self.compared: set[tuple[tuple[str, int], ...]] = set()
         line = before.machine.line_bytes
-        self._analysis = reading(at_sizes(analyse(before.nest), self.sizes, line), line, before.traffic.stores)
+        self._analysis = reading(at_sizes(symbolic_nest(before.nest), self.sizes, line), line, before.traffic.stores)
         self.is_small = (before.traffic.iterations_per_sweep or 0) * len(before.nest.accesses) <= SMALL
 
     def simulated(self, blocks: Blocks, cores: int | None = None) -> Modelled:

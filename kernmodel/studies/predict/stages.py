@@ -294,7 +294,7 @@ class Stages:
 
     def _answer(self, case: _Case, code: Code, scaling_cores: Sequence[int], *, shared: Point | None) -> EcmAnswer:
         from kernmodel.models.ecm import predict, scale
-        from kernmodel.traffic.runs import runs_of
+        from kernmodel.traffic.stream_runs import runs_of
 
         method, cores, loop = case.method, case.point.kernel.cores, code.loop
         machine = method.machine

@@ -19,9 +19,9 @@ from kernmodel.traffic.options import SimulationOptions, StoreMode
 
 if TYPE_CHECKING:
     from kernmodel.source.model import LoopNest
+    from kernmodel.traffic.conditions.streams import SizedNest
+    from kernmodel.traffic.conditions.symbolic_nest import SymbolicNest
     from kernmodel.traffic.model import Traffic
-    from kernmodel.traffic.prepared import PreparedNest
-    from kernmodel.traffic.streams import SizedNest
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class TrafficMethod:
     nest: LoopNest
     machine: Machine
     request: KernelRequest
-    prepared: PreparedNest | UnsupportedKernelError | None
+    prepared: SymbolicNest | UnsupportedKernelError | None
 
     def stores(self) -> StoreMode:
         """The stores that the user named, else those of the machine."""
@@ -72,7 +72,7 @@ class TrafficMethod:
         notes = (*nest.notes, *traffic.notes)
         if request.cache != "both":
             return TrafficAnswer(nest, machine, shown, traffic, notes, traffic.symbolic, traffic.differences)
-        from kernmodel.traffic.differences import compare_traffic
+        from kernmodel.traffic.comparison.differences import compare_traffic
 
         try:
             symbolic = self._symbolic(traffic.sizes, traffic.cores, traffic.stores)
@@ -97,7 +97,7 @@ class TrafficMethod:
             return self._simulated(sizes, cores, stores, because=f"layer conditions do not apply: {error.what}")
         if self.request.safety != 1:
             return symbolic
-        from kernmodel.traffic.evidence import decide
+        from kernmodel.traffic.comparison.evidence import decide
 
         return decide(symbolic, sized, self.machine)
 
@@ -105,22 +105,22 @@ class TrafficMethod:
         return self._symbolic_of(self._sized(sizes), sizes, cores, stores)
 
     def _sized(self, sizes: Mapping[str, int]) -> SizedNest:
-        from kernmodel.traffic.prepared import analyse
-        from kernmodel.traffic.streams import at_sizes
+        from kernmodel.traffic.conditions.streams import at_sizes
+        from kernmodel.traffic.conditions.symbolic_nest import symbolic_nest
 
-        prepared = analyse(self.nest) if self.prepared is None else self.prepared
+        prepared = symbolic_nest(self.nest) if self.prepared is None else self.prepared
         if isinstance(prepared, UnsupportedKernelError):
             raise prepared
         return at_sizes(prepared, sizes, self.machine.line_bytes)
 
     def _symbolic_of(self, sized: SizedNest, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
-        from kernmodel.traffic.layer_conditions import sized_layer_conditions
+        from kernmodel.traffic.conditions.layer_conditions import sized_layer_conditions
 
         safety = self.request.safety
         return sized_layer_conditions(sized, self.machine, sizes, cores=cores, safety=safety, stores=stores)
 
     def _simulated(self, sizes: Mapping[str, int], cores: int, stores: StoreMode, because: str = "") -> Traffic:
-        from kernmodel.traffic.simulation import simulate
+        from kernmodel.traffic.simulation.simulate import simulate
 
         options = self.request.simulation or SimulationOptions()
         traffic = simulate(self.nest, self.machine, sizes, cores=cores, stores=stores, options=options)
@@ -147,10 +147,10 @@ def traffic_method(nest: LoopNest, machine: Machine, request: KernelRequest) -> 
     """
     if request.cache == "sim" or (request.cache == "auto" and request.simulation is not None):
         return TrafficMethod(nest, machine, request, None)
-    from kernmodel.traffic.prepared import analyse
+    from kernmodel.traffic.conditions.symbolic_nest import symbolic_nest
 
     try:
-        return TrafficMethod(nest, machine, request, analyse(nest))
+        return TrafficMethod(nest, machine, request, symbolic_nest(nest))
     except UnsupportedKernelError as error:
         if request.cache == "lc":
             raise

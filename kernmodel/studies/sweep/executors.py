@@ -123,7 +123,7 @@ def _import_stages() -> None:
     import kernmodel.source.load
     import kernmodel.studies.predict.expectation
     import kernmodel.studies.sweep.batches
-    import kernmodel.traffic.layer_conditions  # noqa: F401
+    import kernmodel.traffic.conditions.layer_conditions  # noqa: F401
 
 
 def _begin_worker(unlimited: bool) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from kernmodel.models.outside import OUTSIDE
 from kernmodel.studies.predict.request import Point
 from kernmodel.studies.sweep.grid import Axis, Outcome, Row
-from kernmodel.traffic.held import reuse_in, strongest_in
+from kernmodel.traffic.model import reuse_in, strongest_in
 from kernmodel.units import Work, convert_cycles, meaningful_units
 
 if TYPE_CHECKING:

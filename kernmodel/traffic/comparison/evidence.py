@@ -1,0 +1,174 @@
+"""Whether layer conditions hold for a nest at given sizes on a machine: by doubts, then by simulation.
+
+The rules: docs/accuracy.md, chapter on traffic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from kernmodel.cachesim.model import Hierarchy
+from kernmodel.errors import Note
+from kernmodel.machine.model import Machine
+from kernmodel.source.model import LoopNest
+from kernmodel.traffic.comparison.agreement import differs, disagreements
+from kernmodel.traffic.comparison.doubts import Doubt, doubts
+from kernmodel.traffic.conditions.streams import SizedNest
+from kernmodel.traffic.model import Difference, Quantity, Traffic
+from kernmodel.traffic.options import SimulationOptions
+from kernmodel.traffic.simulation.hierarchy import hierarchy_of
+from kernmodel.traffic.simulation.layout_risks import judge_layouts
+from kernmodel.traffic.simulation.working_set import working_set_of_streams
+
+if TYPE_CHECKING:
+    from kernmodel.traffic.simulation.steady_state import Effort
+    from kernmodel.traffic.simulation.work import Work
+
+_REGULAR = SimulationOptions()
+
+_SHORT = 0.1
+"""Share of what a whole sweep may cost that is spent on one where inner caches alone are asked: of longer ones, windows
+tell as much."""
+
+_REFUTED = frozenset({"several-index-patterns"})
+"""Codes of warnings of layer conditions that do not matter where a simulation agrees with them."""
+
+
+def decide(symbolic: Traffic, sized: SizedNest, machine: Machine) -> Traffic:
+    """The traffic that stands: by layer conditions where they are shown to hold, else simulated, with the reason.
+
+    Layer conditions hold where there is no doubt about them, or where a simulation of bounded length agrees with them.
+    Where the layout of the arrays decides, the numbers have intervals over the usual ones.
+
+    Args:
+        symbolic: the traffic by layer conditions.
+        sized, machine: what it is about.
+    """
+    hierarchy = hierarchy_of(machine, symbolic.cores, _REGULAR)
+    if not sized.streams:
+        return symbolic
+    working_set = working_set_of_streams(sized)
+    case = _Case(symbolic, sized.prepared.nest, machine, hierarchy)
+    standing = _standing(case, doubts(symbolic, working_set, hierarchy))
+    judged = judge_layouts(working_set, hierarchy, _REGULAR)
+    if not judged.others:
+        return standing
+    from kernmodel.traffic.simulation.layout_intervals import with_layouts
+
+    return with_layouts(standing, case.work, judged, machine, hierarchy, case.spend)
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A nest at given sizes, what layer conditions say of it, and the simulations that may be asked."""
+
+    symbolic: Traffic
+    nest: LoopNest
+    machine: Machine
+    hierarchy: Hierarchy
+
+    @cached_property
+    def work(self) -> Work:
+        from kernmodel.traffic.simulation.simulate import placed_work
+
+        return placed_work(self.nest, self.machine, self.symbolic.sizes, self.hierarchy, self.symbolic.stores, _REGULAR)
+
+    @property
+    def spend(self) -> Effort:
+        """What a simulation may cost."""
+        from kernmodel.traffic.simulation.sampling import checking
+
+        return checking()
+
+    def simulated(self) -> Traffic:
+        """The simulated traffic of the same point."""
+        from kernmodel.traffic.simulation.simulate import simulate_placed
+
+        cores, stores = self.symbolic.cores, self.symbolic.stores
+        return simulate_placed(
+            self.work,
+            self.hierarchy,
+            self.machine,
+            cores=cores,
+            stores=stores,
+            spend=self.spend,
+            symbolic=self.symbolic,
+        )
+
+    def inner_agree(self, found: Sequence[Doubt]) -> bool:
+        """Whether all doubts are about inner caches, of which a simulation of these alone says the same."""
+        names, symbolic = [spec.name for spec in self.hierarchy.levels], self.symbolic
+        if symbolic.stores == "nt" or symbolic.evasion is not None or any(doubt.cache is None for doubt in found):
+            return False
+        depth = 1 + max(names.index(doubt.cache) for doubt in found if doubt.cache)
+        beyond = self.machine.levels[depth:]
+        if not beyond or (beyond[0].filled_by == "victims" and not beyond[0].clean_victims):
+            return False
+        from kernmodel.traffic.simulation.layout_intervals import InnerCaches
+
+        spend = replace(self.spend, sweep=_SHORT * self.spend.sweep)
+        unit = Fraction(symbolic.iterations_per_unit)
+        inner = InnerCaches(self.work, self.machine, self.hierarchy, depth, spend, unit).paths(_REGULAR)
+        if beyond[0].loads_pass_by:
+            # what memory serves does not come over the path from the victim cache
+            inner = (*inner[:-1], replace(inner[-1], loads=inner[-1].loads - symbolic.paths[depth].loads))
+        return not differs(symbolic, replace(symbolic, paths=(*inner, *symbolic.paths[depth:])))
+
+
+def _standing(case: _Case, found: Sequence[Doubt]) -> Traffic:
+    """The traffic that stands, for the one layout that is assumed."""
+    symbolic = case.symbolic
+    if not found or case.inner_agree(found):
+        return symbolic
+    simulated = case.simulated()
+    differences = tuple(_difference(found, *each, case.machine) for each in disagreements(symbolic, simulated))
+    if not differences:
+        kept = (note for note in symbolic.notes if note.code not in _REFUTED)
+        return replace(symbolic, notes=(*kept, *_unseen(found, simulated)))
+    return replace(
+        simulated,
+        conditions=symbolic.conditions,
+        transitions=symbolic.transitions,
+        symbolic=symbolic,
+        differences=differences,
+        notes=(*_notes(differences), *simulated.notes),
+    )
+
+
+def _difference(
+    found: Sequence[Doubt], path: str, quantity: Quantity, symbolic: float, simulated: float, machine: Machine
+) -> Difference:
+    """A number that differs, with the first doubt about a cache at either end of its path (else the first of all)."""
+    ends = {end for each in machine.paths if each.name == path for end in (each.inner, each.outer)}
+    doubt = next((doubt for doubt in found if doubt.cache is None or doubt.cache in ends), found[0])
+    relative = (simulated - symbolic) / max(symbolic, simulated)
+    return Difference(path, quantity, symbolic, simulated, relative, doubt.code, doubt.text)
+
+
+def _unseen(found: Sequence[Doubt], simulated: Traffic) -> Iterator[Note]:
+    """The doubts that windows inside a nest say nothing of: what lies at the ends of its loops."""
+    if simulated.sampling is None or simulated.sampling.whole_sweep:
+        return
+    for doubt in found:
+        if doubt.code == "short-rows":
+            text = f"{doubt.text}; neither layer conditions nor the simulated windows inside the nest count them"
+            yield Note(doubt.code, text, "assumption")
+
+
+def _notes(differences: Sequence[Difference]) -> list[Note]:
+    """The causes, each with the paths on which layer conditions differ for it."""
+    paths: dict[tuple[str, str], list[str]] = {}
+    for each in differences:
+        paths.setdefault((each.reason_code, each.reason), []).append(each.path)
+    return [
+        Note(
+            code,
+            f"simulated, since layer conditions do not hold for {', '.join(dict.fromkeys(where))}: {reason}",
+            "assumption",
+        )
+        for (code, reason), where in paths.items()
+    ]

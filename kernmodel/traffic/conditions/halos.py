@@ -1,0 +1,75 @@
+"""What the borders of blocks cost: references that reach beyond a block touch rows that another block has loaded.
+
+In a nest whose loop i runs within blocks of B iterations, references of one stream that are up to R iterations of i
+apart touch B + R rows of each block; the R rows at the border are in the cache only if they survive a whole block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from kernmodel.traffic.conditions.polynomial import NOTHING, Number, Rate, Size
+from kernmodel.traffic.conditions.streams import Reference, SizedNest, Stream
+from kernmodel.traffic.conditions.windows import Window, edges_count, lines_under, places_in_line, unit_window
+
+
+@dataclass(frozen=True, slots=True)
+class Border:
+    """A loop of the nest that runs within blocks.
+
+    Attributes:
+        loop: number of the loop within a block.
+        window: the time in which one block is done: what must fit for its border to be found again.
+    """
+
+    loop: int
+    window: Window
+
+
+def borders_of(nest: SizedNest, stream: Stream) -> tuple[Border, ...]:
+    """The blocked loops along which references of the stream lie apart."""
+    return tuple(
+        Border(inner, unit_window(len(nest.trips), outer))
+        for inner in range(len(nest.trips))
+        if len({reference.shift[inner].value for reference in stream.references}) > 1
+        for outer in range(inner)
+        if _is_block(nest, stream, outer, inner)
+    )
+
+
+def _is_block(nest: SizedNest, stream: Stream, outer: int, inner: int) -> bool:
+    """Whether each iteration of `outer` is a block of `inner`, one after the other."""
+    steps = stream.strides[inner].value * nest.trips[inner].value
+    starts = nest.prepared.loops[inner].start.outer_loops()
+    return steps != 0 and stream.strides[outer].value == steps and outer in starts
+
+
+def with_border(
+    rate: Rate, border: Border, nest: SizedNest, stream: Stream, chain: Sequence[Reference], line_bytes: int
+) -> Rate:
+    """The lines that a reference brings in, with those that the references behind it (`chain`, itself first) touch
+    beyond the block."""
+    shifts = sorted((reference.shift[border.loop] for reference in chain), key=lambda shift: shift.value)
+    reach, block = shifts[-1] - shifts[0], nest.trips[border.loop]
+    if not reach.value:
+        return rate
+    stride, first = stream.strides[border.loop], chain[0].shift[border.loop]
+    if stride.magnitude < line_bytes and edges_count(stream, block * abs(stride), line_bytes):
+        own = _lines(stream, nest.trips, border.loop, first, NOTHING, line_bytes)
+        factor = _lines(stream, nest.trips, border.loop, shifts[0], reach, line_bytes) / own
+        return Rate(rate.numerator.scaled(factor), rate.denominator)
+    return Rate(rate.numerator * (block + reach), rate.denominator * block)
+
+
+def _lines(stream: Stream, trips: Sequence[Size], loop: int, first: Size, reach: Size, line_bytes: int) -> Fraction:
+    """Lines under the stretch that starts at the shift `first` and runs over block + reach iterations of the loop, the
+    mean over the places where the other loops put it."""
+    stride = int(stream.strides[loop].value)
+    others = (number for number in range(len(stream.strides)) if number != loop)
+    steps = trips[loop].value + reach.value - 1
+    length = int(abs(stride) * steps) + stream.element_bytes
+    start = stream.start + stride * (first.value - stream.references[0].shift[loop].value)
+    lowest: Number = start if stride > 0 else start - length + stream.element_bytes
+    return lines_under(length, places_in_line(int(lowest), stream, trips, others, line_bytes), line_bytes)

@@ -1,0 +1,264 @@
+"""Data traffic by layer conditions: which reuse fits into which cache, as formulas in the sizes and as numbers.
+
+The model, its formulas and assumptions: docs/layer-conditions.md. After Stengel et al., ICS'15, and Hammer et al.,
+IPTW'16 §2.4.2; extended to any strides, directions, ranks and element sizes, to outer loops, to victim caches, and to
+stores that do not load their lines (docs/stores.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import accumulate
+
+import sympy
+
+from kernmodel.errors import Note
+from kernmodel.machine.model import CacheLevel, Machine
+from kernmodel.source.model import LoopNest
+from kernmodel.source.sizes import iterations_per_sweep
+from kernmodel.source.strides import updates_per_iteration
+from kernmodel.traffic.conditions.access_table import access_table
+from kernmodel.traffic.conditions.cache_sets import Room, rooms
+from kernmodel.traffic.conditions.paths import (
+    LevelCounts,
+    Registers,
+    capacity_notes,
+    check_options,
+    level_traffic,
+    path_traffic,
+    register_notes,
+    register_traffic,
+    unit_of_work,
+)
+from kernmodel.traffic.conditions.polynomial import Generators, Rate, formula_of_sum
+from kernmodel.traffic.conditions.requirements import layer_conditions_of, transitions_of
+from kernmodel.traffic.conditions.reuse import Analysis, ReferenceMisses
+from kernmodel.traffic.conditions.streaming import analyse_streaming, writes_whole_lines
+from kernmodel.traffic.conditions.streams import SizedNest, at_sizes
+from kernmodel.traffic.conditions.symbolic_nest import symbolic_nest
+from kernmodel.traffic.conditions.varying_trips import analyse_reuse
+from kernmodel.traffic.model import (
+    SYMBOLIC,
+    AccessTraffic,
+    Evasion,
+    LayerCondition,
+    LevelTraffic,
+    PathTraffic,
+    Traffic,
+    arithmetic_intensity,
+)
+from kernmodel.traffic.options import StoreMode
+from kernmodel.traffic.stores import (
+    apply_evasion,
+    check_stores,
+    evasion_notes,
+    evasion_of,
+    limited_evasion,
+    with_streamed,
+)
+
+StreamMisses = tuple[tuple[ReferenceMisses, ...], ...]
+
+
+def layer_conditions(
+    nest: LoopNest,
+    machine: Machine,
+    sizes: Mapping[str, int],
+    *,
+    cores: int = 1,
+    safety: float = 1.0,
+    stores: StoreMode = "regular",
+) -> Traffic:
+    """Data traffic of a nest on a machine, by layer conditions.
+
+    Args:
+        nest: the loop nest.
+        machine: the machine.
+        sizes: a value for every size symbol of the nest.
+        cores: cores that run the nest and share the shared caches.
+        safety: factor on the cache sizes (0.5 is the rule of thumb of Stengel et al. 2015).
+        stores: "regular": every store that misses loads its line; "evading": as far as the machine does not evade that;
+            "nt": all stores stream past the caches.
+
+    Raises:
+        InputError: a size is missing, or a loop makes no iteration.
+        UnsupportedKernelError: an index that is not affine in the loop variables.
+        UsageError: a core count or safety factor without a meaning, streaming stores where the machine has none.
+    """
+    sized = at_sizes(symbolic_nest(nest), sizes, machine.line_bytes)
+    return sized_layer_conditions(sized, machine, sizes, cores=cores, safety=safety, stores=stores)
+
+
+def sized_layer_conditions(
+    sized: SizedNest,
+    machine: Machine,
+    sizes: Mapping[str, int],
+    *,
+    cores: int = 1,
+    safety: float = 1.0,
+    stores: StoreMode = "regular",
+) -> Traffic:
+    """The same for a nest that `symbolic_nest` has prepared once and into which `at_sizes` has put these sizes."""
+    check_options(machine, cores, safety)
+    check_stores(machine, stores)
+    prepared = sized.prepared
+    unit = unit_of_work(sized, machine.line_bytes)
+    registers = register_traffic(sized)
+    moved = _moved(sized, machine, rooms(machine, cores, safety), unit.iterations, registers, stores)
+    moved, evasion = _evaded(moved, machine, cores, stores, unit.iterations)
+    loads, stored = (float(rate.value * unit.iterations) for rate in (registers.load_bytes, registers.store_bytes))
+    flops = prepared.nest.flops_per_iteration
+    return Traffic(
+        method=SYMBOLIC,
+        iterations_per_unit=float(unit.iterations),
+        unit_stream=unit.reference,
+        iterations_per_sweep=iterations_per_sweep(prepared.nest, sizes),
+        updates_per_iteration=updates_per_iteration(prepared.nest),
+        flops_per_iteration=flops,
+        register_loads_bytes=loads,
+        register_stores_bytes=stored,
+        paths=moved.paths,
+        accesses=moved.accesses,
+        conditions=moved.conditions,
+        transitions=transitions_of(moved.conditions, tuple(prepared.nest.symbols)),
+        arithmetic_intensity=arithmetic_intensity(flops * float(unit.iterations), loads + stored, moved.paths, machine),
+        cores=cores,
+        safety=safety,
+        sizes=dict(sizes),
+        notes=(
+            *sized.notes,
+            *unit.notes,
+            *capacity_notes(machine, cores),
+            *register_notes(sized),
+            *moved.notes,
+            *evasion_notes(machine, evasion),
+        ),
+        levels=moved.levels,
+        stores=stores,
+        evasion=evasion,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Moved:
+    """What moves, before any evasion; `evadable` are misses of lines that stores alone write, and whole."""
+
+    paths: tuple[PathTraffic, ...]
+    levels: tuple[LevelTraffic, ...]
+    accesses: tuple[AccessTraffic, ...]
+    conditions: tuple[LayerCondition, ...]
+    evadable: tuple[ReferenceMisses, ...]
+    generators: Generators
+    notes: tuple[Note, ...]
+
+
+def _moved(
+    sized: SizedNest,
+    machine: Machine,
+    given: Sequence[Room],
+    unit: Fraction,
+    registers: Registers,
+    stores: StoreMode,
+) -> _Moved:
+    """The misses of every cache and what follows from them; `given` is what a core has of each."""
+    streaming = analyse_streaming(sized, machine.line_bytes) if stores == "nt" else None
+    analysis = streaming.reading if streaming else analyse_reuse(sized, machine.line_bytes)
+    misses = _misses_per_level(analysis, machine.levels, given)
+    generators = sized.prepared.generators
+    # a store that misses a cache loads the line if that cache or one inside of it asks for it
+    allocates = accumulate((level.write_allocate for level in machine.levels), max)
+    dropped = [streaming.dropped_in(room) if streaming else () for room in given]
+    counts = [
+        _counts(streams, taken, unit, generators, allocates=allocating)
+        for streams, taken, allocating in zip(misses, dropped, allocates, strict=True)
+    ]
+    paths, sent = path_traffic(machine, counts), streaming.streamed if streaming else ()
+    if sent:
+        paths = with_streamed(paths, *_lines([one.lines for one in sent], unit, generators))
+    at_first = [m.misses for stream in misses[0] for m in stream if m.reference.access.kind == "write"]
+    loads, stored = float(registers.loads.value * unit), float(registers.stores.value * unit)
+    return _Moved(
+        paths=paths,
+        levels=level_traffic(machine, counts, loads, 0.0 if streaming else stored, _per_unit(at_first, unit)),
+        accesses=access_table(analysis, misses, machine, given, unit, sent),
+        conditions=layer_conditions_of(analysis, machine, given, unit),
+        evadable=_evadable(analysis, misses[-1]),
+        generators=generators,
+        notes=(*analysis.notes, *(streaming.notes if streaming else ())),
+    )
+
+
+def _evadable(analysis: Analysis, misses: StreamMisses) -> tuple[ReferenceMisses, ...]:
+    """Of the misses of the last cache, those of lines that stores write whole and nobody reads."""
+    return tuple(
+        m
+        for reuse, stream in zip(analysis.reuses, misses, strict=True)
+        for m in stream
+        if m.reference.access.kind == "write"
+        and m.misses.numerator.value
+        and not m.read
+        and writes_whole_lines(reuse.stream, analysis.nest, analysis.line_bytes)
+    )
+
+
+def _evaded(
+    moved: _Moved, machine: Machine, cores: int, stores: StoreMode, unit: Fraction
+) -> tuple[_Moved, Evasion | None]:
+    """The traffic without the write-allocates that are evaded, and which share that is of all."""
+    evasion, allocated = evasion_of(machine, cores, stores), moved.paths[-1].write_allocates
+    if evasion is None or not allocated or not moved.evadable:
+        return moved, None
+    lines, formula = _lines([m.misses for m in moved.evadable], unit, moved.generators)
+    limited = limited_evasion(evasion, lines / allocated)
+    paths = apply_evasion(moved.paths, limited, formula * sympy.nsimplify(evasion.share))
+    accesses = list(moved.accesses)
+    for m in moved.evadable if evasion.share else ():
+        row, outside = accesses[m.reference.order], machine.residence_levels[-1]
+        loaded = row.served_by[outside] - evasion.share * float(m.misses.value * unit)
+        reason = f"{row.reason}; its write-allocate from memory is evaded"
+        accesses[m.reference.order] = replace(row, served_by={**row.served_by, outside: loaded}, reason=reason)
+    return replace(moved, paths=paths, accesses=tuple(accesses)), limited
+
+
+def _misses_per_level(
+    analysis: Analysis, levels: Sequence[CacheLevel], given: Sequence[Room]
+) -> tuple[StreamMisses, ...]:
+    """Per level and stream, what its references miss."""
+    found: list[StreamMisses] = []
+    for level, room in zip(levels, given, strict=True):
+        streams = analysis.misses_in(room)
+        if level.filled_by == "victims" and not level.clean_victims:
+            # lines that are never modified never enter such a cache: what the level inside misses, it misses too
+            pairs = zip(analysis.reuses, streams, found[-1], strict=True)
+            streams = tuple(here if reuse.stream.is_written else inside for reuse, here, inside in pairs)
+        found.append(streams)
+    return tuple(found)
+
+
+def _counts(
+    streams: StreamMisses, dropped: Sequence[Rate], unit: Fraction, generators: Generators, *, allocates: bool
+) -> LevelCounts:
+    """Misses and modified evictions of a level per unit of work, and lines that streaming stores take out of it.
+
+    Without write-allocate, a written line that nobody reads is not loaded; it leaves all the same.
+    """
+    missed = [m for stream in streams for m in stream if m.misses.numerator.value]
+    loaded = [m.misses for m in missed if allocates or m.read]
+    modified = [m.modified for stream in streams for m in stream if m.modified.numerator.value]
+    stored = [m.misses for m in missed if allocates and m.reference.access.kind == "write"]
+    (misses, missed_lines), (evicted, evicted_lines), (taken, taken_lines) = (
+        _lines(rates, unit, generators) for rates in (loaded, modified, dropped)
+    )
+    return LevelCounts(misses, evicted, missed_lines, evicted_lines, _per_unit(stored, unit), taken, taken_lines)
+
+
+def _lines(rates: Sequence[Rate], unit: Fraction, generators: Generators) -> tuple[float, sympy.Expr]:
+    """The sum of rates per unit of work, as number and formula."""
+    factor = sympy.Rational(unit.numerator, unit.denominator)
+    return _per_unit(rates, unit), factor * formula_of_sum(rates, generators)
+
+
+def _per_unit(rates: Iterable[Rate], unit: Fraction) -> float:
+    return float(sum((rate.value for rate in rates), start=Fraction(0)) * unit)

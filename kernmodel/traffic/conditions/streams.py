@@ -1,0 +1,360 @@
+"""The prepared nest at given sizes: trip counts, and the references as streams with strides and shifts.
+
+Everything is counted in *execution order*: τ_ℓ = 0, 1, … is the τ-th iteration of loop ℓ, whatever its start, step and
+direction, so that a backward loop is a forward one with mirrored addresses. A reference touches the address
+Σ_ℓ stride_ℓ × (τ_ℓ + shift_ℓ) + offset; references of one stream differ in their shifts only, which makes the reuse
+vector between two of them the difference of their shifts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from math import floor
+
+import sympy
+
+from kernmodel.errors import InputError, Note
+from kernmodel.source.model import Access
+from kernmodel.traffic.conditions.iteration_space import IterationSpace, iteration_space
+from kernmodel.traffic.conditions.polynomial import (
+    NOTHING,
+    ONE,
+    ZERO,
+    Number,
+    Rate,
+    Size,
+    exact,
+    fixed,
+    product,
+    sized,
+    total,
+)
+from kernmodel.traffic.conditions.symbolic_nest import (
+    Affine,
+    Bound,
+    ReferenceClass,
+    SymbolicLoop,
+    SymbolicNest,
+    SymbolicReference,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """An array reference within its stream: `shift` in iterations per loop, `offset` in bytes beside the shifts."""
+
+    access: Access
+    order: int
+    shift: tuple[Size, ...]
+    offset: Size
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """References that touch the same cache lines, some iterations apart; the one that touches a line first leads.
+
+    Attributes:
+        array: name of the array.
+        element_bytes: size of an element.
+        strides: bytes per iteration of each loop, outermost first, signed; 0 where the loop does not move it.
+        references: in order of first touch.
+        start: address of the first of them in the first iteration, in bytes from the start of the array.
+    """
+
+    array: str
+    element_bytes: int
+    strides: tuple[Size, ...]
+    references: tuple[Reference, ...]
+    start: Number
+
+    @property
+    def held_from(self) -> int:
+        """The outermost of the innermost loops that do not move it: while they run, it is held in a register."""
+        loop = len(self.strides)
+        while loop and not self.strides[loop - 1].value:
+            loop -= 1
+        return loop
+
+    def start_of(self, reference: Reference) -> Number:
+        """Address of one of its references in the first iteration, in bytes from the start of the array."""
+        first = self.references[0]
+        steps = zip(self.strides, reference.shift, first.shift, strict=True)
+        ahead = sum(stride.value * (own.value - its.value) for stride, own, its in steps)
+        return self.start + ahead + reference.offset.value - first.offset.value
+
+    @property
+    def is_written(self) -> bool:
+        """Whether any of its references writes."""
+        return any(reference.access.kind == "write" for reference in self.references)
+
+
+@dataclass(frozen=True, slots=True)
+class SizedNest:
+    """A nest at given sizes.
+
+    Attributes:
+        prepared: what it came from.
+        variables: the loop variables, outermost first.
+        trips: trip count per loop, (stop − start) / step without rounding; a mean where it depends on outer loops.
+        space: the iterations, where trip counts or starts follow outer loops.
+        streams: in source order of their first reference.
+        values: the number of each generator.
+        notes: what was assumed.
+    """
+
+    prepared: SymbolicNest
+    variables: tuple[str, ...]
+    trips: tuple[Size, ...]
+    streams: tuple[Stream, ...]
+    values: Mapping[str, int]
+    notes: tuple[Note, ...]
+    space: IterationSpace | None = None
+
+    def runs(self, depth: int) -> Rate:
+        """How often the body of the outermost `depth` loops is executed, per iteration of the nest."""
+        if self.space is None:
+            return Rate(ONE, product(self.trips[depth:]))
+        return Rate(self.space.executions(depth), self.space.executions(len(self.trips)))
+
+    def whole_bytes(self, array: str) -> Size | None:
+        """Bytes of an array; None where its extent is not declared."""
+        members = next(members for members in self.prepared.classes if members.array == array)
+        if members.elements is None:
+            return None
+        return sized(members.elements, self.values).scaled(members.element_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Space:
+    """Per loop: trip count, first value of the variable, and how its start follows the outer loop variables.
+
+    `averaged` are the loops of which a mean trip count is taken, `varying` those whose iterations are known as a set.
+    """
+
+    trips: tuple[Size, ...]
+    firsts: tuple[Size, ...]
+    starts: tuple[Affine, ...]
+    averaged: tuple[str, ...] = ()
+    varying: tuple[str, ...] = ()
+
+
+def at_sizes(prepared: SymbolicNest, sizes: Mapping[str, int], line_bytes: int) -> SizedNest:
+    """Put numbers in.
+
+    Raises:
+        InputError: a size is missing, or a loop makes no iteration.
+    """
+    values = _values(prepared, sizes)
+    iterations = iteration_space(prepared, values)
+    space = _space(prepared, values) if iterations is None else _varying_space(prepared, values, iterations)
+    streams = [
+        stream for members in prepared.classes for stream in _streams(prepared, members, space, values, line_bytes)
+    ]
+    streams.sort(key=lambda stream: min(reference.order for reference in stream.references))
+    variables = tuple(loop.variable for loop in prepared.loops)
+    notes = _notes(prepared, space)
+    return SizedNest(prepared, variables, space.trips, tuple(streams), values, notes, iterations)
+
+
+def _values(prepared: SymbolicNest, sizes: Mapping[str, int]) -> dict[str, int]:
+    values: dict[str, int] = {}
+    for name, generator in prepared.generators.items():
+        missing = sorted(s.name for s in generator.free_symbols if s.name not in sizes)
+        if missing:
+            raise InputError(
+                f"no value for {missing[0]}", where=prepared.nest.file, todo=f"give one with -D {missing[0]}=…"
+            )
+        values[name] = sizes[name] if generator.is_Symbol else generator_value(generator, sizes)
+    return values
+
+
+def generator_value(generator: sympy.Expr, sizes: Mapping[str, int]) -> int:
+    """The number of a generator that is no symbol, like floor(N/2)."""
+    return int(generator.subs({symbol: sizes[symbol.name] for symbol in generator.free_symbols}))
+
+
+def _space(prepared: SymbolicNest, values: Mapping[str, int]) -> _Space:
+    trips: list[Size] = []
+    means: list[Size] = []
+    firsts: list[Size] = []
+    starts: list[Affine] = []
+    averaged: list[str] = []
+    for loop in prepared.loops:
+        start, stop = (_choose(bound, means, values) for bound in (loop.start, loop.stop))
+        first = _at(start, means, values)
+        trip = (_at(stop, means, values) - first).scaled(Fraction(1, loop.step))
+        _require_iterations(loop, trip, values)
+        trip = trip if trip.value > 1 else ONE
+        if any((a - b).terms for a, b in zip(start.coefficients, stop.coefficients, strict=True)):
+            averaged.append(loop.variable)
+        trips.append(trip)
+        means.append(first + (trip - fixed(1)).scaled(Fraction(loop.step, 2)))
+        firsts.append(_at(start, firsts, values))
+        starts.append(start)
+    return _Space(tuple(trips), tuple(firsts), tuple(starts), tuple(averaged))
+
+
+def _varying_space(prepared: SymbolicNest, values: Mapping[str, int], iterations: IterationSpace) -> _Space:
+    """The same where the iterations are known as a set: variables count as they stand, from their smallest value on."""
+    counts = [iterations.executions(depth).value for depth in range(len(prepared.loops) + 1)]
+    trips = tuple(fixed(Fraction(inner, outer)) for outer, inner in pairwise(counts))
+    still = tuple(Affine(ZERO, (ZERO,) * len(prepared.loops)) for _ in prepared.loops)
+    return _Space(trips, (NOTHING,) * len(trips), still, varying=iterations.varying)
+
+
+def _require_iterations(loop: SymbolicLoop, trip: Size, values: Mapping[str, int]) -> None:
+    if trip.value > 0:
+        return
+    given = ", ".join(f"{name} = {value}" for name, value in sorted(values.items()))
+    raise InputError(
+        f"loop {loop.variable} makes no iteration with {given or 'these bounds'}",
+        where=loop.location,
+        todo="give larger sizes with -D",
+    )
+
+
+def _choose(bound: Bound, means: Sequence[Size], values: Mapping[str, int]) -> Affine:
+    """The part of a bound that counts in the middle of the outer loops."""
+    parts = [_choose(part, means, values) if isinstance(part, Bound) else part for part in bound.parts]
+    pick = min if bound.pick == "min" else max
+    return pick(parts, key=lambda part: _at(part, means, values).value)
+
+
+def _at(affine: Affine, means: Sequence[Size], values: Mapping[str, int]) -> Size:
+    """An affine form at these values of the outer loop variables."""
+    result = sized(affine.constant, values)
+    for coefficient, mean in zip(affine.coefficients, means, strict=False):
+        if coefficient.terms:
+            result += sized(coefficient, values) * mean
+    return result
+
+
+def _notes(prepared: SymbolicNest, space: _Space) -> tuple[Note, ...]:
+    notes = [
+        Note("mean-trip-count", f"the trip count of loop {name} depends on outer loops; its mean is used", "assumption")
+        for name in space.averaged
+    ]
+    patterns: dict[str, int] = {}
+    for members in prepared.classes:
+        patterns[members.array] = patterns.get(members.array, 0) + 1
+    between = "is not counted" if not space.varying else "counts only where they touch the same in one iteration"
+    if space.varying:
+        loops = " and ".join(space.varying)
+        text = f"the iterations of loop {loops} depend on outer loops: volumes and misses are sums over those"
+        notes.append(Note("varying-trip-count", text, "assumption"))
+    notes += [
+        Note("several-index-patterns", f"array {name} is indexed in {count} ways; reuse between them {between}")
+        for name, count in patterns.items()
+        if count > 1
+    ]
+    return tuple(notes)
+
+
+def _streams(
+    prepared: SymbolicNest, members: ReferenceClass, space: _Space, values: Mapping[str, int], line_bytes: int
+) -> list[Stream]:
+    """Divide a class of references into streams: those that never touch a common cache line part."""
+    pitches = tuple(sized(pitch, values).scaled(members.element_bytes) for pitch in members.pitches)
+    moves = tuple(_moves(form, prepared.loops, space, values) for form in members.references[0].index)
+    strides = tuple(
+        total(pitch * move[loop] for pitch, move in zip(pitches, moves, strict=True))
+        for loop in range(len(prepared.loops))
+    )
+    # distances between references are iterations within a block, also where they reach beyond it
+    within = tuple(_without_blocks(move, space) for move in moves)
+    groups: dict[object, list[Reference]] = {}
+    for reference in members.references:
+        placed = _place(reference, members.references[0], pitches, within, values)
+        groups.setdefault(_kinship(placed, strides, line_bytes), []).append(placed)
+    streams = []
+    for group in groups.values():
+        ordered = tuple(sorted(group, key=_first_touch))
+        start = _start(members, ordered[0], space, values)
+        streams.append(Stream(members.array, members.element_bytes, strides, ordered, start))
+    return streams
+
+
+def _start(members: ReferenceClass, leader: Reference, space: _Space, values: Mapping[str, int]) -> Number:
+    """Address of a reference in the first iteration, in bytes from the start of its array."""
+    index = next(reference.index for reference in members.references if reference.order == leader.order)
+    elements = total(
+        _at(form, space.firsts, values) * sized(pitch, values)
+        for form, pitch in zip(index, members.pitches, strict=True)
+    )
+    return elements.value * members.element_bytes
+
+
+def _moves(form: Affine, loops: Sequence[SymbolicLoop], space: _Space, values: Mapping[str, int]) -> tuple[Size, ...]:
+    """How an index moves per iteration of each loop, where inner starts follow outer variables (tiled nests)."""
+    coefficients = [sized(c, values) for c in form.coefficients]
+    for inner in reversed(range(len(loops))):
+        if coefficients[inner].value:
+            for outer, follows in enumerate(space.starts[inner].coefficients[:inner]):
+                if follows.terms:
+                    coefficients[outer] += coefficients[inner] * sized(follows, values)
+    # a loop that runs once moves nothing
+    repeats = (trip.value > 1 for trip in space.trips)
+    return tuple(
+        c.scaled(loop.step) if again else NOTHING for c, loop, again in zip(coefficients, loops, repeats, strict=True)
+    )
+
+
+def _without_blocks(move: tuple[Size, ...], space: _Space) -> tuple[Size, ...]:
+    """How an index moves with each loop, with none of the loops over blocks of another loop that moves it."""
+    blocks = {
+        outer
+        for inner, start in enumerate(space.starts)
+        for outer, follows in enumerate(start.coefficients[:inner])
+        if follows.terms and move[inner].value and move[outer].value == move[inner].value * space.trips[inner].value
+    }
+    return tuple(NOTHING if loop in blocks else step for loop, step in enumerate(move))
+
+
+def _place(
+    reference: SymbolicReference,
+    origin: SymbolicReference,
+    pitches: Sequence[Size],
+    moves: Sequence[tuple[Size, ...]],
+    values: Mapping[str, int],
+) -> Reference:
+    """Express the constants of an index as shifts of the loops that move its dimensions; what is left is the offset."""
+    shift = [NOTHING] * len(moves[0]) if moves else []
+    offset = NOTHING
+    for form, base, pitch, move in zip(reference.index, origin.index, pitches, moves, strict=True):
+        movers = [loop for loop, step in enumerate(move) if step.value]
+        if not movers:
+            offset += sized(form.constant, values) * pitch
+            continue
+        rest = sized(form.constant - base.constant, values)
+        for loop in sorted(movers, key=lambda loop: -move[loop].magnitude):
+            steps = _steps(rest, move[loop], last=loop == min(movers, key=lambda m: move[m].magnitude))
+            shift[loop] += steps
+            rest -= steps * move[loop]
+        offset += rest * pitch
+    return Reference(reference.access, reference.order, tuple(shift), offset)
+
+
+def _steps(distance: Size, step: Size, *, last: bool) -> Size:
+    """How many steps make up a distance: exactly for the last (smallest) step if that is a number, else the nearest."""
+    if last and step.formula.is_constant:
+        return distance.scaled(Fraction(1, step.value))
+    return fixed(round(Fraction(distance.value, step.value)))
+
+
+def _kinship(reference: Reference, strides: Sequence[Size], line_bytes: int) -> object:
+    """Equal for references that may touch the same cache line: same phase in long strides, same line of the offset."""
+    long = [s.magnitude >= line_bytes for s in strides]
+    phases = tuple(exact(d.value - floor(d.value)) if far else 0 for d, far in zip(reference.shift, long, strict=True))
+    moving = [s.magnitude for s in strides if s.value]
+    if any(phases):
+        return phases, reference.offset.value
+    block = min(moving) if moving and min(moving) < line_bytes else line_bytes
+    return phases, reference.offset.value // block
+
+
+def _first_touch(reference: Reference) -> tuple[object, ...]:
+    """Sort key: the larger shift touches an element in an earlier iteration; within one, source order."""
+    return (*(-d.value for d in reference.shift), reference.order)

@@ -1,0 +1,130 @@
+"""Where the values of index arrays point: the distributions that the user states, as the simulator takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import sympy
+
+from kernmodel.cachesim.model import Indirection
+from kernmodel.errors import InputError, Note, UnsupportedKernelError, UsageError
+from kernmodel.source.model import Access, IndirectIndex, LoopNest
+from kernmodel.source.sizes import shape_of
+from kernmodel.traffic.options import Distribution
+from kernmodel.traffic.simulation.bounds import Interval, form_of, form_range
+
+
+@dataclass(frozen=True, slots=True)
+class IndirectValues:
+    """The distribution of every index array of a nest, by name, and the seed of random values."""
+
+    distributions: Mapping[str, Distribution]
+    seed: int = 0
+
+    def of(
+        self,
+        nest: LoopNest,
+        access: Access,
+        pitches: Sequence[int],
+        numbers: Mapping[str, sympy.Integer],
+        ranges: Sequence[Interval],
+    ) -> tuple[Indirection, ...]:
+        """What index arrays add to the address of an access.
+
+        Args:
+            nest, access: what the index stands in.
+            pitches: bytes per unit of the value of each index.
+            numbers: values of the size symbols.
+            ranges: of the loop variables.
+
+        Raises:
+            InputError: an index array without a distribution, values beyond the array, an array without an extent.
+            UnsupportedKernelError: a position that is not affine in the loop variables.
+        """
+        pairs = zip(access.indirect, pitches, strict=True)
+        return tuple(self._one(nest, access, index, pitch, numbers, ranges) for index, pitch in pairs)
+
+    def _one(
+        self,
+        nest: LoopNest,
+        access: Access,
+        index: IndirectIndex,
+        pitch: int,
+        numbers: Mapping[str, sympy.Integer],
+        ranges: Sequence[Interval],
+    ) -> Indirection:
+        distribution = self.distributions.get(index.array)
+        if distribution is None:
+            raise InputError(
+                f"{access.text} depends on the values of {index.array}, which are not known",
+                where=access.location,
+                todo=f"state where they point with --indirect {index.array}=uniform|banded:K|FILE",
+            )
+        position = form_of(index.position, [loop.symbol for loop in nest.loops], numbers)
+        if position is None:
+            raise UnsupportedKernelError(
+                f"the position {index.text} is not affine in the loop variables",
+                where=access.location,
+                todo="write it as a sum of constants times loop variables",
+            )
+        return Indirection(
+            position=position,
+            scale=pitch,
+            kind=distribution.kind,
+            extent=_extent(nest, access, index, distribution, {name: int(value) for name, value in numbers.items()}),
+            width=distribution.width,
+            table=distribution.values,
+            # the same values wherever the array is read, others in other arrays
+            positions=max(1, form_range(position, ranges)[1] + 1),
+            seed=self.seed + sorted(self.distributions).index(index.array),
+        )
+
+
+def indirect_values(nest: LoopNest, distributions: Mapping[str, Distribution], seed: int) -> IndirectValues:
+    """The distributions for a nest, checked against its index arrays.
+
+    Raises:
+        UsageError: a distribution for a name that is no index array of the nest.
+    """
+    arrays = index_arrays(nest)
+    for name in distributions:
+        if name not in arrays:
+            listed = f"its index arrays are {', '.join(arrays)}" if arrays else "it has no index arrays"
+            raise UsageError(f"{name} is no index array of {nest.name}", where="--indirect", todo=listed)
+    return IndirectValues(distributions, seed)
+
+
+def index_arrays(nest: LoopNest) -> tuple[str, ...]:
+    """The arrays whose values select elements of others, in order of appearance."""
+    return tuple(dict.fromkeys(index.array for access in nest.accesses for index in access.indirect))
+
+
+def indirect_notes(nest: LoopNest, distributions: Mapping[str, Distribution]) -> tuple[Note, ...]:
+    """What is assumed of the index arrays."""
+    texts = (f"the values of {name} are taken as {distributions[name].text}" for name in index_arrays(nest))
+    return tuple(Note("indirect", text, "assumption") for text in texts)
+
+
+def _extent(
+    nest: LoopNest, access: Access, index: IndirectIndex, distribution: Distribution, sizes: Mapping[str, int]
+) -> int:
+    """How many values an index may take without leaving the dimension that it selects from."""
+    shape = shape_of(nest.arrays[access.array], sizes)
+    dimension = next(k for k, part in enumerate(access.index) if index.symbol in part.free_symbols)
+    largest = max(distribution.values, default=0)
+    if dimension >= len(shape):
+        if distribution.kind != "table":
+            raise InputError(
+                f"{access.array} has no extent that {index.text} could be spread over",
+                where=access.location,
+                todo=f"declare it, like {access.array}[N]",
+            )
+        return largest + 1
+    if largest >= shape[dimension]:
+        raise InputError(
+            f"{index.text} reaches {largest}, but {access.array} has 0 to {shape[dimension] - 1} there",
+            where=access.location,
+            todo=f"mend the values of {index.array} or the shape of {access.array}",
+        )
+    return shape[dimension]

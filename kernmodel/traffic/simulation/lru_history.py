@@ -1,0 +1,208 @@
+"""What a nest touched before a place in it, line by line in the order of the last touches: a short way to warm caches.
+
+Executing everything that came before is too long where much is computed on little data. A cache with LRU replacement
+holds what was touched last, however often; so it is enough to touch every line once, in the order of its last touch:
+loops that do not move a reference stand at their last iteration, and others advance by a line at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from kernmodel.cachesim.model import Form, Program, ProgramLoop, ProgramReference
+from kernmodel.cachesim.programs import bound_value, trips
+from kernmodel.traffic.simulation.bounds import plain_bound, shifted_bound
+from kernmodel.traffic.simulation.work import Work
+
+Range = tuple[int, int]
+
+_GRAIN = 1 / 64
+"""References nearer than this share of what all caches hold touch the same lines at about the same time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """References that move alike within a segment.
+
+    Attributes:
+        movers: the loops that move them, also by moving the bounds of an inner loop that does.
+        shifts: whether the loop of the segment takes them to other lines, rather than to more or fewer of the same.
+    """
+
+    movers: frozenset[int]
+    shifts: bool
+    references: tuple[ProgramReference, ...]
+
+
+def history(work: Work, values: Sequence[int], cached_bytes: float, reach: float) -> tuple[Program, ...]:
+    """Programs that touch what the nest touched last before an iteration of one of its outer loops, oldest first.
+
+    Args:
+        work: the nest.
+        values: the iteration: of the outermost loops, down to the one that it is an iteration of.
+        cached_bytes: what all caches hold.
+        reach: how many times as much to go back; the nest's previous sweep is where it goes on.
+    """
+    lines = reach * cached_bytes / work.nest.line_bytes
+    found: list[Program] = []
+    for program, covered in _newest_first(work, tuple(values), cached_bytes):
+        found.append(program)
+        lines -= covered
+        if lines <= 0:
+            break
+    return tuple(reversed(found))
+
+
+def _newest_first(work: Work, values: tuple[int, ...], cached_bytes: float) -> Iterator[tuple[Program, float]]:
+    """Programs and the lines that they touch: what this execution of the loops has done, then the previous sweep."""
+    loops = work.program.loops
+    for loop in reversed(range(len(values))):
+        first = bound_value(loops[loop].start, values[:loop])
+        yield from _iterations(work, values[:loop], loop, (first, values[loop]), cached_bytes)
+    yield from _iterations(work, (), 0, (values[0], bound_value(loops[0].stop, ())), cached_bytes)
+
+
+def _iterations(
+    work: Work, outer: tuple[int, ...], loop: int, span: Range, cached_bytes: float
+) -> Iterator[tuple[Program, float]]:
+    """Some iterations of a loop: the last one in detail, before it those references that the loop moves."""
+    loops = work.program.loops
+    step = loops[loop].step
+    count = trips(*span, step)
+    if not count:
+        return
+    last = span[0] + (count - 1) * step
+    segment = _Segment(work, outer, cached_bytes)
+    if loop + 1 < len(loops):
+        inner, around = loops[loop + 1], (*outer, last)
+        whole = bound_value(inner.start, around), bound_value(inner.stop, around)
+        yield from _iterations(work, around, loop + 1, whole, cached_bytes)
+    else:
+        yield from segment.programs((last, last + step), moving=False)
+    for piece in _pieces(span[0], last, step):
+        yield from segment.programs(piece, moving=True)
+
+
+def _pieces(first: int, stop: int, step: int) -> Iterator[Range]:
+    """A range of iterations from its end on, in pieces that double: within one, references that move differently come
+    one after the other."""
+    size = 1
+    while count := trips(first, stop, step):
+        begin = stop - min(size, count) * step
+        yield begin, stop
+        stop, size = begin, 2 * size
+
+
+class _Segment:
+    """A loop with the loops around it standing still."""
+
+    def __init__(self, work: Work, outer: tuple[int, ...], cached_bytes: float) -> None:
+        self.work = work
+        self.outer = outer
+        self.loop = len(outer)
+        self.line_bytes = work.nest.line_bytes
+        self.grain = max(self.line_bytes, int(cached_bytes * _GRAIN))
+        self.groups = self._groups()
+
+    def programs(self, piece: Range, *, moving: bool) -> Iterator[tuple[Program, float]]:
+        """Some iterations: of all references, or only of those that the loop moves."""
+        step = self.work.program.loops[self.loop].step
+        count = trips(*piece, step)
+        around = self._trips(piece[0] + count // 2 * step)
+        for group in reversed(self.groups):
+            if self.loop in group.movers:
+                repeated = count if group.shifts else 1
+                yield self._program(group, piece), repeated * self._lines(group, around)
+            elif not moving:
+                yield self._program(group, piece), self._lines(group, around)
+
+    def _groups(self) -> list[_Group]:
+        """The references by how they move; of those to one array that follow one another closely, one."""
+        groups: dict[tuple[frozenset[int], bool], dict[object, ProgramReference]] = {}
+        for numeric, reference in zip(self.work.nest.references, self.work.program.references, strict=True):
+            if reference.kind == "stream":
+                continue
+            address = reference.address
+            place = address.constant // self.grain
+            key = (numeric.access.array, address.coefficients, place, reference.indirections)
+            movers = self._movers(reference)
+            known = groups.setdefault((movers, self._shifts(reference, movers)), {})
+            if key not in known or reference.kind == "store":
+                known[key] = reference
+        return [_Group(*how, tuple(references.values())) for how, references in groups.items()]
+
+    def _trips(self, value: int) -> tuple[int, ...]:
+        """Iterations of every loop, of those further in where the variable of this one has a value."""
+        own = self.work.trips_at(self.loop, self.outer)
+        inner = self.work.trips_within((*self.outer, value))
+        return (*(1 for _ in self.outer), own, *inner)
+
+    def _movers(self, reference: ProgramReference) -> frozenset[int]:
+        forms = _forms(reference)
+        depth = len(self.work.program.loops)
+        found = {loop for loop in range(self.loop, depth) if any(form.coefficients[loop] for form in forms)}
+        for inner in reversed(range(self.loop, depth)):
+            if inner in found:
+                found |= {outer for outer in range(self.loop, inner) if self.work.depends(inner, outer)}
+        return frozenset(found)
+
+    def _shifts(self, reference: ProgramReference, movers: frozenset[int]) -> bool:
+        starts = (self.work.program.loops[inner].start for inner in movers if inner > self.loop)
+        forms = [form for start in starts for group in start.groups for form in group]
+        return any(form.coefficients[self.loop] for form in (*forms, *_forms(reference)))
+
+    def _stride(self, group: _Group, loop: int) -> int:
+        """Bytes by which a loop moves the fastest reference of a group; beyond a line if a table decides."""
+        step = abs(self.work.program.loops[loop].step)
+        if any(each.position.coefficients[loop] for reference in group.references for each in reference.indirections):
+            return self.line_bytes
+        return step * max(abs(reference.address.coefficients[loop]) for reference in group.references)
+
+    def _narrow(self, group: _Group) -> tuple[int, int] | None:
+        """The loop that advances a group by the smallest part of a line, and how many iterations that a line has."""
+        strides = [(self._stride(group, loop), loop) for loop in group.movers]
+        stride, loop = min(((s, loop) for s, loop in strides if s), default=(self.line_bytes, -1))
+        return (loop, self.line_bytes // stride) if stride * 2 <= self.line_bytes else None
+
+    def _lines(self, group: _Group, around: Sequence[int]) -> float:
+        """Lines that a group touches in one iteration of the loop (a part of a line where several share it)."""
+        narrow = self._narrow(group)
+        count = float(self._streams(group, around))
+        for loop in group.movers:
+            count *= around[loop] if loop > self.loop else 1
+            count /= narrow[1] if narrow is not None and narrow[0] == loop else 1
+        return count
+
+    def _streams(self, group: _Group, around: Sequence[int]) -> int:
+        """How many of the references of a group run through memory that the others do not reach."""
+        starts = sorted(reference.address.constant for reference in group.references)
+        travel = self.line_bytes + max((self._stride(group, loop) * around[loop] for loop in group.movers), default=0)
+        return 1 + sum(after - before > travel for before, after in pairwise(starts))
+
+    def _program(self, group: _Group, piece: Range) -> Program:
+        narrow = self._narrow(group)
+        loops = []
+        for number, loop in enumerate(self.work.program.loops):
+            if number < self.loop:
+                loops.append(self._constant((self.outer[number], self.outer[number] + loop.step), loop.step))
+            elif number == self.loop:
+                loops.append(self._constant(piece, loop.step))
+            elif number in group.movers:
+                loops.append(loop)
+            else:
+                loops.append(ProgramLoop(shifted_bound(loop.stop, -loop.step), loop.stop, loop.step))
+            if narrow is not None and narrow[0] == number:
+                loops[-1] = replace(loops[-1], step=loop.step * narrow[1])
+        depth = len(loops)
+        return Program(tuple(loops), tuple(replace(each, depth=depth, place="before") for each in group.references))
+
+    def _constant(self, piece: Range, step: int) -> ProgramLoop:
+        still = (0,) * len(self.work.program.loops)
+        return ProgramLoop(plain_bound(Form(piece[0], still)), plain_bound(Form(piece[1], still)), step)
+
+
+def _forms(reference: ProgramReference) -> tuple[Form, ...]:
+    """What the address of a reference depends on."""
+    return (reference.address, *(each.position for each in reference.indirections))
