@@ -106,8 +106,7 @@ def vector_bytes(body: Iterable[Instruction]) -> int:
 def _packed_bytes(instruction: Instruction) -> int:
     """Width of a packed floating-point operation or of a moved vector; constants of the data section do not count."""
     isa = isa_of(instruction.isa)
-    kind = isa.fp_kind(instruction.mnemonic)
-    if kind is not None and kind.lane_bytes and floating_work((instruction,)):
+    if isa.packed_element(instruction.mnemonic) and floating_work((instruction,)):
         return instruction.vector_bytes
     constants = isa.registers.program_counter
     return max((m.size_bytes for m in instruction.memory if m.size_bytes >= 16 and m.base != constants), default=0)

@@ -235,6 +235,11 @@ class Isa(ABC):
         widths = [instruction.vector_bytes, *(reference.size_bytes for reference in instruction.memory)]
         return kind, kind.lanes(max(widths))
 
+    def packed_element(self, mnemonic: str) -> int:
+        """Bytes of an element of a packed floating-point operation that is no move, 0 for others."""
+        kind = self.fp_kind(mnemonic)
+        return 0 if kind is None else kind.lane_bytes
+
     def element_bytes(self, instruction: Instruction) -> int:
         """Bytes of one element of a gather or scatter, 0 for other instructions."""
         return 0
@@ -246,6 +251,14 @@ class Isa(ABC):
     def is_streaming(self, instruction: Instruction) -> bool:
         """Whether it stores past the caches (a non-temporal store)."""
         return False
+
+    def divides(self, instruction: Instruction) -> bool:
+        """Whether it divides or takes a root, of integers too."""
+        return False
+
+    def generation(self, instructions: Sequence[Instruction]) -> str:
+        """The newest of the instruction set's generations that a block uses ("AVX"), "scalar" without vectors."""
+        return "vector" if any(item.vector_bytes for item in instructions) else "scalar"
 
     # ---- what cores make of it ----
 

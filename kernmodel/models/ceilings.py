@@ -18,6 +18,7 @@ from kernmodel.errors import MachineError, Note
 from kernmodel.incore.engine.ports import optimal_bound
 from kernmodel.incore.model import InstructionData, Parameters, PortUse
 from kernmodel.incore.tables import InstructionTable
+from kernmodel.isa import isa_of
 from kernmodel.isa.model import FpOperation, Precision
 from kernmodel.machine.model import BandwidthSeries, Machine, TransferPath
 from kernmodel.traffic.stores import default_stores, evasion_of
@@ -63,15 +64,14 @@ class MemoryCeiling:
 
 # {{{ floating-point performance
 
-_MNEMONICS: dict[FpOperation, str] = {"add": "add", "mul": "mul", "fma": "fmadd231", "div": "div", "sqrt": "sqrt"}
-_ELEMENTS: dict[Precision, tuple[str, int]] = {"DP": ("d", 8), "SP": ("s", 4), "HP": ("h", 2)}
-_REGISTERS = {64: "zmm", 32: "ymm", 16: "xmm"}
+_ELEMENTS: dict[Precision, int] = {"DP": 8, "SP": 4, "HP": 2}
+_X87_BYTES = 10
 _MEASURED_NAMES: dict[FpOperation, str] = {"add": "ADD", "mul": "MUL", "fma": "FMA", "div": "DIV", "sqrt": "SQRT"}
 
 
 def register_bytes(kind: FpClass) -> int:
     """Bytes of the registers that hold the lanes of an instruction; of one element where it is scalar."""
-    return _ELEMENTS[kind.precision][1] * kind.lanes if kind.precision in _ELEMENTS else 10
+    return _ELEMENTS[kind.precision] * kind.lanes if kind.precision in _ELEMENTS else _X87_BYTES
 
 
 def compute_ceiling(
@@ -125,8 +125,8 @@ def joint_performance(
 
 def widest(table: InstructionTable, operation: FpOperation, precision: Precision) -> FpClass | None:
     """The widest instruction of an operation that the table has, None where there is none."""
-    for size in _REGISTERS:
-        kind = FpClass(operation, precision, size // _ELEMENTS[precision][1]) if precision in _ELEMENTS else None
+    for size in isa_of(table.parameters.isa).vector_bytes:
+        kind = FpClass(operation, precision, size // _ELEMENTS[precision]) if precision in _ELEMENTS else None
         if kind is not None and _fp_row(table, kind) is not None:
             return kind
     return None
@@ -171,18 +171,8 @@ def _measured_peak(machine: Machine, kind: FpClass, cores: int) -> ComputeCeilin
 
 
 def _fp_row(table: InstructionTable, kind: FpClass) -> InstructionData | None:
-    """A representative row: the VEX or EVEX form between registers, else the SSE one."""
-    if kind.operation not in _MNEMONICS or kind.precision not in _ELEMENTS:
-        return None
-    letter, element = _ELEMENTS[kind.precision]
-    scalar = kind.lanes == 1
-    register = "xmm" if scalar else _REGISTERS.get(kind.lanes * element)
-    if register is None:
-        return None
-    name = f"{_MNEMONICS[kind.operation]}{'s' if scalar else 'p'}{letter}"
-    operands = 2 if kind.operation == "sqrt" and not scalar else 3
-    row = table.row(f"v{name} {','.join([register] * operands)}")
-    return row or (table.row(f"{name} {register},{register}") if register == "xmm" else None)
+    """A representative row: the first form between registers that the table has."""
+    return _first_row(table, isa_of(table.parameters.isa).fp_forms(kind.operation, kind.precision, kind.lanes))
 
 
 def _cycles(rows: Iterable[tuple[InstructionData, float]], parameters: Parameters, closed: object = None) -> float:
@@ -203,28 +193,6 @@ def _cycles(rows: Iterable[tuple[InstructionData, float]], parameters: Parameter
 
 # }}}
 # {{{ cache-aware bandwidths
-
-_ACCESSES = {
-    "load": {
-        64: ("vmovups zmm,m512",),
-        32: ("vmovups ymm,m256",),
-        16: ("vmovups xmm,m128", "movups xmm,m128"),
-        8: ("mov r64,m64",),
-        4: ("mov r32,m32",),
-        2: ("movzx r32,m16",),
-        1: ("movzx r32,m8",),
-    },
-    "store": {
-        64: ("vmovups m512,zmm",),
-        32: ("vmovups m256,ymm",),
-        16: ("vmovups m128,xmm", "movups m128,xmm"),
-        8: ("mov m64,r64",),
-        4: ("mov m32,r32",),
-        2: ("mov m16,r16",),
-        1: ("mov m8,r8",),
-    },
-}
-"""Instructions that stand for all loads and stores of a size; scalar floating-point moves use the same ports."""
 
 
 def memory_ceiling(
@@ -274,7 +242,7 @@ def widest_access(table: InstructionTable) -> int:
     Raises:
         MachineError: the instruction table has no load that is known here.
     """
-    for size, forms in _ACCESSES["load"].items():
+    for size, forms in isa_of(table.parameters.isa).access_forms("load").items():
         if _first_row(table, forms) is not None:
             return size
     raise MachineError(
@@ -300,7 +268,7 @@ def issue_ceiling(
     Raises:
         MachineError: the instruction table has no such loads or stores.
     """
-    loads, stores = (_access_row(table, kind, size_bytes) for kind in ("load", "store"))
+    loads, stores = _access_row(table, "load", size_bytes), _access_row(table, "store", size_bytes)
     cycles = _cycles(((loads, load_share), (stores, 1 - load_share)), parameters)
     widths = machine.core.load_bytes_per_cycle, machine.core.store_bytes_per_cycle
     if widths[0] and widths[1]:
@@ -310,8 +278,8 @@ def issue_ceiling(
     return MemoryCeiling(machine.levels[0].name, size_bytes, load_share, rate, "derived", source)
 
 
-def _access_row(table: InstructionTable, kind: str, size: int) -> InstructionData:
-    forms = _ACCESSES[kind]
+def _access_row(table: InstructionTable, kind: Literal["load", "store"], size: int) -> InstructionData:
+    forms = isa_of(table.parameters.isa).access_forms(kind)
     for candidate in sorted(forms):
         row = _first_row(table, forms[candidate]) if candidate >= size else None
         if row is not None:

@@ -32,6 +32,7 @@ _VECTORS = frozenset({"xmm", "ymm", "zmm"})
 _STRINGS = frozenset({"cmpsd", "movsd"})
 """String instructions, without operands of their own, that are named like others."""
 _BROADCAST = re.compile(r"\{1to(\d+)\}")
+_PACKED = {"pd": 8, "ps": 4}
 _IACA_NOP_LENGTH = 3
 
 
@@ -116,6 +117,10 @@ class X86(Isa):
         # a narrowing conversion of a broadcast element shows its lanes only there
         return work[0], int(broadcast[1])
 
+    def packed_element(self, mnemonic: str) -> int:
+        moves = mnemonic.removeprefix("v").startswith("mov")
+        return 0 if moves else _PACKED.get(mnemonic[-2:], 0)
+
     def element_bytes(self, instruction: Instruction) -> int:
         gathers = any(operand.kind.startswith("vsib") for operand in instruction.operands)
         return floating.element_bytes(instruction.mnemonic) if gathers else 0
@@ -131,6 +136,12 @@ class X86(Isa):
         name = instruction.mnemonic
         hinted = name.startswith(_STREAMING) or name in _STREAMING_MASKED
         return hinted and any(reference.written for reference in instruction.memory)
+
+    def divides(self, instruction: Instruction) -> bool:
+        return "div" in instruction.mnemonic or "sqrt" in instruction.mnemonic
+
+    def generation(self, instructions: Sequence[Instruction]) -> str:
+        return features.generation(instructions)
 
     def features(self, instruction: Instruction) -> frozenset[str]:
         return features.required_extensions(instruction)

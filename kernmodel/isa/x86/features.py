@@ -7,6 +7,7 @@ is asked for only if all of them need it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import cast
 
@@ -21,6 +22,8 @@ _CODES = cast("tuple[Code_, ...]", tuple(value for value in vars(iced.Code).valu
 _VECTORS = ("xmm", "ymm", "zmm", "mm", "k")
 _EVEX_ONLY = tuple(f"zmm{number}" for number in range(16, 32))
 _EVEX_BYTES = 4
+_LEGACY_KINDS = frozenset({"st", "mm"})
+_ZMM_BYTES = 64
 
 
 def required_extensions(instruction: Instruction) -> frozenset[str]:
@@ -33,6 +36,22 @@ def is_privileged(instruction: Instruction) -> bool:
     return _privileged(instruction.mnemonic, _kinds(instruction))
 
 
+def generation(instructions: Sequence[Instruction]) -> str:
+    """The newest that a block uses: x87 or MMX, AVX-512, AVX, SSE, or scalar (integers only)."""
+    if any(_is_legacy(item) for item in instructions):
+        return "x87 or MMX"
+    if any(item.vector_bytes == _ZMM_BYTES or item.has_mask for item in instructions):
+        return "AVX-512"
+    vector = [item for item in instructions if item.vector_bytes]
+    if any(item.mnemonic.startswith("v") for item in vector):
+        return "AVX"
+    return "SSE" if vector else "scalar"
+
+
+def _is_legacy(instruction: Instruction) -> bool:
+    return instruction.mnemonic.startswith("f") or not _LEGACY_KINDS.isdisjoint(_kinds(instruction))
+
+
 def _kinds(instruction: Instruction) -> tuple[str, ...]:
     """The kinds of the explicit operands."""
     return tuple(operand.kind for operand in instruction.operands)
@@ -42,7 +61,11 @@ def _is_evex(instruction: Instruction) -> bool:
     """Whether only an EVEX prefix can encode the instruction, or its length of prefix says so."""
     if not instruction.mnemonic.startswith("v"):
         return False
-    if instruction.has_mask or instruction.vector_bytes == 64 or instruction.encoding.opcode_offset >= _EVEX_BYTES:
+    if (
+        instruction.has_mask
+        or instruction.vector_bytes == _ZMM_BYTES
+        or instruction.encoding.opcode_offset >= _EVEX_BYTES
+    ):
         return True
     registers = {operand.register for operand in instruction.operands}
     return not registers.isdisjoint(_EVEX_ONLY) or any(kind.endswith("b") for kind in _kinds(instruction))

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 
 from kernmodel.code.mix import InstructionMix, combined_mix, instruction_mix
 from kernmodel.errors import Note, UsageError
+from kernmodel.isa import isa_of
 from kernmodel.isa.model import FpOperation
+from kernmodel.isa.protocol import Registers
 from kernmodel.studies.predict.request import CodeOrigin, CodeRequest, KernelRequest, Point
 
 if TYPE_CHECKING:
@@ -229,15 +231,15 @@ def _fixed_bytes(loop: AssemblyLoop, stored: bool) -> dict[str, float]:
     found: Counter[str] = Counter()
     for stream in loop.streams:
         if stream.stride_bytes == 0 and (stream.reference.written if stored else stream.reference.read):
-            found[_place(stream)] += stream.reference.size_bytes
+            found[_place(stream, isa_of(loop.isa).registers)] += stream.reference.size_bytes
     return {place: count / (loop.iterations_per_pass or 1.0) for place, count in found.items() if count}
 
 
-def _place(stream: AddressStream) -> str:
-    reference = stream.reference
-    if reference.base == "rsp":
+def _place(stream: AddressStream, registers: Registers) -> str:
+    base = stream.reference.base
+    if base == registers.stack_pointer:
         return "the stack"
-    return "constants" if reference.base == "rip" else "addresses that do not move"
+    return "constants" if base == registers.program_counter else "addresses that do not move"
 
 
 _KINDS: Mapping[str, tuple[tuple[FpOperation, ...], tuple[str, ...]]] = {

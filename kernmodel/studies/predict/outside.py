@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kernmodel.errors import Location, Note
+from kernmodel.isa import isa_of
 from kernmodel.models.outside import NEGLIGIBLE, Exit, OutsideWork
 from kernmodel.source.lengths import Lengths, lengths
 from kernmodel.source.sizes import trip_counts
@@ -198,16 +199,13 @@ def _further_out(nest: LoopNest, sizes: Mapping[str, int], place: int, code: Out
     return total
 
 
-_ELEMENT = {"pd": 8, "ps": 4}
-"""Bytes of an element by the ending of packed floating-point mnemonics."""
-
-
 def lanes(loop: AssemblyLoop, nest: LoopNest) -> float:
     """Elements that one vector instruction computes; where none does, that one instruction stores (else loads)."""
+    element_of = isa_of(loop.isa).packed_element
     packed = [
-        instruction.vector_bytes / _ELEMENT[instruction.mnemonic[-2:]]
+        instruction.vector_bytes / element
         for instruction in loop.instructions
-        if instruction.mnemonic[-2:] in _ELEMENT and not instruction.mnemonic.removeprefix("v").startswith("mov")
+        if (element := element_of(instruction.mnemonic))
     ]
     if packed:
         return max(1.0, *packed)
