@@ -90,7 +90,7 @@ def coverage_(file: str, machine: str | None, uarch: str | None) -> None:
     from kernmodel.report.instruction import coverage_report
 
     table = _table(machine, uarch)
-    listing, _ = read_file(file)
+    listing, _ = read_file(file, isa_name=table.parameters.isa)
     show(coverage_report(coverage(listing.instructions, table), table.parameters))
 
 

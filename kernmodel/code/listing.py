@@ -1,7 +1,7 @@
 """Reading code: listing, object or bytes in, decoded `Listing` out.
 
 Which instruction set it is to be, the machine says; what the file itself says of that (the header of an ELF file, the
-registers and directives of a listing) is held against it.
+registers and directives of a listing) is held against it. Where no machine is named, the file alone says it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kernmodel.limits import CODE_BYTES, TEXT_BYTES
 
 
 def read_file(
-    path: Path | str, *, syntax: str | None = None, function: str | None = None, isa_name: str = isa.DEFAULT
+    path: Path | str, *, syntax: str | None = None, function: str | None = None, isa_name: str | None = None
 ) -> tuple[Listing, str]:
     """The decoded contents of a listing or an ELF file, and the text of the listing ("" for an ELF file).
 
@@ -25,7 +25,7 @@ def read_file(
         path: assembly text, an object or an executable; "-" is the standard input.
         syntax: of a listing; found by evidence if None.
         function: decode only this function (ELF files).
-        isa_name: the instruction set that it has to be of.
+        isa_name: the instruction set that it has to be of; None: the one that the file says it is of.
 
     Raises:
         AssemblyError: missing, empty, neither text nor ELF, another instruction set, or rejected by the assembler.
@@ -50,20 +50,19 @@ def _as_text(data: bytes, file: str) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def read_listing(text: str, file: str, *, syntax: str | None = None, isa_name: str = isa.DEFAULT) -> Listing:
+def read_listing(text: str, file: str, *, syntax: str | None = None, isa_name: str | None = None) -> Listing:
     """The instructions of an assembly listing; `file` names it in messages and results.
 
     Raises:
         AssemblyError: no instructions, of another instruction set, or a line that the assembler rejects.
         ToolError: no assembler.
     """
-    own = isa.isa_of(isa_name)
-    evidence = isa.evidence(text)
-    likely = max(evidence, key=lambda name: (evidence[name], name == isa_name))
-    if likely != isa_name:
-        todo = f"use a machine of that architecture, or a listing of {isa_name} code"
-        raise AssemblyError(f"looks like {isa.title(likely)} assembly, not {isa_name}", where=file, todo=todo)
-    return own.read_listing(text, file, syntax)
+    expected = isa_name or isa.DEFAULT
+    likely = isa.likeliest(text, expected)
+    if likely != expected and (isa_name is not None or not isa.is_readable(likely)):
+        todo = f"use a machine of that architecture, or give a listing of {expected} code"
+        raise AssemblyError(f"looks like {isa.title(likely)} assembly, not {expected}", where=file, todo=todo)
+    return isa.isa_of(likely).read_listing(text, file, syntax)
 
 
 def decode_bytes(code: bytes, *, address: int = 0, file: str = "<bytes>", isa_name: str = isa.DEFAULT) -> Listing:
@@ -71,14 +70,15 @@ def decode_bytes(code: bytes, *, address: int = 0, file: str = "<bytes>", isa_na
     return Listing(file, isa_name, "binary", tuple(isa.isa_of(isa_name).decode(code, address)), ())
 
 
-def decode_elf(data: bytes, file: str, *, function: str | None = None, isa_name: str = isa.DEFAULT) -> Listing:
+def decode_elf(data: bytes, file: str, *, function: str | None = None, isa_name: str | None = None) -> Listing:
     """Decode the code sections of an ELF file, or one function of it.
 
     Raises:
         AssemblyError: not ELF, damaged, of another instruction set, no code, no such function, or too large without
             naming a function.
     """
-    code = read_object(data, file, isa_name)
+    found = isa_name or isa.of_object(data)
+    code = read_object(data, file, found)
     with damage_reported(file):
         instructions = tuple(
             instruction
@@ -89,7 +89,7 @@ def decode_elf(data: bytes, file: str, *, function: str | None = None, isa_name:
         raise AssemblyError("holds no code", where=file, todo="give an object with a loop in it")
     low, high = instructions[0].address, instructions[-1].address + instructions[-1].length
     labels = sorted((symbol.address, symbol.name) for symbol in code.symbols if low <= symbol.address < high)
-    return Listing(file, isa_name, "binary", instructions, tuple((name, address) for address, name in labels))
+    return Listing(file, found, "binary", instructions, tuple((name, address) for address, name in labels))
 
 
 def read_object(data: bytes, file: str, isa_name: str = isa.DEFAULT) -> ObjectCode:

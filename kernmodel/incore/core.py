@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from kernmodel.code.model import AssemblyLoop
+from kernmodel.errors import InstructionTableError
 from kernmodel.incore.answer.analyse import PortModel, analyse
 from kernmodel.incore.answer.components import CoreModel, Memo, bounds_of, chains_of, core_model, row_of
 from kernmodel.incore.dependences.addresses import MemoryPolicy
@@ -15,7 +16,7 @@ from kernmodel.incore.extensions import lacked_extensions, refuse_missing
 from kernmodel.incore.model import InCore, Notion, Parameters
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.tables import InstructionTable, Operands
-from kernmodel.isa.x86.x87 import uses_stack, with_fixed_registers
+from kernmodel.isa import isa_of
 
 CODE_ALIGNMENT = 64
 """Bytes modulo which offsets are given. No figure of one core but a multiple of all lines that front ends know, so that
@@ -77,9 +78,11 @@ def analyse_block(loop: AssemblyLoop, core: Core, settings: Settings) -> InCore:
     Raises:
         InstructionTableError: the core lacks an instruction, or a row of its table is malformed.
     """
+    if loop.isa != core.parameters.isa:
+        what = f"is {loop.isa} code, but {core.parameters.title} executes {core.parameters.isa}"
+        raise InstructionTableError(what, where=loop.file, todo="choose a core that executes it, or give other code")
     refuse_missing(loop.instructions, core.lacked, core.parameters, loop.file)
-    if any(map(uses_stack, loop.instructions)):
-        loop = replace(loop, instructions=with_fixed_registers(loop.instructions))
+    loop = replace(loop, instructions=isa_of(loop.isa).with_named_registers(loop.instructions))
     incore = analyse(
         loop,
         core.parameters,
@@ -104,7 +107,7 @@ def predictions_at(loop: AssemblyLoop, core: Core, settings: Settings, offsets: 
         cycles = analyse_block(loop, core, settings).prediction
         yield from (cycles for _ in offsets)
         return
-    instructions, model, memo = with_fixed_registers(loop.instructions), core.model, Memo()
+    instructions, model, memo = isa_of(loop.isa).with_named_registers(loop.instructions), core.model, Memo()
     refuse_missing(instructions, core.lacked, core.parameters, loop.file)
     rows = tuple(row_of(instruction, core.table) for instruction in instructions)
     chains = chains_of(instructions, rows, model)

@@ -18,6 +18,7 @@ _CARRIED = {"x86-64": "kernmodel.isa.x86"}
 _DESCRIBED = {"aarch64": "kernmodel.isa.aarch64"}
 """Instruction sets that machine files may name and listings are told by, although their code cannot be read yet."""
 _TITLES = {"aarch64": "AArch64"}
+_E_MACHINE = slice(18, 20)  # bytes of an ELF header
 _known: dict[str, Isa] = {}
 
 
@@ -31,10 +32,28 @@ def names() -> tuple[str, ...]:
     return tuple(dict.fromkeys((*_CARRIED, *_DESCRIBED, *_known)))
 
 
+def is_readable(name: str) -> bool:
+    """Whether code of this instruction set can be read."""
+    return name in _known or name in _CARRIED
+
+
 def evidence(text: str) -> dict[str, int]:
     """By instruction set, how many lines of a listing can be of it."""
     found = {name: isa_of(name).evidence(text) for name in dict.fromkeys((*_CARRIED, *_known))}
     return found | {name: import_module(path).evidence(text) for name, path in _DESCRIBED.items() if name not in _known}
+
+
+def likeliest(text: str, expected: str) -> str:
+    """The instruction set of which most lines of a listing can be; where several are alike, the expected one."""
+    found = evidence(text)
+    return max(found, key=lambda name: (found[name], name == expected), default=expected)
+
+
+def of_object(data: bytes) -> str:
+    """The instruction set that the header of an ELF file names; the default one for those that are not known."""
+    machine = int.from_bytes(data[_E_MACHINE], "little")
+    names = dict.fromkeys((*_CARRIED, *_known))
+    return next((name for name in names if isa_of(name).elf_machine == machine), DEFAULT)
 
 
 def title(name: str) -> str:

@@ -142,13 +142,13 @@ class Isa(ABC):
     Attributes:
         name: as listings, machine files and parameter files of cores give it ("x86-64").
         registers: those with a part to play.
-        elf_machine: EM_* of its objects, "" where these cannot be read.
+        elf_machine: number in the header of its ELF files (e_machine), 0 where these cannot be read.
         vector_bytes: widths of its vector registers, the widest first.
     """
 
     name: str
     registers: Registers
-    elf_machine: str = ""
+    elf_machine: int = 0
     vector_bytes: tuple[int, ...] = ()
 
     # ---- reading code ----

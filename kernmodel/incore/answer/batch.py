@@ -134,7 +134,7 @@ def _analysed(query: BlockQuery, code: str, cores: Cores) -> BlockResult:
     if len(data) <= LARGEST_BLOCK and (found := predictor.predict(data, query.notion, query.offset)) is not None:
         return _of_prediction(query, code, predictor.core.parameters.name, found)
     core = predictor.core
-    loop = block_of_bytes(data, file=_place(query.line))
+    loop = block_of_bytes(data, file=_place(query.line), isa_name=core.parameters.isa)
     settings = cores.settings
     if query.notion is not None or query.offset is not None:
         notion = settings.notion if query.notion is None else query.notion

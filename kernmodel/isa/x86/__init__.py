@@ -41,7 +41,7 @@ class X86(Isa):
 
     name = "x86-64"
     registers = effects.REGISTERS
-    elf_machine = "EM_X86_64"
+    elf_machine = 62
     vector_bytes = (64, 32, 16)
 
     def read_listing(self, text: str, file: str, syntax: str | None) -> Listing:

@@ -63,30 +63,30 @@ def _start(text: str, name: str, code: CodeRequest, machine: Machine, sizes: Map
 
 
 def find_kernel_loop(
-    nest: LoopNest, sizes: Mapping[str, int], code: CodeRequest, pending: Compilation | None
+    nest: LoopNest, sizes: Mapping[str, int], code: CodeRequest, pending: Compilation | None, isa_name: str
 ) -> tuple[AssemblyLoop, CodeOrigin]:
-    """The loop of the kernel in the user's assembly or in what the compiler made."""
+    """The loop of the kernel in the user's assembly or in what the compiler made, which has to be of `isa_name`."""
     from kernmodel.code.listing import read_listing
     from kernmodel.code.select import with_iterations
     from kernmodel.studies.predict.expectation import expectation, find_loop
 
     if pending is not None:
         made = pending.finish()
-        listing, region = read_listing(made.text, f"assembly of {made.name}"), None
+        listing, region = read_listing(made.text, f"assembly of {made.name}", isa_name=isa_name), None
         origin = CodeOrigin(None, made.compiler, made.version, made.flags, made.command)
     else:
         file = code.asm or "-"
-        listing, region = read_code(file, code)
+        listing, region = read_code(file, code, isa_name)
         origin = CodeOrigin(file, None, None, (), ())
     told = expectation(nest, sizes, origin.flags)
     loop = find_loop(listing, told, loop=code.loop, lines=code.lines, region=region)
     return with_iterations(loop, code.iterations_per_pass), origin
 
 
-def read_code(file: str, code: CodeRequest) -> tuple[Listing, tuple[int, int] | None]:
+def read_code(file: str, code: CodeRequest, isa_name: str | None = None) -> tuple[Listing, tuple[int, int] | None]:
     """The listing of a file (or standard input) and its marked region, if it has one."""
     from kernmodel.code.listing import read_file
     from kernmodel.code.markers import marked_region
 
-    listing, text = read_file(Path(file), syntax=code.syntax)
+    listing, text = read_file(Path(file), syntax=code.syntax, isa_name=isa_name)
     return listing, marked_region(listing, text)

@@ -12,6 +12,7 @@ from kernmodel.incore.answer.components import row_of
 from kernmodel.incore.core import CODE_ALIGNMENT, Core, Settings, analyse_block, predictions_at
 from kernmodel.incore.model import InCore
 from kernmodel.incore.parameters import canonical_name, known_microarchitectures
+from kernmodel.isa import DEFAULT
 from kernmodel.studies.predict.request import CodeOrigin, InCoreAnswer
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def analyse_one(source: CodeSource, target: Target, settings: Settings) -> InCor
         KernmodelError: any stage's error about its input.
     """
     core = Core.open(target.microarchitecture, settings)
-    return _answer(read_loops(source)[0], source, target, core, settings)
+    return _answer(read_loops(source, core.parameters.isa)[0], source, target, core, settings)
 
 
 def analyse_many(source: CodeSource, targets: Sequence[Target], settings: Settings) -> Iterator[Outcome]:
@@ -201,8 +202,10 @@ def dependencies(answer: InCoreAnswer, settings: Settings) -> Graph:
     return dependency_graph(instructions, rows, answer.parameters, syntax, memory=settings.memory)
 
 
-def read_loops(source: CodeSource) -> tuple[AssemblyLoop, ...]:
+def read_loops(source: CodeSource, isa_name: str = DEFAULT) -> tuple[AssemblyLoop, ...]:
     """The loops that a source means: one, or with `all_loops` every innermost one.
+
+    Bytes are taken to be of instruction set `isa_name`; listings and ELF files say of which they are.
 
     Raises:
         AssemblyError: the code cannot be read, or the loop not be found.
@@ -212,7 +215,7 @@ def read_loops(source: CodeSource) -> tuple[AssemblyLoop, ...]:
     from kernmodel.code.select import select_without_source, with_iterations
 
     if source.hex_digits is not None or source.raw or source.addresses is not None:
-        return (with_iterations(_block(source), source.iterations_per_pass),)
+        return (with_iterations(_block(source, isa_name), source.iterations_per_pass),)
     from kernmodel.code.blocks import innermost_loops, privilege_notes
     from kernmodel.code.markers import marked_region
 
@@ -256,18 +259,18 @@ def _check_choices(source: CodeSource) -> None:
         raise UsageError("both choose the code", where=f"{apart[0]} and {apart[1]}", todo="give one of them")
 
 
-def _block(source: CodeSource) -> AssemblyLoop:
+def _block(source: CodeSource, isa_name: str) -> AssemblyLoop:
     """The block of hex digits, of raw bytes, or at given addresses."""
     from kernmodel.code.blocks import block_in_range, block_of_bytes, parse_hex, read_bytes, refuse_archive
 
     if source.hex_digits is not None:
-        return block_of_bytes(parse_hex(source.hex_digits, "--hex"), file="--hex")
+        return block_of_bytes(parse_hex(source.hex_digits, "--hex"), file="--hex", isa_name=isa_name)
     path = source.file or "-"
     if source.addresses is not None:
         refuse_archive(path)
-        return block_in_range(path, *source.addresses)
+        return block_in_range(path, *source.addresses, isa_name)
     code, file = read_bytes(path)
-    return block_of_bytes(code, file=file)
+    return block_of_bytes(code, file=file, isa_name=isa_name)
 
 
 def _listing(source: CodeSource) -> tuple[Listing, str]:

@@ -104,17 +104,15 @@ def mix_of_code(
     Raises:
         KernmodelError: the file cannot be read, or no loop can be chosen.
     """
-    from kernmodel.code.listing import read_file
-    from kernmodel.code.markers import marked_region
     from kernmodel.code.select import select_without_source, with_iterations
+    from kernmodel.studies.predict.compiled import read_code
 
     target = None
     if machine is not None:
         from kernmodel.machine.load import load_machine
 
         target = load_machine(machine)
-    listing, text = read_file(Path(file), syntax=code.syntax)
-    region = marked_region(listing, text)
+    listing, region = read_code(file, code, None if target is None else target.isa)
     origin = CodeOrigin(file, None, None, (), ())
     if passes is None:
         loop = select_without_source(listing, loop=code.loop, lines=code.lines, region=region)

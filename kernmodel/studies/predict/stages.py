@@ -219,7 +219,7 @@ class Stages:
             with suppress(KernmodelError):
                 meanwhile()
             sizes, _ = self.sizes(at, at)
-            loop, origin = find_kernel_loop(nest, sizes, code, pending)
+            loop, origin = find_kernel_loop(nest, sizes, code, pending, machine.isa)
         return Code(key, loop, origin)
 
     def _written(self, at: Point) -> LoopNest:
