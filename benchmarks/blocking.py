@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from kernmodel.source.tiling import tiled_source
+from kernmodel.source.emit.blocked_text import tiled_source
 from kernmodel.studies.blocking.answer import BlockingAnswer
 from kernmodel.studies.blocking.study import blocking
 from kernmodel.studies.predict.ecm import predict_ecm

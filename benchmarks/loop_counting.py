@@ -27,10 +27,10 @@ from kernmodel.code.compile import FoundCompiler, start_compile
 from kernmodel.code.listing import read_listing
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import KernmodelError
-from kernmodel.source.codegen import compilable_source, function_name
+from kernmodel.source.emit.compilable import compilable_source, function_name
 from kernmodel.source.load import load_kernel
 from kernmodel.source.model import LoopNest
-from kernmodel.source.sizes import iterations_per_sweep, sizes_of
+from kernmodel.source.nest.sizes import iterations_per_sweep, sizes_of
 from kernmodel.studies.predict.expectation import expectation, find_loop
 
 FLAGS = (

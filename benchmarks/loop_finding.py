@@ -26,9 +26,9 @@ from kernmodel.errors import AmbiguousLoopError, KernmodelError
 from kernmodel.isa.model import Listing
 from kernmodel.machine.load import load_machine
 from kernmodel.resources import carried_files
-from kernmodel.source.codegen import compilable_source
+from kernmodel.source.emit.compilable import compilable_source
 from kernmodel.source.load import load_kernel
-from kernmodel.source.sizes import sizes_of
+from kernmodel.source.nest.sizes import sizes_of
 from kernmodel.studies.predict.expectation import Expectation, expectation, find_loop, reassociates
 
 LEVELS = ("-O1", "-O2", "-O3", "-Ofast")

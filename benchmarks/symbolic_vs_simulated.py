@@ -20,7 +20,7 @@ from kernmodel.errors import UnsupportedKernelError
 from kernmodel.machine.load import load_machine
 from kernmodel.resources import carried_files
 from kernmodel.source.load import load_kernel
-from kernmodel.source.sizes import sizes_of
+from kernmodel.source.nest.sizes import sizes_of
 from kernmodel.traffic.comparison.differences import compare_traffic
 from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 from kernmodel.traffic.conditions.symbolic_nest import symbolic_nest

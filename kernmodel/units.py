@@ -167,18 +167,6 @@ def convert_cycles(cycles: float, unit: str, work: Work) -> float:
     raise UsageError(f"unknown unit {unit!r}", where="--unit", todo=f"use one of {', '.join(TIME_UNITS)}")
 
 
-def cycles_from(value: float, unit: str, work: Work) -> float:
-    """The inverse of `convert_cycles`: cycles per unit of work of a `value` in `unit`."""
-    if unit == "cy/CL":
-        return value
-    if unit == "cy/It":
-        return value * work.iterations_per_unit
-    if unit == "s":
-        return value / convert_cycles(1.0, "s", work)
-    # the rates are inversely proportional to the time
-    return convert_cycles(1.0, unit, work) / value
-
-
 def meaningful_units(work: Work) -> tuple[str, ...]:
     """Those of `TIME_UNITS` that have a meaning for this work."""
     skip = {

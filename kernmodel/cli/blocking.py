@@ -168,7 +168,7 @@ def _emit(answer: BlockingAnswer, request: KernelRequest, code: CodeRequest, tar
 def _compile(answer: BlockingAnswer, request: KernelRequest, target: Path) -> list[str]:
     """The command that compiles the blocked source as the original was; empty for a bare nest, which no compiler takes,
     and where nothing was compiled."""
-    from kernmodel.source.quick import compiler_defines
+    from kernmodel.source.emit.whole_function import compiler_defines
 
     before = answer.before
     if before.origin.compiler is None or before.nest.function is None:

@@ -57,7 +57,7 @@ def show_(name: str, defines: tuple[str, ...], nest: int | None, function: str |
       kernmodel kernel show stencil
     """
     from kernmodel.source.load import load_kernel
-    from kernmodel.source.sizes import sizes_of
+    from kernmodel.source.nest.sizes import sizes_of
 
     given = options.one_point_of(defines)
     loaded = load_kernel(name, given, nest=nest, function=function)

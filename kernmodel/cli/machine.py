@@ -128,8 +128,8 @@ def import_(ctx: click.Context, file: str, output: str | None) -> None:
     Example:
       kernmodel machine import SkylakeSP_Gold-6148.yml -o my-skx.yml
     """
+    from kernmodel.machine.files.schema import MACHINE_FILE
     from kernmodel.machine.kerncraft import read_kerncraft
-    from kernmodel.machine.schema import MACHINE_FILE
     from kernmodel.schema.document import document_of
     from kernmodel.studies.predict.machine_check import check_machine_document
 

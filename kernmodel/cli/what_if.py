@@ -22,7 +22,7 @@ from kernmodel.studies.predict.request import Change, CodeRequest
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from kernmodel.machine.changes import Figure
+    from kernmodel.machine.changes.figures import Figure
     from kernmodel.studies.predict.request import KernelRequest
 
 _PERCENT = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(%?)")
@@ -46,7 +46,7 @@ class Setting(options.ParamType):
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The figures of the machine that begin like this."""
         with suppress(KernmodelError):
-            from kernmodel.machine.changes import MachineFigures
+            from kernmodel.machine.changes.figures import MachineFigures
 
             names = (figure.short for figure in MachineFigures.open(ctx.params.get("machine") or "").figures())
             return [CompletionItem(f"{name}=") for name in names if name.startswith(incomplete)]
@@ -223,7 +223,7 @@ def _sensitivity(request: KernelRequest, code: CodeRequest, given: Mapping[str, 
 
 
 def _list(machine: str, *, as_json: bool) -> None:
-    from kernmodel.machine.changes import MachineFigures
+    from kernmodel.machine.changes.figures import MachineFigures
 
     figures = MachineFigures.open(machine)
     if as_json:

@@ -16,8 +16,8 @@ from typing import Any
 
 from kernmodel import yaml_text
 from kernmodel.errors import Location, MachineError, Note
+from kernmodel.machine.files.write import Facts, with_unit, write_facts
 from kernmodel.machine.model import Machine
-from kernmodel.machine.write import Facts, store_facts, with_unit, write_facts
 from kernmodel.resources import carried_files
 from kernmodel.schema.document import FileKind, read_text
 from kernmodel.units import FACTORS, format_bytes
@@ -59,11 +59,6 @@ class _Import:
             self.note("missing-fact", f"{what} is not given")
             return None
         return value
-
-
-def import_kerncraft(path: str | Path) -> str:
-    """The text of a machine file with the facts of the Kerncraft machine file at `path` (see `read_kerncraft`)."""
-    return read_kerncraft(path).text
 
 
 def read_kerncraft(path: str | Path) -> Imported:
@@ -145,12 +140,12 @@ def _head(state: _Import, data: Mapping[str, Any]) -> Facts:
     title = _text(data.get("model name")) or _text(data.get("model type"))
     kind = f"{data.get('model name')} {data.get('model type')}"
     vendors = ("Intel", "AMD", "Fujitsu", "Cavium", "Marvell")
-    isa = {"x86": "x86-64", "aarch64": "aarch64"}.get(str(data.get("isa", "x86")).lower())
+    isa = str(data.get("isa", "x86")).lower()
     line = _whole(data.get("cacheline size"))
     return {
         "title": state.missing("model name", title),
         "vendor": state.missing("vendor", next((name for name in vendors if name in kind), None)),
-        "isa": state.missing("isa", isa),
+        "isa": "x86-64" if isa == "x86" else isa,
         "clock": state.missing("clock", _text(data.get("clock"))),
         "cache_line": state.missing("cacheline size", f"{line} B" if line else None),
         "source": state.source,
@@ -356,7 +351,10 @@ def _stores(state: _Import) -> Facts:
         state.note("missing-fact", "what the cores can do about write-allocates (section stores) is not given")
         return {"stores": None}
     origin = f"not in the {state.source}; as in the machine file {state.kin.name}: {state.kin.sources['stores']}"
-    return {"stores": store_facts(state.kin.stores, origin)}
+    stores = state.kin.stores
+    cores = {} if stores.evades_from_cores is None else {"evades_from_cores": str(stores.evades_from_cores)}
+    streaming = _flag(stores.streaming)
+    return {"stores": {"streaming": streaming, "write_allocate_evasion": stores.evasion, **cores, "source": origin}}
 
 
 def _overlap(state: _Import, levels: list[dict[str, Any]]) -> str:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernmodel.errors import InputError, MachineError
+from kernmodel.machine.files.schema import MACHINE_FILE, read_machine
 from kernmodel.machine.model import Machine
-from kernmodel.machine.schema import MACHINE_FILE, read_machine
 from kernmodel.resources import carried_files, resolve
 from kernmodel.schema.document import read_document
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from kernmodel.machine.render import machine_to_dict
+from kernmodel.machine.files.plain_data import machine_to_dict
 from kernmodel.report.json_common import Json, envelope, plain
 
 if TYPE_CHECKING:

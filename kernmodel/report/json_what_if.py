@@ -20,7 +20,7 @@ from kernmodel.report.what_if_reasons import reason_of
 from kernmodel.studies.what_if.runs import seconds
 
 if TYPE_CHECKING:
-    from kernmodel.machine.changes import Applied, MachineFigures
+    from kernmodel.machine.changes.figures import Applied, MachineFigures
     from kernmodel.studies.predict.request import EcmAnswer
     from kernmodel.studies.what_if.code import CodeAnswer, CodeVariant
     from kernmodel.studies.what_if.machine import Effect, WhatIfAnswer

@@ -18,7 +18,7 @@ from kernmodel.report.sections import (
 from kernmodel.report.what_if_reasons import reason_of
 
 if TYPE_CHECKING:
-    from kernmodel.machine.changes import Figure, MachineFigures
+    from kernmodel.machine.changes.figures import Figure, MachineFigures
     from kernmodel.models.ecm import EcmPrediction
     from kernmodel.studies.predict.request import EcmAnswer
     from kernmodel.studies.what_if.code import CodeAnswer, CodeVariant

@@ -9,10 +9,10 @@ from types import MappingProxyType
 
 from kernmodel.errors import SourceError
 from kernmodel.source.model import LoopNest
-from kernmodel.source.nest import build_nest, choose_function, choose_nest
-from kernmodel.source.preprocess import integer_literal
-from kernmodel.source.reading import kernel_path, read_source
-from kernmodel.source.syntax import Program, parse_program
+from kernmodel.source.parse.build import build_nest, choose_function, choose_nest
+from kernmodel.source.parse.preprocess import integer_literal
+from kernmodel.source.parse.syntax import Program, parse_program
+from kernmodel.source.text import kernel_path, read_source
 
 Defines = Mapping[str, str | int]
 _NONE: Defines = MappingProxyType({})

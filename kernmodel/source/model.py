@@ -1,7 +1,7 @@
 """What the C code says: the loop nest, its arrays, its accesses and its operations, with sizes as sympy symbols.
 
 Offsets and sizes are sympy expressions in the size symbols (macros, parameters: positive integers) and, for indices,
-in the loop variables. `kernmodel.source.sizes` puts numbers in.
+in the loop variables. `kernmodel.source.nest.sizes` puts numbers in.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def compare(
         KernmodelError: an unknown machine or kernel; what fails on single machines is in the results, unless it fails
             on all of them.
     """
-    from kernmodel.source.reading import kernel_path
+    from kernmodel.source.text import kernel_path
 
     names, notes = _distinct(machines)
     for kernel in kernels:

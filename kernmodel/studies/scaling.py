@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kernmodel.errors import Note
-from kernmodel.machine.limits import check_cores
+from kernmodel.machine.cores import check_cores
 from kernmodel.models.outside import OUTSIDE
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest, Point
 from kernmodel.studies.shared_caches import cache_effect

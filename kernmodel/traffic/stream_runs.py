@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from kernmodel.source.sizes import trip_counts
+from kernmodel.source.nest.sizes import trip_counts
 
 if TYPE_CHECKING:
     from kernmodel.machine.model import Machine, TransferPath

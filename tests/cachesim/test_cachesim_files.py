@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from kernmodel.schema.entry import parse_entry
 
 from kernmodel.cachesim import trace_file
 from kernmodel.cachesim.cases import check_cases, find_case, is_cases_file, read_cases, simulate_case
-from kernmodel.cachesim.files import parse_entry
 from kernmodel.cachesim.hierarchy_file import read_hierarchy
 from kernmodel.cachesim.model import MEMORY, CacheSpec, Hierarchy, Program
 from kernmodel.cachesim.programs import Walk

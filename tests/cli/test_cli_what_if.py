@@ -10,7 +10,7 @@ import click
 import pytest
 
 from kernmodel.cli.what_if import Setting, what_if
-from kernmodel.machine.changes import MachineFigures
+from kernmodel.machine.changes.figures import MachineFigures
 from kernmodel.machine.load import load_machine
 from kernmodel.studies.predict.request import Change, CodeRequest, KernelRequest
 from kernmodel.studies.what_if.machine import what_if as study

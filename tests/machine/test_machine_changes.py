@@ -13,10 +13,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kernmodel.errors import KernmodelError, MachineError, UsageError
-from kernmodel.machine.changes import MachineFigures
+from kernmodel.machine.changes.figures import MachineFigures
+from kernmodel.machine.files.plain_data import machine_to_dict
 from kernmodel.machine.load import list_machines, load_machine, load_path
 from kernmodel.machine.model import Machine
-from kernmodel.machine.render import machine_to_dict
 
 NAMES = [summary.name for summary in list_machines()]
 CLX = MachineFigures.open("clx")

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from kernmodel.machine import schema
+from kernmodel.machine.files import schema
+from kernmodel.machine.files.schema import check_machine
 from kernmodel.machine.load import FOLDER, load_machine
-from kernmodel.machine.schema import check_machine
 from kernmodel.resources import carried_files
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kernmodel.errors import MachineError
-from kernmodel.machine.kerncraft import import_kerncraft
+from kernmodel.machine.files.schema import check_machine
+from kernmodel.machine.kerncraft import read_kerncraft
 from kernmodel.machine.load import load_machine, load_path
-from kernmodel.machine.schema import check_machine
 
 KERNCRAFT: dict[str, Any] = {
     "model name": "Intel",
@@ -78,7 +78,7 @@ def test_import(tmp_path: Path, data: Any) -> None:
     path = tmp_path / "kerncraft.yml"
     path.write_text(yaml.safe_dump(data))
     try:
-        text = import_kerncraft(path)
+        text = read_kerncraft(path).text
     except MachineError:
         return
     made = tmp_path / "made.yml"

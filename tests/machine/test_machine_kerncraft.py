@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from kernmodel.errors import MachineError
-from kernmodel.machine.kerncraft import import_kerncraft, read_kerncraft
+from kernmodel.machine.files.schema import check_machine
+from kernmodel.machine.kerncraft import read_kerncraft
 from kernmodel.machine.load import load_machine
-from kernmodel.machine.schema import check_machine
 
 COLLECTION = Path(__file__).resolve().parents[2] / "../shared/data/machines-kerncraft"
 NAMES = (
@@ -116,7 +116,7 @@ def _shared(name: str) -> Path:
 def test_every_shared_file_gives_a_machine(name: str, tmp_path: Path) -> None:
     path = _shared(name)
     made = tmp_path / f"{name}.yml"
-    made.write_text(import_kerncraft(path))
+    made.write_text(read_kerncraft(path).text)
     problems = [problem.key for problem in check_machine(made) if problem.severity == "error"]
     # its measurements are those of an EPYC 7451 with 24 cores per socket, so none are left
     expected = ["paths.L3Mem.width"] if name == "Zen_Ryzen7-1700X" else []
@@ -128,7 +128,7 @@ def test_every_shared_file_gives_a_machine(name: str, tmp_path: Path) -> None:
 def test_carried_machines_agree_with_their_origin(name: str, tmp_path: Path) -> None:
     """Where a carried file and its Kerncraft origin differ, the file says why; these figures do not differ."""
     made = tmp_path / "made.yml"
-    made.write_text(import_kerncraft(_shared(CARRIED[name])))
+    made.write_text(read_kerncraft(_shared(CARRIED[name])).text)
     carried, imported = load_machine(name), load_machine(str(made))
     assert carried.topology == imported.topology
     assert carried.clock_hz == imported.clock_hz
@@ -267,10 +267,10 @@ def test_other_files_are_refused(tmp_path: Path, text: str, message: str) -> Non
     path = tmp_path / "other.yml"
     path.write_text(text)
     with pytest.raises(MachineError) as caught:
-        import_kerncraft(path)
+        read_kerncraft(path)
     assert message in str(caught.value)
 
 
 def test_missing_file(tmp_path: Path) -> None:
     with pytest.raises(MachineError, match="cannot be read: No such file"):
-        import_kerncraft(tmp_path / "nowhere.yml")
+        read_kerncraft(tmp_path / "nowhere.yml")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kernmodel.errors import UsageError
-from kernmodel.machine.limits import check_cores
+from kernmodel.machine.cores import check_cores
 from kernmodel.machine.load import load_machine
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kernmodel.errors import MachineError
+from kernmodel.machine.files.plain_data import machine_to_dict
 from kernmodel.machine.load import list_machines, load_machine
-from kernmodel.machine.render import machine_to_dict
 
 CARRIED = ("bdw", "clx", "hsw", "ivb", "skx", "skx-6140", "snb", "zen", "zen2")
 

@@ -23,8 +23,8 @@ import pytest
 
 from kernmodel.machine.load import load_machine
 from kernmodel.source.load import load_kernel
-from kernmodel.source.sizes import sizes_of
-from kernmodel.source.tiling import band
+from kernmodel.source.nest.sizes import sizes_of
+from kernmodel.source.nest.tiling import band
 from kernmodel.studies.blocking.answer import BlockLimit
 from kernmodel.studies.blocking.limits import BlockVolumes, failing_conditions, loop_extents
 from kernmodel.studies.blocking.shapes import Grain, Shapes

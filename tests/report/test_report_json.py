@@ -22,8 +22,8 @@ from kernmodel.incore.answer.batch import BlockResult
 from kernmodel.incore.answer.explain import explain
 from kernmodel.incore.parameters import load_parameters
 from kernmodel.incore.tables import InstructionTable
+from kernmodel.machine.files.schema import check_machine
 from kernmodel.machine.load import summarise
-from kernmodel.machine.schema import check_machine
 from kernmodel.models.chart import Case, ComputeRoof, LevelShare, MemoryRoof, Point, Roofline
 from kernmodel.models.reading import Reading, WhatIf
 from kernmodel.report import (

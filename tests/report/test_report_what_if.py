@@ -10,7 +10,7 @@ import pytest
 from key_paths import key_paths
 
 from kernmodel.errors import Note, UsageError
-from kernmodel.machine.changes import Applied, Figure, MachineFigures
+from kernmodel.machine.changes.figures import Applied, Figure, MachineFigures
 from kernmodel.models.ecm import ScalingPoint
 from kernmodel.report.json_common import dumps
 from kernmodel.report.json_what_if import code_document, figures_document, sensitivity_document, what_if_document

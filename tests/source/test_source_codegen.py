@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from kernmodel.source.codegen import compilable_source, function_name
+from kernmodel.source.emit.compilable import compilable_source, function_name
+from kernmodel.source.emit.whole_function import compilable_function, compiler_defines, quick_compilable
 from kernmodel.source.load import parse_kernel
-from kernmodel.source.quick import compilable_function, compiler_defines, quick_compilable
 
 BARE = """#define T 16
 double a[M][N], b[M][N]; const double c = 0.25; double s; float t;
@@ -101,7 +101,7 @@ def test_whole_functions_are_recognised_without_a_parser(text: str, whole: bool,
 
 def test_quick_way_imports_neither_parser_nor_sympy() -> None:
     code = (
-        "import sys; from kernmodel.source.quick import quick_compilable; assert quick_compilable('stencil');"
+        "import sys; from kernmodel.source.emit.whole_function import quick_compilable as f; assert f('stencil');"
         "print([m for m in ('sympy', 'pycparser', 'pcpp', 'numpy') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

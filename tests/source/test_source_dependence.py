@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernmodel.source.dependence import dependences
 from kernmodel.source.load import load_kernel, parse_kernel
 from kernmodel.source.model import LoopNest
-from kernmodel.source.tiling import band, tile
+from kernmodel.source.nest.dependence import dependences
+from kernmodel.source.nest.tiling import band, tile
 
 KERNELS = Path(__file__).resolve().parents[2] / "kernels"
 BANDS = {

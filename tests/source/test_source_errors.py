@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from kernmodel.errors import InputError, SourceError, UnsupportedKernelError
+from kernmodel.source.emit.whole_function import quick_compilable
 from kernmodel.source.load import load_kernel, parse_kernel
-from kernmodel.source.quick import quick_compilable
-from kernmodel.source.sizes import sizes_of
+from kernmodel.source.nest.sizes import sizes_of
 
 PARAMETERS = "int n, double a[restrict 50][100], double *restrict x, double **p, struct S *t, int *restrict k, double s"
 

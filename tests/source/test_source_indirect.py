@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernmodel.errors import SourceError, UnsupportedKernelError
-from kernmodel.source.codegen import compilable_source
+from kernmodel.source.emit.compilable import compilable_source
 from kernmodel.source.load import load_kernel, parse_kernel
 from kernmodel.source.model import Access, IndirectIndex, LoopNest
-from kernmodel.source.sizes import iterations_per_sweep, sizes_of
-from kernmodel.source.strides import access_strides, jumping_accesses, updates_per_iteration
+from kernmodel.source.nest.sizes import iterations_per_sweep, sizes_of
+from kernmodel.source.nest.strides import access_strides, jumping_accesses, updates_per_iteration
 from kernmodel.traffic.conditions.symbolic_nest import symbolic_nest
 
 PARAMETERS = (

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernmodel.source.lengths import lengths
 from kernmodel.source.load import load_kernel, parse_kernel
-from kernmodel.source.sizes import trip_counts
-from kernmodel.source.tiling import tile
+from kernmodel.source.nest.sizes import trip_counts
+from kernmodel.source.nest.tiling import tile
+from kernmodel.source.nest.trip_counts import lengths
 
 TRIANGLE = "double a[N][N];\nfor (int j = 0; j < N; ++j)\n  for (int i = j; i < N; ++i)\n    a[j][i] = 1.0;\n"
 

@@ -7,8 +7,8 @@ import pytest
 from kernmodel import limits
 from kernmodel.errors import SourceError, UnsupportedKernelError
 from kernmodel.source.load import parse_kernel
-from kernmodel.source.preprocess import preprocess
-from kernmodel.source.sizes import sizes_of
+from kernmodel.source.nest.sizes import sizes_of
+from kernmodel.source.parse.preprocess import preprocess
 
 KERNEL = "#define N 100\ndouble a[N], b[N];\nfor (int i = 0; i < N; ++i) a[i] = {};\n"
 OBJECTS = "#define A0 b[i] +\n" + "".join(f"#define A{n} {' '.join([f'A{n - 1}'] * 8)}\n" for n in range(1, 10))

@@ -11,13 +11,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kernmodel.errors import SourceError
-from kernmodel.source.affine import nonnegative, upper_bound
-from kernmodel.source.counting import index_range, numeric_loops
-from kernmodel.source.linearise import recomposed
 from kernmodel.source.load import parse_kernel
 from kernmodel.source.model import LoopNest
-from kernmodel.source.preprocess import integer_literal
-from kernmodel.source.sizes import iterations_per_sweep, sizes_of, trip_counts
+from kernmodel.source.nest.affine import nonnegative, upper_bound
+from kernmodel.source.nest.counting import index_range, numeric_loops
+from kernmodel.source.nest.sizes import iterations_per_sweep, sizes_of, trip_counts
+from kernmodel.source.parse.delinearise import recomposed
+from kernmodel.source.parse.preprocess import integer_literal
 
 NAMES = ("i", "j", "k", "l")
 COMPARISONS = {"<": 1, "<=": 1, ">": -1, ">=": -1}

@@ -19,13 +19,14 @@ from hypothesis import strategies as st
 
 from kernmodel.errors import UnsupportedKernelError, UsageError
 from kernmodel.machine.load import load_machine
-from kernmodel.source.codegen import compilable_source, function_name
+from kernmodel.source.emit.blocked_text import tiled_source
+from kernmodel.source.emit.compilable import compilable_source, function_name
+from kernmodel.source.emit.default_sizes import made_for
 from kernmodel.source.load import load_kernel, parse_kernel
-from kernmodel.source.made_for import made_for
 from kernmodel.source.model import LoopNest
-from kernmodel.source.sizes import shape_of
-from kernmodel.source.syntax import c_ast, parse_program
-from kernmodel.source.tiling import band, block_variables, inside_block, tile, tiled_source, whole_blocks
+from kernmodel.source.nest.sizes import shape_of
+from kernmodel.source.nest.tiling import band, block_variables, inside_block, tile, whole_blocks
+from kernmodel.source.parse.syntax import c_ast, parse_program
 from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 
 KERNELS = Path(__file__).resolve().parents[2] / "kernels"

@@ -16,7 +16,7 @@ from kernmodel.incore.tables import InstructionTable
 from kernmodel.machine.load import load_machine
 from kernmodel.models.ecm import predict
 from kernmodel.source.load import load_kernel
-from kernmodel.source.tiling import tile
+from kernmodel.source.nest.tiling import tile
 from kernmodel.studies.blocking.answer import BlockingAnswer
 from kernmodel.studies.blocking.limits import Blocks, loop_extents
 from kernmodel.studies.blocking.study import blocked_source, blocking

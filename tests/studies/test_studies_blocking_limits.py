@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import Machine
 from kernmodel.source.load import load_kernel
-from kernmodel.source.sizes import sizes_of
-from kernmodel.source.tiling import band, tile
+from kernmodel.source.nest.sizes import sizes_of
+from kernmodel.source.nest.tiling import band, tile
 from kernmodel.studies.blocking.answer import BlockLimit
 from kernmodel.studies.blocking.limits import BlockVolumes, Failing, blocked_sets, failing_conditions, loop_extents
 from kernmodel.studies.blocking.shapes import Grain, Shape, Shapes

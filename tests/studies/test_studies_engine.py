@@ -15,8 +15,8 @@ from kernmodel.errors import InputError, KernmodelError, MachineError, SourceErr
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import StoreBehaviour
 from kernmodel.source.load import load_kernel
-from kernmodel.source.sizes import sizes_of
-from kernmodel.source.tiling import tile
+from kernmodel.source.nest.sizes import sizes_of
+from kernmodel.source.nest.tiling import tile
 from kernmodel.studies.predict.ecm import predict_ecm
 from kernmodel.studies.predict.memo import Memo
 from kernmodel.studies.predict.request import Change, CodeRequest, EcmAnswer, KernelRequest, Point

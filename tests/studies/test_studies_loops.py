@@ -11,9 +11,9 @@ from kernmodel.code.compile import FoundCompiler, start_compile
 from kernmodel.code.listing import read_listing
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import Note
-from kernmodel.source.codegen import compilable_source
+from kernmodel.source.emit.compilable import compilable_source
 from kernmodel.source.load import load_kernel
-from kernmodel.source.sizes import sizes_of
+from kernmodel.source.nest.sizes import sizes_of
 from kernmodel.studies.predict.expectation import expectation, find_loop
 
 AVX512 = "-O3 -march=cascadelake"

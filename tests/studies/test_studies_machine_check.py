@@ -12,8 +12,8 @@ import pytest
 from kernmodel.cli.main import main
 from kernmodel.errors import MachineError
 from kernmodel.incore.core import Settings
+from kernmodel.machine.files.stream_mixes import contradictions
 from kernmodel.machine.load import find_machine, load_machine
-from kernmodel.machine.mixes import contradictions
 from kernmodel.machine.model import Machine
 from kernmodel.studies.predict.incore import CodeSource, analyse_one, machine_target
 from kernmodel.studies.predict.machine_check import check_machine_file, core_parameters

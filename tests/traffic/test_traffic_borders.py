@@ -11,7 +11,7 @@ from traffic_reference import toy_machine
 
 from kernmodel.source.load import load_kernel, parse_kernel
 from kernmodel.source.model import LoopNest
-from kernmodel.source.tiling import tile
+from kernmodel.source.nest.tiling import tile
 from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 from kernmodel.traffic.simulation.simulate import simulate
 

@@ -11,7 +11,7 @@ from traffic_reference import toy_machine
 from kernmodel.errors import InputError, UnsupportedKernelError, UsageError
 from kernmodel.machine.load import load_machine
 from kernmodel.source.load import load_kernel, parse_kernel
-from kernmodel.source.sizes import sizes_of
+from kernmodel.source.nest.sizes import sizes_of
 from kernmodel.traffic.conditions.layer_conditions import layer_conditions, sized_layer_conditions
 from kernmodel.traffic.conditions.streams import at_sizes
 from kernmodel.traffic.conditions.symbolic_nest import symbolic_nest

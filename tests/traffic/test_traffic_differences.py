@@ -7,7 +7,7 @@ import pytest
 from kernmodel.machine.load import load_machine
 from kernmodel.source.load import load_kernel, parse_kernel
 from kernmodel.source.model import LoopNest
-from kernmodel.source.sizes import sizes_of
+from kernmodel.source.nest.sizes import sizes_of
 from kernmodel.traffic.comparison.differences import compare_traffic
 from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 from kernmodel.traffic.model import Difference

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kernmodel.machine.kerncraft import import_kerncraft
+from kernmodel.machine.kerncraft import read_kerncraft
 from kernmodel.machine.load import load_path
 from kernmodel.source.load import parse_kernel
 from kernmodel.traffic.conditions.layer_conditions import layer_conditions
@@ -50,7 +50,7 @@ def test_against_kerncraft(tmp_path: Path) -> None:
     machines = {}
     for name in {result["machine_file"] for result in results()}:
         file = tmp_path / name
-        file.write_text(import_kerncraft(DATA / "machines-kerncraft" / name))
+        file.write_text(read_kerncraft(DATA / "machines-kerncraft" / name).text)
         machines[name] = load_path(file)
     different = []
     for result in results():

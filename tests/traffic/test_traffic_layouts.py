@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kernmodel.cachesim.model import CacheSpec, Hierarchy
 from kernmodel.machine.load import load_machine
 from kernmodel.source.load import load_kernel, parse_kernel
-from kernmodel.source.sizes import sizes_of
+from kernmodel.source.nest.sizes import sizes_of
 from kernmodel.traffic.comparison.evidence import decide
 from kernmodel.traffic.conditions.layer_conditions import sized_layer_conditions
 from kernmodel.traffic.conditions.streams import at_sizes

@@ -9,7 +9,7 @@ import pytest
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import Machine
 from kernmodel.source.load import load_kernel, parse_kernel
-from kernmodel.source.tiling import tile
+from kernmodel.source.nest.tiling import tile
 from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 from kernmodel.traffic.stream_runs import contiguous_runs, restart_cycles, runs_of, shortest_run
 

@@ -19,7 +19,7 @@ from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import Machine
 from kernmodel.source.load import load_kernel, parse_kernel
 from kernmodel.source.model import LoopNest
-from kernmodel.source.sizes import sizes_of
+from kernmodel.source.nest.sizes import sizes_of
 from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 from kernmodel.traffic.model import Traffic
 from kernmodel.traffic.options import Distribution, SimulationOptions

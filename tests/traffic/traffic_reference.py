@@ -170,7 +170,7 @@ def simulate(
 
 
 def iterations_of(nest: LoopNest, sizes: dict[str, int]) -> int:
-    from kernmodel.source.sizes import iterations_per_sweep
+    from kernmodel.source.nest.sizes import iterations_per_sweep
 
     return iterations_per_sweep(nest, sizes)
 

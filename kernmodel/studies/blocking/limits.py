@@ -14,8 +14,8 @@ from itertools import combinations
 from math import ceil
 
 from kernmodel.source.model import LoopNest
-from kernmodel.source.sizes import trip_counts
-from kernmodel.source.tiling import inside_block
+from kernmodel.source.nest.sizes import trip_counts
+from kernmodel.source.nest.tiling import inside_block
 from kernmodel.studies.blocking.answer import BlockLimit
 from kernmodel.traffic.conditions.polynomial import ZERO, Polynomial, Size
 from kernmodel.traffic.conditions.requirements import largest_size, savings, solution

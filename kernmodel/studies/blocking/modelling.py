@@ -1,7 +1,7 @@
 """Blocked nests modelled: their traffic with the borders of blocks, and the core's time with short inner loops.
 
-Each is the blocked nest that it is: layer conditions (or a simulation) of `source.tiling.tile`, the loop that the
-compiler makes of `source.tiling.tiled_source`, composed as the machine says.
+Each is the blocked nest that it is: layer conditions (or a simulation) of `nest.tiling.tile`, the loop that the
+compiler makes of `source.emit.blocked_text.tiled_source`, composed as the machine says.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from kernmodel.errors import KernmodelError, Note
 from kernmodel.machine.model import CacheLevel, Machine
 from kernmodel.models.ecm import EcmPrediction, predict
 from kernmodel.source.model import LoopNest
-from kernmodel.source.sizes import sizes_of
-from kernmodel.source.tiling import whole_blocks
+from kernmodel.source.nest.sizes import sizes_of
+from kernmodel.source.nest.tiling import whole_blocks
 from kernmodel.studies.blocking.limits import Blocks, ReuseKey, loop_extents, reading
 from kernmodel.studies.predict.outside import inner_iterations
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest, Point

@@ -1,7 +1,7 @@
 """Cache blocking: which loop to block, by how much, for which cache, and what it buys.
 
 For every cache and every layer condition that fails, the block sizes for which it holds follow in closed form from the
-nest inside one block (`source.tiling.inside_block`). Candidates are rounded to whole cache lines and vectors, modelled
+nest inside one block (`nest.tiling.inside_block`). Candidates are rounded to whole cache lines and vectors, modelled
 as the blocked nests that they are (halo lines at the borders of blocks are in their traffic), with the time that short
 inner loops cost in the core, and ranked.
 """
@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from kernmodel import __version__
 from kernmodel.errors import InputError, Note, UnsupportedKernelError, UsageError
 from kernmodel.models.ecm import EcmPrediction, scale
-from kernmodel.source.made_for import made_for
+from kernmodel.source.emit.blocked_text import tiled_source
+from kernmodel.source.emit.default_sizes import made_for
 from kernmodel.source.model import LoopNest
-from kernmodel.source.tiling import Band, band, tile, tiled_source
+from kernmodel.source.nest.tiling import Band, band, tile
 from kernmodel.studies.blocking.answer import BlockingAnswer, BlockLimit, Candidate, TemporalPotential
 from kernmodel.studies.blocking.candidates import candidate, ranked
 from kernmodel.studies.blocking.limits import Blocks, BlockVolumes, failing_conditions
@@ -279,8 +280,7 @@ def blocks_in_words(blocks: Blocks) -> str:
 
 
 def blocked_source(answer: BlockingAnswer) -> str:
-    """The C source of the best candidate (`source.tiling.tiled_source`), whose comment says for what it was made, and
-    whose default sizes are these.
+    """The C source of the best candidate, whose comment says for what it was made, and whose default sizes are these.
 
     Raises:
         InputError: no candidate is faster than the nest as it stands.

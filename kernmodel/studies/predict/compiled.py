@@ -24,7 +24,7 @@ def start_early(
     stack: ExitStack, kernel: KernelRequest, code: CodeRequest, machine: Machine, sizes: Mapping[str, int]
 ) -> Compilation | None:
     """Start the compiler before the source is analysed, where the text can be compiled as it stands."""
-    from kernmodel.source.quick import quick_compilable
+    from kernmodel.source.emit.whole_function import quick_compilable
 
     if code.asm is not None:
         return None
@@ -36,7 +36,7 @@ def start_late(
     stack: ExitStack, nest: LoopNest, code: CodeRequest, machine: Machine, sizes: Mapping[str, int]
 ) -> Compilation:
     """Start the compiler on what the analysed source becomes as a function (bare loop nests)."""
-    from kernmodel.source.codegen import compilable_source
+    from kernmodel.source.emit.compilable import compilable_source
 
     return stack.enter_context(_start(compilable_source(nest, sizes), nest.file, code, machine, sizes))
 
@@ -55,7 +55,7 @@ def chosen_compiler(machine: Machine, code: CodeRequest) -> tuple[FoundCompiler,
 
 def _start(text: str, name: str, code: CodeRequest, machine: Machine, sizes: Mapping[str, int]) -> Compilation:
     from kernmodel.code.compile import start_compile
-    from kernmodel.source.quick import compiler_defines
+    from kernmodel.source.emit.whole_function import compiler_defines
 
     compiler, flags = chosen_compiler(machine, code)
     macros = {macro: int(value) for macro, value in compiler_defines(text, sizes).items()}

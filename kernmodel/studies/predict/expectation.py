@@ -11,8 +11,8 @@ from kernmodel.code.match import ExpectedIndirect, OuterLoop, choose_loop
 from kernmodel.code.model import AssemblyLoop, ExpectedAccess
 from kernmodel.isa.model import Listing
 from kernmodel.source.model import LoopNest
-from kernmodel.source.sizes import trip_counts
-from kernmodel.source.strides import access_strides, first_offset, jumping_accesses
+from kernmodel.source.nest.sizes import trip_counts
+from kernmodel.source.nest.strides import access_strides, first_offset, jumping_accesses
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 from kernmodel.errors import InputError, Location, MachineError, Note
 from kernmodel.incore.model import InCore, Parameters
 from kernmodel.incore.parameters import load_parameters
+from kernmodel.machine.files.schema import MACHINE_FILE, examine
 from kernmodel.machine.model import Machine
-from kernmodel.machine.schema import MACHINE_FILE, examine
 from kernmodel.schema.document import Document, read_document
 from kernmodel.schema.fields import Problem, Reading, Severity, suggest
 

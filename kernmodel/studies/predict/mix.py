@@ -159,7 +159,7 @@ def _nothing_notes(mix: InstructionMix) -> tuple[Note, ...]:
 
 
 def _part_of_kernel(stages: Stages, point: Point, *, alone: bool) -> MixPart:
-    from kernmodel.source.sizes import iterations_per_sweep
+    from kernmodel.source.nest.sizes import iterations_per_sweep
 
     code = stages.code(point, stages.machine(point.kernel.machine))
     (sizes, shown), nest, mix = stages.sizes(point, point), stages.nest(point.kernel), instruction_mix(code.loop)
@@ -173,7 +173,7 @@ def _part_of_kernel(stages: Stages, point: Point, *, alone: bool) -> MixPart:
 
 def _steady_state(stages: Stages, points: Sequence[Point]) -> Iterator[Note]:
     """That only the main loop is counted, with the iterations that say how far that holds."""
-    from kernmodel.source.sizes import trip_counts
+    from kernmodel.source.nest.sizes import trip_counts
 
     for point in points:
         trips = trip_counts(stages.nest(point.kernel), stages.sizes(point, point)[0])[-1]

@@ -31,9 +31,9 @@ def sizes_at(nest: LoopNest, point: Sizes) -> tuple[dict[str, int], dict[str, in
     the source says: of steps, and of conditions where -D gives them.
 
     Raises:
-        SourceError: as `kernmodel.source.sizes.sizes_of`.
+        SourceError: as `kernmodel.source.nest.sizes.sizes_of`.
     """
-    from kernmodel.source.sizes import deciding_names, sizes_of
+    from kernmodel.source.nest.sizes import deciding_names, sizes_of
 
     sizes = sizes_of(nest, point)
     fixed = {name: value for name, value in nest.defaults.items() if name not in nest.symbols}
@@ -42,7 +42,7 @@ def sizes_at(nest: LoopNest, point: Sizes) -> tuple[dict[str, int], dict[str, in
 
 def alike(nest: LoopNest, points: Sequence[Sizes]) -> tuple[tuple[Sizes, ...], ...]:
     """The points in groups for which the source says the same, in the order in which they come."""
-    from kernmodel.source.sizes import deciding_names
+    from kernmodel.source.nest.sizes import deciding_names
 
     groups: dict[tuple[int, ...], list[Sizes]] = {}
     for point in points:

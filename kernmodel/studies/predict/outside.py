@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from kernmodel.errors import Location, Note
 from kernmodel.isa import isa_of
 from kernmodel.models.outside import NEGLIGIBLE, Exit, OutsideWork
-from kernmodel.source.lengths import Lengths, lengths
-from kernmodel.source.sizes import trip_counts
+from kernmodel.source.nest.sizes import trip_counts
+from kernmodel.source.nest.trip_counts import Lengths, lengths
 
 if TYPE_CHECKING:
     from kernmodel.code.model import AssemblyLoop

@@ -92,7 +92,7 @@ Blocks = tuple[tuple[str, int], ...]
 class Change:
     """A figure of the machine file to take instead: `path` ("L2.size", "memory.bandwidth", "clock") and the new value
     as text, absolute with its unit ("2 MiB", "200GB/s") or relative ("x2", "x0.5", "+10%", "-10%"). Read by
-    `kernmodel.machine.changes`."""
+    `kernmodel.machine.changes.figures`."""
 
     path: str
     value: str

@@ -17,7 +17,7 @@ from kernmodel.code.mix import InstructionMix, instruction_mix
 from kernmodel.errors import KernmodelError, Note, UnsupportedKernelError, UsageError
 from kernmodel.incore.core import Settings
 from kernmodel.incore.tables import InstructionTable
-from kernmodel.machine.limits import check_cores
+from kernmodel.machine.cores import check_cores
 from kernmodel.machine.load import load_machine
 from kernmodel.models.chart import Case, LevelShare, ModelName, Roofline, demand
 from kernmodel.models.roofline import roofline
@@ -371,7 +371,7 @@ def _own_points(kernels: Sequence[str], points: Sequence[Mapping[str, int]]) -> 
     """The points of each kernel, without the sizes that it lacks and another kernel has."""
     if len(kernels) == 1 or not points[0]:
         return [tuple(points) for _ in kernels]
-    from kernmodel.source.reading import kernel_path, read_source
+    from kernmodel.source.text import kernel_path, read_source
 
     texts = [read_source(kernel_path(kernel)) for kernel in kernels]
     had = [{name for name in points[0] if _names(text, name)} for text in texts]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import KernmodelError, Note
 from kernmodel.incore.tables import InstructionTable
-from kernmodel.machine.limits import check_cores
+from kernmodel.machine.cores import check_cores
 from kernmodel.machine.load import load_machine
 from kernmodel.studies.predict.compiled import chosen_compiler, find_kernel_loop, start_early, start_late
 from kernmodel.studies.predict.machine_check import core_parameters, left_out_notes
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kernmodel.code.compile import Compilation, FoundCompiler
     from kernmodel.incore.answer.outside import OutsideCycles
     from kernmodel.incore.model import InCore, Parameters
-    from kernmodel.machine.changes import MachineFigures
+    from kernmodel.machine.changes.figures import MachineFigures
     from kernmodel.machine.model import Machine
     from kernmodel.models.ecm import EcmPrediction
     from kernmodel.models.outside import OutsideWork
@@ -155,7 +155,7 @@ class Stages:
     def _changed(self, name: str, changes: tuple[Change, ...]) -> Machine:
         if not changes:
             return load_machine(name)
-        from kernmodel.machine.changes import MachineFigures
+        from kernmodel.machine.changes.figures import MachineFigures
 
         figures = self._figures.get(name, lambda: MachineFigures.open(name))
         return figures.machine((change.path, change.value) for change in changes)
@@ -171,7 +171,7 @@ class Stages:
     def _read(self, kernel: KernelRequest, blocks: Blocks) -> LoopNest:
         if not blocks:
             return read_nest(kernel)
-        from kernmodel.source.tiling import tile
+        from kernmodel.source.nest.tiling import tile
 
         return tile(self.nest(kernel), dict(blocks))
 
@@ -227,8 +227,8 @@ class Stages:
         kernel, nest = at.kernel, self.nest(at.kernel)
         if not at.blocks:
             return nest
+        from kernmodel.source.emit.blocked_text import tiled_source
         from kernmodel.source.load import parse_kernel
-        from kernmodel.source.tiling import tiled_source
 
         text = tiled_source(nest, dict(at.blocks))
         return parse_kernel(text, nest.file, kernel.sizes, nest=kernel.nest, function=kernel.function)
@@ -331,7 +331,7 @@ class Stages:
         )
 
     def _compiled_once(self, at: Point) -> Note:
-        from kernmodel.source.sizes import deciding_names
+        from kernmodel.source.nest.sizes import deciding_names
 
         _, shown = self.sizes(at, at)
         return compiled_once(shown, deciding_names(self.nest(at.kernel), at.kernel.sizes), at.blocks)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kernmodel.errors import Note, UnsupportedKernelError
-from kernmodel.machine.limits import check_cores
+from kernmodel.machine.cores import check_cores
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import Machine
 from kernmodel.studies.predict.nests import alike, largest, read_nest, sizes_at

@@ -73,7 +73,7 @@ def _values(axis: Axis) -> list[Any]:
 
 
 def _text_hash(kernel: str) -> str:
-    from kernmodel.source.reading import kernel_path
+    from kernmodel.source.text import kernel_path
 
     return _file_hash(str(kernel_path(kernel)))
 

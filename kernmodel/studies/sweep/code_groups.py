@@ -82,7 +82,7 @@ class CodeGroups:
         return group
 
     def _read(self, largest: Point) -> None:
-        from kernmodel.source.sizes import deciding_names, refuse_unknown
+        from kernmodel.source.nest.sizes import deciding_names, refuse_unknown
 
         names = tuple(largest.kernel.sizes)
         nest = self._stages.nest(largest.kernel)

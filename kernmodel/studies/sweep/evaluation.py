@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
 from kernmodel.errors import KernmodelError
-from kernmodel.machine.limits import check_cores
+from kernmodel.machine.cores import check_cores
 from kernmodel.studies.predict.request import Change, Point
 from kernmodel.studies.predict.stages import Stages
 from kernmodel.studies.sweep.batches import Work, evaluate_point

@@ -119,7 +119,7 @@ def _import_stages() -> None:
     import kernmodel.code.compile
     import kernmodel.incore.answer.analyse
     import kernmodel.models.ecm
-    import kernmodel.source.codegen
+    import kernmodel.source.emit.compilable
     import kernmodel.source.load
     import kernmodel.studies.predict.expectation
     import kernmodel.studies.sweep.batches

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from kernmodel.errors import Note, UsageError
-from kernmodel.machine.limits import check_cores
+from kernmodel.machine.cores import check_cores
 from kernmodel.machine.load import load_machine
 from kernmodel.studies.predict.compiled import chosen_compiler
 from kernmodel.studies.predict.nests import read_nest, sizes_at
@@ -24,7 +24,7 @@ from kernmodel.studies.sweep.grid import Axis, Grid, Outcome, Row, point_at
 from kernmodel.studies.sweep.rows import RowColumn, answer_row, complete, row_of, study_columns
 
 if TYPE_CHECKING:
-    from kernmodel.machine.changes import MachineFigures
+    from kernmodel.machine.changes.figures import MachineFigures
     from kernmodel.machine.model import Machine
     from kernmodel.studies.predict.request import EcmAnswer
 
@@ -148,7 +148,7 @@ def _check_changes(grid: Grid) -> tuple[Note, ...]:
     changes = [*grid.base.changes, *(Change(axis.name, value) for axis in axes for value in axis.values)]
     if not changes:
         return ()
-    from kernmodel.machine.changes import MachineFigures
+    from kernmodel.machine.changes.figures import MachineFigures
 
     figures = [MachineFigures.open(name) for name in _values(grid, "machine", grid.base.kernel.machine)]
     return tuple(note for change in changes for note in _notes_of(change, figures))
@@ -193,7 +193,7 @@ def _check_kernel(grid: Grid) -> None:
             sizes_at(nest, {name: value})
     blocks = {**dict(grid.base.blocks), **{axis.name: axis.values[0] for axis in grid.axes if axis.kind == "block"}}
     if blocks:
-        from kernmodel.source.tiling import tile
+        from kernmodel.source.nest.tiling import tile
 
         tile(nest, blocks)
 

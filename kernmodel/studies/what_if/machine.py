@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kernmodel.errors import Note
-from kernmodel.machine.changes import Applied, MachineFigures
+from kernmodel.machine.changes.figures import Applied, MachineFigures
 from kernmodel.studies.predict.request import Change, CodeRequest, EcmAnswer, KernelRequest
 from kernmodel.studies.what_if.runs import Runs, runtime_ratio
 
@@ -47,7 +47,7 @@ def what_if(kernel: KernelRequest, code: CodeRequest, changes: Sequence[Change],
     The effects come by runtime, the greatest gain first; among equal ones the most negative elasticity.
 
     Raises:
-        UsageError: a change that cannot be made (`kernmodel.machine.changes`).
+        UsageError: a change that cannot be made (`kernmodel.machine.changes.figures`).
         KernmodelError: any stage's error about its input.
     """
     figures = MachineFigures.open(kernel.machine)

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from kernmodel.errors import Note
-from kernmodel.machine.limits import check_cores
+from kernmodel.machine.cores import check_cores
 from kernmodel.studies.predict.request import Change, CodeRequest, EcmAnswer, KernelRequest, Point
 from kernmodel.studies.predict.stages import Stages
 

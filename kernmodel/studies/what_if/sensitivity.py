@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from kernmodel.errors import Note, UsageError
-from kernmodel.machine.changes import Figure, MachineFigures
+from kernmodel.machine.changes.figures import Figure, MachineFigures
 from kernmodel.studies.predict.request import Change, CodeRequest, EcmAnswer, KernelRequest
 from kernmodel.studies.what_if.runs import Runs, runtime_ratio
 

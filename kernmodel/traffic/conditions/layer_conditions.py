@@ -17,8 +17,8 @@ import sympy
 from kernmodel.errors import Note
 from kernmodel.machine.model import CacheLevel, Machine
 from kernmodel.source.model import LoopNest
-from kernmodel.source.sizes import iterations_per_sweep
-from kernmodel.source.strides import updates_per_iteration
+from kernmodel.source.nest.sizes import iterations_per_sweep
+from kernmodel.source.nest.strides import updates_per_iteration
 from kernmodel.traffic.conditions.access_table import access_table
 from kernmodel.traffic.conditions.cache_sets import Room, rooms
 from kernmodel.traffic.conditions.paths import (

@@ -13,7 +13,7 @@ from fractions import Fraction
 import sympy
 
 from kernmodel.errors import InputError, Note, UsageError
-from kernmodel.machine.limits import check_cores
+from kernmodel.machine.cores import check_cores
 from kernmodel.machine.model import CacheLevel, Machine
 from kernmodel.source.model import Access
 from kernmodel.traffic.conditions.polynomial import NEVER, Number, Rate, fixed

@@ -12,8 +12,8 @@ from itertools import chain, product
 import sympy
 
 from kernmodel.cachesim.model import Form, ProgramBound
-from kernmodel.source.affine import linear_parts
-from kernmodel.source.counting import put_in
+from kernmodel.source.nest.affine import linear_parts
+from kernmodel.source.nest.counting import put_in
 
 Groups = tuple[tuple[Form, ...], ...]
 Interval = tuple[int, int]

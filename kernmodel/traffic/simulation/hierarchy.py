@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kernmodel.cachesim.model import MEMORY, CacheSpec, Hierarchy, Policy
 from kernmodel.errors import InputError, Note
-from kernmodel.machine.limits import check_cores
+from kernmodel.machine.cores import check_cores
 from kernmodel.machine.model import CacheLevel, Machine
 from kernmodel.traffic.options import SimulationOptions
 

@@ -10,7 +10,7 @@ import sympy
 from kernmodel.cachesim.model import Indirection
 from kernmodel.errors import InputError, Note, UnsupportedKernelError, UsageError
 from kernmodel.source.model import Access, IndirectIndex, LoopNest
-from kernmodel.source.sizes import shape_of
+from kernmodel.source.nest.sizes import shape_of
 from kernmodel.traffic.options import Distribution
 from kernmodel.traffic.simulation.bounds import Interval, form_of, form_range
 

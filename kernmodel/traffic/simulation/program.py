@@ -13,9 +13,9 @@ import sympy
 
 from kernmodel.cachesim.model import Form, Program, ProgramLoop, ProgramReference
 from kernmodel.errors import InputError, Location, UnsupportedKernelError
-from kernmodel.source.counting import NumericLoop, numeric_loops
 from kernmodel.source.model import Access, Loop, LoopNest
-from kernmodel.source.sizes import shape_of
+from kernmodel.source.nest.counting import NumericLoop, numeric_loops
+from kernmodel.source.nest.sizes import shape_of
 from kernmodel.traffic.options import StoreMode
 from kernmodel.traffic.simulation.bounds import Interval, bound_of, bound_range, form_of, form_range, shifted
 from kernmodel.traffic.simulation.index_arrays import IndirectValues

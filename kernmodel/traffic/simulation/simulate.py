@@ -12,7 +12,7 @@ from kernmodel.cachesim.model import Hierarchy
 from kernmodel.errors import Note, UnsupportedKernelError
 from kernmodel.machine.model import Machine
 from kernmodel.source.model import LoopNest
-from kernmodel.source.strides import updates_per_iteration
+from kernmodel.source.nest.strides import updates_per_iteration
 from kernmodel.traffic.conditions.paths import UnitOfWork, fastest_line, held_notes
 from kernmodel.traffic.model import AccessTraffic, Evasion, PathTraffic, Traffic, arithmetic_intensity
 from kernmodel.traffic.options import SimulationOptions, StoreMode

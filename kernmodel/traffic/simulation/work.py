@@ -9,7 +9,7 @@ from functools import cached_property
 from kernmodel.cachesim.engine import Simulator
 from kernmodel.cachesim.model import Position, Program
 from kernmodel.cachesim.programs import bound_value, settled, trips
-from kernmodel.source.counting import NumericLoop, count_iterations
+from kernmodel.source.nest.counting import NumericLoop, count_iterations
 from kernmodel.traffic.simulation.program import NumericNest
 
 

@@ -10,9 +10,20 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kernmodel.source.headers import Header, closing, next_line, one_line, position, read_header, statement_end
+from kernmodel.errors import SourceError, UnsupportedKernelError
+from kernmodel.source.emit.loop_headers import (
+    Header,
+    closing,
+    next_line,
+    one_line,
+    position,
+    read_header,
+    statement_end,
+)
+from kernmodel.source.load import parse_kernel
 from kernmodel.source.model import Loop, LoopNest
-from kernmodel.source.reading import function_bodies, without_comments
+from kernmodel.source.nest.tiling import block_variables, check_blocks, tile
+from kernmodel.source.text import function_bodies, without_comments
 
 _BODY = r"(?:[^\n\\]|\\\r?\n|\\.)*"
 _DIRECTIVE = re.compile(rf"^[ \t]*#{_BODY}", re.MULTILINE)
@@ -47,7 +58,64 @@ class Names:
     greatest: str
 
 
-def rewritten(nest: LoopNest, first: int, blocks: Mapping[str, int], variables: Mapping[str, str]) -> str:
+def tiled_source(nest: LoopNest, blocks: Mapping[str, int]) -> str:
+    """The C source of the kernel with these loops blocked: the text of the user with the loops of the nest rewritten.
+
+    Block sizes are macros with an #ifndef around them (BLOCK_I …), so that -D gives others. Reading the text again
+    gives `tile(nest, blocks)` (names of macros apart), and it compiles where the original does.
+
+    Raises:
+        As `tile`; UnsupportedKernelError: loops whose text cannot be rewritten (a macro that holds a loop header).
+    """
+    first = check_blocks(nest, blocks)
+    if not blocks:
+        return nest.text
+    text = _rewritten(nest, first, blocks, block_variables(nest))
+    _refuse_other_meaning(nest, text, tile(nest, blocks))
+    return text
+
+
+def _refuse_other_meaning(nest: LoopNest, text: str, wanted: LoopNest) -> None:
+    """Read the new text, where the old one can be read without the macros of the command line, and compare its loops.
+
+    Raises:
+        UnsupportedKernelError: macros in the headers mean something else than their text looks like.
+    """
+    number = _number_of(nest)
+    if number is None:
+        return
+    try:
+        after = parse_kernel(text, nest.file, nest.defaults, nest=number, function=nest.function).loops
+    except SourceError:
+        after = ()
+    if [_ranges(loop) for loop in after] != [_ranges(loop) for loop in wanted.loops]:
+        raise UnsupportedKernelError(
+            "macros in the headers of the loops mean something else than their text looks like",
+            where=nest.loops[0].location,
+            todo="write the headers out without macros",
+        )
+
+
+def _number_of(nest: LoopNest) -> int | None:
+    """Which of the nests of its function this is; None where the text cannot be read with the known macros alone."""
+    own = [(_ranges(loop), loop.location.line) for loop in nest.loops]
+    for number in range(1, nest.text.count("for") + 1):
+        try:
+            found = parse_kernel(nest.text, nest.file, nest.defaults, nest=number, function=nest.function)
+        except UnsupportedKernelError:
+            continue
+        except SourceError:
+            return None
+        if [(_ranges(loop), loop.location.line) for loop in found.loops] == own:
+            return number
+    return None
+
+
+def _ranges(loop: Loop) -> tuple[object, ...]:
+    return loop.variable, loop.start, loop.stop, loop.step
+
+
+def _rewritten(nest: LoopNest, first: int, blocks: Mapping[str, int], variables: Mapping[str, str]) -> str:
     """The text of the nest with loops blocked.
 
     Args:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kernmodel.machine.schema import (
+from kernmodel.machine.files.schema import (
     CACHE,
     CORE,
     FLOP,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from kernmodel.source.counting import Environment, NumericLoop, numeric_loops
 from kernmodel.source.model import LoopNest
+from kernmodel.source.nest.counting import Environment, NumericLoop, numeric_loops
 
 MOST_VALUES = 256
 """Executions of a loop that are looked at; of more, evenly spread ones, an odd number apart, so that all remainders of

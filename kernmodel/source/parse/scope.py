@@ -12,10 +12,10 @@ from typing import Any
 import sympy
 
 from kernmodel.errors import Location, SourceError, UnsupportedKernelError
-from kernmodel.source.elements import element_type
 from kernmodel.source.model import ElementType, IndirectIndex
-from kernmodel.source.preprocess import integer_literal
-from kernmodel.source.syntax import Node, Program, c_ast, memory_reads, subscripts, walk, written, written_names
+from kernmodel.source.parse.c_types import element_type
+from kernmodel.source.parse.preprocess import integer_literal
+from kernmodel.source.parse.syntax import Node, Program, c_ast, memory_reads, subscripts, walk, written, written_names
 
 _MACRO_NAME = re.compile(r"^[A-Z][A-Z0-9_]*$")
 _MINIMUM = frozenset({"min", "MIN", "Min", "imin", "fmin", "fminf"})

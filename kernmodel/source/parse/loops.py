@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import sympy
 
 from kernmodel.errors import UnsupportedKernelError
-from kernmodel.source.affine import linear_parts, pushed_in
 from kernmodel.source.model import Loop
-from kernmodel.source.scope import Scope
-from kernmodel.source.syntax import Node, c_ast, statements, walk, written_names
+from kernmodel.source.nest.affine import linear_parts, pushed_in
+from kernmodel.source.parse.scope import Scope
+from kernmodel.source.parse.syntax import Node, c_ast, statements, walk, written_names
 
 _SUPPORTED = "write the loop as for (i = start; i < stop; i += constant), with <, <=, >, >= or != in either direction"
 _JUMPS = (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from kernmodel.source.quick import compiler_defines
-from kernmodel.source.reading import without_comments
-from kernmodel.source.tiled_text import newline_of
+from kernmodel.source.emit.blocked_text import newline_of
+from kernmodel.source.emit.whole_function import compiler_defines
+from kernmodel.source.text import without_comments
 
 
 def made_for(text: str, sizes: Mapping[str, int], comment: Sequence[str]) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import sympy
 
-from kernmodel.source.counting import put_in
 from kernmodel.source.model import Access, LoopNest
+from kernmodel.source.nest.counting import put_in
 
 
 def access_strides(nest: LoopNest, sizes: Mapping[str, int], loop: int = -1) -> tuple[tuple[Access, int], ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from kernmodel.errors import UsageError
-from kernmodel.machine.change_places import Place
+from kernmodel.machine.changes.figure_paths import Place
 
 _OPTIONAL_SECTIONS = ("memory", "stores", "peaks")
 _MEANT = {"frequency": "clock", "frequency_ghz": "clock", "ghz": "clock", "cores": "topology.cores_per_socket"}

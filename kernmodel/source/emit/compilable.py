@@ -11,10 +11,19 @@ import re
 from collections.abc import Iterator
 from copy import deepcopy
 
+from kernmodel.source.emit.whole_function import compilable_function, compiler_defines, missing_headers
 from kernmodel.source.load import Defines
 from kernmodel.source.model import LoopNest
-from kernmodel.source.quick import compilable_function, compiler_defines, missing_headers
-from kernmodel.source.syntax import Node, Program, c_ast, c_generator, parse_program, statements, walk, written_names
+from kernmodel.source.parse.syntax import (
+    Node,
+    Program,
+    c_ast,
+    c_generator,
+    parse_program,
+    statements,
+    walk,
+    written_names,
+)
 
 
 def compilable_source(nest: LoopNest, defines: Defines | None = None) -> str:

@@ -10,12 +10,12 @@ from typing import Any, Literal
 import sympy
 
 from kernmodel.errors import Location, UnsupportedKernelError
-from kernmodel.source.elements import DOUBLE, FLOAT, INT, LONG, LONG_DOUBLE, common_type
 from kernmodel.source.model import DistinctOperation, ElementType, FlopCount, Loop, Operation
-from kernmodel.source.names import MATH_FUNCTIONS
-from kernmodel.source.scope import Scope
-from kernmodel.source.syntax import Node, c_ast, memory_reads, subscripts, written
-from kernmodel.source.values import Origin, ValueNumbers
+from kernmodel.source.parse.c_types import DOUBLE, FLOAT, INT, LONG, LONG_DOUBLE, common_type
+from kernmodel.source.parse.scope import Scope
+from kernmodel.source.parse.standard_headers import MATH_FUNCTIONS
+from kernmodel.source.parse.syntax import Node, c_ast, memory_reads, subscripts, written
+from kernmodel.source.parse.value_numbers import Origin, ValueNumbers
 
 Kind = Literal["read", "write"]
 _Carried = frozenset[str]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kernmodel.errors import Note
-from kernmodel.machine.change_places import Place, SeriesPlace, shown, with_value
+from kernmodel.machine.changes.figure_paths import Place, SeriesPlace, shown, with_value
 from kernmodel.schema.fields import Values
 from kernmodel.units import format_bytes, format_si
 

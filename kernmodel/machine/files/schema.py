@@ -1,6 +1,6 @@
 """The schema of machine files: which sections and keys there are, what they mean, and how they become a `Machine`.
 
-docs/machine-files.md describes it for people. Figures are checked against one another by `kernmodel.machine.checks`.
+docs/machine-files.md describes it for people. `kernmodel.machine.files.checks` checks figures against one another.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from kernmodel.errors import Location, MachineError
-from kernmodel.machine.checks import check_figures, count
+from kernmodel.machine.files.checks import check_figures, count
 from kernmodel.machine.model import (
     BandwidthSeries,
     CacheLevel,
@@ -71,7 +71,7 @@ def _overlap(node: yaml.Node) -> Overlap:
 MACHINE: Table = {
     "title": Field(text),
     "vendor": Field(text),
-    "isa": Field(choice("x86-64", "aarch64")),
+    "isa": Field(choice("x86-64", "aarch64"), required=False, default="x86-64"),
     "clock": Field(quantity("frequency", least="10 MHz", most="20 GHz")),
     "cache_line": Field(quantity("data", least="8 B", most="1 KiB")),
     "source": Field(text),
@@ -190,7 +190,7 @@ def examine(document: Document) -> tuple[Machine | None, Reading]:
 
     Beside what `read_machine` finds, bandwidths of mixes are held against one another.
     """
-    from kernmodel.machine.mixes import contradictions
+    from kernmodel.machine.files.stream_mixes import contradictions
 
     values, reading = read_values(document)
     if reading.errors:

@@ -8,8 +8,8 @@ from typing import Any
 import yaml
 
 from kernmodel.errors import InputError, UsageError
-from kernmodel.machine.change_places import Place, number_of, shown
-from kernmodel.machine.schema import MACHINE_FILE
+from kernmodel.machine.changes.figure_paths import Place, number_of, shown
+from kernmodel.machine.files.schema import MACHINE_FILE
 from kernmodel.schema.document import compose
 from kernmodel.schema.fields import Quantity, QuantityOrWord, RejectedError
 

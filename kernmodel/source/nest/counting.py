@@ -13,8 +13,8 @@ from math import prod
 
 import sympy
 
-from kernmodel.source.affine import linear_parts
 from kernmodel.source.model import Loop
+from kernmodel.source.nest.affine import linear_parts
 
 Environment = dict[str, int]
 Bound = Callable[[Environment], int]

@@ -20,8 +20,8 @@ from pcpp import evaluator
 
 from kernmodel.errors import Location, SourceError
 from kernmodel.limits import MACRO_TOKENS, SOURCE_TOKENS, STATEMENT_TOKENS, Limit
-from kernmodel.source.names import STANDARD_TYPEDEFS
-from kernmodel.source.reading import read_source
+from kernmodel.source.parse.standard_headers import STANDARD_TYPEDEFS
+from kernmodel.source.text import read_source
 
 # GNU spellings that the parser does not know; all of them leave the meaning of a kernel alone.
 _SPELLINGS = (

@@ -12,8 +12,8 @@ from pycparser.c_lexer import CLexer  # type: ignore[import-untyped]
 from pycparser.c_parser import CParser, ParseError  # type: ignore[import-untyped]
 
 from kernmodel.errors import Location, SourceError, UnsupportedKernelError
-from kernmodel.source.preprocess import Preprocessed, preprocess
-from kernmodel.source.reading import function_bodies, refuse_other_languages, without_comments
+from kernmodel.source.parse.preprocess import Preprocessed, preprocess
+from kernmodel.source.text import function_bodies, refuse_other_languages, without_comments
 
 __all__ = [
     "Node",

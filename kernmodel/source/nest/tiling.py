@@ -1,4 +1,4 @@
-"""Cache blocking of a loop nest: which loops may be blocked, the blocked nest, the nest inside one block, and C for it.
+"""Cache blocking of a loop nest: which loops may be blocked, the blocked nest, and the nest inside one block.
 
 A blocked loop `i` becomes a loop `i_block` over blocks, outside, and the loop `i` within one block, at its old place:
 
@@ -19,12 +19,10 @@ from dataclasses import dataclass, replace
 
 import sympy
 
-from kernmodel.errors import SourceError, UnsupportedKernelError, UsageError
-from kernmodel.source.affine import pushed_in
-from kernmodel.source.dependence import reasons_against
-from kernmodel.source.load import parse_kernel
+from kernmodel.errors import UsageError
 from kernmodel.source.model import Access, Loop, LoopNest
-from kernmodel.source.tiled_text import rewritten
+from kernmodel.source.nest.affine import pushed_in
+from kernmodel.source.nest.dependence import reasons_against
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,60 +225,3 @@ def _moved_in(access: Access, first: int, added: int) -> Access:
         coefficients=(*access.coefficients[:first], *zeros, *access.coefficients[first:]),
         depth=access.depth + (added if access.depth > first else 0),
     )
-
-
-def tiled_source(nest: LoopNest, blocks: Mapping[str, int]) -> str:
-    """The C source of the kernel with these loops blocked: the text of the user with the loops of the nest rewritten.
-
-    Block sizes are macros with an #ifndef around them (BLOCK_I …), so that -D gives others. Reading the text again
-    gives `tile(nest, blocks)` (names of macros apart), and it compiles where the original does.
-
-    Raises:
-        As `tile`; UnsupportedKernelError: loops whose text cannot be rewritten (a macro that holds a loop header).
-    """
-    first = check_blocks(nest, blocks)
-    if not blocks:
-        return nest.text
-    text = rewritten(nest, first, blocks, block_variables(nest))
-    _refuse_other_meaning(nest, text, tile(nest, blocks))
-    return text
-
-
-def _refuse_other_meaning(nest: LoopNest, text: str, wanted: LoopNest) -> None:
-    """Read the new text, where the old one can be read without the macros of the command line, and compare its loops.
-
-    Raises:
-        UnsupportedKernelError: macros in the headers mean something else than their text looks like.
-    """
-    number = _number_of(nest)
-    if number is None:
-        return
-    try:
-        after = parse_kernel(text, nest.file, nest.defaults, nest=number, function=nest.function).loops
-    except SourceError:
-        after = ()
-    if [_ranges(loop) for loop in after] != [_ranges(loop) for loop in wanted.loops]:
-        raise UnsupportedKernelError(
-            "macros in the headers of the loops mean something else than their text looks like",
-            where=nest.loops[0].location,
-            todo="write the headers out without macros",
-        )
-
-
-def _number_of(nest: LoopNest) -> int | None:
-    """Which of the nests of its function this is; None where the text cannot be read with the known macros alone."""
-    own = [(_ranges(loop), loop.location.line) for loop in nest.loops]
-    for number in range(1, nest.text.count("for") + 1):
-        try:
-            found = parse_kernel(nest.text, nest.file, nest.defaults, nest=number, function=nest.function)
-        except UnsupportedKernelError:
-            continue
-        except SourceError:
-            return None
-        if [(_ranges(loop), loop.location.line) for loop in found.loops] == own:
-            return number
-    return None
-
-
-def _ranges(loop: Loop) -> tuple[object, ...]:
-    return loop.variable, loop.start, loop.stop, loop.step

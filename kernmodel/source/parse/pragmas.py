@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from kernmodel.errors import SourceError
-from kernmodel.source.syntax import Node, Program, c_ast, walk
+from kernmodel.source.parse.syntax import Node, Program, c_ast, walk
 
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 

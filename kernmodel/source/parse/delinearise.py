@@ -15,10 +15,10 @@ from math import gcd
 import sympy
 
 from kernmodel.errors import Location, Note, UnsupportedKernelError
-from kernmodel.source.affine import largest, linear_parts, nonnegative, upper_bound
-from kernmodel.source.body import Reference
 from kernmodel.source.model import Access, Array, ElementType, Loop
-from kernmodel.source.scope import DeclaredArray, Scope
+from kernmodel.source.nest.affine import largest, linear_parts, nonnegative, upper_bound
+from kernmodel.source.parse.body import Reference
+from kernmodel.source.parse.scope import DeclaredArray, Scope
 
 _Index = tuple[sympy.Expr, ...]
 _AFFINE = (

@@ -10,13 +10,13 @@ import sympy
 
 from kernmodel.errors import Location, Note, SourceError, UnsupportedKernelError
 from kernmodel.limits import REFERENCES
-from kernmodel.source.body import Body, Reference
-from kernmodel.source.linearise import access, inner_invariant, shape_array
-from kernmodel.source.loops import Level, levels, loop_steps, read_loop
 from kernmodel.source.model import Access, Array, Loop, LoopNest
-from kernmodel.source.pragmas import updates_said
-from kernmodel.source.scope import Scope
-from kernmodel.source.syntax import Node, Program, c_ast, statements, walk
+from kernmodel.source.parse.body import Body, Reference
+from kernmodel.source.parse.delinearise import access, inner_invariant, shape_array
+from kernmodel.source.parse.loops import Level, levels, loop_steps, read_loop
+from kernmodel.source.parse.pragmas import updates_said
+from kernmodel.source.parse.scope import Scope
+from kernmodel.source.parse.syntax import Node, Program, c_ast, statements, walk
 
 _UNLOOPED = (c_ast.While, c_ast.DoWhile, c_ast.If, c_ast.Switch, c_ast.Label)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 
-from kernmodel.source.names import MATH_FUNCTIONS, STANDARD_TYPEDEFS
-from kernmodel.source.reading import (
+from kernmodel.source.parse.standard_headers import MATH_FUNCTIONS, STANDARD_TYPEDEFS
+from kernmodel.source.text import (
     blanked,
     function_bodies,
     kernel_path,

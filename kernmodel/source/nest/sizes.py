@@ -11,8 +11,9 @@ from math import prod
 import sympy
 
 from kernmodel.errors import SourceError, UsageError
-from kernmodel.source.affine import linear_parts
-from kernmodel.source.counting import (
+from kernmodel.source.model import Access, Array, LoopNest
+from kernmodel.source.nest.affine import linear_parts
+from kernmodel.source.nest.counting import (
     NumericLoop,
     TooManyValues,
     count_iterations,
@@ -20,8 +21,7 @@ from kernmodel.source.counting import (
     numeric_loops,
     put_in,
 )
-from kernmodel.source.model import Access, Array, LoopNest
-from kernmodel.source.reading import without_comments
+from kernmodel.source.text import without_comments
 
 _LIMIT = 2**63
 
@@ -212,14 +212,3 @@ def trip_counts(nest: LoopNest, sizes: Mapping[str, int]) -> tuple[float, ...]:
     loops = numeric_loops(nest.loops, sizes)
     bodies = [1, *(_count(nest, loops[: k + 1]) for k in range(len(loops)))]
     return tuple(inner / outer if outer else 0.0 for outer, inner in pairwise(bodies))
-
-
-def iterations_formula(nest: LoopNest) -> sympy.Expr | None:
-    """Inner iterations of a sweep as an expression in the sizes; None unless the nest is rectangular.
-
-    Valid for sizes at which every loop executes.
-    """
-    variables = {loop.symbol for loop in nest.loops}
-    if any((loop.start.free_symbols | loop.stop.free_symbols) & variables for loop in nest.loops):
-        return None
-    return sympy.Mul(*(sympy.ceiling((loop.stop - loop.start) / loop.step) for loop in nest.loops))

@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from kernmodel.errors import Note, UsageError
-from kernmodel.machine.change_follow import describe_source, follow
-from kernmodel.machine.change_names import Names
-from kernmodel.machine.change_places import Place, left_out, number_of, places, shown, with_value
-from kernmodel.machine.change_values import new_value
-from kernmodel.machine.checks import check_figures
+from kernmodel.machine.changes.consequences import describe_source, follow
+from kernmodel.machine.changes.figure_names import Names
+from kernmodel.machine.changes.figure_paths import Place, left_out, number_of, places, shown, with_value
+from kernmodel.machine.changes.new_values import new_value
+from kernmodel.machine.files.checks import check_figures
+from kernmodel.machine.files.schema import MACHINE_FILE, build_machine, read_values
 from kernmodel.machine.load import find_machine
 from kernmodel.machine.model import Machine
-from kernmodel.machine.schema import MACHINE_FILE, build_machine, read_values
 from kernmodel.schema.document import read_document
 from kernmodel.schema.fields import Problem, Reading, Values
 

@@ -16,8 +16,8 @@ from math import gcd
 
 import sympy
 
-from kernmodel.source.affine import linear_parts
 from kernmodel.source.model import Access, Loop, LoopNest
+from kernmodel.source.nest.affine import linear_parts
 
 ANY = None
 """The component of a loop along which every distance occurs, in both directions."""

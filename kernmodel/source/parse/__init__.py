@@ -1,0 +1,1 @@
+"""From C text to a `LoopNest`: preprocessor, syntax tree, names, loops, statements, shapes of arrays."""
