@@ -26,8 +26,8 @@ from kernmodel.incore.front_end.components import front_end
 from kernmodel.incore.front_end.figures import front_end_parameters
 from kernmodel.incore.front_end.model import FrontEndBounds, Notion
 from kernmodel.incore.model import InstructionData
-from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.tables import InstructionTable
+from kernmodel.incore.tables.parameters import load_parameters
+from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.isa.model import Instruction
 
 TOLERANCE = 0.01

@@ -20,8 +20,8 @@ from kernmodel.code.listing import decode_bytes
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.incore.answer.analyse import analyse
 from kernmodel.incore.answer.components import CoreModel, Memo, core_model
-from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.tables import InstructionTable
+from kernmodel.incore.tables.parameters import load_parameters
+from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.isa.assembler import assemble
 
 CORES = ("SNB", "HSW", "SKL", "CLX", "ZEN", "ZEN2", "ZEN3")

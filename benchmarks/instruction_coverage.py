@@ -21,9 +21,9 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 
 from kernmodel.code.listing import decode_bytes
-from kernmodel.incore.coverage import coverage
-from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.tables import InstructionTable
+from kernmodel.incore.tables.coverage import coverage
+from kernmodel.incore.tables.parameters import load_parameters
+from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.isa.model import Instruction
 
 TARGETS = {

@@ -37,8 +37,8 @@ from kernmodel.incore.engine.simulate import simulate
 from kernmodel.incore.front_end.figures import front_end_parameters
 from kernmodel.incore.front_end.model import FrontEndParameters, Notion
 from kernmodel.incore.model import InstructionData
-from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.tables import DATA, InstructionTable, Operands
+from kernmodel.incore.tables.parameters import load_parameters
+from kernmodel.incore.tables.table import DATA, InstructionTable, Operands
 from kernmodel.isa.model import Instruction
 
 SOURCES = ("dev", "hpc-loops-dev", "bhive")

@@ -27,8 +27,8 @@ from kernmodel.incore.dependences.data_flow import data_flow
 from kernmodel.incore.dependences.graph import Graph, MemoryPolicy, dependency_graph, graph_figures, graph_of
 from kernmodel.incore.engine.ports import optimal_bound
 from kernmodel.incore.model import InstructionData, PortUse
-from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.tables import InstructionTable
+from kernmodel.incore.tables.parameters import load_parameters
+from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.isa.model import Instruction
 
 TOLERANCE = 0.01

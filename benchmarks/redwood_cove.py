@@ -23,8 +23,8 @@ from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import KernmodelError
 from kernmodel.incore.answer.analyse import analyse
 from kernmodel.incore.model import InCore
-from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.tables import InstructionTable
+from kernmodel.incore.tables.parameters import load_parameters
+from kernmodel.incore.tables.table import InstructionTable
 
 PEERS = {"OSACA 0.7.1 (SPR)": "osaca_0_7_1_spr", "llvm-mca 19 (sapphirerapids)": "llvm_mca_19_sapphirerapids"}
 CLOSE = 0.05

@@ -14,7 +14,7 @@ from kernmodel.errors import InputError, UsageError
 from kernmodel.output_files import write_file
 
 if TYPE_CHECKING:
-    from kernmodel.incore.tables import InstructionTable, Operands
+    from kernmodel.incore.tables.table import InstructionTable, Operands
 
 target_options = options.together(options.machine_option(required=False), options.uarch_option)
 
@@ -86,7 +86,7 @@ def coverage_(file: str, machine: str | None, uarch: str | None) -> None:
       kernmodel instructions coverage loop.s -m clx
     """
     from kernmodel.code.listing import read_file
-    from kernmodel.incore.coverage import coverage
+    from kernmodel.incore.tables.coverage import coverage
     from kernmodel.report.instruction import coverage_report
 
     table = _table(machine, uarch)
@@ -107,8 +107,8 @@ def check_(ctx: click.Context, readings: str, machine: str | None, uarch: str | 
     Example:
       kernmodel instructions check clx.csv -m clx
     """
-    from kernmodel.incore.importers.contradictions import contradictions
-    from kernmodel.incore.importers.recipes import reference_of
+    from kernmodel.incore.tables.importers.contradictions import contradictions
+    from kernmodel.incore.tables.importers.recipes import reference_of
     from kernmodel.report.instruction import contradictions_report
 
     table = _table(machine, uarch)
@@ -120,8 +120,8 @@ def check_(ctx: click.Context, readings: str, machine: str | None, uarch: str | 
 
 
 def _table(machine: str | None, uarch: str | None, operands: Operands = "full") -> InstructionTable:
-    from kernmodel.incore.parameters import load_parameters
-    from kernmodel.incore.tables import InstructionTable
+    from kernmodel.incore.tables.parameters import load_parameters
+    from kernmodel.incore.tables.table import InstructionTable
 
     if (machine is None) == (uarch is None):
         raise UsageError("give either a machine or a microarchitecture", todo="write -m clx or --uarch CLX")
@@ -173,7 +173,7 @@ def import_(source: str, uarch: str, output: str | None, folder: str | None, lik
     Example:
       kernmodel instructions import instructions.xml --uarch ADL-P --like GLC --out cores
     """
-    from kernmodel.incore.importers.build import import_uops, write_core
+    from kernmodel.incore.tables.importers.build import import_uops, write_core
 
     if folder is not None:
         if output is not None:

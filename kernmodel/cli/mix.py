@@ -103,7 +103,7 @@ def _check_microarchitecture(machine: str | None, uarch: str | None) -> None:
         return
     if machine is not None:
         raise UsageError("give a machine or a microarchitecture, not both", todo="leave out --uarch")
-    from kernmodel.incore.parameters import load_parameters
+    from kernmodel.incore.tables.parameters import load_parameters
 
     load_parameters(uarch)
 

@@ -71,7 +71,7 @@ class Microarchitecture(ParamType):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The known names that match in any case."""
-        from kernmodel.incore.parameters import known_microarchitectures
+        from kernmodel.incore.tables.parameters import known_microarchitectures
 
         return [CompletionItem(n) for n in known_microarchitectures() if n.lower().startswith(incomplete.lower())]
 

@@ -14,8 +14,8 @@ from kernmodel.evaluate.statistics import Summary, percent_error, summarise
 from kernmodel.incore.answer.batch import BlockQuery, BlockResult, answer_all
 from kernmodel.incore.core import Settings
 from kernmodel.incore.dependences.addresses import MemoryPolicy
-from kernmodel.incore.parameters import canonical_name
-from kernmodel.incore.tables import Operands
+from kernmodel.incore.tables.parameters import canonical_name
+from kernmodel.incore.tables.table import Operands
 
 OURS = "kernmodel"
 

@@ -11,11 +11,11 @@ from kernmodel.errors import InstructionTableError
 from kernmodel.incore.answer.analyse import PortModel, analyse
 from kernmodel.incore.answer.components import CoreModel, Memo, bounds_of, chains_of, core_model, row_of
 from kernmodel.incore.dependences.addresses import MemoryPolicy
-from kernmodel.incore.estimate import EstimatingTable, estimate_notes
-from kernmodel.incore.extensions import lacked_extensions, refuse_missing
 from kernmodel.incore.model import InCore, Notion, Parameters
-from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.tables import InstructionTable, Operands
+from kernmodel.incore.tables.estimate import EstimatingTable, estimate_notes
+from kernmodel.incore.tables.extensions import lacked_extensions, refuse_missing
+from kernmodel.incore.tables.parameters import load_parameters
+from kernmodel.incore.tables.table import InstructionTable, Operands
 from kernmodel.isa import isa_of
 
 CODE_ALIGNMENT = 64

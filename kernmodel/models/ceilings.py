@@ -17,7 +17,7 @@ from kernmodel.code.mix import FpClass
 from kernmodel.errors import MachineError, Note
 from kernmodel.incore.engine.ports import optimal_bound
 from kernmodel.incore.model import InstructionData, Parameters, PortUse
-from kernmodel.incore.tables import InstructionTable
+from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import FpOperation, Precision
 from kernmodel.machine.model import BandwidthSeries, Machine, TransferPath

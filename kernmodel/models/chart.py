@@ -12,7 +12,7 @@ from typing import Literal
 from kernmodel.code.mix import FpClass, InstructionMix
 from kernmodel.errors import InputError, Note
 from kernmodel.incore.model import InCore, Parameters
-from kernmodel.incore.tables import InstructionTable
+from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.isa.model import Precision
 from kernmodel.machine.model import Machine
 from kernmodel.models.ceilings import (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kernmodel.incore.answer.explain import FRONT_TO_BACK, binding_components
 from kernmodel.incore.core import CODE_ALIGNMENT
-from kernmodel.incore.estimate import ESTIMATED
+from kernmodel.incore.tables.estimate import ESTIMATED
 from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table
 from kernmodel.report.numbers import count, decimal, quantity
 from kernmodel.report.sections import code_fields, loop_section, machine_fields, notes_section, parameters_section

@@ -10,9 +10,9 @@ from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table
 from kernmodel.report.numbers import count, short
 
 if TYPE_CHECKING:
-    from kernmodel.incore.coverage import Coverage
-    from kernmodel.incore.importers.contradictions import Contradiction
     from kernmodel.incore.model import InstructionData, Parameters, PortUse
+    from kernmodel.incore.tables.coverage import Coverage
+    from kernmodel.incore.tables.importers.contradictions import Contradiction
 
 _BREAKS = {
     "no": "waits for its sources",

@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 from kernmodel.incore.model import Parameters
-from kernmodel.incore.parameters import parameter_text, read_parameters
+from kernmodel.incore.tables.parameters import parameter_text, read_parameters
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)

@@ -17,8 +17,8 @@ from kernmodel.errors import StrictError, refuse_warnings
 from kernmodel.incore.answer.analyse import PortModel, analyse
 from kernmodel.incore.engine.ports import optimal_bound
 from kernmodel.incore.model import FrontEnd, InCore, InstructionData, Parameters, PortUse
-from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.tables import InstructionTable
+from kernmodel.incore.tables.parameters import load_parameters
+from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.isa.model import Instruction
 
 TRIAD = """.L10:

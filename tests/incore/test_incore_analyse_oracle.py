@@ -16,8 +16,8 @@ from kernmodel.code.listing import decode_bytes
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.incore.answer.analyse import analyse
 from kernmodel.incore.model import InCore
-from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.tables import InstructionTable
+from kernmodel.incore.tables.parameters import load_parameters
+from kernmodel.incore.tables.table import InstructionTable
 
 ORACLE = Path(__file__).resolve().parents[3] / "shared" / "data" / "oracle" / "hpc-loops-dev.csv.gz"
 

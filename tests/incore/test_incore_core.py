@@ -19,10 +19,10 @@ from kernmodel.incore.answer.analyse import analyse
 from kernmodel.incore.answer.batch import BlockQuery, Cores, answer, answer_all, answers_shown, refused
 from kernmodel.incore.answer.components import Memo, core_model
 from kernmodel.incore.core import Core, Settings, analyse_block, notion_of, offset_of
-from kernmodel.incore.estimate import ESTIMATED
-from kernmodel.incore.extensions import lacked_extensions
-from kernmodel.incore.parameters import known_microarchitectures, load_parameters
-from kernmodel.incore.tables import InstructionTable
+from kernmodel.incore.tables.estimate import ESTIMATED
+from kernmodel.incore.tables.extensions import lacked_extensions
+from kernmodel.incore.tables.parameters import known_microarchitectures, load_parameters
+from kernmodel.incore.tables.table import InstructionTable
 
 ZMM_ADD = "62f1fd4858c0"
 LOOP = "4801d84801c3ffc975f6"

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernmodel.code.listing import decode_bytes
-from kernmodel.incore.coverage import coverage
-from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.tables import InstructionTable
+from kernmodel.incore.tables.coverage import coverage
+from kernmodel.incore.tables.parameters import load_parameters
+from kernmodel.incore.tables.table import InstructionTable
 
 CODE = {
     "c5f558c2": ("vaddpd ymm,ymm,ymm", "exact"),

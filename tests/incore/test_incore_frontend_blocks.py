@@ -14,8 +14,8 @@ from kernmodel.incore.front_end.components import front_end
 from kernmodel.incore.front_end.figures import front_end_parameters
 from kernmodel.incore.front_end.model import FrontEndBlock, FrontEndBounds, FrontEndParameters, Notion
 from kernmodel.incore.model import InstructionData
-from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.tables import InstructionTable
+from kernmodel.incore.tables.parameters import load_parameters
+from kernmodel.incore.tables.table import InstructionTable
 
 INTEL = ("SNB", "IVB", "HSW", "BDW", "SKL", "SKX", "CLX")
 

@@ -22,7 +22,7 @@ from kernmodel.incore.front_end.mixed import mixed_bound
 from kernmodel.incore.front_end.model import FrontEndBlock, FrontEndParameters, Notion, Unit
 from kernmodel.incore.front_end.predecode import predecode_bound
 from kernmodel.incore.model import FrontEnd, InstructionData
-from kernmodel.incore.parameters import load_parameters
+from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.isa.model import Encoding, Instruction
 
 NOP = decode_bytes(b"\x90").instructions[0]

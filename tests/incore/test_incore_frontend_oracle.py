@@ -21,8 +21,8 @@ from kernmodel.incore.front_end.block import front_end_block
 from kernmodel.incore.front_end.components import front_end
 from kernmodel.incore.front_end.figures import front_end_parameters
 from kernmodel.incore.front_end.model import FrontEndBounds, FrontEndParameters, Notion
-from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.tables import InstructionTable
+from kernmodel.incore.tables.parameters import load_parameters
+from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.isa.model import Instruction
 
 ORACLE = Path(__file__).resolve().parents[3] / "shared" / "data" / "oracle"

@@ -9,8 +9,8 @@ import pytest
 from kernmodel.code.listing import read_listing
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.incore.answer.analyse import analyse
-from kernmodel.incore.figures import LoadFigures
 from kernmodel.incore.model import Chain, InCore, InstructionData, Parameters
+from kernmodel.incore.tables.figures import LoadFigures
 from kernmodel.isa.model import Instruction
 
 PARAMETERS = Parameters(

@@ -8,8 +8,8 @@ from kernmodel.code.listing import read_listing
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.incore.answer.analyse import analyse
 from kernmodel.incore.dependences.addresses import MemoryPolicy, address_step, forwardings
-from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.tables import InstructionTable
+from kernmodel.incore.tables.parameters import load_parameters
+from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.isa.model import Instruction
 
 

@@ -14,8 +14,8 @@ from kernmodel.code.listing import read_listing
 from kernmodel.incore.dependences.cycles import maximum_cycle_ratio
 from kernmodel.incore.dependences.data_flow import data_flow
 from kernmodel.incore.dependences.graph import MemoryPolicy, dependency_graph, graph_figures, graph_of
-from kernmodel.incore.figures import LoadFigures, RegisterFigures
 from kernmodel.incore.model import InstructionData, Parameters
+from kernmodel.incore.tables.figures import LoadFigures, RegisterFigures
 from kernmodel.isa.model import Instruction
 
 CORE = Parameters(

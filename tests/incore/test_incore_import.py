@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from kernmodel.code.listing import decode_bytes
 from kernmodel.errors import InstructionTableError
 from kernmodel.incore.engine.ports import optimal_bound
-from kernmodel.incore.importers.build import PACKS, import_uops, main
-from kernmodel.incore.importers.forms import form_name
-from kernmodel.incore.importers.instlatx64 import Reading, read_instlatx64
-from kernmodel.incore.importers.llvm import TOOLS, assembly_line, instruction_costs, llvm_version, port_groups
 from kernmodel.incore.model import InstructionData, PortUse
-from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.tables import DATA, InstructionTable
+from kernmodel.incore.tables.importers.build import PACKS, import_uops, main
+from kernmodel.incore.tables.importers.forms import form_name
+from kernmodel.incore.tables.importers.instlatx64 import Reading, read_instlatx64
+from kernmodel.incore.tables.importers.llvm import TOOLS, assembly_line, instruction_costs, llvm_version, port_groups
+from kernmodel.incore.tables.parameters import load_parameters
+from kernmodel.incore.tables.table import DATA, InstructionTable
 from kernmodel.isa.model import Instruction
 
 SHARED = Path(__file__).parents[2] / "../shared/data"

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernmodel.errors import InstructionTableError
-from kernmodel.incore.importers.avx512 import whole_cycles
-from kernmodel.incore.importers.contradictions import MENDED, Reference, contradictions, mended, throughput_of
-from kernmodel.incore.importers.instlatx64 import Reading
-from kernmodel.incore.importers.recipes import RECIPES, differences, reference_of, with_readings
-from kernmodel.incore.importers.schemes import scheme_ports, scheme_records, scheme_string
 from kernmodel.incore.model import InstructionData, PortUse
-from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.tables import InstructionTable, parse_ports
+from kernmodel.incore.tables.importers.avx512 import whole_cycles
+from kernmodel.incore.tables.importers.contradictions import MENDED, Reference, contradictions, mended, throughput_of
+from kernmodel.incore.tables.importers.instlatx64 import Reading
+from kernmodel.incore.tables.importers.recipes import RECIPES, differences, reference_of, with_readings
+from kernmodel.incore.tables.importers.schemes import scheme_ports, scheme_records, scheme_string
+from kernmodel.incore.tables.parameters import load_parameters
+from kernmodel.incore.tables.table import InstructionTable, parse_ports
 
 SHARED = Path(__file__).parents[2] / "../shared/data"
 needs_data = pytest.mark.skipif(not SHARED.is_dir(), reason="../shared/data is absent")

@@ -11,14 +11,14 @@ from xml.sax.saxutils import quoteattr
 import pytest
 
 from kernmodel.errors import InstructionTableError
-from kernmodel.incore.importers.build import import_uops, write_core
-from kernmodel.incore.importers.forms import form_name
-from kernmodel.incore.importers.intel import refined_rows
-from kernmodel.incore.importers.uops import read_records
-from kernmodel.incore.importers.uopsxml import read_xml
 from kernmodel.incore.model import PortUse
-from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.tables import InstructionTable
+from kernmodel.incore.tables.importers.build import import_uops, write_core
+from kernmodel.incore.tables.importers.forms import form_name
+from kernmodel.incore.tables.importers.intel import refined_rows
+from kernmodel.incore.tables.importers.uops import read_records
+from kernmodel.incore.tables.importers.uopsxml import read_xml
+from kernmodel.incore.tables.parameters import load_parameters
+from kernmodel.incore.tables.table import InstructionTable
 
 SHARED = Path(__file__).parents[2] / "../shared/data"
 needs_data = pytest.mark.skipif(not SHARED.is_dir(), reason="../shared/data is absent")

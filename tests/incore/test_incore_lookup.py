@@ -4,8 +4,8 @@ import pytest
 
 from kernmodel.code.listing import decode_bytes
 from kernmodel.incore.model import InstructionData, PortUse
-from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.tables import InstructionTable
+from kernmodel.incore.tables.parameters import load_parameters
+from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.isa.model import Instruction
 
 
@@ -112,7 +112,7 @@ def test_a_composition_adds_a_load_to_the_register_form() -> None:
     bare = instruction("c5edd00e")  # vaddsubpd ymm1,ymm2,[rsi]
     exact = table.lookup(bare)
     assert exact is not None
-    from kernmodel.incore.lookup import _compose
+    from kernmodel.incore.tables.lookup import _compose
 
     composed = _compose(table, bare)
     assert composed is not None

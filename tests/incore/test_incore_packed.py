@@ -22,8 +22,8 @@ from kernmodel.incore.engine.linking import pipeline_input
 from kernmodel.incore.engine.memo import Shared
 from kernmodel.incore.engine.program import program_of
 from kernmodel.incore.engine.simulate import simulate
-from kernmodel.incore.parameters import UARCH_PATH, load_parameters, parameter_text
-from kernmodel.incore.tables import DATA
+from kernmodel.incore.tables.parameters import UARCH_PATH, load_parameters, parameter_text
+from kernmodel.incore.tables.table import DATA
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the engine was not built")
 

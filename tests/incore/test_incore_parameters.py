@@ -14,9 +14,16 @@ from parameter_files import with_figures
 from kernmodel.errors import InputError, InstructionTableError
 from kernmodel.incore.core import CODE_ALIGNMENT
 from kernmodel.incore.engine.figures import pipeline_core
-from kernmodel.incore.figures import FRONT_ENDS, MECHANISMS, Parameters, UopCacheFigures, declared, front_end_kind
 from kernmodel.incore.front_end.figures import front_end_parameters
-from kernmodel.incore.parameters import (
+from kernmodel.incore.tables.figures import (
+    FRONT_ENDS,
+    MECHANISMS,
+    Parameters,
+    UopCacheFigures,
+    declared,
+    front_end_kind,
+)
+from kernmodel.incore.tables.parameters import (
     _DATA,
     UARCH_PATH,
     check_parameters,
@@ -25,7 +32,7 @@ from kernmodel.incore.parameters import (
     parameter_text,
     read_parameters,
 )
-from kernmodel.incore.tables import InstructionTable
+from kernmodel.incore.tables.table import InstructionTable
 
 INTEL = {"SNB", "IVB", "HSW", "BDW", "SKL", "KBL", "CFL", "SKX", "CLX", "ICL", "ICX", "TGL", "RKL", "GLC", "RWC"}
 DELIVERED = INTEL | {"ZEN", "ZEN2", "ZEN3", "ZEN4"}

@@ -17,8 +17,8 @@ from kernmodel.incore.engine.simulate import simulate
 from kernmodel.incore.front_end.figures import front_end_parameters
 from kernmodel.incore.front_end.model import Notion
 from kernmodel.incore.model import InstructionData, Parameters
-from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.tables import InstructionTable
+from kernmodel.incore.tables.parameters import load_parameters
+from kernmodel.incore.tables.table import InstructionTable
 
 
 @cache

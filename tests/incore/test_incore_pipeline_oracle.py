@@ -21,8 +21,8 @@ from kernmodel.incore.engine.linking import pipeline_input
 from kernmodel.incore.engine.model import Switches
 from kernmodel.incore.engine.simulate import simulate
 from kernmodel.incore.front_end.figures import front_end_parameters
-from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.tables import InstructionTable
+from kernmodel.incore.tables.parameters import load_parameters
+from kernmodel.incore.tables.table import InstructionTable
 
 ORACLE = Path(__file__).resolve().parents[3] / "shared" / "data" / "oracle"
 UICA = Switches(memory="different", blocked_loads=False)

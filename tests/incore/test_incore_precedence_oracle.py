@@ -21,8 +21,8 @@ from kernmodel.incore.dependences.cycles import maximum_cycle_ratio
 from kernmodel.incore.dependences.graph import MemoryPolicy, dependency_graph
 from kernmodel.incore.engine.ports import optimal_bound
 from kernmodel.incore.model import InstructionData, Parameters
-from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.tables import InstructionTable
+from kernmodel.incore.tables.parameters import load_parameters
+from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.isa.model import Instruction
 
 ORACLE = Path(__file__).resolve().parents[3] / "shared" / "data" / "oracle"

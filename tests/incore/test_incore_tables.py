@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from kernmodel.errors import InstructionTableError
 from kernmodel.incore.model import FrontEnd, InstructionData, PortUse
-from kernmodel.incore.parameters import known_microarchitectures, load_parameters
-from kernmodel.incore.tables import (
+from kernmodel.incore.tables.parameters import known_microarchitectures, load_parameters
+from kernmodel.incore.tables.table import (
+    DATA,
     InstructionTable,
     Legend,
     check_table,
@@ -174,9 +175,7 @@ def test_carried_tables_are_sorted_well_formed_and_name_ports_of_their_core(name
 
 
 def test_carried_tables_are_of_reasonable_size() -> None:
-    sizes = {
-        path: path.stat().st_size for path in (Path(check_table.__code__.co_filename).parent / "data").glob("*.txt")
-    }
+    sizes = {path: path.stat().st_size for path in DATA.glob("*.txt")}
     assert sizes
     assert max(sizes.values()) < 600_000
 

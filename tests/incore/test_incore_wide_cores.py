@@ -22,8 +22,8 @@ from kernmodel.incore.engine.compiled import library
 from kernmodel.incore.engine.model import Entry, MicroOp, PipelineCore, PipelineInput, Role, Switches
 from kernmodel.incore.engine.simulate import Engine, simulate
 from kernmodel.incore.model import Parameters
-from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.tables import InstructionTable
+from kernmodel.incore.tables.parameters import load_parameters
+from kernmodel.incore.tables.table import InstructionTable
 
 MEASURED = Path(__file__).resolve().parents[2] / "../shared/data/measured/redwood-cove-dev.csv.gz"
 TO_OTHERS = "adder to other units"

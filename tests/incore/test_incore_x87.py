@@ -8,12 +8,12 @@ import pytest
 from kernmodel.code.listing import decode_bytes
 from kernmodel.incore.answer.batch import BlockQuery, Cores, answer
 from kernmodel.incore.core import Settings
-from kernmodel.incore.importers.instlatx64 import EASY, Reading, read_instlatx64
-from kernmodel.incore.importers.llvm import TOOLS, Cost, assembly_line
-from kernmodel.incore.importers.x87 import X87Model, intel_ports, x87_forms, x87_rows, zen_ports
 from kernmodel.incore.model import InstructionData, PortUse
-from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.tables import InstructionTable
+from kernmodel.incore.tables.importers.instlatx64 import EASY, Reading, read_instlatx64
+from kernmodel.incore.tables.importers.llvm import TOOLS, Cost, assembly_line
+from kernmodel.incore.tables.importers.x87 import X87Model, intel_ports, x87_forms, x87_rows, zen_ports
+from kernmodel.incore.tables.parameters import load_parameters
+from kernmodel.incore.tables.table import InstructionTable
 
 needs_llvm = pytest.mark.skipif(not any(map(shutil.which, TOOLS)), reason="llvm-mca is absent")
 CORES = ("SNB", "IVB", "HSW", "SKL", "KBL", "SKX", "CLX", "ICL", "ICX", "TGL", "RKL", "RWC", "GLC", "ZEN", "ZEN2")

@@ -20,10 +20,10 @@ from kernmodel.incore.answer.components import bounds_of, core_model, row_of
 from kernmodel.incore.answer.explain import components_of, explain
 from kernmodel.incore.core import Core, Settings, analyse_block
 from kernmodel.incore.engine.model import Switches
-from kernmodel.incore.figures import OpCacheFigures
 from kernmodel.incore.front_end.figures import front_end_parameters, op_cache_parameters
 from kernmodel.incore.model import Component, InCore
-from kernmodel.incore.parameters import load_parameters
+from kernmodel.incore.tables.figures import OpCacheFigures
+from kernmodel.incore.tables.parameters import load_parameters
 
 SHARED = Path(__file__).parents[2] / "../shared/data"
 ZENS = ("ZEN", "ZEN2", "ZEN3", "ZEN4")

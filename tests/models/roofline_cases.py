@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from kernmodel.code.mix import FpClass, InstructionMix, MemoryClass
 from kernmodel.incore.engine.ports import optimal_bound
 from kernmodel.incore.model import Chain, InCore, Parameters, PortUse
-from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.tables import InstructionTable
+from kernmodel.incore.tables.parameters import load_parameters
+from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import BandwidthSeries, Machine, StreamMix
 from kernmodel.models.chart import Case

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from kernmodel.code.mix import FpClass, InstructionMix, MemoryClass
-from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.tables import InstructionTable
+from kernmodel.incore.tables.parameters import load_parameters
+from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.machine.load import load_machine
 from kernmodel.models.carm import (
     application_driven,

@@ -22,8 +22,8 @@ from kernmodel.code.listing import read_listing
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.incore.answer.analyse import PortModel, analyse
 from kernmodel.incore.model import InCore
-from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.tables import InstructionTable
+from kernmodel.incore.tables.parameters import load_parameters
+from kernmodel.incore.tables.table import InstructionTable
 
 LISTINGS = Path(__file__).parent / "listings"
 Ports = dict[str, float]

@@ -20,8 +20,8 @@ from kernmodel.evaluate.model import BlockFile, Category, Evaluation, Group, Jud
 from kernmodel.evaluate.statistics import Summary
 from kernmodel.incore.answer.batch import BlockResult
 from kernmodel.incore.answer.explain import explain
-from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.tables import InstructionTable
+from kernmodel.incore.tables.parameters import load_parameters
+from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.machine.files.schema import check_machine
 from kernmodel.machine.load import summarise
 from kernmodel.models.chart import Case, ComputeRoof, LevelShare, MemoryRoof, Point, Roofline

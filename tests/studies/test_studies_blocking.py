@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kernmodel.errors import InputError, UnsupportedKernelError, UsageError
 from kernmodel.incore.answer.outside import outside_cycles
-from kernmodel.incore.tables import InstructionTable
+from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.machine.load import load_machine
 from kernmodel.models.ecm import predict
 from kernmodel.source.load import load_kernel

@@ -17,7 +17,7 @@ from kernmodel.errors import KernmodelError, ToolError
 from kernmodel.incore.answer.explain import binding_components, components_of
 from kernmodel.incore.answer.predictor import Code, Prediction, Predictor
 from kernmodel.incore.core import Core, Settings, analyse_block
-from kernmodel.incore.estimate import ESTIMATED
+from kernmodel.incore.tables.estimate import ESTIMATED
 from kernmodel.limits import are_lifted, lift, process_count
 
 if TYPE_CHECKING:

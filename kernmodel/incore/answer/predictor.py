@@ -39,9 +39,9 @@ from kernmodel.incore.engine.analyser import Analyser, Answer, Fused, Shape, ana
 from kernmodel.incore.engine.fetch import WIDE_IMMEDIATE_BYTES
 from kernmodel.incore.engine.memo import Shared
 from kernmodel.incore.engine.program import REASONS, SOURCES
-from kernmodel.incore.estimate import ESTIMATED
-from kernmodel.incore.extensions import is_missing, refuse_missing
 from kernmodel.incore.model import Chain, InstructionData, Notion
+from kernmodel.incore.tables.estimate import ESTIMATED
+from kernmodel.incore.tables.extensions import is_missing, refuse_missing
 from kernmodel.isa.linear import ZERO
 from kernmodel.isa.model import Instruction
 from kernmodel.isa.x86.decode import disassemble

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from kernmodel.incore.dependences.cycles import Edge
-from kernmodel.incore.figures import AdderFigures, Parameters
+from kernmodel.incore.tables.figures import AdderFigures, Parameters
 from kernmodel.isa.model import Instruction
 
 _ADDITIONS = frozenset(f"{kind}{what}" for kind in ("add", "sub", "addsub") for what in ("ps", "pd", "ss", "sd"))

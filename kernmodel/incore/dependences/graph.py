@@ -32,8 +32,8 @@ from kernmodel.incore.dependences.data_flow import (
     is_idiom,
     memory_text,
 )
-from kernmodel.incore.figures import AdderFigures, Parameters
 from kernmodel.incore.model import InstructionData
+from kernmodel.incore.tables.figures import AdderFigures, Parameters
 from kernmodel.isa.model import Instruction
 
 __all__ = [

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kernmodel.incore.figures import OpCacheFigures, Parameters, UopCacheFigures
 from kernmodel.incore.front_end.model import FrontEndParameters, OpCacheParameters
+from kernmodel.incore.tables.figures import OpCacheFigures, Parameters, UopCacheFigures
 
 
 def front_end_parameters(parameters: Parameters) -> FrontEndParameters | None:

@@ -11,7 +11,7 @@ from kernmodel.errors import AssemblyError, InstructionTableError, UsageError
 from kernmodel.incore.answer.components import row_of
 from kernmodel.incore.core import CODE_ALIGNMENT, Core, Settings, analyse_block, predictions_at
 from kernmodel.incore.model import InCore
-from kernmodel.incore.parameters import canonical_name, known_microarchitectures
+from kernmodel.incore.tables.parameters import canonical_name, known_microarchitectures
 from kernmodel.isa import DEFAULT
 from kernmodel.studies.predict.request import CodeOrigin, InCoreAnswer
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kernmodel.errors import InputError, Location, MachineError, Note
 from kernmodel.incore.model import InCore, Parameters
-from kernmodel.incore.parameters import load_parameters
+from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.machine.files.schema import MACHINE_FILE, examine
 from kernmodel.machine.model import Machine
 from kernmodel.schema.document import Document, read_document

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, get_args
 from kernmodel.code.mix import InstructionMix, instruction_mix
 from kernmodel.errors import KernmodelError, Note, UnsupportedKernelError, UsageError
 from kernmodel.incore.core import Settings
-from kernmodel.incore.tables import InstructionTable
+from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.machine.cores import check_cores
 from kernmodel.machine.load import load_machine
 from kernmodel.models.chart import Case, LevelShare, ModelName, Roofline, demand

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import KernmodelError, Note
-from kernmodel.incore.tables import InstructionTable
+from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.machine.cores import check_cores
 from kernmodel.machine.load import load_machine
 from kernmodel.studies.predict.compiled import chosen_compiler, find_kernel_loop, start_early, start_late

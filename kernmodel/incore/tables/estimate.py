@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from kernmodel.errors import Location, Note
 from kernmodel.incore.model import InstructionData
-from kernmodel.incore.tables import InstructionTable
+from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.isa.model import Instruction
 
 ESTIMATED = "estimated"

@@ -1,6 +1,6 @@
 """Build instruction tables: one from a pack (`import_uops`), or all that the package carries (`build_all`).
 
-    python -m kernmodel.incore.importers.build --data DIR [--out DIR]
+    python -m kernmodel.incore.tables.importers.build --data DIR [--out DIR]
 
 DIR holds `uops/*.jsonl.gz` (uops.info) and `latency-throughput/*.csv` (InstLatx64); llvm-mca 19 must be installed.
 """
@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kernmodel.errors import InstructionTableError, KernmodelError
-from kernmodel.incore.importers.recipes import RECIPES, intel_table
-from kernmodel.incore.importers.uops import ImportReport
-from kernmodel.incore.importers.uopsxml import is_xml, read_xml
-from kernmodel.incore.importers.zen import ZEN_CORES, zen_table
-from kernmodel.incore.parameters import known_microarchitectures, load_parameters, parameter_text
-from kernmodel.incore.tables import DATA, parse_ports
+from kernmodel.incore.tables.importers.recipes import RECIPES, intel_table
+from kernmodel.incore.tables.importers.uops import ImportReport
+from kernmodel.incore.tables.importers.uopsxml import is_xml, read_xml
+from kernmodel.incore.tables.importers.zen import ZEN_CORES, zen_table
+from kernmodel.incore.tables.parameters import known_microarchitectures, load_parameters, parameter_text
+from kernmodel.incore.tables.table import DATA, parse_ports
 from kernmodel.output_files import write_file
 
 PACKS = {name: recipe.packs[0] for name, recipe in RECIPES.items()} | {core.name: core.pack for core in ZEN_CORES}
@@ -56,7 +56,7 @@ def import_uops(path: Path, name: str) -> tuple[str, ImportReport]:
         readings = path.parent.parent / "latency-throughput"
         return zen_table(core, path, readings / f"{core.readings}.csv", forward)
     if name.startswith("ZEN"):
-        todo = "describe its units in kernmodel/incore/importers/zen.py"
+        todo = "describe its units in kernmodel/incore/tables/importers/zen.py"
         raise InstructionTableError(f"{name} is no Zen core that the importer knows", where=str(path), todo=todo)
     return intel_table(path, _TABLES.get(name, name))
 

@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kernmodel.incore.importers.contradictions import Reference, mended
-from kernmodel.incore.importers.dividers import DIVIDES, register_form, with_usual_operands
-from kernmodel.incore.importers.instlatx64 import Reading, read_instlatx64
-from kernmodel.incore.importers.llvm import Cost, instruction_costs, llvm_version, port_groups
-from kernmodel.incore.importers.recipes import AMD_SIBLINGS, differences, legend, renamed, with_readings
-from kernmodel.incore.importers.uops import (
+from kernmodel.incore.model import InstructionData, PortUse
+from kernmodel.incore.tables.importers.contradictions import Reference, mended
+from kernmodel.incore.tables.importers.dividers import DIVIDES, register_form, with_usual_operands
+from kernmodel.incore.tables.importers.instlatx64 import Reading, read_instlatx64
+from kernmodel.incore.tables.importers.llvm import Cost, instruction_costs, llvm_version, port_groups
+from kernmodel.incore.tables.importers.recipes import AMD_SIBLINGS, differences, legend, renamed, with_readings
+from kernmodel.incore.tables.importers.uops import (
     NO_LATENCY,
     ONES_FORMS,
     SOURCE,
@@ -27,11 +28,10 @@ from kernmodel.incore.importers.uops import (
     table_header,
     told_by_ports,
 )
-from kernmodel.incore.importers.x87 import X87Model, x87_rows, zen_ports
-from kernmodel.incore.importers.zen512 import zen4_rows
-from kernmodel.incore.model import InstructionData, PortUse
-from kernmodel.incore.parameters import load_parameters
-from kernmodel.incore.tables import INDEXED, table_text
+from kernmodel.incore.tables.importers.x87 import X87Model, x87_rows, zen_ports
+from kernmodel.incore.tables.importers.zen512 import zen4_rows
+from kernmodel.incore.tables.parameters import load_parameters
+from kernmodel.incore.tables.table import INDEXED, table_text
 
 MICROCODE = SOURCE + "; microcode, whose ports are not published; only its loads and stores are counted"
 TIMED = MICROCODE + ", and the reciprocal throughput that InstLatx64 measured"

@@ -19,9 +19,9 @@ from typing import Any, Literal
 
 from kernmodel.errors import InstructionTableError, Location
 from kernmodel.incore.engine.ports import optimal_bound
-from kernmodel.incore.importers.forms import FormName, form_name
 from kernmodel.incore.model import FrontEnd, InstructionData, PortUse
-from kernmodel.incore.tables import INDEXED
+from kernmodel.incore.tables.importers.forms import FormName, form_name
+from kernmodel.incore.tables.table import INDEXED
 from kernmodel.user_files import lines_of, opened
 
 Record = Mapping[str, Any]

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from kernmodel.errors import InstructionTableError
-from kernmodel.incore.importers.instlatx64 import Reading
-from kernmodel.incore.importers.llvm import instruction_costs
 from kernmodel.incore.model import InstructionData, PortUse
+from kernmodel.incore.tables.importers.instlatx64 import Reading
+from kernmodel.incore.tables.importers.llvm import instruction_costs
 
 DIVIDES = re.compile(r"v?(div|sqrt)[sp][sdh]\b")
 

@@ -13,7 +13,8 @@ from functools import partial
 from pathlib import Path
 
 from kernmodel.errors import InstructionTableError
-from kernmodel.incore.importers.avx512 import (
+from kernmodel.incore.model import InstructionData
+from kernmodel.incore.tables.importers.avx512 import (
     ICE_LAKE_MODEL,
     SAPPHIRE_RAPIDS_MODEL,
     SKYLAKE_MODEL,
@@ -21,18 +22,17 @@ from kernmodel.incore.importers.avx512 import (
     avx512_rows,
     whole_cycles,
 )
-from kernmodel.incore.importers.contradictions import Reference, mended
-from kernmodel.incore.importers.dividers import DIVIDES, llvm_readings, register_form
-from kernmodel.incore.importers.forms import form_name
-from kernmodel.incore.importers.instlatx64 import Reading, read_instlatx64
-from kernmodel.incore.importers.intel import DIVIDER, DIVIDER_PORT, ONES, DividerSource, refined_rows
-from kernmodel.incore.importers.llvm import llvm_version
-from kernmodel.incore.importers.schemes import scheme_ports, scheme_records
-from kernmodel.incore.importers.uops import SOURCE, UNMEASURED, ImportReport, Record, read_records, table_header
-from kernmodel.incore.importers.x87 import X87Model, intel_ports, x87_rows
-from kernmodel.incore.model import InstructionData
-from kernmodel.incore.parameters import known_microarchitectures, load_parameters
-from kernmodel.incore.tables import table_text
+from kernmodel.incore.tables.importers.contradictions import Reference, mended
+from kernmodel.incore.tables.importers.dividers import DIVIDES, llvm_readings, register_form
+from kernmodel.incore.tables.importers.forms import form_name
+from kernmodel.incore.tables.importers.instlatx64 import Reading, read_instlatx64
+from kernmodel.incore.tables.importers.intel import DIVIDER, DIVIDER_PORT, ONES, DividerSource, refined_rows
+from kernmodel.incore.tables.importers.llvm import llvm_version
+from kernmodel.incore.tables.importers.schemes import scheme_ports, scheme_records
+from kernmodel.incore.tables.importers.uops import SOURCE, UNMEASURED, ImportReport, Record, read_records, table_header
+from kernmodel.incore.tables.importers.x87 import X87Model, intel_ports, x87_rows
+from kernmodel.incore.tables.parameters import known_microarchitectures, load_parameters
+from kernmodel.incore.tables.table import table_text
 
 SCHEMES = "ports_by_scheme.json.gz"
 _TITLES = {"SKL": "Skylake", "MTL-P": "Redwood Cove (Meteor Lake)"}

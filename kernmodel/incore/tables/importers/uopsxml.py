@@ -13,7 +13,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from kernmodel.errors import InstructionTableError, Location
-from kernmodel.incore.importers.uops import Record
+from kernmodel.incore.tables.importers.uops import Record
 from kernmodel.user_files import opened
 
 _USE = re.compile(r"(\d+)\*(p|FP)?(\w+)")

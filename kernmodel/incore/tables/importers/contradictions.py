@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kernmodel.incore.engine.ports import optimal_bound
-from kernmodel.incore.importers.dividers import DIVIDES
-from kernmodel.incore.importers.instlatx64 import Reading
-from kernmodel.incore.importers.intel import DIVIDER_PORT
 from kernmodel.incore.model import InstructionData, PortUse
+from kernmodel.incore.tables.importers.dividers import DIVIDES
+from kernmodel.incore.tables.importers.instlatx64 import Reading
+from kernmodel.incore.tables.importers.intel import DIVIDER_PORT
 
 TOLERANCE = 1.15
 SHORTEST = 0.05  # cycles; shorter readings are senseless (several instructions taken for one, or none)

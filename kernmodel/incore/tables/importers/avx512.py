@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
-from kernmodel.incore.importers.instlatx64 import Reading
-from kernmodel.incore.importers.llvm import Cost, instruction_costs, port_groups
 from kernmodel.incore.model import InstructionData, PortUse
+from kernmodel.incore.tables.importers.instlatx64 import Reading
+from kernmodel.incore.tables.importers.llvm import Cost, instruction_costs, port_groups
 
 if TYPE_CHECKING:
     from iced_x86 import Code_, OpCodeInfo

@@ -1,8 +1,8 @@
 """What parameter files of cores may say: every figure with its key, unit, range and meaning, by mechanism.
 
 Each attribute is declared with the key under which it stands in a file, what reads it and what it means; one with a
-default may be left out. `kernmodel.incore.parameters` reads files by these declarations, docs/microarchitectures.md
-lists them.
+default may be left out. `kernmodel.incore.tables.parameters` reads files by these declarations;
+docs/microarchitectures.md lists them.
 """
 
 from collections.abc import Iterable, Mapping

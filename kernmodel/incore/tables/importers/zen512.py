@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from kernmodel.incore.importers.avx512 import (
+from kernmodel.incore.model import InstructionData, PortUse
+from kernmodel.incore.tables.importers.avx512 import (
     ICE_LAKE_FEATURES,
     avx512_forms,
     in_registers,
@@ -19,10 +20,9 @@ from kernmodel.incore.importers.avx512 import (
     read_latencies,
     whole_form,
 )
-from kernmodel.incore.importers.dividers import DIVIDES
-from kernmodel.incore.importers.instlatx64 import Reading
-from kernmodel.incore.importers.llvm import Cost, instruction_costs, port_groups
-from kernmodel.incore.model import InstructionData, PortUse
+from kernmodel.incore.tables.importers.dividers import DIVIDES
+from kernmodel.incore.tables.importers.instlatx64 import Reading
+from kernmodel.incore.tables.importers.llvm import Cost, instruction_costs, port_groups
 
 FEATURES = ICE_LAKE_FEATURES | {"AVX512_BF16"}
 MODEL = "LLVM's Zen 4 scheduling model (units, latency); 512 bits in two passes of the 256-bit units"

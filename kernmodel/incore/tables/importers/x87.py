@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from kernmodel.incore.engine.ports import optimal_bound
-from kernmodel.incore.importers.avx512 import whole_cycles
-from kernmodel.incore.importers.instlatx64 import EASY, Reading
-from kernmodel.incore.importers.llvm import Cost, instruction_costs, port_groups
 from kernmodel.incore.model import FrontEnd, InstructionData, PortUse
+from kernmodel.incore.tables.importers.avx512 import whole_cycles
+from kernmodel.incore.tables.importers.instlatx64 import EASY, Reading
+from kernmodel.incore.tables.importers.llvm import Cost, instruction_costs, port_groups
 
 ComputePorts = Callable[[Cost], tuple[PortUse, ...]]
 """The ports of what a form computes, without loads and stores, by LLVM's cost of it."""

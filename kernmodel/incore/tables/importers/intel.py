@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kernmodel.incore.importers.dividers import DIVIDES, with_full_operands
-from kernmodel.incore.importers.instlatx64 import Reading
-from kernmodel.incore.importers.uops import (
+from kernmodel.incore.model import InstructionData, PortUse
+from kernmodel.incore.tables.importers.dividers import DIVIDES, with_full_operands
+from kernmodel.incore.tables.importers.instlatx64 import Reading
+from kernmodel.incore.tables.importers.uops import (
     ONES_FORMS,
     SOURCE,
     ImportReport,
@@ -18,7 +19,6 @@ from kernmodel.incore.importers.uops import (
     rows_of,
     told_by_ports,
 )
-from kernmodel.incore.model import InstructionData, PortUse
 
 ONES = SOURCE + "; dependency-breaking as a ones idiom (Intel optimization manual)"
 DIVIDER = SOURCE + "; divider occupancy and latency with usual operands from the readings that the header names"

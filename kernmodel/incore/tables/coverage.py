@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from kernmodel.incore.lookup import lookup_key
-from kernmodel.incore.tables import InstructionTable
+from kernmodel.incore.tables.lookup import lookup_key
+from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.isa.model import Instruction
 
 _ORDER = ("none", "approximated", "exact")

@@ -12,7 +12,7 @@ from kernmodel.incore.model import Parameters
 from kernmodel.isa.model import Instruction
 from kernmodel.isa.x86.features import required_extensions
 
-_FILE = Path(__file__).parent / "data" / "extensions.yaml"
+_FILE = Path(__file__).parents[1] / "data" / "extensions.yaml"
 _EXECUTED_OTHERWISE = frozenset({"tzcnt", "lzcnt"})
 """Cores without these take them for bsf and bsr, whose encoding they share (Intel SDM vol. 2)."""
 

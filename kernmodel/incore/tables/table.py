@@ -36,12 +36,12 @@ from pathlib import Path
 from typing import Literal
 
 from kernmodel.errors import InstructionTableError, Location
-from kernmodel.incore.lookup import find_row, lookup_key
 from kernmodel.incore.model import FrontEnd, InstructionData, Parameters, PortUse
+from kernmodel.incore.tables.lookup import find_row, lookup_key
 from kernmodel.isa.model import Instruction
 from kernmodel.user_files import opened
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 CELLS = 8
 INDEXED = " [indexed]"
 FULL = " [full]"
@@ -287,7 +287,7 @@ class InstructionTable:
         return self._rows[form]
 
     def lookup(self, instruction: Instruction) -> InstructionData | None:
-        """The row that describes the instruction: exact, or the nearest by the rules of `incore.lookup`, or None.
+        """The row that describes the instruction: exact, or the nearest by the rules of `tables.lookup`, or None.
 
         A row that is not exact says so in its `source`.
         """

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kernmodel.errors import InstructionTableError
-from kernmodel.incore.importers.forms import form_name
-from kernmodel.incore.importers.uops import Record, read_records
+from kernmodel.incore.tables.importers.forms import form_name
+from kernmodel.incore.tables.importers.uops import Record, read_records
 from kernmodel.user_files import opened
 
 _OPERAND = re.compile(r"(?:R8l|R8h|(?:R|M|I)\d+|[XYZ]?MM|XMM0|CL|AL|AX|EAX|RAX|DX|SEG|FS|GS|Rel\d+|0|1|VSIB_[XY]MM)$")
