@@ -163,8 +163,8 @@ def _forms(table: InstructionTable, wanted: str) -> list[str]:
 )
 @click.option("--like", metavar="NAME", help="Core whose figures a new core's parameter file takes over.")
 def import_(source: str, uarch: str, output: str | None, folder: str | None, like: str | None) -> None:
-    """Build an instruction table from SOURCE, the measurements of uops.info: its instructions.xml, or JSON lines (plain
-    or gzip).
+    """Build an instruction table from SOURCE, the measurements of uops.info: its instructions.xml, JSON lines (plain
+    or gzip), or a folder with those of a carried core (uops/SKL.jsonl.gz).
 
     With --out the result can be used right away: as --uarch DIR/NAME.yml, or by its name with DIR in the environment
     variable KERNMODEL_UARCH_PATH.

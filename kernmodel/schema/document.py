@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -55,6 +56,13 @@ class Document:
 def line_of(node: yaml.Node) -> int:
     """The line (1-based) on which `node` starts."""
     return int(node.start_mark.line) + 1
+
+
+def plain(node: yaml.Node) -> Any:
+    """What a node holds, as mappings, tuples and texts as written."""
+    if isinstance(node, yaml.MappingNode):
+        return {str(key.value): plain(value) for key, value in node.value}
+    return tuple(plain(item) for item in node.value) if isinstance(node, yaml.SequenceNode) else str(node.value)
 
 
 def read_text(path: Path, kind: FileKind) -> tuple[str, str]:

@@ -18,7 +18,7 @@ from kernmodel.code.listing import decode_bytes
 from kernmodel.errors import InstructionTableError
 from kernmodel.incore.engine.ports import optimal_bound
 from kernmodel.incore.model import InstructionData, PortUse
-from kernmodel.incore.tables.importers.build import PACKS, import_uops, main
+from kernmodel.incore.tables.importers.build import import_uops
 from kernmodel.incore.tables.importers.forms import form_name
 from kernmodel.incore.tables.importers.instlatx64 import Reading, read_instlatx64
 from kernmodel.incore.tables.importers.llvm import TOOLS, assembly_line, instruction_costs, llvm_version, port_groups
@@ -328,15 +328,15 @@ def test_the_carried_table_is_what_the_pack_gives(name: str) -> None:
     header = (DATA / f"{name}.txt").read_text(encoding="utf-8").partition("#!")[0]
     if "LLVM" in header and f" {llvm_version()}," not in header:
         pytest.skip(f"the table was built with another release than {llvm_version()}")
-    text, report = import_uops(SHARED / "uops" / f"{PACKS[name]}.jsonl.gz", name)
+    text, report = import_uops(SHARED, name)
     assert text == (DATA / f"{name}.txt").read_text(encoding="utf-8")
     assert report.coverage >= 0.95
     assert report.rows + report.merged + sum(map(len, report.left_out.values())) == report.records
 
 
-def test_the_command_line_reports_a_missing_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--data", str(tmp_path), "--out", str(tmp_path)]) == 1
-    assert "SNB.jsonl.gz" in capsys.readouterr().err
+def test_a_missing_pack_of_a_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InstructionTableError, match=r"SNB\.jsonl\.gz"):
+        import_uops(tmp_path, "SNB")
 
 
 def executed_ports(table: InstructionTable, block: tuple[Instruction, ...]) -> tuple[PortUse, ...]:

@@ -15,7 +15,7 @@ from kernmodel.incore.model import InstructionData, PortUse
 from kernmodel.incore.tables.importers.avx512 import whole_cycles
 from kernmodel.incore.tables.importers.contradictions import MENDED, Reference, contradictions, mended, throughput_of
 from kernmodel.incore.tables.importers.instlatx64 import Reading
-from kernmodel.incore.tables.importers.recipes import RECIPES, differences, reference_of, with_readings
+from kernmodel.incore.tables.importers.recipes import differences, recipes, reference_of, with_readings
 from kernmodel.incore.tables.importers.schemes import scheme_ports, scheme_records, scheme_string
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable, parse_ports
@@ -274,7 +274,7 @@ def test_tables_of_differences_name_where_other_rows_come_from() -> None:
         found = table.row(form)
         assert found is not None
         assert found.source.startswith(words)
-    assert RECIPES["GLC"].base == "RWC"
+    assert recipes()["GLC"].base == "RWC"
 
 
 # }}}

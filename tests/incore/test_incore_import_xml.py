@@ -153,8 +153,9 @@ def test_the_xml_gives_the_rows_that_the_pack_gives(tmp_path: Path, core: str) -
     pack = SHARED / "uops" / f"{core}.jsonl.gz"
     with gzip.open(pack, "rt") as file:
         path = written(tmp_path / "x.xml", (instruction_text(json.loads(line), core) for line in file))
-    rows, report = refined_rows(read_xml(path, core.lower()), core, 4.0)
-    expected, counts = refined_rows(read_records(pack), core, 4.0)
+    parameters = load_parameters({"MTL-P": "RWC"}.get(core, core))
+    rows, report = refined_rows(read_xml(path, core.lower()), parameters)
+    expected, counts = refined_rows(read_records(pack), parameters)
     assert report == counts
     assert rows == expected
 

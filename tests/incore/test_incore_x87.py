@@ -1,6 +1,7 @@
 """x87 rows: which forms have one, what they say, and how readings and LLVM's models are joined to them."""
 
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from kernmodel.incore.answer.batch import BlockQuery, Cores, answer
 from kernmodel.incore.core import Settings
 from kernmodel.incore.model import InstructionData, PortUse
 from kernmodel.incore.tables.importers.instlatx64 import EASY, Reading, read_instlatx64
-from kernmodel.incore.tables.importers.llvm import TOOLS, Cost, assembly_line
+from kernmodel.incore.tables.importers.llvm import TOOLS, Cost, assembly_line, models
 from kernmodel.incore.tables.importers.x87 import X87Model, intel_ports, x87_forms, x87_rows, zen_ports
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable
@@ -174,7 +175,7 @@ def test_readings_of_x87_by_form(tmp_path: Path) -> None:
 
 def test_ports_that_compute() -> None:
     cost = Cost(2, 10, 1, {"SPRPort05": 1, "SPRPort02": 0.5, "SPRPort03": 0.5, "SPRPort11": 0.3}, True, False)
-    assert intel_ports({"10": "B", "11": "A"})(cost) == (PortUse(("5",), 1.0),)
+    assert intel_ports(models()["sapphirerapids"], cost) == (PortUse(("5",), 1.0),)
     booked_twice = Cost(1, 1, 1, {"Zn3FP0": 1, "Zn3FP1": 1, "Zn3ALU0": 1}, False, False)
     assert zen_ports(booked_twice) == (PortUse(("FP0", "FP1"), 1.0),)
 
@@ -182,7 +183,7 @@ def test_ports_that_compute() -> None:
 @needs_llvm
 def test_rows_follow_the_readings_and_the_plain_moves() -> None:
     base = {form: row(form, "SKL") for form in ("movsd xmm,m64", "movsd m64,xmm")}
-    model = X87Model("skylake", "a model", intel_ports({}), "0DV", "a CPU", 4)
+    model = X87Model("skylake", "a model", partial(intel_ports, models()["skylake"]), "0DV", "a CPU", 4)
     readings = {"fadd st,st": Reading(7.0, 3.0), "fabs": Reading(1.0, 0.25)}
     found = {item.form: item for item in x87_rows(base, readings, model)}
     assert (found["faddp st,st"].default_latency, found["faddp st,st"].throughput) == (7, 3)

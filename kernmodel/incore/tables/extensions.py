@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from kernmodel.errors import InstructionTableError, Location
 from kernmodel.incore.model import Parameters
 from kernmodel.isa.model import Instruction
 from kernmodel.isa.x86.features import required_extensions
+from kernmodel.schema.document import FileKind, plain, read_document
 
 _FILE = Path(__file__).parents[1] / "data" / "extensions.yaml"
+_KIND = FileKind("list of extensions", "docs/microarchitectures.md", InstructionTableError)
 _EXECUTED_OTHERWISE = frozenset({"tzcnt", "lzcnt"})
 """Cores without these take them for bsf and bsr, whose encoding they share (Intel SDM vol. 2)."""
 
@@ -54,13 +55,15 @@ def is_missing(instruction: Instruction, lacked: frozenset[str]) -> bool:
     return bool(required_extensions(instruction) & lacked) and instruction.mnemonic not in _EXECUTED_OTHERWISE
 
 
+def core_extensions(name: str) -> frozenset[str]:
+    """The extensions that a core of LLVM's (`-march`) has, by iced's names."""
+    return _known()[0][name]
+
+
 @cache
 def _known() -> tuple[Mapping[str, frozenset[str]], frozenset[str]]:
     """What each core has, by LLVM's name, and all extensions that are told apart."""
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    content: dict[str, Any] = yaml.load(_FILE.read_text(encoding="utf-8"), Loader=loader)
+    content = plain(read_document(_FILE, _KIND).root)
     cores: dict[str, frozenset[str]] = {}
     for name, entry in content["cores"].items():
         cores[name] = cores.get(entry.get("like"), frozenset()) | frozenset(entry["adds"])

@@ -15,75 +15,45 @@ from typing import TYPE_CHECKING, cast
 
 from kernmodel.incore.model import InstructionData, PortUse
 from kernmodel.incore.tables.importers.instlatx64 import Reading
-from kernmodel.incore.tables.importers.llvm import Cost, instruction_costs, port_groups
+from kernmodel.incore.tables.importers.llvm import Cost, Model, instruction_costs, models, port_groups
 
 if TYPE_CHECKING:
     from iced_x86 import Code_, OpCodeInfo
 
-SKYLAKE_FEATURES = frozenset({"AVX512F", "AVX512VL", "AVX512BW", "AVX512DQ", "AVX512CD", "AVX512_VNNI"})
-_VBMI = {"AVX512_IFMA", "AVX512_VBMI", "AVX512_VBMI2", "AVX512_BITALG", "AVX512_VPOPCNTDQ"}
-ICE_LAKE_FEATURES = SKYLAKE_FEATURES | _VBMI | {"GFNI", "VAES", "VPCLMULQDQ", "AVX"}
-SAPPHIRE_RAPIDS_FEATURES = ICE_LAKE_FEATURES | {"AVX512_BF16", "AVX512_FP16", "AVX_VNNI"}
 _VEX_EXTENSIONS = frozenset({"GFNI", "VAES", "VPCLMULQDQ", "AVX_VNNI"})
 """Extensions whose VEX forms are wanted as well; those of plain AVX are in the packs."""
+_CLOSED = frozenset({("0", "1", "5"), ("0", "1"), ("1", "5")})
+"""Groups of vector ports, of which 512-bit µops take all but port 1 (Intel optimization manual, Skylake server)."""
 
 
 @dataclass(frozen=True, slots=True)
-class WideModel:
-    """LLVM's model of a core with AVX-512 and what is known beside it.
+class WideCore:
+    """What the AVX-512 rows of an Intel core are made of.
 
     Attributes:
-        cpu: LLVM's `-mcpu`; words: what the model is called in sources.
-        port: pattern of its port resources, the number as group 1; names: of ports whose number is not their name.
-        features: CPUID features of the rows, by iced's names.
-        groups: groups of ports of its vector and integer µops; closed: those that 512-bit µops take without port 1.
-        loads, wide_loads: load ports up to 256 bits, and of 512 bits; addresses: of store addresses (with the load
-            ports where the two overlap); data: of store data; wide_data: how many of them 512 bits take.
-        server: the core has a 512-bit floating-point unit at port 5 that LLVM's model, of a client core, lacks.
+        model: LLVM's; features: the extensions of the core, by iced's names.
+        server: the core has a 512-bit floating-point unit at port 5 that the model lacks.
+        readings: measured latencies by form; measured_on: the CPU that was read.
     """
 
-    cpu: str
-    words: str
-    port: re.Pattern[str]
-    names: Mapping[str, str]
+    model: Model
     features: frozenset[str]
-    groups: tuple[tuple[str, ...], ...]
-    closed: tuple[tuple[str, ...], ...]
-    loads: tuple[str, ...]
-    wide_loads: tuple[str, ...]
-    addresses: tuple[str, ...]
-    data: tuple[str, ...]
-    wide_data: int
     server: bool
+    readings: Mapping[str, Reading]
+    measured_on: str
 
     @property
     def source(self) -> str:
         """Source of a row that is the model's alone."""
         more = "; ports 0 and 5 for 512-bit floating-point, as on Skylake-X" if self.server else ""
-        return f"{self.words} (ports, µops, latency){more}"
+        return f"{self.model.words} (ports, µops, latency){more}"
+
+    @property
+    def measured(self) -> str:
+        """Source of a row with a measured latency."""
+        return f"{self.source}; latency measured by InstLatx64 on {self.measured_on}"
 
 
-def _groups(*texts: str) -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple(text) for text in texts)
-
-
-_OLD_GROUPS = _groups("0", "1", "5", "6", "01", "05", "06", "15", "015", "0156")
-SKYLAKE_MODEL = WideModel(
-    "cascadelake", "LLVM's Skylake-X scheduling model", re.compile(r"SKXPort(\d)"), {}, SKYLAKE_FEATURES, _OLD_GROUPS,
-    _groups("015", "01", "15"), ("2", "3"), ("2", "3"), ("2", "3", "7"), ("4",), 1, False,
-)  # fmt: skip
-ICE_LAKE_MODEL = WideModel(
-    "icelake-server", "LLVM's Ice Lake scheduling model", re.compile(r"ICXPort(\d)"), {}, ICE_LAKE_FEATURES,
-    _OLD_GROUPS, _groups("015", "01", "15"), ("2", "3"), ("2", "3"), ("7", "8"), ("4", "9"), 2, False,
-)  # fmt: skip
-SAPPHIRE_RAPIDS_MODEL = WideModel(
-    # LLVM 19 numbers the fifth ALU 10 and the third load port 11, as Intel's manual did; the names of the events, and
-    # LLVM since, have them the other way round (uops.info writes A for 10 and B for 11)
-    "sapphirerapids", "LLVM's Sapphire Rapids scheduling model", re.compile(r"SPRPort(\d\d)"),
-    {"10": "B", "11": "A"}, SAPPHIRE_RAPIDS_FEATURES,
-    (*_OLD_GROUPS, *_groups("15B", "056", "0156B", "01B", "056B")),
-    _groups("015", "01", "15"), ("2", "3", "A"), ("2", "3"), ("7", "8"), ("4", "9"), 2, True,
-)  # fmt: skip
 _DIVIDER = re.compile(r"\w+(?:FPDivider|Divider)")
 _REGISTER = re.compile(r"([RXYZK])(?:(\d+)|MM)?_.*")
 _MASKED_MOVES = re.compile(r"vmov|vp?compress|vp?expand|vpmov")
@@ -101,27 +71,21 @@ _VECTOR_LOAD = 7  # cycles, LLVM's latency of a 512-bit load
 _IDIOMS = re.compile(r"v(?:p?xor|p?andn|psub|pcmpgt)")
 
 
-def avx512_rows(
-    base: Mapping[str, InstructionData], readings: Mapping[str, Reading], model: WideModel, measured_on: str
-) -> tuple[InstructionData, ...]:
+def avx512_rows(base: Mapping[str, InstructionData], core: WideCore) -> tuple[InstructionData, ...]:
     """Rows of all AVX-512 forms that the base rows lack.
 
     Args:
         base: rows by form, for the front end of the 256-bit twins and the plain loads.
-        readings: measured latencies by form.
-        model: LLVM's.
-        measured_on: the CPU of the readings, for the sources.
+        core: what they are made of.
 
     Raises:
         ToolError: llvm-mca is missing or fails.
     """
-    forms = tuple(form for form in avx512_forms(model.features) if form not in base)
-    costs = instruction_costs(model.cpu, forms)
+    forms = tuple(form for form in avx512_forms(core.features) if form not in base)
+    costs = instruction_costs(core.model.cpu, forms)
     costs.update({form: costs[other] for form in costs if (other := form.replace("vmovdqu8 ", "vmovdqu64 ")) in costs})
-    twice = _twice_wide(forms) if model.server else frozenset()
-    return tuple(
-        _row(form, _Inputs(costs, base, readings, model, measured_on, twice)) for form in forms if form in costs
-    )
+    inputs = _Inputs(costs, base, core, _twice_wide(forms) if core.server else frozenset())
+    return tuple(_row(form, inputs) for form in forms if form in costs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,25 +94,16 @@ class _Inputs:
 
     costs: Mapping[str, Cost]
     base: Mapping[str, InstructionData]
-    readings: Mapping[str, Reading]
-    model: WideModel
-    measured_on: str
+    core: WideCore
     twice: frozenset[str]
-
-    @property
-    def measured(self) -> str:
-        return f"{self.model.source}; latency measured by InstLatx64 on {self.measured_on}"
 
 
 def _twice_wide(forms: Iterable[str]) -> frozenset[str]:
     """The 512-bit forms with a µop on ports 0 and 5 of Skylake-X."""
-    wide = [form for form in forms if "zmm" in form]
-    found = set()
-    for form, cost in instruction_costs(SKYLAKE_MODEL.cpu, wide).items():
-        uses = _closed_port(form, _ports(form, cost, SKYLAKE_MODEL), SKYLAKE_MODEL)
-        if any(use.ports == ("0", "5") for use in uses):
-            found.add(form)
-    return frozenset(found)
+    model = models()["cascadelake"]
+    costs = instruction_costs(model.cpu, [form for form in forms if "zmm" in form])
+    uses = {form: _closed_port(form, _ports(form, cost, model)) for form, cost in costs.items()}
+    return frozenset(form for form in uses if any(use.ports == ("0", "5") for use in uses[form]))
 
 
 @cache
@@ -231,9 +186,9 @@ def _memory(name: str, size: int) -> str:
 
 
 def _row(form: str, inputs: _Inputs) -> InstructionData:
-    cost, model = inputs.costs[form], inputs.model
+    cost, core = inputs.costs[form], inputs.core
     plain = whole_form(form)
-    latency, measured = latency_of(plain, cost, inputs.costs, inputs.readings)
+    latency, measured = latency_of(plain, cost, inputs.costs, core.readings)
     position = memory_position(plain)
     ports = _refined(form, plain, cost, inputs)
     moves = position is not None and plain.startswith(_MOVES)
@@ -243,13 +198,13 @@ def _row(form: str, inputs: _Inputs) -> InstructionData:
         ports=ports,
         latencies=read_latencies(cost, position, default),
         default_latency=default,
-        uops=_uops(ports, model),
+        uops=_uops(ports, core.model),
         throughput=None,
         breaks_dependency="zero" if is_idiom(plain) else "no",
         eliminated=bool(_ELIMINATED.fullmatch(form)),
         front_end=None,
         indexed=None,
-        source=inputs.measured if measured and not moves else model.source,
+        source=core.measured if measured and not moves else core.source,
     )
     twin = inputs.base.get(_twin_name(plain)) if form == plain else None
     if twin is not None and twin.uops == row.uops:
@@ -259,11 +214,10 @@ def _row(form: str, inputs: _Inputs) -> InstructionData:
 
 def _refined(form: str, plain: str, cost: Cost, inputs: _Inputs) -> tuple[PortUse, ...]:
     """Ports of LLVM's model with what it leaves open or gets wrong."""
-    model = inputs.model
-    ports = _ports(plain, cost, model)
+    ports = _ports(plain, cost, inputs.core.model)
     if form == plain and cost.loads and plain.startswith(_LOADS):
         ports = tuple(use for use in ports if use.ports not in _SPREADS)
-    ports = _closed_port(plain, ports, model)
+    ports = _closed_port(plain, ports)
     if plain not in inputs.twice:
         return ports
     return tuple(PortUse(("0", "5"), use.cycles) if use.ports == ("0",) else use for use in ports)
@@ -316,20 +270,20 @@ def _twin_name(form: str) -> str:
     return form.replace("zmm", "ymm").replace("m512", "m256")
 
 
-def _uops(ports: tuple[PortUse, ...], model: WideModel) -> int:
+def _uops(ports: tuple[PortUse, ...], model: Model) -> int:
     """µops of the ports; the second half of a 512-bit store's data is none."""
     data = sum(use.cycles for use in ports if use.ports == model.data)
     addresses = sum(use.cycles for use in ports if use.ports == model.addresses)
     count = sum(use.cycles for use in ports if not use.ports[0].endswith(("D", "V")))
-    return round(count - (data - addresses if model.wide_data > 1 and data > addresses > 0 else 0))
+    return round(count - (data - addresses if len(model.data) > 1 and data > addresses > 0 else 0))
 
 
-def _closed_port(form: str, ports: tuple[PortUse, ...], model: WideModel) -> tuple[PortUse, ...]:
+def _closed_port(form: str, ports: tuple[PortUse, ...]) -> tuple[PortUse, ...]:
     """Ports of a 512-bit instruction: vector µops do without port 1, which LLVM's groups still hold."""
     if "zmm" not in form:
         return ports
     return tuple(
-        PortUse(tuple(port for port in use.ports if port != "1"), use.cycles) if use.ports in model.closed else use
+        PortUse(tuple(port for port in use.ports if port != "1"), use.cycles) if use.ports in _CLOSED else use
         for use in ports
     )
 
@@ -376,30 +330,20 @@ def read_latencies(
     return pairs
 
 
-def _ports(form: str, cost: Cost, model: WideModel) -> tuple[PortUse, ...]:
-    core: dict[str, float] = {}
-    memory: dict[str, float] = {}
-    data = busy = 0.0
-    for resource, cycles in cost.usage.items():
-        match = model.port.fullmatch(resource)
-        if match is not None:
-            port = model.names.get(match[1], match[1].lstrip("0") or "0")
-            if port in model.data:
-                data += cycles
-            else:
-                (memory if port in {*model.loads, *model.addresses} else core)[port] = cycles
-        elif _DIVIDER.fullmatch(resource):
-            busy += cycles
+def _ports(form: str, cost: Cost, model: Model) -> tuple[PortUse, ...]:
+    found = dict(model.ports(cost))
+    data = sum(found.pop(port, 0.0) for port in model.data)
+    memory = {port: cycles for port, cycles in found.items() if port in {*model.loads, *model.addresses}}
+    core = {port: cycles for port, cycles in found.items() if port not in memory}
+    busy = sum(cycles for resource, cycles in cost.usage.items() if _DIVIDER.fullmatch(resource))
     return (
-        *port_groups(core, any_of=model.groups),
+        *port_groups(core, any_of=map(tuple, model.groups)),
         *_transfers(form, memory, data, cost, model),
         *((PortUse(("0DV",), busy),) if busy else ()),
     )
 
 
-def _transfers(
-    form: str, memory: Mapping[str, float], data: float, cost: Cost, model: WideModel
-) -> tuple[PortUse, ...]:
+def _transfers(form: str, memory: Mapping[str, float], data: float, cost: Cost, model: Model) -> tuple[PortUse, ...]:
     """Loads, store addresses and store data, and the load data paths.
 
     Where loads share their ports with store addresses (Skylake), a third of each store address is on port 7.
@@ -413,7 +357,7 @@ def _transfers(
     uses = [
         PortUse(load_ports, float(round(loads))),
         PortUse(model.addresses, float(round(addresses))),
-        PortUse(model.data, float(round(data)) * (model.wide_data if wide else 1)),
+        PortUse(model.data, float(round(data)) * (len(model.data) if wide else 1)),
         PortUse(tuple(port + "D" for port in load_ports), float(round(loads)) if cost.loads else 0.0),
     ]
     return tuple(use for use in uses if use.cycles > 0.5)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from kernmodel.incore.engine.ports import optimal_bound
 from kernmodel.incore.model import InstructionData, PortUse
 from kernmodel.incore.tables.importers.dividers import DIVIDES
+from kernmodel.incore.tables.importers.facts import facts
 from kernmodel.incore.tables.importers.instlatx64 import Reading
 from kernmodel.incore.tables.importers.intel import DIVIDER_PORT
 
@@ -34,18 +35,6 @@ _SLOW_LOAD = 1.5
 _TRANSFERS = ("AGU", "LD", "ST")
 _UNITS = re.compile(r"(ALU|FP)[0-3]")
 """AMD's pipelines whose µops a model may confine to too few of them."""
-_NARROWED: dict[tuple[str, ...], tuple[str, ...]] = {
-    ("0", "1"): ("0",),
-    ("1", "5"): ("5",),
-    ("0", "5"): ("0",),
-    ("0", "1", "5"): ("0", "1"),
-}
-_ALL = ("0", "1", "5")
-_WIDENED: dict[str, dict[tuple[str, ...], tuple[str, ...]]] = {
-    "ymm": {("0",): ("0", "1"), ("1",): ("0", "1"), ("5",): ("1", "5"), ("0", "1"): _ALL, ("1", "5"): _ALL},
-    "zmm": {("0",): ("0", "5"), ("5",): ("0", "5")},
-}  # fmt: skip
-"""Groups of one more port, up to 256 bits and for 512 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +269,7 @@ def _wider(ports: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 def _single_changes(
     row: InstructionData, ports: tuple[PortUse, ...], uops: int, measured: float
 ) -> Iterator[tuple[tuple[PortUse, ...], int]]:
-    widened = _WIDENED["zmm" if "zmm" in row.form else "ymm"]
+    corrections = (facts("cores.yml", "wider")["zmm" if "zmm" in row.form else "ymm"], facts("cores.yml", "narrower"))
     for number, use in enumerate(ports):
         one = int(not use.ports[0].startswith(("ALU", "FP", *_TRANSFERS)))  # AMD's µops are not counted by ports
         before, after = ports[:number], ports[number + 1 :]
@@ -291,7 +280,8 @@ def _single_changes(
             yield (*before, PortUse(use.ports, 1.0), *after), uops - one * round(use.cycles - 1)
         if len(ports) > 1:
             yield (*before, *after), uops - one * round(use.cycles)
-        others = [groups[use.ports] for groups in (widened, _NARROWED) if use.ports in groups]
+        names = "".join(use.ports)
+        others = [tuple(groups[names]) for groups in corrections if names in groups]
         for group in (*others, *_wider(use.ports)):
             yield (*before, PortUse(group, use.cycles), *after), uops
         yield (*before, PortUse(use.ports, use.cycles + 1), *after), uops + one

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 
+from kernmodel.incore.tables.importers.facts import facts
+
+_names = partial(facts, "forms.yml")
 _STRING = re.compile(r"(\S+)(?: \((.*)\))?")
-
-_KINDS = {"R8l": "r8", "R8h": "r8h", "AL": "r8", "AX": "r16", "EAX": "r32", "RAX": "r64", "SEG": "seg", "FS": "seg"}
-_KINDS |= {"GS": "seg", "Rel8": "rel", "Rel32": "rel", "DX": "r16"}
-_ACCUMULATORS = frozenset({"AL", "AX", "EAX", "RAX"})
-
-_CONDITIONS = {"NB": "ae", "Z": "e", "NZ": "ne", "NBE": "a", "NL": "ge", "NLE": "g"}
-"""XED's names of conditions whose Intel mnemonic differs."""
 
 _CONDITIONAL = re.compile(r"(J|CMOV|SET)(NBE|NLE|NB|NZ|NL|Z)")
 _LEA = re.compile(r"LEA_(\w+)")
 _ENCODING = re.compile(r"_(?:(?:0F)?[0-9A-F]{2}|R0|R4|SSE4|EXCLUSIVE|NEAR|XMM(?:_0F1[01])?|CR|DR|Z|ER|SAE|EVEX|VEX)$")
-_PREFIXES = {"_REPE": "rep ", "_REPNE": "repne ", "_LOCK": "lock "}
 _BROADCAST = re.compile(r"M(\d+)_1to\d+")
 _VECTORS = ("xmm", "ymm", "zmm", "vsib", "m")
-_LEA_PARTS = {"B": "b", "I": "i", "IS": "i*s", "D8": "d", "D32": "d", "R": "rip"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +47,7 @@ def form_name(string: str) -> FormName | None:
     if any(kind.startswith("Moffs") for kind in raw):
         return None
     mnemonic, variant, encoding = _mnemonic(match[1])
-    kinds = tuple(_KINDS.get(kind, _BROADCAST.sub(r"m\1b", kind).lower()) for kind in raw)
+    kinds = tuple(_names("operands").get(kind, _BROADCAST.sub(r"m\1b", kind).lower()) for kind in raw)
     if _LEA.match(match[1]):
         kinds += ("m",)
     if "0" in kinds:
@@ -62,7 +57,7 @@ def form_name(string: str) -> FormName | None:
     if masked:
         kinds = (kinds[0] + ("{kz}" if encoding.endswith("_Z") else "{k}"), *kinds[2:])
     form = " ".join(part for part in (mnemonic, ",".join(kinds), variant) if part)
-    return FormName(form, mnemonic, kinds, not _ACCUMULATORS.isdisjoint(raw), encoding, masked)
+    return FormName(form, mnemonic, kinds, any(kind in _names("accumulators") for kind in raw), encoding, masked)
 
 
 def _is_masked(mnemonic: str, kinds: tuple[str, ...]) -> bool:
@@ -74,15 +69,15 @@ def _mnemonic(name: str) -> tuple[str, str, str]:
     """Intel mnemonic, variant in brackets, and encoding of a name ("ADD_01", "LEA_B_I_D8", "MOVSQ_REPE_REX64")."""
     lea = _LEA.fullmatch(name)
     if lea and lea[1] != "W":
-        return "lea", "[" + "+".join(_LEA_PARTS[part] for part in lea[1].split("_")) + "]", ""
+        return "lea", "[" + "+".join(_names("addresses")[part] for part in lea[1].split("_")) + "]", ""
     name = name.removesuffix("_REX64")
     prefix = ""
-    for ending, word in _PREFIXES.items():
+    for ending, word in _names("prefixes").items():
         if name.endswith(ending):
             name, prefix = name.removesuffix(ending), word
     encoding = ""
     while match := _ENCODING.search(name):
         name, encoding = name[: match.start()], match[0] + encoding
     if condition := _CONDITIONAL.fullmatch(name):
-        name = condition[1] + _CONDITIONS[condition[2]]
+        name = condition[1] + _names("conditions")[condition[2]]
     return prefix + name.lower(), "", encoding

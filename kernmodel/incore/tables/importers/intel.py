@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kernmodel.incore.model import InstructionData, PortUse
+from kernmodel.incore.model import InstructionData, Parameters, PortUse
 from kernmodel.incore.tables.importers.dividers import DIVIDES, with_full_operands
 from kernmodel.incore.tables.importers.instlatx64 import Reading
 from kernmodel.incore.tables.importers.uops import (
@@ -27,32 +27,27 @@ DIVIDER_PORT = "0DV"
 DividerSource = Callable[[Iterable[str]], Mapping[str, Reading]]
 """Readings of divisions and square roots with usual operands, for the forms of a table."""
 
-_TWO_TAKEN = frozenset({"RWC", "GLC"})
-"""Cores that take conditional branches on ports 0 and 6: loops of few µops run more than one pass in a cycle there
-(measured on Redwood Cove). On others taken branches execute on port 6 alone."""
 _CONDITIONAL = re.compile(r"J(?!MP|.?CXZ)\w+ \(Rel")
 _LOAD_PORTS = frozenset({"23", "23A"})
 _ADDRESS_ONLY = frozenset({"237", "78"})
-_DOUBLE_PUMPED = frozenset({"SNB", "IVB"})
-"""Cores that move 256 bits between registers and L1 as two halves (Intel optimization manual, Sandy Bridge L1 data
-cache)."""
 
 
 def refined_rows(
-    records: Iterable[Record], name: str, store_forward: float | None, dividers: DividerSource | None = None
+    records: Iterable[Record], parameters: Parameters | None, dividers: DividerSource | None = None
 ) -> tuple[tuple[InstructionData, ...], ImportReport]:
     """The rows of an Intel core from uops.info records.
 
     Args:
         records: one per instruction variant.
-        name: of the microarchitecture.
-        store_forward: its store-forward latency, cycles.
+        parameters: of the microarchitecture, where they are known: its store-forward latency, and how wide its memory
+            accesses and how fast its branches are.
         dividers: divisions and square roots with usual operands; without, uops.info's figures for easy ones stand.
 
     Raises:
         InstructionTableError: the records cannot be read, or a reading lacks.
     """
-    rows, report = rows_of(records, intel_rule(name), store_forward=store_forward)
+    forward = parameters.store_forward_latency if parameters else None
+    rows, report = rows_of(records, _intel_rule(parameters), store_forward=forward)
     readings = dividers(row.form for row in rows) if dividers else None
     return tuple(told_by_ports(_refined(row, readings)) for row in rows), report
 
@@ -69,10 +64,14 @@ def _ones_idiom(row: InstructionData) -> InstructionData:
     return replace(row, breaks_dependency="dependency", source=ONES) if ONES_FORMS.fullmatch(row.form) else row
 
 
-def intel_rule(name: str) -> PortRule:
-    """The port rule of an Intel microarchitecture: load data paths "2D", "3D" and the divider "0DV" made explicit."""
-    both = name.upper() in _TWO_TAKEN
-    halves = 2 if name.upper() in _DOUBLE_PUMPED else 1
+def _intel_rule(parameters: Parameters | None) -> PortRule:
+    """The port rule of an Intel microarchitecture: load data paths "2D", "3D" and the divider "0DV" made explicit.
+
+    Cores that take two branches per cycle take conditional ones on ports 0 and 6, others on port 6 alone.
+    """
+    pipeline = parameters.pipeline if parameters else None
+    both = pipeline is not None and (pipeline.taken_branches or 1) > 1
+    halves = 2 if parameters is not None and parameters.loads.double_pumped else 1
 
     def rule(ports: Mapping[str, float], record: Mapping[str, Any]) -> tuple[PortUse, ...]:
         if both and _CONDITIONAL.match(record["string"]):

@@ -12,13 +12,15 @@ import re
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations_with_replacement
 from typing import Any
 
 from kernmodel.errors import ToolError
 from kernmodel.incore.model import PortUse
+from kernmodel.incore.tables.importers.facts import facts_of
 
 TOOLS = ("llvm-mca-19", "llvm-mca")
 _TIMEOUT_SECONDS = 120
@@ -39,6 +41,41 @@ _ADDRESS = {"b": "rsi", "i": "rdx", "i*s": "rdx*4", "d": "64", "rip": "rip"}
 _ONE_OPERAND = re.compile(r"fxch|fu?comp?")
 """x87 instructions whose operand st is not written."""
 _OPERAND = re.compile(r"(m\d+b|m\d*|vsib_(\w+)|\w+)(\{k\})?(\{kz\})?")
+
+
+_PORT = re.compile(r"[A-Z]+Port(\d+)")
+"""Ports of Intel's cores among the resources of a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A scheduling model of LLVM; what its fields mean stands in cores.yml, from which `models` reads them."""
+
+    cpu: str
+    title: str
+    letters: str = "0123456789"
+    groups: tuple[str, ...] = ()
+    loads: tuple[str, ...] = ()
+    wide_loads: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """What the model is called in sources."""
+        return f"LLVM's {self.title} scheduling model"
+
+    def ports(self, cost: Cost) -> Iterator[tuple[str, float]]:
+        """The ports of an Intel core with the cycles that an instruction takes them."""
+        for resource, cycles in cost.usage.items():
+            if match := _PORT.fullmatch(resource):
+                yield self.letters[int(match[1])], cycles
+
+
+@cache
+def models() -> Mapping[str, Model]:
+    """The models by LLVM's `-mcpu`."""
+    return facts_of(Model, "cores.yml", "models")
 
 
 @dataclass(frozen=True, slots=True)

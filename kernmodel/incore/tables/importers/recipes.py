@@ -9,25 +9,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from kernmodel.errors import InstructionTableError
 from kernmodel.incore.model import InstructionData
-from kernmodel.incore.tables.importers.avx512 import (
-    ICE_LAKE_MODEL,
-    SAPPHIRE_RAPIDS_MODEL,
-    SKYLAKE_MODEL,
-    WideModel,
-    avx512_rows,
-    whole_cycles,
-)
+from kernmodel.incore.tables.extensions import core_extensions
+from kernmodel.incore.tables.importers.avx512 import WideCore, avx512_rows, whole_cycles
 from kernmodel.incore.tables.importers.contradictions import Reference, mended
 from kernmodel.incore.tables.importers.dividers import DIVIDES, llvm_readings, register_form
+from kernmodel.incore.tables.importers.facts import facts, facts_of
 from kernmodel.incore.tables.importers.forms import form_name
 from kernmodel.incore.tables.importers.instlatx64 import Reading, read_instlatx64
 from kernmodel.incore.tables.importers.intel import DIVIDER, DIVIDER_PORT, ONES, DividerSource, refined_rows
-from kernmodel.incore.tables.importers.llvm import llvm_version
+from kernmodel.incore.tables.importers.llvm import llvm_version, models
 from kernmodel.incore.tables.importers.schemes import scheme_ports, scheme_records
 from kernmodel.incore.tables.importers.uops import SOURCE, UNMEASURED, ImportReport, Record, read_records, table_header
 from kernmodel.incore.tables.importers.x87 import X87Model, intel_ports, x87_rows
@@ -35,10 +30,6 @@ from kernmodel.incore.tables.parameters import known_microarchitectures, load_pa
 from kernmodel.incore.tables.table import table_text
 
 SCHEMES = "ports_by_scheme.json.gz"
-_TITLES = {"SKL": "Skylake", "MTL-P": "Redwood Cove (Meteor Lake)"}
-_MODELS = {"sandybridge": "Sandy Bridge", "ivybridge": "Sandy Bridge", "haswell": "Haswell"}
-_MODELS |= {"broadwell": "Broadwell", "skylake": "Skylake"}
-"""LLVM's models by `-mcpu`."""
 _SHORTEST_LATENCY = 0.75  # cycles; shorter readings are of eliminated instructions
 _UNCLEAR = re.compile(r"^(?:lock|rep|x|cmpxchg|bswap|push|pop|v?pcmp[ei]str|shld|shrd)|\bi16\b|\bm\d+\b")
 """Forms whose reading is of something else: several µops in turn, a length-changing prefix, a load."""
@@ -49,73 +40,38 @@ _TAGS = {"u": SOURCE, "u?": UNMEASURED, "o": ONES, "d": DIVIDER}
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """The inputs of one table.
+    """The inputs of one table; what its fields mean stands in cores.yml, from which `recipes` reads them."""
 
-    Attributes:
-        packs: packs of uops.info, the nearest core's first.
-        schemes: name of the core in the file of ports by scheme, "" if its pack has them.
-        readings: InstLatx64's file for dividers, AVX-512 and the check, "" if there is none; cpu: what was read.
-        dividers: LLVM's `-mcpu` for division with usual operands where there are no readings.
-        wide: LLVM's model for AVX-512.
-        base: the core whose table this one holds the differences to, "" if it is a table of all rows.
-        base_words: what heads the sources of that table's rows.
-        siblings: files of cores that execute the same way; a row that agrees with them is not contradicted.
-        x87: LLVM's `-mcpu` for x87; "": that of `wide`, without it no such rows.
-        client: the table is a server's, the readings are of its client sibling, which has one 512-bit unit less.
-        neighbour: whether latencies are a neighbour's, so that readings which contradict them replace them.
-    """
-
+    name: str
     packs: tuple[str, ...]
     schemes: str = ""
     readings: str = ""
-    cpu: str = ""
     dividers: str = ""
-    wide: WideModel | None = None
+    wide: str = ""
+    features: str = ""
+    server: bool = False
+    client: bool = False
+    x87: str = ""
     base: str = ""
     base_words: str = ""
     neighbour: bool = False
     siblings: tuple[str, ...] = ()
-    client: bool = False
-    x87: str = ""
+
+    @property
+    def cpu(self) -> str:
+        """The CPU that was read, "" if there are no readings."""
+        return cpu_read(self.readings) if self.readings else ""
 
 
-_SUNNY = ("SKL", "MTL-P")
-_ICE = "a Core i7-1065G7"
-_ICE_SERVER = "a Xeon Gold 6330"
-RECIPES: Mapping[str, Recipe] = {
-    "SNB": Recipe(("SNB",), readings="snb", cpu="a Core i7-3930K", x87="sandybridge"),
-    # no readings of Ivy Bridge; its divider is Haswell's by uops.info's figures for easy operands, which are the same
-    "IVB": Recipe(("IVB",), readings="hsw", cpu="a Xeon E5-2630 v3", x87="ivybridge"),
-    "HSW": Recipe(("HSW",), readings="hsw", cpu="a Xeon E5-2630 v3", x87="haswell"),
-    "BDW": Recipe(("BDW",), dividers="broadwell", x87="broadwell"),
-    "SKL": Recipe(("SKL",), readings="skl", cpu="a Core i7-6700K", x87="skylake"),
-    "KBL": Recipe(("KBL",), readings="skl", cpu="a Core i7-6700K", base="SKL", base_words="as Skylake", x87="skylake"),
-    "CFL": Recipe(("CFL",), readings="skl", cpu="a Core i7-6700K", base="SKL", base_words="as Skylake", x87="skylake"),
-    "SKX": Recipe(("SKL",), readings="clx", cpu="a Xeon Platinum 8280", wide=SKYLAKE_MODEL, siblings=("skx",)),
-    "ICL": Recipe(_SUNNY, "ICL", "icl", _ICE, wide=ICE_LAKE_MODEL, neighbour=True, siblings=("icx", "tgl", "rkl")),
-    "ICX": Recipe(
-        _SUNNY, "ICL", "icx", _ICE_SERVER, wide=replace(ICE_LAKE_MODEL, server=True), neighbour=True,
-        base="ICL", base_words="as Ice Lake (client)", siblings=("icl", "tgl", "rkl"),
-    ),
-    "TGL": Recipe(
-        _SUNNY, "TGL", "tgl", "a Core i5-1135G7", neighbour=True, base="ICL", base_words="as Ice Lake",
-        wide=replace(ICE_LAKE_MODEL, features=ICE_LAKE_MODEL.features | {"AVX512_VP2INTERSECT"}),
-        siblings=("icl", "icx", "rkl"),
-    ),
-    "RKL": Recipe(
-        _SUNNY, "RKL", "rkl", "a Core i9-11900K", wide=ICE_LAKE_MODEL, neighbour=True,
-        base="ICL", base_words="as Ice Lake", siblings=("icl", "icx", "tgl"),
-    ),
-    "RWC": Recipe(("MTL-P",), readings="adl-p", cpu="a Core i9-12900K", wide=SAPPHIRE_RAPIDS_MODEL, client=True),
-    "GLC": Recipe(
-        ("MTL-P",), readings="adl-p", cpu="a Core i9-12900K", wide=SAPPHIRE_RAPIDS_MODEL, client=True, neighbour=True,
-        base="RWC", base_words="as its successor Redwood Cove",
-    ),
-}  # fmt: skip
-"""By name of the table; Cascade Lake shares that of Skylake-X."""
+@cache
+def recipes() -> Mapping[str, Recipe]:
+    """The recipes of Intel's cores by name."""
+    return facts_of(Recipe, "cores.yml", "intel")
 
-AMD_SIBLINGS = {"ZEN": ("zen4",)}
-"""Readings that may confirm rows of AMD's cores."""
+
+def cpu_read(readings: str) -> str:
+    """The CPU of a file of readings."""
+    return str(facts("cores.yml", "readings")[readings])
 
 
 def intel_table(path: Path, name: str, records: Iterable[Record] | None = None) -> tuple[str, ImportReport]:
@@ -131,14 +87,15 @@ def intel_table(path: Path, name: str, records: Iterable[Record] | None = None) 
         InstructionTableError: an input cannot be read or is something else, or the pack gives no ports.
         ToolError: llvm-mca is needed and missing.
     """
-    recipe = RECIPES.get(name, Recipe((name,))) if records is None else Recipe((name,))
+    alone = Recipe(name, (name,))
+    recipe = recipes().get(name, alone) if records is None else alone
     rows, report = _rows(path, name, recipe, records)
     if not any(row.ports for row in rows):
         todo = "choose a core whose ports are published"
         raise InstructionTableError("holds no port usage", where=str(path), todo=todo)
     base = None
     if recipe.base:
-        other = RECIPES[recipe.base]
+        other = recipes()[recipe.base]
         others, _ = _rows(path.with_name(f"{other.packs[0]}.jsonl.gz"), recipe.base, other, None)
         rows = tuple(differences(rows, others))
         base = (f"{recipe.base}.txt", recipe.base_words)
@@ -154,19 +111,20 @@ def _rows(
 ) -> tuple[tuple[InstructionData, ...], ImportReport]:
     """All rows of a core by its recipe."""
     parameters = load_parameters(name) if name in known_microarchitectures() else None
-    forward = parameters.store_forward_latency if parameters else None
     taken = tuple(_records(path, name, recipe)) if records is None else tuple(records)
     readings = read_instlatx64(readings_file(path, recipe.readings)) if recipe.readings else {}
-    rows, report = refined_rows(taken, name, forward, _dividers(recipe, readings))
+    rows, report = refined_rows(taken, parameters, _dividers(recipe, readings))
     if recipe.schemes:
         rows = tuple(_attributed(rows, taken, parameters.title if parameters else name))
     elif (words := _source_words(name, recipe)) != SOURCE:
         rows = tuple(renamed(row, SOURCE, words) for row in rows)
     if recipe.neighbour:
         rows = with_readings(rows, readings, recipe.cpu)
-    if recipe.wide is not None and parameters is not None:
-        wide = avx512_rows({row.form: row for row in rows}, readings, recipe.wide, recipe.cpu)
-        rows = mended((*rows, *wide), reference(path, recipe, parameters.issue_width))
+    if recipe.wide and parameters is not None:
+        features = core_extensions(recipe.features or recipe.wide)
+        wide = WideCore(models()[recipe.wide], features, recipe.server, readings, recipe.cpu)
+        rows = (*rows, *avx512_rows({row.form: row for row in rows}, wide))
+        rows = mended(rows, reference(path, recipe, parameters.issue_width))
     if (model := _x87_model(name, recipe)) is not None:
         rows = (*rows, *x87_rows({row.form: row for row in rows}, readings, model))
     return rows, report
@@ -174,19 +132,18 @@ def _rows(
 
 def _x87_model(name: str, recipe: Recipe) -> X87Model | None:
     """What the x87 rows of a core are made of, None if it has none."""
-    wide = recipe.wide
-    cpu = recipe.x87 or (wide.cpu if wide else "")
-    if not cpu or name not in known_microarchitectures():
+    model = models().get(recipe.x87 or recipe.wide)
+    if model is None or name not in known_microarchitectures():
         return None
-    words = wide.words if wide else f"LLVM's {_MODELS[cpu]} scheduling model"
-    ports = intel_ports(wide.names if wide else {})
-    return X87Model(cpu, words, ports, DIVIDER_PORT, recipe.cpu, load_parameters(name).issue_width)
+    issue_width = load_parameters(name).issue_width
+    return X87Model(model.cpu, model.words, partial(intel_ports, model), DIVIDER_PORT, recipe.cpu, issue_width)
 
 
 def _source_words(name: str, recipe: Recipe) -> str:
     """The source of the rows of a pack, with the core that was measured if the pack is of another name."""
     pack = recipe.packs[0]
-    return SOURCE if pack == name else SOURCE.replace("measurements", f"measurements of {_TITLES.get(pack, pack)}")
+    title = facts("cores.yml", "packs").get(pack, pack)
+    return SOURCE if pack == name else SOURCE.replace("measurements", f"measurements of {title}")
 
 
 def reference(pack: Path, recipe: Recipe, issue_width: int) -> Reference:
@@ -206,11 +163,11 @@ def reference_of(file: Path, name: str) -> Reference:
         InstructionTableError: the core is unknown, or the file cannot be read.
     """
     parameters = load_parameters(name)
-    name = parameters.name
-    recipe = RECIPES.get({"CLX": "SKX"}.get(name, name), Recipe((), siblings=AMD_SIBLINGS.get(name, ())))
-    beside = (file.with_name(f"{other}.csv") for other in recipe.siblings)
+    recipe = recipes().get(Path(parameters.table).stem)
+    others = recipe.siblings if recipe else facts("cores.yml", "amd").get(parameters.name, {}).get("siblings", ())
+    beside = (file.with_name(f"{other}.csv") for other in others)
     siblings = tuple(read_instlatx64(other) for other in beside if other.is_file() and other != file)
-    client = recipe.client and file.stem == recipe.readings
+    client = recipe is not None and recipe.client and file.stem == recipe.readings
     return Reference(read_instlatx64(file), parameters.issue_width, siblings, client)
 
 
@@ -234,11 +191,12 @@ def _dividers(recipe: Recipe, readings: Mapping[str, Reading]) -> DividerSource 
 
 def _attributed(rows: Iterable[InstructionData], records: Iterable[Record], title: str) -> Iterator[InstructionData]:
     """The rows with sources that say whose ports and whose other figures they have."""
+    titles: Mapping[str, str] = facts("cores.yml", "packs")
     origins: dict[str, tuple[str, bool]] = {}
     for record in records:
         name = form_name(record["string"])
         if name is not None:
-            origins.setdefault(name.form, (_TITLES[record["nearest"]], record["own_ports"]))
+            origins.setdefault(name.form, (titles[record["nearest"]], record["own_ports"]))
     for row in rows:
         neighbour, own = origins[row.form]
         rest = f"latencies and front end of {neighbour} (uops.info, as of 2026)"
@@ -314,14 +272,14 @@ def _facts(row: InstructionData) -> InstructionData:
 def _inputs(recipe: Recipe) -> Iterator[str]:
     """Header lines that name the inputs besides the pack."""
     if recipe.schemes:
-        others = ", ".join(_TITLES[pack] for pack in recipe.packs)
+        others = ", ".join(facts("cores.yml", "packs")[pack] for pack in recipe.packs)
         yield f"Ports by scheme: {SCHEMES}, {recipe.schemes}; all else from the nearest of {others}."
     if recipe.dividers:
         yield f"Dividers: {llvm_version()}, -mcpu={recipe.dividers}."
     elif recipe.readings:
         yield f"Dividers: InstLatx64 readings {recipe.readings}.csv."
-    if recipe.wide is not None:
-        yield f"AVX-512, x87: {llvm_version()}, -mcpu={recipe.wide.cpu}; InstLatx64 readings {recipe.readings}.csv."
+    if recipe.wide:
+        yield f"AVX-512, x87: {llvm_version()}, -mcpu={recipe.wide}; InstLatx64 readings {recipe.readings}.csv."
     elif recipe.x87:
         also = f"; InstLatx64 readings {recipe.readings}.csv" if recipe.readings else ""
         yield f"x87: {llvm_version()}, -mcpu={recipe.x87}{also}."

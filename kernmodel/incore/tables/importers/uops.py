@@ -14,12 +14,14 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 from kernmodel.errors import InstructionTableError, Location
 from kernmodel.incore.engine.ports import optimal_bound
 from kernmodel.incore.model import FrontEnd, InstructionData, PortUse
+from kernmodel.incore.tables.importers.facts import facts
 from kernmodel.incore.tables.importers.forms import FormName, form_name
 from kernmodel.incore.tables.table import INDEXED
 from kernmodel.user_files import lines_of, opened
@@ -35,31 +37,7 @@ SOURCES = {"u": SOURCE, "u?": UNMEASURED}
 ONES_FORMS = re.compile(r"v?pcmpeq[bwdq] ([xy]mm)(?:,\1){1,2}")
 """Comparisons for equality, which give ones and wait for nothing if all their operands are one register."""
 
-_IMPLICIT = {
-    **dict.fromkeys(("mul", "div", "imul", "idiv", "cwd", "cdq", "cqo"), ("rax", "rdx")),
-    **dict.fromkeys(("cbw", "cwde", "cdqe"), ("rax", "rax")),
-    **dict.fromkeys(("push", "pop", "call", "ret", "pushf", "popf", "pushfq", "popfq"), ("rsp",)),
-    **dict.fromkeys(("blendvpd", "blendvps", "pblendvb", "sha256rnds2"), ("zmm0",)),
-    **dict.fromkeys(("cmpxchg", "lahf", "sahf"), ("rax",)),
-    **dict.fromkeys(("pcmpistri", "vpcmpistri"), ("rcx",)),
-    **dict.fromkeys(("pcmpistrm", "vpcmpistrm"), ("zmm0",)),
-    "leave": ("rbp", "rsp"),
-    "mulx": ("rdx",),
-    "rdtsc": ("rax", "rdx"),
-}
-"""Full names of the implicit register operands in the order of the records (XED's order), by mnemonic."""
-
 _VECTORS = ("mm", "xmm", "ymm", "zmm")
-_REVERSED = frozenset({"cwd", "cdq", "cqo"})  # XED lists the target rdx before rax
-_STACK = frozenset({"push", "pop", "call", "ret"})  # the stack engine updates rsp without a µop
-_DATA_BASES = {
-    "general": ("mov r64,m64", "mov m64,r64"),
-    "mm": ("movq mm,m64", "movq m64,mm"),
-    "xmm": ("movaps xmm,m128", "movaps m128,xmm"),
-    "ymm": ("vmovaps ymm,m256", "vmovaps m256,ymm"),
-    "zmm": ("vmovaps zmm,m512", "vmovaps m512,zmm"),
-}
-"""Plain load and store per register class, whose latencies are the memory's part in those of other instructions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,13 +194,18 @@ def _split_memory(pair: Record, operand: str, target: str, memory: dict[tuple[st
             memory[part + operand, target] = pair[key]
 
 
+@cache
+def _implicit() -> Mapping[str, tuple[str, ...]]:
+    """The implicit register operands by mnemonic."""
+    groups = facts("forms.yml", "implicit").items()
+    return {mnemonic: registers for mnemonics, registers in groups for mnemonic in mnemonics.split()}
+
+
 def _operand_names(name: FormName, operands: Iterable[Record]) -> dict[str, str]:
     """Names in the table by names in the record: explicit operands by number, memory with "M", flags "F"."""
     kinds = list(enumerate(name.kinds))
-    implicit = list(_IMPLICIT.get(name.mnemonic, ()))
-    if name.mnemonic in _REVERSED:
-        implicit.reverse()
-    elif {"r8", "r8h", "m8"}.intersection(name.kinds) and implicit == ["rax", "rdx"]:
+    implicit = list(_implicit().get(name.mnemonic, ()))
+    if {"r8", "r8h", "m8"}.intersection(name.kinds) and implicit == ["rax", "rdx"]:
         implicit = ["rax", "rax"]
     names: dict[str, str] = {}
     masks = int(name.masked)
@@ -264,7 +247,7 @@ class _Bases:
 
 def _bases(measured: Mapping[str, _Measured], store_forward: float | None) -> _Bases:
     load = {}
-    for register_class, (load_form, _) in _DATA_BASES.items():
+    for register_class, (load_form, _) in facts("forms.yml", "moves").items():
         if load_form in measured:
             load[register_class] = measured[load_form].memory.get(("A1", "0"), 0.0)
     if store_forward is None:
@@ -285,14 +268,7 @@ def _register_form(item: _Measured, measured: Mapping[str, _Measured], operand: 
     """The same instruction with a register in place of memory operand `operand`."""
     position = int(operand)
     kinds = list(item.name.kinds)
-    size = kinds[position][1:]
-    for kind in {
-        "128": ("xmm",),
-        "256": ("ymm",),
-        "512": ("zmm",),
-        "64": ("r64", "xmm", "mm"),
-        "32": ("r32", "xmm", "mm"),
-    }.get(size, (f"r{size}", "r32", "xmm")):
+    for kind in facts("forms.yml", "in_registers").get(kinds[position][1:], ("r32", "xmm")):
         kinds[position] = kind
         found = measured.get(f"{item.name.mnemonic} {','.join(kinds)}")
         if found is not None:
@@ -404,7 +380,7 @@ def _implicit_memory(item: _Measured) -> Iterator[tuple[tuple[str, str], float]]
         if source == "A" and target != "m" and len(bases) == 1:
             yield (next(iter(bases)), target), cycles
             yield ("M", target), 0.0
-    if item.name.mnemonic in _STACK:
+    if item.name.mnemonic in facts("forms.yml", "stack"):
         yield ("rsp", "rsp"), 0.0
 
 

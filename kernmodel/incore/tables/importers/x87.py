@@ -10,40 +10,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
+from itertools import product
 
 from kernmodel.incore.engine.ports import optimal_bound
 from kernmodel.incore.model import FrontEnd, InstructionData, PortUse
 from kernmodel.incore.tables.importers.avx512 import whole_cycles
+from kernmodel.incore.tables.importers.facts import facts
 from kernmodel.incore.tables.importers.instlatx64 import EASY, Reading
-from kernmodel.incore.tables.importers.llvm import Cost, instruction_costs, port_groups
+from kernmodel.incore.tables.importers.llvm import Cost, Model, instruction_costs, port_groups
 
 ComputePorts = Callable[[Cost], tuple[PortUse, ...]]
 """The ports of what a form computes, without loads and stores, by LLVM's cost of it."""
 
-_ARITHMETIC = ("add", "sub", "subr", "mul", "div", "divr")
-_CONDITIONS = ("b", "e", "be", "u", "nb", "ne", "nbe", "nu")
-_COMPARISONS = ("fcom", "fcomp", "fucom", "fucomp", "fcomi", "fcomip", "fucomi", "fucomip")
-_ALONE = (
-    "fabs",
-    "fchs",
-    "fsqrt",
-    "ftst",
-    "fxam",
-    "frndint",
-    "fscale",
-    "fprem",
-    "fprem1",
-    "fxtract",
-    "fninit",
-    "fnclex",
-)
-_FUNCTIONS = ("fsin", "fcos")
-"""Functions that InstLatx64 reads, for several operands."""
-_IDLE = ("fnop", "fincstp", "fdecstp")
-"""What gives no result, of which a throughput says all."""
-_SAME = {"fcompp": "fucompp"}
-"""Forms with the cost of another where LLVM has none of theirs: they differ in what quiet NaNs do."""
-_CONSTANTS = ("fld1", "fldz", "fldpi", "fldl2e", "fldl2t", "fldlg2", "fldln2")
+_FILE = "x87.yml"
 _TOP = "st0"
 _UNKNOWN_LATENCY = 100
 """LLVM's latency of what nobody measured."""
@@ -57,7 +37,6 @@ _INTEGER = re.compile(r"fi(add|subr?|mul|divr?) m\d+")
 _KEEPS_TOP = re.compile(r"fi?comp?|fldcw|fnst[cs]w")
 """Forms with memory that neither write st0 nor store it."""
 _TWIN = re.compile(r"^fi?(add|subr?|mul|divr?)p? .*")
-_INTEL = re.compile(r"[A-Z]+Port(\d+)")
 _ZEN = re.compile(r"Zn\d?FPU?(\d)")
 _LLVM_DIVIDER = re.compile(r"[A-Z]+FPDivider")
 _COMPUTING = frozenset("0156B")
@@ -87,62 +66,26 @@ class X87Model:
     issue_width: int
 
     @property
-    def source(self) -> str:
-        """Source of a row that is the model's alone."""
-        return f"{self.words} (µops, ports, latency); x87 loads and stores as movsd's"
-
-    @property
-    def measured(self) -> str:
-        """Source of a row with measured figures."""
-        return f"{self.source}; latency and throughput by InstLatx64 on {self.measured_on}"
-
-    @property
-    def read(self) -> str:
-        """Source of a row that is a reading alone."""
-        return f"latency and throughput by InstLatx64 on {self.measured_on}; done at rename"
-
-    @property
-    def idle(self) -> str:
-        """Source of a row that is a throughput alone."""
-        return f"throughput by InstLatx64 on {self.measured_on}; ports unknown"
-
-    @property
-    def function(self) -> str:
-        """Source of a row of a function."""
-        which = "of 0, and of the operand that takes longest of those read, with an addition where it was read with one"
-        return f"latency and throughput by InstLatx64 on {self.measured_on} {which}; µops and ports unknown"
-
-    @property
-    def portless(self) -> str:
-        """Source of a row of microcode whose ports the model does not say."""
-        return f"{self.words} (µops, latency, of operands that it does not name); microcode, ports unknown"
-
-    @property
-    def status(self) -> str:
-        """Source of the row that merges the status word into ax."""
-        return f"{self.source}; a cycle from the old ax, as uops.info measures of sldt, str and 16-bit moves"
-
-    @property
     def tags(self) -> dict[str, str]:
         """Sources by their tags in tables."""
-        tags = {"x": self.source, "xr": self.measured, "xx": self.read}
-        return tags | {"xi": self.idle, "xf": self.function, "xm": self.portless, "xs": self.status}
+        return _sources(self.words, self.measured_on)
 
 
+@cache
+def _sources(model: str, cpu: str) -> dict[str, str]:
+    return {tag: text.format(model=model, cpu=cpu) for tag, text in facts(_FILE, "sources").items()}
+
+
+@cache
 def x87_forms() -> tuple[str, ...]:
     """Keys of the forms that rows are looked for."""
-    forms = [f"f{name} st,st" for name in _ARITHMETIC] + [f"f{name}p st,st" for name in _ARITHMETIC]
-    forms += [f"f{name} m{bits}" for name in _ARITHMETIC for bits in (32, 64)]
-    forms += [f"fi{name} m{bits}" for name in _ARITHMETIC for bits in (16, 32)]
-    forms += [f"fld {kind}" for kind in ("st", "m32", "m64", "m80")]
-    forms += [f"{name} {kind}" for name in ("fst", "fstp") for kind in ("st", "m32", "m64")]
-    forms += ["fstp m80", "fist m16", "fist m32", _EXCHANGE, "ffree st"]
-    forms += [f"{name} m{bits}" for name in ("fild", "fistp", "fisttp") for bits in (16, 32, 64)]
-    forms += [f"{name} st,st" for name in _COMPARISONS] + [f"fcmov{condition} st,st" for condition in _CONDITIONS]
-    forms += [f"{name} m{bits}" for name in ("fcom", "fcomp") for bits in (32, 64)]
-    forms += [f"{name} m{bits}" for name in ("ficom", "ficomp") for bits in (16, 32)]
-    forms += ["fldcw m16", "fnstcw m16", "fnstsw m16", "fnstsw r16", "fwait", "fbld m80", "ffreep st"]
-    return (*forms, *_ALONE, *_CONSTANTS, *_IDLE, *_FUNCTIONS, *_SAME, *_SAME.values())
+    return tuple(form for pattern in facts(_FILE, "forms") for form in _expanded(pattern))
+
+
+def _expanded(pattern: str) -> Iterator[str]:
+    """The texts of a pattern such as "f{add,sub}{,p} st"."""
+    texts = [part.split(",") if number % 2 else [part] for number, part in enumerate(re.split("[{}]", pattern))]
+    return map("".join, product(*texts))
 
 
 def x87_rows(
@@ -162,7 +105,8 @@ def x87_rows(
         return ()
     costs = instruction_costs(model.cpu, x87_forms())
     known = {form: cost for form, cost in costs.items() if cost.latency < _UNKNOWN_LATENCY}
-    known |= {form: known[other] for form, other in _SAME.items() if form not in known and other in known}
+    same: Mapping[str, str] = facts(_FILE, "same")
+    known |= {form: known[other] for form, other in same.items() if form not in known and other in known}
     inputs = _Inputs(base, readings, model, known)
     return tuple(row for form in x87_forms() if (row := _row(form, inputs)) is not None)
 
@@ -180,7 +124,7 @@ def _row(form: str, inputs: _Inputs) -> InstructionData | None:
     reading = inputs.readings.get(_register_form(form))
     if form == _EXCHANGE:
         return _exchange(inputs.model, reading) if reading else None
-    if form in _FUNCTIONS:
+    if form in facts(_FILE, "functions"):
         return _function(form, inputs)
     cost = inputs.costs.get(form)
     compute = inputs.model.ports(cost) if cost is not None else ()
@@ -188,11 +132,11 @@ def _row(form: str, inputs: _Inputs) -> InstructionData | None:
     if cost is not None and (compute or cost.loads or cost.stores or _is_portless(cost)):
         row = _as_modelled(form, cost, compute, inputs)
         if form == _STATUS:
-            return replace(row, latencies={("0", "0"): 1.0}, source=inputs.model.status)
+            return replace(row, latencies={("0", "0"): 1.0}, source=inputs.model.tags["xs"])
         if _DIVIDES.match(form):
             return _dividing(row, cost, reading, inputs)
         row = _as_measured(row, reading, inputs.model) if reading and not _MEMORY.search(form) else row
-    return _idle(form, reading, inputs.model) if row is None and reading and form in _IDLE else row
+    return _idle(form, reading, inputs.model) if row is None and reading and form in facts(_FILE, "idle") else row
 
 
 def _is_portless(cost: Cost) -> bool:
@@ -205,7 +149,7 @@ def _function(form: str, inputs: _Inputs) -> InstructionData | None:
     easy, usual = inputs.readings.get(form + EASY), inputs.readings.get(form)
     if easy is None or usual is None:
         return None
-    few, full = (_timed(form, reading, inputs.model.function) for reading in (easy, usual))
+    few, full = (_timed(form, reading, inputs.model.tags["xf"]) for reading in (easy, usual))
     return replace(few, full=full)
 
 
@@ -218,7 +162,7 @@ def _timed(form: str, reading: Reading, source: str) -> InstructionData:
 
 def _idle(form: str, reading: Reading, model: X87Model) -> InstructionData:
     """A row of what gives no result, where the model's ports contradict its reading or are unknown."""
-    return replace(_timed(form, reading, model.idle), throughput=_beyond(1 / model.issue_width, reading))
+    return replace(_timed(form, reading, model.tags["xi"]), throughput=_beyond(1 / model.issue_width, reading))
 
 
 def _register_form(form: str) -> str:
@@ -230,7 +174,7 @@ def _exchange(model: X87Model, reading: Reading) -> InstructionData:
     """`fxch`, which waits for nothing: each register gets what the other one has."""
     crossed = {("0", "0"): 0.0, ("1", "1"): 0.0}
     throughput = _beyond(1 / model.issue_width, reading)
-    return InstructionData(_EXCHANGE, (), crossed, 0.0, 1, throughput, "no", False, None, None, model.read)
+    return InstructionData(_EXCHANGE, (), crossed, 0.0, 1, throughput, "no", False, None, None, model.tags["xx"])
 
 
 def _as_modelled(form: str, cost: Cost, compute: tuple[PortUse, ...], inputs: _Inputs) -> InstructionData:
@@ -248,7 +192,7 @@ def _as_modelled(form: str, cost: Cost, compute: tuple[PortUse, ...], inputs: _I
         eliminated=False,
         front_end=FrontEnd(cost.uops, 1, cost.uops - 1, True, 0, ()) if portless else None,
         indexed=None,
-        source=inputs.model.portless if portless else inputs.model.measured if measured else inputs.model.source,
+        source=inputs.model.tags["xm"] if portless else inputs.model.tags["xr"] if measured else inputs.model.tags["x"],
     )
     if cost.loads:
         return _loading(row, cost, inputs)
@@ -334,7 +278,7 @@ def _occupying(row: InstructionData, reading: Reading, usual: Reading, model: X8
         ports=(*(use for use in row.ports if use.ports != (model.divider,)), PortUse((model.divider,), busy)),
         default_latency=row.default_latency - less,
         latencies={pair: cycles - less for pair, cycles in row.latencies.items()},
-        source=model.measured,
+        source=model.tags["xr"],
     )
 
 
@@ -343,7 +287,7 @@ def _as_measured(row: InstructionData, reading: Reading, model: X87Model) -> Ins
     told = max(optimal_bound(row.ports)[0], row.uops / model.issue_width)
     if reading.throughput is not None and told > _TOLERANCE * reading.throughput:
         return None
-    return replace(row, throughput=_beyond(told, reading), source=model.measured)
+    return replace(row, throughput=_beyond(told, reading), source=model.tags["xr"])
 
 
 def _beyond(told: float, reading: Reading) -> float | None:
@@ -352,32 +296,15 @@ def _beyond(told: float, reading: Reading) -> float | None:
     return round(measured * _QUARTERS) / _QUARTERS if measured > _TOLERANCE * told else None
 
 
-def intel_ports(names: Mapping[str, str]) -> ComputePorts:
-    """The ports of an Intel core that compute.
-
-    Args:
-        names: of ports whose name is not LLVM's number.
-    """
-
-    def ports(cost: Cost) -> tuple[PortUse, ...]:
-        found = dict(_numbered(cost.usage, _INTEL, names))
-        return port_groups({port: cycles for port, cycles in found.items() if port in _COMPUTING})
-
-    return ports
+def intel_ports(model: Model, cost: Cost) -> tuple[PortUse, ...]:
+    """The ports of an Intel core that compute."""
+    return port_groups({port: cycles for port, cycles in model.ports(cost) if port in _COMPUTING})
 
 
 def zen_ports(cost: Cost) -> tuple[PortUse, ...]:
     """The vector pipelines of a Zen core, each µop on one of them (LLVM books some µops on several)."""
-    usage = {f"FP{port}": cycles for port, cycles in _numbered(cost.usage, _ZEN, {})}
+    found = ((_ZEN.fullmatch(resource), cycles) for resource, cycles in cost.usage.items())
+    usage = {f"FP{match[1]}": cycles for match, cycles in found if match is not None}
     if sum(usage.values()) > cost.uops:
         return (PortUse(tuple(sorted(usage)), float(cost.uops)),)
     return port_groups(usage)
-
-
-def _numbered(
-    usage: Mapping[str, float], pattern: re.Pattern[str], names: Mapping[str, str]
-) -> Iterator[tuple[str, float]]:
-    for resource, cycles in usage.items():
-        match = pattern.fullmatch(resource)
-        if match is not None:
-            yield names.get(match[1], match[1].lstrip("0") or "0"), cycles

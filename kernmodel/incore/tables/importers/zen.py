@@ -9,14 +9,23 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
-from kernmodel.incore.model import InstructionData, PortUse
+from kernmodel.incore.model import InstructionData, Parameters, PortUse
 from kernmodel.incore.tables.importers.contradictions import Reference, mended
 from kernmodel.incore.tables.importers.dividers import DIVIDES, register_form, with_usual_operands
+from kernmodel.incore.tables.importers.facts import facts_of
 from kernmodel.incore.tables.importers.instlatx64 import Reading, read_instlatx64
 from kernmodel.incore.tables.importers.llvm import Cost, instruction_costs, llvm_version, port_groups
-from kernmodel.incore.tables.importers.recipes import AMD_SIBLINGS, differences, legend, renamed, with_readings
+from kernmodel.incore.tables.importers.recipes import (
+    cpu_read,
+    differences,
+    legend,
+    readings_file,
+    renamed,
+    with_readings,
+)
 from kernmodel.incore.tables.importers.uops import (
     NO_LATENCY,
     ONES_FORMS,
@@ -48,137 +57,79 @@ _VECTOR = re.compile(r"\b([xyz]mm|mm)\b")
 _GATHER = re.compile(r"VP?GATHER([DQ])(P[SD]|[DQ]) \(([XY])MM, VSIB_([XY])MM")
 _WIDTH = {"X": 16, "Y": 32}
 _MICROCODE_UOPS = 8
-_READ_ON = {"zen1": "a Ryzen 7 1800X", "zen4": "an EPYC 9654"}
-"""CPUs of InstLatx64's readings."""
 
 
 @dataclass(frozen=True, slots=True)
 class ZenCore:
-    """What differs between the Zen cores.
-
-    Attributes:
-        name: of the microarchitecture; pack: uops.info's name; llvm: `-mcpu`; readings: CPU of InstLatx64 for the
-            dividers.
-        address: address units; load, vector_load: load paths for general and vector registers; store, vector_store:
-            store paths likewise.
-        divider: pipeline of floating-point division and square root.
-        halves: µops and transfers for 256 bits.
-        own_readings: the readings are of this core.
-        x87: readings of its x87 instructions, or of the nearest core's.
-        base: the core whose pack it takes for want of its own, with AVX-512 and readings added; its table holds the
-            differences to that core's.
-    """
+    """The inputs of one table and the units of its core; what its fields mean stands in cores.yml."""
 
     name: str
-    pack: str
-    llvm: str
+    packs: tuple[str, ...]
+    model: str
     readings: str
+    x87: str
     address: tuple[str, ...]
     load: tuple[str, ...]
     vector_load: tuple[str, ...]
     store: tuple[str, ...]
     vector_store: tuple[str, ...]
     divider: str
-    halves: int
     own_readings: bool = False
+    siblings: tuple[str, ...] = ()
     base: str = ""
-    x87: str = "zen4"
+    base_words: str = ""
+
+    @property
+    def parameters(self) -> Parameters:
+        """The parameters of the core."""
+        return _parameters(self.name)
+
+    @property
+    def halves(self) -> int:
+        """µops and transfers for 256 bits."""
+        return 2 if self.parameters.loads.double_pumped else 1
 
 
-ZEN_CORES = (
-    # Fig. 3 and section III.A of OSACA (PMBS 2018): two address units for two loads or a load and a store, 128-bit data
-    # paths
-    ZenCore(
-        "ZEN",
-        "ZEN+",
-        "znver1",
-        "zen1",
-        ("AGU0", "AGU1"),
-        ("LD0", "LD1"),
-        ("LD0", "LD1"),
-        ("ST",),
-        ("ST",),
-        "FP3DV",
-        2,
-        True,
-        x87="zen1",
-    ),
-    # LLVM's znver2: three address units; two loads and one store of 256 bits per cycle; dividers as in Zen 1 and Zen 4,
-    # which agree in the readings
-    ZenCore(
-        "ZEN2",
-        "ZEN2",
-        "znver2",
-        "zen4",
-        ("AGU0", "AGU1", "AGU2"),
-        ("LD0", "LD1"),
-        ("LD0", "LD1"),
-        ("ST",),
-        ("ST",),
-        "FP3DV",
-        1,
-        x87="zen1",
-    ),
-    # LLVM's znver3: three loads, two of them of vectors, and two stores, one of them of vectors, per cycle
-    ZenCore(
-        "ZEN3",
-        "ZEN3",
-        "znver3",
-        "zen4",
-        ("AGU0", "AGU1", "AGU2"),
-        ("LD0", "LD1", "LD2"),
-        ("LD0", "LD1"),
-        ("ST0", "ST1"),
-        ("ST0",),
-        "FP1DV",
-        1,
-    ),
-    # LLVM's znver4: the units of Zen 3
-    ZenCore(
-        "ZEN4",
-        "ZEN3",
-        "znver4",
-        "zen4",
-        ("AGU0", "AGU1", "AGU2"),
-        ("LD0", "LD1", "LD2"),
-        ("LD0", "LD1"),
-        ("ST0", "ST1"),
-        ("ST0",),
-        "FP1DV",
-        1,
-        own_readings=True,
-        base="ZEN3",
-    ),
-)
+@cache
+def _parameters(name: str) -> Parameters:
+    return load_parameters(name)
 
 
-def zen_table(core: ZenCore, pack: Path, readings: Path, store_forward: float | None) -> tuple[str, ImportReport]:
-    """The text of a Zen core's table from its pack of uops.info records and the InstLatx64 readings of its dividers.
+@cache
+def zen_cores() -> Mapping[str, ZenCore]:
+    """The cores by name."""
+    return facts_of(ZenCore, "cores.yml", "amd")
+
+
+def zen_table(core: ZenCore, pack: Path) -> tuple[str, ImportReport]:
+    """The text of a Zen core's table from its pack of uops.info records and the readings of InstLatx64 beside it.
 
     Raises:
         InstructionTableError, ToolError: a pack is missing or malformed, llvm-mca is missing.
     """
-    rows, report = _zen_rows(core, pack, readings, store_forward)
+    readings = read_instlatx64(readings_file(pack, core.readings))
+    forward = core.parameters.store_forward_latency
+    rows, report = _zen_rows(core, pack, readings, forward)
     if core.own_readings and not core.base:
-        beside = tuple(read_instlatx64(readings.with_name(f"{name}.csv")) for name in AMD_SIBLINGS[core.name])
-        rows = mended(rows, Reference(read_instlatx64(readings), _width(core), beside))
+        beside = tuple(read_instlatx64(readings_file(pack, name)) for name in core.siblings)
+        rows = mended(rows, Reference(readings, core.parameters.issue_width, beside))
     if not core.base:
-        rows = (*rows, *_x87(core, rows, readings))
-    model = f"{llvm_version()}, -mcpu={core.llvm}"
+        rows = (*rows, *_x87(core, rows, pack))
+    model = f"{llvm_version()}, -mcpu={core.model}"
     inputs = (
-        f"Integer ports: {model}; dividers, microcode: InstLatx64 readings {readings.name}.",
+        f"Integer ports: {model}; dividers, microcode: InstLatx64 readings {core.readings}.csv.",
         f"x87: {model}; InstLatx64 readings {core.x87}.csv.",
     )
     header = table_header(core.name, pack.name, report, *inputs)
     tags = {**SOURCES, **_x87_model(core).tags}
     if not core.base:
         return table_text(header, rows, legend(rows, tags)), report
-    other = next(other for other in ZEN_CORES if other.name == core.base)
-    others, _ = _zen_rows(other, pack, readings, store_forward)
-    own = _as_neighbour(core, rows, others, read_instlatx64(readings))
-    others = (*others, *_x87(other, others, readings))
-    rows = tuple(differences((*own, *_x87(core, own, readings)), others))
-    return table_text(header, rows, legend(rows, tags), (f"{core.base}.txt", "as Zen 3")), report
+    other = zen_cores()[core.base]
+    others, _ = _zen_rows(other, pack, readings, forward)
+    own = _as_neighbour(core, rows, others, readings)
+    others = (*others, *_x87(other, others, pack))
+    rows = tuple(differences((*own, *_x87(core, own, pack)), others))
+    return table_text(header, rows, legend(rows, tags), (f"{core.base}.txt", core.base_words)), report
 
 
 def _as_neighbour(
@@ -186,24 +137,20 @@ def _as_neighbour(
 ) -> tuple[InstructionData, ...]:
     """The rows with latencies that were read, and those of AVX-512."""
     renamed_rows = (_one_address(renamed(row, SOURCE, NEIGHBOUR)) for row in rows)
-    older = with_readings(renamed_rows, readings, "an EPYC 9654")
+    older = with_readings(renamed_rows, readings, cpu_read(core.readings))
     newer = zen4_rows({row.form: row for row in others}, readings)
-    return mended((*older, *newer), Reference(readings, _width(core)))
+    return mended((*older, *newer), Reference(readings, core.parameters.issue_width))
 
 
-def _x87(core: ZenCore, rows: Sequence[InstructionData], readings: Path) -> tuple[InstructionData, ...]:
+def _x87(core: ZenCore, rows: Sequence[InstructionData], pack: Path) -> tuple[InstructionData, ...]:
     """The x87 rows beside the others."""
-    measured = read_instlatx64(readings.with_name(f"{core.x87}.csv"))
-    return x87_rows({row.form: row for row in rows}, measured, _x87_model(core))
+    readings = read_instlatx64(readings_file(pack, core.x87))
+    return x87_rows({row.form: row for row in rows}, readings, _x87_model(core))
 
 
 def _x87_model(core: ZenCore) -> X87Model:
-    words = f"LLVM's {core.llvm} scheduling model"
-    return X87Model(core.llvm, words, zen_ports, core.divider, _READ_ON[core.x87], _width(core))
-
-
-def _width(core: ZenCore) -> int:
-    return load_parameters(core.name).issue_width
+    words = f"LLVM's {core.model} scheduling model"
+    return X87Model(core.model, words, zen_ports, core.divider, cpu_read(core.x87), core.parameters.issue_width)
 
 
 def _one_address(row: InstructionData) -> InstructionData:
@@ -218,13 +165,12 @@ def _one_address(row: InstructionData) -> InstructionData:
 
 
 def _zen_rows(
-    core: ZenCore, pack: Path, readings: Path, store_forward: float | None
+    core: ZenCore, pack: Path, readings: Mapping[str, Reading], store_forward: float
 ) -> tuple[tuple[InstructionData, ...], ImportReport]:
     """The rows by the pack, LLVM's integer ports, and the readings of dividers and microcode."""
     rows, report = read_rows(pack, _vector_ports(core), store_forward=store_forward)
-    costs = instruction_costs(core.llvm, [row.form for row in rows])
+    costs = instruction_costs(core.model, [row.form for row in rows])
     by_form = {row.form: row for row in rows}
-    measured = read_instlatx64(readings)
     filled = []
     for row in rows:
         if _ELIMINATED.fullmatch(row.form) and row.default_latency == 0:
@@ -232,8 +178,8 @@ def _zen_rows(
             continue
         full = _fill_indexed(_fill_ports(row, core, by_form, costs), core, by_form, costs)
         if DIVIDES.match(row.form):
-            full = _from(with_usual_operands(full, core.divider, measured, DIVIDER), DIVIDER)
-        filled.append(told_by_ports(_idiom(_timed(full, measured))))
+            full = _from(with_usual_operands(full, core.divider, readings, DIVIDER), DIVIDER)
+        filled.append(told_by_ports(_idiom(_timed(full, readings))))
     return tuple(filled), report
 
 

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 
 from kernmodel.incore.model import InstructionData, PortUse
+from kernmodel.incore.tables.extensions import core_extensions
 from kernmodel.incore.tables.importers.avx512 import (
-    ICE_LAKE_FEATURES,
     avx512_forms,
     in_registers,
     is_idiom,
@@ -24,7 +24,6 @@ from kernmodel.incore.tables.importers.dividers import DIVIDES
 from kernmodel.incore.tables.importers.instlatx64 import Reading
 from kernmodel.incore.tables.importers.llvm import Cost, instruction_costs, port_groups
 
-FEATURES = ICE_LAKE_FEATURES | {"AVX512_BF16"}
 MODEL = "LLVM's Zen 4 scheduling model (units, latency); 512 bits in two passes of the 256-bit units"
 MEASURED = f"{MODEL}; latency measured by InstLatx64 on an EPYC 9654"
 
@@ -43,7 +42,7 @@ def zen4_rows(base: Mapping[str, InstructionData], readings: Mapping[str, Readin
     Raises:
         ToolError: llvm-mca is missing or fails.
     """
-    forms = tuple(form for form in avx512_forms(FEATURES) if form not in base)
+    forms = tuple(form for form in avx512_forms(core_extensions("znver4")) if form not in base)
     costs = instruction_costs("znver4", forms)
     return tuple(_row(form, costs, readings) for form in forms if form in costs)
 
