@@ -25,13 +25,14 @@ from pathlib import Path
 
 from kernmodel.code.compile import FoundCompiler, start_compile
 from kernmodel.code.listing import read_listing
+from kernmodel.code.match import choose_loop
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import KernmodelError
 from kernmodel.source.emit.compilable import compilable_source, function_name
 from kernmodel.source.load import load_kernel
 from kernmodel.source.model import LoopNest
 from kernmodel.source.nest.sizes import iterations_per_sweep, sizes_of
-from kernmodel.studies.predict.expectation import expectation, find_loop
+from kernmodel.studies.predict.expectation import expectation
 
 FLAGS = (
     "-O1",
@@ -190,7 +191,7 @@ def check(file: Path, compiler: FoundCompiler, flags: str, folder: Path, *, verb
     sizes, source = sizes_of(nest, {}), compilable_source(nest)
     made = start_compile(source, name="k.c", compiler=compiler, flags=tuple(flags.split()), defines={}).finish()
     try:
-        loop = find_loop(read_listing(made.text, "k.s"), expectation(nest, sizes, flags.split()))
+        loop = choose_loop(read_listing(made.text, "k.s"), expectation(nest, sizes, flags.split()))
         passes = passes_of(nest, source, made.text, loop, folder)
     except KernmodelError as error:
         print(f"{file.stem}, {compiler.name} {flags}: refused: {str(error).splitlines()[0]}")

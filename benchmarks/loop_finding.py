@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 from kernmodel.code.compile import FoundCompiler, find_compiler, start_compile
 from kernmodel.code.listing import read_listing
-from kernmodel.code.match import Fit, match_loops
+from kernmodel.code.match import Expectation, Fit, choose_loop, match_loops
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import AmbiguousLoopError, KernmodelError
 from kernmodel.isa.model import Listing
@@ -29,7 +29,7 @@ from kernmodel.resources import carried_files
 from kernmodel.source.emit.compilable import compilable_source
 from kernmodel.source.load import load_kernel
 from kernmodel.source.nest.sizes import sizes_of
-from kernmodel.studies.predict.expectation import Expectation, expectation, find_loop, reassociates
+from kernmodel.studies.predict.expectation import expectation, reassociates
 
 LEVELS = ("-O1", "-O2", "-O3", "-Ofast")
 
@@ -75,16 +75,8 @@ def outcome(source: Source, listing: Listing, machines: str, compiler: str, leve
     """Find the loop and check it."""
     told = source.told
     try:
-        found = find_loop(listing, told)
-        loops = match_loops(
-            listing,
-            told.expected,
-            indirect=told.indirect,
-            outer=told.outer,
-            work=told.work,
-            variable=told.variable,
-            trip_count=told.trip_count,
-        )
+        found = choose_loop(listing, told)
+        loops = match_loops(listing, replace(told, function=None))
         fit = next(fit for role, fit, _ in loops if role == "main" and fit)
     except KernmodelError as error:
         ambiguous = isinstance(error, AmbiguousLoopError)

@@ -53,6 +53,32 @@ class OuterLoop:
 
 
 @dataclass(frozen=True, slots=True)
+class Expectation:
+    """What the source says of the loop that executes it: the evidence by which the compiled loop is recognised.
+
+    Attributes:
+        expected: the accesses of the innermost body per iteration of the innermost loop; () for a kernel without
+            arrays.
+        indirect: those among them that have no stride, because an index array places them.
+        outer: the same accesses per step of the other loops, outermost first, for compilers that exchange loops or
+            unroll the inner one.
+        work: floating-point operations per iteration: a further cross-check, what tells loops apart that move the same
+            bytes, and the only measure of kernels without moving arrays; None: not known.
+        variable: name of the innermost loop's variable.
+        trip_count: iterations of the innermost loop, where they are known and the same in every execution.
+        function: the C function: only this one is looked at, if the listing has a label of that name.
+    """
+
+    expected: tuple[ExpectedAccess, ...]
+    indirect: tuple[ExpectedIndirect, ...] = ()
+    outer: tuple[OuterLoop, ...] = ()
+    work: ExpectedWork | None = None
+    variable: str = ""
+    trip_count: int | None = None
+    function: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Fit:
     """How a loop fits the source.
 
@@ -133,14 +159,8 @@ class _Source:
 
 def choose_loop(
     listing: Listing,
-    expected: tuple[ExpectedAccess, ...],
+    told: Expectation,
     *,
-    indirect: tuple[ExpectedIndirect, ...] = (),
-    outer: tuple[OuterLoop, ...] = (),
-    work: ExpectedWork | None = None,
-    variable: str = "",
-    trip_count: int | None = None,
-    function: str | None = None,
     loop: int | None = None,
     lines: tuple[int, int] | None = None,
     region: tuple[int, int] | None = None,
@@ -149,16 +169,7 @@ def choose_loop(
 
     Args:
         listing: what the compiler made of the kernel.
-        expected: the accesses of the innermost body per iteration of the innermost loop; () for a kernel without
-            arrays.
-        indirect: those among them that have no stride, because an index array places them.
-        outer: the same accesses per step of the other loops, outermost first, for compilers that exchange loops or
-            unroll the inner one.
-        work: floating-point operations per iteration: a further cross-check, what tells loops apart that move the same
-            bytes, and the only measure of kernels without moving arrays; None: not known.
-        variable: name of the innermost loop's variable.
-        trip_count: iterations of the innermost loop, where known.
-        function: look only at this function, if the listing has a label of that name.
+        told: what the source says.
         loop, lines, region: choice by hand, as in `select_without_source`.
 
     Raises:
@@ -166,12 +177,12 @@ def choose_loop(
         AssemblyError: no loop fits, or the compiler replaced the loop by a library call.
         UsageError: the choice by hand names no loop.
     """
-    sources = _sources(expected, indirect, outer, work, variable)
+    sources, trip_count = _sources(told), told.trip_count
     picked = pick_by_hand(listing, loop, lines, region)
     if picked is not None:
         return _by_hand(listing, picked, sources, trip_count)
     analysis = analyse(listing, control_flow(listing))
-    source, fits = _fitting(listing, _innermost(analysis, function), sources, trip_count)
+    source, fits = _fitting(listing, _innermost(analysis, told.function), sources, trip_count)
     main, notes = _choose(listing, fits, source, trip_count)
     return replace(
         _result(listing, main, notes, source, trip_count), around=_around(analysis, main, fits, source, trip_count)
@@ -193,25 +204,15 @@ def _around(
     return surroundings(analysis.listing, analysis.flow, main.strides.loop, remainders, step)
 
 
-def match_loops(
-    listing: Listing,
-    expected: tuple[ExpectedAccess, ...],
-    *,
-    indirect: tuple[ExpectedIndirect, ...] = (),
-    outer: tuple[OuterLoop, ...] = (),
-    work: ExpectedWork | None = None,
-    variable: str = "",
-    trip_count: int | None = None,
-    function: str | None = None,
-) -> tuple[tuple[str, Fit | None, LoopStrides], ...]:
+def match_loops(listing: Listing, told: Expectation) -> tuple[tuple[str, Fit | None, LoopStrides], ...]:
     """All innermost loops with their role: "main", "peeled", "remainder" or "unrelated".
 
     Raises:
         AmbiguousLoopError, AssemblyError: as `choose_loop`.
     """
-    loops = _innermost(analyse(listing, control_flow(listing)), function)
-    source, fitting = _fitting(listing, loops, _sources(expected, indirect, outer, work, variable), trip_count)
-    main, _ = _choose(listing, fitting, source, trip_count)
+    loops = _innermost(analyse(listing, control_flow(listing)), told.function)
+    source, fitting = _fitting(listing, loops, _sources(told), told.trip_count)
+    main, _ = _choose(listing, fitting, source, told.trip_count)
     fits = {fit.strides.loop.number: fit for fit in fitting}
     return tuple((_role(fits.get(s.loop.number), main), fits.get(s.loop.number), s) for s in loops)
 
@@ -268,21 +269,15 @@ def _role(fit: Fit | None, main: Fit) -> str:
     return "peeled" if fit.strides.loop.number < main.strides.loop.number else "remainder"
 
 
-def _sources(
-    expected: tuple[ExpectedAccess, ...],
-    indirect: tuple[ExpectedIndirect, ...],
-    outer: tuple[OuterLoop, ...],
-    told: ExpectedWork | None,
-    variable: str,
-) -> tuple[_Source, ...]:
+def _sources(told: Expectation) -> tuple[_Source, ...]:
     """What the innermost loop does, then what the other loops do, from the inside out."""
-    work = told or ExpectedWork()
-    works = None if told is None or any(work.total.values()) else False
+    work, variable = told.work or ExpectedWork(), told.variable
+    works = None if told.work is None or any(work.total.values()) else False
     works = True if any(work.total.get(kind) for kind in _KINDS) else works
-    inner = _Source(expected, indirect, work, works, None, variable, variable)
+    inner = _Source(told.expected, told.indirect, work, works, None, variable, variable)
     others = (
         _Source(other.expected, other.indirect, work, works, other.variable, other.variable, variable)
-        for other in reversed(outer)
+        for other in reversed(told.outer)
     )
     return (inner, *(other for other in others if other.strides()))
 

@@ -10,7 +10,7 @@ from kernmodel.code.balance import ExpectedWork
 from kernmodel.code.compile import FoundCompiler, start_compile
 from kernmodel.code.listing import read_listing
 from kernmodel.code.loops import find_loops
-from kernmodel.code.match import choose_loop
+from kernmodel.code.match import Expectation, choose_loop
 from kernmodel.code.model import AssemblyLoop, ExpectedAccess
 from kernmodel.code.select import select_without_source
 from kernmodel.errors import Note, StrictError, refuse_warnings
@@ -27,7 +27,7 @@ def loop_calling(function: str, compiler: str, flags: str) -> AssemblyLoop:
     found = FoundCompiler(compiler, command, ())
     made = start_compile(source, name="k.c", compiler=found, flags=tuple(flags.split()), defines={}).finish()
     work = ExpectedWork({"sqrt": 1}) if function == "sqrt" else ExpectedWork({"function": 1}, open_ended=True)
-    return choose_loop(read_listing(made.text, "k.s"), ACCESSES, work=work, trip_count=5000)
+    return choose_loop(read_listing(made.text, "k.s"), Expectation(ACCESSES, work=work, trip_count=5000))
 
 
 def calls(loop: AssemblyLoop) -> list[str]:

@@ -11,7 +11,7 @@ from kernmodel.code.balance import ExpectedWork
 from kernmodel.code.compile import FoundCompiler, start_compile
 from kernmodel.code.describe import floating_work
 from kernmodel.code.listing import read_listing
-from kernmodel.code.match import ExpectedIndirect, OuterLoop, choose_loop, match_loops
+from kernmodel.code.match import Expectation, ExpectedIndirect, OuterLoop, choose_loop, match_loops
 from kernmodel.code.model import ExpectedAccess
 from kernmodel.code.select import select_without_source
 from kernmodel.errors import AmbiguousLoopError, AssemblyError, UsageError
@@ -57,11 +57,11 @@ TRIAD_ACCESSES = (read("b", 8), read("c", 8), write("a", 8))
 )
 def test_triad_is_found_and_accounts_for_all_its_iterations(flags: str, compiler: str, iterations: int | None) -> None:
     listing = compiled(TRIAD, flags, compiler)
-    found = choose_loop(listing, TRIAD_ACCESSES, trip_count=5000)
+    found = choose_loop(listing, Expectation(TRIAD_ACCESSES, trip_count=5000))
     assert found.iterations_per_pass is not None
     if iterations is not None:
         assert found.iterations_per_pass == iterations
-    (main,) = [fit for role, fit, _ in match_loops(listing, TRIAD_ACCESSES) if role == "main" and fit]
+    (main,) = [fit for role, fit, _ in match_loops(listing, Expectation(TRIAD_ACCESSES)) if role == "main" and fit]
     assert main.strides.passes is not None
     assert 0 <= 5000 - main.strides.passes * found.iterations_per_pass < 2 * found.iterations_per_pass
     assert found.role == "main"
@@ -71,16 +71,17 @@ def test_triad_is_found_and_accounts_for_all_its_iterations(flags: str, compiler
 
 def test_vector_loop_is_preferred_to_the_fallback_for_overlapping_arrays() -> None:
     listing = compiled(TRIAD.replace("restrict", ""), "-O3 -march=haswell")
-    found = choose_loop(listing, TRIAD_ACCESSES, trip_count=5000)
+    found = choose_loop(listing, Expectation(TRIAD_ACCESSES, trip_count=5000))
     assert found.iterations_per_pass == 4
-    roles = [role for role, _, _ in match_loops(listing, TRIAD_ACCESSES)]
+    roles = [role for role, _, _ in match_loops(listing, Expectation(TRIAD_ACCESSES))]
     assert sorted(roles) == ["main", "remainder"]
 
 
 def test_single_precision_integers_and_mixed_types() -> None:
     mixed = "void k(double*restrict a,float*restrict b,int*restrict c){for(int i=0;i<4096;++i)a[i]=b[i]*c[i];}"
     found = choose_loop(
-        compiled(mixed, "-O3 -march=haswell"), (read("b", 4, 4), read("c", 4, 4), write("a", 8)), trip_count=4096
+        compiled(mixed, "-O3 -march=haswell"),
+        Expectation((read("b", 4, 4), read("c", 4, 4), write("a", 8)), trip_count=4096),
     )
     assert found.iterations_per_pass == 8
 
@@ -88,9 +89,9 @@ def test_single_precision_integers_and_mixed_types() -> None:
 def test_downward_and_strided_loops() -> None:
     down = "void k(double*restrict a,double*restrict b){for(int i=4999;i>=0;--i)a[i]=3*b[i];}"
     by_two = "void k(double*restrict a,double*restrict b){for(int i=0;i<5000;i+=2)a[i]=3*b[i];}"
-    found = choose_loop(compiled(down, "-O3 -march=haswell"), (read("b", -8), write("a", -8)))
+    found = choose_loop(compiled(down, "-O3 -march=haswell"), Expectation((read("b", -8), write("a", -8))))
     assert found.iterations_per_pass == 4
-    found = choose_loop(compiled(by_two, "-O3 -march=haswell"), (read("b", 16), write("a", 16)))
+    found = choose_loop(compiled(by_two, "-O3 -march=haswell"), Expectation((read("b", 16), write("a", 16))))
     assert found.iterations_per_pass == 4
 
 
@@ -99,7 +100,9 @@ DOT = "double k(double*restrict a,double*restrict b){double s=0;for(int i=0;i<50
 
 def test_reduction_is_measured_by_its_loads_and_its_work() -> None:
     accesses = (read("a", 8), read("b", 8))
-    found = choose_loop(compiled(DOT, "-Ofast -march=haswell"), accesses, work=ExpectedWork({"add": 1, "mul": 1}))
+    found = choose_loop(
+        compiled(DOT, "-Ofast -march=haswell"), Expectation(accesses, work=ExpectedWork({"add": 1, "mul": 1}))
+    )
     assert found.iterations_per_pass == 4
     assert "64 B loaded per pass and 4 mul operations" in found.evidence
 
@@ -109,8 +112,8 @@ PI = "double k(void){double s=0;for(int i=0;i<4096;++i){double x=(i+0.5)/4096;s+
 
 def test_kernel_without_arrays_is_measured_by_its_work_or_its_passes() -> None:
     listing = compiled(PI, "-Ofast -march=haswell")
-    by_work = choose_loop(listing, (), work=ExpectedWork({"div": 1, "mul": 2, "add": 3}))
-    by_passes = choose_loop(listing, (), trip_count=4096)
+    by_work = choose_loop(listing, Expectation((), work=ExpectedWork({"div": 1, "mul": 2, "add": 3})))
+    by_passes = choose_loop(listing, Expectation((), trip_count=4096))
     assert by_work.iterations_per_pass == by_passes.iterations_per_pass == 8
 
 
@@ -122,7 +125,7 @@ TRANSPOSED = (
 
 def test_outer_loop_in_vector_lanes_counts_all_lanes() -> None:
     accesses = (read("a", 8000, j=8), read("x", 8, j=0), read("y", 0, j=8), write("y", 0, j=8))
-    found = choose_loop(compiled(TRANSPOSED, "-O3 -march=haswell"), accesses, trip_count=999)
+    found = choose_loop(compiled(TRANSPOSED, "-O3 -march=haswell"), Expectation(accesses, trip_count=999))
     assert found.iterations_per_pass == 4
     assert [note.code for note in found.notes] == ["outer-loop-unrolled"]
 
@@ -137,7 +140,9 @@ def test_exchanged_loops_are_found_by_the_strides_of_the_other_loop() -> None:
     inner = (read("a", 8), read("b", 4000), read("c", 0), write("c", 0))
     over_j = OuterLoop("j", (read("a", 0), read("b", 8), read("c", 8), write("c", 8)))
     listing = compiled(MATMUL, "-Ofast -march=haswell -fno-loop-unroll-and-jam")
-    found = choose_loop(listing, inner, outer=(over_j,), work=ExpectedWork({"add": 1, "mul": 1}), trip_count=500)
+    found = choose_loop(
+        listing, Expectation(inner, outer=(over_j,), work=ExpectedWork({"add": 1, "mul": 1}), trip_count=500)
+    )
     assert found.iterations_per_pass == 4
     assert [note.code for note in found.notes] == ["loops-exchanged"]
     assert "step of j" in found.evidence
@@ -154,7 +159,8 @@ def test_inner_loop_that_is_unrolled_entirely(flags: str) -> None:
     over_j = OuterLoop("j", (read("a", 32, i=8), write("b", 8)))
     work = ExpectedWork({"add": 1})
     found = choose_loop(
-        compiled(ROWS, flags), (read("a", 8, j=32),), outer=(over_j,), work=work, variable="i", trip_count=4
+        compiled(ROWS, flags),
+        Expectation((read("a", 8, j=32),), outer=(over_j,), work=work, variable="i", trip_count=4),
     )
     assert found.iterations_per_pass == (4 if flags == "-O1" else 16)
     assert [note.code for note in found.notes] == ["inner-loop-unrolled"]
@@ -165,7 +171,9 @@ def test_collapsed_loops_are_said_to_be_so() -> None:
         "void k(double (*restrict a)[4],double (*restrict b)[4])"
         "{for(int j=0;j<5000;++j)for(int i=0;i<4;++i)b[j][i]=2*a[j][i];}"
     )
-    found = choose_loop(compiled(source, "-O3 -march=haswell"), (read("a", 8), write("b", 8)), trip_count=4)
+    found = choose_loop(
+        compiled(source, "-O3 -march=haswell"), Expectation((read("a", 8), write("b", 8)), trip_count=4)
+    )
     assert [note.code for note in found.notes] == ["loops-collapsed"]
     assert found.iterations_per_pass == 4
 
@@ -177,9 +185,9 @@ def test_initialising_loops_of_the_same_stride_are_not_mistaken() -> None:
     )
     for flags in ("-O1", "-O3 -march=haswell"):
         listing = compiled(source, flags)
-        found = choose_loop(listing, TRIAD_ACCESSES, trip_count=5000)
+        found = choose_loop(listing, Expectation(TRIAD_ACCESSES, trip_count=5000))
         assert sum(1 for s in found.streams if s.reference.read and s.stride_bytes) == 2
-        assert [role for role, _, _ in match_loops(listing, TRIAD_ACCESSES)].count("main") == 1
+        assert [role for role, _, _ in match_loops(listing, Expectation(TRIAD_ACCESSES))].count("main") == 1
 
 
 def test_runtime_row_length_leaves_strides_symbolic_and_is_said() -> None:
@@ -187,14 +195,14 @@ def test_runtime_row_length_leaves_strides_symbolic_and_is_said() -> None:
         "void k(int n,int m,double (*restrict a)[n],double (*restrict b)[n])"
         "{for(int i=0;i<n;++i)for(int j=0;j<m;++j)b[j][i]=a[j][i]*2;}"
     )
-    found = choose_loop(compiled(source, "-O1"), (read("a", 8000), write("b", 8000)))
+    found = choose_loop(compiled(source, "-O1"), Expectation((read("a", 8000), write("b", 8000))))
     assert found.iterations_per_pass == 1
     assert [note.code for note in found.notes] == ["unknown-stride"]
 
 
 def test_body_with_branches_is_said_to_count_all_blocks() -> None:
     source = "void k(double*restrict a,double*restrict b){for(int i=0;i<5000;++i)b[i]=a[i]>0.5?1/a[i]:b[i]+1;}"
-    found = choose_loop(compiled(source, "-O1"), (read("a", 8), read("b", 8), write("b", 8)))
+    found = choose_loop(compiled(source, "-O1"), Expectation((read("a", 8), read("b", 8), write("b", 8))))
     assert found.iterations_per_pass == 1
     assert "conditional-blocks" in [note.code for note in found.notes]
 
@@ -203,8 +211,8 @@ def test_only_the_named_function_is_searched() -> None:
     other = TRIAD.replace("void k", "void other").replace("b[i]+s", "b[i]-s")
     listing = compiled(f"{TRIAD}\n{other}", "-O1")
     with pytest.raises(AmbiguousLoopError):
-        choose_loop(listing, TRIAD_ACCESSES)
-    found = choose_loop(listing, TRIAD_ACCESSES, function="other")
+        choose_loop(listing, Expectation(TRIAD_ACCESSES))
+    found = choose_loop(listing, Expectation(TRIAD_ACCESSES, function="other"))
     assert any("sub" in i.mnemonic for i in found.instructions)
 
 
@@ -219,9 +227,12 @@ LEVELS = pytest.mark.parametrize("flags", ["-O1", "-O3 -march=haswell", "-Ofast 
 @LEVELS
 def test_loops_of_two_nests_are_told_apart_by_whether_they_compute(compiler: str, flags: str) -> None:
     listing = compiled(COPY_THEN_UPDATE, flags, compiler)
-    copy = choose_loop(listing, (read("b", 8), write("a", 8)), work=ExpectedWork({}), trip_count=5000)
+    copy = choose_loop(listing, Expectation((read("b", 8), write("a", 8)), work=ExpectedWork({}), trip_count=5000))
     update = choose_loop(
-        listing, (read("a", 8), read("b", 8), write("a", 8)), work=ExpectedWork({"add": 1, "mul": 1}), trip_count=5000
+        listing,
+        Expectation(
+            (read("a", 8), read("b", 8), write("a", 8)), work=ExpectedWork({"add": 1, "mul": 1}), trip_count=5000
+        ),
     )
     assert not floating_work(copy.instructions)
     assert floating_work(update.instructions)["mul"] == update.iterations_per_pass
@@ -233,9 +244,14 @@ def test_loops_of_two_nests_are_told_apart_by_whether_they_compute(compiler: str
 def test_loops_of_two_nests_are_told_apart_by_how_much_they_compute(compiler: str, flags: str) -> None:
     source = COPY_THEN_UPDATE.replace("a[i]=b[i]", "a[i]=b[i]*2.5").replace("a[i]+=3*b[i]", "a[i]=(a[i]+b[i])*b[i]")
     listing = compiled(source, flags, compiler)
-    scale = choose_loop(listing, (read("b", 8), write("a", 8)), work=ExpectedWork({"mul": 1}), trip_count=5000)
+    scale = choose_loop(
+        listing, Expectation((read("b", 8), write("a", 8)), work=ExpectedWork({"mul": 1}), trip_count=5000)
+    )
     other = choose_loop(
-        listing, (read("a", 8), read("b", 8), write("a", 8)), work=ExpectedWork({"add": 1, "mul": 1}), trip_count=5000
+        listing,
+        Expectation(
+            (read("a", 8), read("b", 8), write("a", 8)), work=ExpectedWork({"add": 1, "mul": 1}), trip_count=5000
+        ),
     )
     assert not floating_work(scale.instructions)["add"]
     assert floating_work(other.instructions)["add"] == other.iterations_per_pass
@@ -246,8 +262,10 @@ def test_loops_of_two_nests_are_told_apart_by_their_accesses() -> None:
         "void k(long*restrict a,long*restrict b){for(int i=0;i<5000;++i)a[i]=b[i];for(int i=0;i<5000;++i)a[i]^=b[i];}"
     )
     listing = compiled(source, "-O1 -fno-tree-loop-distribute-patterns")
-    copy = choose_loop(listing, (read("b", 8), write("a", 8)), work=ExpectedWork({}), trip_count=5000)
-    xor = choose_loop(listing, (read("a", 8), read("b", 8), write("a", 8)), work=ExpectedWork({}), trip_count=5000)
+    copy = choose_loop(listing, Expectation((read("b", 8), write("a", 8)), work=ExpectedWork({}), trip_count=5000))
+    xor = choose_loop(
+        listing, Expectation((read("a", 8), read("b", 8), write("a", 8)), work=ExpectedWork({}), trip_count=5000)
+    )
     assert "xor" not in {i.mnemonic for i in copy.instructions}
     assert "xor" in {i.mnemonic for i in xor.instructions}
     assert not copy.notes + xor.notes
@@ -255,31 +273,35 @@ def test_loops_of_two_nests_are_told_apart_by_their_accesses() -> None:
 
 def test_the_only_loop_that_moves_the_bytes_is_taken_with_a_warning_if_it_does_not_compute() -> None:
     hoisted = "void k(double*restrict a,double x,double y){for(int i=0;i<5000;++i)a[i]=x*y;}"
-    found = choose_loop(compiled(hoisted, "-O2"), (write("a", 8),), work=ExpectedWork({"mul": 1}), trip_count=5000)
+    found = choose_loop(
+        compiled(hoisted, "-O2"), Expectation((write("a", 8),), work=ExpectedWork({"mul": 1}), trip_count=5000)
+    )
     assert [(note.code, note.kind) for note in found.notes] == [("work-differs", "warning")]
 
 
 def test_work_of_the_x87_unit_is_work() -> None:
     source = "void k(long double*restrict a,long double*restrict b){for(int i=0;i<5000;++i)a[i]=3*b[i];}"
-    found = choose_loop(compiled(source, "-O2"), (read("b", 16, 16), write("a", 16, 16)), work=ExpectedWork({"mul": 1}))
+    found = choose_loop(
+        compiled(source, "-O2"), Expectation((read("b", 16, 16), write("a", 16, 16)), work=ExpectedWork({"mul": 1}))
+    )
     assert "work-differs" not in [note.code for note in found.notes]
 
 
 def test_identical_copies_are_taken_once_with_a_note() -> None:
     listing = compiled(f"{TRIAD}\n{TRIAD.replace('void k', 'void other')}", "-O1")
-    assert [note.code for note in choose_loop(listing, TRIAD_ACCESSES).notes] == ["loop-copies"]
+    assert [note.code for note in choose_loop(listing, Expectation(TRIAD_ACCESSES)).notes] == ["loop-copies"]
 
 
 def test_ambiguous_loops_are_listed_with_what_distinguishes_them() -> None:
     listing = compiled(f"{TRIAD}\n{TRIAD.replace('void k', 'void other').replace('b[i]+', 'b[i]/')}", "-O1")
     with pytest.raises(AmbiguousLoopError) as caught:
-        choose_loop(listing, TRIAD_ACCESSES)
+        choose_loop(listing, Expectation(TRIAD_ACCESSES))
     first, second = caught.value.candidates
     assert "--loop 1: loop 1 (.L2, lines " in first
     assert "1 div" in second
     assert "5000 passes" in second
     assert "choose with --loop N" in str(caught.value)
-    assert choose_loop(listing, TRIAD_ACCESSES, loop=2).role == "chosen"
+    assert choose_loop(listing, Expectation(TRIAD_ACCESSES), loop=2).role == "chosen"
 
 
 COPY = "void k(double*restrict a,double*restrict b){for(int i=0;i<5000;++i)a[i]=b[i];}"
@@ -289,10 +311,10 @@ COPY = "void k(double*restrict a,double*restrict b){for(int i=0;i<5000;++i)a[i]=
 def test_a_loop_replaced_by_a_library_call_is_said_to_be_and_how_to_avoid_it(compiler: str) -> None:
     accesses = (read("b", 8), write("a", 8))
     with pytest.raises(AssemblyError, match=r"k\.s:\d+: the compiler replaced the loop by a call of memcpy") as caught:
-        choose_loop(compiled(COPY, "-O3", compiler, family="plain"), accesses)
+        choose_loop(compiled(COPY, "-O3", compiler, family="plain"), Expectation(accesses))
     option = "-fno-tree-loop-distribute-patterns" if compiler == "gcc" else "-fno-builtin-memcpy"
     assert option in str(caught.value)
-    assert choose_loop(compiled(COPY, "-O3", compiler), accesses).iterations_per_pass is not None
+    assert choose_loop(compiled(COPY, "-O3", compiler), Expectation(accesses)).iterations_per_pass is not None
 
 
 GATHER = "void k(double*restrict a,double*restrict x,int*restrict p){for(int i=0;i<5000;++i)a[i]=x[p[i]];}"
@@ -320,9 +342,11 @@ def test_streams_that_an_index_array_places_are_accounted_for(
     compiler: str,
 ) -> None:
     listing = compiled(source, flags, compiler)
-    found = choose_loop(listing, accesses, indirect=indirect, work=ExpectedWork({}), trip_count=5000)
+    found = choose_loop(listing, Expectation(accesses, indirect=indirect, work=ExpectedWork({}), trip_count=5000))
     assert not found.notes
-    (main,) = [fit for role, fit, _ in match_loops(listing, accesses, indirect=indirect) if role == "main" and fit]
+    (main,) = [
+        fit for role, fit, _ in match_loops(listing, Expectation(accesses, indirect=indirect)) if role == "main" and fit
+    ]
     assert main.exact and main.strides.passes is not None
     assert 0 <= 5000 - main.strides.passes * main.iterations < 2 * main.iterations
 
@@ -330,16 +354,16 @@ def test_streams_that_an_index_array_places_are_accounted_for(
 def test_streams_without_a_stride_must_be_those_of_the_source() -> None:
     listing, accesses = compiled(GATHER, "-O1"), (read("p", 4, 4), write("a", 8))
     for indirect in ((), (FROM_X, FROM_X)):
-        found = choose_loop(listing, accesses, indirect=indirect, trip_count=5000)
+        found = choose_loop(listing, Expectation(accesses, indirect=indirect, trip_count=5000))
         assert [note.code for note in found.notes] == ["unknown-stride"]
     with pytest.raises(AssemblyError, match=r"load p \+4 B, store a \+8 B, store x through an index"):
-        choose_loop(listing, accesses, indirect=(TO_X,), trip_count=5000)
+        choose_loop(listing, Expectation(accesses, indirect=(TO_X,), trip_count=5000))
 
 
 def test_loop_without_the_store_through_an_index_is_another_one() -> None:
     copy = compiled(COPY, "-O1")
     with pytest.raises(AssemblyError, match="no loop of the code fits"):
-        choose_loop(copy, (read("b", 8),), indirect=(TO_X,))
+        choose_loop(copy, Expectation((read("b", 8),), indirect=(TO_X,)))
 
 
 def test_inner_loop_with_a_gather_that_is_unrolled_entirely() -> None:
@@ -351,12 +375,14 @@ def test_inner_loop_with_a_gather_that_is_unrolled_entirely() -> None:
     inner = (read("v", 8), read("p", 4, 4))
     found = choose_loop(
         compiled(source, "-O3 -march=haswell"),
-        inner,
-        indirect=(FROM_X,),
-        outer=(outer,),
-        work=ExpectedWork({"add": 1, "mul": 1}),
-        variable="i",
-        trip_count=8,
+        Expectation(
+            inner,
+            indirect=(FROM_X,),
+            outer=(outer,),
+            work=ExpectedWork({"add": 1, "mul": 1}),
+            variable="i",
+            trip_count=8,
+        ),
     )
     assert found.iterations_per_pass is not None and found.iterations_per_pass % 8 == 0
     assert [note.code for note in found.notes] == ["inner-loop-unrolled"]
@@ -364,39 +390,41 @@ def test_inner_loop_with_a_gather_that_is_unrolled_entirely() -> None:
 
 def test_no_fitting_loop_says_what_was_found_and_what_was_expected() -> None:
     with pytest.raises(AssemblyError) as caught:
-        choose_loop(compiled(TRIAD, "-O1"), (read("b", 8), write("a", 16)))
+        choose_loop(compiled(TRIAD, "-O1"), Expectation((read("b", 8), write("a", 16))))
     assert "store a +16 B" in str(caught.value)
     assert "2 loads +8 B, 1 store +8 B" in str(caught.value)
 
 
 def test_code_without_a_loop() -> None:
     with pytest.raises(AssemblyError, match="has no loop"):
-        choose_loop(read_listing("f:\nmovsd (%rdi),%xmm0\nret\n", "x.s"), TRIAD_ACCESSES)
+        choose_loop(read_listing("f:\nmovsd (%rdi),%xmm0\nret\n", "x.s"), Expectation(TRIAD_ACCESSES))
 
 
 def test_indirect_stores_do_not_pass_for_a_kernel_that_stores_nothing() -> None:
     source = "void k(double*restrict a,int*restrict b){for(int i=0;i<5000;++i)a[b[i]]+=1;}"
     with pytest.raises(AssemblyError, match="unknown stride"):
-        choose_loop(compiled(source, "-O1"), (read("b", 4, 4),))
+        choose_loop(compiled(source, "-O1"), Expectation((read("b", 4, 4),)))
 
 
 def test_choice_by_hand_is_never_refused_but_says_what_does_not_fit() -> None:
-    found = choose_loop(compiled(TRIAD, "-O1"), (read("b", 8), write("a", 16)), loop=1)
+    found = choose_loop(compiled(TRIAD, "-O1"), Expectation((read("b", 8), write("a", 16))), loop=1)
     assert (found.role, found.iterations_per_pass) == ("chosen", None)
     assert [note.code for note in found.notes] == ["unmatched-loop"]
 
 
 def test_marked_region_and_lines_give_the_same_loop_as_the_search() -> None:
     listing = compiled(TRIAD, "-O3 -march=haswell")
-    found = choose_loop(listing, TRIAD_ACCESSES)
+    found = choose_loop(listing, Expectation(TRIAD_ACCESSES))
     first = listing.instructions.index(found.instructions[0])
     end = first + len(found.instructions)
-    marked = choose_loop(listing, TRIAD_ACCESSES, region=(first, end))
-    lines = choose_loop(listing, TRIAD_ACCESSES, lines=(found.instructions[0].line, found.instructions[-1].line))
+    marked = choose_loop(listing, Expectation(TRIAD_ACCESSES), region=(first, end))
+    lines = choose_loop(
+        listing, Expectation(TRIAD_ACCESSES), lines=(found.instructions[0].line, found.instructions[-1].line)
+    )
     assert (marked.role, lines.role) == ("marked", "chosen")
     assert marked.instructions == lines.instructions == found.instructions
     assert marked.iterations_per_pass == lines.iterations_per_pass == found.iterations_per_pass
-    cut = choose_loop(listing, TRIAD_ACCESSES, region=(first, end - 1))
+    cut = choose_loop(listing, Expectation(TRIAD_ACCESSES), region=(first, end - 1))
     assert cut.instructions == found.instructions[:-1]
     assert cut.iterations_per_pass == found.iterations_per_pass
 
@@ -404,13 +432,13 @@ def test_marked_region_and_lines_give_the_same_loop_as_the_search() -> None:
 def test_wrong_choices_by_hand() -> None:
     listing = compiled(TRIAD, "-O1")
     with pytest.raises(UsageError, match="no loop 7; choose 1 to 1"):
-        choose_loop(listing, TRIAD_ACCESSES, loop=7)
+        choose_loop(listing, Expectation(TRIAD_ACCESSES), loop=7)
     with pytest.raises(UsageError, match="give one of them"):
-        choose_loop(listing, TRIAD_ACCESSES, loop=1, lines=(1, 2))
+        choose_loop(listing, Expectation(TRIAD_ACCESSES), loop=1, lines=(1, 2))
     with pytest.raises(AssemblyError, match="no instruction on lines 900 to 901"):
-        choose_loop(listing, TRIAD_ACCESSES, lines=(900, 901))
+        choose_loop(listing, Expectation(TRIAD_ACCESSES), lines=(900, 901))
     with pytest.raises(AssemblyError, match="the marked region is empty"):
-        choose_loop(listing, TRIAD_ACCESSES, region=(3, 3))
+        choose_loop(listing, Expectation(TRIAD_ACCESSES), region=(3, 3))
 
 
 class TestWithoutSource:
@@ -458,10 +486,11 @@ def test_an_outer_loop_jammed_into_the_pass_counts_every_body() -> None:
     jammed = compiled(JAMMED, "-O3 -march=haswell")
     apart = compiled(JAMMED, "-O3 -march=haswell -fno-loop-unroll-and-jam")
     per_pass = [
-        choose_loop(listing, accesses, work=work, trip_count=4000).iterations_per_pass for listing in (jammed, apart)
+        choose_loop(listing, Expectation(accesses, work=work, trip_count=4000)).iterations_per_pass
+        for listing in (jammed, apart)
     ]
     assert per_pass[0] is not None
     assert per_pass[1] is not None
     for listing, iterations in zip((jammed, apart), per_pass, strict=True):
-        loop = choose_loop(listing, accesses, work=work, trip_count=4000)
+        loop = choose_loop(listing, Expectation(accesses, work=work, trip_count=4000))
         assert floating_work(loop.instructions)["mul"] == iterations

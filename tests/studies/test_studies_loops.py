@@ -9,12 +9,13 @@ import pytest
 
 from kernmodel.code.compile import FoundCompiler, start_compile
 from kernmodel.code.listing import read_listing
+from kernmodel.code.match import choose_loop
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import Note
 from kernmodel.source.emit.compilable import compilable_source
 from kernmodel.source.load import load_kernel
 from kernmodel.source.nest.sizes import sizes_of
-from kernmodel.studies.predict.expectation import expectation, find_loop
+from kernmodel.studies.predict.expectation import expectation
 
 AVX512 = "-O3 -march=cascadelake"
 NESTS = {
@@ -51,7 +52,7 @@ def matched(file: Path, text: str, code: str, flags: str = "") -> AssemblyLoop:
     file.write_text(text)
     kernel = load_kernel(str(file))
     told = expectation(kernel, sizes_of(kernel, {}), flags.split())
-    return find_loop(read_listing(code, "k.s"), told)
+    return choose_loop(read_listing(code, "k.s"), told)
 
 
 # each number is the source's iterations divided by how often the loop's head executed (benchmarks/loop_counting.py)

@@ -67,8 +67,9 @@ def find_kernel_loop(
 ) -> tuple[AssemblyLoop, CodeOrigin]:
     """The loop of the kernel in the user's assembly or in what the compiler made, which has to be of `isa_name`."""
     from kernmodel.code.listing import read_listing
+    from kernmodel.code.match import choose_loop
     from kernmodel.code.select import with_iterations
-    from kernmodel.studies.predict.expectation import expectation, find_loop
+    from kernmodel.studies.predict.expectation import expectation
 
     if pending is not None:
         made = pending.finish()
@@ -79,7 +80,7 @@ def find_kernel_loop(
         listing, region = read_code(file, code, isa_name)
         origin = CodeOrigin(file, None, None, (), ())
     told = expectation(nest, sizes, origin.flags)
-    loop = find_loop(listing, told, loop=code.loop, lines=code.lines, region=region)
+    loop = choose_loop(listing, told, loop=code.loop, lines=code.lines, region=region)
     return with_iterations(loop, code.iterations_per_pass), origin
 
 

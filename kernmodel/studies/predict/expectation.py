@@ -1,41 +1,16 @@
-"""What the loop finder is told of the source: plain values of a loop nest, so `assembly` need not know `source`."""
+"""What the loop finder is told of the source: plain values of a loop nest, so `code` need not know `source`."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 from kernmodel.code.balance import ExpectedOperation, ExpectedWork
-from kernmodel.code.match import ExpectedIndirect, OuterLoop, choose_loop
-from kernmodel.code.model import AssemblyLoop, ExpectedAccess
-from kernmodel.isa.model import Listing
+from kernmodel.code.match import Expectation, ExpectedIndirect, OuterLoop
+from kernmodel.code.model import ExpectedAccess
 from kernmodel.source.model import LoopNest
 from kernmodel.source.nest.sizes import trip_counts
 from kernmodel.source.nest.strides import access_strides, first_offset, jumping_accesses
-
-
-@dataclass(frozen=True, slots=True)
-class Expectation:
-    """Evidence by which the compiled loop of a kernel is recognised; the fields are `choose_loop`'s arguments.
-
-    Attributes:
-        expected: the accesses of the innermost body, per iteration of the innermost loop.
-        indirect: those of them that an index array places anew in each iteration.
-        outer: the accesses inside each other loop, per step of that loop.
-        work: floating-point operations per iteration.
-        variable: of the innermost loop.
-        trip_count: iterations of the innermost loop where they are the same in every execution.
-        function: the C function.
-    """
-
-    expected: tuple[ExpectedAccess, ...]
-    indirect: tuple[ExpectedIndirect, ...]
-    outer: tuple[OuterLoop, ...]
-    work: ExpectedWork
-    variable: str
-    trip_count: int | None
-    function: str | None
 
 
 def expectation(nest: LoopNest, sizes: Mapping[str, int], flags: Collection[str] = ()) -> Expectation:
@@ -106,28 +81,4 @@ def _indirect(nest: LoopNest, loop: int) -> tuple[ExpectedIndirect, ...]:
     return tuple(
         ExpectedIndirect(access.array, nest.arrays[access.array].element.size_bytes, access.kind == "write")
         for access in jumping_accesses(nest, loop)
-    )
-
-
-def find_loop(
-    listing: Listing,
-    told: Expectation,
-    *,
-    loop: int | None = None,
-    lines: tuple[int, int] | None = None,
-    region: tuple[int, int] | None = None,
-) -> AssemblyLoop:
-    """The loop of `listing` that executes the kernel; `loop`, `lines`, `region` choose by hand, as in `choose_loop`."""
-    return choose_loop(
-        listing,
-        told.expected,
-        indirect=told.indirect,
-        outer=told.outer,
-        work=told.work,
-        variable=told.variable,
-        trip_count=told.trip_count,
-        function=told.function,
-        loop=loop,
-        lines=lines,
-        region=region,
     )
