@@ -57,11 +57,8 @@ def _distribution(name: str, value: str, where: str) -> Distribution:
 
 def _width(name: str, value: str, width: str, where: str) -> int:
     if not re.fullmatch(r"[0-9]{1,18}", width):
-        raise UsageError(
-            f"{value!r} has no width that is a whole number from 0 on",
-            where=where,
-            todo=f"say how far from the diagonal the values may lie, as in {name}=banded:64",
-        )
+        todo = f"say how far from the diagonal the values may lie, as in {name}=banded:64"
+        raise UsageError(f"{value!r} has no width that is a whole number from 0 on", where=where, todo=todo)
     return int(width)
 
 
@@ -81,14 +78,9 @@ def _text_values(path: Path, data: bytes) -> tuple[int, ...]:
     _refuse_too_many(path, len(words))
     for word in words:
         if not _DIGITS.fullmatch(word) or int(word) > _MAX_VALUE:
-            raise _no_index(word.decode(errors="replace"), _location(path, data, word))
+            line = next(number for number, text in enumerate(data.splitlines(), 1) if word in text.split())
+            raise _no_index(word.decode(errors="replace"), Location(str(path), line))
     return tuple(map(int, words))
-
-
-def _location(path: Path, data: bytes, wrong: bytes) -> Location:
-    """The first line that holds the word."""
-    line = next(number for number, text in enumerate(data.splitlines(), 1) if wrong in text.split())
-    return Location(str(path), line)
 
 
 def _no_index(text: str, where: Location | str) -> InputError:
@@ -98,11 +90,8 @@ def _no_index(text: str, where: Location | str) -> InputError:
 
 def _refuse_too_many(path: Path, entries: int) -> None:
     if entries > _MAX_ENTRIES:
-        raise InputError(
-            f"holds {entries} values",
-            where=str(path),
-            todo=f"give at most {_MAX_ENTRIES}, a part that stands for the whole; the values are repeated",
-        )
+        todo = f"give at most {_MAX_ENTRIES}, a part that stands for the whole; the values are repeated"
+        raise InputError(f"holds {entries} values", where=str(path), todo=todo)
 
 
 def _numpy_values(path: Path, data: bytes) -> tuple[int, ...]:

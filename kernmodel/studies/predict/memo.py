@@ -32,11 +32,16 @@ class Memo(Generic[Value]):
         Raises:
             KernmodelError: that of `make`, now or when it was called for this key.
         """
+        found: Value | _Refused
         if key in self._kept:
             self._kept.move_to_end(key)
             found = self._kept[key]
         else:
-            found = self._kept[key] = _made(make)
+            try:
+                found = make()
+            except KernmodelError as error:
+                found = _Refused(error)
+            self._kept[key] = found
             if len(self._kept) > self._limit:
                 self._kept.popitem(last=False)
         if isinstance(found, _Refused):
@@ -46,10 +51,3 @@ class Memo(Generic[Value]):
 
     def __contains__(self, key: Hashable) -> bool:
         return key in self._kept
-
-
-def _made(make: Callable[[], Value]) -> Value | _Refused:
-    try:
-        return make()
-    except KernmodelError as error:
-        return _Refused(error)

@@ -39,7 +39,9 @@ def outside_work(
     """
     steps = loop.steps or max(1, round(incore.iterations_per_pass or 1))
     copies = (incore.iterations_per_pass or steps) / steps
-    place = _place(nest, loop)
+    variables = [one.variable for one in nest.loops]
+    # which loop of the nest the compiled one executes, from 0
+    place = variables.index(loop.variable) if loop.variable in variables else len(variables) - 1
     known = bool(code.ways) or (code.known and not place)
     executed = lengths(nest, sizes, loop.variable)
     mean = sum(length * share for length, share in executed)
@@ -67,12 +69,6 @@ def outside_work(
 
 COLLAPSED = "loops-collapsed"
 """Code of the note that one compiled loop executes several of the source: it is entered once."""
-
-
-def _place(nest: LoopNest, loop: AssemblyLoop) -> int:
-    """Which loop of the nest the compiled one executes, from 0."""
-    names = [one.variable for one in nest.loops]
-    return names.index(loop.variable) if loop.variable in names else len(names) - 1
 
 
 def _exit(executed: Lengths, steps: int, foreseen: int) -> Exit:

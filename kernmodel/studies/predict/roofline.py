@@ -7,7 +7,7 @@ prediction (assembly, or a mix file alone) the bound of the model is the point.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -179,7 +179,7 @@ def _read(machine: Machine, cores: int, subject: Subject, blockings: Sequence[Wh
 
     reading = read(subject.case, blockings=blockings)
     notes = (*subject.notes, *reading.roofline.notes, *reading.beside.notes)
-    return CarmAnswer(machine, cores, subject, reading, _unique(notes))
+    return CarmAnswer(machine, cores, subject, reading, tuple(dict.fromkeys(notes)))
 
 
 def _sharing(machine: Machine, cores: int) -> int:
@@ -268,11 +268,7 @@ def _charted(
     notes = [note for one in kernels for note in one.subject.notes] + notes
     left_out = [Note("kernel-left-out", f"{name} is left out of the chart: {error}") for name, error in errors.items()]
     reasons = {name: str(error) for name, error in errors.items()}
-    return RooflineAnswer(machine, cores, models, tuple(kernels), _unique([*left_out, *notes]), reasons)
-
-
-def _unique(notes: Sequence[Note]) -> tuple[Note, ...]:
-    return tuple(dict.fromkeys(notes))
+    return RooflineAnswer(machine, cores, models, tuple(kernels), tuple(dict.fromkeys((*left_out, *notes))), reasons)
 
 
 # {{{ kernels
@@ -374,20 +370,12 @@ def _own_points(kernels: Sequence[str], points: Sequence[Mapping[str, int]]) -> 
     from kernmodel.source.text import kernel_path, read_source
 
     texts = [read_source(kernel_path(kernel)) for kernel in kernels]
-    had = [{name for name in points[0] if _names(text, name)} for text in texts]
+    had = [{name for name in points[0] if re.search(rf"\b{re.escape(name)}\b", text)} for text in texts]
     lost = set(points[0]) - set().union(*had)  # sizes of no kernel stay, for the error that names them
-    return [tuple(_distinct({n: v for n, v in point.items() if n in own | lost} for point in points)) for own in had]
-
-
-def _names(text: str, name: str) -> bool:
-    return re.search(rf"\b{re.escape(name)}\b", text) is not None
-
-
-def _distinct(points: Iterable[dict[str, int]]) -> list[dict[str, int]]:
-    found: list[dict[str, int]] = []
-    for point in points:
-        if point not in found:
-            found.append(point)
+    found: list[tuple[Mapping[str, int], ...]] = []
+    for own in had:
+        kept = ({name: value for name, value in point.items() if name in own | lost} for point in points)
+        found.append(tuple({tuple(point.items()): point for point in kept}.values()))
     return found
 
 

@@ -294,6 +294,7 @@ class Stages:
 
     def _answer(self, case: _Case, code: Code, scaling_cores: Sequence[int], *, shared: Point | None) -> EcmAnswer:
         from kernmodel.models.ecm import predict, scale
+        from kernmodel.source.nest.sizes import deciding_names
         from kernmodel.traffic.stream_runs import runs_of
 
         method, cores, loop = case.method, case.point.kernel.cores, code.loop
@@ -315,7 +316,10 @@ class Stages:
         prediction = predict_at(cores)
         notes = (*told, *method.nest.notes, *traffic.notes, *loop.notes, *incore.notes, *unsure, *prediction.notes)
         notes = (*notes, *left_out_notes(machine, incore))
-        once = () if shared is None or case.point.code.asm is not None else (self._compiled_once(shared),)
+        once: tuple[Note, ...] = ()
+        if shared is not None and case.point.code.asm is None:
+            deciding = deciding_names(self.nest(shared.kernel), shared.kernel.sizes)
+            once = (compiled_once(self.sizes(shared, shared)[1], deciding, shared.blocks),)
         return EcmAnswer(
             nest=method.nest,
             machine=machine,
@@ -329,12 +333,6 @@ class Stages:
             scaling=tuple(scale(predict_at, count, machine) for count in scaling_cores),
             notes=tuple(dict.fromkeys((*once, *notes))),
         )
-
-    def _compiled_once(self, at: Point) -> Note:
-        from kernmodel.source.nest.sizes import deciding_names
-
-        _, shown = self.sizes(at, at)
-        return compiled_once(shown, deciding_names(self.nest(at.kernel), at.kernel.sizes), at.blocks)
 
 
 def _start(stack: ExitStack, at: Point, machine: Machine) -> Compilation | None:

@@ -44,12 +44,17 @@ class TrafficMethod:
         return self.request.stores or default_stores(self.machine)
 
     def traffic(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
-        """The traffic by the method that was asked for.
+        """The traffic by the method that was asked for; it says so if it was to evade write-allocates and has none that
+        can be evaded.
 
         Raises:
             UnsupportedKernelError: the method does not apply to the nest.
         """
-        return _with_evasion_note(self._found(sizes, cores, stores))
+        traffic = self._found(sizes, cores, stores)
+        if traffic.stores != "evading" or traffic.evasion is not None or not traffic.paths[-1].write_allocates:
+            return traffic
+        text = "no write-allocate is evaded: the nest writes no whole lines, one after the other, that it does not read"
+        return replace(traffic, notes=(*traffic.notes, Note("nothing-evaded", text, "assumption")))
 
     def _found(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
         if self.request.cache == "lc":
@@ -58,7 +63,17 @@ class TrafficMethod:
             return self._simulated(sizes, cores, stores)
         if self.request.simulation is not None:
             return self._simulated(sizes, cores, stores, because="options of the simulation were given")
-        return self._automatic(sizes, cores, stores)
+        # layer conditions where they are shown to hold: nothing speaks against them, or a simulation agrees
+        try:
+            sized = self._sized(sizes)
+            symbolic = self._symbolic_of(sized, sizes, cores, stores)
+        except UnsupportedKernelError as error:
+            return self._simulated(sizes, cores, stores, because=f"layer conditions do not apply: {error.what}")
+        if self.request.safety != 1:
+            return symbolic  # a wish of the user's that no simulation can tell anything about
+        from kernmodel.traffic.comparison.evidence import decide
+
+        return decide(symbolic, sized, self.machine)
 
     def answer(self, point: Mapping[str, int], cores: int) -> TrafficAnswer:
         """The traffic at one point of sizes with so many active cores; where both ways were asked for, what differs.
@@ -84,22 +99,6 @@ class TrafficMethod:
         new = (note for note in symbolic.notes if note not in traffic.notes)
         notes += tuple(replace(note, text=f"of the layer conditions: {note.text}") for note in new)
         return TrafficAnswer(nest, machine, shown, traffic, tuple(dict.fromkeys(notes)), symbolic, differences)
-
-    def _automatic(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
-        """Layer conditions where they are shown to hold: where nothing speaks against them, or a simulation agrees.
-
-        A safety factor is a wish of the user's that no simulation can tell anything about.
-        """
-        try:
-            sized = self._sized(sizes)
-            symbolic = self._symbolic_of(sized, sizes, cores, stores)
-        except UnsupportedKernelError as error:
-            return self._simulated(sizes, cores, stores, because=f"layer conditions do not apply: {error.what}")
-        if self.request.safety != 1:
-            return symbolic
-        from kernmodel.traffic.comparison.evidence import decide
-
-        return decide(symbolic, sized, self.machine)
 
     def _symbolic(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
         return self._symbolic_of(self._sized(sizes), sizes, cores, stores)
@@ -129,14 +128,6 @@ class TrafficMethod:
             text = "the safety factor is one of layer conditions; the simulated caches have their whole size"
             notes.append(Note("safety-unused", text, "assumption"))
         return replace(traffic, notes=(*notes, *traffic.notes))
-
-
-def _with_evasion_note(traffic: Traffic) -> Traffic:
-    """The traffic, which says so if it was to evade write-allocates and has none that can be evaded."""
-    if traffic.stores != "evading" or traffic.evasion is not None or not traffic.paths[-1].write_allocates:
-        return traffic
-    text = "no write-allocate is evaded: the nest writes no whole lines, one after the other, that it does not read"
-    return replace(traffic, notes=(*traffic.notes, Note("nothing-evaded", text, "assumption")))
 
 
 def traffic_method(nest: LoopNest, machine: Machine, request: KernelRequest) -> TrafficMethod:
