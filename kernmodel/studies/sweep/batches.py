@@ -65,7 +65,10 @@ def evaluate_batch(batch: Batch[Any]) -> tuple[list[Found], float]:
     """What comes of the points of a batch, and the seconds that it took."""
     begin = time.perf_counter()
     work, stages = batch.work, _stages_of(batch.work.study)
-    groups = [(sent.at and _placed(sent.at, work), _unpacked(sent.code)) for sent in batch.groups]
+    groups = [
+        (sent.at and _placed(sent.at, work), pickle.loads(sent.code) if isinstance(sent.code, bytes) else sent.code)
+        for sent in batch.groups
+    ]
     found = [evaluate_point(stages, _placed(point, work), work, *groups[number]) for point, number in batch.points]
     return found, time.perf_counter() - begin
 
@@ -109,13 +112,6 @@ def packed_code(stages: Stages, at: Point) -> bytes | str:
         return pickle.dumps(stages.code(at, stages.machine(at.kernel.machine, at.changes)))
     except KernmodelError as error:
         return str(error)
-
-
-def _unpacked(code: bytes | str | None) -> Code | str | None:
-    if not isinstance(code, bytes):
-        return code
-    unpacked: Code = pickle.loads(code)
-    return unpacked
 
 
 _worker = threading.local()

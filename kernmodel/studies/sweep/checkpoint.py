@@ -39,12 +39,14 @@ def study_identity(grid: Grid) -> str:
     Raises:
         InputError: a kernel, machine file or assembly that cannot be read.
     """
+    from kernmodel.source.text import kernel_path
+
     kernel, code = grid.base.kernel, grid.base.code
     told = {
         "version": __version__,
         "kernel": {
             **_plain(kernel),
-            "kernel": _text_hash(kernel.kernel),
+            "kernel": _file_hash(str(kernel_path(kernel.kernel))),
             "machine": load_machine(kernel.machine).sha256,
         },
         "code": {**_plain(code), "asm": code.asm and _file_hash(code.asm)},
@@ -70,12 +72,6 @@ def _values(axis: Axis) -> list[Any]:
     if axis.kind == "machine":
         return [[Path(name).name, load_machine(name).sha256] for name in axis.values]
     return [_plain(value) for value in axis.values]
-
-
-def _text_hash(kernel: str) -> str:
-    from kernmodel.source.text import kernel_path
-
-    return _file_hash(str(kernel_path(kernel)))
 
 
 def _file_hash(path: str) -> str:
@@ -157,8 +153,9 @@ class Checkpoint:
         due = {"study": self._study, "point": self._done}
         if row.get("point", self._done) != self._done:
             raise ValueError(f"the row of point {row['point']} comes where that of point {self._done} is due")
-        values = {name: _finite(value) for name, value in {**dict.fromkeys(self._columns), **row}.items()}
-        line = {**due, **values, **due}
+        line: dict[str, Any] = {**due, **dict.fromkeys(self._columns), **row, **due}
+        # JSON has no infinite numbers
+        line |= {name: None for name, value in line.items() if isinstance(value, float) and not math.isfinite(value)}
         try:
             self._file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
             self._file.flush()
@@ -175,11 +172,6 @@ class Checkpoint:
         with suppress(OSError):
             # every row was written out when it was added: what is left is one that could not be
             self._file.close()
-
-
-def _finite(value: float | int | str | None) -> float | int | str | None:
-    """The value; None for a number that JSON does not have."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _refused(path: Path, error: OSError) -> InputError:

@@ -76,7 +76,12 @@ class CodeGroups:
         if not isinstance(self._points, Grid):
             group = self._listed[key]
         else:
-            group = CodeGroup(key, self._at(point, self._largest), self._counts[self._code_key(point)])
+            # all sizes that do not decide what the source says at their largest
+            largest, deciding = self._largest, self._deciding[_text(point), tuple(point.kernel.sizes)]
+            sizes = {**largest.kernel.sizes, **{name: point.kernel.sizes[name] for name in deciding}}
+            kernel, changes = replace(point.kernel, sizes=sizes), self._compiling(point)
+            at = replace(point, kernel=kernel, changes=changes, blocks=largest.blocks)
+            group = CodeGroup(key, at, self._counts[self._code_key(point)])
         if group.count > 1:
             group = self._known[key] = replace(group, at=self._compilable(group))
         return group
@@ -123,17 +128,15 @@ class CodeGroups:
             return asked
         return compiler.command, flags
 
-    def _at(self, point: Point, largest: Point) -> Point:
-        """The point to compile for this one: all sizes that do not decide what the source says at their largest."""
-        names = self._deciding[_text(point), tuple(point.kernel.sizes)]
-        sizes = {name: point.kernel.sizes[name] if name in names else v for name, v in largest.kernel.sizes.items()}
-        kernel = replace(point.kernel, sizes=sizes)
-        return replace(point, kernel=kernel, changes=self._compiling(point), blocks=largest.blocks)
-
     def _count(self, grid: Grid) -> Counter[Hashable]:
         """The number of points by code, for each value of the sizes that decide what the source says."""
         deciding = next(iter(self._deciding.values()))
-        coding = [axis for axis in grid.axes if axis.kind in CODING or self._changes_code(axis, grid)]
+        machine = grid.point(0).kernel.machine
+        coding = [
+            axis
+            for axis in grid.axes
+            if axis.kind in CODING or (axis.kind == "change" and self._is_compiling(axis.name, machine))
+        ]
         decides = [axis for axis in grid.axes if axis.kind == "size" and axis.name in deciding]
         apart = {id(axis) for axis in (*coding, *decides)}
         together = prod(len(axis.values) for axis in grid.axes if id(axis) not in apart)
@@ -141,9 +144,6 @@ class CodeGroups:
         for values in product(*(axis.values for axis in coding)):
             counts[self._code_key(point_at(grid.base, zip(coding, values, strict=True)))] += together
         return counts
-
-    def _changes_code(self, axis: Axis, grid: Grid) -> bool:
-        return axis.kind == "change" and self._is_compiling(axis.name, grid.point(0).kernel.machine)
 
     def _list(self, points: Sequence[Point]) -> None:
         for point in points:

@@ -75,18 +75,14 @@ def evaluate(
         groups = CodeGroups(points, stages)
         _check_code(points, machines, groups, stages)
     work = Work(uuid4().hex, str(Path.cwd()), view, tuple(scaling_cores))
-    if executor is None:
-        return _evaluate_here(points, work, groups, stages, start)
-    return Dispatch(executor, points, work, groups, stages).outcomes(start)
+    if executor is not None:
+        return Dispatch(executor, points, work, groups, stages).outcomes(start)
 
-
-def _evaluate_here(
-    points: Sequence[Point], work: Work[View], groups: CodeGroups, stages: Stages, start: int
-) -> Iterator[Outcome[View]]:
-    for index in range(start, len(points)):
+    def here(index: int) -> Outcome[View]:
         point = points[index]
-        view, error = evaluate_point(stages, point, work, groups.of(point).shared)
-        yield Outcome(index, point, view, error)
+        return Outcome(index, point, *evaluate_point(stages, point, work, groups.of(point).shared))
+
+    return map(here, range(start, len(points)))
 
 
 def _machines_of(points: Sequence[Point]) -> tuple[str, ...]:

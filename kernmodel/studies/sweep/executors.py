@@ -75,7 +75,9 @@ class _Processes(ProcessPoolExecutor):
     """Processes that are there when it was started; `workers` is their number."""
 
     def __init__(self, count: int) -> None:
-        method = _start_method()
+        # copying this process is fastest, and safe where no other thread may hold a lock
+        can_fork = "fork" in multiprocessing.get_all_start_methods() and sys.platform != "darwin"
+        method = "fork" if can_fork and threading.active_count() == 1 else "spawn"
         if method == "fork":
             # what the parent has imported, the workers need not
             _import_stages()
@@ -106,12 +108,6 @@ def _interrupts_held() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _start_method() -> str:
-    """Copying this process is fastest, and safe where no other thread may hold a lock."""
-    can_fork = "fork" in multiprocessing.get_all_start_methods() and sys.platform != "darwin"
-    return "fork" if can_fork and threading.active_count() == 1 else "spawn"
 
 
 def _import_stages() -> None:
@@ -155,17 +151,13 @@ def _end(workers: list[BaseProcess], grace: float) -> None:
     last = time.monotonic() + grace
     for worker in workers:
         worker.join(max(0.0, last - time.monotonic()))
-    _kill([worker for worker in workers if worker.is_alive()])
-
-
-def _kill(workers: list[BaseProcess]) -> None:
-    """Stop workers with the compilers that they run."""
-    for worker in workers:
+    alive = [worker for worker in workers if worker.is_alive()]
+    for worker in alive:
         try:
-            os.killpg(worker.pid or 0, signal.SIGKILL)
+            os.killpg(worker.pid or 0, signal.SIGKILL)  # with the compilers that they run
         except (AttributeError, OSError):
             worker.kill()
-    for worker in workers:
+    for worker in alive:
         worker.join()
 
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from kernmodel.models.ecm import ScalingPoint
     from kernmodel.studies.predict.request import CodeOrigin, EcmAnswer
     from kernmodel.traffic.model import Traffic
-    from kernmodel.uncertainty import Interval
 
 ColumnType = Literal["float", "int", "str"]
 Value = float | int | str | None
@@ -90,10 +89,11 @@ def answer_row(point: Point, answer: EcmAnswer) -> Row:
     this number of cores.
     """
     prediction, traffic = answer.prediction, answer.traffic
+    found = prediction.cycles_interval
     return {
         **{f"{name}{TIME}": cycles for name, cycles in prediction.times.items()},
         **_in_units(prediction.cycles, prediction.work, CORE),
-        **_interval(prediction.cycles_interval),
+        **dict(zip((LOW, HIGH, DEPENDS), (found.low, found.high, found.cause) if found else 3 * (None,), strict=True)),
         **{from_level(level): cycles for level, cycles in prediction.levels},
         **_of_all_cores(point.kernel.cores, answer),
         "saturation_simple": prediction.saturation_simple,
@@ -109,12 +109,6 @@ def answer_row(point: Point, answer: EcmAnswer) -> Row:
         "code": _code(answer.origin),
         "warnings": _SEPARATOR.join(f"{n.code}: {n}" for n in answer.notes if n.kind == "warning") or None,
     }
-
-
-def _interval(interval: Interval | None) -> dict[str, Value]:
-    if interval is None:
-        return dict.fromkeys((LOW, HIGH, DEPENDS))
-    return {LOW: interval.low, HIGH: interval.high, DEPENDS: interval.cause}
 
 
 def from_level(level: str) -> str:
@@ -194,7 +188,9 @@ def study_columns(axes: Sequence[Axis], machines: Sequence[Machine]) -> tuple[Ro
 
 def columns_of(axes: Sequence[Axis], names: Iterable[str]) -> tuple[RowColumn, ...]:
     """The columns of a study: its coordinates first, then those of its rows by name, `error` last."""
-    coordinates = (RowColumn(coordinate_name(axis), coordinate_name(axis), "", _type_of(axis)) for axis in axes)
+    types: list[ColumnType] = ["int" if axis.kind in ("size", "cores", "block") else "str" for axis in axes]
+    titles = map(coordinate_name, axes)
+    coordinates = (RowColumn(title, title, "", kind) for title, kind in zip(titles, types, strict=True))
     return (_column(POINT), *coordinates, *map(_column, names), _column(ERROR))
 
 
@@ -220,10 +216,6 @@ def _column(name: str) -> RowColumn:
         return RowColumn(name, _PART_TITLES.get(stem, stem), _ENDINGS[ending], "float")
     kind: ColumnType = "int" if name in _INTEGERS else "float" if name in _FLOATS else "str"
     return RowColumn(name, name.replace("_", " "), "", kind)
-
-
-def _type_of(axis: Axis) -> ColumnType:
-    return "int" if axis.kind in ("size", "cores", "block") else "str"
 
 
 _RESERVED = frozenset(

@@ -98,7 +98,9 @@ class SweepStudy:
         machines = tuple(load_machine(name) for name in _values(grid, "machine", grid.base.kernel.machine))
         notes = _check_changes(grid)
         _check_compilers(grid, machines)
-        _check_cores(grid, machines)
+        most = max(machines, key=lambda machine: machine.topology.cores)
+        for cores in _values(grid, "cores", grid.base.kernel.cores):
+            check_cores(most, cores)
         _check_kernel(grid)
         return cls(grid, machines, study_columns(grid.axes, machines), notes)
 
@@ -113,7 +115,8 @@ class SweepStudy:
     def _outcomes(self, executor: Executor | None, start: int) -> Iterator[Outcome[Noted]]:
         """Above a ccNUMA domain, answers are scaled, each machine to core counts that it has: machine by machine."""
         cores = _values(self.grid, "cores", self.grid.base.kernel.cores)
-        beyond = [_beyond_domain(machine, cores) for machine in self.machines]
+        limits = [(m.topology.cores_per_numa_domain, m.topology.cores) for m in self.machines]
+        beyond = [tuple(n for n in cores if domain < n <= most) for domain, most in limits]
         if len(self.machines) == 1 or not any(beyond):
             yield from evaluate(self.grid, noted_row, executor=executor, start=start, scaling_cores=beyond[0])
             return
@@ -130,11 +133,6 @@ class SweepStudy:
 def noted_row(point: Point, answer: EcmAnswer) -> Noted:
     """The record of an answer and its notes."""
     return answer_row(point, answer), answer.notes
-
-
-def _beyond_domain(machine: Machine, cores: Iterable[int]) -> tuple[int, ...]:
-    topology = machine.topology
-    return tuple(n for n in cores if topology.cores_per_numa_domain < n <= topology.cores)
 
 
 def _values(grid: Grid, kind: str, base: Any) -> tuple[Any, ...]:
@@ -175,12 +173,6 @@ def _check_compilers(grid: Grid, machines: Iterable[Machine]) -> None:
     for machine in machines:
         for compiler in compilers:
             chosen_compiler(machine, CodeRequest(compiler=compiler))
-
-
-def _check_cores(grid: Grid, machines: Sequence[Machine]) -> None:
-    most = max(machines, key=lambda machine: machine.topology.cores)
-    for cores in _values(grid, "cores", grid.base.kernel.cores):
-        check_cores(most, cores)
 
 
 def _check_kernel(grid: Grid) -> None:
