@@ -57,20 +57,17 @@ class _Form:
     sane: Callable[[Row], bool]
 
 
-def _same(*names: str) -> dict[str, str]:
-    """Predictors whose columns have their name."""
-    return {name: name for name in names}
-
-
 def _suffixed(letter: str) -> dict[str, str]:
     """The predictors of a file that has a column for each notion."""
     return {"uica": f"uica_{letter}", "uica_stack": f"uica_{letter}_stack", "facile": f"facile_{letter}"}
 
 
+_SAME = ("measured", "uica", "uica_stack", "facile", "llvm_mca", "osaca")
+"""Predictors whose columns have their name."""
 _BHIVE = _Form(
     "BHive",
     frozenset({"arch", "hex", "measured", "sane"}),
-    (_Variant("hex", "unrolled", _same("measured", "uica", "uica_stack", "facile", "llvm_mca", "osaca")),),
+    (_Variant("hex", "unrolled", {name: name for name in _SAME}),),
     frozenset({"measured"}),
     "measured",
     "",
@@ -128,7 +125,9 @@ def read_blocks(path: str, *, core: str | None = None, reference: str | None = N
         columns = frozenset(name.strip() for name in reader.fieldnames or ())
     except csv.Error as error:
         raise InputError(f"is no CSV: {error}", where=path, todo="see docs/accuracy.md for its forms") from None
-    form = _with_peers(_form_of(columns, path), columns)
+    form = _form_of(columns, path)
+    variants = (replace(v, columns={**v.columns, **_versioned(v.peers, columns)}) for v in form.variants)
+    form = replace(form, variants=tuple(variants))
     chosen = reference or form.default
     known = tuple(dict.fromkeys(name for variant in form.variants for name in variant.columns))
     if chosen not in known:
@@ -164,15 +163,8 @@ def _form_of(columns: frozenset[str], path: str) -> _Form:
     )
 
 
-def _with_peers(form: _Form, columns: frozenset[str]) -> _Form:
-    """The form with the columns of the predictors that name their version: the name, a digit, and what follows."""
-    variants = tuple(
-        replace(variant, columns={**variant.columns, **_versioned(variant.peers, columns)}) for variant in form.variants
-    )
-    return replace(form, variants=variants)
-
-
 def _versioned(peers: Iterable[str], columns: Iterable[str]) -> dict[str, str]:
+    """The columns of the predictors that name their version: the name, a digit, and what follows."""
     return {
         peer: column
         for peer in peers

@@ -103,24 +103,19 @@ def evaluate_blocks(
         for block, result in zip(blocks, results, strict=True)
         if result.prediction is not None
     )
+    split: dict[tuple[str, Notion], list[Judged]] = {}
+    for item in judged:
+        split.setdefault((item.result.core, item.result.notion or "loop"), []).append(item)
     failed = tuple((result.line, result.error or "") for result in results if result.prediction is None)
     return Evaluation(
         source=source,
-        groups=_groups(judged),
+        groups=tuple(Group(core, notion, _summaries(items)) for (core, notion), items in split.items()),
         categories=_categories(judged),
         worst=tuple(sorted(judged, key=lambda item: (-item.error_percent, item.block.line))[:worst]),
         failed=failed,
         left_out=len(source.blocks) - len(blocks),
         uncertain=sum(bool(item.result.unknown) for item in judged),
     )
-
-
-def _groups(judged: Sequence[Judged]) -> tuple[Group, ...]:
-    """Per core and notion, in the order of the file."""
-    split: dict[tuple[str, Notion], list[Judged]] = {}
-    for item in judged:
-        split.setdefault((item.result.core, item.result.notion or "loop"), []).append(item)
-    return tuple(Group(core, notion, _summaries(items)) for (core, notion), items in split.items())
 
 
 def _categories(judged: Sequence[Judged]) -> tuple[Category, ...]:

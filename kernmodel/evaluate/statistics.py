@@ -63,7 +63,7 @@ def kendall_tau(first: Sequence[float], second: Sequence[float]) -> float | None
         ValueError: the two differ in length.
     """
     pairs = sorted(zip(first, second, strict=True))
-    total = _pairs(len(pairs))
+    total = len(pairs) * (len(pairs) - 1) // 2
     ties_first = _tied([a for a, _ in pairs])
     ties_both = _tied(pairs)
     ordered, exchanges = _sorted_with_exchanges([b for _, b in pairs])
@@ -72,10 +72,6 @@ def kendall_tau(first: Sequence[float], second: Sequence[float]) -> float | None
         return None
     agreement = total - ties_first - ties_second + ties_both - 2 * exchanges
     return agreement / sqrt((total - ties_first) * (total - ties_second))
-
-
-def _pairs(count: int) -> int:
-    return count * (count - 1) // 2
 
 
 def _tied(ordered: Sequence[object]) -> int:

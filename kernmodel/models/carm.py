@@ -35,7 +35,6 @@ from kernmodel.models.chart import (
     path_bytes,
     peak_roofs,
 )
-from kernmodel.traffic.model import AccessTraffic, Traffic
 
 ALL = "all floating-point instructions"
 """The roof of all operations of a kernel together."""
@@ -235,10 +234,10 @@ def scaled_compute_roofs(case: Case) -> tuple[ComputeRoof, ...]:
     for kind, count in needed_mix(case).fp:
         kinds.setdefault(kind.operation, []).append((kind, count))
     roofs = [roof for rows in kinds.values() if (roof := _scaled_operation(case, rows)) is not None]
-    joint = _joint_limit(case)
-    if len(roofs) > 1 and joint is not None:
+    rate = joint_performance(case.machine, case.parameters, case.table, needed_mix(case).fp, case.cores)
+    if len(roofs) > 1 and rate is not None:
         origin = "derived: all of them in the kernel's proportions on the ports"
-        roofs.append(ComputeRoof(ALL, joint, "scaled", origin))
+        roofs.append(ComputeRoof(ALL, rate * active_share(case), "scaled", origin))
     return tuple(sorted(roofs, key=lambda roof: -roof.flop_per_second))
 
 
@@ -265,12 +264,6 @@ def _scaled_operation(case: Case, rows: Sequence[tuple[FpClass, float]]) -> Comp
     return ComputeRoof(name, flops / seconds, "scaled", "; ".join(sources), basis, rows[0][0].operation)
 
 
-def _joint_limit(case: Case) -> float | None:
-    """FLOP/s of all floating-point instructions in the kernel's proportions; None where one of them is not known."""
-    rate = joint_performance(case.machine, case.parameters, case.table, needed_mix(case).fp, case.cores)
-    return rate * active_share(case) if rate is not None else None
-
-
 def _unknown_work(case: Case) -> tuple[Note, ...]:
     unknown = [
         kind_name(kind)
@@ -280,11 +273,8 @@ def _unknown_work(case: Case) -> tuple[Note, ...]:
     if not unknown:
         return ()
     names = ", ".join(dict.fromkeys(unknown))
-    return (
-        Note(
-            "unknown-peak", f"{case.parameters.name} has no known rate of {names}: only the machine's peak heeds them"
-        ),
-    )
+    text = f"{case.parameters.name} has no known rate of {names}: only the machine's peak heeds them"
+    return (Note("unknown-peak", text),)
 
 
 # }}}
@@ -337,24 +327,19 @@ def served_bytes(case: Case) -> dict[str, float]:
     first, *outer = case.machine.residence_levels
     moved = demand(case).bytes
     found = dict.fromkeys(outer, 0.0)
-    for access, size in _reference_bytes(traffic, case.machine.line_bytes):
+    # of each reference the bytes that its lines span, at most what an element for each iteration is: the size of the
+    # element follows from the sum of all references, which the traffic knows
+    spans = [sum(access.served_by.values()) * case.machine.line_bytes for access in traffic.accesses]
+    limit = _level_at(spans, traffic.register_loads_bytes + traffic.register_stores_bytes)
+    for access, span in zip(traffic.accesses, spans, strict=True):
         lines = sum(access.served_by.values())
         for level in outer:
-            found[level] += size * access.served_by.get(level, 0.0) / lines if lines else 0.0
+            found[level] += min(span, limit) * access.served_by.get(level, 0.0) / lines if lines else 0.0
     beyond = sum(found.values()) / traffic.iterations_per_unit
     # compiled code may keep in registers what the source names twice, yet never less than the lines it loads
     factor = min(1.0, moved / beyond) if beyond else 1.0
     served = {level: size / traffic.iterations_per_unit * factor for level, size in found.items()}
     return {first: max(0.0, moved - sum(served.values())), **served}
-
-
-def _reference_bytes(traffic: Traffic, line_bytes: int) -> list[tuple[AccessTraffic, float]]:
-    """Bytes per unit of work of each reference: those that its lines span, at most what an element for each iteration
-    is. The size of the element follows from the sum of all references, which the traffic knows."""
-    spans = [sum(access.served_by.values()) * line_bytes for access in traffic.accesses]
-    total = traffic.register_loads_bytes + traffic.register_stores_bytes
-    limit = _level_at(spans, total)
-    return [(access, min(span, limit)) for access, span in zip(traffic.accesses, spans, strict=True)]
 
 
 def _level_at(spans: Sequence[float], total: float) -> float:

@@ -360,6 +360,12 @@ class LevelDemand:
     bytes: float
     limiting: float | None = None
 
+    def roof(self, model: ModelName) -> MemoryRoof:
+        """The memory roof on a chart of this model."""
+        found, scaled = self.ceiling, model == "adcarm"
+        origin = f"{found.origin}: {found.source}"
+        return MemoryRoof(found.level, found.bytes_per_second, self.label, origin, scaled, found.origin)
+
     @property
     def crossing(self) -> Limit:
         """The time of one iteration on the roof at the kernel's intensity."""
@@ -370,12 +376,6 @@ class LevelDemand:
         """The least time of one iteration by this level."""
         limiting = self.bytes if self.limiting is None else self.limiting
         return Limit(self.ceiling.level, limiting / self.ceiling.bytes_per_second)
-
-
-def _memory_roof(one: LevelDemand, model: ModelName) -> MemoryRoof:
-    found, scaled = one.ceiling, model == "adcarm"
-    origin = f"{found.origin}: {found.source}"
-    return MemoryRoof(found.level, found.bytes_per_second, one.label, origin, scaled, found.origin)
 
 
 def chart(
@@ -416,8 +416,10 @@ def chart(
     reached = predicted if predicted is not None else flops * rate
     binding = _that_bind(compute_roofs, highest)
     above, below = _neighbours((*compute_roofs, *own), crossings, wanted, reached or rate)
-    memory_roofs = sorted((_memory_roof(one, model) for one in levels), key=lambda roof: -roof.bytes_per_second)
+    memory_roofs = sorted((one.roof(model) for one in levels), key=lambda roof: -roof.bytes_per_second)
+    ridge = min((roof.flop_per_second for roof in binding), default=None)
     points = [("", levels[0].bytes)] if one_point else [(one.ceiling.level, one.bytes) for one in levels]
+    own_of = {level: [limit for limit in limits if limit.roof == level] if level else [bound] for level, _ in points}
     return Roofline(
         model=model,
         bytes_meant=bytes_meant,
@@ -430,7 +432,7 @@ def chart(
                 intensity=flops / moved if moved else None,
                 flop_per_second=reached,
                 predicted=predicted is not None,
-                above_roof=_exceeded(_own(limits, level, bound), computing, flops, reached),
+                above_roof=_exceeded([*own_of[level], *computing], flops, reached),
             )
             for level, moved in points
         ),
@@ -442,7 +444,7 @@ def chart(
         cores=case.cores,
         notes=tuple(dict.fromkeys((*notes, *demand_notes(case), *_point_notes(reached, flops * rate, bound.roof)))),
         iterations_per_second=rate,
-        memory_until=_memory_until(binding, memory_roofs) if len(points) == 1 else None,
+        memory_until=ridge / memory_roofs[0].bytes_per_second if ridge is not None and len(points) == 1 else None,
     )
 
 
@@ -465,23 +467,11 @@ _ABOVE = 1.001
 """A prediction above its roof by less than this factor is at it: both are rounded figures."""
 
 
-def _own(limits: Iterable[Limit], level: str, bound: Limit) -> list[Limit]:
-    """The memory roof of a level, or the bound where the model has one point for all."""
-    return [limit for limit in limits if limit.roof == level] if level else [bound]
-
-
-def _exceeded(memory: Iterable[Limit], computing: Iterable[Limit], flops: float, reached: float) -> str | None:
+def _exceeded(own: Iterable[Limit], flops: float, reached: float) -> str | None:
     """The lowest of the point's own roofs that its performance exceeds."""
-    longest = max((*memory, *computing), key=lambda limit: limit.seconds, default=None)
+    longest = max(own, key=lambda limit: limit.seconds, default=None)
     above = longest is not None and flops > 0 and reached * longest.seconds > flops * _ABOVE
     return longest.roof if above and longest is not None else None
-
-
-def _memory_until(compute_roofs: Iterable[ComputeRoof], memory_roofs: Iterable[MemoryRoof]) -> float | None:
-    """The intensity of the first ridge point; None without both kinds of roof."""
-    lowest = min((roof.flop_per_second for roof in compute_roofs), default=None)
-    highest = max((roof.bytes_per_second for roof in memory_roofs), default=None)
-    return lowest / highest if lowest is not None and highest else None
 
 
 def _neighbours(

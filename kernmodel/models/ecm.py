@@ -205,10 +205,14 @@ def predict(
         for path, restart in zip(machine.paths, restarts, strict=True)
     )
     body = {"T_OL": t_ol, "T_nOL": t_nol, **{t.name: t.cycles for t in transfers}}
-    times = _with_outside(body, outside.cycles if outside else 0.0, outside)
+    t_out = outside.cycles if outside else 0.0
+    times = _with_outside(body, t_out, outside)
     levels = residence_predictions(machine, times)
     t_ecm, t_mem = levels[-1][1], transfers[-1].bandwidth_cycles
-    binding, domain = _binding(machine.overlap, times, outside), machine.topology.cores_per_numa_domain
+    binding, domain = binding_times(machine.overlap, times), machine.topology.cores_per_numa_domain
+    if t_out > 0:  # behind the in-core time that it adds to
+        with_outside = ((name, OUTSIDE) if name in ("T_OL", "T_nOL") else (name,) for name in binding)
+        binding = tuple(name for names in with_outside for name in names)
     intervals = (
         _evasion_interval(traffic, machine, times, restarts[-1]),
         _exit_interval(machine, body, outside),
@@ -239,14 +243,6 @@ def _with_outside(body: Mapping[str, float], cycles: float, outside: OutsideWork
     data then, so they count in T_OL and in T_nOL. Chains of several rows at once count less in T_OL."""
     overlap = outside.overlap_cycles if outside else 0.0
     return {**body, "T_OL": max(0.0, body["T_OL"] - overlap) + cycles, "T_nOL": body["T_nOL"] + cycles}
-
-
-def _binding(overlap: Overlap, times: Mapping[str, float], outside: OutsideWork | None) -> tuple[str, ...]:
-    """The names of the non-zero times that add up to T_ECM, T_out behind the in-core time that it adds to."""
-    names = binding_times(overlap, times)
-    if outside is None or outside.cycles <= 0:
-        return names
-    return tuple(part for name in names for part in ((name, OUTSIDE) if name in ("T_OL", "T_nOL") else (name,)))
 
 
 def _exit_interval(machine: Machine, body: Mapping[str, float], outside: OutsideWork | None) -> Interval | None:
@@ -317,7 +313,8 @@ def _incore_times(incore: InCore, machine: Machine, passes: float) -> tuple[floa
     # a throughput that no port explains (a locked or microcoded instruction) was measured: it occupies the core
     measured = 0.0 if incore.binding_ports else incore.throughput
     ports = max(group_bound(uses, machine.core.overlapping_ports), measured)
-    lcd = _chain_cycles(incore)
+    idle = any(part.name == PRECEDENCE and not part.applies for part in incore.components)
+    lcd = incore.lcd.cycles if incore.lcd and not idle else 0.0
     rest = [part.cycles for part in incore.components if part.applies and part.name not in _BY_MACHINE]
     t_ol = max(ports, lcd, *rest)
     t_nol = group_bound(uses, machine.core.non_overlapping_ports)
@@ -326,12 +323,6 @@ def _incore_times(incore: InCore, machine: Machine, passes: float) -> tuple[floa
 
 _BY_MACHINE = frozenset({PORTS, DIVIDER, PRECEDENCE})
 """Components that the machine file divides between T_OL and T_nOL, and the chain, which is looked at by itself."""
-
-
-def _chain_cycles(incore: InCore) -> float:
-    """The longest loop-carried dependency, if it counts."""
-    idle = any(part.name == PRECEDENCE and not part.applies for part in incore.components)
-    return incore.lcd.cycles if incore.lcd and not idle else 0.0
 
 
 def _bound_by(t_ol: float, ports: float, lcd: float, incore: InCore) -> OlBoundBy:
