@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from kernmodel.cachesim.files import Entry, by_name, nearest, optional, read_entry
 from kernmodel.cachesim.hierarchy_file import HIERARCHY_KEYS, MEMORY_NAMES, hierarchy_of
 from kernmodel.cachesim.model import MEMORY, Counters, Hierarchy, LevelCounters, Program
 from kernmodel.cachesim.run import (
@@ -24,9 +23,12 @@ from kernmodel.cachesim.run import (
 from kernmodel.cachesim.sequences import AccessSequence, read_sequence
 from kernmodel.cachesim.trace_file import Trace
 from kernmodel.errors import InputError, Location
+from kernmodel.schema.document import FileKind
+from kernmodel.schema.entry import Entry, by_name, optional, read_entry
+from kernmodel.schema.fields import suggest
 from kernmodel.user_files import STANDARD_INPUT, is_pipe, opened
 
-WHAT = "file of cases in JSON or YAML"
+CASES_FILE = FileKind("file of cases in JSON or YAML", "docs/cache-simulation.md")
 _LEVEL_COUNTERS = tuple(field.name for field in fields(LevelCounters))
 _CASE_KEYS: Mapping[str, str] = {
     **HIERARCHY_KEYS,
@@ -77,7 +79,7 @@ def is_cases_file(path: Path) -> bool:
     if str(path) == STANDARD_INPUT or is_pipe(path):  # what is looked at would be gone
         return False
     try:
-        with opened(path, WHAT) as stream:
+        with opened(path, CASES_FILE.name) as stream:
             return stream.read(4096).lstrip()[:1] in (b"{", b"[")
     except InputError:  # reading it as a trace says what is wrong
         return False
@@ -89,7 +91,7 @@ def read_cases(path: Path) -> tuple[Case, ...]:
     Raises:
         InputError: a file that cannot be read or holds no case, an unknown key, a value that cannot be; with its line.
     """
-    root = read_entry(path, WHAT)
+    root = read_entry(path, CASES_FILE)
     entries = root.mapping() if root.is_mapping else {"cases": root}
     shared = {}
     items: tuple[Entry, ...] = (root,)
@@ -97,7 +99,7 @@ def read_cases(path: Path) -> tuple[Case, ...]:
         items = entries["cases"].items()
         shared = by_name({key: entry for key, entry in entries.items() if key in _SHARED_KEYS}, _SHARED_KEYS)
     if not items or not entries.keys() & {"cases", "sequence", "sequences"}:
-        raise root.error("holds no case", f"give a {WHAT}")
+        raise root.error("holds no case", f"give a {CASES_FILE.name}")
     cases = tuple(_read_case(item, f"case {number}", shared) for number, item in enumerate(items, start=1))
     seen: set[str] = set()
     for case in cases:
@@ -119,13 +121,13 @@ def find_case(cases: Sequence[Case], name: str | None, file: str) -> Case:
     for case in cases:
         if name in (None, case.id):
             return case
-    raise InputError(f"there is no case {name!r}", where=file, todo=nearest(str(name), names))
+    raise InputError(f"there is no case {name!r}", where=file, todo=suggest(str(name), names))
 
 
 def _read_case(entry: Entry, number: str, shared: Mapping[str, Entry]) -> Case:
-    entries = entry.called(number).mapping()
+    entries = entry.at(number, entry.node).mapping()
     name = optional(entries, "id", Entry.text, number)
-    entry = entry.called(name)
+    entry = entry.at(name, entry.node)
     keys = {**shared, **by_name(entry.mapping(), _CASE_KEYS)}
     if "sequence" not in keys:
         raise entry.error("has no sequence", "give a sequence with its kind and parameters")
@@ -157,7 +159,7 @@ def _level_name(entry: Entry, key: str, levels: list[str] | None) -> str:
     if key.lower() in MEMORY_NAMES:
         return MEMORY
     if levels is not None and key not in levels:
-        raise entry.error(f"there is no level {key!r}", nearest(key, (*levels, MEMORY)))
+        raise entry.error(f"there is no level {key!r}", suggest(key, (*levels, MEMORY)))
     return key
 
 
@@ -166,7 +168,7 @@ def _read_counters(entry: Entry, level: str) -> dict[str, int]:
     entries = entry.mapping()
     for name, value in entries.items():
         if name not in known:
-            raise value.error("is no counter", nearest(name, known))
+            raise value.error("is no counter", suggest(name, known))
     return {name: value.integer(0) for name, value in entries.items()}
 
 
@@ -237,5 +239,5 @@ def _simulated(case: Case, stated: Phase, found: Phase) -> Iterator[tuple[str, M
     for level, values in stated.items():
         if level not in found:
             what = f"{case.id}: states counters of the level {level!r}, which the hierarchy does not have"
-            raise InputError(what, where=case.where, todo=nearest(level, found))
+            raise InputError(what, where=case.where, todo=suggest(level, found))
         yield level, values

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernmodel.cachesim.engine import check_hierarchy
-from kernmodel.cachesim.files import Entry, by_name, nearest, optional, read_entry
 from kernmodel.cachesim.model import MEMORY, POLICIES, CacheSpec, Hierarchy, Policy
 from kernmodel.errors import NoNameError
+from kernmodel.schema.document import FileKind
+from kernmodel.schema.entry import Entry, by_name, optional, read_entry
+from kernmodel.schema.fields import suggest
 
-WHAT = "hierarchy of caches in YAML or JSON"
+HIERARCHY_FILE = FileKind("hierarchy of caches in YAML or JSON", "docs/cache-simulation.md")
 DEFAULT_LINE_BYTES = 64
 """The line where a file gives none, as the format says."""
 
@@ -61,7 +63,7 @@ def read_hierarchy(path: Path) -> Hierarchy:
     Raises:
         InputError: a file that cannot be read, an unknown key, a value that cannot be, caches that do not fit together.
     """
-    root = read_entry(path, WHAT)
+    root = read_entry(path, HIERARCHY_FILE)
     entries = root.mapping()
     if "topology" in entries:
         raise root.error("is a machine file, not a hierarchy", f"write --machine {path}")
@@ -111,7 +113,7 @@ def _named_levels(keys: Mapping[str, Entry], around: Entry) -> dict[str, Entry]:
         name = entries["name"].text()
         if name in found:
             raise item.error(f"is the second level called {name!r}", "give each level a name of its own")
-        found[name] = item.called(f"{around.key}.{name}" if around.key else name)
+        found[name] = item.at(f"{around.key}.{name}" if around.key else name, item.node)
     return found
 
 
@@ -198,4 +200,4 @@ def _link(keys: Mapping[str, Entry], key: str, names: tuple[str, ...], level: st
     if entry.text() in names:
         what = f"{entry.text()!r} is not further out than {level}"
         raise entry.error(what, f"name one of {', '.join((*after, MEMORY))}")
-    raise entry.error(f"there is no level {entry.text()!r}", nearest(entry.text(), (*after, MEMORY)))
+    raise entry.error(f"there is no level {entry.text()!r}", suggest(entry.text(), (*after, MEMORY)))

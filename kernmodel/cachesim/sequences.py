@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-from kernmodel.cachesim.files import Entry, nearest
 from kernmodel.cachesim.model import Form, Program, ProgramBound, ProgramLoop, ProgramReference
 from kernmodel.cachesim.trace_file import LARGEST_ACCESS, Trace
 from kernmodel.limits import SIMULATED_ACCESSES
+from kernmodel.schema.entry import Entry
+from kernmodel.schema.fields import suggest
 
 _MOST = 2**61
 _BLOCK = 1 << 16
@@ -205,11 +206,11 @@ def read_sequence(entry: Entry) -> AccessSequence:
         raise entry.error("has no kind", f"use one of {', '.join(KINDS)}")
     name = entries.pop("kind").text()
     if name not in KINDS:
-        raise entry.error(f"the sequence {name!r} is unknown", nearest(name, KINDS))
+        raise entry.error(f"the sequence {name!r} is unknown", suggest(name, KINDS))
     kind = KINDS[name]
     for key, value in entries.items():
         if key not in kind.parameters:
-            raise value.error(f"is no parameter of {name}", nearest(key, kind.parameters))
+            raise value.error(f"is no parameter of {name}", suggest(key, kind.parameters))
     numbers = {key: _number(entry, entries.get(key), key, value) for key, value in kind.parameters.items()}
     sequence = AccessSequence(name, numbers)
     if SIMULATED_ACCESSES.exceeded(sequence.accesses):

@@ -9,25 +9,25 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Generic, Literal, NamedTuple, TypeVar, cast
+from typing import Generic, Literal, NamedTuple, Self, TypeVar, cast
 
 import yaml
 
 from kernmodel.code.mix import WIDEST_ACCESS, FpClass, InstructionMix, MemoryClass
 from kernmodel.code.mix_sde import is_sde_mix, sde_mix
-from kernmodel.errors import InputError, Location, Note
+from kernmodel.errors import InputError, Note
 from kernmodel.isa.model import FpOperation, Precision
-from kernmodel.limits import YAML_BYTES
+from kernmodel.schema.document import FileKind, read_text
+from kernmodel.schema.entry import Entry, parse_entry
 from kernmodel.units import parse_quantity
-from kernmodel.user_files import read_file
-from kernmodel.yaml_text import compose
 
 TOLERANCE = 0.01
 """By how much shares may miss one: figures in papers are rounded to whole percents."""
 
+MIX_FILE = FileKind("mix of instructions", "docs/instruction-mix.md")
 _SEE = "docs/instruction-mix.md shows the format"
 
 _KEYS = ("title", "source", "per", "memory", "load_store_ratio", "fp", "intensity", "other")
@@ -65,54 +65,30 @@ def read_mix(path: Path) -> InstructionMix:
         InputError: the file cannot be read; an unknown key or type (with the nearest known one); a number that is
             negative or missing; shares that do not sum to one within `TOLERANCE`; nothing in it.
     """
-    text = _read(path)
+    text, _ = read_text(path, MIX_FILE)
     if is_sde_mix(text):
         return sde_mix(text, str(path))
-    return _mix(_compose(text, str(path)))
+    return _mix(_Entry(str(path), "", parse_entry(text, str(path), MIX_FILE).node))
 
 
-def _read(path: Path) -> str:
-    try:
-        text = read_file(path, "a mix of instructions", YAML_BYTES).decode("utf-8-sig")
-    except (UnicodeDecodeError, ValueError) as error:
-        raise InputError("is not text in UTF-8", where=str(path), todo=_SEE) from error
-    if not text.strip() or "\0" in text:
-        raise InputError("is empty" if not text.strip() else "is a binary file", where=str(path), todo=_SEE)
-    return text
+class _Entry(Entry):
+    """A value of a mix."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """A value of the file with its place: every scalar stays the text that was written."""
-
-    file: str
-    key: str
-    node: yaml.Node
-
-    def error(self, what: str, todo: str) -> InputError:
-        where = Location(self.file, int(self.node.start_mark.line) + 1)
-        return InputError(f"{self.key}: {what}" if self.key else what, where=where, todo=todo)
-
-    def mapping(self, known: Iterable[str]) -> dict[str, _Entry]:
-        """The values by key; refuses unknown and repeated keys."""
-        if not isinstance(self.node, yaml.MappingNode):
-            raise self.error("is no mapping", f"write keys with values; {_SEE}")
-        found: dict[str, _Entry] = {}
-        for name_node, node in self.node.value:
-            name = str(name_node.value)
-            entry = _Entry(self.file, f"{self.key}.{name}" if self.key else name, node)
+    def keys(self, known: Iterable[str]) -> dict[str, Self]:
+        """The values by key; refuses unknown keys."""
+        found = self.mapping()
+        for name, entry in found.items():
             if name not in known:
                 raise entry.error("is an unknown key", _nearest(name, known))
-            if name in found:
-                raise entry.error("is given twice", "leave one of the two out")
-            found[name] = entry
         return found
 
-    def items(self) -> tuple[_Entry, ...]:
+    def listed(self) -> tuple[Self, ...]:
         """The elements of a list that is not empty."""
-        if not isinstance(self.node, yaml.SequenceNode) or not self.node.value:
+        if not self.is_list or not self.items():
             raise self.error("is no list with entries", f"write one entry per line, with a dash; {_SEE}")
-        return tuple(_Entry(self.file, f"{self.key}[{n}]", node) for n, node in enumerate(self.node.value, start=1))
+        return self.items()
 
     def text(self) -> str:
         if not isinstance(self.node, yaml.ScalarNode) or not str(self.node.value).strip():
@@ -135,7 +111,7 @@ class _Entry:
         if not text.endswith("%"):
             return self.number()
         node = yaml.ScalarNode("", text.removesuffix("%").strip(), self.node.start_mark, self.node.end_mark)
-        return _Entry(self.file, self.key, node).number() / 100
+        return self.at(self.key, node).number() / 100
 
     def flag(self) -> bool:
         return self.choice({"true": True, "false": False})
@@ -160,15 +136,8 @@ def _nearest(name: str, known: Iterable[str]) -> str:
     return f"did you mean {near[0]}?" if near else f"use one of {', '.join(names)}"
 
 
-def _compose(text: str, file: str) -> _Entry:
-    root = compose(text, file)
-    if root is None:
-        raise InputError("holds only comments", where=file, todo=_SEE)
-    return _Entry(file, "", root)
-
-
 def _mix(root: _Entry) -> InstructionMix:
-    keys = root.mapping(_KEYS)
+    keys = root.keys(_KEYS)
     for key in ("title", "source"):
         if key in keys:
             keys[key].text()
@@ -199,7 +168,7 @@ def _with_intensity(mix: InstructionMix, entry: _Entry) -> InstructionMix:
         raise entry.error("stands beside counts, which tell it", "leave it out, or give shares of both kinds")
     text = entry.text()
     node = yaml.ScalarNode("", text.removesuffix("FLOP/B").strip(), entry.node.start_mark, entry.node.end_mark)
-    intensity = _Entry(entry.file, entry.key, node).number()
+    intensity = entry.at(entry.key, node).number()
     if not (intensity and mix.flops):
         raise entry.error(f"{text} does not fit the entries", "an intensity above zero needs entries that compute")
     factor = intensity * mix.bytes / mix.flops
@@ -259,8 +228,8 @@ def _memory(keys: Mapping[str, _Entry]) -> _Section[MemoryClass]:
             raise ratio.error("has no memory instructions to apply to", "give them under memory")
         return _Section((), False)
     load_share = _load_share(ratio) if ratio is not None else None
-    found = [one for entry in keys["memory"].items() for one in _memory_entry(entry, load_share)]
-    if ratio is not None and not any("share" in one.entry.mapping(_MEMORY_KEYS) for one in found):
+    found = [one for entry in keys["memory"].listed() for one in _memory_entry(entry, load_share)]
+    if ratio is not None and not any("share" in one.entry.keys(_MEMORY_KEYS) for one in found):
         raise ratio.error("stands beside loads and stores, which tell it", "leave it out, or give shares")
     return _section(keys["memory"], found)
 
@@ -276,7 +245,7 @@ def _load_share(entry: _Entry) -> float:
 
 def _memory_entry(entry: _Entry, load_share: float | None) -> tuple[_Found[MemoryClass], ...]:
     """Loads and stores of one size."""
-    keys = entry.mapping(_MEMORY_KEYS)
+    keys = entry.keys(_MEMORY_KEYS)
     loads, stores = _loads_and_stores(entry, keys, load_share)
     size = _size(entry, keys)
     kind = keys["kind"].choice({name: name for name in _KINDS}) if "kind" in keys else None
@@ -342,12 +311,12 @@ def _size(entry: _Entry, keys: Mapping[str, _Entry]) -> int:
 def _fp(keys: Mapping[str, _Entry]) -> _Section[FpClass]:
     if "fp" not in keys:
         return _Section((), False)
-    return _section(keys["fp"], [_fp_entry(entry) for entry in keys["fp"].items()])
+    return _section(keys["fp"], [_fp_entry(entry) for entry in keys["fp"].listed()])
 
 
 def _fp_entry(entry: _Entry) -> _Found[FpClass]:
     """Instructions of one operation, precision and width."""
-    keys = entry.mapping(_FP_KEYS)
+    keys = entry.keys(_FP_KEYS)
     for name, todo in (("operation", "such as add, mul or fma"), ("precision", "DP, SP, HP or X87")):
         if name not in keys:
             raise entry.error(f"has no {name}", f"give {name}: {todo}")

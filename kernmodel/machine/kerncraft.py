@@ -14,12 +14,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from kernmodel import yaml_text
 from kernmodel.errors import Location, MachineError, Note
 from kernmodel.machine.files.write import Facts, with_unit, write_facts
 from kernmodel.machine.model import Machine
 from kernmodel.resources import carried_files
 from kernmodel.schema.document import FileKind, read_text
+from kernmodel.schema.yaml_nodes import load
 from kernmodel.units import FACTORS, format_bytes
 
 _FILE = FileKind("machine file of Kerncraft", "docs/machine-files.md", MachineError)
@@ -95,7 +95,7 @@ def read_kerncraft(path: str | Path) -> Imported:
 
 
 def _read_yaml(text: str, file: str) -> dict[str, Any]:
-    data = yaml_text.load(text, file, error=MachineError)
+    data = load(text, file, error=MachineError)
     needed = ("memory hierarchy", "clock", "cores per socket")
     lacking = [key for key in needed if not isinstance(data, dict) or key not in data]
     if lacking or not isinstance(data["memory hierarchy"], list):

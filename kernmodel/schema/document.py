@@ -1,7 +1,7 @@
-"""The text of a YAML file as a tree of nodes that know their lines.
+"""Files in YAML or JSON as nodes that know their lines.
 
 Every scalar stays the text that was written (`0DV`, `1-20`, `2.5 GHz`): the schema decides what it means, so YAML's own
-ideas of numbers, dates and booleans cannot get in the way.
+ideas of numbers, dates and booleans cannot get in the way. JSON is read as the YAML that it is.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 import yaml
 
-from kernmodel import yaml_text
 from kernmodel.errors import InputError, Location
 from kernmodel.limits import YAML_BYTES
+from kernmodel.schema import yaml_nodes
 from kernmodel.user_files import read_file
 
 
@@ -31,7 +31,7 @@ class FileKind:
 
     name: str
     guide: str
-    error: type[InputError]
+    error: type[InputError] = InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def read_text(path: Path, kind: FileKind) -> tuple[str, str]:
     Raises:
         InputError: that of the kind: unreadable, binary or empty.
     """
-    give = f"give a {kind.name} in YAML"
+    give = f"give a {kind.name}"
     data = read_file(path, f"a {kind.name}", YAML_BYTES, error=kind.error)
     try:
         text = data.decode("utf-8-sig")
@@ -106,7 +106,7 @@ def compose(text: str, file: str, kind: FileKind) -> yaml.MappingNode:
     Raises:
         InputError: that of the kind: broken YAML syntax, several documents, or something else than a mapping.
     """
-    root = yaml_text.compose(text, file, error=kind.error)
+    root = yaml_nodes.compose(text, file, error=kind.error)
     if not isinstance(root, yaml.MappingNode):
         found = {"sequence": "a list", "scalar": "a single value"}.get(getattr(root, "id", ""), "only comments")
         todo = f"write keys with values, as {kind.guide} shows"

@@ -91,11 +91,11 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return found[0] if found else None
 
 
-def suggest(name: str, known: Iterable[str], verb: str = "use") -> str:
-    """What to do about an unknown name: the nearest known one first, else all of them."""
+def suggest(name: str, known: Iterable[str], shown: Iterable[str] = ()) -> str:
+    """What to do about an unknown name: the nearest known one, or all of them (those of `shown` if given)."""
     names = list(known)
     near = nearest(name, names)
-    return f"did you mean {near!r}?" if near else f"{verb} one of {', '.join(names)}"
+    return f"did you mean {near!r}?" if near else f"use one of {', '.join(shown or names)}"
 
 
 # {{{ kinds of values

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from kernmodel.schema.entry import parse_entry
 
 from kernmodel.cachesim import trace_file
 from kernmodel.cachesim.cases import check_cases, find_case, is_cases_file, read_cases, simulate_case
@@ -19,6 +18,8 @@ from kernmodel.cachesim.run import Given, RunOptions, by_level, simulate_trace
 from kernmodel.cachesim.sequences import KINDS, AccessSequence, read_sequence
 from kernmodel.cachesim.trace_file import Trace, parse_trace, read_trace
 from kernmodel.errors import InputError
+from kernmodel.schema.document import FileKind
+from kernmodel.schema.entry import parse_entry
 
 SHARED = Path(__file__).resolve().parents[2] / "../shared/data/cachesim/cases.json"
 
@@ -356,7 +357,7 @@ def executed(sequence: AccessSequence) -> list[tuple[str, int, int]]:
 
 
 def sequence_of(**parameters: object) -> AccessSequence:
-    return read_sequence(parse_entry(json.dumps(parameters), "s.json", "sequence"))
+    return read_sequence(parse_entry(json.dumps(parameters), "s.json", FileKind("sequence", "")))
 
 
 SMALL = st.integers(1, 9)

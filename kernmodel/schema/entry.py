@@ -1,65 +1,28 @@
-"""Reading files of the simulator: text that is text, YAML or JSON whose values know their places.
+"""Values of YAML and JSON files one by one: the first that is wrong is an error with file, line and key.
 
-Every scalar stays the text that was written, so that YAML's own ideas of numbers and booleans cannot get in the way;
-JSON is read as the YAML that it is. Whatever is wrong is raised as one message with file, line and key.
+`kernmodel.schema.fields` reads files whose keys are declared, and gathers all that is wrong.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import yaml
 
 from kernmodel.errors import InputError, Location
-from kernmodel.limits import YAML_BYTES
+from kernmodel.schema.document import FileKind, read_text
+from kernmodel.schema.fields import suggest
+from kernmodel.schema.yaml_nodes import compose
 from kernmodel.units import parse_quantity
-from kernmodel.user_files import read_file
-from kernmodel.yaml_text import compose
 
 _NULL = ("", "~", "null", "Null", "NULL", "None")
 _LARGEST = 2**63 - 1
 
 Value = TypeVar("Value")
-
-
-def read_bytes(path: Path, what: str) -> bytes:
-    """The content of a file.
-
-    Raises:
-        InputError: it is missing, a directory, unreadable or empty; `what` says what it should have been.
-    """
-    data = read_file(path, f"a {what}", YAML_BYTES)
-    if not data.strip():
-        raise InputError("is empty", where=str(path), todo=f"give a {what}")
-    return data
-
-
-def decode(data: bytes, file: str, what: str) -> str:
-    """`data` as text.
-
-    Raises:
-        InputError: it is binary, or not in UTF-8.
-    """
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError("is not text in UTF-8", where=file, todo=f"give a {what}") from error
-    if "\0" in text:
-        raise InputError("is not text but a binary file", where=file, todo=f"give a {what}")
-    return text
-
-
-def nearest(name: str, known: Iterable[str], shown: Iterable[str] = ()) -> str:
-    """What to do about an unknown name: the nearest known one, or all of them (those of `shown` if given)."""
-    from difflib import get_close_matches
-
-    names = list(known)
-    near = get_close_matches(name, names, n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(shown or names)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +63,11 @@ class Entry:
         """An error with this value."""
         return InputError(f"{self.key}: {what}" if self.key else what, where=self.where, todo=todo)
 
-    def called(self, key: str) -> Entry:
-        """The same value under another name."""
-        return Entry(self.file, key, self.node)
+    def at(self, key: str, node: yaml.Node) -> Self:
+        """Another value of the file."""
+        return replace(self, key=key, node=node)
 
-    def mapping(self) -> dict[str, Entry]:
+    def mapping(self) -> dict[str, Self]:
         """The values by key.
 
         Raises:
@@ -112,17 +75,17 @@ class Entry:
         """
         if not isinstance(self.node, yaml.MappingNode):
             raise self.error("is no mapping", "write keys with values")
-        found: dict[str, Entry] = {}
-        for name_node, value in self.node.value:
-            name = name_node.value if isinstance(name_node, yaml.ScalarNode) else None
-            if name is None:
-                raise Entry(self.file, self.key, name_node).error("has a key that is no name", "write `key: value`")
+        found: dict[str, Self] = {}
+        for name_node, node in self.node.value:
+            if not isinstance(name_node, yaml.ScalarNode):
+                raise self.at(self.key, name_node).error("has a key that is no name", "write `key: value`")
+            name = str(name_node.value)
             if name in found:
                 raise found[name].error("is given twice", "leave one of the two out")
-            found[name] = Entry(self.file, f"{self.key}.{name}" if self.key else name, value)
+            found[name] = self.at(f"{self.key}.{name}" if self.key else name, node)
         return found
 
-    def items(self) -> tuple[Entry, ...]:
+    def items(self) -> tuple[Self, ...]:
         """The elements of a list.
 
         Raises:
@@ -130,9 +93,7 @@ class Entry:
         """
         if not isinstance(self.node, yaml.SequenceNode):
             raise self.error("is no list", "write [first, second]")
-        return tuple(
-            Entry(self.file, f"{self.key}[{index}]", node) for index, node in enumerate(self.node.value, start=1)
-        )
+        return tuple(self.at(f"{self.key}[{index}]", node) for index, node in enumerate(self.node.value, start=1))
 
     def text(self) -> str:
         """A single value that is not empty, as written."""
@@ -176,16 +137,16 @@ class Entry:
         return int(size)
 
 
-def read_entry(path: Path, what: str) -> Entry:
+def read_entry(path: Path, kind: FileKind) -> Entry:
     """The outermost value of a YAML or JSON file.
 
     Raises:
         InputError: the file cannot be read or is not valid YAML (with line and column).
     """
-    return parse_entry(decode(read_bytes(path, what), str(path), what), str(path), what)
+    return parse_entry(read_text(path, kind)[0], str(path), kind)
 
 
-def parse_entry(text: str, file: str, what: str) -> Entry:
+def parse_entry(text: str, file: str, kind: FileKind) -> Entry:
     """The outermost value that `text` holds.
 
     Raises:
@@ -193,7 +154,7 @@ def parse_entry(text: str, file: str, what: str) -> Entry:
     """
     root = compose(text, file)
     if root is None:
-        raise InputError("holds only comments", where=file, todo=f"give a {what}")
+        raise InputError("holds only comments", where=file, todo=f"give a {kind.name}")
     return Entry(file, "", root)
 
 
@@ -207,7 +168,7 @@ def by_name(entries: Mapping[str, Entry], names: Mapping[str, str]) -> dict[str,
     for spelling, entry in entries.items():
         name = names.get(spelling)
         if name is None:
-            raise entry.error("is an unknown key", nearest(spelling, names, tuple(dict.fromkeys(names.values()))))
+            raise entry.error("is an unknown key", suggest(spelling, names, tuple(dict.fromkeys(names.values()))))
         if name in found:
             raise entry.error(f"says the same as {found[name].key}", "leave one of the two out")
         found[name] = entry

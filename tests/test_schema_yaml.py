@@ -7,9 +7,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernmodel import limits, yaml_text
+from kernmodel import limits
 from kernmodel.errors import InputError, MachineError
 from kernmodel.limits import YAML_DEPTH, Limit
+from kernmodel.schema import yaml_nodes
 
 GROWING = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
     f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9)
@@ -19,7 +20,7 @@ DEEP = ("[" * 30_000, "{a: " * 30_000, "- " * 30_000, "? " * 30_000, "".join(f"{
 
 @pytest.mark.parametrize("text", DEEP, ids=lambda text: text[:4])
 def test_nesting_is_refused_before_the_stack_ends(text):
-    for read in (yaml_text.compose, yaml_text.load):
+    for read in (yaml_nodes.compose, yaml_nodes.load):
         with pytest.raises(InputError, match=r"f\.yml:\d+: is nested too deeply; .* 100 with --no-limits"):
             read(text, "f.yml")
         if not text.startswith("a"):  # what the stack does not hold is refused in any case
@@ -30,16 +31,16 @@ def test_nesting_is_refused_before_the_stack_ends(text):
 
 def test_depth_is_counted_to_the_digit():
     deepest = "[" * YAML_DEPTH.default + "]" * YAML_DEPTH.default
-    assert yaml_text.load(deepest, "f") is not None
+    assert yaml_nodes.load(deepest, "f") is not None
     with pytest.raises(MachineError, match="too deeply"):
-        yaml_text.load(f"[{deepest}]", "f", error=MachineError)
+        yaml_nodes.load(f"[{deepest}]", "f", error=MachineError)
 
 
 def test_values_are_counted(monkeypatch):
-    monkeypatch.setattr(yaml_text, "YAML_VALUES", Limit("values", 10))
-    assert yaml_text.load("[1, 2, 3, 4, 5, 6, 7, 8, 9]", "f") == list(range(1, 10))
+    monkeypatch.setattr(yaml_nodes, "YAML_VALUES", Limit("values", 10))
+    assert yaml_nodes.load("[1, 2, 3, 4, 5, 6, 7, 8, 9]", "f") == list(range(1, 10))
     with pytest.raises(InputError, match="holds more than 10 values; split it, or"):
-        yaml_text.load("[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]", "f")
+        yaml_nodes.load("[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]", "f")
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,7 @@ def test_values_are_counted(monkeypatch):
     ],
 )
 def test_anchors_that_grow(text, what):
-    for read in (yaml_text.compose, yaml_text.load):
+    for read in (yaml_nodes.compose, yaml_nodes.load):
         with pytest.raises(InputError, match=what):
             read(text, "f")
 
@@ -59,7 +60,7 @@ def test_anchors_that_grow(text, what):
 @pytest.mark.parametrize("text", ["a: 2020-99-99", f"a: {'1' * 5000}", "[a, b]: 1", "a: !!python/name:os.system x"])
 def test_values_that_are_none(text):
     with pytest.raises(InputError, match=r"f(:\d+:\d+)?: "):
-        yaml_text.load(text, "f")
+        yaml_nodes.load(text, "f")
 
 
 TEXTS = st.recursive(
@@ -85,7 +86,7 @@ def test_any_text_is_values_or_one_message(text):
     except Exception:
         expected = InputError
     try:
-        found = yaml_text.load(text, "f")
+        found = yaml_nodes.load(text, "f")
     except InputError:
         assert expected is InputError or "[" * 90 in text or "&a" in text
     else:
