@@ -35,8 +35,9 @@ from kernmodel.incore.engine.linking import pipeline_input
 from kernmodel.incore.engine.model import PipelineCore, Simulated, Switches
 from kernmodel.incore.engine.simulate import simulate
 from kernmodel.incore.front_end.figures import front_end_parameters
-from kernmodel.incore.front_end.model import FrontEndParameters, Notion
+from kernmodel.incore.front_end.model import Notion
 from kernmodel.incore.model import InstructionData
+from kernmodel.incore.tables.core_parameters import FrontEndParameters
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import DATA, InstructionTable, Operands
 from kernmodel.isa.model import Instruction

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kernmodel.errors import Note
-from kernmodel.incore.tables.figures import Parameters
+from kernmodel.incore.tables.core_parameters import Parameters
 from kernmodel.isa.model import Instruction
 
 __all__ = [

@@ -12,8 +12,9 @@ from kernmodel.errors import InstructionTableError
 from kernmodel.incore.front_end.block import front_end_block
 from kernmodel.incore.front_end.components import front_end
 from kernmodel.incore.front_end.figures import front_end_parameters
-from kernmodel.incore.front_end.model import FrontEndBlock, FrontEndBounds, FrontEndParameters, Notion
+from kernmodel.incore.front_end.model import FrontEndBlock, FrontEndBounds, Notion
 from kernmodel.incore.model import InstructionData
+from kernmodel.incore.tables.core_parameters import FrontEndParameters
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable
 

@@ -19,9 +19,10 @@ from kernmodel.incore.front_end.figures import front_end_parameters
 from kernmodel.incore.front_end.issue import issue_bound
 from kernmodel.incore.front_end.lsd import lsd_bound
 from kernmodel.incore.front_end.mixed import mixed_bound
-from kernmodel.incore.front_end.model import FrontEndBlock, FrontEndParameters, Notion, Unit
+from kernmodel.incore.front_end.model import FrontEndBlock, Notion, Unit
 from kernmodel.incore.front_end.predecode import predecode_bound
 from kernmodel.incore.model import FrontEnd, InstructionData
+from kernmodel.incore.tables.core_parameters import FrontEndParameters
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.isa.model import Encoding, Instruction
 

@@ -20,7 +20,8 @@ from kernmodel.code.listing import decode_bytes
 from kernmodel.incore.front_end.block import front_end_block
 from kernmodel.incore.front_end.components import front_end
 from kernmodel.incore.front_end.figures import front_end_parameters
-from kernmodel.incore.front_end.model import FrontEndBounds, FrontEndParameters, Notion
+from kernmodel.incore.front_end.model import FrontEndBounds, Notion
+from kernmodel.incore.tables.core_parameters import FrontEndParameters
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.isa.model import Instruction

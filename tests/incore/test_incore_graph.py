@@ -10,7 +10,7 @@ from kernmodel.code.listing import read_listing
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.incore.answer.analyse import analyse
 from kernmodel.incore.model import Chain, InCore, InstructionData, Parameters
-from kernmodel.incore.tables.figures import LoadFigures
+from kernmodel.incore.tables.core_parameters import LoadParameters
 from kernmodel.isa.model import Instruction
 
 PARAMETERS = Parameters(
@@ -166,7 +166,7 @@ def test_an_unlisted_address_latency_is_that_of_the_load_and_the_operation() -> 
 
 
 def test_fast_pointer_chasing_needs_a_loaded_base_and_nothing_else() -> None:
-    fast = replace(PARAMETERS, loads=LoadFigures(pointer_chasing=True, pointer_latency=4.0, pointer_reach=2048))
+    fast = replace(PARAMETERS, loads=LoadParameters(pointer_chasing=True, pointer_latency=4.0, pointer_reach=2048))
     assert lcd("movq 8(%rax), %rax", LOAD, parameters=fast) == 4.0
     assert lcd("movq 2048(%rax), %rax", LOAD, parameters=fast) == 5.0
     assert lcd("movq (%rbx,%rax), %rax", LOAD, parameters=fast) == 6.0

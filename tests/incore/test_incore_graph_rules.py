@@ -15,7 +15,7 @@ from kernmodel.incore.dependences.cycles import maximum_cycle_ratio
 from kernmodel.incore.dependences.data_flow import data_flow
 from kernmodel.incore.dependences.graph import MemoryPolicy, dependency_graph, graph_figures, graph_of
 from kernmodel.incore.model import InstructionData, Parameters
-from kernmodel.incore.tables.figures import LoadFigures, RegisterFigures
+from kernmodel.incore.tables.core_parameters import LoadParameters, RegisterParameters
 from kernmodel.isa.model import Instruction
 
 CORE = Parameters(
@@ -29,8 +29,8 @@ CORE = Parameters(
     table="",
     aliases=(),
     sources={},
-    loads=LoadFigures(pointer_chasing=True, pointer_latency=4.0, pointer_reach=2048, forwarded=2.0),
-    registers=RegisterFigures(high_bytes_apart=True, false_dependencies=("popcnt",), synchronisation=1.0),
+    loads=LoadParameters(pointer_chasing=True, pointer_latency=4.0, pointer_reach=2048, forwarded=2.0),
+    registers=RegisterParameters(high_bytes_apart=True, false_dependencies=("popcnt",), synchronisation=1.0),
 )
 MERGED = replace(CORE, registers=CORE.registers._replace(high_bytes_apart=False))
 
@@ -139,7 +139,7 @@ def test_variable_shifts_do_not_wait_for_the_flags_that_they_keep() -> None:
 def test_some_instructions_wait_for_the_register_that_they_overwrite() -> None:
     assert lcd("popcntq %rax, %rbx") == 3.0
     assert lcd("lzcntq %rax, %rbx") == 0.0
-    assert lcd("popcntq %rax, %rbx", replace(CORE, registers=RegisterFigures())) == 0.0
+    assert lcd("popcntq %rax, %rbx", replace(CORE, registers=RegisterParameters())) == 0.0
 
 
 def test_high_bytes_apart_carry_values_of_their_own() -> None:

@@ -22,7 +22,7 @@ from kernmodel.incore.core import Core, Settings, analyse_block
 from kernmodel.incore.engine.model import Switches
 from kernmodel.incore.front_end.figures import front_end_parameters, op_cache_parameters
 from kernmodel.incore.model import Component, InCore
-from kernmodel.incore.tables.figures import OpCacheFigures
+from kernmodel.incore.tables.core_parameters import OpCacheParameters
 from kernmodel.incore.tables.parameters import load_parameters
 
 SHARED = Path(__file__).parents[2] / "../shared/data"
@@ -33,7 +33,7 @@ CMP_JNE = "4839d8" + "75%02x"
 DIV = "48f7f1"  # two macro-ops, one instruction
 ADD_256 = "c5f558c2"  # two macro-ops on Zen, one instruction
 PARTS = ("4801d8", "4803064883c708", "c5fb1004c8", ADD_256, "c5fb110c0f", NOP, LONG_NOP, DIV, "f20f51c1", "50", "8b00")
-WIDTHS = ("issue_instructions", "fetch_bytes", "decoders", "width", "entries")
+WIDTHS = ("issue_instructions", "fetch_bytes", "decoders", "op_cache_width", "op_cache_entries")
 
 
 @cache
@@ -230,11 +230,11 @@ def test_no_prediction_rises_when_a_component_is_idealised(code: str, name: str,
 def test_a_wider_front_end_is_never_slower(code: str, name: str, notion: str, key: str) -> None:
     loop, parameters, table = block_of_bytes(bytes.fromhex(code), file="x"), core(name).parameters, core(name).table
     front = parameters.front_end
-    assert isinstance(front, OpCacheFigures)
+    assert isinstance(front, OpCacheParameters)
     now = getattr(front, key)
     if now is None:
         return
-    wider = replace(parameters, front_end=front._replace(**{key: now + 3}))
+    wider = replace(parameters, front_end=replace(front, **{key: now + 3}))
     before = analyse(loop, parameters, table, notion=notion)  # type: ignore[arg-type]
     after = analyse(loop, wider, table, notion=notion)  # type: ignore[arg-type]
     assert after.prediction <= before.prediction

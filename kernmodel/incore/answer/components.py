@@ -40,7 +40,7 @@ from kernmodel.incore.front_end.figures import front_end_parameters, op_cache_pa
 from kernmodel.incore.front_end.fusion import fuses_at, units_at
 from kernmodel.incore.front_end.lsd import lsd_bound
 from kernmodel.incore.front_end.mixed import mixed_bound
-from kernmodel.incore.front_end.model import FrontEndBlock, FrontEndParameters, OpCacheParameters, Path, Unit
+from kernmodel.incore.front_end.model import FrontEndBlock, Path, Unit
 from kernmodel.incore.front_end.op_cache import (
     dispatch_bound,
     fetch_bound,
@@ -50,6 +50,7 @@ from kernmodel.incore.front_end.op_cache import (
 )
 from kernmodel.incore.front_end.predecode import predecode_bound
 from kernmodel.incore.model import InstructionData, Notion, Parameters, PortUse
+from kernmodel.incore.tables.core_parameters import FrontEndParameters, OpCacheParameters
 from kernmodel.isa.model import Instruction
 
 PREDECODE, DECODE, DSB, LSD, ISSUE = "predecode", "decode", "DSB", "LSD", "issue"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from kernmodel.incore.dependences.cycles import Edge
-from kernmodel.incore.tables.figures import AdderFigures, Parameters
+from kernmodel.incore.tables.core_parameters import AdderParameters, Parameters
 from kernmodel.isa.model import Instruction
 
 _ADDITIONS = frozenset(f"{kind}{what}" for kind in ("add", "sub", "addsub") for what in ("ps", "pd", "ss", "sd"))
@@ -32,7 +32,7 @@ class Adding(NamedTuple):
         return 0.0 if found is None else found[target not in self.later]
 
 
-def adder_figures(parameters: Parameters) -> AdderFigures | None:
+def adder_figures(parameters: Parameters) -> AdderParameters | None:
     """The figures of a core, None if it has none of them."""
     return parameters.adders if any(figure is not None for figure in parameters.adders) else None
 
@@ -44,7 +44,7 @@ def is_addition(instruction: Instruction) -> bool:
 
 def adding(
     instructions: Sequence[Instruction],
-    figures: AdderFigures,
+    figures: AdderParameters,
     latencies: Mapping[int, float],
     owners: Sequence[int],
     edges: Sequence[Edge],

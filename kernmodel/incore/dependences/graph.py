@@ -33,7 +33,7 @@ from kernmodel.incore.dependences.data_flow import (
     memory_text,
 )
 from kernmodel.incore.model import InstructionData
-from kernmodel.incore.tables.figures import AdderFigures, Parameters
+from kernmodel.incore.tables.core_parameters import AdderParameters, Parameters
 from kernmodel.isa.model import Instruction
 
 __all__ = [
@@ -93,7 +93,7 @@ class GraphFigures:
     forward: float
     synchronise: float
     shortest: float | None
-    adders: AdderFigures | None = None
+    adders: AdderParameters | None = None
 
 
 def graph_figures(parameters: Parameters, memory: MemoryPolicy = "moving") -> GraphFigures:

@@ -26,8 +26,8 @@ from kernmodel.incore.engine.program import LIMITS, PORTS, REASONS, Core, Progra
 from kernmodel.incore.engine.uops import Parts, parts_of
 from kernmodel.incore.front_end.block import moves_stack, uses_of_rsp
 from kernmodel.incore.front_end.costs import Cost, instruction_cost
-from kernmodel.incore.front_end.model import FrontEndParameters
 from kernmodel.incore.model import InstructionData, PortUse
+from kernmodel.incore.tables.core_parameters import FrontEndParameters
 from kernmodel.isa.model import Instruction
 from kernmodel.isa.x86.memo import NEAR
 

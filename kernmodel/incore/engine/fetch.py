@@ -8,8 +8,9 @@ from math import gcd
 from kernmodel.incore.engine.model import Fetch, FetchUnit, PipelineCore, Source, Switches
 from kernmodel.incore.front_end.dsb import erratum_branches
 from kernmodel.incore.front_end.lsd import fits_lsd
-from kernmodel.incore.front_end.model import FrontEndBlock, FrontEndParameters, Notion, Unit
+from kernmodel.incore.front_end.model import FrontEndBlock, Notion, Unit
 from kernmodel.incore.front_end.predecode import fetch_cycles
+from kernmodel.incore.tables.core_parameters import FrontEndParameters
 from kernmodel.isa.model import Instruction
 
 WIDE_IMMEDIATE_BYTES = 8

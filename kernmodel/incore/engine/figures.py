@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from kernmodel.incore.dependences.data_flow import data_flow_figures
 from kernmodel.incore.engine.model import ANY_NUMBER, PipelineCore
-from kernmodel.incore.front_end.model import FrontEndParameters
-from kernmodel.incore.tables.figures import Parameters, execution_ports
+from kernmodel.incore.tables.core_parameters import FrontEndParameters, Parameters, execution_ports
 
 
 def pipeline_core(parameters: Parameters, front: FrontEndParameters) -> PipelineCore | None:

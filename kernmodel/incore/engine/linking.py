@@ -20,8 +20,9 @@ from kernmodel.incore.engine.model import (
 from kernmodel.incore.engine.uops import Inside, Outside, Part, Parts, parts_of
 from kernmodel.incore.front_end.block import front_end_block, moves_stack, uses_of_rsp
 from kernmodel.incore.front_end.fusion import fuses_at, units_at
-from kernmodel.incore.front_end.model import FrontEndBlock, FrontEndParameters, Notion, Unit
+from kernmodel.incore.front_end.model import FrontEndBlock, Notion, Unit
 from kernmodel.incore.model import InstructionData
+from kernmodel.incore.tables.core_parameters import FrontEndParameters
 from kernmodel.isa.model import Instruction
 
 _FARTHEST = 32

@@ -7,8 +7,9 @@ from itertools import accumulate
 
 from kernmodel.incore.front_end.costs import Cost, instruction_cost
 from kernmodel.incore.front_end.fusion import fuse
-from kernmodel.incore.front_end.model import FrontEndBlock, FrontEndParameters, Pair, Unit
+from kernmodel.incore.front_end.model import FrontEndBlock, Pair, Unit
 from kernmodel.incore.model import InstructionData
+from kernmodel.incore.tables.core_parameters import FrontEndParameters
 from kernmodel.isa.model import Instruction
 
 _STACK_ENGINE = frozenset({"push", "pop", "call", "ret"})

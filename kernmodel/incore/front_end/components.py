@@ -8,8 +8,9 @@ from kernmodel.incore.front_end.fusion import fuses_at, units_at
 from kernmodel.incore.front_end.issue import issue_bound
 from kernmodel.incore.front_end.lsd import fits_lsd, lsd_bound
 from kernmodel.incore.front_end.mixed import mixed_bound
-from kernmodel.incore.front_end.model import FrontEndBlock, FrontEndBounds, FrontEndParameters, Notion, Path, Unit
+from kernmodel.incore.front_end.model import FrontEndBlock, FrontEndBounds, Notion, Path, Unit
 from kernmodel.incore.front_end.predecode import predecode_bound
+from kernmodel.incore.tables.core_parameters import FrontEndParameters
 
 
 def front_end(block: FrontEndBlock, core: FrontEndParameters, notion: Notion, offset: int = 0) -> FrontEndBounds:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kernmodel.incore.front_end.model import FrontEndParameters
 from kernmodel.incore.model import InstructionData
+from kernmodel.incore.tables.core_parameters import FrontEndParameters
 from kernmodel.isa.model import Instruction
 
 _NUMBERED_AS_RSP = frozenset({"rsp", "r12"})

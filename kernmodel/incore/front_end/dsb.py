@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil
 
-from kernmodel.incore.front_end.model import FrontEndParameters, Unit
+from kernmodel.incore.front_end.model import Unit
+from kernmodel.incore.tables.core_parameters import FrontEndParameters
 
 
 def dsb_bound(units: Sequence[Unit], length: int, core: FrontEndParameters, branches: int = 1) -> float:

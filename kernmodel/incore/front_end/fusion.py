@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kernmodel.incore.front_end.model import FrontEndBlock, FrontEndParameters, Pair, Unit
+from kernmodel.incore.front_end.model import FrontEndBlock, Pair, Unit
+from kernmodel.incore.tables.core_parameters import FrontEndParameters
 
 
 def fuse(first: Unit, jump: Unit) -> Unit:

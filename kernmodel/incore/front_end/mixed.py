@@ -12,8 +12,9 @@ from itertools import groupby
 from math import ceil
 
 from kernmodel.incore.front_end.decode import decode_bound
-from kernmodel.incore.front_end.model import FrontEndBlock, FrontEndParameters, Unit
+from kernmodel.incore.front_end.model import FrontEndBlock, Unit
 from kernmodel.incore.front_end.predecode import fetch_cycles
+from kernmodel.incore.tables.core_parameters import FrontEndParameters
 
 
 def mixed_bound(

@@ -5,7 +5,6 @@ Positions are bytes from the first byte of the block; times are cycles per execu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
@@ -35,76 +34,6 @@ class Issuing(Protocol):
     @property
     def issue_width(self) -> int:
         """µops per cycle."""
-
-
-@dataclass(frozen=True, slots=True)
-class FrontEndParameters:
-    """What the front end of a core can do, from the figures of its parameter file.
-
-    Attributes:
-        issue_width: fused-domain µops per cycle that the renamer issues.
-        predecode_width: instructions per cycle; predecode_bytes: size of the aligned blocks that are fetched.
-        prefix_cycles: penalty of a length-changing prefix.
-        decoders: number of decoders, the complex one included; complex_uops: µops the complex one makes at most;
-            decoded_uops: µops that all of them make per cycle.
-        fusible_last: whether the last decoder takes an instruction of a macro-fusible kind.
-        pop_rsp_complex, pop_rsp_ends_group: `pop rsp` and `pop r12` need the complex decoder, are the last of their
-            cycle.
-        fusion_line_bytes: a pair does not macro-fuse if its jump starts at a multiple of this address.
-        dsb_width: µops per cycle; dsb_bytes: size of the aligned blocks of code that it keeps µops of; dsb_line_bytes:
-            size of the aligned lines that are in it as a whole or not at all.
-        jcc_bytes: code whose branch crosses or ends at a boundary of this size is kept out of the DSB; None without the
-            erratum.
-        idq_uops: entries of the instruction decode queue.
-        lsd: whether loops are replayed from it; lsd_copies: by µops of a loop, how often it is unrolled there (else
-            once).
-    """
-
-    issue_width: int
-    predecode_width: int
-    predecode_bytes: int
-    prefix_cycles: int
-    decoders: int
-    complex_uops: int
-    decoded_uops: int
-    fusible_last: bool
-    pop_rsp_complex: bool
-    pop_rsp_ends_group: bool
-    fusion_line_bytes: int
-    dsb_width: int
-    dsb_bytes: int
-    dsb_line_bytes: int
-    jcc_bytes: int | None
-    idq_uops: int
-    lsd: bool
-    lsd_copies: Mapping[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class OpCacheParameters:
-    """What the front end of a Zen core can do, from the figures of its parameter file.
-
-    Attributes:
-        issue_width: macro-ops dispatched per cycle; issue_instructions: instructions that they may come from, None
-            where no such limit is known.
-        fetch_bytes: fetched per cycle for the decoders, None where not known.
-        decoders: instructions decoded per cycle; all decoders are alike.
-        op_cache_entries: macro-ops, or instructions, that the op cache holds; op_cache_width: delivered per cycle, None
-            where not known; op_cache_of_macro_ops: whether macro-ops are counted, not instructions.
-    """
-
-    issue_width: int
-    issue_instructions: int | None
-    fetch_bytes: int | None
-    decoders: int
-    op_cache_entries: int
-    op_cache_width: int | None
-    op_cache_of_macro_ops: bool
-
-    @property
-    def fusible_last(self) -> bool:
-        """As in `FrontEndParameters`."""
-        return True
 
 
 class Unit(NamedTuple):

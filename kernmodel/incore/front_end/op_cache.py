@@ -10,8 +10,9 @@ from collections.abc import Collection, Sequence
 
 from kernmodel.incore.front_end.block import starts_of
 from kernmodel.incore.front_end.issue import issue_bound
-from kernmodel.incore.front_end.model import FrontEndBlock, Notion, OpCacheParameters, Path, Unit
+from kernmodel.incore.front_end.model import FrontEndBlock, Notion, Path, Unit
 from kernmodel.incore.model import InstructionData
+from kernmodel.incore.tables.core_parameters import OpCacheParameters
 from kernmodel.isa.model import Instruction
 
 

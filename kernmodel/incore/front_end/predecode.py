@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from math import gcd
 
-from kernmodel.incore.front_end.model import FrontEndBlock, FrontEndParameters, Notion
+from kernmodel.incore.front_end.model import FrontEndBlock, Notion
+from kernmodel.incore.tables.core_parameters import FrontEndParameters
 
 
 def predecode_bound(block: FrontEndBlock, core: FrontEndParameters, notion: Notion, offset: int) -> float:

@@ -1,7 +1,7 @@
 """Parameter files of microarchitectures: `data/<NAME>.yml` in, `Parameters` out.
 
-What may stand in them is declared in `kernmodel.incore.tables.figures`: an unknown key, a value of another type or
-out of range and a figure of another kind of front end are errors with file and line.
+What may stand in them is declared in `kernmodel.incore.tables.core_parameters`: an unknown key, a value of another
+type or out of range and a figure of another kind of front end are errors with file and line.
 
 Besides the carried files there are those of the folders that the environment variable KERNMODEL_UARCH_PATH lists,
 which win over carried ones of the same name; a name may be the path of a file as well. The table of such a file lies
@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 
 from kernmodel.errors import InstructionTableError
-from kernmodel.incore.tables.figures import (
+from kernmodel.incore.tables.core_parameters import (
     FRONT_END_KIND,
     FRONT_ENDS,
     MECHANISMS,

@@ -1,0 +1,426 @@
+"""What parameter files of cores may say: every figure with its key, unit, range and meaning, by mechanism.
+
+Each attribute is declared with the key under which it stands in a file, what reads it and what it means; one with a
+default may be left out. `kernmodel.incore.tables.parameters` reads files by these declarations;
+docs/microarchitectures.md lists them.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from functools import cache
+from typing import Annotated, Any, Literal, NamedTuple, get_args
+
+import yaml
+
+from kernmodel.schema.fields import Choice, Flag, Integer, Quantity, RejectedError, items, scalar, suggest, text
+
+Slots = int | Literal["unlimited"]
+FrontEndKind = Literal["intel-uop-cache", "zen-op-cache", "none"]
+"""What feeds the renamer. `intel-uop-cache`: predecoder, decoders, a cache of µops (DSB), a loop buffer (LSD), and a
+pipeline that is simulated behind them; `zen-op-cache`: decoders and an op cache, of which bounds are known; `none`: all
+that is known is the issue width."""
+
+
+# {{{ kinds of values
+
+
+class PowerOfTwo(NamedTuple):
+    """A size in bytes that is a power of two."""
+
+    most: int
+
+    def __call__(self, node: yaml.Node) -> int:
+        """The size."""
+        value = Integer(1, self.most)(node)
+        if value.bit_count() != 1:
+            raise RejectedError(f"{value} is no power of two", f"write a power of two up to {self.most}")
+        return value
+
+    @property
+    def values(self) -> str:
+        """What may stand there, in words."""
+        return f"power of two up to {self.most}"
+
+
+class Words(NamedTuple):
+    """Words with spaces between them, each one of `known` where that is given."""
+
+    known: tuple[str, ...] = ()
+
+    def __call__(self, node: yaml.Node) -> tuple[str, ...]:
+        """The words."""
+        found = tuple(scalar(node).split())
+        for word in found:
+            if self.known and word not in self.known:
+                raise RejectedError(f"{word!r} is unknown", suggest(word, self.known))
+            if not (word.isascii() and word.isalnum() and word.islower()):
+                raise RejectedError(f"{word!r} is no mnemonic", "write mnemonics with spaces between them")
+        return found
+
+    @property
+    def values(self) -> str:
+        """What may stand there, in words."""
+        return f"some of {', '.join(self.known)}" if self.known else "mnemonics"
+
+
+class Port:
+    """A port of the core."""
+
+    values = "one of `ports`"
+
+    def __call__(self, node: yaml.Node) -> str:
+        """Its name."""
+        return text(node)
+
+
+class Ports:
+    """Some ports of the core."""
+
+    values = "list of `ports`"
+
+    def __call__(self, node: yaml.Node) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(text(item) for item in items(node))
+
+
+class PortGroups:
+    """Groups of ports of the core."""
+
+    values = "list of lists of `ports`"
+
+    def __call__(self, node: yaml.Node) -> tuple[tuple[str, ...], ...]:
+        """The names of each group."""
+        return tuple(tuple(text(item) for item in items(group)) for group in items(node))
+
+
+class Copies:
+    """By µops of a loop, the copies that are unrolled."""
+
+    values = "mapping of whole numbers"
+
+    def __call__(self, node: yaml.Node) -> dict[int, int]:
+        """Copies by µops."""
+        if not isinstance(node, yaml.MappingNode):
+            raise RejectedError("maps no µops to copies", "write {2: 6, …}, or {} for none")
+        count = Integer(1, 1000)
+        return {count(key): count(value) for key, value in node.value}
+
+
+class SlotCount:
+    """A number of slots, or `unlimited`."""
+
+    values = "0 to 1000, or unlimited"
+
+    def __call__(self, node: yaml.Node) -> Slots:
+        """The number or the word."""
+        return "unlimited" if scalar(node) == "unlimited" else Integer(0, 1000)(node)
+
+
+# }}}
+
+
+class Figure(NamedTuple):
+    """The declaration of a figure.
+
+    Attributes:
+        key: under which it stands in `figures` of a parameter file; docs/microarchitectures.md says what each means.
+        kind: reads its value, in the base unit (cycles, bytes).
+    """
+
+    key: str
+    kind: Any
+
+
+_FLAG = Flag()
+_WIDTH = Integer(1, 64)
+_ENTRIES = Integer(2, 10_000)
+_DELAY = Integer(0, 1000)
+_BLOCK = PowerOfTwo(64)
+_TIME = Quantity("cycles", zero=True, most="1000 cy")
+_FUSIBLE = Words(("test", "cmp", "add", "sub", "and", "or", "xor", "inc", "dec"))
+
+_ISSUE = Figure("issue width", _WIDTH)
+_RETIRE = Figure("retire width", _WIDTH)
+_ROB = Figure("ROB entries", _ENTRIES)
+
+
+class LoadParameters(NamedTuple):
+    """What loads and stores take beside their rows.
+
+    Attributes:
+        pointer_chasing: an address from a load is there sooner for the next load: after `pointer_latency` cycles, with
+            a displacement below `pointer_reach` bytes.
+        double_pumped: memory accesses of 256 bits go in two halves.
+        forwarded: shortest latency measured from memory to a register where a store has just written it; of the memory
+            policy `stack`.
+        split_256, split_512: cycles for which a load across cache lines takes all its ports.
+    """
+
+    pointer_chasing: Annotated[bool, Figure("fast pointer chasing", _FLAG)] = False
+    pointer_latency: Annotated[float | None, Figure("fast pointer chasing latency", _TIME)] = None
+    pointer_reach: Annotated[int | None, Figure("fast pointer chasing displacement", Integer(0, 1 << 31))] = None
+    double_pumped: Annotated[bool, Figure("256-bit memory double-pumped", _FLAG)] = False
+    forwarded: Annotated[float | None, Figure("forwarded load latency", _TIME)] = None
+    split_256: Annotated[float | None, Figure("split 256-bit load", _TIME)] = None
+    split_512: Annotated[float | None, Figure("split 512-bit load", _TIME)] = None
+
+
+class RegisterParameters(NamedTuple):
+    """What the renamer and the stack engine do.
+
+    Attributes:
+        high_bytes_apart: ah, bh, ch, dh are renamed apart from their registers.
+        movzx_alias_eliminated: movzx from a low byte whose number is that of a high byte can be eliminated.
+        false_dependencies: mnemonics that wait for the register they overwrite.
+        synchronisation: cycles of the µop that adds to rsp what the stack engine keeps.
+    """
+
+    high_bytes_apart: Annotated[bool, Figure("high8 renamed separately", _FLAG)] = False
+    movzx_alias_eliminated: Annotated[bool, Figure("movzx high8-alias eliminated", _FLAG)] = True
+    false_dependencies: Annotated[tuple[str, ...], Figure("false output dependencies", Words())] = ()
+    synchronisation: Annotated[float | None, Figure("stack synchronisation latency", _TIME)] = None
+
+
+class AdderParameters(NamedTuple):
+    """Cycles from a floating-point adder where they are more than the row's; None: as in the row.
+
+    Attributes:
+        to_others: to a unit that is no adder.
+        several_chains: to an adder where additions are in several loop-carried chains.
+        beside_wide: to an adder where the block has 512-bit registers.
+    """
+
+    to_others: Annotated[float | None, Figure("adder to other units", _TIME)] = None
+    several_chains: Annotated[float | None, Figure("adders with several chains", _TIME)] = None
+    beside_wide: Annotated[float | None, Figure("adders beside 512-bit µops", _TIME)] = None
+
+
+class RecordedParameters(NamedTuple):
+    """Figures that stand in the files with their sources; no prediction reads them yet."""
+
+    retire_width: Annotated[int | None, _RETIRE] = None
+    reorder_buffer: Annotated[int | None, _ROB] = None
+    load_buffer: Annotated[int | None, Figure("load buffer entries", _ENTRIES)] = None
+    store_buffer: Annotated[int | None, Figure("store buffer entries", _ENTRIES)] = None
+    move_slots: Annotated[Slots | None, Figure("move elimination slots", SlotCount())] = None
+    vector_move_slots: Annotated[Slots | None, Figure("vector move elimination slots", SlotCount())] = None
+    move_pipeline: Annotated[int | None, Figure("move elimination pipeline length", _DELAY)] = None
+    move_aliases: Annotated[bool | None, Figure("move elimination needs all aliases overwritten", _FLAG)] = None
+
+
+@dataclass(frozen=True, slots=True)
+class FrontEndParameters:
+    """A front end of the kind `intel-uop-cache`.
+
+    Attributes:
+        issue_width: fused-domain µops per cycle that the renamer issues.
+        predecode_width: instructions per cycle; predecode_bytes: size of the aligned blocks that are fetched.
+        prefix_cycles: penalty of a length-changing prefix.
+        decoders: number of decoders, the complex one included; complex_uops: µops the complex one makes at most;
+            decoded_uops: µops that all of them make per cycle.
+        fusible_last: whether the last decoder takes an instruction of a macro-fusible kind.
+        pop_rsp_complex, pop_rsp_ends_group: `pop rsp` and `pop r12` need the complex decoder, are the last of their
+            cycle.
+        fusion_line_bytes: a pair does not macro-fuse if its jump starts at a multiple of this address.
+        dsb_width: µops per cycle; dsb_bytes: size of the aligned blocks of code that it keeps µops of;
+            dsb_both_halves: of two such blocks both are in it or neither is.
+        jcc_erratum: branches at certain places keep their code out of the DSB; jcc_bytes: those that cross or end at a
+            boundary of this size, None without the erratum.
+        idq_uops: entries of the instruction decode queue.
+        lsd: whether loops are replayed from it; lsd_copies: by µops of a loop, how often it is unrolled there (else
+            once).
+    """
+
+    issue_width: Annotated[int, _ISSUE]
+    predecode_width: Annotated[int, Figure("predecode width", _WIDTH)]
+    predecode_bytes: Annotated[int, Figure("predecode block bytes", _BLOCK)]
+    prefix_cycles: Annotated[int, Figure("length-changing prefix cycles", Integer(1, 1000))]
+    decoders: Annotated[int, Figure("decoders", _WIDTH)]
+    complex_uops: Annotated[int, Figure("complex decoder µops", _WIDTH)]
+    decoded_uops: Annotated[int, Figure("decoded µops per cycle", _WIDTH)]
+    fusible_last: Annotated[bool, Figure("macro-fusible may be decoded last", _FLAG)]
+    pop_rsp_complex: Annotated[bool, Figure("pop rsp needs complex decoder", _FLAG)]
+    pop_rsp_ends_group: Annotated[bool, Figure("pop rsp ends decode group", _FLAG)]
+    fusion_line_bytes: Annotated[int, Figure("macro-fusion line bytes", _BLOCK)]
+    dsb_width: Annotated[int, Figure("DSB width", _WIDTH)]
+    dsb_bytes: Annotated[int, Figure("DSB block bytes", _BLOCK)]
+    dsb_both_halves: Annotated[bool, Figure("DSB block needs both halves", _FLAG)]
+    jcc_erratum: Annotated[bool, Figure("JCC erratum", _FLAG)]
+    idq_uops: Annotated[int, Figure("IDQ entries", _ENTRIES)]
+    lsd: Annotated[bool, Figure("LSD", _FLAG)]
+    lsd_copies: Annotated[Mapping[int, int], Figure("LSD unroll", Copies())]
+    jcc_bytes: Annotated[int | None, Figure("JCC erratum block bytes", _BLOCK)] = None
+
+    @property
+    def dsb_line_bytes(self) -> int:
+        """Size of the aligned lines of code that are in the DSB as a whole or not at all."""
+        return self.dsb_bytes * (2 if self.dsb_both_halves else 1)
+
+
+class PipelineParameters(NamedTuple):
+    """What is behind a front end of the kind `intel-uop-cache`, for the simulation.
+
+    Attributes:
+        iq: entries of the queue before the decoders.
+        dsb_lines: lines read from the DSB per cycle; dsb_line_uops: µops of one; dsb_block_lines: those that a block of
+            code may fill.
+        microcode_switch: cycles from the DSB to the microcode sequencer and back; microcode_exit: those lost behind it.
+        counter_gap: difference of the counters of two ports from which on there is no second choice.
+        alternating: groups of ports that equal µops take in turn.
+        forward_address: cycles from a store's address to a load that gets its data; blocked_load: of a load that needs
+            more than a store wrote.
+        synchronise_ports: of the µop that brings rsp up to date.
+        load_ports, store_address_ports, store_data_ports: groups of ports; a µop on just one of them is such.
+        unlaminated_slots: unlaminated queue entries that issue in one cycle; unlaminated_first: so far up in the group.
+        load_scheduler, store_scheduler: entries of schedulers that loads and stores have for themselves.
+    """
+
+    retire_width: Annotated[int, _RETIRE]
+    reorder_buffer: Annotated[int, _ROB]
+    scheduler: Annotated[int, Figure("RS entries", _ENTRIES)]
+    iq: Annotated[int, Figure("IQ entries", _ENTRIES)]
+    dsb_lines: Annotated[int, Figure("DSB lines per cycle", _WIDTH)]
+    dsb_line_uops: Annotated[int, Figure("DSB line µops", _WIDTH)]
+    dsb_block_lines: Annotated[int, Figure("DSB lines per block", _WIDTH)]
+    microcode_switch: Annotated[int, Figure("DSB-MS switch cycles", _DELAY)]
+    microcode_exit: Annotated[int, Figure("microcode exit cycles", _DELAY)]
+    microcode_width: Annotated[int, Figure("microcode width", _WIDTH)]
+    predecode_delay: Annotated[int, Figure("predecode delay", _DELAY)]
+    dispatch_delay: Annotated[int, Figure("dispatch delay", _DELAY)]
+    counter_gap: Annotated[int, Figure("port counter gap", Integer(1, 1000))]
+    alternating: Annotated[tuple[tuple[str, ...], ...], Figure("alternating ports", PortGroups())]
+    forward_address: Annotated[int, Figure("store address latency", _DELAY)]
+    blocked_load: Annotated[int, Figure("blocked load cycles", _DELAY)]
+    synchronise_ports: Annotated[tuple[str, ...], Figure("stack synchronisation ports", Ports())]
+    load_ports: Annotated[tuple[tuple[str, ...], ...], Figure("load ports", PortGroups())]
+    store_address_ports: Annotated[tuple[tuple[str, ...], ...], Figure("store address ports", PortGroups())]
+    store_data_ports: Annotated[tuple[tuple[str, ...], ...], Figure("store data ports", PortGroups())]
+    unlaminated_slots: Annotated[int | None, Figure("unlaminated µops per issue group", _WIDTH)] = None
+    unlaminated_first: Annotated[int | None, Figure("unlaminated µops among the first of a group", _WIDTH)] = None
+    taken_branches: Annotated[int | None, Figure("taken branches per cycle", _WIDTH)] = None
+    load_scheduler: Annotated[int | None, Figure("load scheduler entries", _ENTRIES)] = None
+    store_scheduler: Annotated[int | None, Figure("store scheduler entries", _ENTRIES)] = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpCacheParameters:
+    """A front end of the kind `zen-op-cache`.
+
+    Attributes:
+        issue_width: macro-ops dispatched per cycle; issue_instructions: instructions that they may come from, None
+            where no such limit is known.
+        decoders: instructions decoded per cycle; all decoders are alike.
+        op_cache_entries: macro-ops, or instructions, that the op cache holds; op_cache_width: delivered per cycle, None
+            where not known; op_cache_of_macro_ops: whether macro-ops are counted, not instructions.
+        fetch_bytes: fetched per cycle for the decoders, None where not known.
+    """
+
+    issue_width: Annotated[int, _ISSUE]
+    decoders: Annotated[int, Figure("decoded instructions per cycle", _WIDTH)]
+    op_cache_entries: Annotated[int, Figure("op cache entries", Integer(1, 1_000_000))]
+    op_cache_of_macro_ops: Annotated[bool, Figure("op cache holds macro-ops", _FLAG)]
+    op_cache_width: Annotated[int | None, Figure("op cache width", _WIDTH)] = None
+    fetch_bytes: Annotated[int | None, Figure("fetched bytes per cycle", Integer(1, 1024))] = None
+    issue_instructions: Annotated[int | None, Figure("issued instructions per cycle", _WIDTH)] = None
+
+    @property
+    def fusible_last(self) -> bool:
+        """As in `FrontEndParameters`."""
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """Parameters of a microarchitecture, from `data/<NAME>.yml`.
+
+    Attributes:
+        name: "SKL"; title: "Intel Skylake"; isa.
+        ports: execution ports and pipelines in the order of display ("0", "0DV", "1", …, "2", "2D", …).
+        load_latency: L1 hit latency of a general-purpose load; store_forward_latency: from a store's data to the result
+            of a load that reads it (vector stores add what their row says).
+        issue_width: fused-domain µops (Zen: macro-ops) issued per cycle.
+        table: file name of the instruction table; aliases: other names.
+        sources: source of each figure by key.
+        front_end: its front end, None for the kind `none`; pipeline: what is behind one of the kind `intel-uop-cache`.
+        misprediction: cycles of a mispredicted branch; foreseen_passes: passes of a loop, the same number each time, up
+            to which the branch predictor is known to foresee its exit.
+        closed_by_zmm: the port that 512-bit instructions in flight take from vector µops.
+        fused_with_jumps: mnemonics that macro-fuse with any conditional jump, for cores whose table has no front-end
+            column.
+    """
+
+    name: str
+    title: str
+    isa: str
+    ports: tuple[str, ...]
+    load_latency: Annotated[float, Figure("load latency", _TIME)]
+    store_forward_latency: Annotated[float, Figure("store forward latency", _TIME)]
+    issue_width: Annotated[int, _ISSUE]
+    table: str
+    aliases: tuple[str, ...]
+    sources: Mapping[str, str]
+    front_end: FrontEndParameters | OpCacheParameters | None = None
+    pipeline: PipelineParameters | None = None
+    misprediction: Annotated[float | None, Figure("branch misprediction", _TIME)] = None
+    foreseen_passes: Annotated[int, Figure("foreseen loop passes", _DELAY)] = 0
+    closed_by_zmm: Annotated[str | None, Figure("zmm closes vector port", Port())] = None
+    fused_with_jumps: Annotated[tuple[str, ...], Figure("fused with conditional jumps", _FUSIBLE)] = ()
+    loads: LoadParameters = field(default_factory=LoadParameters)
+    registers: RegisterParameters = field(default_factory=RegisterParameters)
+    adders: AdderParameters = field(default_factory=AdderParameters)
+    recorded: RecordedParameters = field(default_factory=RecordedParameters)
+
+
+MECHANISMS: Mapping[str, type] = {
+    "loads": LoadParameters,
+    "registers": RegisterParameters,
+    "adders": AdderParameters,
+    "recorded": RecordedParameters,
+}
+"""The groups of figures that any core may have, by attribute of `Parameters`."""
+
+FRONT_ENDS: Mapping[FrontEndKind, Mapping[str, type]] = {
+    "intel-uop-cache": {"front_end": FrontEndParameters, "pipeline": PipelineParameters},
+    "zen-op-cache": {"front_end": OpCacheParameters},
+    "none": {},
+}
+"""By kind of front end, the groups of figures that its cores have besides."""
+
+FRONT_END_KIND = Choice(tuple(FRONT_ENDS))
+
+
+_PSEUDO = ("DV", "D")
+"""Endings of the names of what stands beside a port: its divider, its load data path."""
+
+
+def execution_ports(ports: Iterable[str]) -> tuple[str, ...]:
+    """The ports that take µops, without what stands beside them: dividers and load data paths."""
+    return tuple(port for port in ports if not (len(port) > 1 and port.endswith(_PSEUDO)))
+
+
+def front_end_kind(parameters: Parameters) -> FrontEndKind:
+    """The kind of front end that the parameters have."""
+    if isinstance(parameters.front_end, FrontEndParameters):
+        return "intel-uop-cache"
+    return "none" if parameters.front_end is None else "zen-op-cache"
+
+
+class Declared(NamedTuple):
+    """A figure of a group: the attribute that holds it, its declaration, and whether a file must have it."""
+
+    attribute: str
+    figure: Figure
+    required: bool
+
+
+@cache
+def declared(group: type) -> tuple[Declared, ...]:
+    """The figures that a class declares, in order."""
+    own = fields(group) if is_dataclass(group) else ()
+    defaults = getattr(group, "_field_defaults", None) or {f.name for f in own if f.default is not MISSING}
+    return tuple(
+        Declared(name, figure, name not in defaults)
+        for name, annotation in group.__annotations__.items()
+        for figure in get_args(annotation)[1:]
+        if isinstance(figure, Figure)
+    )
