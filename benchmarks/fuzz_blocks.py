@@ -27,9 +27,9 @@ from kernmodel.errors import KernmodelError
 from kernmodel.incore.answer.batch import BlockQuery, Cores, answer
 from kernmodel.incore.answer.explain import explain
 from kernmodel.incore.core import Settings, analyse_block
-from kernmodel.report.explanation import explanation_section
-from kernmodel.report.json_incore import block_line, incore_json
-from kernmodel.report.layout import Style, render
+from kernmodel.report.json.incore import block_line, incore_json
+from kernmodel.report.text.explanation import explanation_section
+from kernmodel.report.text.render import Style, render
 
 LOOPS = (
     "4801d84801c3ffc975f6",

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from kernmodel.report.json_common import interval_json
-from kernmodel.report.numbers import decimal, prefixed, with_interval
+from kernmodel.report.json.document import interval_json
+from kernmodel.report.number_text import decimal, prefixed, with_interval
 from kernmodel.uncertainty import Interval, union
 
 ALIGNMENT = Interval(5.5, 6.1, "array alignment", "arrays aligned to cache lines")

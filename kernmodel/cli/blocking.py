@@ -108,11 +108,11 @@ def _loops(text: str | None) -> tuple[str, ...] | None:
 
 def _print(answer: BlockingAnswer, unit: str, *, verbose: bool, as_json: bool) -> None:
     if as_json:
-        from kernmodel.report.json_blocking import blocking_document
+        from kernmodel.report.json.blocking import blocking_document
 
         show_json(blocking_document(answer, unit))
         return
-    from kernmodel.report.blocking import blocking_report
+    from kernmodel.report.text.blocking import blocking_report
 
     show(blocking_report(answer, unit, verbose=verbose))
 

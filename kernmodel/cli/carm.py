@@ -39,11 +39,11 @@ def carm(kernel: str | None, machine: str, **given: Any) -> None:
 
         save(target, lambda: carm_figure(answer))
     if given["as_json"]:
-        from kernmodel.report.json_roofline import carm_document
+        from kernmodel.report.json.roofline import carm_document
 
         show_json(carm_document(answer))
         return
-    from kernmodel.report.carm import carm_report
+    from kernmodel.report.text.carm import carm_report
 
     show(carm_report(answer, verbose=given["verbose"]))
     if given["plot"] == TERMINAL:

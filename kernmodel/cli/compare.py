@@ -115,11 +115,11 @@ def _answer(kernels: Sequence[KernelRequest], machines: tuple[str, ...], code: C
 
 def _print(answer: CompareAnswer, unit: str | None, plot: str | None, *, verbose: bool, as_json: bool) -> None:
     if as_json:
-        from kernmodel.report.json_compare import compare_document
+        from kernmodel.report.json.compare import compare_document
 
         show_json(compare_document(answer))
         return
-    from kernmodel.report.compare import compare_report
+    from kernmodel.report.text.compare import compare_report
 
     show(compare_report(answer, unit, verbose=verbose))
     if plot == TERMINAL:

@@ -92,27 +92,27 @@ def _print(
         answers = with_progress(answers, len(points), streamed=not as_json)
         _print_sweep_json(answers, unit) if as_json else _print_sweep(answers, points, unit)
     elif as_json:
-        from kernmodel.report.json_ecm import ecm_document
+        from kernmodel.report.json.ecm import ecm_document
 
         show_json(ecm_document(next(answers), unit))
     else:
-        from kernmodel.report.ecm import ecm_report
+        from kernmodel.report.text.ecm import ecm_report
 
         show(ecm_report(next(answers), unit, verbose=verbose))
 
 
 def _print_sweep_json(answers: Iterator[EcmAnswer], unit: str) -> None:
-    from kernmodel.report.json_ecm import ecm_sweep_document
+    from kernmodel.report.json.ecm import ecm_sweep_document
 
     show_json(ecm_sweep_document(answers, unit))
 
 
 def _print_sweep(answers: Iterator[EcmAnswer], points: tuple[Mapping[str, int], ...], unit: str) -> None:
-    from kernmodel.report.ecm import sweep_columns, sweep_inputs, sweep_rows
+    from kernmodel.report.text.ecm import sweep_columns, sweep_inputs, sweep_items
 
     show_sweep(
         answers,
         sweep_inputs,
         columns=lambda first: sweep_columns(first, unit, points),
-        rows=lambda answer: sweep_rows(answer, unit),
+        items=sweep_items,
     )

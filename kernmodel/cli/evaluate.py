@@ -76,7 +76,8 @@ def blocks(
     """
     from kernmodel.evaluate.block_files import read_blocks
     from kernmodel.evaluate.blocks import chosen_blocks, evaluate_blocks, settings_for
-    from kernmodel.report.evaluation import evaluation_document, evaluation_report
+    from kernmodel.report.json.evaluation import evaluation_document
+    from kernmodel.report.text.evaluation import evaluation_report
     from kernmodel.studies.predict.incore import named_targets
 
     cores = [target.microarchitecture for target in named_targets(uarch)] if uarch is not None else []

@@ -198,15 +198,15 @@ def _answer_one(source: CodeSource, target: Target, settings: Settings, given: d
     explanation = explained(answer, settings) if given["explain"] else None
     grouped = alignments(answer, settings) if given["align"] == _ALL else ()
     if given["as_json"]:
-        from kernmodel.report.json_incore import incore_document
+        from kernmodel.report.json.incore import incore_document
 
         show_json(incore_document(answer, explanation, grouped))
         return
-    from kernmodel.report.incore import incore_report
+    from kernmodel.report.text.incore import incore_report
 
     extra: list[Any] = []
     if explanation or grouped:
-        from kernmodel.report.explanation import alignment_section, explanation_section
+        from kernmodel.report.text.explanation import alignment_section, explanation_section
 
         extra += explanation_section(answer.incore, explanation) if explanation else ()
         extra += alignment_section(grouped) if grouped else ()
@@ -258,13 +258,13 @@ def _answer_many(source: CodeSource, targets: tuple[Target, ...], settings: Sett
 
     outcomes = noted(analyse_many(source, targets, settings))
     if given["as_json"]:
-        from kernmodel.report.json_incore import incore_sweep_document
+        from kernmodel.report.json.incore import incore_sweep_document
 
         show_json(incore_sweep_document(outcomes))
         return
-    from kernmodel.report.incore_tables import outcome_columns, outcome_row
+    from kernmodel.report.text.incore import OUTCOME_COLUMNS
 
-    show_rows(outcome_columns(), map(outcome_row, outcomes))
+    show_rows(OUTCOME_COLUMNS, outcomes)
     show_notes(notes)
 
 
@@ -290,7 +290,7 @@ def _answer_batch(targets: tuple[Target, ...], settings: Settings, given: dict[s
             answered += is_answer
             print_line(line)
     else:
-        from kernmodel.report.incore_tables import block_columns, block_rows
+        from kernmodel.report.text.incore import BLOCK_COLUMNS
 
         def counted(results: Iterator[BlockResult]) -> Iterator[BlockResult]:
             nonlocal answered
@@ -299,14 +299,14 @@ def _answer_batch(targets: tuple[Target, ...], settings: Settings, given: dict[s
                 yield result
 
         results = answer_all(queries, settings, given["jobs"])
-        show_rows(block_columns(), block_rows(counted(map(refused, results) if given["strict"] else results)))
+        show_rows(BLOCK_COLUMNS, counted(map(refused, results) if given["strict"] else results))
     if not answered:
         raise InputError("no block has an answer", where=given["batch"], todo="the lines say why")
 
 
 def _line(result: BlockResult) -> tuple[str, bool]:
     """A line of JSON, and whether it is an answer."""
-    from kernmodel.report.json_incore import block_line
+    from kernmodel.report.json.incore import block_line
 
     return block_line(result), result.error is None
 

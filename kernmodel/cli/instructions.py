@@ -43,7 +43,7 @@ def list_(mnemonic: str, machine: str | None, uarch: str | None, as_json: bool) 
     table = _table(machine, uarch)
     forms = [form for form in table.forms() if form.startswith(mnemonic.lower())]
     if as_json:
-        from kernmodel.report.json_instruction import instruction_list_document
+        from kernmodel.report.json.instruction import instruction_list_document
 
         show_json(instruction_list_document(forms, table.parameters))
     else:
@@ -65,11 +65,11 @@ def show_(form: str, machine: str | None, uarch: str | None, as_json: bool) -> N
     table = _table(machine, uarch, "easy")
     found = [row for name in _forms(table, form) if (row := table.row(name)) is not None]
     if as_json:
-        from kernmodel.report.json_instruction import instruction_document
+        from kernmodel.report.json.instruction import instruction_document
 
         show_json(instruction_document(found, table.parameters))
     else:
-        from kernmodel.report.instruction import instruction_report
+        from kernmodel.report.text.instruction import instruction_report
 
         show(block for row in found for block in instruction_report(row, table.parameters))
 
@@ -87,7 +87,7 @@ def coverage_(file: str, machine: str | None, uarch: str | None) -> None:
     """
     from kernmodel.code.listing import read_file
     from kernmodel.incore.tables.coverage import coverage
-    from kernmodel.report.instruction import coverage_report
+    from kernmodel.report.text.instruction import coverage_report
 
     table = _table(machine, uarch)
     listing, _ = read_file(file, isa_name=table.parameters.isa)
@@ -109,7 +109,7 @@ def check_(ctx: click.Context, readings: str, machine: str | None, uarch: str | 
     """
     from kernmodel.incore.tables.importers.contradictions import contradictions
     from kernmodel.incore.tables.importers.recipes import reference_of
-    from kernmodel.report.instruction import contradictions_report
+    from kernmodel.report.text.instruction import contradictions_report
 
     table = _table(machine, uarch)
     reference = reference_of(Path(readings), table.parameters.name)

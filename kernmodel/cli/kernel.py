@@ -28,7 +28,7 @@ def list_(as_json: bool) -> None:
     Example:
       kernmodel kernel list
     """
-    from kernmodel.report.kernel import KernelSummary, about, kernel_list
+    from kernmodel.report.text.kernel import KernelSummary, about, kernel_list
     from kernmodel.resources import carried_files
 
     files = carried_files(options.KERNEL.folder, options.KERNEL.ending)
@@ -36,7 +36,7 @@ def list_(as_json: bool) -> None:
         KernelSummary(file.stem, about(file.stem, file.read_text(encoding="utf-8")), str(file)) for file in files
     ]
     if as_json:
-        from kernmodel.report.json_kernel import kernel_list_document
+        from kernmodel.report.json.kernel import kernel_list_document
 
         show_json(kernel_list_document(kernels))
     else:
@@ -64,10 +64,10 @@ def show_(name: str, defines: tuple[str, ...], nest: int | None, function: str |
     # a kernel without default sizes can be shown, but sizes that are given must fit
     sizes = sizes_of(loaded, given) if given or set(loaded.symbols) <= set(loaded.defaults) else {}
     if as_json:
-        from kernmodel.report.json_kernel import kernel_document
+        from kernmodel.report.json.kernel import kernel_document
 
         show_json(kernel_document(loaded, sizes))
     else:
-        from kernmodel.report.kernel import kernel_report
+        from kernmodel.report.text.kernel import kernel_report
 
         show(kernel_report(loaded, sizes))

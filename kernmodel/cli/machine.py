@@ -41,11 +41,11 @@ def list_(as_json: bool) -> None:
 
     machines = list_machines()
     if as_json:
-        from kernmodel.report.json_machine import machine_list_document
+        from kernmodel.report.json.machine import machine_list_document
 
         show_json(machine_list_document(machines))
     else:
-        from kernmodel.report.machine import machine_list
+        from kernmodel.report.text.machine import machine_list
 
         show(machine_list(machines))
 
@@ -65,11 +65,11 @@ def show_(name: str, verbose: bool, as_json: bool) -> None:
 
     found = load_machine(name)
     if as_json:
-        from kernmodel.report.json_machine import machine_document
+        from kernmodel.report.json.machine import machine_document
 
         show_json(machine_document(found))
     else:
-        from kernmodel.report.machine import machine_report
+        from kernmodel.report.text.machine import machine_report
 
         show(machine_report(found, verbose=verbose))
 
@@ -102,7 +102,7 @@ def check(ctx: click.Context, files: tuple[str, ...], carried: bool, compilers: 
         raise UsageError("no machine file to check", todo="give files, or --carried for the carried ones")
     checked = {str(path): check_machine_file(path, compilers=compilers) for path in paths}
     if as_json:
-        from kernmodel.report.json_machine import machine_check_document
+        from kernmodel.report.json.machine import machine_check_document
 
         show_json(machine_check_document(checked))
     else:

@@ -88,11 +88,11 @@ def mix(
         answer = _of_code(file, machine, code, weigh)
     options.accept_notes(answer.notes, strict)
     if as_json:
-        from kernmodel.report.json_mix import mix_document
+        from kernmodel.report.json.mix import mix_document
 
         show_json(mix_document(answer))
     else:
-        from kernmodel.report.mix import mix_report
+        from kernmodel.report.text.mix import mix_report
 
         show(mix_report(answer, verbose=verbose))
 

@@ -14,7 +14,8 @@ from kernmodel.errors import refuse_warnings
 
 if TYPE_CHECKING:
     from kernmodel.errors import Note
-    from kernmodel.report.layout import Block, Column, Style
+    from kernmodel.report.layout import Block, Column
+    from kernmodel.report.text.render import Style
 
 Value = TypeVar("Value")
 
@@ -31,22 +32,22 @@ Answer = TypeVar("Answer", bound=_Noted)
 
 def show(blocks: Iterable[Block]) -> None:
     """Print a report."""
-    from kernmodel.report.layout import render
+    from kernmodel.report.text.render import render
 
     write_output(render(blocks, style_of(sys.stdout)))
 
 
-def show_rows(columns: tuple[Column, ...], rows: Iterable[tuple[str, ...]]) -> None:
-    """Print a table whose rows take their time, each as soon as it is there."""
-    from kernmodel.report.layout import stream
+def show_rows(columns: tuple[Column, ...], items: Iterable[Any]) -> None:
+    """Print a table of items that take their time, the row of each as soon as it is there."""
+    from kernmodel.report.text.render import stream
 
-    for line in stream(columns, rows, style_of(sys.stdout)):
+    for line in stream(columns, items, style_of(sys.stdout)):
         print_line(line)
 
 
 def show_notes(notes: Iterable[Note]) -> None:
     """Print the notes below a table of rows; nothing if there are none."""
-    from kernmodel.report.sections import merged_notes, notes_section
+    from kernmodel.report.text.sections import merged_notes, notes_section
 
     section = notes_section(merged_notes(notes))
     if section:
@@ -66,19 +67,20 @@ def show_sweep(
     answers: Iterator[Answer],
     inputs: Callable[[Answer], Iterable[Block]],
     columns: Callable[[Answer], tuple[Column, ...]],
-    rows: Callable[[Answer], Iterable[tuple[str, ...]]],
+    items: Callable[[Answer], Iterable[Any]] = lambda answer: (answer,),
 ) -> None:
-    """Print the inputs that all points of a sweep share, then the rows of each as it comes, then all notes."""
+    """Print the inputs that all points of a sweep share, then the rows of each as it comes, then all notes; `items` are
+    what has a row of an answer."""
     first = next(answers)
     show(inputs(first))
     notes = dict.fromkeys(first.notes)
 
-    def all_rows() -> Iterator[tuple[str, ...]]:
+    def all_items() -> Iterator[Any]:
         for answer in chain((first,), answers):
             notes.update(dict.fromkeys(answer.notes))
-            yield from rows(answer)
+            yield from items(answer)
 
-    show_rows(columns(first), all_rows())
+    show_rows(columns(first), all_items())
     show_notes(notes)
 
 
@@ -90,14 +92,14 @@ def print_line(text: str) -> None:
 
 def show_json(document: Mapping[str, Any]) -> None:
     """Print a JSON document."""
-    from kernmodel.report.json_common import dumps
+    from kernmodel.report.json.document import dumps
 
     write_output(dumps(document))
 
 
 def show_text(text: str) -> None:
     """Print text as it stands (scripts, YAML), in ASCII where the output knows nothing else."""
-    from kernmodel.report.layout import to_ascii
+    from kernmodel.report.text.render import to_ascii
 
     write_output(to_ascii(text) if _is_ascii_only(sys.stdout) else text)
 
@@ -105,7 +107,7 @@ def show_text(text: str) -> None:
 def write_error(text: str) -> None:
     """Print a message on standard error."""
     if _is_ascii_only(sys.stderr):
-        from kernmodel.report.layout import to_ascii
+        from kernmodel.report.text.render import to_ascii
 
         text = to_ascii(text)
     with suppress(OSError, ValueError):  # nobody reads the messages
@@ -114,7 +116,7 @@ def write_error(text: str) -> None:
 
 def style_of(stream: TextIO) -> Style:
     """What fits a stream: colour only on a terminal without NO_COLOR, no limit of width in a pipe."""
-    from kernmodel.report.layout import Style
+    from kernmodel.report.text.render import Style
 
     terminal = stream.isatty()
     color = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -48,11 +48,11 @@ def roofline(kernels: tuple[str, ...], machine: str, model: str, **given: Any) -
     if target is not None:
         _draw(answer, target)
     if given["as_json"]:
-        from kernmodel.report.json_roofline import roofline_document
+        from kernmodel.report.json.roofline import roofline_document
 
         show_json(roofline_document(answer))
         return
-    from kernmodel.report.roofline import roofline_report
+    from kernmodel.report.text.roofline import roofline_report
 
     show(roofline_report(answer, verbose=given["verbose"]))
     if given["plot"] == TERMINAL:

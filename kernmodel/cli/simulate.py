@@ -135,12 +135,12 @@ def _check(file: str, chosen: RunOptions, *, as_json: bool) -> int:
 
     checked = check_cases(read_cases(Path(file)), file, chosen)
     if as_json:
-        from kernmodel.report.json_simulation import simulation_check_document
+        from kernmodel.report.json.simulation import simulation_check_document
 
         results = dict(checked)
         show_json(simulation_check_document(file, results))
     else:
-        from kernmodel.report.simulation import check_lines, check_summary
+        from kernmodel.report.text.simulation import check_lines, check_summary
 
         results = {}
         for case, differences in checked:
@@ -152,10 +152,10 @@ def _check(file: str, chosen: RunOptions, *, as_json: bool) -> int:
 
 def _print(simulation: Simulation, *, as_json: bool) -> None:
     if as_json:
-        from kernmodel.report.json_simulation import simulation_document
+        from kernmodel.report.json.simulation import simulation_document
 
         show_json(simulation_document(simulation))
     else:
-        from kernmodel.report.simulation import simulation_report
+        from kernmodel.report.text.simulation import simulation_report
 
         show(simulation_report(simulation))

@@ -64,7 +64,7 @@ def _in_c_locale() -> bool:
 
 def _spelled(error: UnicodeError) -> tuple[str, int]:
     """What stands for characters that a stream cannot write."""
-    from kernmodel.report.layout import to_ascii
+    from kernmodel.report.text.render import to_ascii
 
     if not isinstance(error, UnicodeEncodeError):
         raise error

@@ -19,7 +19,7 @@ from kernmodel.cli.charts import TERMINAL, drawing_size, save
 from kernmodel.cli.output import print_line, show, show_json, show_notes, show_rows, show_text, write_error
 from kernmodel.errors import KernmodelError, Note, refuse_warnings
 from kernmodel.report.row_files import JSON_LINES, CsvRows, json_line, open_row_file
-from kernmodel.report.sweep import Gathered, SweepTable, check_unit, sweep_inputs
+from kernmodel.report.text.sweep import Gathered, check_unit, row_columns, sweep_inputs
 from kernmodel.studies.sweep.checkpoint import Checkpoint, study_identity
 from kernmodel.studies.sweep.executors import dask_cluster, local_processes
 from kernmodel.studies.sweep.rows import ERROR, complete, warnings_of
@@ -238,7 +238,7 @@ def _print(now: _Run) -> None:
 
 
 def _print_json(now: _Run) -> None:
-    from kernmodel.report.json_sweep import sweep_document
+    from kernmodel.report.json.sweep import sweep_document
 
     rows = list(now.rows())
     show_json(sweep_document(now.study, now.identity, rows, now.gathered.notes()))
@@ -259,8 +259,7 @@ def _print_report(now: _Run, *, table: bool) -> None:
     show(sweep_inputs(now.study, answered))
     all_rows = chain(held, rows)
     if table:
-        shape = SweepTable.of(now.study, now.wanted.unit)
-        show_rows(shape.columns(), (shape.cells(row) for row in all_rows))
+        show_rows(row_columns(now.study, now.wanted.unit), all_rows)
     else:
         done = sum(1 for _ in all_rows)
         now.progress.clear()

@@ -12,7 +12,7 @@ from kernmodel.cli.command import Command
 from kernmodel.cli.output import accepted, show, show_json, show_sweep, with_progress
 
 if TYPE_CHECKING:
-    from kernmodel.report.traffic_sweep import TrafficUnit
+    from kernmodel.report.text.traffic import TrafficUnit
     from kernmodel.studies.predict.request import TrafficAnswer
 
 
@@ -72,17 +72,17 @@ def traffic(
         compared = choices.cache == "both"
         _print_sweep_json(answers) if as_json else _print_sweep(answers, points, cores, unit, compared=compared)
     elif as_json:
-        from kernmodel.report.json_traffic import traffic_document
+        from kernmodel.report.json.traffic import traffic_document
 
         show_json(traffic_document(next(answers)))
     else:
-        from kernmodel.report.traffic import traffic_report
+        from kernmodel.report.text.traffic import traffic_report
 
         show(traffic_report(next(answers), verbose=verbose))
 
 
 def _print_sweep_json(answers: Iterator[TrafficAnswer]) -> None:
-    from kernmodel.report.json_traffic import traffic_sweep_document
+    from kernmodel.report.json.traffic import traffic_sweep_document
 
     show_json(traffic_sweep_document(answers))
 
@@ -95,12 +95,11 @@ def _print_sweep(
     *,
     compared: bool,
 ) -> None:
-    from kernmodel.report.traffic_sweep import SweepShape, sweep_columns, sweep_inputs, sweep_row
+    from kernmodel.report.text.traffic import SweepShape, sweep_columns, sweep_inputs
 
     shape = SweepShape(unit, points, cores, compared)
     show_sweep(
         answers,
         lambda first: sweep_inputs(first, shape),
         columns=lambda first: sweep_columns(first, shape),
-        rows=lambda answer: (sweep_row(answer, shape),),
     )

@@ -172,11 +172,11 @@ def _machine(request: KernelRequest, code: CodeRequest, given: Mapping[str, Any]
     answer = study(request, code, given["changes"], given["cores"])
     options.accept_notes(answer.notes, given["strict"])
     if given["as_json"]:
-        from kernmodel.report.json_what_if import what_if_document
+        from kernmodel.report.json.what_if import what_if_document
 
         show_json(what_if_document(answer, given["unit"]))
     else:
-        from kernmodel.report.what_if import what_if_report
+        from kernmodel.report.text.what_if import what_if_report
 
         show(what_if_report(answer, given["unit"], verbose=given["verbose"]))
 
@@ -187,11 +187,11 @@ def _code(request: KernelRequest, code: CodeRequest, given: Mapping[str, Any]) -
     answer = compare_code(request, _codes(code, given), given["cores"], given["changes"])
     options.accept_notes(answer.notes, given["strict"])
     if given["as_json"]:
-        from kernmodel.report.json_what_if import code_document
+        from kernmodel.report.json.what_if import code_document
 
         show_json(code_document(answer, given["unit"]))
     else:
-        from kernmodel.report.what_if import code_report
+        from kernmodel.report.text.what_if import code_report
 
         show(code_report(answer, given["unit"], verbose=given["verbose"]))
 
@@ -205,11 +205,11 @@ def _sensitivity(request: KernelRequest, code: CodeRequest, given: Mapping[str, 
     answer = sensitivity(request, code, given["cores"], given["step"], watched)
     options.accept_notes(answer.notes, given["strict"])
     if given["as_json"]:
-        from kernmodel.report.json_what_if import sensitivity_document
+        from kernmodel.report.json.what_if import sensitivity_document
 
         show_json(sensitivity_document(answer, given["unit"]))
     else:
-        from kernmodel.report.what_if import sensitivity_report
+        from kernmodel.report.text.what_if import sensitivity_report
 
         show(sensitivity_report(answer, given["unit"], verbose=given["verbose"]))
     if target is not None:
@@ -227,11 +227,11 @@ def _list(machine: str, *, as_json: bool) -> None:
 
     figures = MachineFigures.open(machine)
     if as_json:
-        from kernmodel.report.json_what_if import figures_document
+        from kernmodel.report.json.what_if import figures_document
 
         show_json(figures_document(figures))
     else:
-        from kernmodel.report.what_if import figures_report
+        from kernmodel.report.text.what_if import figures_report
 
         show(figures_report(figures))
 

@@ -179,7 +179,7 @@ def test_the_c_locale(environment):
 
 
 def test_every_sign_of_the_package_has_a_spelling():
-    from kernmodel.report.layout import to_ascii
+    from kernmodel.report.text.render import to_ascii
 
     signs = {sign for path in (ROOT / "kernmodel").rglob("*.py") for sign in path.read_text(encoding="utf-8")}
     unknown = {sign for sign in signs if not sign.isascii() and "\\" in to_ascii(sign).replace("\\", "", sign == "⌉")}
@@ -188,8 +188,9 @@ def test_every_sign_of_the_package_has_a_spelling():
 
 def test_notes_and_bottleneck_fit_the_terminal():
     from kernmodel.errors import Note
-    from kernmodel.report.layout import Fields, Style, render
-    from kernmodel.report.sections import notes_section
+    from kernmodel.report.layout import Fields
+    from kernmodel.report.text.render import Style, render
+    from kernmodel.report.text.sections import notes_section
 
     note = Note(
         "x", "caches are taken as fully associative with LRU replacement, and much more is said of them", "warning"

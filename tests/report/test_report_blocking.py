@@ -12,10 +12,10 @@ from key_paths import NAMED, key_paths
 
 from kernmodel.errors import Note, UsageError
 from kernmodel.models.outside import OutsideWork
-from kernmodel.report.blocking import blocking_report, headline, memory_lines
-from kernmodel.report.json_blocking import blocking_document
-from kernmodel.report.json_common import dumps
-from kernmodel.report.layout import Style, render
+from kernmodel.report.json.blocking import blocking_document
+from kernmodel.report.json.document import dumps
+from kernmodel.report.text.blocking import blocking_report, headline, memory_lines
+from kernmodel.report.text.render import Style, render
 from kernmodel.studies.blocking.answer import BlockingAnswer, BlockLimit, Candidate, MemoryRun, TemporalPotential
 
 GOLDEN = Path(__file__).parent / "schemas" / "studies"

@@ -7,8 +7,9 @@ import dataclasses
 import pytest
 
 from kernmodel.errors import Note
-from kernmodel.report import caches, comparison, ecm, kernel, sections, traffic, traffic_sweep
-from kernmodel.report.layout import Style, render, stream
+from kernmodel.report.layout import cells
+from kernmodel.report.text import caches, comparison, ecm, kernel, sections, traffic
+from kernmodel.report.text.render import Style, render, stream
 from kernmodel.source.model import IndirectIndex
 
 POINTS = ({"N": 5000}, {"N": 1234567})
@@ -121,21 +122,19 @@ def test_verbose_comparison_shows_both_tables_of_references(compared_answer):
 
 
 def test_a_sweep_over_cores_has_a_column_for_them(traffic_answer):
-    shape = traffic_sweep.SweepShape("CL", ({"N": 5000},), (1, 8))
+    shape = traffic.SweepShape("CL", ({"N": 5000},), (1, 8))
     more = dataclasses.replace(traffic_answer, traffic=dataclasses.replace(traffic_answer.traffic, cores=8))
-    rows = (traffic_sweep.sweep_row(answer, shape) for answer in (traffic_answer, more))
-    lines = list(stream(traffic_sweep.sweep_columns(traffic_answer, shape), rows, Style()))
+    lines = list(stream(traffic.sweep_columns(traffic_answer, shape), (traffic_answer, more), Style()))
     assert lines[0].split()[:3] == ["M", "N", "cores"]
     assert [line.split()[2] for line in lines[2:]] == ["1", "8"]
-    inputs = text_of(traffic_sweep.sweep_inputs(traffic_answer, shape))
+    inputs = text_of(traffic.sweep_inputs(traffic_answer, shape))
     assert "over cores" in inputs
     assert "active cores" not in inputs
 
 
 def test_a_simulated_row_shows_the_share_of_hits_and_of_evaded_lines(simulated_answer):
-    shape = traffic_sweep.SweepShape("CL", POINTS)
-    row = traffic_sweep.sweep_row(simulated_answer, shape)
-    assert len(row) == len(traffic_sweep.sweep_columns(simulated_answer, shape))
+    shape = traffic.SweepShape("CL", POINTS)
+    row = cells(traffic.sweep_columns(simulated_answer, shape), simulated_answer)
     assert row[-4:] == ("50% (0% … 100%)", "hits 86%", "hits 63%", "hits 33%")
 
 
@@ -154,15 +153,14 @@ def test_notes_of_many_points_that_differ_in_numbers_are_one():
 
 
 def test_a_compared_row_shows_both_and_why(compared_answer, simulated_answer):
-    shape = traffic_sweep.SweepShape("CL", POINTS, compared=True)
-    row = traffic_sweep.sweep_row(compared_answer, shape)
-    columns = [column.header for column in traffic_sweep.sweep_columns(compared_answer, shape)]
-    cells = dict(zip(columns, row, strict=True))
-    assert (cells["L1L2 in lc CL"], cells["L1L2 in sim CL"]) == ("4.00", "4.40")
-    assert (cells["L3Mem out lc CL"], cells["L3Mem out sim CL"]) == ("1.00", "1.00")
-    assert cells["reuse in L2"] == "j"
-    assert cells["differs by"] == "not-settled, evasion"
-    alone = dict(zip(columns, traffic_sweep.sweep_row(simulated_answer, shape), strict=True))
+    shape = traffic.SweepShape("CL", POINTS, compared=True)
+    columns = traffic.sweep_columns(compared_answer, shape)
+    both = {column.header: column.cell(compared_answer) for column in columns}
+    assert (both["L1L2 in lc CL"], both["L1L2 in sim CL"]) == ("4.00", "4.40")
+    assert (both["L3Mem out lc CL"], both["L3Mem out sim CL"]) == ("1.00", "1.00")
+    assert both["reuse in L2"] == "j"
+    assert both["differs by"] == "not-settled, evasion"
+    alone = {column.header: column.cell(simulated_answer) for column in columns}
     assert (alone["L1L2 in lc CL"], alone["L1L2 in sim CL"], alone["differs by"]) == ("-", "4.40", "-")
 
 
@@ -174,7 +172,7 @@ def test_simulated_ecm_shows_counts_in_place_of_conditions(ecm_answer, simulated
     assert "50% (0% … 100%)" in text
     assert "Layer conditions" not in text
     assert "Bytes per path, by kind" in text_of(ecm.ecm_report(answer, "cy/CL", verbose=True))
-    row = next(ecm.sweep_rows(answer, "cy/CL"))
+    row = cells(ecm.sweep_columns(answer, "cy/CL", POINTS), *ecm.sweep_items(answer))
     assert row[-3:] == ("hits 86%", "hits 63%", "hits 33%")
 
 

@@ -14,11 +14,11 @@ from kernmodel.incore.answer.explain import explain
 from kernmodel.incore.dependences.cycles import Edge
 from kernmodel.incore.dependences.graph import Graph
 from kernmodel.report.dependency_graph import dot_text, svg_of
-from kernmodel.report.evaluation import evaluation_report
-from kernmodel.report.explanation import alignment_section, explanation_section
-from kernmodel.report.incore import bound_text, components_section, incore_report
-from kernmodel.report.incore_tables import block_rows, outcome_row
-from kernmodel.report.layout import Style, render
+from kernmodel.report.layout import cells
+from kernmodel.report.text.evaluation import evaluation_report
+from kernmodel.report.text.explanation import alignment_section, explanation_section
+from kernmodel.report.text.incore import BLOCK_COLUMNS, OUTCOME_COLUMNS, bound_text, components_section, incore_report
+from kernmodel.report.text.render import Style, render
 from kernmodel.studies.predict.incore import Alignment, Outcome
 
 PLAIN = Style()
@@ -95,17 +95,18 @@ def test_alignments_as_ranges(incore_answer):
 
 
 def test_a_row_of_the_table_over_cores(incore_answer):
-    row = outcome_row(Outcome("SKL", incore_answer.loop, incore_answer))
+    row = cells(OUTCOME_COLUMNS, Outcome("SKL", incore_answer.loop, incore_answer))
     assert row[0] == "SKL"
     assert row[3:5] == ("4.00", "precedence")
     assert "1 unknown instruction" in row[5]
-    assert outcome_row(Outcome("SNB", incore_answer.loop, None, "needs AVX2"))[3:] == ("-", "-", "needs AVX2")
+    refused = Outcome("SNB", incore_answer.loop, None, "needs AVX2")
+    assert cells(OUTCOME_COLUMNS, refused)[3:] == ("-", "-", "needs AVX2")
 
 
 def test_rows_of_a_batch():
     good = BlockResult(1, "90", "SKL", "loop", 0.25, "front end", "why", {"issue": 0.25}, ("issue",), ("x r",))
     bad = BlockResult(2, "zz", "SKL", error="no hex")
-    assert list(block_rows(iter([good, bad]))) == [
+    assert [cells(BLOCK_COLUMNS, result) for result in (good, bad)] == [
         ("1", "0.25", "issue", "loop", "90 (unknown: x r)"),
         ("2", "-", "-", "-", "no hex"),
     ]

@@ -26,20 +26,18 @@ from kernmodel.machine.files.schema import check_machine
 from kernmodel.machine.load import summarise
 from kernmodel.models.chart import Case, ComputeRoof, LevelShare, MemoryRoof, Point, Roofline
 from kernmodel.models.reading import Reading, WhatIf
-from kernmodel.report import (
-    json_ecm,
-    json_incore,
-    json_instruction,
-    json_kernel,
-    json_machine,
-    json_mix,
-    json_roofline,
-    json_simulation,
-    json_traffic,
-)
-from kernmodel.report.evaluation import evaluation_document
-from kernmodel.report.json_common import dumps, envelope, plain
-from kernmodel.report.kernel import KernelSummary
+from kernmodel.report.json import ecm as json_ecm
+from kernmodel.report.json import incore as json_incore
+from kernmodel.report.json import instruction as json_instruction
+from kernmodel.report.json import kernel as json_kernel
+from kernmodel.report.json import machine as json_machine
+from kernmodel.report.json import mix as json_mix
+from kernmodel.report.json import roofline as json_roofline
+from kernmodel.report.json import simulation as json_simulation
+from kernmodel.report.json import traffic as json_traffic
+from kernmodel.report.json.document import dumps, envelope, plain
+from kernmodel.report.json.evaluation import evaluation_document
+from kernmodel.report.text.kernel import KernelSummary
 from kernmodel.source.model import IndirectIndex
 from kernmodel.studies.predict.incore import Alignment, Outcome
 from kernmodel.studies.predict.mix import MixAnswer, MixPart, SourceComparison

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+from operator import itemgetter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernmodel.report.layout import Column, Fields, Heading, Line, Style, Table, render, stream, to_ascii
+from kernmodel.report.layout import Column, Fields, Heading, Line, Table, left, right
+from kernmodel.report.text.render import Style, render, stream, to_ascii
 
 CELL = st.text(alphabet=st.characters(codec="utf-8", exclude_categories=("C", "Z", "M", "Lo", "Lm", "So")), max_size=30)
 SIGNS = st.text(alphabet="abcXYZ 0189.,:;()[]{}<>=*+-/%$_‖⌈⌉≤×µ·→é", max_size=20).map(str.strip)
-COLUMNS = (Column("a", "left"), Column("b"), Column("c", "left", fold=True))
+COLUMNS = (left("a", itemgetter(0)), right("b", itemgetter(1)), left("c", itemgetter(2), fold=True))
 
 
 def test_markup_of_the_users_text_is_not_interpreted():

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernmodel.errors import UsageError
-from kernmodel.report.numbers import MISSING, count, decimal, prefixed, quantity, time_in
+from kernmodel.report.number_text import MISSING, count, decimal, prefixed, quantity, time_in
 from kernmodel.units import TIME_UNITS, Work, convert_cycles
 
 WORK = Work(8.0, 4.0, 1.0, 1e6, 2e9)

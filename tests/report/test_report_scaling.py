@@ -11,10 +11,10 @@ from key_paths import key_paths
 
 from kernmodel.errors import UsageError
 from kernmodel.models.ecm import ScalingPoint
-from kernmodel.report.json_common import dumps
-from kernmodel.report.json_scaling import scaling_document
-from kernmodel.report.layout import Style, render
-from kernmodel.report.scaling import scaling_report
+from kernmodel.report.json.document import dumps
+from kernmodel.report.json.scaling import scaling_document
+from kernmodel.report.text.render import Style, render
+from kernmodel.report.text.scaling import scaling_report
 from kernmodel.studies.scaling import ScalingAnswer, ScalingRow
 
 GOLDEN = Path(__file__).parent / "schemas" / "studies"

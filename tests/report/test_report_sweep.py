@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from key_paths import key_paths
 
 from kernmodel.errors import Note, UsageError
-from kernmodel.report.json_common import dumps
-from kernmodel.report.json_sweep import sweep_document
-from kernmodel.report.layout import Style, render, stream
+from kernmodel.report.json.document import dumps
+from kernmodel.report.json.sweep import sweep_document
 from kernmodel.report.row_files import check_row_file, open_row_file
-from kernmodel.report.sections import merged_notes
-from kernmodel.report.sweep import Gathered, SweepTable, check_unit, sweep_inputs
+from kernmodel.report.text.render import Style, render, stream
+from kernmodel.report.text.sections import merged_notes
+from kernmodel.report.text.sweep import Gathered, check_unit, row_columns, sweep_inputs
 from kernmodel.studies.predict.request import Change, CodeRequest, KernelRequest, Point
 from kernmodel.studies.sweep.grid import Axis, Grid, Outcome
 from kernmodel.studies.sweep.rows import RowColumn, answer_row, complete, row_of, study_columns
@@ -54,8 +54,7 @@ def rows(study, ecm_answer) -> list:
 
 
 def table_of(study, rows, unit="cy/CL") -> list[str]:
-    table = SweepTable.of(study, unit)
-    return list(stream(table.columns(), (table.cells(row) for row in rows), Style()))
+    return list(stream(row_columns(study, unit), rows, Style()))
 
 
 def test_the_base_stands_above(study, rows):

@@ -6,9 +6,10 @@ import pytest
 
 from kernmodel.errors import UsageError
 from kernmodel.machine.model import StoreBehaviour
-from kernmodel.report import ecm, incore, instruction, kernel, machine, sections, traffic, traffic_sweep
-from kernmodel.report.layout import Style, render, stream
-from kernmodel.report.sections import notes_section
+from kernmodel.report.layout import cells
+from kernmodel.report.text import ecm, incore, instruction, kernel, machine, sections, traffic
+from kernmodel.report.text.render import Style, render, stream
+from kernmodel.report.text.sections import notes_section
 
 POINTS = ({"N": 5000}, {"N": 1234567})
 
@@ -113,7 +114,7 @@ def test_verbose_ecm_shows_how_it_comes_about(ecm_answer):
 
 
 def test_sweep_row_shows_times_and_reuses(ecm_answer):
-    lines = list(stream(ecm.sweep_columns(ecm_answer, "It/s", POINTS), ecm.sweep_rows(ecm_answer, "It/s"), Style()))
+    lines = list(stream(ecm.sweep_columns(ecm_answer, "It/s", POINTS), ecm.sweep_items(ecm_answer), Style()))
     assert " ".join(lines[2].split()) == (
         "5000 5000 8.00 4.00 0.00 5.00 6.00 6.40 8.00 9.00 15.00 21.40 747.7 MIt/s i j j"
     )
@@ -121,13 +122,12 @@ def test_sweep_row_shows_times_and_reuses(ecm_answer):
 
 def test_a_sweep_has_room_for_its_largest_sizes(ecm_answer):
     wider = dataclasses.replace(ecm_answer, sizes={"M": 5000, "N": 1234567})
-    rows = (row for answer in (ecm_answer, wider) for row in ecm.sweep_rows(answer, "s"))
-    lines = list(stream(ecm.sweep_columns(ecm_answer, "s", POINTS), rows, Style()))
+    lines = list(stream(ecm.sweep_columns(ecm_answer, "s", POINTS), (ecm_answer, wider), Style()))
     assert len({len(line) for line in lines if "ms" in line}) == 1
 
 
 def test_sweep_with_cores_has_a_row_for_each_count(scaled_answer):
-    lines = list(stream(ecm.sweep_columns(scaled_answer, "s", POINTS), ecm.sweep_rows(scaled_answer, "s"), Style()))
+    lines = list(stream(ecm.sweep_columns(scaled_answer, "s", POINTS), ecm.sweep_items(scaled_answer), Style()))
     assert len(lines) == 2 + 2
     assert lines[3].split()[-1] == "yes"
 
@@ -166,9 +166,8 @@ def test_traffic_without_reuse(traffic_answer):
 
 @pytest.mark.parametrize(("unit", "first"), [("CL", "4.00"), ("B", "256.00"), ("B/It", "32.00")])
 def test_traffic_sweep_in_each_unit(traffic_answer, unit, first):
-    shape = traffic_sweep.SweepShape(unit, POINTS)
-    row = traffic_sweep.sweep_row(traffic_answer, shape)
-    assert len(row) == len(traffic_sweep.sweep_columns(traffic_answer, shape))
+    shape = traffic.SweepShape(unit, POINTS)
+    row = cells(traffic.sweep_columns(traffic_answer, shape), traffic_answer)
     assert row[2] == first
     assert row[-3:] == ("i", "j", "j")
 

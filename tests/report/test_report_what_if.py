@@ -12,10 +12,10 @@ from key_paths import key_paths
 from kernmodel.errors import Note, UsageError
 from kernmodel.machine.changes.figures import Applied, Figure, MachineFigures
 from kernmodel.models.ecm import ScalingPoint
-from kernmodel.report.json_common import dumps
-from kernmodel.report.json_what_if import code_document, figures_document, sensitivity_document, what_if_document
-from kernmodel.report.layout import Style, render
-from kernmodel.report.what_if import code_report, figures_report, sensitivity_report, what_if_report
+from kernmodel.report.json.document import dumps
+from kernmodel.report.json.what_if import code_document, figures_document, sensitivity_document, what_if_document
+from kernmodel.report.text.render import Style, render
+from kernmodel.report.text.what_if import code_report, figures_report, sensitivity_report, what_if_report
 from kernmodel.studies.predict.request import Change, CodeRequest, EcmAnswer
 from kernmodel.studies.what_if.code import CodeAnswer, CodeVariant
 from kernmodel.studies.what_if.machine import Effect, WhatIfAnswer

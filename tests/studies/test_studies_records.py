@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kernmodel.errors import KernmodelError, Note
 from kernmodel.machine.load import load_machine
-from kernmodel.report.json_ecm import ecm_body
+from kernmodel.report.json.ecm import ecm_body
 from kernmodel.studies.predict.ecm import predict_ecm
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest, Point
 from kernmodel.studies.sweep.grid import Axis, Outcome

@@ -1,0 +1,1 @@
+"""Answers as JSON documents: a module a schema; docs/json.md describes them."""

@@ -1,0 +1,132 @@
+"""`kernmodel.what-if/1`, `kernmodel.sensitivity/1`, `kernmodel.code-variants/1` and `kernmodel.machine-figures/1`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kernmodel.report.json.document import (
+    Json,
+    envelope,
+    in_units,
+    kernel_identity,
+    machine_identity,
+    notes_json,
+    origin_json,
+    pick,
+    plain,
+)
+from kernmodel.report.json.ecm import prediction_json
+from kernmodel.report.what_if_reasons import reason_of
+from kernmodel.studies.what_if.runs import seconds
+
+if TYPE_CHECKING:
+    from kernmodel.machine.changes.figures import Applied, MachineFigures
+    from kernmodel.studies.predict.request import EcmAnswer
+    from kernmodel.studies.what_if.code import CodeAnswer, CodeVariant
+    from kernmodel.studies.what_if.machine import Effect, WhatIfAnswer
+    from kernmodel.studies.what_if.sensitivity import SensitivityAnswer
+
+
+def what_if_document(answer: WhatIfAnswer, unit: str) -> Json:
+    """Each change of the machine alone, the most valuable first, and all together (null where there is one only)."""
+    body = {
+        **_before(answer.before, unit),
+        "effects": [_effect(answer.before, effect, unit) for effect in answer.effects],
+        "together": _effect(answer.before, answer.together, unit) if answer.together is not None else None,
+        "notes": notes_json(answer.notes),
+    }
+    return envelope("kernmodel.what-if/1", body)
+
+
+def sensitivity_document(answer: SensitivityAnswer, unit: str) -> Json:
+    """What every figure is worth, the greatest effect first."""
+    body = {
+        **_before(answer.before, unit),
+        "step": answer.step,
+        "figures": [
+            {"figure": plain(one.figure), **pick(one, "elasticity", "less", "below", "above", "more")}
+            for one in answer.figures
+        ],
+        "without_effect": list(answer.without_effect),
+        "notes": notes_json(answer.notes),
+    }
+    return envelope("kernmodel.sensitivity/1", body)
+
+
+def code_document(answer: CodeAnswer, unit: str) -> Json:
+    """The kernel compiled in several ways, on a machine with these changes."""
+    first = next(variant.answer for variant in answer.variants if variant.answer is not None)
+    body = {
+        "kernel": kernel_identity(first.nest, first.sizes),
+        "machine": machine_identity(first.machine),
+        "changes": plain(answer.changes),
+        "cores": first.scaling[0].cores,
+        "variants": [_variant(variant, unit) for variant in answer.variants],
+        "notes": notes_json(answer.notes),
+    }
+    return envelope("kernmodel.code-variants/1", body)
+
+
+def figures_document(figures: MachineFigures) -> Json:
+    """Every figure of a machine file that can be set."""
+    machine = machine_identity(figures.machine())
+    return envelope("kernmodel.machine-figures/1", {"machine": machine, "figures": plain(figures.figures())})
+
+
+def _before(answer: EcmAnswer, unit: str) -> Json:
+    return {
+        "kernel": kernel_identity(answer.nest, answer.sizes),
+        "machine": machine_identity(answer.machine),
+        "code": origin_json(answer.origin),
+        "cores": answer.scaling[0].cores,
+        "before": _runtime(answer, unit),
+    }
+
+
+def _runtime(answer: EcmAnswer, unit: str) -> Json:
+    """Seconds per unit of work of all cores, the same in the unit of the headline, and the prediction of one core."""
+    prediction, point = answer.prediction, answer.scaling[0]
+    return {
+        "seconds": plain(seconds(answer)),
+        "headline": {"unit": unit, "value": in_units(point.cycles, prediction.work)[unit]},
+        "prediction": prediction_json(prediction),
+        "point": plain(point),
+    }
+
+
+def _effect(before: EcmAnswer, effect: Effect, unit: str) -> Json:
+    return {
+        "changes": plain(effect.changes),
+        "applied": [_applied(one) for one in effect.applied],
+        "after": _runtime(effect.after, unit),
+        **pick(effect, "ratio", "elasticity"),
+        "reason": reason_of(before, effect),
+    }
+
+
+def _applied(applied: Applied) -> Json:
+    return {**pick(applied, "path", "before", "after", "ratio"), "notes": notes_json(applied.notes)}
+
+
+def _variant(variant: CodeVariant, unit: str) -> Json:
+    answer = variant.answer
+    return {
+        **pick(variant, "label", "ratio", "error"),
+        "asked": pick(variant.code, "compiler", "flags"),
+        "code": None if answer is None else origin_json(answer.origin),
+        "loop": None if answer is None else _loop(answer),
+        "after": None if answer is None else _runtime(answer, unit),
+    }
+
+
+def _loop(answer: EcmAnswer) -> Json:
+    """Instructions of a pass of the loop, iterations that it does, and elements of its widest instruction."""
+    from kernmodel.code.mix import instruction_mix
+
+    loop = answer.loop
+    lanes = max((kind.lanes for kind, _ in instruction_mix(loop).fp), default=None)
+    return {
+        "instructions": len(loop.instructions),
+        "iterations_per_pass": plain(loop.iterations_per_pass),
+        "widest_lanes": lanes,
+    }

@@ -1,0 +1,145 @@
+"""The answer of `kernmodel carm` as text: mix, the two charts side by side, memory share and impact, the reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from kernmodel.report.layout import Blocks, Fields, fields, left, lines, right, table
+from kernmodel.report.number_text import count, prefixed, short
+from kernmodel.report.text.mix import fp_name, memory_name
+from kernmodel.report.text.roofline import (
+    FLOP,
+    TITLES,
+    bandwidth_text,
+    compute_section,
+    intensity_text,
+    limit_of,
+    roof_name,
+    shares_section,
+    subject_fields,
+)
+from kernmodel.report.text.sections import loop_section, machine_fields, notes_section
+
+if TYPE_CHECKING:
+    from kernmodel.code.mix import InstructionMix
+    from kernmodel.models.reading import Reading
+    from kernmodel.studies.predict.roofline import CarmAnswer, Subject
+
+
+def carm_report(answer: CarmAnswer, *, verbose: bool = False) -> Blocks:
+    """The whole answer."""
+    subject, reading = answer.subject, answer.reading
+    on = f"{answer.machine.name}, {count(answer.cores, 'core')}"
+    pairs = (
+        *subject_fields(subject),
+        *machine_fields(answer.machine),
+        ("bytes", reading.roofline.bytes_meant),
+        ("FLOP", FLOP),
+    )
+    return (
+        *fields(f"Application-driven cache-aware roofline of {subject.name} on {on}", *pairs),
+        *_mix(subject),
+        *_side_by_side(reading),
+        *(_origins(reading) if verbose else ()),
+        *compute_section(reading.roofline.compute_roofs),
+        *shares_section(reading.shares),
+        *_reading(reading, subject),
+        *_what_ifs(reading),
+        *(loop_section(subject.loop, subject.origin) if verbose else ()),
+        *notes_section(answer.notes),
+    )
+
+
+def _mix(subject: Subject) -> Blocks:
+    mix = subject.case.mix
+    if mix is None:
+        return ()
+    masked = any(kind.masked for kind, _ in mix.fp)
+    return fields(
+        "Instruction mix (shares of the instructions)",
+        ("from", mix.source),
+        ("memory", _shares((memory_name(kind), number) for kind, number in mix.memory)),
+        ("load/store ratio", _ratio(mix)),
+        ("floating point", _shares((fp_name(kind), number) for kind, number in mix.fp)),
+        ("mask utilisation", f"{subject.case.mask_utilization:.0%} of the lanes compute" if masked else None),
+    )
+
+
+def _shares(kinds: Iterable[tuple[str, float]]) -> str:
+    numbers = tuple(kinds)
+    total = sum(number for _, number in numbers)
+    return ", ".join(f"{name} {number / total:.0%}" for name, number in numbers) or "none"
+
+
+def _ratio(mix: InstructionMix) -> str:
+    ratio = mix.load_store_ratio
+    if ratio is None:
+        return "none: no memory instructions"
+    return short(ratio) if mix.stores else "loads only"
+
+
+def _side_by_side(reading: Reading) -> Blocks:
+    """Every memory roof and what stands at the kernel's intensity, in the state of the art and scaled."""
+    before, after = reading.beside, reading.roofline
+    intensity = after.points[0].intensity
+    scaled = {roof.level: roof.bytes_per_second for roof in after.memory_roofs}
+
+    def allowed(bandwidth: float) -> str | None:
+        return None if intensity is None else prefixed(intensity * bandwidth, "FLOP/s")
+
+    columns = (
+        left("level", "level"),
+        right("CARM", "bytes_per_second", bandwidth_text),
+        right("adCARM", lambda roof: bandwidth_text(scaled[roof.level])),
+        right("factor", lambda roof: scaled[roof.level] / roof.bytes_per_second),
+        right("CARM allows", lambda roof: allowed(roof.bytes_per_second)),
+        right("adCARM allows", lambda roof: allowed(scaled[roof.level])),
+    )
+    bounds = (
+        ("intensity", f"{intensity_text(intensity)} FLOP/B"),
+        ("bound by CARM", f"{limit_of(before)}, by {roof_name(before.bound_by)}; region: {before.region}"),
+        ("bound by adCARM", f"{limit_of(after)}, by {roof_name(after.bound_by)}; region: {after.region}"),
+    )
+    roofs = table("State of the art beside the scaled roofs", columns, before.memory_roofs, always=True)
+    return (*roofs, Fields(bounds))
+
+
+def _origins(reading: Reading) -> Blocks:
+    columns = (
+        left("chart", lambda found: TITLES[found[0].model]),
+        left("level", lambda found: found[1].level),
+        left("origin of the bandwidth", lambda found: found[1].origin, fold=True),
+    )
+    roofs = ((chart, roof) for chart in (reading.beside, reading.roofline) for roof in chart.memory_roofs)
+    return table("Where the memory roofs come from", columns, roofs, always=True)
+
+
+def _reading(reading: Reading, subject: Subject) -> Blocks:
+    told = list(reading.sentences)
+    performance = subject.case.performance
+    if performance:
+        told.insert(1, f"Predicted (ECM): {prefixed(performance, 'FLOP/s')}. {subject.reason}")
+    if reading.added is not None:
+        added = prefixed(reading.added, _unit(reading))
+        told.append(f"If the times of the levels add up instead of overlapping: {added}.")
+    return lines("Reading", told)
+
+
+def _unit(reading: Reading) -> str:
+    """Of the bound: iterations where the kernel computes nothing."""
+    return "FLOP/s" if reading.roofline.bound else "It/s"
+
+
+def _what_ifs(reading: Reading) -> Blocks:
+    unit = _unit(reading)
+    columns = (
+        left("change", "name"),
+        right("bound before", lambda one: prefixed(one.before, unit)),
+        right("with it", lambda one: prefixed(one.bound, unit)),
+        right("gain", "gain"),
+        left("then by", "bound_by"),
+        left("chart", "model"),
+        left("what changes", "change", fold=True),
+    )
+    return table("What changes would do (computed)", columns, reading.what_ifs)

@@ -1,0 +1,190 @@
+"""Machines as text: the list, and one machine with the sources of its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from kernmodel.report.layout import Blocks, Column, Table, cells, fields, left, right, table
+from kernmodel.report.number_text import MISSING, count, short
+from kernmodel.report.text.sections import sources_section
+from kernmodel.units import format_bytes, format_si
+
+if TYPE_CHECKING:
+    from kernmodel.machine.load import MachineSummary
+    from kernmodel.machine.model import BandwidthSeries, CacheLevel, Machine, TransferPath
+
+
+def machine_list(machines: Iterable[MachineSummary]) -> Blocks:
+    """One line a machine."""
+    columns = (
+        left("name", "name"),
+        left("title", "title", fold=True),
+        left("microarchitecture", "microarchitecture"),
+        left("ISA", "isa"),
+        right("clock", "clock_hz", _hertz),
+        right("cores", "cores"),
+        right("ccNUMA domains", "numa_domains"),
+        left("caches", _cache_sizes, fold=True),
+    )
+    return (Table(columns, tuple(cells(columns, machine) for machine in machines)),)
+
+
+def _hertz(value: float) -> str:
+    return format_si(value, "Hz")
+
+
+def _cache_sizes(machine: MachineSummary) -> str:
+    return ", ".join(f"{cache.name} {format_bytes(cache.size_bytes)}" for cache in machine.caches)
+
+
+def machine_report(machine: Machine, *, verbose: bool = False) -> Blocks:
+    """Everything about one machine; `verbose` shows all measured bandwidths instead of the highest ones."""
+    compilers = ((compiler.name, " ".join(compiler.flags)) for compiler in machine.compilers)
+    return (
+        *_overview(machine),
+        *_caches(machine.levels),
+        *_paths(machine.paths),
+        *(_all_bandwidths(machine) if verbose else _bandwidths(machine)),
+        *fields("Compilers and flags", *compilers),
+        *sources_section(machine.sources, "Sources"),
+    )
+
+
+def _overview(machine: Machine) -> Blocks:
+    topology, core = machine.topology, machine.core
+    flop = "; ".join(
+        f"{precision} {', '.join(f'{operation} {rate:g}' for operation, rate in rates.items())}"
+        for precision, rates in core.flop_per_cycle.items()
+    )
+    return fields(
+        f"{machine.name}: {machine.title}",
+        ("file", machine.file),
+        ("sha256", machine.sha256),
+        ("vendor, ISA", f"{machine.vendor}, {machine.isa}"),
+        ("clock", _hertz(machine.clock_hz)),
+        ("cache line", format_bytes(machine.line_bytes)),
+        ("sockets", str(topology.sockets)),
+        ("ccNUMA domains per socket", str(topology.numa_domains_per_socket)),
+        ("cores per socket", f"{topology.cores_per_socket}, {topology.cores_per_numa_domain} in a ccNUMA domain"),
+        ("threads per core", str(topology.threads_per_core)),
+        ("microarchitecture", core.microarchitecture),
+        ("overlapping ports", ", ".join(core.overlapping_ports) or MISSING),
+        ("non-overlapping ports", ", ".join(core.non_overlapping_ports) or MISSING),
+        ("FLOP/cy", flop or MISSING),
+        ("streaming stores", "yes" if machine.stores.streaming else "no"),
+        ("write-allocates", _evasion(machine)),
+        ("T_ECM", str(machine.overlap)),
+    )
+
+
+def _evasion(machine: Machine) -> str:
+    """What the cores do about write-allocates, in words."""
+    cores = machine.stores.evades_from_cores
+    since = f"from {count(cores, 'core')}" if cores else "from where is not known"
+    return {
+        "never": "never evaded",
+        "always": "evaded for lines that are written whole",
+        "near-saturation": f"evaded near saturation ({since})",
+        "instruction": "evaded by a special instruction",
+        "unknown": "whether they are evaded is not known",
+    }[machine.stores.evasion]
+
+
+def _caches(levels: Iterable[CacheLevel]) -> Blocks:
+    columns = (
+        left("cache", "name"),
+        right("size", "size_bytes", format_bytes),
+        right("ways", "ways"),
+        right("sets", "sets"),
+        right("line", "line_bytes", format_bytes),
+        right("shared by", lambda level: count(level.cores_sharing, "core")),
+        left("filled by", _filled_by),
+        left("write", _writes),
+        left("replacement", "replacement"),
+        left("inclusive", lambda level: {True: "yes", False: "no", None: "not known"}[level.inclusive_of_inner]),
+    )
+    return table("Caches", columns, levels, always=True)
+
+
+def _filled_by(level: CacheLevel) -> str:
+    clean, by = " (clean ones too)" * level.clean_victims, ", loads pass by" * level.loads_pass_by
+    return "misses" if level.filled_by == "miss" else f"victims{clean}{by}"
+
+
+def _writes(level: CacheLevel) -> str:
+    back = "back" if level.write_back else "through"
+    return f"{back}, {'allocate' if level.write_allocate else 'no allocate'}"
+
+
+def _paths(paths: Sequence[TransferPath]) -> Blocks:
+    """The paths, and what a line takes by the length of its contiguous run where that was measured."""
+    columns = (
+        left("path", "name"),
+        left("width", _width),
+        left("duplex", "duplex"),
+        right("penalty per line loaded", "penalty_load", _cycles),
+        right("stored", "penalty_store", _cycles),
+    )
+    lengths = (
+        (f"from {path.outer}", ", ".join(f"{format_bytes(size)}: {short(cycles)}" for size, cycles in path.run_length))
+        for path in paths
+        if path.run_length
+    )
+    return (
+        *table("Transfer paths", columns, paths, always=True),
+        *fields("Cycles per line by length of contiguous runs", *lengths),
+    )
+
+
+def _width(path: TransferPath) -> str:
+    return "by measured bandwidth" if path.bytes_per_cycle is None else f"{short(path.bytes_per_cycle)} B/cy"
+
+
+def _cycles(value: float) -> str:
+    return f"{short(value)} cy"
+
+
+def _bandwidths(machine: Machine) -> Blocks:
+    """Per series the bandwidth of the fewest cores, and the highest one."""
+    columns = (
+        left("level", "level"),
+        left("streams", "mix.name"),
+        left("read / write / both", lambda one: f"{one.mix.read} / {one.mix.write} / {one.mix.read_write}"),
+        right("threads per core", "threads_per_core"),
+        right("fewest cores", lambda one: f"{_gigabytes(one.bytes_per_second[0])} ({count(one.cores[0], 'core')})"),
+        right("highest", lambda one: _gigabytes(_highest(one)[0])),
+        right("at cores", lambda one: _highest(one)[1]),
+        right("true traffic", lambda one: f"× {short(one.mix.write_allocate_factor)}"),
+    )
+    title = "Measured bandwidths (as reported, write-allocates not counted)"
+    return table(title, columns, machine.bandwidths, always=True)
+
+
+def _highest(series: BandwidthSeries) -> tuple[float, int]:
+    """The highest bandwidth in B/s, and the fewest cores that have it."""
+    points = zip(series.bytes_per_second, series.cores, strict=True)
+    return max(points, key=lambda point: (point[0], -point[1]))
+
+
+def _gigabytes(rate: float) -> str:
+    return f"{rate / 1e9:.1f} GB/s"
+
+
+def _all_bandwidths(machine: Machine) -> Blocks:
+    """Per level one table: core counts down, stream mixes across."""
+    tables = groupby(machine.bandwidths, key=lambda series: (series.level, series.threads_per_core))
+    return tuple(
+        block for (level, threads), group in tables for block in _level_bandwidths(level, threads, tuple(group))
+    )
+
+
+def _level_bandwidths(level: str, threads: int, group: Sequence[BandwidthSeries]) -> Blocks:
+    def by_cores(series: BandwidthSeries) -> Column:
+        rates = {cores: f"{rate / 1e9:.1f}" for rate, cores in zip(series.bytes_per_second, series.cores, strict=True)}
+        return right(series.mix.name, rates.get)
+
+    cores = sorted({cores for series in group for cores in series.cores})
+    title = f"Measured bandwidths of {level} in GB/s, {count(threads, 'thread')} per core (as reported)"
+    return table(title, (right("cores", str), *map(by_cores, group)), cores)

@@ -1,0 +1,213 @@
+"""The answer of `kernmodel roofline` as text: intensities, ceilings, bound, and what limits; or a table of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from kernmodel.report.layout import Blocks, Fields, Line, Pair, fields, left, lines, right, table
+from kernmodel.report.number_text import count, prefixed, short
+from kernmodel.report.text.sections import (
+    code_fields,
+    kernel_fields,
+    loop_section,
+    machine_fields,
+    merged_notes,
+    notes_section,
+)
+
+if TYPE_CHECKING:
+    from kernmodel.models.chart import ComputeRoof, LevelShare, MemoryRoof, ModelName, Roofline
+    from kernmodel.studies.predict.roofline import Charted, RooflineAnswer, Subject
+
+TITLES: dict[ModelName, str] = {
+    "orm": "Original roofline",
+    "hierarchical": "Hierarchical roofline",
+    "carm": "Cache-aware roofline (CARM)",
+    "irm": "Integrated roofline (IRM)",
+    "adcarm": "Application-driven cache-aware roofline (adCARM)",
+}
+"""What a model is called."""
+
+_ROLES = {
+    "peak": "peak of the machine",
+    "scaled": "scaled by the kernel's mix",
+    "in-core": "the kernel's own code",
+    "dependency": "the kernel's own code",
+}
+FLOP = "an FMA counts 2; all cores together"
+
+
+def roofline_report(answer: RooflineAnswer, *, verbose: bool = False) -> Blocks:
+    """The whole answer."""
+    if len(answer.kernels) > 1:
+        return _several(answer)
+    kernel = answer.kernels[0]
+    pairs = (*subject_fields(kernel.subject), *machine_fields(answer.machine), ("FLOP", FLOP))
+    return (
+        *fields(f"Roofline of {kernel.subject.name} on {answer.machine.name}, {count(answer.cores, 'core')}", *pairs),
+        *(block for chart in kernel.rooflines for block in chart_blocks(chart, kernel.subject)),
+        *(shares_section(kernel.shares) if verbose else ()),
+        *(loop_section(kernel.subject.loop, kernel.subject.origin) if verbose else ()),
+        *notes_section(answer.notes),
+    )
+
+
+def subject_fields(subject: Subject) -> tuple[Pair, ...]:
+    """Which kernel at which sizes, and which code."""
+    source = kernel_fields(subject.nest, subject.sizes) if subject.nest is not None else ()
+    mix = subject.case.mix
+    given = (("instruction mix", mix.source),) if mix is not None and mix.source.startswith("file ") else ()
+    return (*source, *code_fields(subject.origin), *given)
+
+
+# {{{ one chart
+
+
+def chart_blocks(chart: Roofline, subject: Subject) -> Blocks:
+    """One model of one kernel: what limits, the intensities with their roofs, the compute roofs."""
+    headline = f"  at most {limit_of(chart)}, by {roof_name(chart.bound_by)}"
+    known = bool(subject.iterations_per_second)
+    heading, verdict = fields(
+        TITLES[chart.model],
+        ("bytes", chart.bytes_meant),
+        ("predicted (ECM)", _prediction(chart, subject) if known else None),
+        ("limited by", subject.reason if known else None),
+        ("region", _REGIONS[chart.region]),
+        ("roof above", chart.above or "none"),
+        ("below", chart.below or "none"),
+    )
+    return (
+        heading,
+        Line(headline, "strong"),
+        verdict,
+        *_intensities(chart),
+        *compute_section(chart.compute_roofs),
+    )
+
+
+def limit_of(chart: Roofline) -> str:
+    """The bound with its unit: iterations where the kernel computes nothing."""
+    return prefixed(chart.bound, "FLOP/s") if chart.bound else prefixed(chart.iterations_per_second, "It/s")
+
+
+def roof_name(name: str | None) -> str:
+    """A roof in a sentence."""
+    return f"the roof of {name}" if name else "-"
+
+
+_REGIONS = {
+    "memory": "memory: left of every ridge point",
+    "compute": "compute: right of every ridge point",
+    "in between": "in between: memory and compute roofs cross here",
+}
+
+
+def _prediction(chart: Roofline, subject: Subject) -> str:
+    share = (subject.iterations_per_second or 0.0) / chart.iterations_per_second
+    return f"{_performance(subject)}, {share:.0%} of the bound"
+
+
+def _intensities(chart: Roofline) -> Blocks:
+    """Each memory roof with the intensity that meets it, and the performance where they meet."""
+    intensities = {point.level: point.intensity for point in chart.points}
+    highest = max(
+        (roof.flop_per_second for roof in chart.compute_roofs if roof.role in ("peak", "scaled")), default=None
+    )
+
+    def intensity(roof: MemoryRoof) -> float | None:
+        return intensities.get(roof.level, intensities.get(""))
+
+    def allowed(roof: MemoryRoof) -> str | None:
+        found = intensity(roof)
+        return prefixed(found * roof.bytes_per_second, "FLOP/s") if found else None
+
+    def ridge(roof: MemoryRoof) -> str | None:
+        return None if highest is None else f"{short(highest / roof.bytes_per_second)} FLOP/B"
+
+    columns = (
+        left("level", lambda roof: f"* {roof.level}" if roof.level == chart.bound_by else roof.level),
+        right("FLOP/B", lambda roof: intensity_text(intensity(roof))),
+        right("bandwidth", "bytes_per_second", bandwidth_text),
+        right("allows", allowed),
+        right("ridge point", ridge),
+        left("origin of the bandwidth", "origin", fold=True),
+    )
+    return table("Arithmetic intensity and memory roofs (* limits)", columns, chart.memory_roofs, always=True)
+
+
+def bandwidth_text(value: float) -> str:
+    """Bytes per second."""
+    return prefixed(value, "B/s")
+
+
+def intensity_text(intensity: float | None) -> str:
+    """An intensity; without bytes it is infinite."""
+    return "∞" if intensity is None else short(intensity)
+
+
+def compute_section(roofs: Sequence[ComputeRoof]) -> Blocks:
+    """The compute roofs, highest first."""
+    columns = (
+        left("roof", "name"),
+        right("performance", lambda roof: prefixed(roof.flop_per_second, "FLOP/s")),
+        left("is", lambda roof: _ROLES[roof.role]),
+        left("origin", "origin", fold=True),
+    )
+    none = lines("Compute roofs", ["none: the kernel has no floating-point work"])
+    return table("Compute roofs", columns, roofs) or none
+
+
+def shares_section(shares: Sequence[LevelShare]) -> Blocks:
+    """Memory share and memory impact of each level."""
+    columns = (
+        left("level", "level"),
+        right("B/It served", "bytes_served", short),
+        right("bandwidth", "bandwidth", bandwidth_text),
+        right("memory share", lambda one: f"{100 * one.share:.1f} %"),
+        right("memory impact", lambda one: f"{100 * one.impact:.1f} %"),
+    )
+    title = "Memory share (of the bytes) and memory impact (of the time) by the level that serves the core"
+    return table(title, columns, shares)
+
+
+# }}}
+# {{{ several kernels
+
+
+def _several(answer: RooflineAnswer) -> Blocks:
+    title = f"Rooflines of {len(answer.kernels)} kernels on {answer.machine.name}, {count(answer.cores, 'core')}"
+    origin = next((one.subject.origin for one in answer.kernels if one.subject.origin is not None), None)
+    return (
+        *fields(title, *machine_fields(answer.machine), *code_fields(origin), ("FLOP", FLOP)),
+        *(block for number in range(len(answer.models)) for block in _model_table(answer.kernels, number)),
+        *notes_section(merged_notes(answer.notes)),
+    )
+
+
+def _model_table(kernels: Sequence[Charted], number: int) -> Blocks:
+    """The kernels under the model of this number."""
+    first = kernels[0].rooflines[number]
+
+    def intensity(at: int) -> Callable[[tuple[Subject, Roofline]], str]:
+        return lambda found: intensity_text(found[1].points[at].intensity)
+
+    columns = (
+        left("kernel", lambda found: found[0].name),
+        *(right(f"FLOP/B {point.level}".rstrip(), intensity(at)) for at, point in enumerate(first.points)),
+        right("predicted", lambda found: _performance(found[0])),
+        right("bound", lambda found: limit_of(found[1])),
+        left("limited by", lambda found: found[1].bound_by),
+        left("region", lambda found: found[1].region),
+    )
+    heading, found = table(TITLES[first.model], columns, ((one.subject, one.rooflines[number]) for one in kernels))
+    return (heading, Fields((("bytes", first.bytes_meant),)), found)
+
+
+def _performance(subject: Subject) -> str | None:
+    """What is predicted: iterations where the kernel computes nothing."""
+    performance, rate = subject.case.performance, subject.iterations_per_second
+    return prefixed(performance, "FLOP/s") if performance else prefixed(rate, "It/s") if rate else None
+
+
+# }}}

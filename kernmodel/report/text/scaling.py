@@ -1,0 +1,116 @@
+"""The answer of `kernmodel scaling` as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kernmodel.report.layout import Blocks, fields, left, lines, right, table
+from kernmodel.report.number_text import count, time_in
+from kernmodel.report.text.ecm import outside_fields, saturation_cores, time_columns, with_rates
+from kernmodel.report.text.sections import (
+    code_fields,
+    kernel_fields,
+    machine_fields,
+    merged_notes,
+    notes_section,
+    unit_of_work,
+)
+
+if TYPE_CHECKING:
+    from kernmodel.studies.scaling import ScalingAnswer, ScalingRow
+
+
+def scaling_report(answers: Sequence[ScalingAnswer], unit: str, *, verbose: bool = False) -> Blocks:
+    """One or more points of sizes, one below the other; performance is in `unit` (one of `units.TIME_UNITS`).
+
+    Raises:
+        UsageError: the unit has no meaning for the kernel.
+    """
+    blocks = [block for answer in answers for block in _one(answer, unit, verbose=verbose)]
+    return (*blocks, *notes_section(merged_notes(note for answer in answers for note in answer.notes)))
+
+
+def _one(answer: ScalingAnswer, unit: str, *, verbose: bool) -> Blocks:
+    single = answer.single
+    pairs = (
+        *kernel_fields(single.nest, single.sizes),
+        *machine_fields(single.machine),
+        ("ccNUMA domains", _domains(answer)),
+        *code_fields(single.origin),
+        ("unit of work", unit_of_work(single.traffic)),
+        ("one core", f"{single.prediction.shorthand()}, T_ECM = {single.prediction.cycles:.2f} cy/CL"),
+        *outside_fields(single.prediction),
+        ("bottleneck", single.prediction.bottleneck),
+    )
+    return (
+        *fields(f"Scaling of {single.nest.name} on {single.machine.name}", *pairs),
+        *_summary(answer, unit),
+        *_table(answer, unit, verbose=verbose),
+        *_cache_effects(answer),
+    )
+
+
+def _domains(answer: ScalingAnswer) -> str:
+    topology = answer.single.machine.topology
+    domain = topology.cores_per_numa_domain
+    return f"{topology.cores // domain} of {count(domain, 'core')} each, filled one after the other"
+
+
+def _summary(answer: ScalingAnswer, unit: str) -> Blocks:
+    """Both saturation points, the best performance of a domain and of the table, and what most of it takes."""
+    in_one_domain = [row for row in answer.rows if row.point.domains == 1]
+    enough = next(row for row in answer.rows if row.point.cores == answer.best_cores)
+    work = answer.single.prediction.work
+
+    def told(row: ScalingRow) -> str:
+        return f"{time_in(row.point.cycles, unit, work)} on {count(row.point.cores, 'core')}"
+
+    return fields(
+        "Saturation point of a ccNUMA domain, and best performance of the core counts below by the recursive rule",
+        ("simple rule ⌈T_ECM/T_Mem⌉", _saturation(answer, answer.saturation_simple)),
+        ("recursive latency-aware rule", _saturation(answer, answer.saturation_recursive)),
+        ("best of one domain", told(_best(in_one_domain)) if in_one_domain else None),
+        ("best of all", told(_best(answer.rows))),
+        ("95 % of it", told(enough)),
+    )
+
+
+def _best(rows: Sequence[ScalingRow]) -> ScalingRow:
+    """The fastest row, of several with the fewest cores."""
+    highest = max(row.point.units_per_cycle for row in rows)
+    return next(row for row in rows if row.point.units_per_cycle >= highest * (1 - 1e-9))
+
+
+def _saturation(answer: ScalingAnswer, cores: int | None) -> str:
+    if answer.single.prediction.memory_cycles <= 0:
+        return "none: nothing moves over the memory path"
+    domain = answer.single.machine.topology.cores_per_numa_domain
+    return saturation_cores(cores, domain)
+
+
+def _table(answer: ScalingAnswer, unit: str, *, verbose: bool) -> Blocks:
+    work = answer.single.prediction.work
+    columns = (
+        right("cores", "point.cores"),
+        right("domains", "point.domains"),
+        *time_columns(with_rates(unit, work) if verbose else (unit,), "point.cycles", work),
+        right("simple rule", lambda row: time_in(row.simple_cycles, unit, work)),
+        right("speed-up", "speedup"),
+        right("efficiency", "efficiency", "{:.0%}".format),
+        right("utilisation", "point.utilization", "{:.0%}".format),
+        right("saturated", "point.saturated"),
+        *((right("T_ECM of a core", "point.single_core_cycles"),) if verbose else ()),
+        left("what limits", "limit", fold=True),
+    )
+    title = "Performance by the recursive rule, and by the simple rule beside it; utilisation of the first domain"
+    return table(title, columns, answer.rows, always=True)
+
+
+def _cache_effects(answer: ScalingAnswer) -> Blocks:
+    """Where more cores change what fits into a core's share of the shared caches."""
+    shared = [level.name for level in answer.single.machine.levels if level.cores_sharing > 1]
+    changes = [f"from {count(row.point.cores, 'core')}: {row.fits}" for row in answer.rows if row.fits]
+    title = f"Reuse as the share of {' and '.join(shared)} shrinks with the cores"
+    unchanged = ["unchanged: the same reuse fits for every number of cores"]
+    return lines(title, changes or unchanged) if shared else ()
