@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kernmodel.errors import KernmodelError, Note
-from kernmodel.machine.load import ENDING, FOLDER, find_machine
+from kernmodel.machine.load import ENDING, FOLDER, find_machine, load_machine
 from kernmodel.resources import carried_files
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
 from kernmodel.studies.scaling import of_core, own_rate, scaling
@@ -82,8 +82,11 @@ def compare(
     if all(result.error is not None for result in results):
         _scaled(*asked[0])  # raises what it raised, with its exit status
     of_kernels = (results[first : first + len(names)] for first in range(0, len(results), len(names)))
-    related = tuple(result for of_kernel in of_kernels for result in _related(of_kernel))
-    return CompareAnswer(related, (*notes, *_notes(related)))
+    related: list[MachineResult] = []
+    for of_kernel in of_kernels:
+        first = next((result for result in of_kernel if result.answer is not None), None)
+        related += of_kernel if first is None else [_relative(result, first) for result in of_kernel]
+    return CompareAnswer(tuple(related), (*notes, *_notes(related)))
 
 
 def _distinct(machines: Iterable[str]) -> tuple[list[str], list[Note]]:
@@ -132,8 +135,6 @@ def _result(asked: tuple[KernelRequest, CodeRequest]) -> MachineResult:
 
 def _scaled(kernel: KernelRequest, code: CodeRequest) -> tuple[ScalingAnswer, int, int]:
     """Scaled to one core, a full domain and the whole machine."""
-    from kernmodel.machine.load import load_machine
-
     topology = load_machine(kernel.machine).topology
     domain, whole = topology.cores_per_numa_domain, topology.cores
     return scaling(kernel, code, (1, domain, whole)), domain, whole
@@ -177,13 +178,8 @@ def _because_of_domain(scaled: ScalingAnswer, row: ScalingRow) -> str:
 # {{{ ratios
 
 
-def _related(results: Sequence[MachineResult]) -> list[MachineResult]:
-    """The results of one kernel with their runtime in relation to that on the first machine."""
-    first = next((result for result in results if result.answer is not None), None)
-    return [result if first is None else _relative(result, first) for result in results]
-
-
 def _relative(result: MachineResult, first: MachineResult) -> MachineResult:
+    """The result with its runtime in relation to that on the first machine."""
     mine, theirs = _seconds(result), _seconds(first)
     if mine is None or theirs is None:
         return result

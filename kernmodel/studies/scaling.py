@@ -12,12 +12,12 @@ from kernmodel.errors import Note
 from kernmodel.machine.cores import check_cores
 from kernmodel.models.outside import OUTSIDE
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest, Point
-from kernmodel.studies.shared_caches import cache_effect
-from kernmodel.units import Work, meaningful_units
+from kernmodel.studies.predict.stages import Stages
+from kernmodel.units import Work, format_bytes, meaningful_units
 
 if TYPE_CHECKING:
     from kernmodel.models.ecm import EcmPrediction, ScalingPoint
-    from kernmodel.studies.predict.stages import Stages
+    from kernmodel.traffic.model import Traffic
 
 ENOUGH = 0.95
 """Share of the best performance that is asked of the fewest cores."""
@@ -88,8 +88,6 @@ def scaling(
         UsageError: a core count that the machine lacks.
         KernmodelError: any stage's error about its input.
     """
-    from kernmodel.studies.predict.stages import Stages
-
     known = stages or Stages()
     machine = known.machine(kernel.machine)
     counts = sorted(set(cores)) or list(range(1, machine.topology.cores + 1))
@@ -149,6 +147,53 @@ def _filled(cores: int, domain: int) -> list[int]:
     return [domain] * full + ([rest] if rest else [])
 
 
+# {{{ shared caches, of which more active cores leave less to each
+
+_SIGNIFICANT = 0.01
+"""Relative change of simulated traffic that is told."""
+
+
+def cache_effect(before: EcmAnswer, now: EcmAnswer) -> str:
+    """What a core has of each shared cache whose reuse differs between two numbers of active cores, and what of the
+    reuse fits there or no longer does; "" where nothing differs."""
+    if before is now:
+        return ""
+    shared = [level for level in now.machine.levels if level.cores_sharing > 1]
+    texts = []
+    for level in shared:
+        changed = list((_flips if now.traffic.conditions else _moved)(level.name, before.traffic, now.traffic))
+        # bytes that a core has of it: as the conditions count them, else its part of the sets
+        sizes = (one.capacity_bytes for one in now.traffic.conditions if one.cache == level.name)
+        share = next(sizes, level.size_bytes / min(now.traffic.cores, level.cores_sharing))
+        texts += [f"{level.name}: {format_bytes(share)} a core; {', '.join(changed)}"] if changed else []
+    return "; ".join(texts)
+
+
+def _flips(cache: str, before: Traffic, now: Traffic) -> Iterator[str]:
+    """The layer conditions that hold with one number of cores only."""
+    held = {(condition.cache, condition.required_bytes): condition.holds for condition in before.conditions}
+    needed: dict[tuple[str, bool], dict[str, None]] = {}
+    for condition in now.conditions:
+        before_holds = held.get((condition.cache, condition.required_bytes), condition.holds)
+        if condition.cache == cache and before_holds != condition.holds:
+            loops = ", ".join(dict.fromkeys(reuse.carried_by for reuse in condition.reuses))
+            needed.setdefault((loops, condition.holds), {})[format_bytes(condition.required)] = None
+    for (loops, holds), sizes in needed.items():
+        yield f"reuse over {loops} ({' and '.join(sizes)}) {'fits' if holds else 'no longer fits'}"
+
+
+def _moved(cache: str, before: Traffic, now: Traffic) -> Iterator[str]:
+    """How much more crosses the paths beyond a cache."""
+    names = [level.level for level in now.levels]
+    if cache not in names:
+        return
+    path = now.paths[names.index(cache)]
+    lines, earlier = (one.loads + one.stores + one.clean_victims for one in (path, before.path(path.path)))
+    if abs(lines - earlier) > _SIGNIFICANT * max(lines, earlier):
+        yield f"{lines:.2f} lines over {path.path} in place of {earlier:.2f}"
+
+
+# }}}
 # {{{ saturation
 
 
@@ -160,6 +205,7 @@ def _simple_use(prediction: EcmPrediction, cores: int) -> float:
 
 
 def _recursive_use(prediction: EcmPrediction, cores: int) -> float:
+    """Utilisation of the memory bandwidth by the recursive latency-aware rule."""
     from kernmodel.models.ecm import utilization
 
     return utilization(cores, prediction.cycles, prediction.memory_cycles)

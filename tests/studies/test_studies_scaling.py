@@ -14,8 +14,7 @@ from kernmodel.errors import UsageError
 from kernmodel.studies.predict.ecm import predict_ecm
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest
 from kernmodel.studies.predict.stages import Stages
-from kernmodel.studies.scaling import own_rate, scaling
-from kernmodel.studies.shared_caches import cache_effect
+from kernmodel.studies.scaling import cache_effect, own_rate, scaling
 from kernmodel.units import Work
 
 pytestmark = pytest.mark.skipif(

@@ -47,7 +47,14 @@ def compare_code(
         KernmodelError: any stage's error about its input, if all ways fail.
     """
     runs = Runs(kernel, codes[0], cores)
-    tried: list[EcmAnswer | KernmodelError] = [_compiled(runs, code, tuple(changes)) for code in codes]
+    tried: list[EcmAnswer | KernmodelError] = []
+    for code in codes:
+        try:
+            tried.append(runs.answer(tuple(changes), code))
+        except UsageError:
+            raise
+        except KernmodelError as error:
+            tried.append(error)
     answers = [one for one in tried if isinstance(one, EcmAnswer)]
     if not answers and isinstance(tried[0], KernmodelError):
         raise tried[0]
@@ -71,15 +78,6 @@ def _untargeted(codes: Iterable[CodeRequest], answer: EcmAnswer) -> Iterator[Not
         if own and code.flags is not None and not any(flag.startswith(_TARGET) for flag in code.flags):
             text = f"{shlex.join(code.flags)!r} replaces the machine's flags and names no target such as {own[0]}"
             yield Note("no-target", text, "assumption")
-
-
-def _compiled(runs: Runs, code: CodeRequest, changes: tuple[Change, ...]) -> EcmAnswer | KernmodelError:
-    try:
-        return runs.answer(changes, code)
-    except UsageError:
-        raise
-    except KernmodelError as error:
-        return error
 
 
 def _variant(code: CodeRequest, tried: EcmAnswer | KernmodelError, first: EcmAnswer) -> CodeVariant:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernmodel.errors import Note
@@ -53,31 +53,22 @@ def what_if(kernel: KernelRequest, code: CodeRequest, changes: Sequence[Change],
     figures = MachineFigures.open(kernel.machine)
     changes = tuple(dict.fromkeys(changes))
     applied = [figures.applied([(change.path, change.value)])[1] for change in changes]
-    alternatives = _alternatives([one.path for (one,) in applied])
+    paths = [one.path for (one,) in applied]
+    twice = dict.fromkeys(path for path in paths if paths.count(path) > 1)
+    text = f"several values of {', '.join(twice)} are alternatives, so that nothing is changed together"
+    alternatives = (Note("alternatives", text, "assumption"),) if twice else ()
     joined = () if alternatives else figures.applied([(change.path, change.value) for change in changes])[1]
     runs = Runs(kernel, code, cores)
     before = runs.answer()
     effects = [_effect(runs, before, (change,), done) for change, done in zip(changes, applied, strict=True)]
     together = _effect(runs, before, tuple(changes), joined) if len(joined) > 1 else None
+    followed = (note for each in (*applied, joined) for one in each for note in one.notes)
     return WhatIfAnswer(
         before=before,
         effects=tuple(sorted(effects, key=lambda effect: (round(effect.ratio, 9), effect.elasticity or 0.0))),
         together=together,
-        notes=alternatives + _notes(before, runs.warnings, [one for each in (*applied, joined) for one in each]),
+        notes=alternatives + tuple(dict.fromkeys((*before.notes, *runs.warnings, *followed))),
     )
-
-
-def _alternatives(paths: Sequence[str]) -> tuple[Note, ...]:
-    """Where a figure is changed twice, the changes are alternatives that cannot be made together."""
-    twice = dict.fromkeys(path for path in paths if paths.count(path) > 1)
-    text = f"several values of {', '.join(twice)} are alternatives, so that nothing is changed together"
-    return (Note("alternatives", text, "assumption"),) if twice else ()
-
-
-def _notes(before: EcmAnswer, warnings: Iterable[Note], applied: Iterable[Applied]) -> tuple[Note, ...]:
-    """Those of the prediction before, warnings that only a change brings, and what followed from each change."""
-    followed = (note for one in applied for note in one.notes)
-    return tuple(dict.fromkeys((*before.notes, *warnings, *followed)))
 
 
 def _effect(runs: Runs, before: EcmAnswer, changes: tuple[Change, ...], applied: tuple[Applied, ...]) -> Effect:

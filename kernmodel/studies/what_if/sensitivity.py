@@ -71,11 +71,12 @@ def sensitivity(
     found = [_sensitivity(figures, runs, before, figure, step) for figure in watched(tried)]
     matter = sorted((one for one in found if _size(one) > _NOTHING), key=_size, reverse=True)
     idle = {one.figure.path for one in found if _size(one) <= _NOTHING}
+    unread = {figure.path for figure in numeric if figure.path.startswith(_UNREAD)}
     return SensitivityAnswer(
         before=before,
         step=step,
         figures=tuple(matter),
-        without_effect=tuple(figure.path for figure in numeric if figure.path in idle or _is_unread(figure.path)),
+        without_effect=tuple(figure.path for figure in numeric if figure.path in idle | unread),
         notes=tuple(dict.fromkeys((*before.notes, *_followed(figures, matter), *_left_aside(numeric)))),
     )
 
@@ -90,12 +91,8 @@ _DERIVED = re.compile(r"caches\.\w+\.(sets|line)|bandwidths\.mixes\..*|bandwidth
 mixes describe benchmarks."""
 
 
-def _is_unread(path: str) -> bool:
-    return path.startswith(_UNREAD)
-
-
 def _is_tried(path: str) -> bool:
-    return not _is_unread(path) and _DERIVED.fullmatch(path) is None
+    return not path.startswith(_UNREAD) and _DERIVED.fullmatch(path) is None
 
 
 def _followed(figures: MachineFigures, matter: Iterable[Sensitivity]) -> Iterator[Note]:
