@@ -97,7 +97,7 @@ class BlockVolumes:
         place = tuple(blocks[variable] for variable in self.loops)
         if place not in self._known:
             sized = at_sizes(self._prepared, self.values(blocks), self._line_bytes)
-            self._known[place] = _Inside(reading(sized, self._line_bytes, self._stores))
+            self._known[place] = _Inside(reuse_analysis(sized, self._line_bytes, self._stores))
         volumes = [self._known[place].volume(key) for key in keys]
         found = [size for size in volumes if size is not None]
         return max(found, key=lambda size: size.value) if len(found) == len(volumes) else None
@@ -204,7 +204,7 @@ class _Inside:
         return self._volumes[window.key]
 
 
-def reading(sized: SizedNest, line_bytes: int, stores: StoreMode) -> Analysis:
+def reuse_analysis(sized: SizedNest, line_bytes: int, stores: StoreMode) -> Analysis:
     """The reuse of a nest at given sizes, without volumes; of streaming stores, only what is read."""
     if stores == "nt":
         return analyse_streaming(sized, line_bytes).reading

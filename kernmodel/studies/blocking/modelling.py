@@ -19,7 +19,7 @@ from kernmodel.models.ecm import EcmPrediction, predict
 from kernmodel.source.model import LoopNest
 from kernmodel.source.nest.sizes import sizes_of
 from kernmodel.source.nest.tiling import whole_blocks
-from kernmodel.studies.blocking.limits import Blocks, ReuseKey, loop_extents, reading
+from kernmodel.studies.blocking.limits import Blocks, ReuseKey, loop_extents, reuse_analysis
 from kernmodel.studies.predict.outside import inner_iterations
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest, Point
 from kernmodel.studies.predict.stages import Code, Stages
@@ -76,7 +76,9 @@ class Modeller:
         self.extents = loop_extents(before.nest, self.sizes)
         self.compared: set[tuple[tuple[str, int], ...]] = set()
         line = before.machine.line_bytes
-        self._analysis = reading(at_sizes(symbolic_nest(before.nest), self.sizes, line), line, before.traffic.stores)
+        self._analysis = reuse_analysis(
+            at_sizes(symbolic_nest(before.nest), self.sizes, line), line, before.traffic.stores
+        )
         self.is_small = (before.traffic.iterations_per_sweep or 0) * len(before.nest.accesses) <= SMALL
 
     def simulated(self, blocks: Blocks, cores: int | None = None) -> Modelled:

@@ -38,7 +38,7 @@ class CodeGroup:
     count: int
 
     @property
-    def shared(self) -> Point | None:
+    def compiled_at(self) -> Point | None:
         """`at` where there are several points, None for one alone, which is compiled with its own sizes."""
         return self.at if self.count > 1 else None
 

@@ -26,9 +26,8 @@ from kernmodel.errors import KernmodelError
 from kernmodel.machine.cores import check_cores
 from kernmodel.studies.predict.request import Change, Point
 from kernmodel.studies.predict.stages import Stages
-from kernmodel.studies.sweep.batches import Work, evaluate_point
 from kernmodel.studies.sweep.code_groups import CODING, CodeGroups, largest_of
-from kernmodel.studies.sweep.dispatch import Dispatch
+from kernmodel.studies.sweep.dispatch import Dispatch, Work, evaluate_point
 from kernmodel.studies.sweep.grid import Grid, Outcome
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ def evaluate(
 
     def here(index: int) -> Outcome[View]:
         point = points[index]
-        return Outcome(index, point, *evaluate_point(stages, point, work, groups.of(point).shared))
+        return Outcome(index, point, *evaluate_point(stages, point, work, groups.of(point).compiled_at))
 
     return map(here, range(start, len(points)))
 

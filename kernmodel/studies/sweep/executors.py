@@ -118,7 +118,7 @@ def _import_stages() -> None:
     import kernmodel.source.emit.compilable
     import kernmodel.source.load
     import kernmodel.studies.predict.expectation
-    import kernmodel.studies.sweep.batches
+    import kernmodel.studies.sweep.dispatch
     import kernmodel.traffic.conditions.layer_conditions  # noqa: F401
 
 
