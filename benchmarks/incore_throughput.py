@@ -23,6 +23,7 @@ from kernmodel.incore.answer.components import CoreModel, Memo, core_model
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.isa.assembler import assemble
+from kernmodel.isa.x86.listing import target
 
 CORES = ("SNB", "HSW", "SKL", "CLX", "ZEN", "ZEN2", "ZEN3")
 ANALYSES = 1000
@@ -58,7 +59,7 @@ def loops() -> list[bytes]:
     codes = []
     for number in range(LOOPS):
         text = BODY.format(a=8 * number, b=16 * number + 8, c=24 * number)
-        elf = ELFFile(BytesIO(assemble(text, syntax="att", file="body.s")))
+        elf = ELFFile(BytesIO(assemble(text, target("att"), file="body.s")))
         codes.append(elf.get_section_by_name(".text").data())
     return codes
 

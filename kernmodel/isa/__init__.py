@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from kernmodel.errors import UsageError
+from kernmodel.errors import AssemblyError
 from kernmodel.isa.protocol import Isa
 
 DEFAULT = "x86-64"
@@ -65,12 +65,12 @@ def isa_of(name: str) -> Isa:
     """The instruction set of this name.
 
     Raises:
-        UsageError: its code cannot be read.
+        AssemblyError: its code cannot be read.
     """
     found = _known.get(name)
     if found is None and name in _CARRIED:
         found = _known[name] = import_module(_CARRIED[name]).ISA
     if found is None:
         known = ", ".join(dict.fromkeys((*_CARRIED, *_known)))
-        raise UsageError(f"{name} code cannot be read", todo=f"use a machine with one of: {known}")
+        raise AssemblyError(f"{name} code cannot be read", todo=f"use a machine with one of: {known}")
     return found

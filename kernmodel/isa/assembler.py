@@ -6,16 +6,12 @@ import os
 import platform
 import re
 import tempfile
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from kernmodel.errors import AssemblyError, Location, ToolError
 from kernmodel.limits import ASSEMBLER_SECONDS, LISTING_LINES
 from kernmodel.processes import limit_met, start, stop, wait
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from kernmodel.isa.x86.syntax import Syntax
 
 _COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|(?:#|//).*|/\*.*?\*/')
 _LABEL = re.compile(r'\s*(?:"(?:[^"\\]|\\.)*"|[\w.$@?]+)\s*:(?!:)')
@@ -28,9 +24,6 @@ _DATA = re.compile(
 _REPEATING = re.compile(r"(?:^|[;:])[ \t]*\.(?:(rept|rep|endr)\b|(irpc?)\b)[ \t]*([^;\n#]*)", re.IGNORECASE)
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+")
 _MESSAGE = re.compile(r"\{standard input\}:(\d+): (?:Error|Fatal error): (.*)")
-# a directive on the first line: with the equivalent options as refuses `fs:[40]`
-_SYNTAX_DIRECTIVES = {"att": "", "intel": ".intel_syntax noprefix; "}
-_SYNTAX_NAMES = {"att": "AT&T", "intel": "Intel"}
 
 
 def english() -> dict[str, str]:
@@ -38,12 +31,33 @@ def english() -> dict[str, str]:
     return {**os.environ, "LC_ALL": "C.UTF-8"}
 
 
-def assembler_name() -> str:
-    """The command of an assembler for x86-64: the host's, or a cross-assembler elsewhere."""
-    return "as" if platform.machine().lower() in ("x86_64", "amd64", "i686") else "x86_64-linux-gnu-as"
+@dataclass(frozen=True, slots=True)
+class AssemblerTarget:
+    """What GNU as has to be told to assemble the code of an instruction set.
+
+    Attributes:
+        isa_name: the instruction set; dialect: what the lines are written in, for messages.
+        hosts: machines (as `platform.machine` names them) whose own assembler it is; elsewhere `cross` is the command.
+        options: of the command line.
+        preamble: put before the first line.
+    """
+
+    isa_name: str
+    dialect: str
+    hosts: tuple[str, ...]
+    cross: str
+    options: tuple[str, ...] = ()
+    preamble: str = ""
+
+    @property
+    def command(self) -> str:
+        """The command of the assembler on this host."""
+        return "as" if platform.machine().lower() in self.hosts else self.cross
 
 
-def assemble(source: str, *, syntax: Syntax, file: str, meanwhile: Callable[[], object] | None = None) -> bytes:
+def assemble(
+    source: str, target: AssemblerTarget, *, file: str, meanwhile: Callable[[], object] | None = None
+) -> bytes:
     """The ELF object that GNU as makes of `source`, with line rows and local labels.
 
     The source, the object and the messages are in files that have no name (their directory entries are gone before as
@@ -51,13 +65,13 @@ def assemble(source: str, *, syntax: Syntax, file: str, meanwhile: Callable[[], 
 
     Raises:
         AssemblyError: as rejects the text; names the first line at fault.
-        ToolError: there is no GNU as for x86-64.
+        ToolError: there is no GNU as for this target.
     """
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as messages:
         # --gdwarf-3 gives the line of every instruction, -L keeps the local labels (.L4) in the symbol table
-        options = ("--64", "-L", "-W", "--gdwarf-3")
-        command = (assembler_name(), *options, "-o", f"/dev/fd/{output.fileno()}", "-")
-        given.write((_SYNTAX_DIRECTIVES[syntax] + source).encode("utf-8", "surrogateescape"))
+        options = (*target.options, "-L", "-W", "--gdwarf-3")
+        command = (target.command, *options, "-o", f"/dev/fd/{output.fileno()}", "-")
+        given.write((target.preamble + source).encode("utf-8", "surrogateescape"))
         given.seek(0)
         try:
             run = start(
@@ -85,17 +99,18 @@ def assemble(source: str, *, syntax: Syntax, file: str, meanwhile: Callable[[], 
             if beyond is not None:
                 todo = beyond.todo("see what its directives and macros repeat")
                 raise AssemblyError(f"GNU as was stopped at {beyond.text} ({beyond.name})", where=file, todo=todo)
-            raise _rejection(said, syntax, file)
+            raise _rejection(said, target, file)
         output.seek(0)
         return output.read()
 
 
-def _rejection(messages: str, syntax: Syntax, file: str) -> AssemblyError | ToolError:
+def _rejection(messages: str, target: AssemblerTarget, file: str) -> AssemblyError | ToolError:
     """The error for what as printed: the first message with a line, else as itself is at fault."""
     first = _MESSAGE.search(messages)
     if first is None:
-        return ToolError(f"the assembler failed: {messages.strip() or 'no message'}", todo="is it GNU as for x86-64?")
-    todo = f"correct the line; it was read as x86-64 assembly in {_SYNTAX_NAMES[syntax]} syntax (--syntax chooses)"
+        what = f"the assembler failed: {messages.strip() or 'no message'}"
+        return ToolError(what, todo=f"is it GNU as for {target.isa_name}?")
+    todo = f"correct the line; it was read as {target.dialect}"
     return AssemblyError(f"GNU as: {first[2]}", where=Location(file, int(first[1])), todo=todo)
 
 

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 
 from kernmodel.errors import AssemblyError
 from kernmodel.isa.linear import Comparison, Linear, MemoryValues, RegisterValues
+from kernmodel.isa.memo import DecodeMemo, PlainMemo
 from kernmodel.isa.model import (
     Condition,
     FpKind,
@@ -37,6 +38,7 @@ class Registers:
         program_counter: the base of addresses relative to the code, "" where there are none.
         clobbered: what a called function may overwrite of the general ones.
         halved: those whose second byte some cores rename apart (ah of rax).
+        advanced: pointers that instructions advance beside what they do; these wait for nothing but themselves.
     """
 
     stack_pointer: str
@@ -45,6 +47,7 @@ class Registers:
     program_counter: str = ""
     clobbered: tuple[str, ...] = ()
     halved: frozenset[str] = frozenset()
+    advanced: frozenset[str] = frozenset()
 
 
 class Effect(NamedTuple):
@@ -187,6 +190,10 @@ class Isa(ABC):
         how many instructions it has; 0 and 0 where none starts."""
         return 0, 0
 
+    def memo(self) -> DecodeMemo:
+        """A new memo for the blocks of a batch."""
+        return PlainMemo(self.decode)
+
     # ---- registers, addresses, control flow ----
 
     @abstractmethod
@@ -274,6 +281,30 @@ class Isa(ABC):
         """Whether a stack engine can change the stack pointer for it (push, pop, call, return)."""
         return False
 
+    def part_of_register(self, operand: Operand) -> Literal["whole", "low byte", "high byte"]:
+        """Which part of its register an operand is, as far as cores rename parts apart."""
+        return "whole"
+
+    def overwrites(self, instruction: Instruction) -> bool:
+        """Whether an operation on a part of a register needs nothing of what it overwrites there."""
+        return True
+
+    def loads_pointer(self, instruction: Instruction) -> bool:
+        """Whether the instruction, if it loads, does nothing but load a register that can hold an address."""
+        return False
+
+    def reads_beside_address(self, instruction: Instruction) -> bool:
+        """Whether what it reads without naming it is an operand, even where that register forms its address too."""
+        return False
+
+    def is_fp_addition(self, instruction: Instruction) -> bool:
+        """Whether a floating-point adder executes it."""
+        return False
+
+    def pops_stack_pointer(self, instruction: Instruction) -> bool:
+        """Whether decoders take it for a pop into the stack pointer."""
+        return False
+
     def row_variant(self, instruction: Instruction) -> str:
         """What rows of the instruction table are told apart by beside the form: "" or a suffix such as " [b+d]"."""
         return ""
@@ -282,9 +313,21 @@ class Isa(ABC):
         """Forms whose rows stand for `form`, in the order of growing doubt, with the reason ("" for spellings)."""
         return iter(())
 
+    def kind_class(self, kind: str) -> str:
+        """What an operand of this kind is, whatever its width: memory, register, immediate, …"""
+        return kind[:1]
+
+    def stand_ins(self, instruction: Instruction) -> Iterator[str]:
+        """Additions and moves with operands like those of the instruction, the best first, to estimate its row by."""
+        return iter(())
+
     def register_forms(self, instruction: Instruction, position: int) -> Iterator[RegisterForm]:
         """Forms that have a register in place of the memory operand at `position`, to compose its row with."""
         return iter(())
+
+    def names_by_top(self, instruction: Instruction) -> bool:
+        """Whether the instruction names registers by their distance from a moving top, or moves it."""
+        return False
 
     def with_named_registers(self, instructions: Sequence[Instruction]) -> tuple[Instruction, ...]:
         """The instructions with one name for each register throughout, where the code names them by a moving top."""

@@ -246,7 +246,7 @@ class Machine:
     Attributes:
         name: short name, the stem of the file ("clx").
         title: the processor as sold, with the mode it was measured in.
-        isa: "x86-64" or "aarch64".
+        isa: instruction set ("x86-64").
         clock_hz: the core clock all cycles refer to.
         levels: caches, innermost first.
         paths: len(levels) transfer paths, innermost first; the last one leads to memory.

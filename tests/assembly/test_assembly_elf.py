@@ -24,6 +24,7 @@ from kernmodel.isa.elf import (
     read_elf,
     relocations,
 )
+from kernmodel.isa.x86.listing import target
 
 pytestmark = pytest.mark.skipif(shutil.which("as") is None, reason="GNU as is not installed")
 
@@ -43,7 +44,7 @@ SECTION_SIZE = 32
 
 
 def elf_of(source: str) -> ElfFile:
-    return read_elf(assemble(source, syntax="att", file="x"), "x")
+    return read_elf(assemble(source, target("att"), file="x"), "x")
 
 
 def number(elf: ElfFile, name: str) -> int:
@@ -90,7 +91,7 @@ def test_no_rows_without_code() -> None:
 @pytest.mark.parametrize("name", [".text", ".symtab", ".rela.text"])
 @pytest.mark.parametrize("size", [1 << 20, 1 << 40, 1 << 63, (1 << 64) - 24])
 def test_sizes_beyond_the_file_are_damage(name: str, size: int) -> None:
-    data = bytearray(assemble(SOURCE, syntax="att", file="x"))
+    data = bytearray(assemble(SOURCE, target("att"), file="x"))
     elf = read_elf(bytes(data), "x")
     (table,) = struct.unpack_from("<Q", data, 40)
     struct.pack_into("<Q", data, table + HEADER * number(elf, name) + SECTION_SIZE, size)

@@ -19,6 +19,7 @@ from kernmodel.errors import AssemblyError, ToolError
 from kernmodel.isa.assembler import assemble, statements
 from kernmodel.isa.elf import read_elf
 from kernmodel.isa.model import Instruction, Listing
+from kernmodel.isa.x86.listing import target
 from kernmodel.isa.x86.syntax import detect_syntax, for_assembler
 from kernmodel.limits import Limit
 
@@ -140,7 +141,7 @@ def test_both_syntaxes_mean_the_same(code: list[tuple[str, str, list[object]]]) 
     text = "".join(f"\t{line}\n" for line, _, _ in code)
     formatter = iced_x86.Formatter(iced_x86.FormatterSyntax.GAS)
     code_bytes = next(
-        s.data for s in read_elf(assemble(text, syntax="intel", file="x"), "x").sections if s.name == ".text"
+        s.data for s in read_elf(assemble(text, target("intel"), file="x"), "x").sections if s.name == ".text"
     )
     att = "".join(f"\t{formatter.format(item)}\n" for item in iced_x86.Decoder(64, code_bytes))
     assert meanings(read_listing(att, "x", syntax="att")) == meanings(read_listing(text, "x", syntax="intel"))
@@ -564,7 +565,7 @@ def test_objects_that_cannot_be_read(object_file: Path, tmp_path: Path, monkeypa
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_damaged_objects_end_in_a_message(data: st.DataObject) -> None:
-    whole = assemble(FUNCTIONS, syntax="att", file="x")
+    whole = assemble(FUNCTIONS, target("att"), file="x")
     cut = data.draw(st.integers(4, len(whole)))
     changed = bytearray(whole[:cut])
     for position in data.draw(st.lists(st.integers(0, cut - 1), max_size=3)):

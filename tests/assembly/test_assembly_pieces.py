@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernmodel.code.listing import decode_bytes
+from kernmodel.isa.memo import Decoded
 from kernmodel.isa.model import Instruction
-from kernmodel.isa.x86.memo import Piece, Pieces
+from kernmodel.isa.x86.memo import X86Memo
 
 ENCODINGS = (
     "rex 01 direct",  # add
@@ -39,9 +40,9 @@ def test_pieces_are_the_instructions_of_the_block(code: str) -> None:
     """But for address and target; and the same when asked again."""
     data = bytes.fromhex(code)
     whole = decode_bytes(data).instructions
-    pieces = Pieces()
+    pieces = X86Memo()
     for _ in range(2):
-        found = pieces.cut(data)
+        found = pieces.decode(data)
         assert found is not None
         start = 0
         for piece, instruction in zip(found, whole, strict=True):
@@ -51,11 +52,11 @@ def test_pieces_are_the_instructions_of_the_block(code: str) -> None:
 
 
 def test_what_is_no_code_is_not_cut() -> None:
-    assert Pieces().cut(bytes.fromhex("9006")) is None
+    assert X86Memo().decode(bytes.fromhex("9006")) is None
 
 
-def cut(pieces: Pieces, code: str) -> Piece:
-    found = pieces.cut(bytes.fromhex(code))
+def cut(pieces: X86Memo, code: str) -> Decoded:
+    found = pieces.decode(bytes.fromhex(code))
     assert found is not None
     (piece,) = found
     return piece
@@ -72,7 +73,7 @@ def cut(pieces: Pieces, code: str) -> Piece:
     ],
 )
 def test_instructions_that_differ_in_registers_only_are_alike(one: str, other: str) -> None:
-    pieces = Pieces()
+    pieces = X86Memo()
     assert cut(pieces, one).shape == cut(pieces, other).shape
 
 
@@ -93,7 +94,7 @@ def test_instructions_that_differ_in_registers_only_are_alike(one: str, other: s
     ],
 )
 def test_instructions_that_do_something_else_are_not_alike(one: str, other: str) -> None:
-    pieces = Pieces()
+    pieces = X86Memo()
     assert cut(pieces, one).shape != cut(pieces, other).shape
 
 
@@ -101,9 +102,9 @@ def test_instructions_that_do_something_else_are_not_alike(one: str, other: str)
 @given(st.lists(st.binary(min_size=1, max_size=7), min_size=1, max_size=6))
 def test_instructions_made_from_representatives_are_those_decoded(codes: list[bytes]) -> None:
     """Also where one that is alike came first."""
-    pieces = Pieces()
+    pieces = X86Memo()
     for code in codes:
-        for piece in pieces.cut(code) or ():
+        for piece in pieces.decode(code) or ():
             data = piece.key if isinstance(piece.key, bytes) else piece.key[0]
             address = 0 if isinstance(piece.key, bytes) else piece.key[1]
             (decoded,) = decode_bytes(data, address=address).instructions
@@ -117,13 +118,13 @@ REGISTERS = st.integers(0, 15)
 @given(st.lists(st.tuples(st.sampled_from(ENCODINGS), REGISTERS, REGISTERS, REGISTERS), min_size=2, max_size=8))
 def test_what_is_alike_differs_in_registers_only(choices: list[tuple[str, int, int, int]]) -> None:
     """Of a few encodings with all registers, so that many are alike: each is what it is when decoded alone."""
-    pieces = Pieces()
+    pieces = X86Memo()
     for encoding, register, base, index in choices:
         rex = 0x48 | (register >> 3) << 2 | (index >> 3) << 1 | base >> 3
         modrm = 0x80 | (register & 7) << 3 | 4
         direct = 0xC0 | (register & 7) << 3 | base & 7
         fields = {"rex": rex, "modrm": modrm, "sib": 0x40 | (index & 7) << 3 | base & 7, "direct": direct}
         code = bytes(fields[part] if part in fields else int(part, 16) for part in encoding.split())
-        for piece in pieces.cut(code) or ():
+        for piece in pieces.decode(code) or ():
             (decoded,) = decode_bytes(code).instructions
             assert pieces.instruction(piece) == replace(decoded, text="")

@@ -42,18 +42,15 @@ from kernmodel.incore.engine.program import REASONS, SOURCES
 from kernmodel.incore.model import Chain, InstructionData, Notion
 from kernmodel.incore.tables.estimate import ESTIMATED
 from kernmodel.incore.tables.extensions import is_missing, refuse_missing
+from kernmodel.isa import DEFAULT, isa_of
 from kernmodel.isa.linear import ZERO
+from kernmodel.isa.memo import MOST_KNOWN, Decoded, DecodeMemo, Key
 from kernmodel.isa.model import Instruction
-from kernmodel.isa.x86.decode import disassemble
-from kernmodel.isa.x86.features import is_privileged, required_extensions
-from kernmodel.isa.x86.memo import MOST_KNOWN, Key, Piece, Pieces
-from kernmodel.isa.x86.x87 import uses_stack
 
 _MOST_BLOCKS = 20_000
 """Blocks that are kept; then all are forgotten."""
 _LONGEST_KEPT = 1024
 """Bytes of the longest block that is kept."""
-_REPEATED = ("rep ", "repne ")
 
 
 class Prediction(NamedTuple):
@@ -109,11 +106,11 @@ leaves the block; the engine does not know a rule for it, or for it in loops; th
 class _Known(NamedTuple):
     """An instruction: its kind, its number in the engine (-1 without it), what it means for addresses."""
 
-    piece: Piece
+    piece: Decoded
     kind: _Kind
     number: int
 
-    def carrier(self, value: int, pieces: Pieces) -> str:
+    def carrier(self, value: int, pieces: DecodeMemo) -> str:
         """Where one of the values is that the instruction loads or produces, as `DataFlow.carriers`."""
         shape = self.kind.shape
         place = None if shape is None else shape.place_of(value)
@@ -128,7 +125,7 @@ class _Cut:
 
     __slots__ = ("feeding", "pieces")
 
-    def __init__(self, pieces: list[Piece] | None) -> None:
+    def __init__(self, pieces: Sequence[Decoded] | None) -> None:
         self.pieces = pieces
         self.feeding: Sequence[Forwarding] | None = None
 
@@ -152,10 +149,11 @@ class _Facts(NamedTuple):
 class Code:
     """Instructions and blocks met before, whatever the core: predictors of several cores may share them."""
 
-    __slots__ = ("_cut", "_facts", "_steps", "_steps_alike", "pieces", "shared")
+    __slots__ = ("_cut", "_facts", "_steps", "_steps_alike", "isa_name", "pieces", "shared")
 
-    def __init__(self) -> None:
-        self.pieces = Pieces()
+    def __init__(self, isa_name: str = DEFAULT) -> None:
+        self.isa_name = isa_name
+        self.pieces = isa_of(isa_name).memo()
         self.shared = Shared()
         self._steps: dict[Key, AddressStep] = {}
         self._steps_alike: dict[Hashable, AddressStep] = {}
@@ -166,7 +164,7 @@ class Code:
         """A block in pieces; the same block is often asked for on several cores."""
         found = self._cut.get(code)
         if found is None:
-            found = _Cut(self.pieces.cut(code))
+            found = _Cut(self.pieces.decode(code))
             if len(self._cut) >= _MOST_BLOCKS:
                 self._cut.clear()
             if len(code) <= _LONGEST_KEPT:
@@ -182,19 +180,20 @@ class Code:
             block.feeding = forwardings(alike, "moving", [self.step(piece) for piece in pieces])[0]
         return block.feeding
 
-    def facts(self, piece: Piece) -> _Facts:
+    def facts(self, piece: Decoded) -> _Facts:
         """What is known of an instruction on all cores."""
         found = self._facts.get(piece.shape)
         if found is None:
             if len(self._facts) >= MOST_KNOWN:
                 self._facts.clear()
             instruction, names = self.pieces.representative(piece)
-            needs, privileged = required_extensions(instruction), is_privileged(instruction)
-            found = _Facts(instruction, names, needs, privileged, uses_stack(instruction))
+            isa = isa_of(instruction.isa)
+            needs, privileged = isa.features(instruction), isa.is_privileged(instruction)
+            found = _Facts(instruction, names, needs, privileged, isa.names_by_top(instruction))
             self._facts[piece.shape] = found
         return found
 
-    def step(self, piece: Piece) -> AddressStep:
+    def step(self, piece: Decoded) -> AddressStep:
         """What an instruction means for addresses."""
         found = self._steps.get(piece.key)
         if found is None:
@@ -204,7 +203,7 @@ class Code:
             found = self._steps[piece.key] = self._step(piece)
         return found
 
-    def _step(self, piece: Piece) -> AddressStep:
+    def _step(self, piece: Decoded) -> AddressStep:
         alike, names = self.pieces.representative(piece)
         step = self._steps_alike.get(piece.shape)
         if step is None:
@@ -254,7 +253,7 @@ class Predictor:
         """
         if len(self._known) >= MOST_KNOWN:
             self._forget()
-        if self.settings.port_model != "optimal":
+        if self.settings.port_model != "optimal" or self.core.parameters.isa != self._code.isa_name:
             return None
         cut = self._code.cut(code)
         found = cut.pieces
@@ -275,10 +274,10 @@ class Predictor:
 
     def _refuse(self, known: list[_Known]) -> None:
         missing = next(one for one in known if one.kind.traits & _MISSING)
-        instruction = replace(missing.kind.instruction, text=disassemble(missing.piece.raw))
+        instruction = replace(missing.kind.instruction, text=self.pieces.text(missing.piece))
         refuse_missing((instruction,), self.core.lacked, self.core.parameters, "")
 
-    def _look_up(self, pieces: Sequence[Piece]) -> tuple[list[_Known], int, int]:
+    def _look_up(self, pieces: Sequence[Decoded]) -> tuple[list[_Known], int, int]:
         """What is known of the instructions of a block; the traits of all, and of all but the last."""
         known = []
         traits = before = 0
@@ -373,7 +372,7 @@ class Predictor:
         instructions = [self.pieces.instruction(one.piece) for one in known]
         return forwardings(instructions, model.graph.memory)[0], links(instructions, model.switches.memory)
 
-    def _find_out(self, piece: Piece) -> _Known:
+    def _find_out(self, piece: Decoded) -> _Known:
         kind = self._kinds.get(piece.shape)
         if kind is None:
             kind = self._kinds[piece.shape] = self._kind_of(piece)
@@ -394,7 +393,7 @@ class Predictor:
             found = self._numbers[registers] = (*map(number, registers), *high)
         return found
 
-    def _kind_of(self, piece: Piece) -> _Kind:
+    def _kind_of(self, piece: Decoded) -> _Kind:
         instruction, names, needs, privileged, stack = self._code.facts(piece)
         row = row_of(instruction, self.core.table)
         # the registers of the x87 depend on the instructions before: analyse_block gives them fixed names
@@ -425,7 +424,7 @@ def _traits(instruction: Instruction, model: CoreModel) -> int:
     )
 
 
-def _layout(piece: Piece) -> tuple[int, int, int, int]:
+def _layout(piece: Decoded) -> tuple[int, int, int, int]:
     encoding = piece.encoding
     wide = encoding.immediate_bytes == WIDE_IMMEDIATE_BYTES
     return piece.length, encoding.opcode_offset, encoding.length_changing_prefix, wide
@@ -437,7 +436,7 @@ class _Found:
     __slots__ = ("_analyser", "_answer", "_fused", "_known", "_pieces")
 
     def __init__(
-        self, analyser: Analyser, known: list[_Known], answer: Answer, fused: Fused | None, pieces: Pieces
+        self, analyser: Analyser, known: list[_Known], answer: Answer, fused: Fused | None, pieces: DecodeMemo
     ) -> None:
         self._analyser = analyser
         self._known = known
@@ -527,7 +526,7 @@ def _components(applies: int) -> tuple[tuple[int, str], ...]:
 _DIVIDER_PLACE, _PIPELINE_PLACE = FRONT_TO_BACK.index(DIVIDER), FRONT_TO_BACK.index(PIPELINE)
 
 
-def _jumps_inside(last: Piece, length: int) -> bool:
+def _jumps_inside(last: Decoded, length: int) -> bool:
     """Whether code that ends so jumps into itself, but to its start."""
     return last.reach is not None and 0 < length - last.length + last.reach < length
 
@@ -551,7 +550,7 @@ def _warnings_about(instruction: Instruction, row: InstructionData | None, privi
         found.append(_UNKNOWN)
     elif row.source.startswith(ESTIMATED):
         found.append(_ESTIMATED)
-    if instruction.form.startswith(_REPEATED):
+    if isa_of(instruction.isa).repeats(instruction):
         found.append("repeat-count")
     return tuple(found)
 

@@ -28,8 +28,8 @@ from kernmodel.incore.front_end.block import moves_stack, uses_of_rsp
 from kernmodel.incore.front_end.costs import Cost, instruction_cost
 from kernmodel.incore.model import InstructionData, PortUse
 from kernmodel.incore.tables.core_parameters import FrontEndParameters
+from kernmodel.isa.memo import NEAR
 from kernmodel.isa.model import Instruction
-from kernmodel.isa.x86.memo import NEAR
 
 MEMORY = "memory"
 _DIVIDER = "DV"

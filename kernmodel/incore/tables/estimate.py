@@ -6,17 +6,16 @@ nothing is estimated.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 from kernmodel.errors import Location, Note
 from kernmodel.incore.model import InstructionData
 from kernmodel.incore.tables.table import InstructionTable
+from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
 
 ESTIMATED = "estimated"
-
-_VECTORS = ("xmm", "ymm", "zmm", "mm", "k")
 
 
 class EstimatingTable:
@@ -43,9 +42,12 @@ class EstimatingTable:
         return self._found[instruction.form]
 
     def _estimate(self, instruction: Instruction) -> InstructionData | None:
+        isa = isa_of(instruction.isa)
         kinds = instruction.form.partition(" ")[2].split(",")
-        relatives = sorted(self._relatives(instruction.mnemonic), key=lambda form: _distance(form, kinds))
-        for form in (*relatives, *_stand_ins(instruction)):
+        relatives = sorted(
+            self._relatives(instruction.mnemonic), key=lambda form: _distance(form, kinds, isa.kind_class)
+        )
+        for form in (*relatives, *isa.stand_ins(instruction)):
             row = self.table.row(form)
             if row is not None:
                 return replace(row, form=instruction.form, source=f"{ESTIMATED} as {form}: {row.source}")
@@ -61,38 +63,11 @@ class EstimatingTable:
         return self._forms.get(mnemonic, [])
 
 
-def _distance(form: str, kinds: list[str]) -> tuple[int, int, str]:
+def _distance(form: str, kinds: list[str], kind_class: Callable[[str], str]) -> tuple[int, int, str]:
     """How far the operands of a form are from given kinds: their number, then what they are, then their widths."""
     others = form.partition(" ")[2].split(",")
-    unlike = sum((a != b) + 4 * (_class(a) != _class(b)) for a, b in zip(others, kinds, strict=False))
+    unlike = sum((a != b) + 4 * (kind_class(a) != kind_class(b)) for a, b in zip(others, kinds, strict=False))
     return abs(len(others) - len(kinds)), unlike, form
-
-
-def _class(kind: str) -> str:
-    """What an operand is, whatever its width: memory, vector register, mask, immediate or general register."""
-    if kind in _VECTORS:
-        return "mask" if kind == "k" else "vector"
-    return kind[:1]
-
-
-def _stand_ins(instruction: Instruction) -> Iterator[str]:
-    """Additions and moves with operands like those of the instruction, the best first."""
-    operands = instruction.operands
-    vector = next((o.kind for o in operands if o.kind in _VECTORS), None)
-    kind = vector or "r64"
-    memory = next((o for o in operands if o.memory is not None and o.memory.size_bytes), None)
-    if memory is not None and memory.written:
-        yield f"mov m64,{kind}" if vector is None else f"vmovups m{_bits(vector)},{kind}"
-    if vector in ("xmm", "ymm", "zmm"):
-        last = f"m{_bits(vector)}" if memory is not None else kind
-        yield f"vpaddd {kind},{kind},{last}"
-        yield f"paddd {kind},{last}"
-    yield "add r64,m64" if memory is not None else "add r64,r64"
-
-
-def _bits(kind: str) -> int:
-    """Width of a vector register."""
-    return {"xmm": 128, "ymm": 256, "zmm": 512}.get(kind, 64)
 
 
 def estimate_notes(instructions: tuple[Instruction, ...], sources: tuple[str, ...], file: str) -> tuple[Note, ...]:

@@ -8,14 +8,12 @@ from pathlib import Path
 
 from kernmodel.errors import InstructionTableError, Location
 from kernmodel.incore.model import Parameters
+from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
-from kernmodel.isa.x86.features import required_extensions
 from kernmodel.schema.document import FileKind, plain, read_document
 
 _FILE = Path(__file__).parents[1] / "data" / "extensions.yaml"
 _KIND = FileKind("list of extensions", "docs/microarchitectures.md", InstructionTableError)
-_EXECUTED_OTHERWISE = frozenset({"tzcnt", "lzcnt"})
-"""Cores without these take them for bsf and bsr, whose encoding they share (Intel SDM vol. 2)."""
 
 
 def lacked_extensions(parameters: Parameters) -> frozenset[str]:
@@ -42,7 +40,7 @@ def refuse_missing(
     """
     for instruction in instructions:
         if is_missing(instruction, lacked):
-            needs = " and ".join(sorted(required_extensions(instruction) & lacked))
+            needs = " and ".join(sorted(isa_of(instruction.isa).features(instruction) & lacked))
             raise InstructionTableError(
                 f"{instruction.text.strip()} needs {needs}, which {parameters.title} does not have",
                 where=Location(file, instruction.line or None),
@@ -52,7 +50,7 @@ def refuse_missing(
 
 def is_missing(instruction: Instruction, lacked: frozenset[str]) -> bool:
     """Whether a core that lacks these extensions does not have the instruction."""
-    return bool(required_extensions(instruction) & lacked) and instruction.mnemonic not in _EXECUTED_OTHERWISE
+    return not lacked.isdisjoint(isa_of(instruction.isa).features(instruction))
 
 
 def core_extensions(name: str) -> frozenset[str]:

@@ -19,6 +19,7 @@ from typing import Any
 
 import yaml
 
+from kernmodel import isa
 from kernmodel.errors import InstructionTableError
 from kernmodel.incore.tables.core_parameters import (
     FRONT_END_KIND,
@@ -46,10 +47,16 @@ _ALIASES = re.compile(r"^aliases: *\[([^\]]*)\]", re.MULTILINE)
 _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 PARAMETER_FILE = FileKind("parameter file", "docs/microarchitectures.md", InstructionTableError)
 
+
+def _instruction_set(node: yaml.Node) -> str:
+    """One of those that are known when the file is read."""
+    return choice(*isa.names())(node)
+
+
 _IDENTITY: Table = {
     "name": Field(text),
     "title": Field(text),
-    "isa": Field(choice("x86-64", "aarch64")),
+    "isa": Field(_instruction_set),
     "aliases": Field(names),
     "table": Field(text),
     "ports": Field(names),

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from kernmodel.isa.linear import MemoryValues, RegisterValues
+from kernmodel.isa.memo import DecodeMemo
 from kernmodel.isa.model import (
     Condition,
     FpKind,
@@ -33,6 +34,9 @@ _STRINGS = frozenset({"cmpsd", "movsd"})
 """String instructions, without operands of their own, that are named like others."""
 _BROADCAST = re.compile(r"\{1to(\d+)\}")
 _PACKED = {"pd": 8, "ps": 4}
+_PARTS: dict[str, Literal["low byte", "high byte"]] = {"r8": "low byte", "cl": "low byte", "r8h": "high byte"}
+_LOADED_POINTERS = frozenset({"mov", "movsxd", "pop"})
+_ADDITIONS = frozenset(f"{kind}{what}" for kind in ("add", "sub", "addsub") for what in ("ps", "pd", "ss", "sd"))
 _IACA_NOP_LENGTH = 3
 
 
@@ -79,6 +83,11 @@ class X86(Isa):
         if memory is not None and memory.segment == "gs" and target.kind == "m8" and memory.base is None:
             return memory.displacement, 1
         return 0, 0
+
+    def memo(self) -> DecodeMemo:
+        from kernmodel.isa.x86.memo import X86Memo
+
+        return X86Memo()
 
     def effect(self, instruction: Instruction, registers: RegisterValues, memory: MemoryValues) -> Effect:
         return effects.effect(instruction, registers, memory)
@@ -144,7 +153,9 @@ class X86(Isa):
         return features.generation(instructions)
 
     def features(self, instruction: Instruction) -> frozenset[str]:
-        return features.required_extensions(instruction)
+        # cores without these two take them for bsf and bsr, whose encoding they share (Intel SDM vol. 2)
+        taken_otherwise = instruction.mnemonic in ("tzcnt", "lzcnt")
+        return frozenset() if taken_otherwise else features.required_extensions(instruction)
 
     def is_privileged(self, instruction: Instruction) -> bool:
         return features.is_privileged(instruction)
@@ -153,14 +164,43 @@ class X86(Isa):
         """Whether it pushes or pops (Intel Optimization Reference Manual, stack pointer tracker)."""
         return instruction.mnemonic in _STACK_ENGINE
 
+    def part_of_register(self, operand: Operand) -> Literal["whole", "low byte", "high byte"]:
+        return _PARTS.get(operand.kind, "whole")
+
+    def overwrites(self, instruction: Instruction) -> bool:
+        return instruction.mnemonic.startswith(("mov", "set"))
+
+    def loads_pointer(self, instruction: Instruction) -> bool:
+        return instruction.mnemonic in _LOADED_POINTERS and instruction.operands[0].kind in effects.WIDE
+
+    def reads_beside_address(self, instruction: Instruction) -> bool:
+        """mulx reads rdx beside its operands, which may name rdx as a target and as an address."""
+        return instruction.mnemonic == "mulx"
+
+    def is_fp_addition(self, instruction: Instruction) -> bool:
+        return instruction.mnemonic.removeprefix("v") in _ADDITIONS
+
+    def pops_stack_pointer(self, instruction: Instruction) -> bool:
+        """rsp and r12 share the number 4 in the opcode of pop."""
+        return instruction.mnemonic == "pop" and instruction.operands[0].register in ("rsp", "r12")
+
     def row_variant(self, instruction: Instruction) -> str:
         return forms.row_variant(instruction)
 
     def row_candidates(self, form: str) -> Iterator[tuple[str, str]]:
         return forms.row_candidates(form)
 
+    def kind_class(self, kind: str) -> str:
+        return "mask" if kind == "k" else "vector" if kind == "mm" or kind in _VECTORS else kind[:1]
+
+    def stand_ins(self, instruction: Instruction) -> Iterator[str]:
+        return forms.stand_ins(instruction)
+
     def register_forms(self, instruction: Instruction, position: int) -> Iterator[RegisterForm]:
         return forms.register_forms(instruction, position)
+
+    def names_by_top(self, instruction: Instruction) -> bool:
+        return x87.uses_stack(instruction)
 
     def with_named_registers(self, instructions: Sequence[Instruction]) -> tuple[Instruction, ...]:
         return x87.with_fixed_registers(instructions)

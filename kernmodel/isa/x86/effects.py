@@ -22,6 +22,7 @@ REGISTERS = Registers(
     # System V psABI, 3.2.1
     clobbered=("rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11"),
     halved=frozenset({"rax", "rbx", "rcx", "rdx"}),
+    advanced=frozenset({"rsp", "rsi", "rdi"}),
 )
 WIDE = frozenset({"r32", "r64"})
 _TRACKED = WIDE | {"xmm"}  # a general register is sometimes kept in a vector register

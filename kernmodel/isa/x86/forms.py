@@ -147,6 +147,20 @@ def register_forms(instruction: Instruction, position: int) -> Iterator[Register
         yield RegisterForm(form, f"{move} {register},m{size}", f"{move} m{size},{register}")
 
 
+def stand_ins(instruction: Instruction) -> Iterator[str]:
+    """Additions and moves with operands like those of the instruction, the best first."""
+    vector = next((o.kind for o in instruction.operands if o.kind in (*_BITS, "mm", "k")), None)
+    memory = next((o for o in instruction.operands if o.memory is not None and o.memory.size_bytes), None)
+    bits = _BITS.get(vector or "", 64)
+    if memory is not None and memory.written:
+        yield "mov m64,r64" if vector is None else f"vmovups m{bits},{vector}"
+    if vector in _BITS:
+        last = f"m{bits}" if memory is not None else vector
+        yield f"vpaddd {vector},{vector},{last}"
+        yield f"paddd {vector},{last}"
+    yield "add r64,m64" if memory is not None else "add r64,r64"
+
+
 _ARITHMETIC: dict[FpOperation, str] = {"add": "add", "mul": "mul", "fma": "fmadd231", "div": "div", "sqrt": "sqrt"}
 _ELEMENTS: dict[Precision, tuple[str, int]] = {"DP": ("d", 8), "SP": ("s", 4), "HP": ("h", 2)}
 _VECTORS = {64: "zmm", 32: "ymm", 16: "xmm"}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from kernmodel.errors import AssemblyError
-from kernmodel.isa.assembler import assemble, check_length, has_statements, is_data, statements
+from kernmodel.isa.assembler import AssemblerTarget, assemble, check_length, has_statements, is_data, statements
 from kernmodel.isa.elf import (
     LineRow,
     damage_reported,
@@ -31,6 +31,21 @@ from kernmodel.isa.x86.syntax import (
 )
 
 ISA = "x86-64"
+_NAMES: dict[Syntax, str] = {"att": "AT&T", "intel": "Intel"}
+# a directive on the first line: with the equivalent options as refuses `fs:[40]`
+_PREAMBLES: dict[Syntax, str] = {"att": "", "intel": ".intel_syntax noprefix; "}
+
+
+def target(syntax: Syntax) -> AssemblerTarget:
+    """What GNU as is told of a listing in a syntax."""
+    return AssemblerTarget(
+        isa_name=ISA,
+        dialect=f"{ISA} assembly in {_NAMES[syntax]} syntax (--syntax chooses)",
+        hosts=("x86_64", "amd64", "i686"),
+        cross="x86_64-linux-gnu-as",
+        options=("--64",),
+        preamble=_PREAMBLES[syntax],
+    )
 
 
 def read_listing(text: str, file: str, syntax: str | None = None) -> Listing:
@@ -95,7 +110,7 @@ def _assemble_masm(text: str, file: str) -> _Assembled:
 
 def _assembled(source: str, text: str, syntax: Syntax, file: str, *, semicolon_comments: bool) -> _Assembled:
     """Assemble `source`, which is `text` in the form that GNU as reads."""
-    elf = read_elf(assemble(source, syntax=syntax, file=file, meanwhile=load_reader), file)
+    elf = read_elf(assemble(source, target(syntax), file=file, meanwhile=load_reader), file)
     if not source.isascii():
         elf = replace(elf, symbols=tuple(replace(symbol, name=spelled_back(symbol.name)) for symbol in elf.symbols))
     with damage_reported(file, "has debugging sections that hide its lines", todo="leave them out"):

@@ -1,8 +1,6 @@
-"""Blocks cut into instructions, each distinct one translated once, and those that are alike told by their shape.
+"""The memo of decoded x86-64 instructions: which are alike, and how one of them becomes another.
 
-Instructions are alike if they differ in nothing but which general-purpose and vector registers they name, in constants,
-and in their place: what one of them does, the other does with its own registers. So it is enough to look at one of
-them, their representative.
+Only general-purpose and vector registers are renamed; instructions that use others than they name stand for themselves.
 """
 
 from __future__ import annotations
@@ -14,6 +12,7 @@ from typing import NamedTuple
 import iced_x86 as iced
 from iced_x86 import Code, EncodingKind, OpKind, Register
 
+from kernmodel.isa.memo import MOST_KNOWN, NEAR, Decoded, DecodeMemo, Key, Representative
 from kernmodel.isa.model import Encoding, Instruction, MemoryReference, Operand
 from kernmodel.isa.x86.decode import (
     HIGH_BYTES,
@@ -27,14 +26,6 @@ from kernmodel.isa.x86.decode import (
 )
 from kernmodel.isa.x86.encoding import encoding_of
 
-Key = bytes | tuple[bytes, int]
-"""The bytes of an instruction, with its place where it names memory by its own address."""
-
-MOST_KNOWN = 100_000
-"""Instructions that are kept; then all are forgotten."""
-NEAR = 2048
-"""Bytes: addresses with a displacement from 0 to below it are told apart from others. It is where fast pointer chasing
-ends (the figure in the parameter files of cores); one who needs another limit cannot go by shapes."""
 _PLAIN, _VECTOR = 1, 2
 _GENERAL = ("r64", "r32", "r16", "r8")
 _VECTORS = ("xmm", "ymm", "zmm")
@@ -87,61 +78,19 @@ class _Alike(NamedTuple):
     registers: tuple[str, ...]
 
 
-class Piece:
-    """A distinct instruction.
-
-    Attributes:
-        key: equal for instructions that are equal but for address and branch target.
-        shape: equal for instructions that are alike.
-        registers: full names of those that it names, in the order in which `Pieces.representative` names others.
-        encoding: the layout of its bytes.
-        length: bytes; reach: bytes from its start to where a direct branch goes to, None for others.
-    """
-
-    __slots__ = ("encoding", "key", "length", "raw", "reach", "registers", "shape")
-
-    def __init__(
-        self, key: Key, raw: iced.Instruction, encoding: Encoding, reach: int | None, alike: _Alike | None
-    ) -> None:
-        self.key = key
-        self.shape: Hashable = key if alike is None else alike.shape
-        self.registers: tuple[str, ...] = () if alike is None else alike.registers
-        self.encoding = encoding
-        self.length = raw.len
-        self.reach = reach
-        self.raw = raw
-
-    @property
-    def is_its_own(self) -> bool:
-        """Whether no other instruction is taken to be like it."""
-        return self.shape == self.key
-
-    @property
-    def address_constants(self) -> tuple[int, int]:
-        """Scale and displacement of its memory operand."""
-        return self.raw.memory_index_scale, signed(self.raw.memory_displacement)
-
-
-class Representative(NamedTuple):
-    """The instruction that stands for all that are alike, and what it names in place of `Piece.registers`."""
-
-    instruction: Instruction
-    names: tuple[str, ...]
-
-
-class Pieces:
-    """Cuts blocks into instructions, and remembers those that it has met."""
+class X86Memo(DecodeMemo):
+    """Decodes blocks of x86-64 code, and remembers the instructions that it has met."""
 
     __slots__ = ("_instructions", "_known", "_own", "_representatives", "_special")
 
     def __init__(self) -> None:
-        self._known: dict[Key, Piece] = {}
+        self._known: dict[Key, Decoded] = {}
         self._own: dict[int, bool] = {}
         self._special: dict[int, bool] = {}
         self._representatives: dict[Hashable, Representative] = {}
         self._instructions: dict[Key, Instruction] = {}
 
-    def cut(self, code: bytes) -> list[Piece] | None:
+    def decode(self, code: bytes) -> list[Decoded] | None:
         """The instructions of a block of which every byte belongs to one; None if not."""
         known = self._known
         if len(known) >= MOST_KNOWN:
@@ -154,40 +103,44 @@ class Pieces:
         for item in decoder:
             end = start + item.len
             key: Key = code[start:end]
-            piece = known.get(key)
-            if piece is None:
+            one = known.get(key)
+            if one is None:
                 if item.is_invalid:
                     return None
                 if item.is_ip_rel_memory_operand:
                     key = (code[start:end], start)
-                    piece = known.get(key)
-                if piece is None:
-                    piece = known[key] = self._new(key, item, decoder, code, start)
-            found.append(piece)
+                    one = known.get(key)
+                if one is None:
+                    one = known[key] = self._new(key, item, decoder, code, start)
+            found.append(one)
             start = end
         return found
 
-    def representative(self, piece: Piece) -> Representative:
+    def representative(self, one: Decoded) -> Representative:
         """The instruction that stands for all that are like this one."""
-        found = self._representatives.get(piece.shape)
+        found = self._representatives.get(one.shape)
         if found is None:
-            raw, names = _renamed(piece.raw, piece.registers, _RENAMED[0]) if piece.registers else (piece.raw, ())
-            found = Representative(translate(raw, piece.encoding, disassemble(raw), 0, None), names)
-            self._representatives[piece.shape] = found
+            raw, names = _renamed(one.raw, one.registers, _RENAMED[0]) if one.registers else (one.raw, ())
+            found = Representative(translate(raw, one.encoding, disassemble(raw), 0, None), names)
+            self._representatives[one.shape] = found
         return found
 
-    def instruction(self, piece: Piece) -> Instruction:
+    def instruction(self, one: Decoded) -> Instruction:
         """The instruction itself, without text, at address 0, with the target of a branch from there; at its place if
         it names memory by its own address."""
-        found = self._instructions.get(piece.key)
+        found = self._instructions.get(one.key)
         if found is None:
-            alike = self.representative(piece)
-            found = replace(alike.instruction, text="") if piece.is_its_own else _of_representative(piece, alike)
-            self._instructions[piece.key] = found
+            alike = self.representative(one)
+            found = replace(alike.instruction, text="") if one.is_its_own else _of_representative(one, alike)
+            self._instructions[one.key] = found
         return found
 
-    def _new(self, key: Key, raw: iced.Instruction, decoder: iced.Decoder, code: bytes, start: int) -> Piece:
-        """A piece of what was decoded last, from address 0 unless it names memory by its own address."""
+    def text(self, one: Decoded) -> str:
+        """The instruction as assembly text."""
+        return disassemble(one.raw)
+
+    def _new(self, key: Key, raw: iced.Instruction, decoder: iced.Decoder, code: bytes, start: int) -> Decoded:
+        """What was decoded last, from address 0 unless it names memory by its own address."""
         reach = None
         if raw.op_count and OpKind.NEAR_BRANCH16 <= raw.op0_kind <= OpKind.NEAR_BRANCH64:
             raw, encoding = next(decode_raw(code[start : start + raw.len], 0))
@@ -197,7 +150,9 @@ class Pieces:
             encoding = encoding_of(code, start, decoder.get_constant_offsets(raw))
             if isinstance(key, bytes):
                 raw.ip = 0
-        return Piece(key, raw, encoding, reach, self._alike(raw, encoding))
+        alike = self._alike(raw, encoding) or _Alike(key, ())
+        constants = raw.memory_index_scale, signed(raw.memory_displacement)
+        return Decoded(key, alike.shape, alike.registers, encoding, raw.len, reach, constants, raw)
 
     def _alike(self, raw: iced.Instruction, encoding: Encoding) -> _Alike | None:
         """What the instruction shares with others; None where it is taken for itself."""
@@ -292,10 +247,10 @@ def _renamed(
     return copy, names
 
 
-def _of_representative(piece: Piece, alike: Representative) -> Instruction:
+def _of_representative(one: Decoded, alike: Representative) -> Instruction:
     """The representative with the registers, constants and place of one that is like it."""
-    raw, encoding, other = piece.raw, piece.encoding, alike.instruction
-    own = dict(zip(alike.names, piece.registers, strict=True))
+    raw, encoding, other = one.raw, one.encoding, alike.instruction
+    own = dict(zip(alike.names, one.registers, strict=True))
     operands = tuple([_own_operand(raw, index, operand, own) for index, operand in enumerate(other.operands)])
     explicit = {id(theirs.memory): mine.memory for theirs, mine in zip(other.operands, operands, strict=True)}
     return Instruction(

@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from kernmodel import isa
 from kernmodel.errors import Location, MachineError
 from kernmodel.machine.files.checks import check_figures, count
 from kernmodel.machine.model import (
@@ -68,10 +69,15 @@ def _overlap(node: yaml.Node) -> Overlap:
         raise RejectedError(error.what, error.todo) from error
 
 
+def _instruction_set(node: yaml.Node) -> str:
+    """One of those that are known when the file is read."""
+    return choice(*isa.names())(node)
+
+
 MACHINE: Table = {
     "title": Field(text),
     "vendor": Field(text),
-    "isa": Field(choice("x86-64", "aarch64"), required=False, default="x86-64"),
+    "isa": Field(_instruction_set, required=False, default=isa.DEFAULT),
     "clock": Field(quantity("frequency", least="10 MHz", most="20 GHz")),
     "cache_line": Field(quantity("data", least="8 B", most="1 KiB")),
     "source": Field(text),
