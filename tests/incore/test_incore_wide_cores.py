@@ -22,6 +22,7 @@ from kernmodel.incore.engine.compiled import library
 from kernmodel.incore.engine.model import Entry, MicroOp, PipelineCore, PipelineInput, Role, Switches
 from kernmodel.incore.engine.simulate import Engine, simulate
 from kernmodel.incore.model import Parameters
+from kernmodel.incore.tables.core_parameters import LoadParameters
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable
 
@@ -86,7 +87,12 @@ def test_other_cores_keep_the_latency_of_their_table() -> None:
 
 def test_of_loads_that_differ_by_a_constant_all_but_the_aligned_are_split() -> None:
     def shares(name: str) -> list[float]:
-        return sorted(split_loads(decode_bytes(bytes.fromhex(CODE[name])).instructions, {32: 1.0, 64: 1.0}).values())
+        return sorted(
+            split_loads(
+                decode_bytes(bytes.fromhex(CODE[name])).instructions,
+                LoadParameters(split_256=1.0, split_512=1.0, line_bytes=64),
+            ).values()
+        )
 
     assert shares("three zmm loads") == [1.0, 1.0]
     assert shares("two ymm loads") == [0.5]

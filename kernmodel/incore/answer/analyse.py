@@ -35,7 +35,6 @@ from kernmodel.incore.answer.verdict import verdict_of
 from kernmodel.incore.dependences.addresses import MemoryPolicy
 from kernmodel.incore.dependences.cycles import Cycle, Edge, longest_path, maximum_cycle_ratio
 from kernmodel.incore.dependences.graph import Graph, Syntax, dependency_graph
-from kernmodel.incore.dependences.line_splits import split_figures
 from kernmodel.incore.engine.ports import Pressure, even_pressure, optimal_bound, optimal_pressure
 from kernmodel.incore.model import Chain, Component, InCore, InstructionReport, Notion, Parameters
 from kernmodel.isa.model import Instruction
@@ -274,7 +273,7 @@ def _notes(loop: AssemblyLoop, rows: Rows, graph: Graph, parameters: Parameters,
     if graph.incomparable:
         text = "addresses of loads and stores that cannot be compared are taken to differ"
         notes.append(Note("addresses-differ", text, kind="assumption"))
-    if notion == "loop" and _may_split(loop.instructions, split_figures(parameters)):
+    if notion == "loop" and _may_split(loop.instructions, parameters.loads.splits):
         text = (
             "arrays are taken to begin at cache lines where the code does not say otherwise: wide loads may cross lines"
         )

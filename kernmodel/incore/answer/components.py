@@ -26,7 +26,7 @@ from kernmodel.incore.dependences.graph import (
     is_eliminated_move,
     is_idiom,
 )
-from kernmodel.incore.dependences.line_splits import split_figures, with_splits
+from kernmodel.incore.dependences.line_splits import with_splits
 from kernmodel.incore.engine.figures import pipeline_core
 from kernmodel.incore.engine.linking import PartsCache, pipeline_input
 from kernmodel.incore.engine.model import Entry, Fetch, PipelineCore, PipelineInput, Simulated, Switches
@@ -121,7 +121,7 @@ def core_model(parameters: Parameters, memory: MemoryPolicy = "moving", switches
         switches=switches or Switches(memory=memory, blocked_loads=memory != "different"),
         closed=parameters.closed_by_zmm,
         fusing=frozenset(parameters.fused_with_jumps),
-        splits=split_figures(parameters),
+        splits=parameters.loads.splits,
         op_cache=op_cache_parameters(parameters),
     )
 
@@ -237,7 +237,7 @@ def bounds_of(
     fused = _fused_at(seen, model, offset) if seen else _fused_by_name(instructions, rows, model)
     uses = port_uses(instructions, rows, closed, fused)
     if model.splits and notion == "loop":
-        uses = with_splits(uses, rows, instructions, model.splits)
+        uses = with_splits(uses, rows, instructions, model.parameters.loads)
     if seen is not None:
         components = _front_components(seen, model, notion, offset)
     else:

@@ -11,26 +11,22 @@ from collections.abc import Mapping, Sequence
 from math import gcd
 
 from kernmodel.incore.dependences.addresses import MovingLoad, address_step, moving_loads
-from kernmodel.incore.model import InstructionData, Parameters, PortUse
+from kernmodel.incore.model import InstructionData, PortUse
+from kernmodel.incore.tables.core_parameters import LoadParameters
 from kernmodel.isa.model import Instruction
 
-_LINE = 64
-"""Bytes of a cache line of every x86-64 core: what arrays are taken to be aligned to."""
 _DATA_PATH = "D"
 
 
-def split_figures(parameters: Parameters) -> dict[int, float]:
-    """Cycles for which a load across lines takes all load ports that it can use, by its bytes, where they are known."""
-    given = {32: parameters.loads.split_256, 64: parameters.loads.split_512}
-    return {size: cycles for size, cycles in given.items() if cycles is not None}
-
-
-def split_loads(instructions: Sequence[Instruction], costs: Mapping[int, float]) -> dict[int, float]:
+def split_loads(instructions: Sequence[Instruction], parameters: LoadParameters) -> dict[int, float]:
     """By instruction, the share of the passes in which its load crosses lines; 0 is left out.
 
     Args:
-        instructions: the block, a loop body; costs: by bytes, as of `split_figures`.
+        instructions: the block, a loop body; parameters: of the core, with its cache line.
     """
+    costs, line = parameters.splits, parameters.line_bytes
+    if line is None:
+        return {}
     if not any(reference.read and reference.size_bytes in costs for i in instructions for reference in i.memory):
         return {}
     alike: dict[object, list[MovingLoad]] = {}
@@ -39,19 +35,19 @@ def split_loads(instructions: Sequence[Instruction], costs: Mapping[int, float])
             alike.setdefault(load.address.terms, []).append(load)
     shares: dict[int, float] = {}
     for loads in alike.values():
-        starts = (0,) if loads[0].anchored else range(_LINE)
-        found = min((_shares(loads, start) for start in starts), key=lambda shares: _cost(loads, shares, costs))
+        starts = (0,) if loads[0].anchored else range(line)
+        found = min((_shares(loads, start, line) for start in starts), key=lambda shares: _cost(loads, shares, costs))
         shares |= {load.instruction: share for load, share in zip(loads, found, strict=True) if share}
     return shares
 
 
-def _shares(loads: Sequence[MovingLoad], start: int) -> list[float]:
+def _shares(loads: Sequence[MovingLoad], start: int, line: int) -> list[float]:
     """The share of passes in which each load is split if what their addresses share is `start` modulo a line."""
     found = []
     for load in loads:
-        step = gcd(load.stride, _LINE)
-        places = range((start + load.address.constant) % step, _LINE, step)
-        found.append(sum(place + load.size > _LINE for place in places) / len(places))
+        step = gcd(load.stride, line)
+        places = range((start + load.address.constant) % step, line, step)
+        found.append(sum(place + load.size > line for place in places) / len(places))
     return found
 
 
@@ -63,11 +59,11 @@ def with_splits(
     uses: Sequence[tuple[PortUse, ...]],
     rows: Sequence[InstructionData | None],
     instructions: Sequence[Instruction],
-    costs: Mapping[int, float],
+    parameters: LoadParameters,
 ) -> tuple[tuple[PortUse, ...], ...]:
     """The port usage of a loop body where split loads take all their ports for as long as the figures say."""
-    found = list(uses)
-    for number, share in split_loads(instructions, costs).items():
+    found, costs = list(uses), parameters.splits
+    for number, share in split_loads(instructions, parameters).items():
         row = rows[number]
         size = next((r.size_bytes for r in instructions[number].memory if r.read), 0)
         if row is not None and size in costs:

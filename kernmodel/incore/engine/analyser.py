@@ -290,7 +290,8 @@ class Analyser:
                 self._jump(instruction.mnemonic) if conditional else -1,
             )
         )
-        numbers.extend((moves, *uses_of_rsp(instruction, moves), bars_lsd(instruction), 0, measured is not None))
+        barred = front is not None and bars_lsd(instruction, front)
+        numbers.extend((moves, *uses_of_rsp(instruction, moves), barred, 0, measured is not None))
         times = array("d", (measured or 0.0,))
         self._pack_uses(_uses(instruction, row), numbers, times)
         _pack_flow(flow, slots, numbers, times)

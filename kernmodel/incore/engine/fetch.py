@@ -64,15 +64,14 @@ def _source(
     if notion == "unrolled" or barred_from == 0:
         return "decoders"
     loops = barred_from == len(units) and fits_lsd(units, front) and not any(unit.microcoded for unit in units)
-    return "LSD" if loops and not any(bars_lsd(instruction) for instruction in instructions) else "DSB"
+    return "LSD" if loops and not any(bars_lsd(instruction, front) for instruction in instructions) else "DSB"
 
 
-def bars_lsd(instruction: Instruction) -> bool:
-    """Whether the LSD does not replay a loop with this: the stack engine's state changes, or ah … dh are written.
-
-    So the front end of uiCA's simulation (ICS 2022), on every core with an LSD.
-    """
-    return instruction.mnemonic in _STACK_MOVERS or any(o.kind == "r8h" and o.written for o in instruction.operands)
+def bars_lsd(instruction: Instruction, front: FrontEndParameters) -> bool:
+    """Whether the LSD does not replay a loop with this instruction."""
+    if instruction.mnemonic in _STACK_MOVERS and "stack" in front.lsd_bars:
+        return True
+    return "high8" in front.lsd_bars and any(o.kind == "r8h" and o.written for o in instruction.operands)
 
 
 def _placed(

@@ -41,7 +41,7 @@ def pipeline_core(parameters: Parameters, front: FrontEndParameters) -> Pipeline
         blocked_load=figures.blocked_load,
         pointer_saving=round(pointer) if loads.pointer_chasing else 0,
         pointer_reach=loads.pointer_reach,
-        halves=loads.double_pumped,
+        halved_bytes=loads.halved_bytes,
         unlaminated_slots=figures.unlaminated_slots or ANY_NUMBER,
         unlaminated_first=figures.unlaminated_first or ANY_NUMBER,
         taken_branches=figures.taken_branches or 1,

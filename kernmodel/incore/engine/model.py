@@ -97,7 +97,7 @@ class PipelineCore:
             cores that rename memory wait for no store (figure `store forward latency` 0).
         blocked_load: cycles from one load whose bytes cannot be forwarded to the next.
         pointer_saving: cycles saved where an address comes straight from a load; pointer_reach: largest displacement.
-        divider_ports: pipelines that stand for dividers; halves: whether 256 bits move in two cycles.
+        divider_ports: pipelines that stand for dividers; halved_bytes: size of accesses that move in two cycles.
         unlaminated_slots: unlaminated µops that an issue group takes, unlaminated_first: the number of its first queue
             entries that they must be among.
         taken_branches: taken branches per cycle of the fetch from the DSB.
@@ -136,7 +136,7 @@ class PipelineCore:
     blocked_load: int
     pointer_saving: int
     pointer_reach: int | None
-    halves: bool
+    halved_bytes: int | None
     dsb_line_uops: int
     dsb_block_lines: int
     synchronise_ports: tuple[str, ...]

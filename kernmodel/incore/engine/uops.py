@@ -27,8 +27,6 @@ from kernmodel.incore.engine.model import PipelineCore, Role, Switches
 from kernmodel.incore.model import InstructionData
 from kernmodel.isa.model import Instruction, MemoryReference
 
-_HALVED_BYTES = 32
-"""What the figure `256-bit memory double-pumped` says of: 256 bits."""
 _MOST_UOPS = 1000
 """µops of one kind, and issue slots, that an instruction is simulated with: privileged ones (wbinvd) have millions."""
 
@@ -129,7 +127,7 @@ def parts_of(
 
 def is_halved(instruction: Instruction, core: PipelineCore) -> bool:
     """Whether the core accesses the memory of an instruction in two halves."""
-    return core.halves and any(reference.size_bytes == _HALVED_BYTES for reference in instruction.memory)
+    return any(reference.size_bytes == core.halved_bytes for reference in instruction.memory)
 
 
 def _ports(row: InstructionData, halved: bool, core: PipelineCore) -> _Ports:

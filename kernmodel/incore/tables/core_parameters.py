@@ -150,10 +150,10 @@ class LoadParameters(NamedTuple):
     Attributes:
         pointer_chasing: an address from a load is there sooner for the next load: after `pointer_latency` cycles, with
             a displacement below `pointer_reach` bytes.
-        double_pumped: memory accesses of 256 bits go in two halves.
+        double_pumped: memory accesses of 256 bits, `halved_bytes`, go in two halves.
         forwarded: shortest latency measured from memory to a register where a store has just written it; of the memory
             policy `stack`.
-        split_256, split_512: cycles for which a load across cache lines takes all its ports.
+        split_256, split_512: cycles for which a load across cache lines, of `line_bytes`, takes all its ports.
     """
 
     pointer_chasing: Annotated[bool, Figure("fast pointer chasing", _FLAG)] = False
@@ -163,6 +163,19 @@ class LoadParameters(NamedTuple):
     forwarded: Annotated[float | None, Figure("forwarded load latency", _TIME)] = None
     split_256: Annotated[float | None, Figure("split 256-bit load", _TIME)] = None
     split_512: Annotated[float | None, Figure("split 512-bit load", _TIME)] = None
+    line_bytes: Annotated[int | None, Figure("cache line bytes", PowerOfTwo(4096))] = None
+
+    @property
+    def halved_bytes(self) -> int | None:
+        """Size of the memory accesses that go in two halves, None if none do."""
+        return 256 // 8 if self.double_pumped else None
+
+    @property
+    def splits(self) -> dict[int, float]:
+        """Cycles for which a load across lines takes all load ports that it can use, by its bytes, where they are
+        known."""
+        given = {256 // 8: self.split_256, 512 // 8: self.split_512}
+        return {size: cycles for size, cycles in given.items() if cycles is not None}
 
 
 class RegisterParameters(NamedTuple):
@@ -228,7 +241,8 @@ class FrontEndParameters:
             boundary of this size, None without the erratum.
         idq_uops: entries of the instruction decode queue.
         lsd: whether loops are replayed from it; lsd_copies: by µops of a loop, how often it is unrolled there (else
-            once).
+            once); lsd_bars: what a loop there must not hold: changes of rsp that the stack engine follows ("stack"),
+            writes of ah, bh, ch, dh ("high8").
     """
 
     issue_width: Annotated[int, _ISSUE]
@@ -249,6 +263,7 @@ class FrontEndParameters:
     idq_uops: Annotated[int, Figure("IDQ entries", _ENTRIES)]
     lsd: Annotated[bool, Figure("LSD", _FLAG)]
     lsd_copies: Annotated[Mapping[int, int], Figure("LSD unroll", Copies())]
+    lsd_bars: Annotated[tuple[str, ...], Figure("LSD bars", Words(("stack", "high8")))] = ()
     jcc_bytes: Annotated[int | None, Figure("JCC erratum block bytes", _BLOCK)] = None
 
     @property

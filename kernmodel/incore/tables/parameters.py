@@ -227,6 +227,7 @@ def _check_ports(reading: Reading, figure: Figure, value: Any, ports: Sequence[s
 
 
 _CHASING = ("fast pointer chasing latency", "fast pointer chasing displacement")
+_SPLITS = ("split 256-bit load", "split 512-bit load")
 _QUEUES = tuple(f"{queue} entries" for queue in ("ROB", "RS", "IDQ", "IQ", "load scheduler", "store scheduler"))
 _WIDTHS = ("issue width", "DSB width", "decoders", "predecode width")
 
@@ -235,7 +236,9 @@ def _check_figures(reading: Reading, values: Values) -> None:
     """Note figures that contradict one another."""
     _check_together(reading, values, "JCC erratum", ("JCC erratum block bytes",))
     _check_together(reading, values, "fast pointer chasing", _CHASING)
-    _check_together(reading, values, "LSD", (), ("LSD unroll",))
+    _check_together(reading, values, "LSD", ("LSD bars",), ("LSD unroll",))
+    if any(values.get(key) for key in _SPLITS) and "cache line bytes" not in values:
+        reading.problem("figures.cache line bytes", "is missing", f"give it, or leave out {' and '.join(_SPLITS)}")
     latency, fast = values.get("load latency"), values.get(_CHASING[0])
     if latency is not None and fast is not None and fast > latency:
         reading.problem(f"figures.{_CHASING[0]}", f"{fast:g} cy is longer than the load latency", "check both")
