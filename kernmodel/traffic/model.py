@@ -7,7 +7,7 @@ read one) by one cache line. Light on purpose: importing this module does not lo
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from kernmodel.errors import Note
@@ -42,8 +42,8 @@ class PathTraffic:
             holds (plain numbers where they were simulated).
         write_allocates: lines that are loaded over this path only because stores miss, before any evasion; `loads` has
             those that are evaded taken off.
-        loads_interval, stores_interval, clean_victims_interval: between which values the numbers lie where something
-            that they depend on is not known (where the arrays lie in memory).
+        intervals: between which values each number lies where something that it depends on is not known (where the
+            arrays lie in memory); else None.
     """
 
     path: str
@@ -54,27 +54,7 @@ class PathTraffic:
     stores_formula: sympy.Expr
     clean_victims_formula: sympy.Expr
     write_allocates: float = 0.0
-    loads_interval: Interval | None = None
-    stores_interval: Interval | None = None
-    clean_victims_interval: Interval | None = None
-
-    @property
-    def intervals(self) -> dict[Quantity, Interval | None]:
-        """The interval of each number, None where it has none."""
-        return {
-            "loads": self.loads_interval,
-            "stores": self.stores_interval,
-            "clean_victims": self.clean_victims_interval,
-        }
-
-    def with_intervals(self, intervals: Mapping[Quantity, Interval]) -> PathTraffic:
-        """The same with these intervals."""
-        return replace(
-            self,
-            loads_interval=intervals.get("loads"),
-            stores_interval=intervals.get("stores"),
-            clean_victims_interval=intervals.get("clean_victims"),
-        )
+    intervals: Mapping[Quantity, Interval | None] = field(default_factory=lambda: dict.fromkeys(QUANTITIES))
 
     def at(self, end: End) -> PathTraffic:
         """The path with the least or the greatest of all its numbers."""

@@ -39,7 +39,6 @@ class SimulationOptions:
         alias: every array begins at the same set of every cache.
         indirect: by name of the index array, the distribution of its values.
         seed: of random replacement and random indices.
-        hashed: take set indices from a hash, which hides conflicts of regular strides (to tell them from capacity).
         exact: simulate whole sweeps whatever they cost, instead of windows.
     """
 
@@ -50,5 +49,4 @@ class SimulationOptions:
     alias: bool = False
     indirect: Mapping[str, Distribution] = field(default_factory=dict)
     seed: int = 0
-    hashed: bool = False
     exact: bool = False

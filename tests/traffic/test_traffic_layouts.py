@@ -178,7 +178,7 @@ def test_the_order_of_packed_arrays_decides_a_red_black_sweep() -> None:
 def test_the_interval_holds_every_layout(text: str, machine: str, sizes: dict[str, int]) -> None:
     nest, model = parse_kernel(text, "f.c", {}), load_machine(machine)
     whole = simulate(nest, model, sizes)
-    assert any(path.loads_interval for path in whole.paths)
+    assert any(path.intervals["loads"] for path in whole.paths)
     busiest = max(path.loads for path in whole.paths)
     for layout in LAYOUTS:
         options = SimulationOptions(layout=layout)

@@ -292,8 +292,8 @@ def test_more_cores_than_there_are() -> None:
 
 
 def test_policy_of_the_options_replaces_that_of_the_machine() -> None:
-    hierarchy = hierarchy_of(CLX, 1, SimulationOptions(policy="FIFO", hashed=True))
-    assert {(spec.policy, spec.hashed) for spec in hierarchy.levels} == {("FIFO", True)}
+    hierarchy = hierarchy_of(CLX, 1, SimulationOptions(policy="FIFO"))
+    assert {spec.policy for spec in hierarchy.levels} == {"FIFO"}
 
 
 # Where arrays lie

@@ -315,9 +315,12 @@ def _moved(unit: TrafficUnit, source: str, number: int, kind: str, answer: Traff
         return None
     size, path = answer.machine.line_bytes, traffic.paths[number]
     factor = {"CL": 1.0, "B": size, "B/It": size / answer.traffic.iterations_per_unit}[unit]
-    value, interval = path.loads, path.loads_interval
+    value, interval = path.loads, path.intervals["loads"]
     if kind == "out":
-        value, interval = path.stores + path.clean_victims, union((path.stores_interval, path.clean_victims_interval))
+        value, interval = (
+            path.stores + path.clean_victims,
+            union((path.intervals["stores"], path.intervals["clean_victims"])),
+        )
         if interval is not None:
             low, high = (path.at(end) for end in ENDS)
             interval = replace(interval, low=low.stores + low.clean_victims, high=high.stores + high.clean_victims)

@@ -14,7 +14,8 @@ from itertools import accumulate
 
 import sympy
 
-from kernmodel.errors import Note
+from kernmodel.errors import Note, UsageError
+from kernmodel.machine.cores import check_caches, check_cores
 from kernmodel.machine.model import CacheLevel, Machine
 from kernmodel.source.model import LoopNest
 from kernmodel.source.nest.sizes import iterations_per_sweep
@@ -23,9 +24,9 @@ from kernmodel.traffic.conditions.access_table import access_table
 from kernmodel.traffic.conditions.cache_sets import Room, rooms
 from kernmodel.traffic.conditions.paths import (
     LevelCounts,
+    Lines,
     Registers,
     capacity_notes,
-    check_options,
     level_traffic,
     path_traffic,
     register_notes,
@@ -101,7 +102,11 @@ def sized_layer_conditions(
     stores: StoreMode = "regular",
 ) -> Traffic:
     """The same for a nest that `symbolic_nest` has prepared once and into which `at_sizes` has put these sizes."""
-    check_options(machine, cores, safety)
+    check_cores(machine, cores)
+    if not safety > 0:
+        todo = "give a number like 1 or 0.5"
+        raise UsageError(f"safety factor {safety} is not positive", where="--safety", todo=todo)
+    check_caches(machine)
     check_stores(machine, stores)
     prepared = sized.prepared
     unit = unit_of_work(sized, machine.line_bytes)
@@ -176,7 +181,8 @@ def _moved(
     ]
     paths, sent = path_traffic(machine, counts), streaming.streamed if streaming else ()
     if sent:
-        paths = with_streamed(paths, *_lines([one.lines for one in sent], unit, generators))
+        streamed = _lines([one.lines for one in sent], unit, generators)
+        paths = with_streamed(paths, streamed.number, streamed.formula)
     at_first = [m.misses for stream in misses[0] for m in stream if m.reference.access.kind == "write"]
     loads, stored = float(registers.loads.value * unit), float(registers.stores.value * unit)
     return _Moved(
@@ -210,9 +216,9 @@ def _evaded(
     evasion, allocated = evasion_of(machine, cores, stores), moved.paths[-1].write_allocates
     if evasion is None or not allocated or not moved.evadable:
         return moved, None
-    lines, formula = _lines([m.misses for m in moved.evadable], unit, moved.generators)
-    limited = limited_evasion(evasion, lines / allocated)
-    paths = apply_evasion(moved.paths, limited, formula * sympy.nsimplify(evasion.share))
+    lines = _lines([m.misses for m in moved.evadable], unit, moved.generators)
+    limited = limited_evasion(evasion, lines.number / allocated)
+    paths = apply_evasion(moved.paths, limited, lines.formula * sympy.nsimplify(evasion.share))
     accesses = list(moved.accesses)
     for m in moved.evadable if evasion.share else ():
         row, outside = accesses[m.reference.order], machine.residence_levels[-1]
@@ -248,16 +254,14 @@ def _counts(
     loaded = [m.misses for m in missed if allocates or m.read]
     modified = [m.modified for stream in streams for m in stream if m.modified.numerator.value]
     stored = [m.misses for m in missed if allocates and m.reference.access.kind == "write"]
-    (misses, missed_lines), (evicted, evicted_lines), (taken, taken_lines) = (
-        _lines(rates, unit, generators) for rates in (loaded, modified, dropped)
-    )
-    return LevelCounts(misses, evicted, missed_lines, evicted_lines, _per_unit(stored, unit), taken, taken_lines)
+    asked, evicted, taken = (_lines(rates, unit, generators) for rates in (loaded, modified, dropped))
+    return LevelCounts(asked, evicted, taken, _per_unit(stored, unit))
 
 
-def _lines(rates: Sequence[Rate], unit: Fraction, generators: Generators) -> tuple[float, sympy.Expr]:
-    """The sum of rates per unit of work, as number and formula."""
+def _lines(rates: Sequence[Rate], unit: Fraction, generators: Generators) -> Lines:
+    """The sum of rates per unit of work."""
     factor = sympy.Rational(unit.numerator, unit.denominator)
-    return _per_unit(rates, unit), factor * formula_of_sum(rates, generators)
+    return Lines(_per_unit(rates, unit), factor * formula_of_sum(rates, generators))
 
 
 def _per_unit(rates: Iterable[Rate], unit: Fraction) -> float:

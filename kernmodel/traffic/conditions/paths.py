@@ -12,8 +12,7 @@ from fractions import Fraction
 
 import sympy
 
-from kernmodel.errors import InputError, Note, UsageError
-from kernmodel.machine.cores import check_cores
+from kernmodel.errors import Note
 from kernmodel.machine.model import CacheLevel, Machine
 from kernmodel.source.model import Access
 from kernmodel.traffic.conditions.polynomial import NEVER, Number, Rate, fixed
@@ -31,43 +30,31 @@ class UnitOfWork:
 
 
 @dataclass(frozen=True, slots=True)
+class Lines:
+    """Cache lines per unit of work, as number and formula."""
+
+    number: float
+    formula: sympy.Expr
+
+    def __sub__(self, other: Lines) -> Lines:
+        return Lines(self.number - other.number, self.formula - other.formula)
+
+
+@dataclass(frozen=True, slots=True)
 class LevelCounts:
     """Lines per unit of work that miss one cache, and modified lines that it evicts.
 
     Attributes:
-        misses, misses_formula: lines that it asks for further out, write-allocates among them.
-        modified, modified_formula: modified lines that it evicts.
+        misses: lines that it asks for further out, write-allocates among them.
+        modified: modified lines that it evicts.
+        dropped: lines that it neither keeps nor evicts, since a streaming store takes them out.
         allocated: of the misses, those that only stores cause.
-        dropped, dropped_formula: lines that it neither keeps nor evicts, since a streaming store takes them out.
     """
 
-    misses: float
-    modified: float
-    misses_formula: sympy.Expr
-    modified_formula: sympy.Expr
-    allocated: float = 0.0
-    dropped: float = 0.0
-    dropped_formula: sympy.Expr = sympy.S.Zero
-
-
-def check_options(machine: Machine, cores: int, safety: float) -> None:
-    """Refuse core counts and safety factors without a meaning.
-
-    Raises:
-        UsageError: cores < 1 or more than the machine has, safety ≤ 0.
-        InputError: caches with cache lines of different length.
-    """
-    check_cores(machine, cores)
-    if not safety > 0:
-        raise UsageError(
-            f"safety factor {safety} is not positive", where="--safety", todo="give a number like 1 or 0.5"
-        )
-    if any(level.line_bytes != machine.line_bytes for level in machine.levels):
-        raise InputError(
-            "caches differ in the length of a cache line",
-            where=machine.file,
-            todo="give all levels the same line length",
-        )
+    misses: Lines
+    modified: Lines
+    dropped: Lines
+    allocated: float
 
 
 def unit_of_work(nest: SizedNest, line_bytes: int) -> UnitOfWork:
@@ -127,31 +114,17 @@ def path_traffic(machine: Machine, counts: Sequence[LevelCounts]) -> tuple[PathT
     paths = []
     for index, (path, inner) in enumerate(zip(machine.paths, counts, strict=True)):
         outer = machine.levels[index + 1] if index + 1 < len(machine.levels) else None
+        loads, clean, allocated = inner.misses, Lines(0.0, sympy.S.Zero), inner.allocated
         if outer is not None and outer.filled_by == "victims":
-            paths.append(_victim_path(path.name, inner, counts[index + 1], outer))
-        else:
-            zero = sympy.Integer(0)
-            formulas = (inner.misses_formula, inner.modified_formula, zero)
-            paths.append(PathTraffic(path.name, inner.misses, inner.modified, 0.0, *formulas, inner.allocated))
+            leaving = inner.misses - inner.modified - inner.dropped
+            if outer.clean_victims and inner.misses.number > inner.modified.number + inner.dropped.number:
+                clean = leaving
+            if outer.loads_pass_by:
+                loads, allocated = loads - counts[index + 1].misses, allocated - counts[index + 1].allocated
+        away = inner.modified
+        numbers, formulas = (loads.number, away.number, clean.number), (loads.formula, away.formula, clean.formula)
+        paths.append(PathTraffic(path.name, *numbers, *formulas, allocated))
     return tuple(paths)
-
-
-def _victim_path(name: str, inner: LevelCounts, outer: LevelCounts, level: CacheLevel) -> PathTraffic:
-    clean, clean_formula = 0.0, sympy.Integer(0)
-    if level.clean_victims and inner.misses > inner.modified + inner.dropped:
-        clean = inner.misses - inner.modified - inner.dropped
-        clean_formula = inner.misses_formula - inner.modified_formula - inner.dropped_formula
-    passing = level.loads_pass_by
-    return PathTraffic(
-        path=name,
-        loads=inner.misses - outer.misses if passing else inner.misses,
-        stores=inner.modified,
-        clean_victims=clean,
-        loads_formula=inner.misses_formula - outer.misses_formula if passing else inner.misses_formula,
-        stores_formula=inner.modified_formula,
-        clean_victims_formula=clean_formula,
-        write_allocates=inner.allocated - outer.allocated if passing else inner.allocated,
-    )
 
 
 def level_traffic(
@@ -167,11 +140,11 @@ def level_traffic(
         store_misses: stores of the code that miss it, per line.
     """
     first = counts[0]
-    levels = [_level(machine.levels[0], (loads, first.misses - first.allocated), (stores, store_misses), first)]
+    levels = [_level(machine.levels[0], (loads, first.misses.number - first.allocated), (stores, store_misses), first)]
     for level, inner, own in zip(machine.levels[1:], counts, counts[1:], strict=False):
         evicted = levels[-1].dirty_evictions + (levels[-1].clean_evictions if level.clean_victims else 0.0)
         missed = evicted if level.filled_by == "victims" else 0.0
-        levels.append(_level(level, (inner.misses, own.misses), (evicted, missed), own))
+        levels.append(_level(level, (inner.misses.number, own.misses.number), (evicted, missed), own))
     return tuple(levels)
 
 
@@ -180,7 +153,7 @@ def _level(
 ) -> LevelTraffic:
     """A cache's row; `loads` and `stores` are requests and misses."""
     takes_clean = level.filled_by == "miss" or level.clean_victims
-    clean = counts.misses - counts.modified - counts.dropped if takes_clean else 0.0
+    clean = (counts.misses - counts.modified - counts.dropped).number if takes_clean else 0.0
     return LevelTraffic(
         level=level.name,
         loads=loads[0],
@@ -189,7 +162,7 @@ def _level(
         stores=stores[0],
         store_hits=stores[0] - stores[1],
         store_misses=stores[1],
-        dirty_evictions=counts.modified,
+        dirty_evictions=counts.modified.number,
         clean_evictions=max(clean, 0.0),
     )
 

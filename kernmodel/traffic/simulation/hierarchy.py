@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kernmodel.cachesim.model import MEMORY, CacheSpec, Hierarchy, Policy
-from kernmodel.errors import InputError, Note
-from kernmodel.machine.cores import check_cores
+from kernmodel.errors import Note
+from kernmodel.machine.cores import check_caches, check_cores
 from kernmodel.machine.model import CacheLevel, Machine
 from kernmodel.traffic.options import SimulationOptions
 
@@ -25,12 +25,7 @@ def hierarchy_of(machine: Machine, cores: int = 1, options: SimulationOptions | 
     """
     chosen = options or SimulationOptions()
     check_cores(machine, cores)
-    if any(level.line_bytes != machine.line_bytes for level in machine.levels):
-        raise InputError(
-            "caches differ in the length of a cache line",
-            where=machine.file,
-            todo="give all levels the same line length",
-        )
+    check_caches(machine)
     specs = tuple(_spec(machine.levels, index, cores, chosen) for index in range(len(machine.levels)))
     return Hierarchy(specs, seed=chosen.seed)
 
@@ -54,7 +49,6 @@ def _spec(levels: Sequence[CacheLevel], index: int, cores: int, options: Simulat
         victim_level=following.name if following is not None and victim else None,
         clean_victims=following.clean_victims if following is not None and victim else False,
         inclusive=bool(level.inclusive_of_inner),
-        hashed=options.hashed,
     )
 
 
@@ -63,8 +57,6 @@ def hierarchy_notes(machine: Machine, cores: int, hierarchy: Hierarchy) -> tuple
     policies = dict.fromkeys(spec.policy for spec in hierarchy.levels)
     shown = " and ".join(policy if policy in ("LRU", "FIFO", "MRU") else _POLICY_NAMES[policy] for policy in policies)
     text = f"caches are simulated set by set, with {shown} replacement"
-    if any(spec.hashed for spec in hierarchy.levels):
-        text += ", set indices from a hash"
     notes = [Note("replacement", text, "assumption")]
     for inner, level in zip(machine.levels, machine.levels[1:], strict=False):
         if level.filled_by == "victims":

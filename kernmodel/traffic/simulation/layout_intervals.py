@@ -13,7 +13,7 @@ from fractions import Fraction
 from kernmodel.cachesim.model import MEMORY, CacheSpec, Hierarchy
 from kernmodel.errors import Note
 from kernmodel.machine.model import Machine
-from kernmodel.traffic.model import QUANTITIES, PathTraffic, Quantity, Traffic
+from kernmodel.traffic.model import QUANTITIES, PathTraffic, Traffic
 from kernmodel.traffic.options import SimulationOptions
 from kernmodel.traffic.simulation.array_layout import declared_order, layout_text, place_arrays
 from kernmodel.traffic.simulation.layout_risks import CAUSE, LayoutJudgement
@@ -51,14 +51,14 @@ def with_layouts(
     text = layout_text(declared_order(work.nest.nest), hierarchy, options)
     paths = list(traffic.paths)
     for number, same in enumerate(assumed):
-        found: dict[Quantity, Interval] = {}
+        found = dict(paths[number].intervals)
         for name in QUANTITIES:
             value = getattr(paths[number], name)
             changes = [getattr(other[number], name) - getattr(same, name) for other in others]
             low, high = min(0.0, *changes), max(0.0, *changes)
             if high - low > max(_DIFFERS * (value + high), _SMALL * busiest):
                 found[name] = Interval(max(0.0, value + low), value + high, CAUSE, text)
-        paths[number] = paths[number].with_intervals(found)
+        paths[number] = replace(paths[number], intervals=found)
     if tuple(paths) == traffic.paths:
         return traffic
     pairs = zip(hierarchy.levels, paths, strict=True)
