@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import yaml
 
@@ -19,6 +19,7 @@ from kernmodel.schema.document import FileKind, line_of
 from kernmodel.units import FACTORS, parse_quantity
 
 Severity = Literal["error", "warning"]
+Built = TypeVar("Built")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +72,50 @@ Kind = Callable[[yaml.Node], Any]
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One key of a table: how its value is read, and whether it must be there."""
+    """One key of a table.
 
-    kind: Kind
+    Attributes:
+        kind: what stands under it.
+        required: whether it must be there.
+        default: the value of a key that is left out; a table, rows or a list that are left out have no value at all.
+        attribute: name of the value in the dataclass that the table makes (`built`), by default that of the key.
+        todo: what to do where it is missing, by default to see the page that describes the format.
+    """
+
+    kind: Kind | Table | Rows | List
     required: bool = True
     default: Any = None
+    attribute: str = ""
+    todo: str = ""
+
+
+Table = Mapping[str, Field]
+"""A mapping whose keys are declared."""
+Values = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A mapping of any names to what is declared for each."""
+
+    each: Kind | Table
+
+
+@dataclass(frozen=True, slots=True)
+class List:
+    """A list of tables."""
+
+    each: Table
+
+
+def built(kind: type[Built], table: Table, row: Values, **others: Any) -> Built:
+    """The dataclass that a table makes of the values of a row, with `others` beside or in place of them."""
+    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    values = {entry.attribute or name: row.get(name) for name, entry in table.items()}
+    return kind(**{name: value for name, value in values.items() if name in known} | others)
 
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-Table = Mapping[str, Field]
-Values = dict[str, Any]
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -117,12 +152,12 @@ def text(node: yaml.Node) -> str:
     return value
 
 
+@dataclass(frozen=True, slots=True)
 class Integer:
     """A whole number from `least`, up to `most` where there is one."""
 
-    def __init__(self, least: int, most: int | None = None) -> None:
-        self.least = least
-        self.most = most
+    least: int = 1
+    most: int | None = None
 
     def __call__(self, node: yaml.Node) -> int:
         """The number."""
@@ -145,16 +180,11 @@ class Integer:
         return f"from {self.least}" if self.most is None else f"{self.least} to {self.most}"
 
 
-def integer(minimum: int = 1, most: int | None = None) -> Integer:
-    """A whole number of at least `minimum`, at most `most`."""
-    return Integer(minimum, most)
-
-
+@dataclass(frozen=True, slots=True)
 class Number:
     """A number greater than zero without a unit, up to `most` where there is one."""
 
-    def __init__(self, most: float | None = None) -> None:
-        self.most = most
+    most: float | None = None
 
     def __call__(self, node: yaml.Node) -> float:
         """The number."""
@@ -188,11 +218,11 @@ class Flag:
 flag = Flag()
 
 
+@dataclass(frozen=True, slots=True)
 class Choice:
     """One of the given words."""
 
-    def __init__(self, options: tuple[str, ...]) -> None:
-        self.options = options
+    options: tuple[str, ...]
 
     def __call__(self, node: yaml.Node) -> str:
         """The word."""
@@ -202,11 +232,6 @@ class Choice:
             hint = f"did you mean {near!r}? " if near else ""
             raise RejectedError(f"{value!r} is unknown", f"{hint}use one of {', '.join(self.options)}")
         return value
-
-
-def choice(*options: str) -> Choice:
-    """One of the given words."""
-    return Choice(options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,11 +270,6 @@ class Quantity:
         """What may stand there, in words."""
         least = self.least or ("0" if self.zero else "above 0")
         return f"{least} to {self.most}" if self.most else f"from {least}"
-
-
-def quantity(dimension: str, *, zero: bool = False, least: str | None = None, most: str | None = None) -> Quantity:
-    """A number with a unit of `dimension`, in its base unit; positive, or also zero, from `least` to `most`."""
-    return Quantity(dimension, zero, least, most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +322,7 @@ def positive_numbers(node: yaml.Node) -> tuple[float, ...]:
 
 def number_or_quantity(dimension: str) -> Kind:
     """A positive number in the base unit of `dimension`, or with a unit."""
-    number, with_unit = positive_number, quantity(dimension)
+    number, with_unit = positive_number, Quantity(dimension)
 
     def read(node: yaml.Node) -> float:
         try:
@@ -333,7 +353,7 @@ def ascending_pairs(first: Kind, second: Kind, names: str) -> Kind:
 def core_counts(node: yaml.Node) -> tuple[int, ...]:
     """Ascending core counts: a list `[1, 2, 4]`, or text with ranges `1-8, 10`."""
     if isinstance(node, yaml.SequenceNode):
-        counts = [integer()(item) for item in node.value]
+        counts = [Integer()(item) for item in node.value]
     else:
         counts = [count for part in scalar(node).split(",") for count in _core_range(part.strip())]
     if not counts:
@@ -406,6 +426,21 @@ class Reading:
             self.problems.append(Problem(self.kind, where, key, rejected.what, rejected.todo))
             return None
 
+    def read(self, node: yaml.Node, key: str, kind: Kind | Table | Rows | List) -> Any:
+        """What is declared to stand under a key; None, with a problem noted, where a single value cannot be read."""
+        if isinstance(kind, Rows):
+            rows = {name: self.read(row, f"{key}.{name}", kind.each) for name, row in self.entries(node, key).items()}
+            return {name: row for name, row in rows.items() if row is not None}
+        if isinstance(kind, List):
+            found = []
+            for index, row in enumerate(self.value(node, key, items) or ()):
+                self.lines[f"{key}[{index}]"] = line_of(row)
+                found.append(self.read(row, f"{key}[{index}]", kind.each))
+            return found
+        if isinstance(kind, Mapping):
+            return self.fields(self.entries(node, key), key, kind)
+        return self.value(node, key, kind)
+
     def fields(self, entries: Mapping[str, yaml.Node], key: str, table: Table) -> Values:
         """The values of a table; those that are missing or malformed are left out, with a problem noted."""
         values: Values = {}
@@ -413,13 +448,13 @@ class Reading:
         for name, entry in table.items():
             dotted = f"{key}.{name}" if key else name
             if name in entries:
-                value = self.value(entries[name], dotted, entry.kind)
+                value = self.read(entries[name], dotted, entry.kind)
                 if value is not None:
                     values[name] = value
             elif entry.required:
                 if name not in meant:
-                    self.problem(dotted, "is missing", f"{self.kind.guide} says what belongs there")
-            else:
+                    self.problem(dotted, "is missing", entry.todo or f"{self.kind.guide} says what belongs there")
+            elif not isinstance(entry.kind, Mapping | Rows | List):
                 values[name] = entry.default
         return values
 

@@ -38,7 +38,7 @@ from kernmodel.incore.tables.core_parameters import (
 )
 from kernmodel.limits import YAML_BYTES
 from kernmodel.schema.document import FileKind, read_document
-from kernmodel.schema.fields import Field, Problem, Quantity, Reading, Table, Values, choice, names, suggest, text
+from kernmodel.schema.fields import Choice, Field, Problem, Quantity, Reading, Table, Values, names, suggest, text
 from kernmodel.schema.fields import items as list_items
 from kernmodel.user_files import read_file
 
@@ -50,7 +50,7 @@ PARAMETER_FILE = FileKind("parameter file", "docs/microarchitectures.md", Instru
 
 def _instruction_set(node: yaml.Node) -> str:
     """One of those that are known when the file is read."""
-    return choice(*isa.names())(node)
+    return Choice(isa.names())(node)
 
 
 _IDENTITY: Table = {

@@ -78,7 +78,7 @@ def _line_everywhere(values: Values, notes: list[Note]) -> Values:
 
 def _total_from_parts(values: Values, precision: str, notes: list[Note]) -> Values:
     rates = values["core"]["flop_per_cycle"][precision]
-    most = max(rates.values())
+    most = max(rate for rate in rates.values() if rate is not None)
     if most == rates["total"]:
         return values
     notes.append(_follows(f"core.flop_per_cycle.{precision}.total", f"{most:g}"))

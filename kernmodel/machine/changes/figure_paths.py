@@ -10,26 +10,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kernmodel.machine.files.schema import (
-    CACHE,
-    CORE,
-    FLOP,
-    MACHINE,
-    MEMORY,
-    MIX,
-    OVERLAP,
-    PATH,
-    STORES,
-    TOPOLOGY,
-)
-from kernmodel.schema.fields import Kind, Quantity, QuantityOrWord, Table, Values, quantity, scalar
+from kernmodel.machine.files.schema import MACHINE
+from kernmodel.schema.fields import Kind, List, Quantity, QuantityOrWord, Rows, Table, Values, scalar
 from kernmodel.units import format_bytes, format_si
 
 Keys = tuple[str | int, ...]
 
-_NO_FIGURES = ("source", "title", "vendor", "benchmark")
-"""Keys that say where figures come from or what they are of."""
-_BANDWIDTH, _FLOP_RATE = quantity("bandwidth"), quantity("flop rate")
+_NO_FIGURES = ("source", "title", "vendor", "benchmark", "unit")
+"""Keys that say where figures come from, what they are of, or how they are written."""
+_BANDWIDTH, _FLOP_RATE = Quantity("bandwidth"), Quantity("flop rate")
 
 
 def at(values: Any, keys: Keys) -> Any:
@@ -140,10 +129,7 @@ def _highest(group: Mapping[str, Any], mix: str, domain: int) -> float:
 
 def places(values: Values) -> Iterator[Place]:
     """Every figure that the file has, section by section."""
-    for keys, table, source_keys in _rows(values):
-        for name, path, value in _cells(values, keys, table):
-            if value is not None:
-                yield Place(path, (*keys, name), table[name].kind, source_keys)
+    yield from (place for place in _places(values) if place.get(values) is not None)
     yield from _bandwidths(values["bandwidths"])
     yield from _peaks(values.get("peaks", {}).get("measured", ()))
     for name in values["compilers"]:
@@ -152,33 +138,24 @@ def places(values: Values) -> Iterator[Place]:
 
 def left_out(values: Values) -> Iterator[str]:
     """The paths of optional figures that the file does not give."""
-    for keys, table, _ in _rows(values):
-        yield from (path for _, path, value in _cells(values, keys, table) if value is None)
+    return (place.path for place in _places(values) if place.get(values) is None)
 
 
-def _rows(values: Values) -> Iterator[tuple[Keys, Table, Keys]]:
-    """Where the rows of figures stand, their tables, and where their source stands."""
-    yield (), MACHINE, ()
-    yield ("topology",), TOPOLOGY, ("topology",)
-    yield ("core",), CORE, ("core",)
-    for precision in values["core"]["flop_per_cycle"]:
-        yield ("core", "flop_per_cycle", precision), FLOP, ("core",)
-    for section, table in (("caches", CACHE), ("paths", PATH)):
-        for name in values[section]:
-            yield (section, name), table, (section, name)
-    for section, table in (("memory", MEMORY), ("stores", STORES), ("overlap", OVERLAP)):
-        if section in values:
-            yield (section,), table, (section,)
-    for name in values["bandwidths"]["mixes"]:
-        yield ("bandwidths", "mixes", name), MIX, ("bandwidths",)
-
-
-def _cells(values: Values, keys: Keys, table: Table) -> Iterator[tuple[str, str, Any]]:
-    """Name, dotted path and value of each figure of a row; the value is None where it is left out."""
-    row = at(values, keys)
-    for name in table:
-        if name not in _NO_FIGURES:
-            yield name, ".".join(map(str, (*keys, name))), row.get(name)
+def _places(row: Values, keys: Keys = (), table: Table = MACHINE, source_keys: Keys = ()) -> Iterator[Place]:
+    """The figures of a table and of those in it, those that are left out too; lists are no figures by themselves."""
+    if "source" in table:
+        source_keys = keys
+    inner: list[tuple[str, Values, Table]] = []
+    for name, entry in table.items():
+        if isinstance(entry.kind, Mapping):
+            inner += [(name, row[name], entry.kind)] if name in row else []
+        elif isinstance(entry.kind, Rows) and isinstance(entry.kind.each, Mapping):
+            inner += [(f"{name}.{each}", own, entry.kind.each) for each, own in row[name].items()]
+        elif not isinstance(entry.kind, Rows | List) and name not in _NO_FIGURES:
+            place = (*keys, name)
+            yield Place(".".join(map(str, place)), place, entry.kind, source_keys)
+    for name, own, kind in inner:
+        yield from _places(own, (*keys, *name.split(".")), kind, source_keys)
 
 
 def _bandwidths(section: Values) -> Iterator[Place]:

@@ -6,6 +6,7 @@ own problem already and are passed over.
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +15,7 @@ from kernmodel.schema.fields import Reading, Values, suggest
 from kernmodel.units import format_bytes
 
 CORE_TIMES = ("T_OL", "T_nOL")
-
+_LEVEL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 _VICTIM_CACHE = {
     "clean_victims": "clean victims enter this victim cache",
@@ -43,6 +44,8 @@ def check_figures(reading: Reading, values: Values) -> None:
     _check_overlap(reading, values)
     _check_bandwidths(reading, values)
     _check_peaks(reading, values)
+    if values.get("compilers") == {} and not any(problem.key == "compilers" for problem in reading.problems):
+        reading.problem("compilers", "is empty", "write at least one line such as `gcc: -O3`")
 
 
 def _known(row: Values, *keys: str) -> tuple[Any, ...] | None:
@@ -73,7 +76,7 @@ def _check_core(reading: Reading, row: Values) -> None:
         reading.problem("core.overlapping_ports", "is empty", "name the ports whose time overlaps with data transfers")
     for precision, rates in row.get("flop_per_cycle", {}).items():
         for operation, rate in rates.items():
-            if rate > rates.get("total", rate):
+            if rate and rate > rates.get("total", rate):
                 key = f"core.flop_per_cycle.{precision}.total"
                 what = f"{rates['total']:g} is smaller than {operation} with {rate:g}"
                 reading.problem(key, what, "the total is the most FLOP/cy of any mix")
@@ -108,6 +111,10 @@ def _check_hierarchy(reading: Reading, caches: dict[str, Values], topology: Valu
     expected = [f"L{number}" for number in range(1, len(caches) + 1)]
     if not caches and "caches" in reading.lines:
         reading.problem("caches", "names no cache", "write at least L1")
+    for name in caches:
+        if not _LEVEL_NAME.fullmatch(name):
+            what = f"{name[:40]!r} is no name of a cache"
+            reading.problem(f"caches.{name}", what, "begin it with a letter, such as L1; letters and digits follow")
     if list(caches) != expected:
         what = f"the levels are {', '.join(caches)}"
         reading.problem("caches", what, f"name them {', '.join(expected)}, innermost first")
@@ -214,7 +221,7 @@ def _check_bandwidths(reading: Reading, values: Values) -> None:
     for index, group in enumerate(section.get("measured", ())):
         key = f"bandwidths.measured[{index}]"
         _check_group(reading, key, group, values)
-        for mix in group["values"]:
+        for mix in group.get("values", {}):
             which = (group.get("level", ""), mix, group.get("threads_per_core", 1))
             if which in seen:
                 what = f"{which[0]} with {which[2]} thread(s) per core has this mix already"
@@ -295,13 +302,13 @@ def count(cores: int) -> str:
 
 
 def _check_group(reading: Reading, key: str, group: Values, values: Values) -> None:
-    section, topology = values["bandwidths"], values.get("topology", {})
+    mixes, topology = values["bandwidths"].get("mixes", {}), values.get("topology", {})
     levels = (*values.get("caches", {}), "Mem")
     if group.get("level", "Mem") not in levels:
         reading.problem(f"{key}.level", f"{group['level']!r} is no level", suggest(group["level"], levels))
-    for mix, numbers in group["values"].items():
-        if mix not in section["mixes"]:
-            reading.problem(f"{key}.values.{mix}", "is no mix of bandwidths.mixes", suggest(mix, section["mixes"]))
+    for mix, numbers in group.get("values", {}).items():
+        if mix not in mixes:
+            reading.problem(f"{key}.values.{mix}", "is no mix of bandwidths.mixes", suggest(mix, mixes))
         _check_rates(reading, f"{key}.values.{mix}", numbers, group.get("cores", ()), values)
         if group.get("cores") and len(numbers) != len(group["cores"]):
             what = f"has {len(numbers)} values for {len(group['cores'])} core counts"
