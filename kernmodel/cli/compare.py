@@ -115,7 +115,7 @@ def _answer(kernels: Sequence[KernelRequest], machines: tuple[str, ...], code: C
 
 def _print(answer: CompareAnswer, unit: str | None, plot: str | None, *, verbose: bool, as_json: bool) -> None:
     if as_json:
-        from kernmodel.report.json.compare import compare_document
+        from kernmodel.report.json.ecm import compare_document
 
         show_json(compare_document(answer))
         return

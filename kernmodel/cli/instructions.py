@@ -43,7 +43,7 @@ def list_(mnemonic: str, machine: str | None, uarch: str | None, as_json: bool) 
     table = _table(machine, uarch)
     forms = [form for form in table.forms() if form.startswith(mnemonic.lower())]
     if as_json:
-        from kernmodel.report.json.instruction import instruction_list_document
+        from kernmodel.report.json.incore import instruction_list_document
 
         show_json(instruction_list_document(forms, table.parameters))
     else:
@@ -65,7 +65,7 @@ def show_(form: str, machine: str | None, uarch: str | None, as_json: bool) -> N
     table = _table(machine, uarch, "easy")
     found = [row for name in _forms(table, form) if (row := table.row(name)) is not None]
     if as_json:
-        from kernmodel.report.json.instruction import instruction_document
+        from kernmodel.report.json.incore import instruction_document
 
         show_json(instruction_document(found, table.parameters))
     else:

@@ -36,7 +36,7 @@ def list_(as_json: bool) -> None:
         KernelSummary(file.stem, about(file.stem, file.read_text(encoding="utf-8")), str(file)) for file in files
     ]
     if as_json:
-        from kernmodel.report.json.kernel import kernel_list_document
+        from kernmodel.report.json.carried import kernel_list_document
 
         show_json(kernel_list_document(kernels))
     else:
@@ -64,7 +64,7 @@ def show_(name: str, defines: tuple[str, ...], nest: int | None, function: str |
     # a kernel without default sizes can be shown, but sizes that are given must fit
     sizes = sizes_of(loaded, given) if given or set(loaded.symbols) <= set(loaded.defaults) else {}
     if as_json:
-        from kernmodel.report.json.kernel import kernel_document
+        from kernmodel.report.json.carried import kernel_document
 
         show_json(kernel_document(loaded, sizes))
     else:

@@ -41,7 +41,7 @@ def list_(as_json: bool) -> None:
 
     machines = list_machines()
     if as_json:
-        from kernmodel.report.json.machine import machine_list_document
+        from kernmodel.report.json.carried import machine_list_document
 
         show_json(machine_list_document(machines))
     else:
@@ -65,7 +65,7 @@ def show_(name: str, verbose: bool, as_json: bool) -> None:
 
     found = load_machine(name)
     if as_json:
-        from kernmodel.report.json.machine import machine_document
+        from kernmodel.report.json.carried import machine_document
 
         show_json(machine_document(found))
     else:
@@ -102,7 +102,7 @@ def check(ctx: click.Context, files: tuple[str, ...], carried: bool, compilers: 
         raise UsageError("no machine file to check", todo="give files, or --carried for the carried ones")
     checked = {str(path): check_machine_file(path, compilers=compilers) for path in paths}
     if as_json:
-        from kernmodel.report.json.machine import machine_check_document
+        from kernmodel.report.json.carried import machine_check_document
 
         show_json(machine_check_document(checked))
     else:

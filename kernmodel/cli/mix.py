@@ -88,7 +88,7 @@ def mix(
         answer = _of_code(file, machine, code, weigh)
     options.accept_notes(answer.notes, strict)
     if as_json:
-        from kernmodel.report.json.mix import mix_document
+        from kernmodel.report.json.roofline import mix_document
 
         show_json(mix_document(answer))
     else:

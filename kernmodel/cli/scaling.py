@@ -98,7 +98,7 @@ def _print(
     shown = unit or own_rate(work)
     convert_cycles(1.0, shown, work)  # refuses a unit that the kernel has no meaning for
     if as_json:
-        from kernmodel.report.json.scaling import scaling_document
+        from kernmodel.report.json.ecm import scaling_document
 
         show_json(scaling_document(answers, shown))
         return

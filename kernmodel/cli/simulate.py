@@ -135,7 +135,7 @@ def _check(file: str, chosen: RunOptions, *, as_json: bool) -> int:
 
     checked = check_cases(read_cases(Path(file)), file, chosen)
     if as_json:
-        from kernmodel.report.json.simulation import simulation_check_document
+        from kernmodel.report.json.traffic import simulation_check_document
 
         results = dict(checked)
         show_json(simulation_check_document(file, results))
@@ -152,7 +152,7 @@ def _check(file: str, chosen: RunOptions, *, as_json: bool) -> int:
 
 def _print(simulation: Simulation, *, as_json: bool) -> None:
     if as_json:
-        from kernmodel.report.json.simulation import simulation_document
+        from kernmodel.report.json.traffic import simulation_document
 
         show_json(simulation_document(simulation))
     else:

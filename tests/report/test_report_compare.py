@@ -10,8 +10,8 @@ import pytest
 from key_paths import key_paths
 
 from kernmodel.models.ecm import ScalingPoint
-from kernmodel.report.json.compare import compare_document
 from kernmodel.report.json.document import dumps
+from kernmodel.report.json.ecm import compare_document
 from kernmodel.report.text.compare import compare_report
 from kernmodel.report.text.render import Style, render
 from kernmodel.studies.compare import CompareAnswer, MachineResult

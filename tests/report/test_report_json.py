@@ -26,16 +26,13 @@ from kernmodel.machine.files.schema import check_machine
 from kernmodel.machine.load import summarise
 from kernmodel.models.chart import Case, ComputeRoof, LevelShare, MemoryRoof, Point, Roofline
 from kernmodel.models.reading import Reading, WhatIf
+from kernmodel.report.json import carried as json_carried
 from kernmodel.report.json import ecm as json_ecm
 from kernmodel.report.json import incore as json_incore
-from kernmodel.report.json import instruction as json_instruction
-from kernmodel.report.json import kernel as json_kernel
-from kernmodel.report.json import machine as json_machine
-from kernmodel.report.json import mix as json_mix
 from kernmodel.report.json import roofline as json_roofline
-from kernmodel.report.json import simulation as json_simulation
 from kernmodel.report.json import traffic as json_traffic
-from kernmodel.report.json.document import dumps, envelope, plain
+from kernmodel.report.json.document import document as make_document
+from kernmodel.report.json.document import dumps, plain
 from kernmodel.report.json.evaluation import evaluation_document
 from kernmodel.report.text.kernel import KernelSummary
 from kernmodel.source.model import IndirectIndex
@@ -152,8 +149,8 @@ def documents(
         json_ecm.ecm_sweep_document((scaled_answer, scaled_answer), "It/s"),
         json_traffic.traffic_document(traffic_answer),
         json_traffic.traffic_sweep_document((traffic_answer,)),
-        json_simulation.simulation_document(simulation()),
-        json_simulation.simulation_check_document("cases.json", {"a": simulation().differences}),
+        json_traffic.simulation_document(simulation()),
+        json_traffic.simulation_check_document("cases.json", {"a": simulation().differences}),
         json_incore.incore_document(
             dataclasses.replace(incore_answer, machine=toy_machine),
             explain(incore_answer.incore),
@@ -164,18 +161,18 @@ def documents(
         ),
         json_incore.block_document(BLOCK_RESULT),
         evaluation_document(EVALUATION),
-        json_machine.machine_document(toy_machine),
-        json_machine.machine_list_document((summarise(toy_machine),)),
-        json_machine.machine_check_document({str(broken): check_machine(broken)}),
-        json_kernel.kernel_document(nest, nest.defaults),
-        json_kernel.kernel_list_document((KernelSummary("stencil", "A stencil.", "stencil.c"),)),
-        json_instruction.instruction_document((instruction_row,), toy_parameters),
-        json_instruction.instruction_list_document(("addpd xmm,m128",), toy_parameters),
-        json_mix.mix_document(mix_answer(scaled_answer, toy_machine)),
+        json_carried.machine_document(toy_machine),
+        json_carried.machine_list_document((summarise(toy_machine),)),
+        json_carried.machine_check_document({str(broken): check_machine(broken)}),
+        json_carried.kernel_document(nest, nest.defaults),
+        json_carried.kernel_list_document((KernelSummary("stencil", "A stencil.", "stencil.c"),)),
+        json_incore.instruction_document((instruction_row,), toy_parameters),
+        json_incore.instruction_list_document(("addpd xmm,m128",), toy_parameters),
+        json_roofline.mix_document(mix_answer(scaled_answer, toy_machine)),
         json_roofline.roofline_document(roofline_answer(scaled_answer)),
         json_roofline.carm_document(carm_answer(scaled_answer)),
-        json_simulation.simulation_document(SIMULATION),
-        json_simulation.simulation_check_document("cases.json", {"copy": (DIFFERENCE,)}),
+        json_traffic.simulation_document(SIMULATION),
+        json_traffic.simulation_check_document("cases.json", {"copy": (DIFFERENCE,)}),
     )
     return {document["schema"]: document for document in made}
 
@@ -280,5 +277,5 @@ def test_formulas_are_text():
     )
 )
 def test_any_plain_value_survives_a_round_trip(value):
-    document = envelope("kernmodel.test/1", {"value": plain(value)})
+    document = make_document("kernmodel.test/1", value=value)
     assert json.loads(dumps(document), parse_constant=pytest.fail) == document

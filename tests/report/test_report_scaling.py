@@ -12,7 +12,7 @@ from key_paths import key_paths
 from kernmodel.errors import UsageError
 from kernmodel.models.ecm import ScalingPoint
 from kernmodel.report.json.document import dumps
-from kernmodel.report.json.scaling import scaling_document
+from kernmodel.report.json.ecm import scaling_document
 from kernmodel.report.text.render import Style, render
 from kernmodel.report.text.scaling import scaling_report
 from kernmodel.studies.scaling import ScalingAnswer, ScalingRow

@@ -1,4 +1,4 @@
-"""What all JSON documents share: the envelope with schema and version, and how values become plain data.
+"""How values become JSON documents: by the fields that are declared for their type, or by all their fields.
 
 docs/json.md describes every document. Numbers are in base units as the values document them; a number that is not
 finite is null; formulas are text.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,20 +17,54 @@ from kernmodel import __version__
 from kernmodel.units import TIME_UNITS, Work, convert_cycles, meaningful_units
 
 if TYPE_CHECKING:
+    from kernmodel.code.mix import InstructionMix
     from kernmodel.code.model import AssemblyLoop
     from kernmodel.errors import Note
-    from kernmodel.isa.model import Instruction
     from kernmodel.machine.model import Machine
     from kernmodel.source.model import LoopNest
-    from kernmodel.studies.predict.request import CodeOrigin
+    from kernmodel.studies.predict.request import CodeOrigin, EcmAnswer
     from kernmodel.uncertainty import Interval
 
 Json = dict[str, Any]
 
+_FIELDS = {
+    "AssemblyLoop": (
+        *("file", "isa", "syntax", "function", "label", "role", "iterations_per_pass", "evidence"),
+        *("instructions", "streams"),
+    ),
+    "CodeOrigin": ("file", "compiler", "version", "flags", "command"),
+    "Explanation": (
+        *("binding", "crowd", "chain", "chain_passes", "idealised", "next_bound", "next_cycles", "components"),
+    ),
+    "Instruction": ("line", "text", "mnemonic", "form", "address"),
+    "OutsideWork": (
+        *("length", "entries", "remainder_cycles", "outer_cycles", "entry_cycles", "cycles", "overlap_cycles"),
+        *("exit", "known"),
+    ),
+    "Parameters": (
+        *("name", "title", "isa", "ports", "load_latency", "store_forward_latency", "issue_width", "sources"),
+    ),
+    "Roofline": (
+        *("model", "bytes_meant", "memory_roofs", "compute_roofs", "points", "bound", "bound_by", "region"),
+        *("memory_until", "above", "below", "iterations_per_second"),
+    ),
+}
+"""By type the fields that documents have, where these are not all."""
 
-def envelope(schema: str, body: Mapping[str, Any]) -> Json:
+
+def document(schema: str, *parts: Mapping[str, Any], **content: Any) -> Json:
     """A document: the name of its schema with version ("kernmodel.ecm/1"), the version of the tool, and its content."""
-    return {"schema": schema, "version": __version__, **body}
+    return {"schema": schema, "version": __version__, **record(*parts, **content)}
+
+
+def record(*parts: Mapping[str, Any], **content: Any) -> Json:
+    """An object with the content of `parts`, which are JSON data, and with what is named."""
+    found: Json = {}
+    for part in parts:
+        found |= part
+    for name, value in content.items():
+        found[name] = plain(value)
+    return found
 
 
 def dumps(document: Mapping[str, Any]) -> str:
@@ -45,7 +79,11 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if is_dataclass(value):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+        kind = type(value).__name__
+        if kind in _SPECIAL:
+            return _SPECIAL[kind](value)
+        names = _FIELDS.get(kind) or (field.name for field in fields(value))
+        return {name: plain(getattr(value, name)) for name in names}
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list | set | frozenset):
@@ -63,53 +101,55 @@ def interval_json(name: str, interval: Interval | None) -> Json:
     return {} if interval is None else {f"{name}_interval": plain(interval)}
 
 
-def notes_json(notes: Iterable[Note]) -> list[Json]:
-    """Notes: kind, code, text, and the place as text or null."""
-    return [
-        {"kind": note.kind, "code": note.code, "text": note.text, "where": str(note.where) if note.where else None}
-        for note in notes
-    ]
+def _note(note: Note) -> Json:
+    """A note: kind, code, text, and the place as text or null."""
+    return {"kind": note.kind, "code": note.code, "text": note.text, "where": str(note.where) if note.where else None}
 
 
-def machine_identity(machine: Machine) -> Json:
+def _machine(machine: Machine) -> Json:
     """Which machine: enough to find the file again and to see that it has not changed."""
-    return {
-        **pick(machine, "name", "title", "file", "sha256", "clock_hz", "line_bytes"),
-        "microarchitecture": machine.core.microarchitecture,
-        "cores_per_numa_domain": machine.topology.cores_per_numa_domain,
-        "cores": machine.topology.cores,
-        "overlap": str(machine.overlap),
-        "sources": dict(machine.sources),
-    }
+    return record(
+        pick(machine, "name", "title", "file", "sha256", "clock_hz", "line_bytes"),
+        microarchitecture=machine.core.microarchitecture,
+        cores_per_numa_domain=machine.topology.cores_per_numa_domain,
+        cores=machine.topology.cores,
+        overlap=str(machine.overlap),
+        sources=machine.sources,
+    )
 
 
-def kernel_identity(nest: LoopNest, sizes: Mapping[str, int]) -> Json:
+def _mix(mix: InstructionMix) -> Json:
+    """A mix with its sums; `load_store_ratio` is null without stores, where `load_share` is 1."""
+    names = ("source", "per", "shares_only", "loads", "stores", "load_share", "load_store_ratio", "bytes", "flops")
+    return record(
+        pick(mix, *names, "intensity", "other"),
+        memory=[{**plain(kind), "instructions": number} for kind, number in mix.memory],
+        fp=[{**plain(kind), "flops": kind.flops, "instructions": number} for kind, number in mix.fp],
+    )
+
+
+_SPECIAL: Mapping[str, Callable[[Any], Json]] = {"Note": _note, "Machine": _machine, "InstructionMix": _mix}
+"""By type how a value of it is told of, where that is not by its fields."""
+
+
+def kernel_json(nest: LoopNest, sizes: Mapping[str, int]) -> Json:
     """Which kernel at which sizes."""
-    return {
-        **pick(nest, "name", "file", "function", "defaults"),
-        "sha256": hashlib.sha256(nest.text.encode()).hexdigest(),
-        "flops_per_iteration": nest.flops_per_iteration,
-        "sizes": dict(sizes),
-    }
+    return record(
+        pick(nest, "name", "file", "function", "defaults"),
+        sha256=hashlib.sha256(nest.text.encode()).hexdigest(),
+        flops_per_iteration=nest.flops_per_iteration,
+        sizes=sizes,
+    )
 
 
-def origin_json(origin: CodeOrigin) -> Json:
-    """Where the assembly comes from."""
-    return pick(origin, "file", "compiler", "version", "flags", "command")
+def subject_json(answer: EcmAnswer) -> Json:
+    """What a prediction is of: kernel, machine and code."""
+    return record(kernel=kernel_json(answer.nest, answer.sizes), machine=answer.machine, code=answer.origin)
 
 
-def loop_json(loop: AssemblyLoop) -> Json:
-    """The assembly loop with its instructions and address streams."""
-    return {
-        **pick(loop, "file", "isa", "syntax", "function", "label", "role", "iterations_per_pass", "evidence"),
-        "instructions": [instruction_json(instruction) for instruction in loop.instructions],
-        "streams": plain(loop.streams),
-    }
-
-
-def instruction_json(instruction: Instruction) -> Json:
-    """An instruction as far as reports show it."""
-    return pick(instruction, "line", "text", "mnemonic", "form", "address")
+def code_json(origin: CodeOrigin, loop: AssemblyLoop) -> Json:
+    """Where the assembly comes from, and the loop in it."""
+    return record(plain(origin), loop=loop)
 
 
 def in_units(cycles: float, work: Work) -> Json:

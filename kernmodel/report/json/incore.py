@@ -1,4 +1,4 @@
-"""`kernmodel.incore/1`, and its relatives for many cores, loops and blocks."""
+"""`kernmodel.incore/1`, its relatives for many cores, loops and blocks, and the rows of instruction tables."""
 
 from __future__ import annotations
 
@@ -6,22 +6,12 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from kernmodel.report.json.document import (
-    Json,
-    envelope,
-    instruction_json,
-    loop_json,
-    machine_identity,
-    notes_json,
-    origin_json,
-    pick,
-    plain,
-)
+from kernmodel.report.json.document import Json, code_json, document, pick, plain, record
 
 if TYPE_CHECKING:
     from kernmodel.incore.answer.batch import BlockResult
     from kernmodel.incore.answer.explain import Explanation
-    from kernmodel.incore.model import InCore, InstructionReport, Parameters
+    from kernmodel.incore.model import InCore, InstructionData, InstructionReport, Parameters
     from kernmodel.studies.predict.incore import Alignment, Outcome
     from kernmodel.studies.predict.request import InCoreAnswer
 
@@ -30,24 +20,26 @@ def incore_document(
     answer: InCoreAnswer, explanation: Explanation | None = None, alignments: Sequence[Alignment] = ()
 ) -> Json:
     """The answer of `kernmodel incore`; explanation and alignments are null where they were not asked for."""
-    body = _answer_json(answer)
-    body["explanation"] = explanation_json(explanation) if explanation else None
-    body["alignments"] = [_alignment_json(alignment) for alignment in alignments] or None
-    return envelope("kernmodel.incore/1", body)
+    return document(
+        "kernmodel.incore/1",
+        _answer_json(answer),
+        explanation=explanation,
+        alignments=[_alignment_json(alignment) for alignment in alignments] or None,
+    )
 
 
 def incore_sweep_document(outcomes: Iterable[Outcome]) -> Json:
     """The answer of `kernmodel incore` for several cores or loops."""
     points = [
-        {
-            "microarchitecture": outcome.microarchitecture,
-            "loop": {**pick(outcome.loop, "label"), **pick(outcome.loop.instructions[0], "line", "address")},
-            "error": outcome.error,
-            "answer": _answer_json(outcome.answer) if outcome.answer else None,
-        }
+        record(
+            microarchitecture=outcome.microarchitecture,
+            loop={**pick(outcome.loop, "label"), **pick(outcome.loop.instructions[0], "line", "address")},
+            error=outcome.error,
+            answer=_answer_json(outcome.answer) if outcome.answer else None,
+        )
         for outcome in outcomes
     ]
-    return envelope("kernmodel.incore-sweep/1", {"points": points})
+    return document("kernmodel.incore-sweep/1", points=points)
 
 
 def block_document(result: BlockResult) -> Json:
@@ -56,7 +48,7 @@ def block_document(result: BlockResult) -> Json:
     values = ((name, getattr(result, name)) for name in (*names, "unknown", "estimated", "warnings", "error"))
     # `pick` looks into every value, which takes a tenth of the time of a whole block
     body = {name: list(value) if isinstance(value, tuple) else value for name, value in values}
-    return envelope("kernmodel.incore-batch/1", body)
+    return document("kernmodel.incore-batch/1", body)
 
 
 def block_line(result: BlockResult) -> str:
@@ -67,47 +59,68 @@ def block_line(result: BlockResult) -> str:
 _ENCODED = json.JSONEncoder(allow_nan=False).encode
 
 
-def explanation_json(explanation: Explanation) -> Json:
-    """Why, and what would help."""
-    return {
-        **pick(explanation, "binding", "crowd", "chain", "chain_passes", "idealised", "next_bound", "next_cycles"),
-        "components": plain(explanation.components),
-    }
-
-
 def _alignment_json(alignment: Alignment) -> Json:
-    return {**pick(alignment, "cycles", "offsets"), "bound_by": alignment.answer.bound_by}
+    return record(pick(alignment, "cycles", "offsets"), bound_by=alignment.answer.bound_by)
 
 
 def _answer_json(answer: InCoreAnswer) -> Json:
-    return {
-        "machine": machine_identity(answer.machine) if answer.machine else None,
-        "microarchitecture": parameters_json(answer.parameters),
-        "code": {**origin_json(answer.origin), "loop": loop_json(answer.loop)},
-        "incore": incore_json(answer.incore),
-        "notes": notes_json(answer.notes),
-    }
-
-
-def parameters_json(parameters: Parameters) -> Json:
-    """The microarchitecture with the figures used and their sources."""
-    return {
-        **pick(parameters, "name", "title", "isa", "ports", "load_latency", "store_forward_latency", "issue_width"),
-        "sources": dict(parameters.sources),
-    }
+    return record(
+        machine=answer.machine,
+        microarchitecture=answer.parameters,
+        code=code_json(answer.origin, answer.loop),
+        incore=incore_json(answer.incore),
+        notes=answer.notes,
+    )
 
 
 def incore_json(incore: InCore) -> Json:
     """The in-core result: bounds, chains and a row per instruction. Times are cycles per pass."""
-    return {
-        **pick(incore, "port_model", "prediction", "bound_by", "reason", "throughput", "binding_ports"),
-        "ports": list(incore.ports),
-        **pick(incore, "port_sums", "lcd", "critical_path", "iterations_per_pass", "uncertain"),
-        **pick(incore, "notion", "offset", "components"),
-        "rows": [{**_row_json(row), "uses": plain(uses)} for row, uses in zip(incore.rows, incore.uses, strict=True)],
-    }
+    names = (
+        "port_model",
+        "prediction",
+        "bound_by",
+        "reason",
+        "throughput",
+        "binding_ports",
+        "ports",
+        "port_sums",
+        "lcd",
+    )
+    more = ("critical_path", "iterations_per_pass", "uncertain", "notion", "offset", "components")
+    rows = [record(_row_json(row), uses=uses) for row, uses in zip(incore.rows, incore.uses, strict=True)]
+    return record(pick(incore, *names, *more), rows=rows)
 
 
 def _row_json(row: InstructionReport) -> Json:
     names = ("pressure", "latency", "on_critical_path", "on_lcd", "known", "eliminated", "source")
-    return {**instruction_json(row.instruction), **pick(row, *names)}
+    return record(plain(row.instruction), pick(row, *names))
+
+
+# {{{ instruction tables
+
+
+def instruction_document(rows: Iterable[InstructionData], parameters: Parameters) -> Json:
+    """Rows of an instruction table, with what describes the microarchitecture."""
+    instructions = [_table_row(row) for row in rows]
+    return document("kernmodel.instruction/1", microarchitecture=parameters, instructions=instructions)
+
+
+def instruction_list_document(forms: Iterable[str], parameters: Parameters) -> Json:
+    """The forms that a table has."""
+    return document("kernmodel.instruction-list/1", microarchitecture=parameters, forms=list(forms))
+
+
+def _table_row(row: InstructionData) -> Json:
+    names = ("form", "uops", "ports", "default_latency", "throughput", "breaks_dependency", "eliminated", "front_end")
+    return {
+        **pick(row, *names),
+        "latencies": [
+            {"source": source, "target": target, "cycles": cycles} for (source, target), cycles in row.latencies.items()
+        ],
+        "indexed": _table_row(row.indexed) if row.indexed else None,
+        "full": _table_row(row.full) if row.full else None,
+        "source": row.source,
+    }
+
+
+# }}}

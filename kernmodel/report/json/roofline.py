@@ -1,91 +1,85 @@
-"""`kernmodel.roofline/1` and `kernmodel.carm/1`."""
+"""`kernmodel.roofline/1` and `kernmodel.carm/1`; `kernmodel.mix/1`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kernmodel.report.json.document import (
-    Json,
-    envelope,
-    kernel_identity,
-    loop_json,
-    machine_identity,
-    notes_json,
-    origin_json,
-    pick,
-    plain,
-)
-from kernmodel.report.json.mix import mix_json
+from kernmodel.report.json.document import Json, code_json, document, kernel_json, pick, record
 
 if TYPE_CHECKING:
-    from kernmodel.models.chart import Roofline
     from kernmodel.models.reading import WhatIf
-    from kernmodel.studies.predict.roofline import CarmAnswer, Charted, RooflineAnswer, Subject
+    from kernmodel.studies.predict.mix import MixAnswer, MixPart
+    from kernmodel.studies.predict.roofline import CarmAnswer, RooflineAnswer, Subject
 
 
 def roofline_document(answer: RooflineAnswer) -> Json:
     """The answer of `kernmodel roofline`."""
-    body = {
-        "machine": machine_identity(answer.machine),
-        **pick(answer, "cores", "models"),
-        "kernels": [_charted_json(kernel) for kernel in answer.kernels],
-        "failed": [{"kernel": name, "error": error} for name, error in answer.failed.items()],
-        "notes": notes_json(answer.notes),
-    }
-    return envelope("kernmodel.roofline/1", body)
+    return document(
+        "kernmodel.roofline/1",
+        machine=answer.machine,
+        cores=answer.cores,
+        models=answer.models,
+        kernels=[
+            record(_subject_json(kernel.subject), charts=kernel.rooflines, shares=kernel.shares)
+            for kernel in answer.kernels
+        ],
+        failed=[{"kernel": name, "error": error} for name, error in answer.failed.items()],
+        notes=answer.notes,
+    )
 
 
 def carm_document(answer: CarmAnswer) -> Json:
     """The answer of `kernmodel carm`."""
     reading = answer.reading
-    body = {
-        "machine": machine_identity(answer.machine),
-        "cores": answer.cores,
-        **subject_json(answer.subject),
-        "adcarm": chart_json(reading.roofline),
-        "carm": chart_json(reading.beside),
-        "shares": plain(reading.shares),
-        "deserves_work": reading.level,
-        "bound_if_times_add": plain(reading.added),
-        "what_ifs": [_what_if_json(one) for one in reading.what_ifs],
-        "sentences": list(reading.sentences),
-        "notes": notes_json(answer.notes),
-    }
-    return envelope("kernmodel.carm/1", body)
+    return document(
+        "kernmodel.carm/1",
+        record(machine=answer.machine, cores=answer.cores),
+        _subject_json(answer.subject),
+        adcarm=reading.roofline,
+        carm=reading.beside,
+        shares=reading.shares,
+        deserves_work=reading.level,
+        bound_if_times_add=reading.added,
+        what_ifs=[_what_if_json(one) for one in reading.what_ifs],
+        sentences=reading.sentences,
+        notes=answer.notes,
+    )
 
 
-def subject_json(subject: Subject) -> Json:
+def _subject_json(subject: Subject) -> Json:
     """Kernel, code, mix and prediction."""
     case = subject.case
-    code = {**origin_json(subject.origin), "loop": loop_json(subject.loop)} if subject.origin and subject.loop else None
-    return {
-        "name": subject.name,
-        "kernel": kernel_identity(subject.nest, subject.sizes) if subject.nest is not None else None,
-        "code": code,
-        "mix": mix_json(case.mix) if case.mix is not None else None,
-        "mask_utilization": case.mask_utilization,
-        "predicted": {
-            "flop_per_second": plain(case.performance),
-            "iterations_per_second": plain(subject.iterations_per_second),
-            "reason": subject.reason,
-        },
-    }
-
-
-def chart_json(chart: Roofline) -> Json:
-    """One kernel under one model, without its notes; an intensity without bytes is null."""
-    names = ("model", "bytes_meant", "memory_roofs", "compute_roofs", "points", "bound", "bound_by", "region")
-    return pick(chart, *names, "memory_until", "above", "below", "iterations_per_second")
-
-
-def _charted_json(kernel: Charted) -> Json:
-    charts = [chart_json(chart) for chart in kernel.rooflines]
-    return {**subject_json(kernel.subject), "charts": charts, "shares": plain(kernel.shares)}
+    predicted = record(
+        flop_per_second=case.performance,
+        iterations_per_second=subject.iterations_per_second,
+        reason=subject.reason,
+    )
+    return record(
+        name=subject.name,
+        kernel=kernel_json(subject.nest, subject.sizes) if subject.nest is not None else None,
+        code=code_json(subject.origin, subject.loop) if subject.origin and subject.loop else None,
+        mix=case.mix,
+        mask_utilization=case.mask_utilization,
+        predicted=predicted,
+    )
 
 
 def _what_if_json(one: WhatIf) -> Json:
-    chart = None if one.roofline is None else chart_json(one.roofline)
-    return {
-        **pick(one, "name", "change", "model", "bound_by", "before", "bound", "gain", "gain_of_all"),
-        "chart": chart,
-    }
+    names = ("name", "change", "model", "bound_by", "before", "bound", "gain", "gain_of_all")
+    return record(pick(one, *names), chart=one.roofline)
+
+
+def mix_document(answer: MixAnswer) -> Json:
+    """The answer of `kernmodel mix`."""
+    parts = [_part_json(part) for part in answer.parts]
+    return document("kernmodel.mix/1", pick(answer, "name", "machine", "mix"), parts=parts, notes=answer.notes)
+
+
+def _part_json(part: MixPart) -> Json:
+    return record(
+        kernel=kernel_json(part.nest, part.sizes or {}) if part.nest else None,
+        code=code_json(part.origin, part.loop),
+        weight=part.weight,
+        mix=part.mix,
+        source_beside_code=part.comparisons,
+    )

@@ -1,23 +1,14 @@
-"""`kernmodel.traffic/1` and `kernmodel.traffic-sweep/1`."""
+"""`kernmodel.traffic/1` and `-sweep/1`; `kernmodel.simulation/1` and `-check/1`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from kernmodel.report.json.document import (
-    Json,
-    envelope,
-    interval_json,
-    kernel_identity,
-    machine_identity,
-    notes_json,
-    pick,
-    plain,
-)
-from kernmodel.traffic.model import intensity_intervals
+from kernmodel.report.json.document import Json, document, interval_json, kernel_json, pick, plain, record
 
 if TYPE_CHECKING:
+    from kernmodel.cachesim.run import Difference, Simulation
     from kernmodel.machine.model import Machine
     from kernmodel.studies.predict.request import TrafficAnswer
     from kernmodel.traffic.model import PathTraffic, Traffic
@@ -25,56 +16,70 @@ if TYPE_CHECKING:
 
 def traffic_document(answer: TrafficAnswer) -> Json:
     """The answer of `kernmodel traffic` for one point."""
-    return envelope("kernmodel.traffic/1", traffic_body(answer))
+    return document("kernmodel.traffic/1", _body(answer))
 
 
 def traffic_sweep_document(answers: Iterable[TrafficAnswer]) -> Json:
     """The answers over sizes."""
-    return envelope("kernmodel.traffic-sweep/1", {"points": [traffic_body(answer) for answer in answers]})
+    return document("kernmodel.traffic-sweep/1", points=[_body(answer) for answer in answers])
 
 
-def traffic_body(answer: TrafficAnswer) -> Json:
-    """The content for one point."""
-    return {
-        "kernel": kernel_identity(answer.nest, answer.sizes),
-        "machine": machine_identity(answer.machine),
-        "traffic": traffic_json(answer.traffic, answer.machine),
-        "symbolic": None if answer.symbolic is None else traffic_json(answer.symbolic, answer.machine),
-        "differences": plain(answer.differences),
-        "notes": notes_json(answer.notes),
-    }
+def _body(answer: TrafficAnswer) -> Json:
+    return record(
+        kernel=kernel_json(answer.nest, answer.sizes),
+        machine=answer.machine,
+        traffic=traffic_json(answer.traffic, answer.machine),
+        symbolic=None if answer.symbolic is None else traffic_json(answer.symbolic, answer.machine),
+        differences=answer.differences,
+        notes=answer.notes,
+    )
 
 
 def path_json(path: PathTraffic) -> Json:
     """One path, with the intervals that it has."""
     numbers = {key: value for key, value in plain(path).items() if not key.endswith("_interval")}
-    for name, interval in path.intervals.items():
-        numbers |= interval_json(name, interval)
-    return numbers
-
-
-def _intensity_json(traffic: Traffic, machine: Machine) -> Json:
-    """FLOP per byte by level, with the intervals that there are."""
-    numbers: Json = plain(traffic.arithmetic_intensity)
-    for level, interval in intensity_intervals(traffic, machine).items():
-        numbers |= interval_json(level, interval)
-    return numbers
+    return record(numbers, *(interval_json(name, interval) for name, interval in path.intervals.items()))
 
 
 def traffic_json(traffic: Traffic, machine: Machine) -> Json:
     """The traffic with layer conditions, transition points, paths, references, and what was simulated."""
-    return {
-        **pick(traffic, "method", "cores", "safety", "iterations_per_unit", "unit_stream", "iterations_per_sweep"),
-        **pick(
-            traffic, "updates_per_iteration", "flops_per_iteration", "register_loads_bytes", "register_stores_bytes"
-        ),
-        "paths": [path_json(path) for path in traffic.paths],
-        "references": plain(traffic.accesses),
-        "conditions": plain(traffic.conditions),
-        "transitions": [
-            {"symbol": symbol, "largest": largest, "cache": cache, "text": text}
-            for symbol, largest, cache, text in traffic.transitions
-        ],
-        "arithmetic_intensity": _intensity_json(traffic, machine),
-        **pick(traffic, "levels", "stores", "evasion", "sampling"),
-    }
+    from kernmodel.traffic.model import intensity_intervals
+
+    intervals = (interval_json(level, found) for level, found in intensity_intervals(traffic, machine).items())
+    return record(
+        pick(traffic, "method", "cores", "safety", "iterations_per_unit", "unit_stream", "iterations_per_sweep"),
+        pick(traffic, "updates_per_iteration", "flops_per_iteration", "register_loads_bytes", "register_stores_bytes"),
+        {"paths": [path_json(path) for path in traffic.paths]},
+        {"references": plain(traffic.accesses), "conditions": plain(traffic.conditions)},
+        {"transitions": [dict(zip(_TRANSITION, found, strict=True)) for found in traffic.transitions]},
+        {"arithmetic_intensity": record(plain(traffic.arithmetic_intensity), *intervals)},
+        pick(traffic, "levels", "stores", "evasion", "sampling"),
+    )
+
+
+_TRANSITION = ("symbol", "largest", "cache", "text")
+
+
+# {{{ simulated caches
+
+
+def simulation_document(simulation: Simulation) -> Json:
+    """The answer of `kernmodel simulate` for a trace or one case."""
+    from kernmodel.cachesim.run import by_level
+
+    return document(
+        "kernmodel.simulation/1",
+        pick(simulation, "accesses_from", "case", "caches_from", "engine", "hierarchy"),
+        accesses=simulation.phases[0].accesses,
+        phases=[by_level(counters) for counters in simulation.phases],
+        differences=simulation.differences,
+    )
+
+
+def simulation_check_document(file: str, checked: Mapping[str, tuple[Difference, ...]]) -> Json:
+    """The answer of `kernmodel simulate --cases`: what differs, case by case."""
+    cases = [{"case": case, "ok": not found, "differences": found} for case, found in checked.items()]
+    return document("kernmodel.simulation-check/1", file=file, cases=cases)
+
+
+# }}}

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kernmodel.report.json.document import (
-    Json,
-    envelope,
-    in_units,
-    kernel_identity,
-    machine_identity,
-    notes_json,
-    origin_json,
-    pick,
-    plain,
-)
+from kernmodel.report.json.document import Json, document, in_units, kernel_json, pick, plain, record, subject_json
 from kernmodel.report.json.ecm import prediction_json
 from kernmodel.report.what_if_reasons import reason_of
 from kernmodel.studies.what_if.runs import seconds
 
 if TYPE_CHECKING:
-    from kernmodel.machine.changes.figures import Applied, MachineFigures
+    from kernmodel.machine.changes.figures import MachineFigures
     from kernmodel.studies.predict.request import EcmAnswer
     from kernmodel.studies.what_if.code import CodeAnswer, CodeVariant
     from kernmodel.studies.what_if.machine import Effect, WhatIfAnswer
@@ -29,94 +19,82 @@ if TYPE_CHECKING:
 
 def what_if_document(answer: WhatIfAnswer, unit: str) -> Json:
     """Each change of the machine alone, the most valuable first, and all together (null where there is one only)."""
-    body = {
-        **_before(answer.before, unit),
-        "effects": [_effect(answer.before, effect, unit) for effect in answer.effects],
-        "together": _effect(answer.before, answer.together, unit) if answer.together is not None else None,
-        "notes": notes_json(answer.notes),
-    }
-    return envelope("kernmodel.what-if/1", body)
+    before, together = answer.before, answer.together
+    return document(
+        "kernmodel.what-if/1",
+        _before(before, unit),
+        effects=[_effect(before, effect, unit) for effect in answer.effects],
+        together=None if together is None else _effect(before, together, unit),
+        notes=answer.notes,
+    )
 
 
 def sensitivity_document(answer: SensitivityAnswer, unit: str) -> Json:
     """What every figure is worth, the greatest effect first."""
-    body = {
-        **_before(answer.before, unit),
-        "step": answer.step,
-        "figures": [
-            {"figure": plain(one.figure), **pick(one, "elasticity", "less", "below", "above", "more")}
-            for one in answer.figures
-        ],
-        "without_effect": list(answer.without_effect),
-        "notes": notes_json(answer.notes),
-    }
-    return envelope("kernmodel.sensitivity/1", body)
+    return document(
+        "kernmodel.sensitivity/1",
+        _before(answer.before, unit),
+        step=answer.step,
+        figures=[pick(one, "figure", "elasticity", "less", "below", "above", "more") for one in answer.figures],
+        without_effect=answer.without_effect,
+        notes=answer.notes,
+    )
 
 
 def code_document(answer: CodeAnswer, unit: str) -> Json:
     """The kernel compiled in several ways, on a machine with these changes."""
     first = next(variant.answer for variant in answer.variants if variant.answer is not None)
-    body = {
-        "kernel": kernel_identity(first.nest, first.sizes),
-        "machine": machine_identity(first.machine),
-        "changes": plain(answer.changes),
-        "cores": first.scaling[0].cores,
-        "variants": [_variant(variant, unit) for variant in answer.variants],
-        "notes": notes_json(answer.notes),
-    }
-    return envelope("kernmodel.code-variants/1", body)
+    return document(
+        "kernmodel.code-variants/1",
+        kernel=kernel_json(first.nest, first.sizes),
+        machine=first.machine,
+        changes=answer.changes,
+        cores=first.scaling[0].cores,
+        variants=[_variant(variant, unit) for variant in answer.variants],
+        notes=answer.notes,
+    )
 
 
 def figures_document(figures: MachineFigures) -> Json:
     """Every figure of a machine file that can be set."""
-    machine = machine_identity(figures.machine())
-    return envelope("kernmodel.machine-figures/1", {"machine": machine, "figures": plain(figures.figures())})
+    return document("kernmodel.machine-figures/1", machine=figures.machine(), figures=figures.figures())
 
 
 def _before(answer: EcmAnswer, unit: str) -> Json:
-    return {
-        "kernel": kernel_identity(answer.nest, answer.sizes),
-        "machine": machine_identity(answer.machine),
-        "code": origin_json(answer.origin),
-        "cores": answer.scaling[0].cores,
-        "before": _runtime(answer, unit),
-    }
+    return record(subject_json(answer), cores=answer.scaling[0].cores, before=_runtime(answer, unit))
 
 
 def _runtime(answer: EcmAnswer, unit: str) -> Json:
     """Seconds per unit of work of all cores, the same in the unit of the headline, and the prediction of one core."""
     prediction, point = answer.prediction, answer.scaling[0]
-    return {
-        "seconds": plain(seconds(answer)),
-        "headline": {"unit": unit, "value": in_units(point.cycles, prediction.work)[unit]},
-        "prediction": prediction_json(prediction),
-        "point": plain(point),
-    }
+    return record(
+        seconds=seconds(answer),
+        headline={"unit": unit, "value": in_units(point.cycles, prediction.work)[unit]},
+        prediction=prediction_json(prediction),
+        point=point,
+    )
 
 
 def _effect(before: EcmAnswer, effect: Effect, unit: str) -> Json:
-    return {
-        "changes": plain(effect.changes),
-        "applied": [_applied(one) for one in effect.applied],
-        "after": _runtime(effect.after, unit),
-        **pick(effect, "ratio", "elasticity"),
-        "reason": reason_of(before, effect),
-    }
-
-
-def _applied(applied: Applied) -> Json:
-    return {**pick(applied, "path", "before", "after", "ratio"), "notes": notes_json(applied.notes)}
+    return record(
+        changes=effect.changes,
+        applied=[pick(one, "path", "before", "after", "ratio", "notes") for one in effect.applied],
+        after=_runtime(effect.after, unit),
+        ratio=effect.ratio,
+        elasticity=effect.elasticity,
+        reason=reason_of(before, effect),
+    )
 
 
 def _variant(variant: CodeVariant, unit: str) -> Json:
     answer = variant.answer
-    return {
-        **pick(variant, "label", "ratio", "error"),
-        "asked": pick(variant.code, "compiler", "flags"),
-        "code": None if answer is None else origin_json(answer.origin),
-        "loop": None if answer is None else _loop(answer),
-        "after": None if answer is None else _runtime(answer, unit),
-    }
+    return record(
+        pick(variant, "label", "ratio", "error"),
+        asked=pick(variant.code, "compiler", "flags"),
+        code=None if answer is None else answer.origin,
+        loop=None if answer is None else _loop(answer),
+        after=None if answer is None else _runtime(answer, unit),
+    )
 
 
 def _loop(answer: EcmAnswer) -> Json:

@@ -1,0 +1,66 @@
+"""What the package carries: `kernmodel.machine/1`, `-list/1` and `-check/1`; `kernmodel.kernel/1` and `-list/1`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from kernmodel.report.json.document import Json, document, kernel_json, pick, record
+
+if TYPE_CHECKING:
+    from kernmodel.machine.load import MachineSummary
+    from kernmodel.machine.model import Machine
+    from kernmodel.report.text.kernel import KernelSummary
+    from kernmodel.schema.fields import Problem
+    from kernmodel.source.model import LoopNest
+
+
+def machine_document(machine: Machine) -> Json:
+    """One machine with all its figures and their sources."""
+    from kernmodel.machine.files.plain_data import machine_to_dict
+
+    return document("kernmodel.machine/1", machine=machine_to_dict(machine))
+
+
+def machine_list_document(machines: Iterable[MachineSummary]) -> Json:
+    """The carried machines."""
+    return document("kernmodel.machine-list/1", machines=list(machines))
+
+
+def machine_check_document(checked: Mapping[str, tuple[Problem, ...]]) -> Json:
+    """The problems of each file; one that is fit for use has none that is an error."""
+    files = [
+        record(
+            file=file,
+            ok=not any(problem.severity == "error" for problem in problems),
+            problems=[_problem_json(problem) for problem in problems],
+        )
+        for file, problems in checked.items()
+    ]
+    return document("kernmodel.machine-check/1", files=files)
+
+
+def _problem_json(problem: Problem) -> Json:
+    return {"where": str(problem.where), **pick(problem, "key", "what", "todo", "severity")}
+
+
+def kernel_document(nest: LoopNest, sizes: Mapping[str, int]) -> Json:
+    """What was derived from the source of a kernel, and the source; `sizes` are empty where one has no value."""
+    return document(
+        "kernmodel.kernel/1",
+        kernel=kernel_json(nest, sizes),
+        symbols=list(nest.symbols),
+        loops=nest.loops,
+        arrays=nest.arrays,
+        references=nest.accesses,
+        operations=nest.flops,
+        scalars=nest.scalars,
+        reductions=list(nest.reductions),
+        source=nest.text,
+        notes=nest.notes,
+    )
+
+
+def kernel_list_document(kernels: Iterable[KernelSummary]) -> Json:
+    """The carried kernels."""
+    return document("kernmodel.kernel-list/1", kernels=list(kernels))
