@@ -44,6 +44,10 @@ _FIELDS = {
     "Parameters": (
         *("name", "title", "isa", "ports", "load_latency", "store_forward_latency", "issue_width", "sources"),
     ),
+    "PathTraffic": (
+        *("path", "loads", "stores", "clean_victims", "loads_formula", "stores_formula", "clean_victims_formula"),
+        "write_allocates",
+    ),
     "Roofline": (
         *("model", "bytes_meant", "memory_roofs", "compute_roofs", "points", "bound", "bound_by", "region"),
         *("memory_until", "above", "below", "iterations_per_second"),

@@ -37,8 +37,7 @@ def _body(answer: TrafficAnswer) -> Json:
 
 def path_json(path: PathTraffic) -> Json:
     """One path, with the intervals that it has."""
-    numbers = {key: value for key, value in plain(path).items() if not key.endswith("_interval")}
-    return record(numbers, *(interval_json(name, interval) for name, interval in path.intervals.items()))
+    return record(plain(path), *(interval_json(name, interval) for name, interval in path.intervals.items()))
 
 
 def traffic_json(traffic: Traffic, machine: Machine) -> Json:
