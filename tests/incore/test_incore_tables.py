@@ -1,20 +1,20 @@
 """The table format: rows survive a round trip, every row is found by search, malformed rows are named."""
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernmodel.errors import InstructionTableError
-from kernmodel.incore.model import FrontEnd, InstructionData, PortUse
+from kernmodel.errors import InstructionTableError, Location
+from kernmodel.incore.model import FrontEnd, InstructionData, Parameters, PortUse
 from kernmodel.incore.tables.parameters import known_microarchitectures, load_parameters
 from kernmodel.incore.tables.table import (
     DATA,
     InstructionTable,
     Legend,
-    check_table,
     format_ports,
     format_row,
     parse_ports,
@@ -165,6 +165,32 @@ class temporary_table:
 
     def __exit__(self, *_: object) -> None:
         self.folder.cleanup()
+
+
+def check_table(parameters: Parameters) -> int:
+    """Parse every row of a table and check order and ports; the number of rows.
+
+    Raises:
+        InstructionTableError: a row is malformed, out of order, twice there, or names a port that the parameter file
+            does not list; names file and line.
+    """
+    table = InstructionTable.open(parameters, "easy")
+    known = set(parameters.ports)
+    lines = table.path.read_text(encoding="utf-8").splitlines()
+    forms = [(number, line.partition(" |")[0]) for number, line in enumerate(lines, 1) if not line.startswith("#")]
+    for (_, form), (number, following) in pairwise(forms):
+        if following.encode() <= form.encode():
+            where = Location(str(table.path), number)
+            todo = "sort the rows by their bytes"
+            raise InstructionTableError(f"{following!r} is out of order or there twice", where=where, todo=todo)
+    for number, form in forms:
+        row = table.row(form)
+        strange = {port for use in row.ports for port in use.ports} - known if row else set()
+        if row is None or strange:
+            what = f"{form!r} " + (f"names unknown ports {sorted(strange)}" if row else "is not found")
+            todo = "list the ports in the parameter file, or correct the form"
+            raise InstructionTableError(what, where=Location(str(table.path), number), todo=todo)
+    return len(forms)
 
 
 @pytest.mark.parametrize("name", known_microarchitectures())

@@ -29,9 +29,8 @@ from __future__ import annotations
 
 import mmap
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -147,21 +146,18 @@ def _format_front_end(front: FrontEnd | None, fusible: Mapping[tuple[str, ...], 
     return text + (f" f={fusible[front.fusible_with]}" if front.fusible_with else "")
 
 
+@dataclass(frozen=True, slots=True)
 class Legend:
-    """What the header of a table defines: `sources` by tag, groups of fusible jumps by letter, and the table whose rows
-    stand for those that are missing with what heads their sources."""
+    """What the header of a table defines.
 
-    __slots__ = ("base", "fusible", "sources")
+    Attributes:
+        sources: by tag; fusible: groups of jumps by letter.
+        base: the table whose rows stand for those that are missing, and what heads their sources.
+    """
 
-    def __init__(
-        self,
-        sources: Mapping[str, str],
-        fusible: Mapping[str, tuple[str, ...]],
-        base: tuple[str, str] | None = None,
-    ) -> None:
-        self.sources = dict(sources)
-        self.fusible = dict(fusible)
-        self.base = base
+    sources: Mapping[str, str]
+    fusible: Mapping[str, tuple[str, ...]]
+    base: tuple[str, str] | None = None
 
     @classmethod
     def parse(cls, header: Iterable[str]) -> Legend:
@@ -334,7 +330,8 @@ class InstructionTable:
         row = self._base.row(form) if self._base else None
         if row is None or self._legend.base is None:
             return None
-        return _headed(row, self._legend.base[1])
+        words = self._legend.base[1]
+        return with_variants(row, lambda one: replace(one, source=f"{words}; {one.source}"))
 
     def _variants(self, start: int, form: str) -> dict[str, int]:
         """Offsets of the lines behind that of the form that describe it too, by what follows the form in their keys."""
@@ -380,38 +377,11 @@ class InstructionTable:
             ) from None
 
 
-def _headed(row: InstructionData, words: str) -> InstructionData:
-    """The row and its variants with words before their sources."""
-    indexed = _headed(row.indexed, words) if row.indexed else None
-    full = _headed(row.full, words) if row.full else None
-    return replace(row, source=f"{words}; {row.source}", indexed=indexed, full=full)
-
-
-def check_table(parameters: Parameters) -> int:
-    """Parse every row of a table and check order and ports; the number of rows.
-
-    Raises:
-        InstructionTableError: a row is malformed, out of order, twice there, or names a port that the parameter file
-            does
-            not list; names file and line.
-    """
-    table = InstructionTable.open(parameters, "easy")
-    known = set(parameters.ports)
-    lines = table.path.read_text(encoding="utf-8").splitlines()
-    forms = [(number, line.partition(" |")[0]) for number, line in enumerate(lines, 1) if not line.startswith("#")]
-    for (_, form), (number, following) in pairwise(forms):
-        if following.encode() <= form.encode():
-            where = Location(str(table.path), number)
-            todo = "sort the rows by their bytes"
-            raise InstructionTableError(f"{following!r} is out of order or there twice", where=where, todo=todo)
-    for number, form in forms:
-        row = table.row(form)
-        strange = {port for use in row.ports for port in use.ports} - known if row else set()
-        if row is None or strange:
-            what = f"{form!r} " + (f"names unknown ports {sorted(strange)}" if row else "is not found")
-            todo = "list the ports in the parameter file, or correct the form"
-            raise InstructionTableError(what, where=Location(str(table.path), number), todo=todo)
-    return len(forms)
+def with_variants(row: InstructionData, change: Callable[[InstructionData], InstructionData]) -> InstructionData:
+    """The row and its variants, each as `change` makes it."""
+    indexed = with_variants(row.indexed, change) if row.indexed else None
+    full = with_variants(row.full, change) if row.full else None
+    return replace(change(row), indexed=indexed, full=full)
 
 
 def table_text(

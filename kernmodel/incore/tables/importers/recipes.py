@@ -27,7 +27,7 @@ from kernmodel.incore.tables.importers.schemes import scheme_ports, scheme_recor
 from kernmodel.incore.tables.importers.uops import SOURCE, UNMEASURED, ImportReport, Record, read_records, table_header
 from kernmodel.incore.tables.importers.x87 import X87Model, intel_ports, x87_rows
 from kernmodel.incore.tables.parameters import known_microarchitectures, load_parameters
-from kernmodel.incore.tables.table import table_text
+from kernmodel.incore.tables.table import table_text, with_variants
 
 SCHEMES = "ports_by_scheme.json.gz"
 _SHORTEST_LATENCY = 0.75  # cycles; shorter readings are of eliminated instructions
@@ -208,9 +208,7 @@ def _attributed(rows: Iterable[InstructionData], records: Iterable[Record], titl
 
 def renamed(row: InstructionData, old: str, new: str) -> InstructionData:
     """The row and its variants with other words in their sources."""
-    indexed = renamed(row.indexed, old, new) if row.indexed else None
-    full = renamed(row.full, old, new) if row.full else None
-    return replace(row, source=row.source.replace(old, new), indexed=indexed, full=full)
+    return with_variants(row, lambda one: replace(one, source=one.source.replace(old, new)))
 
 
 def with_readings(
@@ -264,9 +262,7 @@ def differences(rows: Iterable[InstructionData], others: Iterable[InstructionDat
 
 
 def _facts(row: InstructionData) -> InstructionData:
-    indexed = _facts(row.indexed) if row.indexed else None
-    full = _facts(row.full) if row.full else None
-    return replace(row, source="", indexed=indexed, full=full)
+    return with_variants(row, lambda one: replace(one, source=""))
 
 
 def _inputs(recipe: Recipe) -> Iterator[str]:

@@ -16,6 +16,7 @@ from kernmodel.incore.model import InstructionData, Parameters, PortUse
 from kernmodel.incore.tables.importers.contradictions import Reference, mended
 from kernmodel.incore.tables.importers.dividers import DIVIDES, register_form, with_usual_operands
 from kernmodel.incore.tables.importers.facts import facts_of
+from kernmodel.incore.tables.importers.forms import form_name
 from kernmodel.incore.tables.importers.instlatx64 import Reading, read_instlatx64
 from kernmodel.incore.tables.importers.llvm import Cost, instruction_costs, llvm_version, port_groups
 from kernmodel.incore.tables.importers.recipes import (
@@ -38,7 +39,7 @@ from kernmodel.incore.tables.importers.uops import (
     told_by_ports,
 )
 from kernmodel.incore.tables.importers.x87 import X87Model, x87_rows, zen_ports
-from kernmodel.incore.tables.importers.zen512 import zen4_rows
+from kernmodel.incore.tables.importers.zen512 import elements, zen4_rows
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import INDEXED, table_text
 
@@ -54,8 +55,6 @@ SOURCES = {**_TAGS, **{f"{tag}?": text + NO_LATENCY for tag, text in _TAGS.items
 _RESOURCE = re.compile(r"Zn\d?(ALU|AGU|FPU?|BRU|Divider)(\d*)")
 _ELIMINATED = re.compile(r"(mov [re]?(?:r64,r64|r32,r32)|v?mov(?:ap[sd]|up[sd]|dq[au]) [xy]mm,[xy]mm)")
 _VECTOR = re.compile(r"\b([xyz]mm|mm)\b")
-_GATHER = re.compile(r"VP?GATHER([DQ])(P[SD]|[DQ]) \(([XY])MM, VSIB_([XY])MM")
-_WIDTH = {"X": 16, "Y": 32}
 _MICROCODE_UOPS = 8
 
 
@@ -201,8 +200,9 @@ def _memory_ports(core: ZenCore, record: Record) -> tuple[PortUse, ...]:
     if record["string"].startswith("NOP"):
         return ()
     string = record["string"]
+    name = form_name(string)
     vector = bool(_VECTOR.search(string.lower()))
-    count = float(core.halves if "M256" in string else _gathered(string))
+    count = float(core.halves) if "M256" in string else elements(name.form) if name and "vsib" in name.form else 1.0
     reads = sum(operand["type"] == "mem" and operand["read"] for operand in record["operands"])
     writes = sum(operand["type"] == "mem" and operand["write"] for operand in record["operands"])
     uses = []
@@ -215,16 +215,6 @@ def _memory_ports(core: ZenCore, record: Record) -> tuple[PortUse, ...]:
         stores = core.vector_store if vector else core.store
         uses += [PortUse(core.address, writes * count), PortUse(stores, writes * count)]
     return tuple(uses)
-
-
-def _gathered(string: str) -> int:
-    """Elements that a gather loads, 1 for other instructions ("VGATHERQPS (XMM, VSIB_YMM, XMM)")."""
-    match = _GATHER.match(string)
-    if match is None:
-        return 1
-    index_bytes = 4 if match[1] == "D" else 8
-    element_bytes = 8 if match[2] in ("PD", "Q") else 4
-    return min(_WIDTH[match[3]] // element_bytes, _WIDTH[match[4]] // index_bytes)
 
 
 def _fill_ports(

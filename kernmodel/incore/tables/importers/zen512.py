@@ -112,12 +112,12 @@ def _transfers(form: str, cost: Cost) -> tuple[PortUse, ...]:
         return ()
     count, each = 1.0, 2.0 if re.search(r"\bm512\b", form) else 1.0
     if "vsib" in form:
-        count, each = _elements(form), 1.0
+        count, each = elements(form), 1.0
     path = _LOADS if cost.loads else _STORES
     return (PortUse(_ADDRESS, count), PortUse(path, count * each))
 
 
-def _elements(form: str) -> float:
+def elements(form: str) -> float:
     """Elements that a gather or scatter moves: as many as fit into its data and its index register."""
     mnemonic, _, operands = form.partition(" ")
     widths = {"x": 16, "y": 32, "z": 64}
