@@ -377,18 +377,15 @@ def _true_bandwidth(machine: Machine, series: BandwidthSeries, read_share: float
     by itself and as many cores were active.
     """
     level, mix = series.level, series.mix
-    value, cores = _peak(series, machine.topology.cores_per_numa_domain if level == "Mem" else 1)
+    # the highest over at most so many cores (else the fewest measured), and the fewest cores that it takes
+    limit = machine.topology.cores_per_numa_domain if level == "Mem" else 1
+    measured = list(zip(series.bytes_per_second, series.cores, strict=True))
+    within = [one for one in measured if one[1] <= limit] or measured[:1]
+    value, cores = max(within, key=lambda pair: (pair[0], -pair[1]))
     evasion = evasion_of(machine, cores, default_stores(machine)) if level == "Mem" else None
     loads = mix.read + (mix.write - mix.read_write) * (1 - (evasion.share if evasion else 0.0))
     factor = (loads + mix.write) / (mix.read + mix.write)
     return MemoryBandwidth(level, mix, value * factor, cores, read_share, loads / (loads + mix.write))
-
-
-def _peak(series: BandwidthSeries, limit: int) -> tuple[float, int]:
-    """Highest reported bandwidth over at most `limit` cores (else the fewest measured) and the cores it takes."""
-    measured = list(zip(series.bytes_per_second, series.cores, strict=True))
-    within = [(value, cores) for value, cores in measured if cores <= limit]
-    return max(within or measured[:1], key=lambda pair: (pair[0], -pair[1]))
 
 
 def residence_predictions(machine: Machine, times: Mapping[str, float]) -> tuple[tuple[str, float], ...]:

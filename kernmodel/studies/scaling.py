@@ -116,7 +116,9 @@ def _rows(answer_at: _AnswerAt, counts: Sequence[int]) -> Iterator[ScalingRow]:
     before = [1]
     for count in counts:
         point = scale(lambda active: answer_at(active).prediction, count, machine)
-        filled = _filled(count, machine.topology.cores_per_numa_domain)
+        # active cores of each domain in use, the fullest first
+        full, rest = divmod(count, machine.topology.cores_per_numa_domain)
+        filled = [machine.topology.cores_per_numa_domain] * full + ([rest] if rest else [])
         predictions = {active: answer_at(active).prediction for active in filled}
         rate = sum(_simple_rate(predictions[active], active) for active in filled)
         speedup = point.units_per_cycle * single.prediction.cycles
@@ -139,12 +141,6 @@ def _fits(answer_at: _AnswerAt, before: Sequence[int], filled: Sequence[int]) ->
     earlier = before[-1] if len(before) == len(filled) else 1
     last = cache_effect(answer_at(earlier), answer_at(filled[-1]))
     return "; ".join(text for text in (fullest, last and f"in the last domain {last}") if text)
-
-
-def _filled(cores: int, domain: int) -> list[int]:
-    """Active cores of each domain in use, the fullest first."""
-    full, rest = divmod(cores, domain)
-    return [domain] * full + ([rest] if rest else [])
 
 
 # {{{ shared caches, of which more active cores leave less to each

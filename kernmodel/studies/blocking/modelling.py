@@ -96,10 +96,7 @@ class Modeller:
         with ThreadPoolExecutor(max_workers=min(WORKERS, os.cpu_count() or 1)) as pool:
             # the compiled engine runs without the interpreter's lock
             found = list(pool.map(self._in_windows, symbolic))
-        return [
-            self._with_traffic(one, self._as_everywhere(one) if traffic is None else traffic)
-            for one, traffic in zip(symbolic, found, strict=True)
-        ]
+        return [self._with_traffic(one, traffic) for one, traffic in zip(symbolic, found, strict=True)]
 
     def _in_windows(self, one: Modelled) -> Traffic | None:
         """The traffic of a nest of whole blocks, by simulated windows; None where the nest is not simulated so."""
@@ -111,14 +108,12 @@ class Modeller:
         machine, known = one.answer.machine, one.answer.traffic
         return simulate(whole, machine, self.sizes, cores=known.cores, stores=known.stores, spend=effort(WINDOWS))
 
-    def _as_everywhere(self, one: Modelled) -> Traffic:
-        """The traffic as every command simulates it."""
-        kernel = replace(self._point.kernel, cache="sim", cores=one.answer.traffic.cores)
-        return self._modelled(one.blocks, self._code(one.blocks), kernel).answer.traffic
-
-    def _with_traffic(self, symbolic: Modelled, traffic: Traffic) -> Modelled:
-        """The model of the same nest with simulated traffic."""
+    def _with_traffic(self, symbolic: Modelled, traffic: Traffic | None) -> Modelled:
+        """The model of the same nest with simulated traffic; None: as every command simulates it."""
         known = symbolic.answer.traffic
+        if traffic is None:
+            kernel = replace(self._point.kernel, cache="sim", cores=known.cores)
+            traffic = self._modelled(symbolic.blocks, self._code(symbolic.blocks), kernel).answer.traffic
         traffic = replace(
             traffic,
             conditions=known.conditions,

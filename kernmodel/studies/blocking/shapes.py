@@ -168,8 +168,8 @@ class Shapes:
 
     def _rounded(self, blocks: Blocks, limit: BlockLimit) -> Shape:
         """The sizes rounded down, and made even: as many blocks that are about equally long have as many borders."""
-        return Shape({loop: self._even(loop, self._grain.down(loop, size)) for loop, size in blocks.items()}, limit)
-
-    def _even(self, loop: str, size: int) -> int:
-        extent = self._extents[loop]
-        return self._grain.up(loop, ceil(extent / ceil(extent / size)), size)
+        rounded: dict[str, int] = {}
+        for loop, size in blocks.items():
+            extent, down = self._extents[loop], self._grain.down(loop, size)
+            rounded[loop] = self._grain.up(loop, ceil(extent / ceil(extent / down)), down)
+        return Shape(rounded, limit)

@@ -46,20 +46,16 @@ def _distribution(name: str, value: str, where: str) -> Distribution:
     if value == "uniform":
         return Distribution("uniform", value)
     if kind == "banded":
-        return Distribution("banded", value, width=_width(name, value, width, where))
+        if not re.fullmatch(r"[0-9]{1,18}", width):
+            todo = f"say how far from the diagonal the values may lie, as in {name}=banded:64"
+            raise UsageError(f"{value!r} has no width that is a whole number from 0 on", where=where, todo=todo)
+        return Distribution("banded", value, width=int(width))
     path = Path(value)
     if not path.exists():
         near = get_close_matches(kind, _KINDS, n=1)
         found = f"did you mean {name}={near[0]}{':WIDTH' if near[0] == 'banded' else ''}?" if near else _FORMS
         raise UsageError(f"{value!r} is neither uniform nor banded:WIDTH nor a file", where=where, todo=found)
     return Distribution("table", value, values=_table(path))
-
-
-def _width(name: str, value: str, width: str, where: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,18}", width):
-        todo = f"say how far from the diagonal the values may lie, as in {name}=banded:64"
-        raise UsageError(f"{value!r} has no width that is a whole number from 0 on", where=where, todo=todo)
-    return int(width)
 
 
 def _table(path: Path) -> tuple[int, ...]:

@@ -67,7 +67,11 @@ def evaluate(
     if not 0 <= start < len(points):
         return iter(())
     stages = Stages()
-    machines = _machines_of(points)
+    if isinstance(points, Grid):
+        named = [axis.values for axis in points.axes if axis.kind == "machine"]
+        machines = tuple(dict.fromkeys(named[-1])) if named else (points.base.kernel.machine,)
+    else:
+        machines = tuple(dict.fromkeys(point.kernel.machine for point in points))
     _check_machines(points, machines, stages, scaling_cores)
     with ExitStack() as stack:
         _start_early(stack, points, stages)
@@ -82,14 +86,6 @@ def evaluate(
         return Outcome(index, point, *evaluate_point(stages, point, work, groups.of(point).compiled_at))
 
     return map(here, range(start, len(points)))
-
-
-def _machines_of(points: Sequence[Point]) -> tuple[str, ...]:
-    """The names of all machines of a study, in order."""
-    if not isinstance(points, Grid):
-        return tuple(dict.fromkeys(point.kernel.machine for point in points))
-    named = [axis.values for axis in points.axes if axis.kind == "machine"]
-    return tuple(dict.fromkeys(named[-1])) if named else (points.base.kernel.machine,)
 
 
 def _check_machines(

@@ -22,7 +22,7 @@ from kernmodel.units import Work, convert_cycles, meaningful_units
 if TYPE_CHECKING:
     from kernmodel.machine.model import Machine
     from kernmodel.models.ecm import ScalingPoint
-    from kernmodel.studies.predict.request import CodeOrigin, EcmAnswer
+    from kernmodel.studies.predict.request import EcmAnswer
     from kernmodel.traffic.model import Traffic
 
 ColumnType = Literal["float", "int", "str"]
@@ -89,7 +89,8 @@ def answer_row(point: Point, answer: EcmAnswer) -> Row:
     this number of cores.
     """
     prediction, traffic = answer.prediction, answer.traffic
-    found = prediction.cycles_interval
+    found, origin = prediction.cycles_interval, answer.origin
+    compiled = (origin.compiler, origin.version, shlex.join(origin.flags))
     return {
         **{f"{name}{TIME}": cycles for name, cycles in prediction.times.items()},
         **_in_units(prediction.cycles, prediction.work, CORE),
@@ -106,7 +107,7 @@ def answer_row(point: Point, answer: EcmAnswer) -> Row:
         "bottleneck": prediction.bottleneck,
         "traffic": traffic.method,
         "stores": traffic.stores,
-        "code": _code(answer.origin),
+        "code": " ".join(part for part in compiled if part) if origin.compiler else origin.file or "standard input",
         "warnings": _SEPARATOR.join(f"{n.code}: {n}" for n in answer.notes if n.kind == "warning") or None,
     }
 
@@ -168,12 +169,6 @@ def _reuses(traffic: Traffic, machine: Machine) -> dict[str, Value]:
         values[f"{REUSE}{level.name}"] = reuse_in(traffic, level.name)
         values[f"{REUSE}{level.name}{WHILE}"] = ", ".join(held.solved.values()) or None if held else None
     return values
-
-
-def _code(origin: CodeOrigin) -> str:
-    if origin.compiler is None:
-        return origin.file or "standard input"
-    return " ".join(part for part in (origin.compiler, origin.version, shlex.join(origin.flags)) if part)
 
 
 # }}}

@@ -124,7 +124,11 @@ def parse_changes(options: Iterable[str]) -> dict[str, tuple[str, ...]]:
     Raises:
         UsageError: no `=`, no value, a range that is empty or of two kinds of unit, a path named twice.
     """
-    return _by_name(options, "--set", r"[\w.:+-]+", "PATH=VALUES", "L2.size=512KiB,1MiB,x2", _change_values)
+
+    def parse(text: str, option: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(value for part in text.split(",") for value in _part_values(part.strip(), option)))
+
+    return _by_name(options, "--set", r"[\w.:+-]+", "PATH=VALUES", "L2.size=512KiB,1MiB,x2", parse)
 
 
 def _by_name(
@@ -149,11 +153,6 @@ def _by_name(
 _NUMBER = r"[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?"
 _QUANTITY = rf"({_NUMBER})\s*([A-Za-zµ][\w/µ ]*?)?"
 _RANGE = re.compile(rf"(x?){_QUANTITY}\s*-\s*(x?){_QUANTITY}\s*:\s*([0-9]+)(log|lin)?")
-
-
-def _change_values(text: str, option: str) -> tuple[str, ...]:
-    values = [value for part in text.split(",") for value in _part_values(part.strip(), option)]
-    return tuple(dict.fromkeys(values))
 
 
 def _part_values(part: str, option: str) -> Iterable[str]:

@@ -64,7 +64,12 @@ def compare_code(
     if not isinstance(tried[0], EcmAnswer):
         text = f"{_label(codes[0], None)} fails, so the ratios are to the first code that does not"
         notes = (Note("first-code-fails", text), *notes)
-    variants = tuple(_variant(code, one, answers[0]) for code, one in zip(codes, tried, strict=True))
+    variants = tuple(
+        CodeVariant(_label(code, one), code, one, runtime_ratio(answers[0], one), None)
+        if isinstance(one, EcmAnswer)
+        else CodeVariant(_label(code, None), code, None, None, str(one))
+        for code, one in zip(codes, tried, strict=True)
+    )
     return CodeAnswer(variants, tuple(changes), notes)
 
 
@@ -78,12 +83,6 @@ def _untargeted(codes: Iterable[CodeRequest], answer: EcmAnswer) -> Iterator[Not
         if own and code.flags is not None and not any(flag.startswith(_TARGET) for flag in code.flags):
             text = f"{shlex.join(code.flags)!r} replaces the machine's flags and names no target such as {own[0]}"
             yield Note("no-target", text, "assumption")
-
-
-def _variant(code: CodeRequest, tried: EcmAnswer | KernmodelError, first: EcmAnswer) -> CodeVariant:
-    if isinstance(tried, KernmodelError):
-        return CodeVariant(_label(code, None), code, None, None, str(tried))
-    return CodeVariant(_label(code, tried), code, tried, runtime_ratio(first, tried), None)
 
 
 def _label(code: CodeRequest, answer: EcmAnswer | None) -> str:
