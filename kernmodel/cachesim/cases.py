@@ -138,12 +138,8 @@ def _read_case(entry: Entry, number: str, shared: Mapping[str, Entry]) -> Case:
     repeat = optional(keys, "repeat", lambda value: value.integer(1, MOST_PHASES), len(phases) or 1)
     if phases and len(phases) != repeat:
         raise keys["phases"].error(f"{len(phases)} phases, but repeat is {repeat}", "correct one of the two")
-    return Case(name, hierarchy, _read_sequences(keys["sequence"]), repeat, phases, entry.where)
-
-
-def _read_sequences(entry: Entry) -> tuple[AccessSequence, ...]:
-    """A sequence, or several that follow one another."""
-    return tuple(read_sequence(item) for item in (entry.items() if entry.is_list else (entry,)))
+    items = keys["sequence"].items() if keys["sequence"].is_list else (keys["sequence"],)
+    return Case(name, hierarchy, tuple(map(read_sequence, items)), repeat, phases, entry.where)
 
 
 def _read_phases(entry: Entry, hierarchy: Hierarchy | None) -> tuple[Phase, ...]:

@@ -94,12 +94,12 @@ class CompiledEngine:
         self.last_address = address_limit(hierarchy) - 1
         fields = _level_words(hierarchy)
         generators = [seeded(hierarchy.seed + index) for index in range(len(hierarchy.levels))]
-        self._handle = self._library.km_new(
+        self.handle = self._library.km_new(
             _words(fields), len(hierarchy.levels), _unsigned(generators), hierarchy.combining_buffers, skip
         )
-        if not self._handle:
+        if not self.handle:
             raise InputError("its caches do not fit into memory", where="the hierarchy", todo="make them smaller")
-        weakref.finalize(self, self._library.km_free, self._handle)
+        weakref.finalize(self, self._library.km_free, self.handle)
         self._walk: _Walk | None = None
 
     def first_refused(self, kinds: memoryview, addresses: memoryview, sizes: memoryview) -> int | None:
@@ -114,11 +114,11 @@ class CompiledEngine:
         for first in range(0, len(kinds), _TRACE_PIECE):
             piece = slice(first, first + _TRACE_PIECE)
             arrays = _arrays(kinds[piece], addresses[piece], sizes[piece])
-            self._library.km_trace(self._handle, *arrays, len(kinds[piece]))
+            self._library.km_trace(self.handle, *arrays, len(kinds[piece]))
 
     def reserve(self, references: int) -> None:
         """Counters for so many references at least."""
-        self._library.km_reserve(self._handle, references)
+        self._library.km_reserve(self.handle, references)
 
     def sweep(self, program: Program, start: Position | None, most: int | None) -> tuple[int, Position | None]:
         """Execute a sweep or a part of it."""
@@ -130,10 +130,10 @@ class CompiledEngine:
         """What was counted."""
         levels = self._hierarchy.levels
         counts = (ctypes.c_uint64 * (_LEVEL_COUNTERS * len(levels) + _WHOLE_COUNTERS))()
-        self._library.km_counters(self._handle, counts)
-        rows, columns = self._library.km_served_rows(self._handle), len(levels) + 1
+        self._library.km_counters(self.handle, counts)
+        rows, columns = self._library.km_served_rows(self.handle), len(levels) + 1
         served = (ctypes.c_uint64 * max(1, rows * columns))()
-        self._library.km_served(self._handle, served)
+        self._library.km_served(self.handle, served)
         loads, stores, lines, parts, accesses = counts[-_WHOLE_COUNTERS:]
         return Counters(
             levels={
@@ -150,18 +150,11 @@ class CompiledEngine:
 
     def reset_counters(self) -> None:
         """All counters to zero."""
-        self._library.km_reset(self._handle)
+        self._library.km_reset(self.handle)
 
     def flush(self) -> None:
         """Send off the combining buffers."""
-        self._library.km_flush(self._handle)
-
-    def new_walk(self, words: list[int], tables: array[int]) -> object:
-        """The library's copy of a program."""
-        handle = self._library.km_walk_new(self._handle, _words(words), len(words), _table(tables), len(tables))
-        if not handle:
-            raise InputError("does not fit into memory", where="the program", todo="make its tables smaller")
-        return handle
+        self._library.km_flush(self.handle)
 
 
 class _Walk:
@@ -172,7 +165,10 @@ class _Walk:
         self._library = _required()
         tables = array("q")
         words = list(_program_words(program, engine.last_address, tables))
-        self._handle = engine.new_walk(words, tables)
+        table = (ctypes.c_int64 * len(tables)).from_buffer(tables) if tables else None
+        self._handle = self._library.km_walk_new(engine.handle, _words(words), len(words), table, len(tables))
+        if not self._handle:
+            raise InputError("does not fit into memory", where="the program", todo="make its tables smaller")
         weakref.finalize(self, self._library.km_walk_free, self._handle)
         self._budget = 1 << 20
 
@@ -221,10 +217,6 @@ def _words(values: list[int]) -> ctypes.Array[ctypes.c_int64]:
 
 def _unsigned(values: list[int]) -> ctypes.Array[ctypes.c_uint64]:
     return (ctypes.c_uint64 * len(values))(*values)
-
-
-def _table(values: array[int]) -> object:
-    return (ctypes.c_int64 * len(values)).from_buffer(values) if values else None
 
 
 def _array(view: memoryview, item: type[ctypes.c_uint64] | type[ctypes.c_uint8]) -> object:

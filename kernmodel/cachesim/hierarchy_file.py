@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from kernmodel.cachesim.engine import check_hierarchy
@@ -46,15 +45,6 @@ _LEVEL_KEYS: Mapping[str, str] = {
     "victims_to": "victim_level",
 }
 _LEVEL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*")
-
-
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    """Sets, ways and line of a cache."""
-
-    sets: int
-    ways: int
-    line_bytes: int
 
 
 def read_hierarchy(path: Path) -> Hierarchy:
@@ -125,7 +115,7 @@ def _level(name: str, entry: Entry, names: tuple[str, ...], line_bytes: int) -> 
         wrong = entry.error(f"{name[:40]!r} is no name of a cache", todo)
         raise NoNameError(wrong.what, where=wrong.where, todo=todo)
     keys = by_name(entry.mapping(), _LEVEL_KEYS)
-    shape = _shape(entry, keys, line_bytes)
+    sets, ways, line_bytes = _shape(entry, keys, line_bytes)
     victims = _link(keys, "victim_level", names, name, MEMORY)
     after = names[names.index(name) + 1 :]
     below = next(iter(after), MEMORY)
@@ -133,9 +123,9 @@ def _level(name: str, entry: Entry, names: tuple[str, ...], line_bytes: int) -> 
     beyond = next((other for other in after if other != victims), MEMORY)
     return CacheSpec(
         name=name,
-        sets=shape.sets,
-        ways=shape.ways,
-        line_bytes=shape.line_bytes,
+        sets=sets,
+        ways=ways,
+        line_bytes=line_bytes,
         policy=optional(keys, "policy", _policy, "LRU"),
         write_back=optional(keys, "write_back", Entry.flag, True),
         write_allocate=optional(keys, "write_allocate", Entry.flag, True),
@@ -149,8 +139,8 @@ def _level(name: str, entry: Entry, names: tuple[str, ...], line_bytes: int) -> 
     )
 
 
-def _shape(entry: Entry, keys: Mapping[str, Entry], line_bytes: int) -> _Shape:
-    """Sets and ways as given, or one of them from the size."""
+def _shape(entry: Entry, keys: Mapping[str, Entry], line_bytes: int) -> tuple[int, int, int]:
+    """Sets, ways and bytes of a line: as given, or sets or ways from the size."""
     line = optional(keys, "line", Entry.size_bytes, line_bytes)
     sets = optional(keys, "sets", lambda value: value.integer(1), 0)
     ways = optional(keys, "ways", lambda value: value.integer(1), 0)
@@ -159,7 +149,7 @@ def _shape(entry: Entry, keys: Mapping[str, Entry], line_bytes: int) -> _Shape:
         if not (sets and ways):
             missing = "ways" if sets else "sets" if ways else "sets and ways"
             raise entry.error(f"has no {missing}", "give sets and ways, or size and ways")
-        return _Shape(sets, ways, line)
+        return sets, ways, line
     if not (sets or ways):
         raise entry.error("has a size but neither ways nor sets", "give the number of ways")
     lines = _divided(keys["size"], size, line, f"lines of {line} B")
@@ -171,7 +161,7 @@ def _shape(entry: Entry, keys: Mapping[str, Entry], line_bytes: int) -> _Shape:
     if found_sets * found_ways != lines:
         made = f"{found_sets} sets × {found_ways} ways × {line} B are {found_sets * found_ways * line} B"
         raise keys["size"].error(f"is {size} B, but {made}", "leave out one of size, sets and ways, or correct it")
-    return _Shape(found_sets, found_ways, line)
+    return found_sets, found_ways, line
 
 
 def _divided(entry: Entry, whole: int, part: int, parts: str) -> int:

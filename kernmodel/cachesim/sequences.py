@@ -116,11 +116,6 @@ def _streams(numbers: Numbers) -> Iterator[Program]:
     yield Program(_nest(range(0, numbers["n"], numbers["step"])), references)
 
 
-def _streams_end(numbers: Numbers) -> int:
-    apart = numbers["n"] * numbers["element"] + numbers["pad"]
-    return numbers["offset"] + (numbers["loads"] + 1) * apart
-
-
 def _columns(numbers: Numbers) -> Iterator[Program]:
     """Loads of a matrix column by column."""
     size = numbers["element"]
@@ -168,7 +163,7 @@ KINDS: Mapping[str, Kind] = {
             "offset": _OFFSET,
         },
         lambda p: (p["loads"] + 1) * len(range(0, p["n"], p["step"])),
-        _streams_end,
+        lambda p: p["offset"] + (p["loads"] + 1) * (p["n"] * p["element"] + p["pad"]),
         _streams,
     ),
     "columns": Kind(

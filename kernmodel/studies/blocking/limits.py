@@ -207,7 +207,7 @@ class _Inside:
 def reuse_analysis(sized: SizedNest, line_bytes: int, stores: StoreMode) -> Analysis:
     """The reuse of a nest at given sizes, without volumes; of streaming stores, only what is read."""
     if stores == "nt":
-        return analyse_streaming(sized, line_bytes).reading
+        return analyse_streaming(sized, line_bytes).reads
     return Analysis(sized, line_bytes, reuses_of(sized, line_bytes), {}, {})
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from kernmodel.machine.model import Machine
-from kernmodel.traffic.conditions.cache_sets import FewSets, Room
+from kernmodel.traffic.conditions.cache_sets import Room
 from kernmodel.traffic.conditions.requirements import loop_name
 from kernmodel.traffic.conditions.reuse import Analysis, Link, ReferenceMisses, StreamReuse
 from kernmodel.traffic.conditions.streaming import Streamed
@@ -88,11 +88,7 @@ def _fit(analysis: Analysis, window: Window, levels: Sequence[str], rooms: Seque
             partly += f"; it fits {name} for {format_share(share)} of the iterations"
         few = analysis.few_sets(window, room)
         if needed <= room.capacity and few is not None:
-            crowded = _in_few_sets(few, name)
+            volume, usable = format_bytes(float(few.footprint.volume.value)), format_bytes(few.usable)
+            crowded = f", of which {volume} fall into {few.touched} of the {few.sets} sets of {name}, {usable},"
     last = f"{levels[len(rooms) - 1]} has {format_bytes(rooms[-1].capacity)}"
     return f"needs {size}{crowded} and fits no cache ({last}){partly}"
-
-
-def _in_few_sets(few: FewSets, cache: str) -> str:
-    volume, usable = format_bytes(float(few.footprint.volume.value)), format_bytes(few.usable)
-    return f", of which {volume} fall into {few.touched} of the {few.sets} sets of {cache}, {usable},"

@@ -169,7 +169,7 @@ def _moved(
 ) -> _Moved:
     """The misses of every cache and what follows from them; `given` is what a core has of each."""
     streaming = analyse_streaming(sized, machine.line_bytes) if stores == "nt" else None
-    analysis = streaming.reading if streaming else analyse_reuse(sized, machine.line_bytes)
+    analysis = streaming.reads if streaming else analyse_reuse(sized, machine.line_bytes)
     misses = _misses_per_level(analysis, machine.levels, given)
     generators = sized.prepared.generators
     # a store that misses a cache loads the line if that cache or one inside of it asks for it

@@ -37,14 +37,14 @@ class StreamingNest:
     """A nest whose stores are all streaming.
 
     Attributes:
-        reading: the reuse of its reads, which alone occupy the caches.
+        reads: the reuse of its reads, which alone occupy the caches.
         streamed: what its stores send, in the order of streams.
         taken: per read (by `order`) that a streaming store to the same line follows, the time between the two; None
             where it is the same iteration.
         notes: what this assumes.
     """
 
-    reading: Analysis
+    reads: Analysis
     streamed: tuple[Streamed, ...]
     taken: Mapping[int, Window | None]
     notes: tuple[Note, ...]
@@ -53,11 +53,11 @@ class StreamingNest:
         """Lines per iteration that streaming stores take out of a cache."""
 
         def holds(window: Window | None) -> bool:
-            return window is None or self.reading.volume(window).value <= room.capacity
+            return window is None or self.reads.volume(window).value <= room.capacity
 
         return tuple(
             reuse.base
-            for reuse in self.reading.reuses
+            for reuse in self.reads.reuses
             for reference in reuse.stream.references
             if reference.order in self.taken and holds(self.taken[reference.order])
         )

@@ -9,7 +9,7 @@ loaded in each of its iterations. Both are counted as sets of elements (`array_f
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -99,7 +99,11 @@ class WindowVolume:
     @cached_property
     def largest(self) -> Size:
         """The bytes where they are most, as a formula in the sizes."""
-        found = [self._at(corner) for corner in self._corners()]
+        points = [({name: form.constant.value for name, form in corner.items()}, corner) for corner in self._corners()]
+        found = [
+            total(capped(self._size(one.pieces, corner, point), one.whole) for one in self.arrays)
+            for point, corner in points
+        ]
         top = max(found, key=lambda size: size.value, default=NOTHING)
         inside = max((self._number(point) for point in self._places()), default=0)
         return fixed(inside) if inside > top.value else top
@@ -124,10 +128,6 @@ class WindowVolume:
                 if self.where.has(point):
                     yield point
         yield dict(self.where.middle)
-
-    def _at(self, corner: Mapping[str, Linear]) -> Size:
-        point = {name: form.constant.value for name, form in corner.items()}
-        return total(capped(self._size(one.pieces, corner, point), one.whole) for one in self.arrays)
 
     def _size(self, pieces: Iterable[Piece], corner: Mapping[str, Linear], point: Mapping[str, Number]) -> Size:
         formula = ZERO
@@ -257,18 +257,13 @@ def _intervals(
     cuts = [low]
     for before, after in pairwise(places):
         if fits(before) != fits(after):
-            cuts.append(_change(fits, before, after))
+            known = fits(before)
+            cuts.append(bisect_left(range(after), True, lo=before, key=lambda place: fits(place) != known))
     parts: tuple[list[AffineSet], list[AffineSet]] = [], []
     for first, end in pairwise([*cuts, high + 1]):
         part = points.within(variable(name).plus(-first), variable(name).scaled(-1).plus(end - 1))
         parts[not fits(first)].append(part)
     return parts
-
-
-def _change(fits: Callable[[int], bool], before: int, after: int) -> int:
-    """The first place that differs from `before`, where `after` does."""
-    known = fits(before)
-    return bisect_left(range(after), True, lo=before, key=lambda place: fits(place) != known)
 
 
 class NestFootprints:
@@ -289,12 +284,12 @@ class NestFootprints:
         self._lines: dict[object, Size] = {}
         self._footprints: dict[object, ArrayFootprint] = {}
         self._counts: dict[object, Size] = {}
-        self._layouts = {members.array: self._layout(members.array) for members in nest.prepared.classes}
-
-    def _layout(self, array: str) -> Layout:
-        members = next(members for members in self.nest.prepared.classes if members.array == array)
-        pitches = (sized(pitch, self.space.values).scaled(members.element_bytes) for pitch in members.pitches)
-        return Layout(array, members.element_bytes, tuple(pitches), self.line_bytes)
+        self._known_partners: dict[int, dict[int, tuple[int, ...]]] = {}
+        self._layouts: dict[str, Layout] = {}
+        for members in nest.prepared.classes:
+            pitches = (sized(pitch, space.values).scaled(members.element_bytes) for pitch in members.pitches)
+            layout = Layout(members.array, members.element_bytes, tuple(pitches), line_bytes)
+            self._layouts.setdefault(members.array, layout)
 
     # windows
 
@@ -358,7 +353,7 @@ class NestFootprints:
         """
         key = number, level, points.key
         if key not in self._lines:
-            earlier = self._partners[level][number]
+            earlier = self._partners(level)[number]
             before = self._together(earlier, level, points)
             together = self._together((*earlier, number), level, points)
             self._lines[key] = together - before if together.value > before.value else NOTHING
@@ -416,12 +411,10 @@ class NestFootprints:
             >= self._footprint(number, 0, self.space.points).total.value * _LESS
         )
 
-    @cached_property
-    def _partners(self) -> tuple[dict[int, tuple[int, ...]], ...]:
-        """Per level and stream, those before it that touch nearly the same lines while the loops inside run."""
-        return tuple(self._partners_at(level) for level in range(len(self.nest.trips)))
-
-    def _partners_at(self, level: int) -> dict[int, tuple[int, ...]]:
+    def _partners(self, level: int) -> dict[int, tuple[int, ...]]:
+        """Per stream, those before it that touch nearly the same lines while the loops from `level` on run."""
+        if level in self._known_partners:
+            return self._known_partners[level]
         streams = self.nest.streams
         found: dict[int, tuple[int, ...]] = {}
         groups: dict[str, list[tuple[ArrayFootprint, tuple[int, ...]]]] = {}
@@ -435,6 +428,7 @@ class NestFootprints:
                     footprint, members = around, (*members, *group[1])
             found[number] = members
             known.append((footprint, (*members, number)))
+        self._known_partners[level] = found
         return found
 
 
@@ -532,11 +526,7 @@ def analyse_reuse(nest: SizedNest, line_bytes: int) -> Analysis:
     """All reuse of a nest at given sizes, with the volume that each needs."""
     if nest.space is None:
         return analyse_regular(nest, line_bytes)
-    return _analyse_varying(nest, nest.space, line_bytes)
-
-
-def _analyse_varying(nest: SizedNest, space: IterationSpace, line_bytes: int) -> VaryingAnalysis:
-    footprints = NestFootprints(nest, space, line_bytes)
+    footprints = NestFootprints(nest, nest.space, line_bytes)
     reuses = tuple(_stream_reuse(number, stream, footprints) for number, stream in enumerate(nest.streams))
     windows = {window.key: window for reuse in reuses for window in reuse.windows}
     volumes = {key: footprints.volume(window).largest for key, window in windows.items()}

@@ -114,7 +114,8 @@ def judge_layouts(working_set: WorkingSet, hierarchy: Hierarchy, options: Simula
     losses = [tuple(_loss(place, bases) for place in crowded) for bases in placed]
     last = hierarchy.levels[-1]
     full = [number for number, place in enumerate(crowded) if place.is_full and place.cache is not last]
-    doubtful = [number for number in range(len(crowded)) if number in full or _range(losses, number) > _DECIDES]
+    shares = [[loss[number].share for loss in losses] for number in range(len(crowded))]
+    doubtful = [number for number, each in enumerate(shares) if number in full or max(each) - min(each) > _DECIDES]
     if not doubtful:
         return LayoutJudgement(options)
     caches = tuple(dict.fromkeys(crowded[number].cache.name for number in doubtful))
@@ -127,11 +128,6 @@ def judge_layouts(working_set: WorkingSet, hierarchy: Hierarchy, options: Simula
     decided = [risk for risk in risks if risk.most - risk.least > _DECIDES and risk.least < _KEEPS]
     heaviest = {risk.cache: risk for risk in sorted(decided, key=lambda risk: risk.most - risk.least)}
     return LayoutJudgement(options, tuple(risk for risk in decided if heaviest[risk.cache] is risk), caches, others)
-
-
-def _range(losses: Sequence[Sequence[_Loss]], number: int) -> float:
-    shares = [loss[number].share for loss in losses]
-    return max(shares) - min(shares)
 
 
 def _risk(

@@ -84,14 +84,16 @@ def simulate_placed(
 ) -> Traffic:
     """The same for a nest whose arrays are placed, for this layout alone, in any caches with the names and links of the
     machine's; `symbolic` is its traffic by layer conditions, if that is known."""
-    nest = work.nest.nest
+    nest, depth = work.nest.nest, len(work.nest.loops)
     # a nest that touches no array counts nothing
     found = sample(work, hierarchy, spend or effort(), exact=options.exact) if work.program.references else None
     notes = (
         *hierarchy_notes(machine, cores, hierarchy),
         layout_note(work.nest, hierarchy, options),
         *indirect_notes(nest, options.indirect),
-        *_held_note(work.nest),
+        *held_notes(
+            each.access for each in work.nest.references if each.access.depth == depth and each.held_from < depth
+        ),
         *_streamed_note(work.nest),
         *_sampling_notes(found, hierarchy),
     )
@@ -210,11 +212,6 @@ def _register_bytes(nest: NumericNest, executions: Sequence[float], kind: str) -
         for each, executed in zip(nest.references, executions, strict=True)
         if each.access.kind == kind
     )
-
-
-def _held_note(nest: NumericNest) -> tuple[Note, ...]:
-    depth = len(nest.loops)
-    return held_notes(each.access for each in nest.references if each.access.depth == depth and each.held_from < depth)
 
 
 def _streamed_note(nest: NumericNest) -> tuple[Note, ...]:

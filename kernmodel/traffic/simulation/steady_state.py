@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from kernmodel.cachesim.engine import Simulator
-from kernmodel.cachesim.model import Hierarchy, Position, Program
+from kernmodel.cachesim.model import Hierarchy, Position
 from kernmodel.cachesim.programs import settled
 from kernmodel.traffic.simulation.lru_history import history
 from kernmodel.traffic.simulation.rates import BALANCE, Rates, entered, in_balance, left, rates_of, spread, weighted_sum
@@ -172,7 +172,8 @@ class _Start:
         """Fill the caches with what the nest touched last before this place, `reach` times what they hold."""
         cached = sum(spec.size_bytes for spec in self.hierarchy.levels)
         for program in history(self.work, values, cached, reach):
-            if _executes(program):
+            first = tuple(-(2**62) if loop.step > 0 else 2**62 for loop in program.loops)
+            if settled(program, Position(first)) is not None:  # its loops have an iteration
                 executed = self.runner.simulator.run(program).iterations
                 self.spent += _NEW_LINE * executed * len(program.references)
 
@@ -201,8 +202,3 @@ class _Start:
 
 def _per_iteration(rates: Rates, iterations: int) -> Rates:
     return weighted_sum([(1 / max(1, iterations), rates)])
-
-
-def _executes(program: Program) -> bool:
-    """Whether the loops of a program have any iteration."""
-    return settled(program, Position(tuple(-(2**62) if loop.step > 0 else 2**62 for loop in program.loops))) is not None
