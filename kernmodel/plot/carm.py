@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def carm_figure(answer: CarmAnswer) -> Figure:
     """State of the art on the left, scaled on the right."""
-    name, reading = answer.subject.name, answer.reading
-    charts = [Chart((name,), (reading.beside,)), Chart((name,), (reading.roofline,))]
+    name, findings = answer.subject.name, answer.findings
+    charts = [Chart((name,), (findings.beside,)), Chart((name,), (findings.roofline,))]
     caption = subjects_caption(on_machine(name, answer.machine, answer.cores), [answer.subject], answer.machine)
-    return figure_of(charts, [(name, reading.shares)] if reading.shares else [], caption, same_limits=True)
+    return figure_of(charts, [(name, findings.shares)] if findings.shares else [], caption, same_limits=True)

@@ -26,8 +26,8 @@ def roofline_text(answer: RooflineAnswer, width: int = 80, ascii_only: bool = Fa
 
 def carm_text(answer: CarmAnswer, width: int = 80, ascii_only: bool = False) -> str:
     """The cache-aware chart and the scaled one below it."""
-    name, reading = (answer.subject.name,), answer.reading
-    charts = (Chart(name, (reading.beside,)), Chart(name, (reading.roofline,)))
+    name, findings = (answer.subject.name,), answer.findings
+    charts = (Chart(name, (findings.beside,)), Chart(name, (findings.roofline,)))
     return "\n".join(chart_text(chart, width, ascii_only) for chart in charts)
 
 

@@ -25,7 +25,7 @@ from kernmodel.models.carm import (
 )
 from kernmodel.models.ceilings import best_ceiling
 from kernmodel.models.chart import Case
-from kernmodel.models.reading import WhatIf, changes, read
+from kernmodel.models.findings import WhatIf, changes, findings
 
 FMA, ADD, MUL = (FpClass(operation, "DP", 8) for operation in ("fma", "add", "mul"))
 SCALAR_ADD = FpClass("add", "DP", 1)
@@ -255,20 +255,20 @@ def test_contraction_pairs_multiplications_and_additions() -> None:
 def test_what_blocking_brings_is_handed_in() -> None:
     """The chart knows nothing of blocks: no gain is computed from a layer condition."""
     blocking = WhatIf("blocking for L2", "blocks of 8 in i", "ECM", "T_nOL", 1e9, 3e9, 3.0, 2.5, None)
-    found = read(triad(), blockings=(blocking,))
+    found = findings(triad(), blockings=(blocking,))
     assert found.what_ifs[0] is blocking
     assert any(
         line == "Blocking for L2: 3.00 times, 3 GFLOP/s of one core, as ECM predicts (2.50 times on all cores); "
         "blocks of 8 in i."
         for line in found.sentences
     )
-    assert not any(one.name.startswith("blocking") for one in read(triad()).what_ifs)
+    assert not any(one.name.startswith("blocking") for one in findings(triad()).what_ifs)
 
 
 def test_reading_names_the_level_that_deserves_the_work() -> None:
     served = {"a[i]": {"L1": 1}, "b[i]": {"L1": 1}, "c[i]": {"L2": 0.9, "Mem": 0.1}}
     case = triad(traffic=traffic(PATHS, served, registers=(192, 0)), performance=1e9)
-    found = read(case)
+    found = findings(case)
     assert (found.level, found.roofline.model, found.beside.model) == ("Mem", "adcarm", "carm")
     time = sum(one.bytes_served / one.bandwidth for one in found.shares)
     assert found.added == pytest.approx(2 / time)
@@ -281,10 +281,10 @@ def test_reading_names_the_level_that_deserves_the_work() -> None:
 
 
 def test_reading_without_traffic_or_outer_levels() -> None:
-    found = read(triad(traffic=None))
+    found = findings(triad(traffic=None))
     assert (found.shares, found.level, found.added) == ((), None, None)
     inner = traffic(dict.fromkeys(PATHS, (0, 0)), {"a[i]": {"L1": 1}}, registers=(64, 0))
-    assert read(triad(traffic=inner)).level is None
+    assert findings(triad(traffic=inner)).level is None
 
 
 @settings(max_examples=30)

@@ -25,7 +25,7 @@ from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.machine.files.schema import check_machine
 from kernmodel.machine.load import summarise
 from kernmodel.models.chart import Case, ComputeRoof, LevelShare, MemoryRoof, Point, Roofline
-from kernmodel.models.reading import Reading, WhatIf
+from kernmodel.models.findings import Findings, WhatIf
 from kernmodel.report.json import carried as json_carried
 from kernmodel.report.json import ecm as json_ecm
 from kernmodel.report.json import incore as json_incore
@@ -129,7 +129,7 @@ def roofline_answer(answer) -> RooflineAnswer:
 
 def carm_answer(answer) -> CarmAnswer:
     what_if = WhatIf("wider accesses", "all loads", "adcarm", "L2", 2e9, 4e9, 2.0, None, CHART)
-    reading = Reading(CHART, dataclasses.replace(CHART, model="carm"), SHARES, "L1", 1e9, (what_if,), ("so",))
+    reading = Findings(CHART, dataclasses.replace(CHART, model="carm"), SHARES, "L1", 1e9, (what_if,), ("so",))
     return CarmAnswer(answer.machine, 10, subject(answer), reading, answer.notes)
 
 

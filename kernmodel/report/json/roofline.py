@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kernmodel.report.json.document import Json, code_json, document, kernel_json, pick, record
 
 if TYPE_CHECKING:
-    from kernmodel.models.reading import WhatIf
+    from kernmodel.models.findings import WhatIf
     from kernmodel.studies.predict.mix import MixAnswer, MixPart
     from kernmodel.studies.predict.roofline import CarmAnswer, RooflineAnswer, Subject
 
@@ -30,18 +30,18 @@ def roofline_document(answer: RooflineAnswer) -> Json:
 
 def carm_document(answer: CarmAnswer) -> Json:
     """The answer of `kernmodel carm`."""
-    reading = answer.reading
+    findings = answer.findings
     return document(
         "kernmodel.carm/1",
         record(machine=answer.machine, cores=answer.cores),
         _subject_json(answer.subject),
-        adcarm=reading.roofline,
-        carm=reading.beside,
-        shares=reading.shares,
-        deserves_work=reading.level,
-        bound_if_times_add=reading.added,
-        what_ifs=[_what_if_json(one) for one in reading.what_ifs],
-        sentences=reading.sentences,
+        adcarm=findings.roofline,
+        carm=findings.beside,
+        shares=findings.shares,
+        deserves_work=findings.level,
+        bound_if_times_add=findings.added,
+        what_ifs=[_what_if_json(one) for one in findings.what_ifs],
+        sentences=findings.sentences,
         notes=answer.notes,
     )
 

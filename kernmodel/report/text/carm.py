@@ -1,4 +1,4 @@
-"""The answer of `kernmodel carm` as text: mix, the two charts side by side, memory share and impact, the reading."""
+"""The answer of `kernmodel carm` as text: mix, the two charts side by side, memory share and impact, the findings."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from kernmodel.report.text.sections import loop_section, machine_fields, notes_s
 
 if TYPE_CHECKING:
     from kernmodel.code.mix import InstructionMix
-    from kernmodel.models.reading import Reading
+    from kernmodel.models.findings import Findings
     from kernmodel.studies.predict.roofline import CarmAnswer, Subject
 
 
 def carm_report(answer: CarmAnswer, *, verbose: bool = False) -> Blocks:
     """The whole answer."""
-    subject, reading = answer.subject, answer.reading
+    subject, findings = answer.subject, answer.findings
     on = f"{answer.machine.name}, {count(answer.cores, 'core')}"
     pairs = (
         *subject_fields(subject),
         *machine_fields(answer.machine),
-        ("bytes", reading.roofline.bytes_meant),
+        ("bytes", findings.roofline.bytes_meant),
         ("FLOP", FLOP),
     )
     return (
         *fields(f"Application-driven cache-aware roofline of {subject.name} on {on}", *pairs),
         *_mix(subject),
-        *_side_by_side(reading),
-        *(_origins(reading) if verbose else ()),
-        *compute_section(reading.roofline.compute_roofs),
-        *shares_section(reading.shares),
-        *_reading(reading, subject),
-        *_what_ifs(reading),
+        *_side_by_side(findings),
+        *(_origins(findings) if verbose else ()),
+        *compute_section(findings.roofline.compute_roofs),
+        *shares_section(findings.shares),
+        *_reading(findings, subject),
+        *_what_ifs(findings),
         *(loop_section(subject.loop, subject.origin) if verbose else ()),
         *notes_section(answer.notes),
     )
@@ -79,9 +79,9 @@ def _ratio(mix: InstructionMix) -> str:
     return short(ratio) if mix.stores else "loads only"
 
 
-def _side_by_side(reading: Reading) -> Blocks:
+def _side_by_side(findings: Findings) -> Blocks:
     """Every memory roof and what stands at the kernel's intensity, in the state of the art and scaled."""
-    before, after = reading.beside, reading.roofline
+    before, after = findings.beside, findings.roofline
     intensity = after.points[0].intensity
     scaled = {roof.level: roof.bytes_per_second for roof in after.memory_roofs}
 
@@ -105,34 +105,34 @@ def _side_by_side(reading: Reading) -> Blocks:
     return (*roofs, Fields(bounds))
 
 
-def _origins(reading: Reading) -> Blocks:
+def _origins(findings: Findings) -> Blocks:
     columns = (
         left("chart", lambda found: TITLES[found[0].model]),
         left("level", lambda found: found[1].level),
         left("origin of the bandwidth", lambda found: found[1].origin, fold=True),
     )
-    roofs = ((chart, roof) for chart in (reading.beside, reading.roofline) for roof in chart.memory_roofs)
+    roofs = ((chart, roof) for chart in (findings.beside, findings.roofline) for roof in chart.memory_roofs)
     return table("Where the memory roofs come from", columns, roofs, always=True)
 
 
-def _reading(reading: Reading, subject: Subject) -> Blocks:
-    told = list(reading.sentences)
+def _reading(findings: Findings, subject: Subject) -> Blocks:
+    told = list(findings.sentences)
     performance = subject.case.performance
     if performance:
         told.insert(1, f"Predicted (ECM): {prefixed(performance, 'FLOP/s')}. {subject.reason}")
-    if reading.added is not None:
-        added = prefixed(reading.added, _unit(reading))
+    if findings.added is not None:
+        added = prefixed(findings.added, _unit(findings))
         told.append(f"If the times of the levels add up instead of overlapping: {added}.")
     return lines("Reading", told)
 
 
-def _unit(reading: Reading) -> str:
+def _unit(findings: Findings) -> str:
     """Of the bound: iterations where the kernel computes nothing."""
-    return "FLOP/s" if reading.roofline.bound else "It/s"
+    return "FLOP/s" if findings.roofline.bound else "It/s"
 
 
-def _what_ifs(reading: Reading) -> Blocks:
-    unit = _unit(reading)
+def _what_ifs(findings: Findings) -> Blocks:
+    unit = _unit(findings)
     columns = (
         left("change", "name"),
         right("bound before", lambda one: prefixed(one.before, unit)),
@@ -142,4 +142,4 @@ def _what_ifs(reading: Reading) -> Blocks:
         left("chart", "model"),
         left("what changes", "change", fold=True),
     )
-    return table("What changes would do (computed)", columns, reading.what_ifs)
+    return table("What changes would do (computed)", columns, findings.what_ifs)

@@ -28,7 +28,7 @@ from kernmodel.units import convert_cycles
 if TYPE_CHECKING:
     from kernmodel.code.model import AssemblyLoop
     from kernmodel.machine.model import Machine
-    from kernmodel.models.reading import Reading, WhatIf
+    from kernmodel.models.findings import Findings, WhatIf
     from kernmodel.source.model import LoopNest
     from kernmodel.studies.predict.request import CodeOrigin, EcmAnswer
 
@@ -112,7 +112,7 @@ class CarmAnswer:
     machine: Machine
     cores: int
     subject: Subject
-    reading: Reading
+    findings: Findings
     notes: tuple[Note, ...]
 
 
@@ -175,11 +175,11 @@ def read_code(request: ChartRequest, file: str | None, code: CodeRequest) -> Car
 
 
 def _read(machine: Machine, cores: int, subject: Subject, blockings: Sequence[WhatIf] = ()) -> CarmAnswer:
-    from kernmodel.models.reading import read
+    from kernmodel.models.findings import findings as findings_of
 
-    reading = read(subject.case, blockings=blockings)
-    notes = (*subject.notes, *reading.roofline.notes, *reading.beside.notes)
-    return CarmAnswer(machine, cores, subject, reading, tuple(dict.fromkeys(notes)))
+    findings = findings_of(subject.case, blockings=blockings)
+    notes = (*subject.notes, *findings.roofline.notes, *findings.beside.notes)
+    return CarmAnswer(machine, cores, subject, findings, tuple(dict.fromkeys(notes)))
 
 
 def _sharing(machine: Machine, cores: int) -> int:
@@ -192,7 +192,7 @@ def _blockings(
 ) -> tuple[list[WhatIf], tuple[Note, ...]]:
     """What blocking brings for each cache, by the study of it; looked for only where a layer condition fails that
     blocks could mend."""
-    from kernmodel.models.reading import WhatIf
+    from kernmodel.models.findings import WhatIf
     from kernmodel.studies.blocking.study import best_of_caches, blocks_in_words
 
     case, traffic = subject.case, subject.case.traffic

@@ -49,7 +49,7 @@ class WhatIf:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Findings:
     """What the chart of one kernel says.
 
     Attributes:
@@ -73,8 +73,8 @@ class Reading:
     sentences: tuple[str, ...]
 
 
-def read(case: Case, model: ModelName = "adcarm", blockings: Sequence[WhatIf] = ()) -> Reading:
-    """Read the kernel's chart of a model.
+def findings(case: Case, model: ModelName = "adcarm", blockings: Sequence[WhatIf] = ()) -> Findings:
+    """What the kernel's chart of a model says.
 
     Args:
         blockings: what blocking brings, of which the chart knows nothing.
@@ -87,7 +87,7 @@ def read(case: Case, model: ModelName = "adcarm", blockings: Sequence[WhatIf] = 
     level = worst_level(shares)
     what_ifs = tuple(sorted((*changes(case, model), *blockings), key=lambda one: -one.gain))
     added = _added(found, case, shares) if shares else None
-    return Reading(
+    return Findings(
         roofline=found,
         beside=cache_aware(case),
         shares=shares,
