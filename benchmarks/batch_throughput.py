@@ -24,7 +24,9 @@ from typing import Any
 
 from kernmodel.incore.answer.batch import BlockQuery, answer_all
 from kernmodel.incore.core import Settings
-from kernmodel.incore.engine import analyser as packed
+from kernmodel.incore.engine import figures
+from kernmodel.incore.engine.compiled import CompiledEngine
+from kernmodel.incore.engine.model import LIMITS
 
 LIMIT_MILLISECONDS = 0.15
 ROUNDS = 3
@@ -60,13 +62,13 @@ def milliseconds(blocks: Sequence[BlockQuery], settings: Settings, jobs: int) ->
 
 def show_cycles(blocks: Sequence[BlockQuery], settings: Settings) -> None:
     """Print how many cycles blocks are simulated, and how far predictions are from those of many more cycles."""
-    plain = packed.LIMITS
+    plain = LIMITS
     few, cycles = _simulated(blocks, settings)
-    packed.LIMITS = plain._replace(most_cycles=LONG, steady_cycles=LONG, floor_cycles=LONG)
+    figures.LIMITS = plain._replace(most_cycles=LONG, steady_cycles=LONG, floor_cycles=LONG)
     try:
         many, _ = _simulated(blocks, settings)
     finally:
-        packed.LIMITS = plain
+        figures.LIMITS = plain
     apart = [100 * abs(short - long) / long for short, long in zip(few, many, strict=True) if short and long]
     longest = [own for own in cycles if own >= plain.most_cycles]
     print(f"simulated: {statistics.mean(cycles):.0f} cycles per block; {100 * len(longest) / len(cycles):.1f} % of the")
@@ -77,19 +79,19 @@ def show_cycles(blocks: Sequence[BlockQuery], settings: Settings) -> None:
 
 def _simulated(blocks: Sequence[BlockQuery], settings: Settings) -> tuple[list[float | None], list[int]]:
     """Predictions, and the cycles that were simulated for each block that the engine answered."""
-    plain = packed.Analyser.block
+    plain = CompiledEngine.block
     cycles: list[int] = []
 
     def counting(self: Any, *given: Any) -> Any:
         found = plain(self, *given)
-        cycles.append(self._numbers[packed._STALLS_PLACE - 1])  # no user needs it, so there is no way to it but this
+        cycles.append(found.totals.simulated)
         return found
 
-    packed.Analyser.block = counting  # type: ignore[method-assign]
+    CompiledEngine.block = counting  # type: ignore[method-assign]
     try:
         return [result.prediction for result in answer_all(blocks, settings, 1)], cycles
     finally:
-        packed.Analyser.block = plain  # type: ignore[method-assign]
+        CompiledEngine.block = plain  # type: ignore[method-assign]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -14,29 +14,27 @@ import argparse
 import csv
 import gzip
 import sys
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from kernmodel.code.listing import decode_bytes
-from kernmodel.incore.front_end.block import front_end_block
-from kernmodel.incore.front_end.components import front_end
 from kernmodel.incore.front_end.figures import front_end_parameters
-from kernmodel.incore.front_end.model import FrontEndBounds, Notion
+from kernmodel.incore.front_end.model import Notion
 from kernmodel.incore.model import InstructionData
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.isa.model import Instruction
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "incore"))
+from facile import FrontEndBounds, block_of, front_end
 
 TOLERANCE = 0.01
 COMPONENTS = ("predecode", "decode", "dsb", "lsd", "issue")
 NOTIONS: tuple[tuple[Notion, str], ...] = (("unrolled", "u"), ("loop", "l"))
 DEV_COLUMNS = {"predecode": "predec", "decode": "dec", "dsb": "dsb", "lsd": "lsd", "issue": "issue"}
 NARROW_DSB = ("SNB", "IVB", "HSW", "BDW")
-PROFILED = "4803064883c708c5fb1004c8c5fb58c1c5fb1104c84883c00131d28d4a0148ffc94939c475d8"
-REPEATS = 2000
 
 
 class Case(NamedTuple):
@@ -83,7 +81,7 @@ class Core:
 
     def bounds(self, instructions: tuple[Instruction, ...], notion: Notion) -> FrontEndBounds:
         """The front end of a block at address 0."""
-        block = front_end_block(instructions, [self.row(instruction) for instruction in instructions], self.front_end)
+        block = block_of(instructions, [self.row(instruction) for instruction in instructions], self.front_end)
         return front_end(block, self.front_end, notion)
 
 
@@ -192,36 +190,13 @@ def print_deviations(deviations: dict[tuple[str, ...], list[Deviation]], show: i
             print(f"    here {here}, Facile {facile}, uiCA's total {case.uica:.4g}: {text}")
 
 
-def profile(name: str) -> None:
-    """Print the time per block of building the value and of both notions, rows and instructions at hand."""
-    core = Core(name)
-    instructions = decode_bytes(bytes.fromhex(PROFILED)).instructions
-    rows = [core.row(instruction) for instruction in instructions]
-    started = time.perf_counter()
-    for _ in range(REPEATS):
-        block = front_end_block(instructions, rows, core.front_end)
-    built = time.perf_counter()
-    for _ in range(REPEATS):
-        front_end(block, core.front_end, "unrolled")
-    unrolled = time.perf_counter()
-    for _ in range(REPEATS):
-        front_end(block, core.front_end, "loop")
-    looped = time.perf_counter()
-    times = (built - started, unrolled - built, looped - unrolled)
-    build, straight, loop = (1e6 * seconds / REPEATS for seconds in times)
-    print(f"{name}, {len(instructions)} instructions: block {build:.1f} µs, unrolled {straight:.1f}, loop {loop:.1f}")
-
-
 def main() -> None:
-    """Compare, or profile."""
+    """Compare."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--data", type=Path, metavar="DIR", help="where oracle/ stands")
     parser.add_argument("--show", type=int, default=0, metavar="N", help="examples of each kind of deviation")
-    parser.add_argument("--profile", metavar="CORE", help="measure the time of one block instead")
     options = parser.parse_args()
-    if options.profile:
-        profile(options.profile)
-    elif options.data and (options.data / "oracle").is_dir():
+    if options.data and (options.data / "oracle").is_dir():
         compare(options.data, options.show)
     else:
         parser.error("name the folder that holds oracle/ with --data")

@@ -19,7 +19,8 @@ from elftools.elf.elffile import ELFFile
 from kernmodel.code.listing import decode_bytes
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.incore.answer.analyse import analyse
-from kernmodel.incore.answer.components import CoreModel, Memo, core_model
+from kernmodel.incore.engine.analyser import Analyser
+from kernmodel.incore.engine.figures import modelled_core
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.isa.assembler import assemble
@@ -64,20 +65,20 @@ def loops() -> list[bytes]:
     return codes
 
 
-def run(code: bytes, model: CoreModel, table: InstructionTable, memo: Memo) -> float:
+def run(code: bytes, analyser: Analyser, table: InstructionTable) -> float:
     """One analysis from the bytes; the prediction in cycles per pass."""
     listing = decode_bytes(code)
     loop = AssemblyLoop(listing.instructions, listing.isa, "binary", "", "", None, (), "", "marked", ())
-    return analyse(loop, model.parameters, table, model=model, memo=memo).prediction
+    return analyse(loop, analyser.core.parameters, table, model=analyser).prediction
 
 
 def measure(core: str, codes: list[bytes]) -> float:
     """Seconds for `ANALYSES` analyses on a core."""
     parameters = load_parameters(core)
-    table, model, memo = InstructionTable.open(parameters), core_model(parameters), Memo()
+    table, analyser = InstructionTable.open(parameters), Analyser(modelled_core(parameters)).keep()
     start = time.perf_counter()
     for number in range(ANALYSES):
-        run(codes[number % len(codes)], model, table, memo)
+        run(codes[number % len(codes)], analyser, table)
     return time.perf_counter() - start
 
 

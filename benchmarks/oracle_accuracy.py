@@ -26,18 +26,15 @@ from typing import Any, NamedTuple
 from kernmodel.code.blocks import block_of_bytes
 from kernmodel.code.listing import decode_bytes
 from kernmodel.evaluate.statistics import kendall_tau
-from kernmodel.incore.answer.components import PIPELINE, core_model
+from kernmodel.incore.answer.components import PIPELINE, bounds_of
 from kernmodel.incore.answer.explain import FRONT_TO_BACK, explain
 from kernmodel.incore.core import Core as IncoreCore
 from kernmodel.incore.core import Settings, analyse_block
-from kernmodel.incore.engine.figures import pipeline_core
-from kernmodel.incore.engine.linking import pipeline_input
-from kernmodel.incore.engine.model import PipelineCore, Simulated, Switches
-from kernmodel.incore.engine.simulate import simulate
-from kernmodel.incore.front_end.figures import front_end_parameters
+from kernmodel.incore.engine.figures import modelled_core
+from kernmodel.incore.engine.layout import SIMULATION
+from kernmodel.incore.engine.model import Switches
 from kernmodel.incore.front_end.model import Notion
 from kernmodel.incore.model import InstructionData
-from kernmodel.incore.tables.core_parameters import FrontEndParameters
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import DATA, InstructionTable, Operands
 from kernmodel.isa.model import Instruction
@@ -68,21 +65,15 @@ class Core(NamedTuple):
     """What a prediction on one microarchitecture needs."""
 
     table: InstructionTable
-    pipeline: PipelineCore
-    front: FrontEndParameters
 
 
 class Answer(NamedTuple):
     """A prediction and how long it took, seconds."""
 
     block: Block
-    simulated: Simulated
+    prediction: float
+    settled: bool
     seconds: float
-
-    @property
-    def prediction(self) -> float:
-        """Cycles per pass."""
-        return float(self.simulated.cycles_per_pass)
 
     @property
     def error(self) -> float:
@@ -124,11 +115,9 @@ def _block(
 def open_core(arch: str, operands: Operands, tables: Path) -> Core:
     """The core, with its table for such operands of divisions."""
     parameters = load_parameters(arch)
-    front = front_end_parameters(parameters)
-    if front is None:
-        sys.exit(f"{arch} has no front-end parameters")
-    table = InstructionTable(tables / parameters.table, parameters, operands)
-    return Core(table, pipeline_core(parameters, front), front)
+    if parameters.pipeline is None:
+        sys.exit(f"{arch} has no figures of its pipeline")
+    return Core(InstructionTable(tables / parameters.table, parameters, operands))
 
 
 def row_of(instruction: Instruction, table: InstructionTable) -> InstructionData | None:
@@ -144,9 +133,10 @@ def predict(block: Block, core: Core, switches: Switches) -> Answer:
     start = time.perf_counter()
     instructions = decode_bytes(bytes.fromhex(block.code)).instructions
     rows = [row_of(instruction, core.table) for instruction in instructions]
-    found = pipeline_input(instructions, rows, core.pipeline, core.front, block.notion, switches=switches)
-    simulated = simulate(found)
-    return Answer(block, simulated, time.perf_counter() - start)
+    model = modelled_core(core.table.parameters, switches=switches)
+    found = bounds_of(instructions, rows, model, block.notion, 0, scope=SIMULATION)
+    cycles, settled = found.components.get(PIPELINE, 0.0), bool(found.answer.totals.settled)
+    return Answer(block, cycles, settled, time.perf_counter() - start)
 
 
 def grouped(answers: Sequence[Answer]) -> Mapping[tuple[str, str, str], list[Answer]]:
@@ -170,7 +160,7 @@ def show_accuracy(answers: Sequence[Answer]) -> None:
         errors = [abs(answer.error) for answer in members]
         tau = kendall_tau([answer.prediction for answer in members], truths)
         within = [sum(error <= limit for error in errors) / len(errors) for limit in (1.0, 5.0, 10.0)]
-        settled = statistics.fmean(answer.simulated.settled for answer in members)
+        settled = statistics.fmean(answer.settled for answer in members)
         milliseconds = 1000 * statistics.fmean(answer.seconds for answer in members)
         print(
             f"{source:14} {notion:8} {arch:5} {len(members):6} {statistics.fmean(errors):7.2f} "
@@ -246,7 +236,7 @@ def component_variants(blocks: Sequence[Block], core: Core, operands: Operands) 
         memory = POLICIES[block.source].memory
         assert memory != "none"
         settings = Settings(notion=block.notion, offset=0, operands=operands, memory=memory)
-        model = core_model(core.table.parameters, memory, POLICIES[block.source])
+        model = modelled_core(core.table.parameters, memory, POLICIES[block.source])
         opened = IncoreCore(core.table.parameters, core.table, frozenset(), model)
         incore = analyse_block(block_of_bytes(bytes.fromhex(block.code), file=block.source), opened, settings)
         parts = {part.name: part.cycles for part in incore.components if part.applies}

@@ -1,8 +1,7 @@
-"""How far ports and precedence agree with Facile's, block by block, what the deviations are, and how long they take.
+"""How far ports and precedence agree with Facile's, block by block, and what the deviations are.
 
     python benchmarks/precedence_oracle.py --data ../shared/data             # tables, then kinds of deviations
     python benchmarks/precedence_oracle.py --data ../shared/data --show 5    # with examples of each kind
-    python benchmarks/precedence_oracle.py --data ../shared/data --profile   # time per block
 
 DIR holds `oracle/dev.csv.gz` (blocks of applications, unrolled and as loops) and `oracle/hpc-loops-dev.csv.gz`. The
 policy is "stack", Facile's. A last table says what the project's own times through memory are worth against uiCA.
@@ -13,18 +12,18 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
-import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from kernmodel.code.listing import decode_bytes
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.incore.answer.analyse import analyse
+from kernmodel.incore.answer.components import dependency_graph
+from kernmodel.incore.dependences.addresses import MemoryPolicy
 from kernmodel.incore.dependences.cycles import Cycle, maximum_cycle_ratio
-from kernmodel.incore.dependences.data_flow import data_flow
-from kernmodel.incore.dependences.graph import Graph, MemoryPolicy, dependency_graph, graph_figures, graph_of
+from kernmodel.incore.dependences.graph import Graph
 from kernmodel.incore.engine.ports import optimal_bound
 from kernmodel.incore.model import InstructionData, PortUse
 from kernmodel.incore.tables.parameters import load_parameters
@@ -199,48 +198,15 @@ def print_deviations(deviations: dict[tuple[str, ...], list[tuple[float, Case, s
             print(f"    here {ours:.4g}, Facile {facile:.4g}, uiCA's total {case.uica_stack:.4g}: {text}")
 
 
-def profile(data: Path) -> None:
-    """Print the time per block of each step, for the blocks of one core."""
-    core = Core("SKL")
-    blocks = [core.block(case.code) for case in cases(data) if case.core == "SKL" and case.source == "dev"]
-    figures = graph_figures(core.parameters)
-
-    def flows(block: Block) -> list[object]:
-        pairs = zip(block.instructions, block.rows, strict=True)
-        return [data_flow(instruction, row, figures.flows) for instruction, row in pairs]
-
-    made = [(block, [data_flow(i, r, figures.flows) for i, r in zip(*block, strict=True)]) for block in blocks]
-    graphs = [graph_of(block.instructions, found, figures) for block, found in made]
-    uses = [core.uses(block) for block in blocks]
-    report("data flow of the instructions (once for each)", len(blocks), lambda: [flows(block) for block in blocks])
-    report("graph", len(blocks), lambda: [graph_of(b.instructions, found, figures) for b, found in made])
-    report("longest cycle", len(blocks), lambda: [maximum_cycle_ratio(len(g.owners), g.edges) for g in graphs])
-    report("ports", len(blocks), lambda: [optimal_bound(found) for found in uses])
-
-
-def report(name: str, blocks: int, run: Callable[[], object]) -> None:
-    """Print the shortest time of several runs, per block."""
-    times = []
-    for _ in range(REPEATS):
-        started = time.process_time()
-        run()
-        times.append(time.process_time() - started)
-    print(f"{name:50}{1e6 * min(times) / blocks:8.1f} µs per block")
-
-
 def main() -> None:
-    """Compare, or profile."""
+    """Compare."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="where oracle/ stands")
     parser.add_argument("--show", type=int, default=0, metavar="N", help="examples of each kind of deviation")
-    parser.add_argument("--profile", action="store_true", help="measure the time per block instead")
     options = parser.parse_args()
     if not (options.data / "oracle").is_dir():
         parser.error("name the folder that holds oracle/ with --data")
-    if options.profile:
-        profile(options.data)
-    else:
-        compare(options.data, options.show)
+    compare(options.data, options.show)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,10 @@ from typing import Literal
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import InstructionTableError
 from kernmodel.incore.answer.analyse import PortModel, analyse
-from kernmodel.incore.answer.components import CoreModel, Memo, bounds_of, chains_of, core_model, row_of
+from kernmodel.incore.answer.components import bounds_of, row_of
 from kernmodel.incore.dependences.addresses import MemoryPolicy
+from kernmodel.incore.engine.analyser import Analyser
+from kernmodel.incore.engine.figures import ModelledCore, modelled_core
 from kernmodel.incore.model import InCore, Notion, Parameters
 from kernmodel.incore.tables.estimate import EstimatingTable, estimate_notes
 from kernmodel.incore.tables.extensions import lacked_extensions, refuse_missing
@@ -57,7 +59,7 @@ class Core:
     parameters: Parameters
     table: InstructionTable | EstimatingTable
     lacked: frozenset[str]
-    model: CoreModel
+    model: ModelledCore
 
     @classmethod
     def open(cls, name: str, settings: Settings) -> Core:
@@ -69,7 +71,7 @@ class Core:
         parameters = load_parameters(name)
         table = InstructionTable.open(parameters, settings.operands)
         chosen = EstimatingTable(table) if settings.estimate else table
-        return cls(parameters, chosen, lacked_extensions(parameters), core_model(parameters, settings.memory))
+        return cls(parameters, chosen, lacked_extensions(parameters), modelled_core(parameters, settings.memory))
 
 
 def analyse_block(loop: AssemblyLoop, core: Core, settings: Settings) -> InCore:
@@ -107,16 +109,17 @@ def predictions_at(loop: AssemblyLoop, core: Core, settings: Settings, offsets: 
         cycles = analyse_block(loop, core, settings).prediction
         yield from (cycles for _ in offsets)
         return
-    instructions, model, memo = isa_of(loop.isa).with_named_registers(loop.instructions), core.model, Memo()
+    instructions, notion = isa_of(loop.isa).with_named_registers(loop.instructions), notion_of(loop, settings)
     refuse_missing(instructions, core.lacked, core.parameters, loop.file)
     rows = tuple(row_of(instruction, core.table) for instruction in instructions)
-    chains = chains_of(instructions, rows, model)
-    keys = range(len(instructions))
+    analyser = Analyser(core.model)
+    block = analyser.lower(instructions, rows)
     for offset in offsets:
-        bounds = bounds_of(
-            instructions, rows, model, notion_of(loop, settings), offset, chains=chains, keys=keys, memo=memo
-        )
-        yield bounds.prediction
+        answer = analyser.bound(block, notion, offset)
+        if answer is None:
+            yield bounds_of(instructions, rows, core.model, notion, offset).prediction
+        else:
+            yield max(answer.applied.values(), default=0.0)
 
 
 def notion_of(loop: AssemblyLoop, settings: Settings) -> Notion:

@@ -17,8 +17,9 @@ from kernmodel.code.select import select_without_source
 from kernmodel.errors import InstructionTableError, ToolError
 from kernmodel.incore.answer.analyse import analyse
 from kernmodel.incore.answer.batch import BlockQuery, Cores, answer, answer_all, answers_shown, refused
-from kernmodel.incore.answer.components import Memo, core_model
 from kernmodel.incore.core import Core, Settings, analyse_block, notion_of, offset_of
+from kernmodel.incore.engine.analyser import Analyser
+from kernmodel.incore.engine.figures import modelled_core
 from kernmodel.incore.tables.estimate import ESTIMATED
 from kernmodel.incore.tables.extensions import lacked_extensions
 from kernmodel.incore.tables.parameters import known_microarchitectures, load_parameters
@@ -242,7 +243,8 @@ def test_blocks_of_real_code_are_not_refused_for_extensions():
 def test_what_is_kept_of_instructions_changes_no_answer():
     """Equal but for place, text and length; blocks that differ in one operand, flag, mask or displacement."""
     parameters = load_parameters("CLX")
-    table, model, memo = InstructionTable.open(parameters), core_model(parameters), Memo()
+    table, model = InstructionTable.open(parameters), modelled_core(parameters)
+    analyser = Analyser(model).keep()
     blocks = (
         "4801d84801c3ffc975f7",  # add rax,rbx; add rbx,rax; dec ecx; jne
         "4801d84801d8ffc975f7",
@@ -253,4 +255,4 @@ def test_what_is_kept_of_instructions_changes_no_answer():
     )
     for digits in (*blocks, *blocks):
         loop = block_of_bytes(bytes.fromhex(digits), file="block")
-        assert analyse(loop, parameters, table, model=model, memo=memo) == analyse(loop, parameters, table, model=model)
+        assert analyse(loop, parameters, table, model=analyser) == analyse(loop, parameters, table, model=model)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from functools import cache
 
+import facile
 import pytest
+from facile import FrontEndBounds
 from parameter_files import with_figures
 
 from kernmodel.code.listing import decode_bytes
 from kernmodel.errors import InstructionTableError
-from kernmodel.incore.front_end.block import front_end_block
-from kernmodel.incore.front_end.components import front_end
 from kernmodel.incore.front_end.figures import front_end_parameters
-from kernmodel.incore.front_end.model import FrontEndBlock, FrontEndBounds, Notion
+from kernmodel.incore.front_end.model import FrontEndBlock, Notion
 from kernmodel.incore.model import InstructionData
 from kernmodel.incore.tables.core_parameters import FrontEndParameters
 from kernmodel.incore.tables.parameters import load_parameters
@@ -36,7 +36,7 @@ def core_of(name: str) -> tuple[FrontEndParameters, InstructionTable]:
     return core, InstructionTable.open(parameters)
 
 
-def block_of(code: str, name: str) -> FrontEndBlock:
+def whole(code: str, name: str) -> facile.Block:
     core, table = core_of(name)
     instructions = decode_bytes(bytes.fromhex(code)).instructions
     rows: list[InstructionData | None] = []
@@ -44,11 +44,15 @@ def block_of(code: str, name: str) -> FrontEndBlock:
         row = table.lookup(instruction)
         indexed = row is not None and any(reference.index for reference in instruction.memory)
         rows.append((row.indexed or row) if row is not None and indexed else row)
-    return front_end_block(instructions, rows, core)
+    return facile.block_of(instructions, rows, core)
+
+
+def block_of(code: str, name: str) -> FrontEndBlock:
+    return whole(code, name).seen
 
 
 def bounds(code: str, name: str = "SKL", notion: Notion = "loop", offset: int = 0) -> FrontEndBounds:
-    return front_end(block_of(code, name), core_of(name)[0], notion, offset)
+    return facile.front_end(whole(code, name), core_of(name)[0], notion, offset)
 
 
 @pytest.mark.parametrize("name", INTEL)
@@ -236,12 +240,11 @@ def test_the_stack_engine_synchronises_where_rsp_is_used_after_push() -> None:
 def test_unknown_instructions_count_as_bytes_only() -> None:
     core, _ = core_of("SKL")
     instructions = decode_bytes(bytes.fromhex(MOV + ADD)).instructions
-    block = front_end_block(instructions, [None, core_of("SKL")[1].lookup(instructions[1])], core)
-    assert (block.unknown, len(block.units), block.ends[-1]) == ((0,), 1, 2)
+    block = facile.block_of(instructions, [None, core_of("SKL")[1].lookup(instructions[1])], core).seen
+    assert (len(block.units), block.ends[-1]) == (1, 2)
 
 
-def test_costs_that_the_source_does_not_give_are_estimated_and_named() -> None:
+def test_costs_that_the_source_does_not_give_are_estimated() -> None:
     """`valignd zmm0, zmm1, [rax+rcx]`: load and operation are decoded as one µop and issued as two."""
     block = block_of("62f3754803040801", "SKX")
-    assert block.estimated == (0,)
     assert (block.units[0].decoded, block.units[0].slots) == (1, 2)

@@ -7,19 +7,18 @@ from itertools import accumulate
 from math import ceil, gcd
 
 import pytest
+from facile import Block, block_of, front_end
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kernmodel.code.listing import decode_bytes
-from kernmodel.incore.front_end.block import front_end_block
-from kernmodel.incore.front_end.components import front_end
 from kernmodel.incore.front_end.decode import decode_bound
 from kernmodel.incore.front_end.dsb import dsb_bound, erratum_branches
 from kernmodel.incore.front_end.figures import front_end_parameters
 from kernmodel.incore.front_end.issue import issue_bound
 from kernmodel.incore.front_end.lsd import lsd_bound
 from kernmodel.incore.front_end.mixed import mixed_bound
-from kernmodel.incore.front_end.model import FrontEndBlock, Notion, Unit
+from kernmodel.incore.front_end.model import Notion, Unit
 from kernmodel.incore.front_end.predecode import predecode_bound
 from kernmodel.incore.model import FrontEnd, InstructionData
 from kernmodel.incore.tables.core_parameters import FrontEndParameters
@@ -67,18 +66,18 @@ def laid_out(layout: list[tuple[int, int, bool]]) -> list[Instruction]:
     ]
 
 
-def plain_block(layout: list[tuple[int, int, bool]], core: FrontEndParameters) -> FrontEndBlock:
-    return front_end_block(laid_out(layout), [ROW] * len(layout), core)
+def plain_block(layout: list[tuple[int, int, bool]], core: FrontEndParameters) -> Block:
+    return block_of(laid_out(layout), [ROW] * len(layout), core)
 
 
-def priced_block(fronts: list[FrontEnd], core: FrontEndParameters, *, loop: bool = False) -> FrontEndBlock:
+def priced_block(fronts: list[FrontEnd], core: FrontEndParameters, *, loop: bool = False) -> Block:
     """Instructions of four bytes with these costs, closed by a jump for a loop."""
     instructions = laid_out([(4, 0, False)] * len(fronts))
     rows = [replace(ROW, front_end=front) for front in fronts]
     if loop:
         instructions.append(replace(JUMP, address=4 * len(fronts)))
         rows.append(replace(ROW, front_end=FrontEnd(1, 1, 0, False, 4, ())))
-    return front_end_block(instructions, rows, core)
+    return block_of(instructions, rows, core)
 
 
 def by_the_paper(layout: list[tuple[int, int, bool]], core: FrontEndParameters, notion: Notion, offset: int) -> float:
@@ -103,7 +102,7 @@ def by_the_paper(layout: list[tuple[int, int, bool]], core: FrontEndParameters, 
 def test_predecode_is_what_the_paper_counts(
     layout: list[tuple[int, int, bool]], core: FrontEndParameters, notion: Notion, offset: int
 ) -> None:
-    found = predecode_bound(plain_block(layout, core), core, notion, offset)
+    found = predecode_bound(plain_block(layout, core).seen, core, notion, offset)
     assert found == pytest.approx(by_the_paper(layout, core, notion, offset))
 
 
@@ -111,7 +110,7 @@ def test_predecode_is_what_the_paper_counts(
 def test_predecode_does_not_change_with_multiples_of_the_fetched_block(
     layout: list[tuple[int, int, bool]], core: FrontEndParameters, notion: Notion, offset: int, fetches: int
 ) -> None:
-    block = plain_block(layout, core)
+    block = plain_block(layout, core).seen
     moved = predecode_bound(block, core, notion, offset + 16 * fetches)
     assert moved == predecode_bound(block, core, notion, offset)
 
@@ -120,8 +119,8 @@ def test_predecode_does_not_change_with_multiples_of_the_fetched_block(
 def test_predecode_of_explicit_copies_is_that_of_the_unrolled_block(
     layout: list[tuple[int, int, bool]], core: FrontEndParameters, copies: int, offset: int
 ) -> None:
-    single = predecode_bound(plain_block(layout, core), core, "unrolled", offset)
-    many = predecode_bound(plain_block(layout * copies, core), core, "unrolled", offset)
+    single = predecode_bound(plain_block(layout, core).seen, core, "unrolled", offset)
+    many = predecode_bound(plain_block(layout * copies, core).seen, core, "unrolled", offset)
     assert many == pytest.approx(copies * single)
 
 
@@ -131,7 +130,7 @@ def test_unrolled_predecode_does_not_depend_on_the_offset_where_it_goes_through_
 ) -> None:
     """Copies of a block of odd length start at every place of a fetched block."""
     odd = layout if sum(n for n, _, _ in layout) % 2 else [*layout, (1, 0, False)]
-    block = plain_block(odd, core)
+    block = plain_block(odd, core).seen
     assert predecode_bound(block, core, "unrolled", offset) == predecode_bound(block, core, "unrolled", 0)
 
 
@@ -139,15 +138,15 @@ def test_unrolled_predecode_does_not_depend_on_the_offset_where_it_goes_through_
 def test_decode_of_explicit_copies_is_that_of_the_unrolled_block(
     fronts: list[FrontEnd], core: FrontEndParameters, copies: int
 ) -> None:
-    single = decode_bound(priced_block(fronts, core).units, core)
-    many = decode_bound(priced_block(fronts * copies, core).units, core)
+    single = decode_bound(priced_block(fronts, core).seen.units, core)
+    many = decode_bound(priced_block(fronts * copies, core).seen.units, core)
     assert many == pytest.approx(copies * single)
 
 
 @given(costs, cores)
 def test_decode_is_at_least_the_simple_model(fronts: list[FrontEnd], core: FrontEndParameters) -> None:
     """SimpleDec of section 4.4: units over decoders, and a cycle for each that needs the complex decoder."""
-    units = priced_block(fronts, core).units
+    units = priced_block(fronts, core).seen.units
     simple = max(len(units) / core.decoders, sum(unit.complex for unit in units))
     assert simple <= decode_bound(units, core) <= len(units)
 
@@ -158,9 +157,9 @@ def test_what_is_counted_never_falls_when_an_instruction_is_appended(
 ) -> None:
     less = priced_block(fronts, core)
     longer = priced_block([*fronts, more], core)
-    assert issue_bound(less.units, core) < issue_bound(longer.units, core)
-    whole = max(longer.length, core.dsb_bytes)
-    assert dsb_bound(less.units, whole, core) < dsb_bound(longer.units, whole, core)
+    assert issue_bound(less.seen.units, core) < issue_bound(longer.seen.units, core)
+    whole = max(longer.seen.length, core.dsb_bytes)
+    assert dsb_bound(less.seen.units, whole, core) < dsb_bound(longer.seen.units, whole, core)
 
 
 @given(costs, cores)
@@ -168,10 +167,10 @@ def test_a_fused_pair_costs_what_its_first_instruction_does(fronts: list[FrontEn
     alone = priced_block(fronts, core)
     closed = priced_block(fronts, core, loop=True)
     if fronts[-1].fusible_with:
-        assert issue_bound(closed.units, core) == issue_bound(alone.units, core)
-        assert len(closed.units) == len(alone.units)
+        assert issue_bound(closed.seen.units, core) == issue_bound(alone.seen.units, core)
+        assert len(closed.seen.units) == len(alone.seen.units)
     else:
-        assert len(closed.units) == len(alone.units) + 1
+        assert len(closed.seen.units) == len(alone.seen.units) + 1
 
 
 @given(costs, cores, notions, st.integers(0, 63))
@@ -194,7 +193,7 @@ def test_a_wider_stage_never_makes_it_slower(
 
 @given(costs, cores)
 def test_the_lsd_is_never_faster_than_its_width(fronts: list[FrontEnd], core: FrontEndParameters) -> None:
-    units = priced_block(fronts, core).units
+    units = priced_block(fronts, core).seen.units
     uops = sum(unit.decoded + unit.microcoded for unit in units)
     assert uops / core.issue_width <= lsd_bound(units, core) <= ceil(uops / core.issue_width)
 
@@ -202,7 +201,7 @@ def test_the_lsd_is_never_faster_than_its_width(fronts: list[FrontEnd], core: Fr
 @given(costs, st.integers(0, 63), st.integers(0, 5))
 def test_the_erratum_comes_back_with_every_boundary(fronts: list[FrontEnd], offset: int, further: int) -> None:
     core = CORES["SKL"]
-    units = priced_block(fronts, core, loop=True).units
+    units = priced_block(fronts, core, loop=True).seen.units
     assert erratum_branches(units, core, offset) == erratum_branches(units, core, offset + 32 * further)
     assert erratum_branches(units, CORES["HSW"], offset) == ()
 
@@ -212,7 +211,7 @@ def test_a_loop_within_one_line_is_decoded_as_a_whole(fronts: list[FrontEnd], of
     core = CORES["SKL"]
     block = priced_block(fronts, core, loop=True)
     answer = front_end(block, core, "loop", offset)
-    one_line = offset // 64 == (offset + block.length - 1) // 64
+    one_line = offset // 64 == (offset + block.seen.length - 1) // 64
     if answer.erratum and one_line:
         assert answer.mixed == max(answer.predecode or 0.0, answer.decode or 0.0)
     assert (answer.mixed is None) is (not answer.erratum)
@@ -222,8 +221,8 @@ def test_a_loop_within_one_line_is_decoded_as_a_whole(fronts: list[FrontEnd], of
 def test_lines_without_the_erratum_take_what_the_dsb_takes(fronts: list[FrontEnd], offset: int) -> None:
     core = CORES["SKL"]
     block = priced_block(fronts, core, loop=True)
-    whole = ceil(sum(unit.decoded for unit in block.units) / core.dsb_width)
-    assert mixed_bound(block, block.units, core, offset, ()) == whole
+    whole = ceil(sum(unit.decoded for unit in block.seen.units) / core.dsb_width)
+    assert mixed_bound(block.seen, block.seen.units, core, offset, ()) == whole
 
 
 def test_a_block_without_units_costs_no_decoding() -> None:

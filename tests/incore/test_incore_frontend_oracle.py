@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from facile import FrontEndBounds, block_of, front_end
 
 from kernmodel.code.listing import decode_bytes
-from kernmodel.incore.front_end.block import front_end_block
-from kernmodel.incore.front_end.components import front_end
 from kernmodel.incore.front_end.figures import front_end_parameters
-from kernmodel.incore.front_end.model import FrontEndBounds, Notion
+from kernmodel.incore.front_end.model import Notion
 from kernmodel.incore.tables.core_parameters import FrontEndParameters
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable
@@ -65,7 +64,7 @@ def bounds_of(name: str, instructions: tuple[Instruction, ...], notion: Notion) 
         row = table.lookup(instruction)
         indexed = any(reference.index for reference in instruction.memory)
         rows.append(row.indexed if row is not None and row.indexed is not None and indexed else row)
-    return front_end(front_end_block(instructions, rows, core), core, notion)
+    return front_end(block_of(instructions, rows, core), core, notion)
 
 
 def rows_of(name: str) -> Iterator[dict[str, str]]:

@@ -11,9 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernmodel.code.listing import read_listing
+from kernmodel.incore.answer.components import bounds_of, dependency_graph
+from kernmodel.incore.dependences.addresses import MemoryPolicy
 from kernmodel.incore.dependences.cycles import maximum_cycle_ratio
-from kernmodel.incore.dependences.data_flow import data_flow
-from kernmodel.incore.dependences.graph import MemoryPolicy, dependency_graph, graph_figures, graph_of
+from kernmodel.incore.engine.analyser import Analyser
+from kernmodel.incore.engine.compiled import library
+from kernmodel.incore.engine.figures import modelled_core
+from kernmodel.incore.engine.twin import PythonEngine
 from kernmodel.incore.model import InstructionData, Parameters
 from kernmodel.incore.tables.core_parameters import LoadParameters, RegisterParameters
 from kernmodel.isa.model import Instruction
@@ -239,13 +243,15 @@ def test_two_copies_of_a_body_take_twice_as_long(loop: list[tuple[str, int, int]
 
 
 @settings(deadline=None, max_examples=40)
-@given(_LOOPS)
-def test_data_flows_made_before_give_the_same_graph(loop: list[tuple[str, int, int]]) -> None:
+@given(_LOOPS, st.sampled_from(_POLICIES))
+def test_both_engines_make_the_same_graph(loop: list[tuple[str, int, int]], memory: MemoryPolicy) -> None:
+    if library() is None:
+        pytest.skip("the engine was not built")
     instructions = body(text_of(loop, _REGISTERS))
-    figures = graph_figures(CORE)
-    flows = {i: data_flow(i, r, figures.flows) for i, r in zip(instructions, rows_of(instructions), strict=True)}
-    graph = graph_of(instructions, [flows[i] for i in instructions], figures)
-    assert graph == dependency_graph(instructions, rows_of(instructions), CORE)
+    model = modelled_core(CORE, memory)
+    analysers = [Analyser(model), Analyser(model, engine=PythonEngine(model))]
+    graphs = [bounds_of(instructions, rows_of(instructions), own, "loop", 0).graph for own in analysers]
+    assert graphs[0] == graphs[1]
 
 
 @settings(deadline=None, max_examples=40)

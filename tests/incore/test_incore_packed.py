@@ -12,22 +12,23 @@ from hypothesis import strategies as st
 from parameter_files import with_figures
 
 from kernmodel.code.listing import decode_bytes
-from kernmodel.incore.answer import predictor as predict
-from kernmodel.incore.answer.components import chains_of, row_of
+from kernmodel.incore.answer.batch import BlockQuery, answer_all
+from kernmodel.incore.answer.components import bounds_of, row_of
 from kernmodel.incore.answer.predictor import Prediction, Predictor
 from kernmodel.incore.core import Core, Settings
-from kernmodel.incore.engine.analyser import Analyser, analyser_of
-from kernmodel.incore.engine.compiled import library
-from kernmodel.incore.engine.linking import pipeline_input
-from kernmodel.incore.engine.memo import Shared
-from kernmodel.incore.engine.program import program_of
-from kernmodel.incore.engine.simulate import simulate
+from kernmodel.incore.engine import analyser as analysers
+from kernmodel.incore.engine.analyser import Analyser
+from kernmodel.incore.engine.compiled import CompiledEngine, library
+from kernmodel.incore.engine.interface import Look, Program
+from kernmodel.incore.engine.layout import Wait, header
+from kernmodel.incore.engine.twin import PythonEngine
 from kernmodel.incore.tables.parameters import UARCH_PATH, load_parameters, parameter_text
 from kernmodel.incore.tables.table import DATA
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the engine was not built")
 
-CORES = ("SNB", "IVB", "HSW", "SKL", "ICL")
+CORES = ("SNB", "IVB", "HSW", "SKL", "ICL", "RWC", "ZEN2", "ZEN4")
+"""With one of each kind of front end, and one whose adders feed adders sooner than others."""
 INSTRUCTIONS = (
     "4801d8",  # add rax,rbx
     "4c01d3",  # add rbx,r10
@@ -83,7 +84,7 @@ def predicted(code: bytes, core: str, notion: str, offset: int, memory: str, *, 
         chosen = Settings(memory=memory)  # type: ignore[arg-type]
         with pytest.MonkeyPatch.context() as patch:
             if not engine:
-                patch.setattr(predict, "analyser_of", lambda model, shared: None)
+                patch.setattr(analysers, "knows", lambda model: False)
             _OPENED[key] = Predictor(Core.open(core, chosen), chosen)
     return _OPENED[key].predict(code, notion, offset)  # type: ignore[arg-type]
 
@@ -97,28 +98,33 @@ def test_engine_and_python_predict_alike(code: bytes, how: tuple[str, str, int],
     assert by_engine == predicted(code, *how, memory, engine=False)
 
 
-def linked(code: bytes, name: str, notion: str, offset: int) -> tuple[object, object]:
-    """The input of the simulation by the engine and in Python."""
-    core = Core.open(name, Settings())
-    model = core.model
+def both(code: bytes, name: str, notion: str, offset: int, memory: str = "moving") -> list[tuple[object, ...]]:
+    """What each engine says of a block on its own: the answer, the graph and the input of the simulation."""
+    core = Core.open(name, Settings(memory=memory))  # type: ignore[arg-type]
     instructions = decode_bytes(code).instructions
     rows = tuple(row_of(instruction, core.table) for instruction in instructions)
-    adding = chains_of(instructions, rows, model)[0].adding
-    assert model.pipeline is not None and model.front is not None
-    block = pipeline_input(
-        instructions, rows, model.pipeline, model.front, notion, offset, model.switches, None, adding
-    )
-    predictor = Predictor(core, Settings())
-    assert predictor.predict(code, notion, offset) is not None  # type: ignore[arg-type]
-    assert predictor._analyser is not None
-    return predictor._analyser.program(), program_of(block)
+    found: list[tuple[object, ...]] = []
+    for engine in (CompiledEngine(core.model), PythonEngine(core.model)):
+        own = Analyser(core.model, engine=engine)
+        bounds = bounds_of(instructions, rows, own, notion, offset)  # type: ignore[arg-type]
+        program = engine.program() if core.model.pipeline else None
+        answer = bounds.answer
+        exact = (answer.totals, answer.stalls, answer.components, answer.ports_alone, answer.slow)
+        found.append((*exact, bounds.graph, bounds.cycle, dict(bounds.fused), program))
+    return found
 
 
-@settings(max_examples=80, deadline=None)
-@given(BLOCKS, HOW)
-def test_engine_and_python_link_the_same_microops(code: bytes, how: tuple[str, str, int]) -> None:
-    by_engine, by_python = linked(code, *how)
+@settings(max_examples=40, deadline=None)
+@given(BLOCKS, HOW, st.sampled_from(("moving", "different", "stack")))
+def test_engine_and_python_say_the_same_of_everything(code: bytes, how: tuple[str, str, int], memory: str) -> None:
+    """Also of branches inside of a block, 512-bit registers and parts that the block does not meet."""
+    by_engine, by_python = both(code + bytes.fromhex("39d87402"), *how, memory)
     assert by_engine == by_python
+
+
+def test_the_header_is_that_of_the_layout() -> None:
+    text = (Path(analysers.__file__).parent / "native" / "layout.h").read_text(encoding="utf-8")
+    assert text == header(), "python -m kernmodel.incore.engine.layout writes it"
 
 
 @pytest.mark.parametrize("length", [300, 3000])
@@ -131,39 +137,35 @@ def test_long_blocks_are_no_different(length: int) -> None:
         assert one == other
 
 
-def analyser() -> Analyser:
-    found = analyser_of(Core.open("SKL", Settings()).model, Shared())
-    assert found is not None
-    return found
-
-
 @pytest.mark.parametrize("instructions", [[], [0], [-1]])
 def test_unknown_instructions_are_refused(instructions: list[int]) -> None:
+    engine, look = CompiledEngine(Core.open("SKL", Settings()).model), Look(instructions, (), (), ())
     with pytest.raises(ValueError, match="hold together"):
-        analyser().block(instructions, False, 0, -1, (), ())
+        engine.block(look, look.request(False, 0))
 
 
 def test_cut_off_numbers_are_refused() -> None:
-    """A template, µops and an instruction of every length but the right one."""
-    own = analyser()
+    """A template and µops of every length but the right one."""
+    core = Core.open("SKL", Settings())
+    own = CompiledEngine(core.model)
     engine = own._library
     (instruction,) = decode_bytes(bytes.fromhex("48014b08")).instructions
-    core = Core.open("SKL", Settings())
     taken: list[tuple[str, array[int], array[float]]] = []
 
     class Listening:
         def __getattr__(self, name: str) -> object:
             def call(handle: int, *sized: int) -> int:
-                numbers = array("i", (ctypes.c_int32 * sized[1]).from_address(sized[0]))
-                times = array("d", (ctypes.c_double * sized[3]).from_address(sized[2]))
-                taken.append((name, numbers, times))
+                if len(sized) == 4:
+                    numbers = array("i", (ctypes.c_int32 * sized[1]).from_address(sized[0]))
+                    times = array("d", (ctypes.c_double * sized[3]).from_address(sized[2]))
+                    taken.append((name, numbers, times))
                 result: int = getattr(engine, name)(handle, *sized)
                 return result
 
             return call
 
     own._library = Listening()  # type: ignore[assignment]
-    own.shape("one", instruction, core.table.lookup(instruction))
+    Analyser(core.model, engine=own).lower((instruction,), (core.table.lookup(instruction),))
     assert {name for name, _, _ in taken} == {"km_add_template", "km_add_parts"}
     for name, numbers, times in taken:
         function = getattr(engine, name)
@@ -175,24 +177,26 @@ def test_cut_off_numbers_are_refused() -> None:
 
 def test_a_block_beyond_the_engine_is_bounded_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
     core = Core.open("SKL", Settings())
-    code = bytes.fromhex("4801d8488b034889430875f0")
-    expected = Predictor(core, Settings()).predict(code)
-    monkeypatch.setattr(Analyser, "block", lambda *given: None)
-    assert Predictor(core, Settings()).predict(code) == expected
+    code = "4801d8488b034889430875f0"
+    (expected,) = answer_all([BlockQuery(1, code, "SKL")], Settings(), 1)
+    monkeypatch.setattr(CompiledEngine, "block", lambda *given: None)
+    assert Predictor(core, Settings()).predict(bytes.fromhex(code)) is None
+    assert list(answer_all([BlockQuery(1, code, "SKL")], Settings(), 1)) == [expected]
 
 
 @pytest.mark.parametrize(("code", "name"), [("d221dd62de", "HSW"), ("f00fc103", "SKL"), ("4889dff00fc10f", "SKL")])
 def test_a_microop_may_wait_for_one_that_issues_later(code: str, name: str) -> None:
     """The simulation in Python crashed; the one in C took the time of a µop of long before."""
-    core = Core.open(name, Settings())
-    model = core.model
-    assert model.pipeline is not None and model.front is not None
-    instructions = decode_bytes(bytes.fromhex(code)).instructions
-    rows = tuple(row_of(instruction, core.table) for instruction in instructions)
-    block = pipeline_input(instructions, rows, model.pipeline, model.front, "unrolled", 0, model.switches)
-    late = any(wait.microop > number and not wait.passes for number, m in enumerate(block.microops) for wait in m.waits)
-    assert late
-    assert simulate(block, engine="python") == simulate(block, engine="compiled")
+    by_engine, by_python = both(bytes.fromhex(code), name, "unrolled", 0)
+    assert by_engine == by_python
+    program = by_python[-1]
+    assert isinstance(program, Program)
+    numbered = [(n, w) for n in range(program.core.microops) for w in _waits(program, n)]
+    assert any(wait.microop > number and not wait.passes for number, wait in numbered)
+
+
+def _waits(program: Program, number: int) -> tuple[Wait, ...]:
+    return program.waits[program.microops[number].first_wait : program.microops[number + 1].first_wait]
 
 
 def test_engine_and_python_read_the_same_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,6 +207,6 @@ def test_engine_and_python_read_the_same_figures(tmp_path: Path, monkeypatch: py
     (tmp_path / "OWN.txt").write_bytes((DATA / figures.table).read_bytes())
     monkeypatch.setenv(UARCH_PATH, str(tmp_path))
     for code in ("4801d8 4801d8 4801d8 48ffc8 75f2", "50 4883c408 48ffc8 75f6"):  # beyond a line; push, add rsp
-        own_links, python = linked(bytes.fromhex(code), "OWN", "loop", 0)
-        assert own_links == python
-        assert python != linked(bytes.fromhex(code), "SKL", "loop", 0)[1]
+        by_engine, by_python = both(bytes.fromhex(code), "OWN", "loop", 0)
+        assert by_engine == by_python
+        assert by_python != both(bytes.fromhex(code), "SKL", "loop", 0)[1]

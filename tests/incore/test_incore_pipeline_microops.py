@@ -7,14 +7,14 @@ from functools import cache
 
 import pytest
 from parameter_files import with_figures
+from simulations import PipelineInput, pipeline_input, simulate
 
 from kernmodel.code.listing import decode_bytes
+from kernmodel.incore.answer.components import bounds_of
 from kernmodel.incore.dependences.forwarding import links
-from kernmodel.incore.engine.figures import pipeline_core
-from kernmodel.incore.engine.linking import PartsCache, pipeline_input
-from kernmodel.incore.engine.model import PipelineInput, Switches
-from kernmodel.incore.engine.simulate import simulate
-from kernmodel.incore.front_end.figures import front_end_parameters
+from kernmodel.incore.engine.analyser import Analyser
+from kernmodel.incore.engine.figures import modelled_core
+from kernmodel.incore.engine.model import Switches
 from kernmodel.incore.front_end.model import Notion
 from kernmodel.incore.model import InstructionData, Parameters
 from kernmodel.incore.tables.parameters import load_parameters
@@ -39,13 +39,9 @@ def rows_of(code: bytes, arch: str) -> list[InstructionData | None]:
 
 def block(code: str, arch: str = "SKL", notion: Notion = "loop", switches: Switches | None = None) -> PipelineInput:
     parameters, _ = core(arch)
-    front = front_end_parameters(parameters)
-    assert front is not None
     data = bytes.fromhex(code)
     instructions = decode_bytes(data).instructions
-    return pipeline_input(
-        instructions, rows_of(data, arch), pipeline_core(parameters, front), front, notion, switches=switches
-    )
+    return pipeline_input(instructions, rows_of(data, arch), modelled_core(parameters, switches=switches), notion)
 
 
 def cycles(code: str, arch: str = "SKL", notion: Notion = "loop", switches: Switches | None = None) -> Fraction:
@@ -127,14 +123,10 @@ def test_the_stack_engine_inserts_a_microop() -> None:
 def test_which_microops_load_and_store_is_a_figure(arch: str, key: str, role: str) -> None:
     code = bytes.fromhex("480107")  # add [rdi],rax
     parameters, _ = core(arch)
-    front = front_end_parameters(parameters)
-    assert front is not None
     other = with_figures(parameters, {key: []})
 
     def roles(figures: Parameters) -> list[str]:
-        made = pipeline_input(
-            decode_bytes(code).instructions, rows_of(code, arch), pipeline_core(figures, front), front, "unrolled"
-        )
+        made = pipeline_input(decode_bytes(code).instructions, rows_of(code, arch), modelled_core(figures), "unrolled")
         return [microop.role for microop in made.microops]
 
     assert roles(parameters).count(role) == 1
@@ -168,12 +160,10 @@ def test_a_jump_at_the_end_of_a_block_keeps_its_line_out_of_the_cache() -> None:
 
 def test_a_gap_in_the_addresses_does_not_stop_the_predecoder() -> None:
     parameters, _ = core("SKL")
-    front = front_end_parameters(parameters)
-    assert front is not None
     code = bytes.fromhex("4801d8 90 4801d8")
     first, _, last = decode_bytes(code).instructions
     data = rows_of(code, "SKL")
-    found = pipeline_input([first, last], [data[0], data[2]], pipeline_core(parameters, front), front, "unrolled")
+    found = pipeline_input([first, last], [data[0], data[2]], modelled_core(parameters), "unrolled")
     assert sum(found.fetch.schedule) % 2 == 0
     assert simulate(found).cycles_per_pass == 2
 
@@ -189,40 +179,32 @@ def test_locked_instructions_wait_for_each_other() -> None:
 
 def test_unknown_instructions_are_left_out() -> None:
     parameters, _ = core("SKL")
-    front = front_end_parameters(parameters)
-    assert front is not None
     code = bytes.fromhex("4801d8 ffc9 75f9")
     instructions = decode_bytes(code).instructions
     rows = [None, *rows_of(code, "SKL")[1:]]
-    found = pipeline_input(instructions, rows, pipeline_core(parameters, front), front, "loop")
+    found = pipeline_input(instructions, rows, modelled_core(parameters), "loop")
     assert len(found.microops) == 1
 
 
 def test_unknown_instructions_at_the_start_do_not_stop_the_predecoder() -> None:
     parameters, _ = core("SKL")
-    front = front_end_parameters(parameters)
-    assert front is not None
     code = bytes.fromhex("d95ef100 4801d890")  # bytes of 8 that the predecoder meets at the end of a fetched block
     instructions = decode_bytes(code).instructions
     rows = [None, *rows_of(code, "SKL")[1:]]
-    found = pipeline_input(instructions, rows, pipeline_core(parameters, front), front, "unrolled", 13)
+    found = pipeline_input(instructions, rows, modelled_core(parameters), "unrolled", 13)
     assert sum(found.fetch.schedule) > 0
 
 
-def test_a_cache_changes_nothing() -> None:
+def test_an_analyser_that_keeps_instructions_says_the_same() -> None:
     parameters, _ = core("SKL")
-    front = front_end_parameters(parameters)
-    assert front is not None
     code = bytes.fromhex("480307 480307 ffc9 75f6")
-    instructions = decode_bytes(code).instructions
-    keys = [code[i.address : i.address + i.length] for i in instructions]
-    cache_of_parts = PartsCache(keys, {})
-    pipeline = pipeline_core(parameters, front)
-    plain = pipeline_input(instructions, rows_of(code, "SKL"), pipeline, front, "loop")
+    instructions, rows = decode_bytes(code).instructions, rows_of(code, "SKL")
+    model = modelled_core(parameters)
+    plain = bounds_of(instructions, rows, model, "loop", 0)
+    analyser = Analyser(model).keep()
     for _ in range(2):
-        found = pipeline_input(instructions, rows_of(code, "SKL"), pipeline, front, "loop", cache=cache_of_parts)
-        assert found == plain
-    assert len(cache_of_parts.known) == 2
+        found = bounds_of(instructions, rows, analyser, "loop", 0)
+        assert (found.answer, found.graph, found.uses) == (plain.answer, plain.graph, plain.uses)
 
 
 @pytest.mark.parametrize("arch", ["SNB", "IVB", "HSW", "BDW", "SKL", "SKX", "CLX"])

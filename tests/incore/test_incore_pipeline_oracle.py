@@ -13,14 +13,12 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
+from simulations import pipeline_input, simulate
 
 from kernmodel.code.listing import decode_bytes
 from kernmodel.incore.engine.compiled import library
-from kernmodel.incore.engine.figures import pipeline_core
-from kernmodel.incore.engine.linking import pipeline_input
+from kernmodel.incore.engine.figures import modelled_core
 from kernmodel.incore.engine.model import Switches
-from kernmodel.incore.engine.simulate import simulate
-from kernmodel.incore.front_end.figures import front_end_parameters
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable
 
@@ -44,9 +42,7 @@ def errors(chosen: list[tuple[str, float]], arch: str, loop: bool) -> list[float
     """Absolute errors in percent; blocks that divide are left out, whose rows may hold for other operands."""
     parameters = load_parameters(arch)
     table = InstructionTable.open(parameters)
-    front = front_end_parameters(parameters)
-    assert front is not None
-    core = pipeline_core(parameters, front)
+    core = modelled_core(parameters, switches=UICA)
     found = []
     for code, truth in chosen:
         instructions = decode_bytes(bytes.fromhex(code)).instructions
@@ -57,8 +53,8 @@ def errors(chosen: list[tuple[str, float]], arch: str, loop: bool) -> list[float
             data.append(row.indexed if row is not None and indexed else row)
         if any("0DV" in use.ports for row in data if row is not None for use in row.ports):
             continue
-        block = pipeline_input(instructions, data, core, front, "loop" if loop else "unrolled", switches=UICA)
-        cycles = float(simulate(block).cycles_per_pass)
+        block = pipeline_input(instructions, data, core, "loop" if loop else "unrolled")
+        cycles = float(simulate(block, engine="compiled").cycles_per_pass)
         found.append(100 * abs(cycles - truth) / truth)
     return found
 

@@ -17,8 +17,9 @@ import pytest
 from kernmodel.code.listing import decode_bytes
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.incore.answer.analyse import analyse
+from kernmodel.incore.answer.components import dependency_graph
+from kernmodel.incore.dependences.addresses import MemoryPolicy
 from kernmodel.incore.dependences.cycles import maximum_cycle_ratio
-from kernmodel.incore.dependences.graph import MemoryPolicy, dependency_graph
 from kernmodel.incore.engine.ports import optimal_bound
 from kernmodel.incore.model import InstructionData, Parameters
 from kernmodel.incore.tables.parameters import load_parameters

@@ -64,7 +64,7 @@ def test_steps_are_those_of_the_instruction_itself(code: str) -> None:
     for registers in range(8):  # the last byte names the registers of most of them
         data = bytearray.fromhex(code)
         data[-1] ^= registers
-        pieces = own.pieces.cut(bytes(data))
+        pieces = own.pieces.decode(bytes(data))
         for piece in pieces or ():
             (expected,) = decode_bytes(bytes(data)).instructions
             assert own.step(piece) == address_step(expected)

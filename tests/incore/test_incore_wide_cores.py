@@ -13,14 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from parameter_files import with_figures
 from pipeline_cores import CORE, IDEAL
+from simulations import Engine, MicroOp, PipelineInput, simulate
 
 from kernmodel.code.listing import decode_bytes
 from kernmodel.errors import InstructionTableError
-from kernmodel.incore.answer.components import Bounds, bounds_of, core_model, row_of, simulated_without
+from kernmodel.incore.answer.components import Bounds, bounds_of, row_of, simulated_without
+from kernmodel.incore.dependences.addresses import address_step
 from kernmodel.incore.dependences.line_splits import split_loads
 from kernmodel.incore.engine.compiled import library
-from kernmodel.incore.engine.model import Entry, MicroOp, PipelineCore, PipelineInput, Role, Switches
-from kernmodel.incore.engine.simulate import Engine, simulate
+from kernmodel.incore.engine.figures import modelled_core
+from kernmodel.incore.engine.layout import Entry
+from kernmodel.incore.engine.model import PipelineCore, Role, Switches
 from kernmodel.incore.model import Parameters
 from kernmodel.incore.tables.core_parameters import LoadParameters
 from kernmodel.incore.tables.parameters import load_parameters
@@ -59,7 +62,7 @@ def core(without: tuple[str, ...] = (), arch: str = "RWC") -> tuple[Parameters, 
 def bounds(name: str, *without: str, arch: str = "RWC") -> Bounds:
     parameters, table = core(without, arch)
     instructions = decode_bytes(bytes.fromhex(CODE[name])).instructions
-    return bounds_of(instructions, [row_of(i, table) for i in instructions], core_model(parameters), "loop", 0)
+    return bounds_of(instructions, [row_of(i, table) for i in instructions], modelled_core(parameters), "loop", 0)
 
 
 def test_an_adder_feeds_an_adder_sooner_than_a_multiplier() -> None:
@@ -87,10 +90,10 @@ def test_other_cores_keep_the_latency_of_their_table() -> None:
 
 def test_of_loads_that_differ_by_a_constant_all_but_the_aligned_are_split() -> None:
     def shares(name: str) -> list[float]:
+        instructions = decode_bytes(bytes.fromhex(CODE[name])).instructions
         return sorted(
             split_loads(
-                decode_bytes(bytes.fromhex(CODE[name])).instructions,
-                LoadParameters(split_256=1.0, split_512=1.0, line_bytes=64),
+                [address_step(i) for i in instructions], LoadParameters(split_256=1.0, split_512=1.0, line_bytes=64)
             ).values()
         )
 
@@ -165,7 +168,7 @@ PORTS: dict[Role, tuple[str, ...]] = {
 def made(entries: list[tuple[int, bool]], pipeline: PipelineCore, role: Role = "compute") -> PipelineInput:
     """A block of queue entries, with one µop for each of their slots."""
     slots = sum(count for count, _ in entries)
-    microops = (MicroOp(0, role, PORTS[role], 1, 0, 0, 0, ()),) * slots
+    microops = (MicroOp(role, PORTS[role], 1, 0, 0, 0, ()),) * slots
     queued = tuple(Entry(*entry) for entry in entries)
     return PipelineInput(pipeline, microops, (1,) * slots, queued, IDEAL, Switches())
 
@@ -221,7 +224,7 @@ def test_a_core_without_issue_limit_does_not_stand_still() -> None:
     parameters, table = core()
     instructions = decode_bytes(bytes.fromhex(CODE["prefix sum"])).instructions
     rows = [row_of(i, table) for i in instructions]
-    found = simulated_without("issue", instructions, rows, core_model(parameters), "loop", 0)
+    found = simulated_without("issue", instructions, rows, modelled_core(parameters), "loop", 0)
     assert found is not None and 0 < found < 1.1
 
 
@@ -230,7 +233,7 @@ def test_measured_loops_of_a_redwood_cove_core() -> None:
     if not MEASURED.exists():
         pytest.skip("the measured loops are not there")
     parameters, table = core()
-    model = core_model(parameters)
+    model = modelled_core(parameters)
     with gzip.open(MEASURED, "rt", encoding="utf-8") as file:
         loops = {record["hex"]: float(record["cycles_per_pass"]) for record in csv.DictReader(file)}
     errors = []

@@ -16,9 +16,10 @@ from kernmodel.code.blocks import block_of_bytes
 from kernmodel.errors import InstructionTableError
 from kernmodel.incore.answer.analyse import analyse
 from kernmodel.incore.answer.batch import BlockQuery, Cores, answer
-from kernmodel.incore.answer.components import bounds_of, core_model, row_of
+from kernmodel.incore.answer.components import bounds_of, row_of
 from kernmodel.incore.answer.explain import components_of, explain
 from kernmodel.incore.core import Core, Settings, analyse_block
+from kernmodel.incore.engine.figures import modelled_core
 from kernmodel.incore.engine.model import Switches
 from kernmodel.incore.front_end.figures import front_end_parameters, op_cache_parameters
 from kernmodel.incore.model import Component, InCore
@@ -169,7 +170,7 @@ def test_without_front_end_only_dispatch_remains() -> None:
     parameters, table = core("ZEN4").parameters, core("ZEN4").table
     instructions = block_of_bytes(bytes.fromhex(NOP * 6), file="x").instructions
     rows = [row_of(instruction, table) for instruction in instructions]
-    model = core_model(parameters, switches=Switches(front_end=False))
+    model = modelled_core(parameters, switches=Switches(front_end=False))
     assert bounds_of(instructions, rows, model, "unrolled", 0).prediction == 1
 
 

@@ -14,27 +14,26 @@ from kernmodel.errors import Location, Note
 from kernmodel.incore.answer.components import (
     FRONT_TO_BACK,
     ISSUE,
+    PORTS,
     PRECEDENCE,
     Bounds,
-    CoreModel,
-    Memo,
     Rows,
     Table,
     Uses,
-    at_rename,
     bounds_of,
-    core_model,
-    idle_components,
-    key_of,
     one_at_a_time,
-    port_uses,
     row_of,
 )
-from kernmodel.incore.answer.reasons import Filled, clause, filled_of, idle_clause
+from kernmodel.incore.answer.reasons import Busy, Filled, clause, filled_of, idle_clause
 from kernmodel.incore.answer.verdict import verdict_of
 from kernmodel.incore.dependences.addresses import MemoryPolicy
-from kernmodel.incore.dependences.cycles import Cycle, Edge, longest_path, maximum_cycle_ratio
-from kernmodel.incore.dependences.graph import Graph, Syntax, dependency_graph
+from kernmodel.incore.dependences.cycles import Cycle, Edge, longest_path
+from kernmodel.incore.dependences.graph import Graph
+from kernmodel.incore.dependences.line_splits import may_split
+from kernmodel.incore.engine.analyser import Analyser
+from kernmodel.incore.engine.figures import ModelledCore, modelled_core
+from kernmodel.incore.engine.layout import DEPENDENCES, WHOLE
+from kernmodel.incore.engine.lowering import is_done_at_rename
 from kernmodel.incore.engine.ports import Pressure, even_pressure, optimal_bound, optimal_pressure
 from kernmodel.incore.model import Chain, Component, InCore, InstructionReport, Notion, Parameters
 from kernmodel.isa.model import Instruction
@@ -56,8 +55,7 @@ def analyse(
     memory: MemoryPolicy = "moving",
     notion: Notion = "loop",
     offset: int = 0,
-    model: CoreModel | None = None,
-    memo: Memo | None = None,
+    model: ModelledCore | Analyser | None = None,
 ) -> InCore:
     """Analyse a block (a loop body, or a marked region).
 
@@ -71,87 +69,108 @@ def analyse(
         memory: which stores and loads meet.
         notion: how the block is repeated.
         offset: address of the first byte modulo 64.
-        model: of the core for this memory policy, where it is at hand or something is idealised.
-        memo: the caller's, who analyses many blocks by this model, this table and one syntax.
+        model: of the core for this memory policy, where it is at hand or something is idealised; or an analyser of it,
+            which the caller has for many blocks.
 
     Raises:
         InstructionTableError: a row of the table or a figure of the parameters is malformed.
     """
-    rows = tuple(row_of(instruction, table) for instruction in loop.instructions)
-    syntax: Syntax = "att" if loop.syntax == "att" else "intel"
-    if port_model == "even":
-        bounds = _even(loop.instructions, rows, parameters, syntax, memory)
-        idle: dict[str, float] = {}
-    else:
-        model = model or core_model(parameters, memory)
-        keys = None if memo is None else [key_of(instruction) for instruction in loop.instructions]
-        bounds = bounds_of(loop.instructions, rows, model, notion, offset, syntax=syntax, keys=keys, memo=memo)
-        idle = idle_components(bounds, model, notion, offset)
-    return _answer(loop, rows, parameters, port_model, notion, offset, bounds, idle)
-
-
-def _even(
-    instructions: Sequence[Instruction], rows: Rows, parameters: Parameters, syntax: Syntax, memory: MemoryPolicy
-) -> Bounds:
-    """The two bounds of the OSACA papers; here `ports` holds all of TP."""
-    uses = port_uses(instructions, rows, None, frozenset(), branches=False)
-    sums = _sums(even_pressure(uses, parameters.ports), parameters.ports)
-    graph = dependency_graph(instructions, rows, parameters, syntax, memory=memory)
-    cycle = maximum_cycle_ratio(len(graph.owners), graph.edges)
-    slow = one_at_a_time(rows)[1]
-    components = {"ports": max(*sums, slow, 0.0), PRECEDENCE: cycle.ratio if cycle else 0.0}
-    return Bounds(uses, frozenset(), graph, cycle, components, None, None, False)
-
-
-def _answer(
-    loop: AssemblyLoop,
-    rows: Rows,
-    parameters: Parameters,
-    port_model: PortModel,
-    notion: Notion,
-    offset: int,
-    bounds: Bounds,
-    idle: dict[str, float],
-) -> InCore:
-    """The whole answer, with all that a report shows."""
-    instructions, graph, uses = loop.instructions, bounds.graph, bounds.uses
+    instructions = loop.instructions
+    rows = tuple(row_of(instruction, table) for instruction in instructions)
+    even = port_model == "even"
+    bounds = bounds_of(
+        instructions,
+        rows,
+        model or modelled_core(parameters, memory),
+        notion,
+        offset,
+        syntax="att" if loop.syntax == "att" else "intel",
+        scope=DEPENDENCES if even else WHOLE,
+        closing=not even,
+    )
+    uses = _even_uses(bounds) if even else bounds.uses
+    graph = bounds.graph
     lcd, lcd_shares = loop_carried(graph, bounds.cycle)
     path, path_shares = _critical_path(graph)
-    pressure = (optimal_pressure if port_model == "optimal" else even_pressure)(uses, parameters.ports)
+    pressure = (even_pressure if even else optimal_pressure)(uses, parameters.ports)
     port_sums = _sums(pressure, parameters.ports)
-    throughput, binding = throughput_of(uses, rows, parameters.ports, None if port_model == "optimal" else port_sums)
-    filled = filled_of(instructions, rows, parameters, bounds, lambda: lcd, lambda: (throughput, binding), port_model)
+    throughput, binding = throughput_of(uses, rows, parameters.ports, port_sums if even else None)
+    if even:
+        filled = _filled_even(bounds, rows, uses, parameters, lcd, (throughput, binding), port_sums)
+    else:
+        filled = filled_of(bounds.analyser, bounds.block.templates, bounds.fused, bounds.answer, lambda: lcd)
     verdict = verdict_of(filled.applied, filled.prediction, filled.stalls)
     return InCore(
         microarchitecture=parameters.name,
         ports=parameters.ports,
         port_model=port_model,
-        rows=_reports(instructions, rows, pressure, uses, graph, (path_shares, lcd_shares), bounds.fused),
+        rows=_reports(instructions, rows, pressure, uses, graph, (path_shares, lcd_shares), frozenset(bounds.fused)),
         uses=uses,
         port_sums=port_sums,
         throughput=throughput,
         binding_ports=binding,
         lcd=lcd,
         critical_path=path,
-        prediction=bounds.prediction,
+        prediction=filled.prediction,
         bound_by=verdict.bound_by,
         reason=clause(verdict.component, filled),
         iterations_per_pass=loop.iterations_per_pass,
         uncertain=tuple(i.form for i, row in zip(instructions, rows, strict=True) if row is None),
         notes=_notes(loop, rows, graph, parameters, notion),
         notion=notion,
-        components=_components(bounds, idle, filled) if ISSUE in bounds.components else (),
+        components=_components(bounds, filled) if ISSUE in filled.components else (),
         offset=offset,
     )
 
 
-def _components(bounds: Bounds, idle: dict[str, float], filled: Filled) -> tuple[Component, ...]:
+def _even_uses(bounds: Bounds) -> Uses:
+    """The port usage of the OSACA papers: no macro-fusion, and branches without port."""
+    templates = bounds.block.templates
+    return tuple([() if template.instruction.branch else template.uses for template in templates])
+
+
+def _filled_even(
+    bounds: Bounds,
+    rows: Rows,
+    uses: Uses,
+    parameters: Parameters,
+    lcd: Chain | None,
+    throughput: tuple[float, tuple[str, ...]],
+    port_sums: Sequence[float],
+) -> Filled:
+    """What there is to say by the two bounds of the OSACA papers; here `ports` holds all of TP."""
+    mnemonics = tuple([template.instruction.mnemonic for template in bounds.block.templates])
+    slow_forms, slow = one_at_a_time(rows)
+    cycles = {PORTS: max(*port_sums, slow, 0.0), PRECEDENCE: bounds.cycle.ratio if bounds.cycle else 0.0}
+
+    def busy() -> Busy:
+        total, ports = throughput
+        inside = frozenset(ports)
+        users = zip(mnemonics, uses, strict=True)
+        names = tuple([name for name, row in users if any(use.ports and inside.intersection(use.ports) for use in row)])
+        return Busy(total, ports, names if ports else slow_forms)
+
+    return Filled(
+        mnemonics=mnemonics,
+        issue_width=parameters.issue_width,
+        components=cycles,
+        applied=cycles,
+        front=None,
+        stalls=lambda: None,
+        lcd=lambda: lcd,
+        ports=busy,
+        divider=busy,
+    )
+
+
+def _components(bounds: Bounds, filled: Filled) -> tuple[Component, ...]:
     """All components front to back; those that the block does not meet do not apply."""
     found = []
+    idle = bounds.answer.idle
     for name in FRONT_TO_BACK:
-        if name in bounds.components:
-            applies = name != PRECEDENCE or not bounds.overtaken
-            found.append(Component(name, bounds.components[name], applies, clause(name, filled)))
+        if name in filled.components:
+            applies = name in filled.applied
+            found.append(Component(name, filled.components[name], applies, clause(name, filled)))
         elif name in idle:
             found.append(Component(name, idle[name], False, idle_clause(name, filled)))
     return tuple(found)
@@ -241,15 +260,13 @@ def _reports(
             on_critical_path=on_path.get(number),
             on_lcd=on_lcd.get(number),
             known=row is not None,
-            eliminated=row is not None and not uses[number] and (number in fused or at_rename(instruction, row)),
+            eliminated=row is not None
+            and not uses[number]
+            and (number in fused or is_done_at_rename(instruction, row)),
             source=row.source if row is not None else "",
         )
         for number, (instruction, row) in enumerate(zip(instructions, rows, strict=True))
     )
-
-
-def _may_split(instructions: Sequence[Instruction], costs: Mapping[int, float]) -> bool:
-    return any(reference.read and reference.size_bytes in costs for i in instructions for reference in i.memory)
 
 
 def _notes(loop: AssemblyLoop, rows: Rows, graph: Graph, parameters: Parameters, notion: Notion) -> tuple[Note, ...]:
@@ -273,7 +290,7 @@ def _notes(loop: AssemblyLoop, rows: Rows, graph: Graph, parameters: Parameters,
     if graph.incomparable:
         text = "addresses of loads and stores that cannot be compared are taken to differ"
         notes.append(Note("addresses-differ", text, kind="assumption"))
-    if notion == "loop" and _may_split(loop.instructions, parameters.loads.splits):
+    if notion == "loop" and any(may_split(instruction, parameters.loads.splits) for instruction in loop.instructions):
         text = (
             "arrays are taken to begin at cache lines where the code does not say otherwise: wide loads may cross lines"
         )

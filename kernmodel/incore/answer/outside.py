@@ -20,15 +20,14 @@ from kernmodel.code.model import AssemblyLoop, Way
 from kernmodel.incore.answer.components import (
     PIPELINE,
     PRECEDENCE,
-    CoreModel,
     Rows,
     Table,
-    chains_of,
-    core_model,
     issue_slots,
     row_of,
+    slowest_chain,
     straight_bound,
 )
+from kernmodel.incore.engine.figures import ModelledCore, modelled_core
 from kernmodel.incore.model import InCore, Parameters
 from kernmodel.isa.model import Instruction
 
@@ -90,7 +89,7 @@ def outside_cycles(loop: AssemblyLoop, incore: InCore, parameters: Parameters, t
     Raises:
         InstructionTableError: a row of the table or a figure of the parameters is malformed.
     """
-    model = core_model(parameters)
+    model = modelled_core(parameters)
     code = _Code(model, table)
     around = loop.around
     carried = incore.lcd.cycles if incore.lcd else 0.0
@@ -123,7 +122,7 @@ def _window(parameters: Parameters) -> int | None:
 class _Code:
     """Looks at pieces of code on one core, each once."""
 
-    def __init__(self, model: CoreModel, table: Table) -> None:
+    def __init__(self, model: ModelledCore, table: Table) -> None:
         self._model, self._table = model, table
         self._known: dict[tuple[Instruction, ...], float] = {}
         self.unknown: list[str] = []
@@ -146,8 +145,7 @@ class _Code:
 
     def chain(self, instructions: tuple[Instruction, ...]) -> float:
         """Cycles of the slowest chain from one execution of the code to the next."""
-        _, cycle = chains_of(instructions, self.rows(instructions), self._model)
-        return cycle.ratio if cycle else 0.0
+        return slowest_chain(instructions, self.rows(instructions), self._model)
 
 
 def _may_carry(row: Sequence[Instruction]) -> bool:

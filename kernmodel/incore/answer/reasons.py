@@ -4,43 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from functools import cache
+from typing import NamedTuple
 
 from kernmodel.incore.answer import components as parts
-from kernmodel.incore.answer.components import Bounds, Rows, Seen, one_at_a_time
+from kernmodel.incore.answer.components import one_at_a_time
 from kernmodel.incore.answer.verdict import reaches
-from kernmodel.incore.engine.model import Source
-from kernmodel.incore.engine.ports import optimal_bound
-from kernmodel.incore.model import Chain, Parameters, PortUse
-from kernmodel.isa.model import Instruction
+from kernmodel.incore.engine.analyser import Analyser
+from kernmodel.incore.engine.interface import Answer
+from kernmodel.incore.engine.layout import NOTHING, SOURCES, Totals
+from kernmodel.incore.engine.lowering import Pair, Template
+from kernmodel.incore.model import Chain
 
 _NAMED = 4  # instructions or ports that a sentence spells out
-
-
-class Front(NamedTuple):
-    """What the sentences say of the front end.
-
-    Attributes:
-        source: where the µops come from; copies: of the loop in the LSD.
-        length: bytes of the block; prefixed: instructions with a length-changing prefix.
-        units: instructions and fused pairs; complex_units: of them, those that need the complex decoder.
-        decoded, slots: µops of all units in the DSB and at issue; entries: slots of all queue entries, 0 on the Zen
-            cores, which have no predecoder and no queue here.
-        synchronisations: µops of the stack engine.
-        erratum: branches that the JCC erratum concerns.
-    """
-
-    source: Source
-    copies: int
-    length: int
-    prefixed: int
-    units: int
-    complex_units: int
-    decoded: int
-    slots: int
-    entries: int
-    synchronisations: int
-    erratum: int
 
 
 class Busy(NamedTuple):
@@ -62,7 +38,7 @@ class Filled(NamedTuple):
     Attributes:
         mnemonics: of the instructions of the block; issue_width: of the core.
         components: cycles of the components that the block meets; applied: of those that count.
-        front: gives what there is to say of the front end, None where nothing is known.
+        front: what there is to say of the front end, None where nothing is known.
         stalls: gives those of the simulation, None without it.
         lcd, ports, divider: give the longest loop-carried dependency, and what keeps ports and dividers busy.
     """
@@ -71,7 +47,7 @@ class Filled(NamedTuple):
     issue_width: int
     components: Mapping[str, float]
     applied: Mapping[str, float]
-    front: Callable[[], Front | None]
+    front: Totals | None
     stalls: Callable[[], Mapping[str, float] | None]
     lcd: Callable[[], Chain | None]
     ports: Callable[[], Busy]
@@ -84,74 +60,51 @@ class Filled(NamedTuple):
 
 
 def filled_of(
-    instructions: Sequence[Instruction],
-    rows: Rows,
-    parameters: Parameters,
-    bounds: Bounds,
+    analyser: Analyser,
+    templates: Sequence[Template],
+    fused: Mapping[int, Pair],
+    answer: Answer,
     lcd: Callable[[], Chain | None],
-    throughput: Callable[[], tuple[float, tuple[str, ...]]],
-    port_model: Literal["optimal", "even"],
 ) -> Filled:
-    """What there is to say of a block, from its bounds.
+    """What there is to say of a block, from the engine's answer.
 
     Args:
-        instructions, rows: the block; parameters: of the core.
-        bounds: of the block.
+        analyser: that was asked.
+        templates: of its instructions; fused: pairs that macro-fuse, by their first instruction.
+        answer: of the engine.
         lcd: gives its longest loop-carried dependency.
-        throughput: gives TP and the ports that bind it, none where a measured throughput goes beyond them.
-        port_model: how µops are shared out to ports.
     """
-    mnemonics = tuple([instruction.mnemonic for instruction in instructions])
+    mnemonics = [template.instruction.mnemonic for template in templates]
+    totals, met = answer.totals, answer.met
+    divides = parts.DIVIDER in met
 
-    def busy(cycles: float, ports: tuple[str, ...]) -> Busy:
-        inside = frozenset(ports)
-        meets = inside.issuperset if port_model == "optimal" else inside.intersection
-        users = zip(mnemonics, bounds.uses, strict=True)
-        names = tuple(name for name, row in users if any(use.ports and meets(use.ports) for use in row))
-        return Busy(cycles, ports, names if ports else one_at_a_time(rows)[0])
+    def busy(cycles: float, ports: int) -> Busy:
+        owned = [fused.get(number, own) for number, own in enumerate(templates)] if fused else templates
+        names = tuple([name for name, own in zip(mnemonics, owned, strict=True) if _needs(own.masks, ports)])
+        return Busy(cycles, analyser.ports(ports), names)
 
-    def largest(divides: bool) -> Busy:
-        cycles, names = optimal_bound(u for row in bounds.uses for u in row if _divides(u) == divides)
-        return busy(cycles, tuple(port for port in parameters.ports if port in names))
-
-    def ports() -> Busy:
-        if parts.DIVIDER not in bounds.components:
-            return busy(*throughput())
-        slow_forms, slow = one_at_a_time(rows)
-        found = largest(divides=False)
-        return Busy(slow, (), slow_forms) if slow > found.cycles else found
+    def largest() -> Busy:
+        if answer.slow > answer.ports_alone + (0.0 if divides else parts.TINY):
+            return Busy(answer.slow, (), one_at_a_time([template.row for template in templates])[0])
+        return busy(answer.ports_alone, totals.ports)
 
     return Filled(
         mnemonics=mnemonics,
-        issue_width=parameters.issue_width,
-        components=bounds.components,
-        applied=bounds.applied,
-        front=lambda: None if bounds.front is None else _front_of(bounds.front),
-        stalls=lambda: None if bounds.simulated is None else bounds.simulated.stalls,
+        issue_width=analyser.core.parameters.issue_width,
+        components=met,
+        applied=answer.applied if answer.overtaken else met,
+        front=parts.front_of(analyser.core, answer),
+        stalls=lambda: answer.stall_shares,
         lcd=lcd,
-        ports=ports,
-        divider=lambda: largest(divides=True),
+        ports=largest,
+        divider=lambda: busy(met[parts.DIVIDER], totals.divider),
     )
 
 
-def _front_of(seen: Seen) -> Front:
-    units = seen.units
-    return Front(
-        source=seen.fetch.source,
-        copies=seen.fetch.copies,
-        length=seen.block.length,
-        prefixed=len(seen.block.prefixed),
-        units=len(units),
-        complex_units=sum(unit.complex for unit in units),
-        decoded=sum(unit.decoded for unit in units),
-        slots=sum(unit.slots for unit in units),
-        entries=sum(entry.slots for entry in seen.entries),
-        synchronisations=seen.block.synchronisations,
-        erratum=len(seen.erratum),
-    )
-
-
-_NOWHERE = Front("ideal", 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+@cache
+def _needs(masks: tuple[int, ...], ports: int) -> bool:
+    """Whether some of the µops with these ports can go nowhere but to some ports."""
+    return any(mask and not mask & ~ports for mask in masks)
 
 
 def clause(name: str, filled: Filled) -> str:
@@ -161,10 +114,11 @@ def clause(name: str, filled: Filled) -> str:
 
 def idle_clause(name: str, filled: Filled) -> str:
     """Why a part of the front end does not count."""
-    seen = filled.front() or _NOWHERE
+    seen = filled.front or NOTHING
+    source = SOURCES[seen.source]
     if name in (parts.PREDECODE, parts.DECODE):
-        return f"idle: µops come from the {_SOURCES[seen.source]}"
-    held = "keep some of the code out of it" if seen.erratum else f"µops come from the {_SOURCES[seen.source]}"
+        return f"idle: µops come from the {_SOURCES[source]}"
+    held = "keep some of the code out of it" if seen.erratum else f"µops come from the {_SOURCES[source]}"
     return f"idle: {'branches of the JCC erratum ' if seen.erratum else ''}{held}"
 
 
@@ -172,7 +126,7 @@ _SOURCES = {"LSD": "loop buffer", "DSB": "µop cache", "decoders": "decoders", "
 
 
 def _predecode(filled: Filled) -> str:
-    seen = filled.front() or _NOWHERE
+    seen = filled.front or NOTHING
     slow = f", {seen.prefixed} with a length-changing prefix" if seen.prefixed else ""
     cycles = _cycles(filled.components[parts.PREDECODE])
     count = _count(len(filled.mnemonics), "instruction")
@@ -182,9 +136,9 @@ def _predecode(filled: Filled) -> str:
 
 
 def _decode(filled: Filled) -> str:
-    seen = filled.front() or _NOWHERE
+    seen = filled.front or NOTHING
     cycles = _cycles(filled.components[parts.DECODE])
-    if seen is not _NOWHERE and seen.source != "decoders":
+    if seen is not NOTHING and SOURCES[seen.source] != "decoders":
         branches = _count(seen.erratum, "branch", "branches")
         keep = "keeps" if seen.erratum == 1 else "keep"
         return (
@@ -196,7 +150,7 @@ def _decode(filled: Filled) -> str:
 
 
 def _dsb(filled: Filled) -> str:
-    seen = filled.front() or _NOWHERE
+    seen = filled.front or NOTHING
     cycles = _cycles(filled.components[parts.DSB])
     if not seen.entries:
         return f"the op cache takes {cycles} per pass to deliver {_count(seen.decoded, 'entry', 'entries')}"
@@ -204,13 +158,13 @@ def _dsb(filled: Filled) -> str:
 
 
 def _lsd(filled: Filled) -> str:
-    seen = filled.front() or _NOWHERE
+    seen = filled.front or NOTHING
     cycles, rounds = _cycles(filled.components[parts.LSD]), _count(seen.copies, "pass", "passes")
     return f"the loop buffer takes {cycles} per pass to replay {seen.decoded} µops, {rounds} a round"
 
 
 def _issue(filled: Filled) -> str:
-    seen, width = filled.front(), filled.issue_width
+    seen, width = filled.front, filled.issue_width
     if seen is None:
         renaming = filled.components[parts.ISSUE]
         return f"the renamer issues {round(renaming * width)} µops, {width} a cycle, in {_cycles(renaming)} per pass"
@@ -223,10 +177,6 @@ def _issue(filled: Filled) -> str:
     engine = f" and {seen.synchronisations} of the stack engine" if seen.synchronisations else ""
     cycles = _cycles(filled.components[parts.ISSUE])
     return f"the renamer issues {seen.slots} µops{engine}, {width} a cycle, in {cycles} per pass{why}"
-
-
-def _divides(use: PortUse) -> bool:
-    return bool(use.ports) and use.ports[0].endswith("DV")
 
 
 def _ports_busy(busy: Busy) -> str:

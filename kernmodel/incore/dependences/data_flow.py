@@ -29,11 +29,15 @@ _LOADED_POINTERS = frozenset({"mov", "movsxd", "pop"})
 _IMPLICIT_FACTOR = "mulx"  # reads rdx beside its operands, which may name rdx as a target and as an address
 
 
+Carrier = str | MemoryReference
+"""Where a value is: a register or flags by name ("zmm0", "flags", "carry flag"), or memory."""
+
+
 class DataFlow(NamedTuple):
     """The values that one instruction loads and produces, loaded ones first; elsewhere they are named by their number.
 
     Attributes:
-        carriers: per value, where it is ("zmm0", "flags", "memory 8(%rsp)").
+        carriers: per value, where it is.
         entry: per value, cycles after the start of a pass at which it is ready where nothing feeds it.
         waits: (value, resource that it is made of, cycles from there).
         inner: (loaded value, value that is made of it, cycles from there).
@@ -43,7 +47,7 @@ class DataFlow(NamedTuple):
         step: what it means for addresses.
     """
 
-    carriers: tuple[str, ...]
+    carriers: tuple[Carrier, ...]
     entry: tuple[float, ...]
     waits: tuple[tuple[int, str, float], ...]
     inner: tuple[tuple[int, int, float], ...]
@@ -122,20 +126,17 @@ def is_eliminated_move(instruction: Instruction, data: InstructionData) -> bool:
     return data.eliminated and len({operand.register for operand in instruction.operands}) > 1
 
 
-def data_flow(
-    instruction: Instruction, row: InstructionData | None, figures: DataFlowFigures, syntax: Syntax = "att"
-) -> DataFlow:
+def data_flow(instruction: Instruction, row: InstructionData | None, figures: DataFlowFigures) -> DataFlow:
     """The data flow of an instruction.
 
     Args:
         instruction: the instruction.
         row: its table row (the indexed variant where it applies), None if unknown: it passes values on in 0 cycles.
         figures: of the core.
-        syntax: how memory carriers are written.
     """
-    targets = targets_of(instruction, row, syntax, figures)
+    targets = targets_of(instruction, row, figures)
     loads = _loads(instruction, row, figures, [key for key, _, _ in targets]) if instruction.memory else []
-    carriers = [memory_text(instruction.memory[load.place], syntax) for load in loads]
+    carriers: list[Carrier] = [instruction.memory[load.place] for load in loads]
     waits = [(number, register, cycles) for number, load in enumerate(loads) for register, cycles in load.waits.items()]
     inner: list[tuple[int, int, float]] = []
     gives: list[tuple[tuple[str, ...], int]] = []
@@ -156,7 +157,7 @@ def data_flow(
     return DataFlow(tuple(carriers), tuple(entry), tuple(waits), tuple(inner), tuple(gives), longest, special, step)
 
 
-Target = tuple[str, str, tuple[str, ...] | int]
+Target = tuple[str, Carrier, tuple[str, ...] | int]
 """Latency key, carrier and resources of a result; a store has the number of its memory reference for resources."""
 
 
@@ -377,7 +378,7 @@ def _only_addresses(instruction: Instruction) -> frozenset[str]:
 
 
 def targets_of(
-    instruction: Instruction, row: InstructionData | None, syntax: Syntax, figures: DataFlowFigures | None = None
+    instruction: Instruction, row: InstructionData | None, figures: DataFlowFigures | None = None
 ) -> list[Target]:
     """All results."""
     targets: list[Target] = []
@@ -387,7 +388,7 @@ def targets_of(
     targets += [(name, name, _written_by(name, "", figures)) for name in instruction.implicit_writes]
     for place, reference in enumerate(instruction.memory):
         if reference.written:
-            targets.append(("M" + operand_key(instruction, reference), memory_text(reference, syntax), place))
+            targets.append(("M" + operand_key(instruction, reference), reference, place))
     return targets + _flag_targets(instruction, row)
 
 
@@ -426,6 +427,11 @@ def _listed(row: InstructionData, source: str, target: str) -> float | None:
     if found is None and (source == "C" or target == "C"):
         return row.latencies.get((source.replace("C", "F"), target.replace("C", "F")))
     return found
+
+
+def carrier_text(carrier: Carrier, syntax: Syntax) -> str:
+    """How a chain names a carrier."""
+    return carrier if isinstance(carrier, str) else memory_text(carrier, syntax)
 
 
 def memory_text(reference: MemoryReference, syntax: Syntax) -> str:

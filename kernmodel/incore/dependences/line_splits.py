@@ -10,27 +10,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import gcd
 
-from kernmodel.incore.dependences.addresses import MovingLoad, address_step, moving_loads
-from kernmodel.incore.model import InstructionData, PortUse
+from kernmodel.incore.dependences.addresses import AddressStep, MovingLoad, moving_loads
+from kernmodel.incore.model import PortUse
 from kernmodel.incore.tables.core_parameters import LoadParameters
 from kernmodel.isa.model import Instruction
 
 _DATA_PATH = "D"
 
 
-def split_loads(instructions: Sequence[Instruction], parameters: LoadParameters) -> dict[int, float]:
+def split_loads(steps: Sequence[AddressStep], parameters: LoadParameters) -> dict[int, float]:
     """By instruction, the share of the passes in which its load crosses lines; 0 is left out.
 
     Args:
-        instructions: the block, a loop body; parameters: of the core, with its cache line.
+        steps: of the instructions of the block, a loop body; parameters: of the core, with its cache line.
     """
     costs, line = parameters.splits, parameters.line_bytes
     if line is None:
         return {}
-    if not any(reference.read and reference.size_bytes in costs for i in instructions for reference in i.memory):
-        return {}
     alike: dict[object, list[MovingLoad]] = {}
-    for load in moving_loads([address_step(i) for i in instructions]):
+    for load in moving_loads(steps):
         if load.size in costs:
             alike.setdefault(load.address.terms, []).append(load)
     shares: dict[int, float] = {}
@@ -55,25 +53,19 @@ def _cost(loads: Sequence[MovingLoad], shares: Sequence[float], costs: Mapping[i
     return sum(share * costs[load.size] for load, share in zip(loads, shares, strict=True))
 
 
-def with_splits(
-    uses: Sequence[tuple[PortUse, ...]],
-    rows: Sequence[InstructionData | None],
-    instructions: Sequence[Instruction],
-    parameters: LoadParameters,
-) -> tuple[tuple[PortUse, ...], ...]:
-    """The port usage of a loop body where split loads take all their ports for as long as the figures say."""
-    found, costs = list(uses), parameters.splits
-    for number, share in split_loads(instructions, parameters).items():
-        row = rows[number]
-        size = next((r.size_bytes for r in instructions[number].memory if r.read), 0)
-        if row is not None and size in costs:
-            found[number] = tuple(_split(use, uses[number], share, costs[size]) for use in uses[number])
-    return tuple(found)
+def split_cycles(uses: Sequence[PortUse], instruction: Instruction, costs: Mapping[int, float]) -> tuple[float, ...]:
+    """Per port use of an instruction, the cycles that it grows by where the load crosses lines.
+
+    Uses of load ports, with which load data paths go, take all their ports for as long as the figures say.
+    """
+    size = next((r.size_bytes for r in instruction.memory if r.read), 0) if costs else 0
+    if size not in costs:
+        return (0.0,) * len(uses)
+    paths = {frozenset(use.ports) for use in uses}
+    split = {use: frozenset(port + _DATA_PATH for port in use.ports) in paths for use in uses}
+    return tuple([costs[size] * len(use.ports) - 1.0 if split[use] else 0.0 for use in uses])
 
 
-def _split(use: PortUse, all_uses: Sequence[PortUse], share: float, cycles: float) -> PortUse:
-    """A use of load ports (those with a data path) in so many passes for so many cycles on all of them."""
-    paths = {port + _DATA_PATH for port in use.ports}
-    if not any(paths == set(other.ports) for other in all_uses):
-        return use
-    return PortUse(use.ports, use.cycles + share * (cycles * len(use.ports) - 1.0))
+def may_split(instruction: Instruction, costs: Mapping[int, float]) -> bool:
+    """Whether the instruction loads so many bytes that it takes longer across lines."""
+    return any(reference.read and reference.size_bytes in costs for reference in instruction.memory)

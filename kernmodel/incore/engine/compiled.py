@@ -1,38 +1,307 @@
-"""The compiled engine, reached by ctypes: the shared library beside this file, made from `native/`."""
+"""The compiled engine, reached by ctypes: the shared library beside this file, made from `native/`.
+
+Templates and instructions are handed over once, as packed numbers, and blocks as the sequence of their instructions.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import weakref
 from array import array
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 from kernmodel.engines import ENDING, load_engine
-from kernmodel.incore.engine.program import PORTS, REASONS, Program
+from kernmodel.incore.dependences.cycles import Edge
+from kernmodel.incore.dependences.data_flow import DataFlow
+from kernmodel.incore.engine.figures import ModelledCore, figures_of, simulated_core, times_of
+from kernmodel.incore.engine.interface import Answer, BlockGraph, Look, Program
+from kernmodel.incore.engine.layout import (
+    COMPONENTS,
+    REASONS,
+    Core,
+    Entry,
+    FetchUnit,
+    MicroOp,
+    Request,
+    Totals,
+    Wait,
+)
+from kernmodel.incore.engine.lowering import DIVIDER_SUFFIX, Pair, Template
+from kernmodel.incore.engine.uops import Parts
 
+_Row = TypeVar("_Row")
 LIBRARY_NAME = "_pipeline" + ENDING
+_MOST_PORTS = 31
+_BEYOND = -3
+_TOTALS = len(Totals._fields)
+_CYCLES = len(COMPONENTS)
 
 
 @cache
 def library() -> ctypes.CDLL | None:
-    """The library, None where it was not built or is of other sources."""
+    """The library with the signatures of its functions, None where it was not built or is of other sources."""
     found = load_engine(Path(__file__).with_name(LIBRARY_NAME))
     if found is None:
         return None
-    found.km_pipeline.argtypes = (*(ctypes.c_void_p,) * 7, ctypes.c_double, ctypes.c_void_p)
-    found.km_pipeline.restype = ctypes.c_int32
+    pointer, number, size = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
+    sized = (pointer, size)
+    signatures: Mapping[str, tuple[object, tuple[object, ...]]] = {
+        "km_pipeline": (number, (*(pointer,) * 7, ctypes.c_double, pointer)),
+        "km_new": (pointer, sized * 4),
+        "km_free": (None, (pointer,)),
+        "km_add_template": (number, (pointer, *sized, *sized)),
+        "km_add_parts": (number, (pointer, *sized, *sized)),
+        "km_add_instruction": (number, (pointer, *sized)),
+        "km_block": (number, (pointer, *sized, *(pointer,) * 4)),
+        "km_graph": (None, (pointer,) * 6),
+        "km_cycle": (None, (pointer,) * 3),
+        "km_program": (None, (pointer,) * 8),
+    }
+    for name, (result, arguments) in signatures.items():
+        function = getattr(found, name)
+        function.restype, function.argtypes = result, arguments
     return found
 
 
-def run(program: Program, engine: ctypes.CDLL) -> tuple[int, ...]:
-    """The numbers of `simulate.run`, by the library.
+def knows(core: ModelledCore) -> bool:
+    """Whether the compiled engine is there and a set of the core's ports fits into a number."""
+    return len(core.parameters.ports) <= _MOST_PORTS and library() is not None
+
+
+class CompiledEngine:
+    """The engine for one core, in memory that is free when this object goes."""
+
+    __slots__ = ("__weakref__", "_core", "_cycles", "_handle", "_library", "_numbers", "_results", "_totals")
+
+    def __init__(self, core: ModelledCore) -> None:
+        engine = library()
+        if engine is None:
+            raise ValueError("the compiled in-core engine was not built")
+        self._core = core
+        self._library = engine
+        self._numbers = array("q", bytes(8 * (_TOTALS + len(REASONS))))
+        self._cycles = array("d", bytes(8 * (_CYCLES + 2)))
+        self._results = (_place(self._numbers), _place(self._cycles))
+        lsd = core.front.lsd_copies if core.front else {}
+        copies = array("i", [lsd.get(uops, 1) for uops in range(max(lsd, default=0) + 1)])
+        pipeline = core.pipeline
+        simulated = Core() if pipeline is None else simulated_core(pipeline, core.switches)
+        figures, times = array("i", figures_of(core)), array("d", times_of(core))
+        packed = (figures, simulated.numbers(), times, copies)
+        self._handle = engine.km_new(*[part for numbers in packed for part in numbers.buffer_info()])
+        if not self._handle:
+            raise ValueError(f"the figures of {core.parameters.name} make no sense to the in-core engine")
+        weakref.finalize(self, engine.km_free, self._handle)
+
+    def template(self, template: Template) -> tuple[int, int]:
+        """Hand over a template: its number, and that of its µops, -1 for none."""
+        slots = {name: number for number, name in enumerate(template.registers)}
+        numbers, times = array("i", template.traits), array("d", template.times)
+        self._pack_uses(template, numbers, times)
+        _pack_flow(template.flow, slots, numbers, times)
+        number = _checked(self._library.km_add_template(self._handle, *_sized(numbers), *_sized(times)))
+        return number, -1 if template.uops is None else self._uops(template.uops, slots, None)
+
+    def pair(self, pair: Pair) -> int:
+        """Hand over a macro-fused pair: the number of its µops."""
+        slots = {name: number for number, name in enumerate(pair.registers)}
+        return self._uops(pair.uops, slots, pair)
+
+    def instruction(self, template: tuple[int, int], layout: Sequence[int], resources: Sequence[int]) -> int:
+        """Hand over an instruction; its number.
+
+        Args:
+            template: as `template` gave it.
+            layout: its length, the place of its opcode, whether it has a length-changing prefix, or an immediate of 8
+                bytes.
+            resources: the number of each resource that its template names, 0 for the stack pointer; -1 for none.
+        """
+        numbers = array("i", (*template, *layout, *resources))
+        return _checked(self._library.km_add_instruction(self._handle, *numbers.buffer_info()))
+
+    def block(self, look: Look, how: Request) -> Answer | None:
+        """What bounds a block; None for one of more port sets or µops than the engine counts."""
+        given = array("i", how)
+        given.extend(look.instructions)
+        for pair in look.pairs:
+            given.extend(pair)
+        given.extend(look.places)
+        feeding = array("i")
+        for link in (*look.links, *look.simulated_links):
+            feeding.extend((*link.store, *link.load, link.passes, link.whole))
+        split = array("d", look.splits)
+        shares = _place(split) if look.splits else None
+        result = self._library.km_block(self._handle, *_sized(given), _place(feeding), shares, *self._results)
+        if result == _BEYOND:
+            return None
+        _checked(result)
+        numbers, cycles = self._numbers.tolist(), self._cycles.tolist()
+        totals = Totals._make(numbers[:_TOTALS])
+        return Answer(totals, numbers[_TOTALS:], cycles[:_CYCLES], cycles[_CYCLES], cycles[_CYCLES + 1])
+
+    def cycle(self, totals: Totals) -> list[tuple[Edge, int, int]]:
+        """The slowest cycle of the latest block: each edge, and instruction and value at its source."""
+        length = totals.cycle_length
+        numbers, latencies = array("i", bytes(20 * length)), array("d", bytes(8 * length))
+        self._library.km_cycle(self._handle, _place(numbers), _place(latencies))
+        found = []
+        for number, latency in enumerate(latencies):
+            source, owner, value, target, passes = numbers[5 * number : 5 * number + 5]
+            found.append((Edge(source, target, latency, passes), owner, value))
+        return found
+
+    def graph(self, totals: Totals) -> BlockGraph:
+        """The dependency graph of the latest block, and the first instructions of its fused pairs."""
+        vertices, ready = array("i", bytes(8 * totals.vertices)), array("d", bytes(8 * totals.vertices))
+        edges, latencies = array("i", bytes(12 * totals.edges)), array("d", bytes(8 * totals.edges))
+        fused = array("i", bytes(4 * totals.fused))
+        self._library.km_graph(self._handle, *[_place(part) for part in (vertices, ready, edges, latencies, fused)])
+        made = zip(edges[::3], edges[1::3], latencies, edges[2::3], strict=True)
+        return BlockGraph(
+            tuple(vertices[::2]), tuple(vertices[1::2]), tuple(ready), tuple(map(Edge._make, made)), frozenset(fused)
+        )
+
+    def program(self) -> Program:
+        """The input of the simulation of the latest block."""
+        numbers = Core().numbers()
+        self._library.km_program(self._handle, _place(numbers), *(None,) * 6)
+        core = Core.of(numbers)
+        sizes = (9 * core.units, 2 * core.entries, core.slots + 1, 7 * (core.microops + 1), 3 * core.waits)
+        parts = [array("i", bytes(4 * size)) for size in (*sizes, core.schedule)]
+        self._library.km_program(self._handle, _place(numbers), *(_place(part) for part in parts))
+        units, entries, first_microop, microops, waits, schedule = parts
+        return Program(
+            core,
+            _rows(FetchUnit, 9, units),
+            _rows(Entry, 2, entries),
+            tuple(first_microop),
+            _rows(MicroOp, 7, microops),
+            _rows(Wait, 3, waits),
+            tuple(schedule),
+        )
+
+    def _uops(self, uops: Parts | None, slots: Mapping[str, int], pair: Pair | None) -> int:
+        numbers, times = array("i", (len(slots),)), array("d")
+        _pack_parts(uops, self._core, slots, numbers)
+        self._pack_uses(pair, numbers, times)
+        return _checked(self._library.km_add_parts(self._handle, *_sized(numbers), *_sized(times)))
+
+    def _pack_uses(self, own: Template | Pair | None, numbers: array[int], times: array[float]) -> None:
+        if own is None:
+            numbers.append(0)
+            return
+        numbers.append(len(own.uses))
+        for use, mask, split in zip(own.uses, own.masks, own.splits, strict=True):
+            divides = self._core.pipeline is not None and bool(use.ports) and use.ports[0].endswith(DIVIDER_SUFFIX)
+            numbers.extend((mask, divides))
+            times.extend((use.cycles, split))
+
+
+def simulate(program: Program) -> tuple[int, ...] | None:
+    """The numbers of `simulation.run`, by the library; None where it was not built.
 
     Raises:
         MemoryError: there is not enough memory.
     """
-    result = array("q", bytes(8 * (4 + len(REASONS) + PORTS)))
-    numbers = (program.core.numbers(), *program[1:-1])
-    places = [piece.buffer_info()[0] for piece in numbers]
-    if engine.km_pipeline(*places, program.floor, result.buffer_info()[0]):
+    engine = library()
+    if engine is None:
+        return None
+    result = array("q", bytes(8 * (4 + len(REASONS) + 16)))
+    numbers = [program.core.numbers(), *(_flat(part) for part in program[1:-1])]
+    if engine.km_pipeline(*[_place(part) for part in numbers], program.floor, _place(result)):
         raise MemoryError("the pipeline simulation needs more memory")
     return tuple(result)
+
+
+def _flat(part: Sequence[int] | Sequence[tuple[int, ...]]) -> array[int]:
+    numbers = array("i")
+    for item in part:
+        numbers.extend(item if isinstance(item, tuple) else (item,))
+    return numbers
+
+
+def _rows(kind: Callable[..., _Row], width: int, numbers: array[int]) -> tuple[_Row, ...]:
+    return tuple([kind(*numbers[k : k + width]) for k in range(0, len(numbers), width)])
+
+
+def _place(numbers: array[int] | array[float]) -> int:
+    return numbers.buffer_info()[0]
+
+
+def _sized(numbers: array[int] | array[float]) -> tuple[int, int]:
+    return numbers.buffer_info()
+
+
+def _checked(result: int) -> int:
+    """The result of a call of the engine.
+
+    Raises:
+        MemoryError: there is not enough.
+        ValueError: what was handed over does not hold together.
+    """
+    if result == -1:
+        raise MemoryError("the in-core engine needs more memory")
+    if result < 0:
+        raise ValueError("the in-core engine was given numbers that do not hold together")
+    return result
+
+
+def _pack_flow(flow: DataFlow, slots: Mapping[str, int], numbers: array[int], times: array[float]) -> None:
+    numbers.append(len(flow.carriers))
+    numbers.extend([not isinstance(carrier, str) for carrier in flow.carriers])
+    times.extend(flow.entry)
+    numbers.append(len(flow.waits))
+    for value, resource, cycles in flow.waits:
+        numbers.extend((value, slots[resource]))
+        times.append(cycles)
+    numbers.append(len(flow.inner))
+    for load, value, cycles in flow.inner:
+        numbers.extend((load, value))
+        times.append(cycles)
+    given = [(slots[resource], value) for resources, value in flow.gives for resource in resources]
+    numbers.append(len(given))
+    for pair in given:
+        numbers.extend(pair)
+    loads, stores = (flow.special.loads, flow.special.stores) if flow.special is not None else ((), ())
+    numbers.append(len(loads))
+    for place, cycles in loads:
+        numbers.append(place)
+        times.append(cycles)
+    numbers.append(len(stores))
+    for store in stores:
+        numbers.extend(store)
+
+
+def _pack_parts(parts: Parts | None, core: ModelledCore, slots: Mapping[str, int], numbers: array[int]) -> None:
+    if parts is None or core.pipeline is None:
+        numbers.extend((0,) * 7)
+        return
+    numbers.extend((parts.chaseable, parts.pointer, len(parts.parts)))
+    for part in parts.parts:
+        numbers.extend((*part.traits(core.pipeline), len(part.reads)))
+        for resource, cycles in part.reads:
+            numbers.extend((slots[resource], cycles))
+        _pack_inside(part.inside, numbers)
+    numbers.append(len(parts.slots))
+    for members in parts.slots:
+        numbers.append(len(members))
+        numbers.extend(members)
+    numbers.append(len(parts.results))
+    for resource, waits in parts.results:
+        numbers.append(slots[resource])
+        _pack_inside(waits, numbers)
+    numbers.append(len(parts.loads))
+    for load in parts.loads:
+        numbers.extend(load)
+    numbers.append(len(parts.stores))
+    for place, data, address, forward in parts.stores:
+        numbers.extend((place, data, -1 if address is None else address, forward))
+
+
+def _pack_inside(waits: Sequence[tuple[int, int]], numbers: array[int]) -> None:
+    numbers.append(len(waits))
+    for wait in waits:
+        numbers.extend(wait)

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import gcd
 
-from kernmodel.incore.engine.model import Fetch, FetchUnit, PipelineCore, Source, Switches
+from kernmodel.incore.engine.layout import FetchUnit
+from kernmodel.incore.engine.model import Fetch, PipelineCore, Source, Switches
+from kernmodel.incore.engine.program import Lowered
 from kernmodel.incore.front_end.dsb import erratum_branches
 from kernmodel.incore.front_end.lsd import fits_lsd
 from kernmodel.incore.front_end.model import FrontEndBlock, Notion, Unit
 from kernmodel.incore.front_end.predecode import fetch_cycles
 from kernmodel.incore.tables.core_parameters import FrontEndParameters
-from kernmodel.isa.model import Instruction
-
-WIDE_IMMEDIATE_BYTES = 8
-_STACK_MOVERS = frozenset({"push", "pop", "call", "ret"})
 
 
 def fetch_of(
-    instructions: Sequence[Instruction],
+    instructions: Sequence[Lowered],
     block: FrontEndBlock,
     units: Sequence[Unit],
     entries: Sequence[int],
@@ -47,12 +45,12 @@ def fetch_of(
         copies=front.lsd_copies.get(sum(entries), 1),
         barred_from=barred_from,
         repeats=repeats,
-        schedule=_schedule(instructions, block, units, front, notion, offset, barred_from) if decodes else (),
+        schedule=_schedule(block, units, front, notion, offset, barred_from) if decodes else (),
     )
 
 
 def _source(
-    instructions: Sequence[Instruction],
+    instructions: Sequence[Lowered],
     units: Sequence[Unit],
     front: FrontEndParameters,
     notion: Notion,
@@ -64,18 +62,11 @@ def _source(
     if notion == "unrolled" or barred_from == 0:
         return "decoders"
     loops = barred_from == len(units) and fits_lsd(units, front) and not any(unit.microcoded for unit in units)
-    return "LSD" if loops and not any(bars_lsd(instruction, front) for instruction in instructions) else "DSB"
-
-
-def bars_lsd(instruction: Instruction, front: FrontEndParameters) -> bool:
-    """Whether the LSD does not replay a loop with this instruction."""
-    if instruction.mnemonic in _STACK_MOVERS and "stack" in front.lsd_bars:
-        return True
-    return "high8" in front.lsd_bars and any(o.kind == "r8h" and o.written for o in instruction.operands)
+    return "LSD" if loops and not any(instruction.template.traits.bars_lsd for instruction in instructions) else "DSB"
 
 
 def _placed(
-    instructions: Sequence[Instruction],
+    instructions: Sequence[Lowered],
     units: Sequence[Unit],
     entries: Sequence[int],
     core: PipelineCore,
@@ -89,7 +80,7 @@ def _placed(
     for unit, total in zip(units, entries, strict=True):
         block = (offset + unit.start) // front.dsb_bytes
         decoded = min(unit.decoded, total)
-        wide = instructions[unit.number].encoding.immediate_bytes == WIDE_IMMEDIATE_BYTES
+        wide = instructions[unit.number].wide
         if block != previous or used + decoded + wide > core.dsb_line_uops or unit.microcoded:
             line, used, previous = line + 1, 0, block
             lines[block] = lines.get(block, 0) + 1
@@ -111,7 +102,6 @@ def _placed(
 
 
 def _schedule(
-    instructions: Sequence[Instruction],
     block: FrontEndBlock,
     units: Sequence[Unit],
     front: FrontEndParameters,
@@ -132,7 +122,7 @@ def _schedule(
     begin, skipped = (units[first].number, units[first].start) if first else (0, 0)
     for execution in range(executions):
         start = offset + execution * block.length
-        for end, done in _ends(instructions, block, units, begin):
+        for end, done in _ends(block, units, begin):
             leaving[((start + end - 1) // size - base) % len(cycles)].append(done)
     schedule: list[int] = []
     for number in range((offset + skipped) // size - base, len(cycles)):
@@ -143,10 +133,8 @@ def _schedule(
     return tuple(schedule)
 
 
-def _ends(
-    instructions: Sequence[Instruction], block: FrontEndBlock, units: Sequence[Unit], begin: int
-) -> list[tuple[int, int]]:
+def _ends(block: FrontEndBlock, units: Sequence[Unit], begin: int) -> list[tuple[int, int]]:
     """End of each instruction from number `begin` on, in bytes from the start, and the units complete with it."""
-    complete = {unit.number + (unit.branch and instructions[unit.number].branch is None) for unit in units}
+    complete = {unit.number + unit.fused for unit in units}
     ends = [x for x in range(1, len(block.ends)) if block.ends[x] > block.ends[x - 1]]
     return [(end, int(number in complete)) for number, end in enumerate(ends) if number >= begin]

@@ -1,10 +1,172 @@
-"""What a core's pipeline can do, from the figures of its parameter file."""
+"""What lowering and engine ask of a core, made once of the figures of its parameter file."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from kernmodel.incore.dependences.addresses import MemoryPolicy
 from kernmodel.incore.dependences.data_flow import data_flow_figures
-from kernmodel.incore.engine.model import ANY_NUMBER, PipelineCore
-from kernmodel.incore.tables.core_parameters import FrontEndParameters, Parameters, execution_ports
+from kernmodel.incore.dependences.graph import GraphFigures, graph_figures
+from kernmodel.incore.engine.layout import GROUPS, KINDS, Core, Figures, Times, port_mask
+from kernmodel.incore.engine.model import ANY_NUMBER, LIMITS, PipelineCore, Switches
+from kernmodel.incore.front_end.figures import front_end_parameters, op_cache_parameters
+from kernmodel.incore.tables.core_parameters import FrontEndParameters, OpCacheParameters, Parameters, execution_ports
+
+_AMPLE = 2048
+"""Entries of an idealised buffer, and an idealised retire width: more than any block of a period fills."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelledCore:
+    """What the analysis of blocks depends on beside the instruction table.
+
+    Attributes:
+        parameters: of the core.
+        front, pipeline: its front end and pipeline; None where the parameters have no figures of them.
+        graph: of its dependencies.
+        switches: what is idealised, and the memory policy.
+        closed: the port that 512-bit registers close, None if they close none.
+        fusing: mnemonics that fuse with jumps on cores whose tables list no pairs.
+        splits: cycles of loads across cache lines by their bytes, where they take longer than others.
+        op_cache: the front end of a Zen core, None for others.
+    """
+
+    parameters: Parameters
+    front: FrontEndParameters | None
+    pipeline: PipelineCore | None
+    graph: GraphFigures
+    switches: Switches
+    closed: str | None
+    fusing: frozenset[str]
+    splits: Mapping[int, float]
+    op_cache: OpCacheParameters | None
+
+    @property
+    def units(self) -> FrontEndParameters | OpCacheParameters | None:
+        """The front end, of whichever kind."""
+        return self.front or self.op_cache
+
+
+def modelled_core(
+    parameters: Parameters, memory: MemoryPolicy = "moving", switches: Switches | None = None
+) -> ModelledCore:
+    """The model of a core.
+
+    Args:
+        parameters: of the core.
+        memory: which stores and loads meet. With "different", uiCA's policy, every store can be forwarded, as there.
+        switches: mechanisms to idealise; none by default. Its memory policy is that of the pipeline.
+
+    Raises:
+        InstructionTableError: a figure is missing or malformed.
+    """
+    front = front_end_parameters(parameters)
+    return ModelledCore(
+        parameters=parameters,
+        front=front,
+        pipeline=pipeline_core(parameters, front) if front else None,
+        graph=graph_figures(parameters, memory),
+        switches=switches or Switches(memory=memory, blocked_loads=memory != "different"),
+        closed=parameters.closed_by_zmm,
+        fusing=frozenset(parameters.fused_with_jumps),
+        splits=parameters.loads.splits,
+        op_cache=op_cache_parameters(parameters),
+    )
+
+
+def without_issue_limit(core: ModelledCore) -> ModelledCore:
+    """The core with a renamer as wide as its buffers allow."""
+    pipeline = core.pipeline
+    if pipeline is None:
+        return core
+    schedulers = [size for size in (pipeline.scheduler, pipeline.load_scheduler, pipeline.store_scheduler) if size]
+    width = min(pipeline.idq, *schedulers, pipeline.reorder_buffer) // 2
+    return replace(core, pipeline=replace(pipeline, issue_width=width, retire_width=max(width, pipeline.retire_width)))
+
+
+def figures_of(core: ModelledCore) -> Figures:
+    """What joining and bounding blocks asks of the core."""
+    front, pipeline, zen, switches = core.front, core.pipeline, core.op_cache, core.switches
+    common = Figures(
+        kind=KINDS.index("uop cache" if front else "op cache" if zen else "none"),
+        fetches=switches.front_end,
+        issue_width=core.parameters.issue_width,
+        facile_stack=core.graph.memory == "stack",
+        forward_as_load=core.graph.shortest is not None,
+        adders=core.graph.adders is not None,
+    )
+    if zen is not None:
+        return common._replace(
+            decoders=zen.decoders,
+            fetch_bytes=zen.fetch_bytes or 0,
+            op_cache_entries=zen.op_cache_entries,
+            op_cache_width=zen.op_cache_width or 0,
+            issue_instructions=zen.issue_instructions or 0,
+        )
+    if front is None or pipeline is None:
+        return common
+    return common._replace(
+        simulated=1,
+        decoders=front.decoders,
+        fusible_last=front.fusible_last,
+        fusion_line_bytes=front.fusion_line_bytes,
+        branch_ends_group=1,
+        predecode_width=front.predecode_width,
+        predecode_bytes=front.predecode_bytes,
+        prefix_cycles=front.prefix_cycles,
+        dsb_width=front.dsb_width,
+        dsb_bytes=front.dsb_bytes,
+        dsb_line_bytes=front.dsb_line_bytes,
+        dsb_ends=pipeline.dsb_ends,
+        jcc_bytes=front.jcc_bytes or 0,
+        idq_uops=front.idq_uops,
+        lsd=front.lsd,
+        partial_erratum=switches.partial_erratum,
+        group_boundary=switches.group_boundary,
+        synchronises=switches.synchronisation,
+        synchronise_ports=port_mask(pipeline.synchronise_ports, pipeline.ports),
+        synchronise_latency=pipeline.synchronise_latency,
+        pointer_saving=pipeline.pointer_saving if switches.pointer_chasing else 0,
+        blocked_loads=switches.blocked_loads,
+        blocked_load=pipeline.blocked_load,
+        store_address=switches.store_address,
+        forward_latency=pipeline.forward_latency,
+        forward_address=pipeline.forward_address,
+        dsb_line_microops=pipeline.dsb_line_uops,
+        dsb_block_lines=pipeline.dsb_block_lines,
+    )
+
+
+def times_of(core: ModelledCore) -> Times:
+    """The same for times."""
+    graph, adders = core.graph, core.graph.adders
+    return Times(
+        synchronise=graph.synchronise,
+        forward=graph.forward,
+        shortest=graph.shortest or 0.0,
+        pointer_saving=graph.flows.pointer_saving,
+        to_others=(adders and adders.to_others) or 0.0,
+        several_chains=(adders and adders.several_chains) or 0.0,
+        beside_wide=(adders and adders.beside_wide) or 0.0,
+    )
+
+
+def simulated_core(pipeline: PipelineCore, switches: Switches) -> Core:
+    """The numbers of a pipeline; those of the block are 0."""
+    groups = [port_mask(group, pipeline.ports) for group in pipeline.alternating[:GROUPS]]
+    ample = not switches.buffers
+    same = {name: getattr(pipeline, name) for name in Core._fields if name in PipelineCore.__slots__}
+    own = {
+        "issue_ports": switches.issue_ports,
+        "alternating": tuple(groups + [0] * (GROUPS - len(groups))),
+        "retire_width": pipeline.retire_width if switches.retirement else _AMPLE,
+        "scheduler": _AMPLE if ample else pipeline.scheduler,
+        "load_scheduler": 0 if ample else pipeline.load_scheduler,
+        "store_scheduler": 0 if ample else pipeline.store_scheduler,
+        "reorder_buffer": _AMPLE if ample else pipeline.reorder_buffer,
+    }
+    return Core(**{**same, **own, **LIMITS._asdict()})
 
 
 def pipeline_core(parameters: Parameters, front: FrontEndParameters) -> PipelineCore | None:

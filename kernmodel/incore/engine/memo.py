@@ -20,7 +20,7 @@ _MOST = 50_000
 """Data flows, or µops, that are kept; then all are forgotten."""
 
 
-class Shared:
+class Memo:
     """What instructions do, for analysers of several cores."""
 
     __slots__ = ("_flows", "_numbers", "_parts")
@@ -57,13 +57,15 @@ class Flows:
         self._known = known
 
     def of(self, shape: Hashable, instruction: Instruction, row: InstructionData | None) -> DataFlow:
-        """The data flow of an instruction; `shape` is equal for instructions that do the same."""
+        """The data flow of an instruction; `shape` is equal for instructions that do the same, None to keep nothing."""
+        if shape is None:
+            return data_flow(instruction, row, self._figures)
         key = shape, _latencies(row), instruction.mnemonic in self._figures.false_dependencies
         found = self._known.get(key)
         if found is None:
             if len(self._known) >= _MOST:
                 self._known.clear()
-            found = self._known[key] = data_flow(instruction, row, self._figures, "intel")
+            found = self._known[key] = data_flow(instruction, row, self._figures)
         return found
 
 
@@ -78,7 +80,9 @@ class CoreParts:
         self._known = known
 
     def of(self, shape: Hashable, instruction: Instruction, row: InstructionData) -> Parts:
-        """The µops of an instruction; `shape` is equal for instructions that do the same."""
+        """The µops of an instruction; `shape` as in `Flows.of`."""
+        if shape is None:
+            return parts_of(instruction, row, None, self._core, self._switches)
         slots = row.front_end.retire_slots if row.front_end else None
         figures = self._core.flows
         depends = figures is not None and instruction.mnemonic in figures.false_dependencies

@@ -5,12 +5,11 @@ Times are core cycles; a *pass* is one execution of the block.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Literal, NamedTuple
 
 from kernmodel.incore.dependences.data_flow import DataFlowFigures
+from kernmodel.incore.engine.layout import FetchUnit
 
 Memory = Literal["moving", "different", "stack", "none"]
 """Which loads take their data from a store of the block: wherever address arithmetic proves that they overlap
@@ -153,66 +152,6 @@ class PipelineCore:
     store_scheduler: int = 0
 
 
-class Wait(NamedTuple):
-    """A µop may dispatch `cycles` after µop number `microop` of `passes` passes earlier dispatched (is known)."""
-
-    microop: int
-    passes: int
-    cycles: int
-
-
-class MicroOp(NamedTuple):
-    """One µop of a block.
-
-    Attributes:
-        instruction: index of the instruction it belongs to.
-        role: what it does.
-        ports: that it may dispatch to; none for what is done at rename.
-        latency: cycles from dispatch until it may retire.
-        divider: cycles it keeps the divider busy; data: cycles it keeps the data path of its port busy.
-        alone: cycles before the next µop with such a figure may dispatch.
-        waits: what it waits for.
-    """
-
-    instruction: int
-    role: Role
-    ports: tuple[str, ...]
-    latency: int
-    divider: int
-    data: int
-    alone: int
-    waits: tuple[Wait, ...]
-
-
-class Entry(NamedTuple):
-    """One entry of the instruction decode queue: so many issue slots, which issue together if unlaminated."""
-
-    slots: int
-    together: bool
-
-
-class FetchUnit(NamedTuple):
-    """An instruction or macro-fused pair as the fetch sees it.
-
-    Attributes:
-        entries: queue entries it makes; decoded: how many of them by the decoders or from the DSB, the rest are
-            microcode.
-        complex: needs the complex decoder; simple: decoders that may work beside it.
-        fusible: of a kind that macro-fuses; ends_group: nothing behind it is decoded in the same cycle.
-        block: aligned block of code that the DSB keeps it under; line: its line there; wide: takes one more place.
-    """
-
-    entries: int
-    decoded: int
-    complex: bool
-    simple: int
-    fusible: bool
-    ends_group: bool
-    block: int
-    line: int
-    wide: bool
-
-
 @dataclass(frozen=True, slots=True)
 class Fetch:
     """How the µops of a block reach the queue.
@@ -235,27 +174,6 @@ class Fetch:
     schedule: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PipelineInput:
-    """A block as a core's pipeline sees it.
-
-    Attributes:
-        core: the core.
-        microops: numbered in the order of issue.
-        slots: µops per issue slot (fused domain), in order: the first slot holds µops 0 to slots[0] - 1, and so on.
-        entries: queue entries in order; their slots add up to the number of slots.
-        fetch: how they get there.
-        switches: what was idealised.
-    """
-
-    core: PipelineCore
-    microops: tuple[MicroOp, ...]
-    slots: tuple[int, ...]
-    entries: tuple[Entry, ...]
-    fetch: Fetch
-    switches: Switches
-
-
 STEADY_SHARE = 100
 """Times are equal that differ by no more than one in so many."""
 
@@ -265,35 +183,23 @@ def is_at(floor: float, cycles: float) -> bool:
     return abs(cycles - floor) <= floor / STEADY_SHARE
 
 
-@dataclass(frozen=True, slots=True)
-class Simulated:
-    """What the simulation says.
+class Limits(NamedTuple):
+    """How long a block is simulated whose state does not repeat.
 
     Attributes:
-        cycles_per_pass: in the steady state; 0 for a block without issue slots.
-        settled: whether the state of the pipeline repeated exactly; else it is the mean over passes that were equally
-            fast for a while, or over the second half of them.
-        period: passes after which the state repeats, or over which the mean was taken.
-        simulated: cycles in total.
-        stalls: share of the cycles of the period in which the renamer issued nothing, by reason: "front end" (queue
-            empty), "scheduler" (full), "reorder buffer" (full).
-        dispatched: µops that went to each port over the period.
+        most_cycles: then it ends, and the mean of the second half of them is taken.
+        least_passes: but not before so many passes.
+        steady_cycles: then it ends where the passes of the second and the last third took equally long, to one percent;
+            their mean is taken. Not before two reorder buffers of slots have retired: empty ones let µops through
+            faster.
+        floor_cycles: the same where these passes take as long as the slowest part of the core, to one percent: they
+            cannot become faster. Not before one reorder buffer of slots has retired.
     """
 
-    cycles_per_pass: Fraction
-    settled: bool
-    period: int
-    simulated: int
-    stalls: Mapping[str, float]
-    dispatched: Mapping[str, int]
+    most_cycles: int = 1500
+    least_passes: int = 8
+    steady_cycles: int = 400
+    floor_cycles: int = 120
 
-    def cycles_above(self, floor: float) -> float:
-        """Cycles per pass: a mean is taken for the time of the slowest part of the core where they are equal to one
-        percent, as it is no more exact."""
-        cycles = float(self.cycles_per_pass)
-        return floor if not self.settled and is_at(floor, cycles) else cycles
 
-    @property
-    def port_cycles(self) -> dict[str, Fraction]:
-        """µops dispatched per pass, by port."""
-        return {port: Fraction(count, self.period) for port, count in self.dispatched.items()}
+LIMITS = Limits()

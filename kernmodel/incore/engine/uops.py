@@ -23,6 +23,7 @@ from kernmodel.incore.dependences.data_flow import (
     sources_of,
     targets_of,
 )
+from kernmodel.incore.engine.layout import UopTraits, port_mask
 from kernmodel.incore.engine.model import PipelineCore, Role, Switches
 from kernmodel.incore.model import InstructionData
 from kernmodel.isa.model import Instruction, MemoryReference
@@ -46,7 +47,11 @@ class Inside(NamedTuple):
 
 
 class Part(NamedTuple):
-    """One µop of an instruction; the fields as in `MicroOp`."""
+    """One µop of an instruction: what it does, and where; the other figures as in `MicroOp`.
+
+    Attributes:
+        reads: what it waits for of earlier instructions; inside: of the same one.
+    """
 
     role: Role
     ports: tuple[str, ...]
@@ -56,6 +61,15 @@ class Part(NamedTuple):
     alone: int
     reads: tuple[Outside, ...]
     inside: tuple[Inside, ...]
+
+    def traits(self, core: PipelineCore) -> UopTraits:
+        """Its numbers on a core."""
+        ports, scheduler = port_mask(self.ports, core.ports), 0
+        if self.role == "load" and core.load_scheduler:
+            scheduler = 1
+        elif self.role in ("store address", "store data") and core.store_scheduler:
+            scheduler = 2
+        return UopTraits(self.role == "move", scheduler, ports, self.latency, self.divider, self.data, self.alone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +204,7 @@ class _Builder:
         self.halved = is_halved(instruction, core)
         self.data = 2 if self.halved and switches.data_paths else 1
         advanced = advanced_pointers(instruction)
-        targets = targets_of(instruction, row, "att", core.flows)
+        targets = targets_of(instruction, row, core.flows)
         self.targets = [target for target in targets if target[0] not in advanced]
         self.parts: list[Part] = []
         self.slots: list[tuple[int, ...]] = []

@@ -5,15 +5,25 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kernmodel.incore.model import InstructionData
-from kernmodel.incore.tables.core_parameters import FrontEndParameters
+from kernmodel.incore.tables.core_parameters import FrontEndParameters, OpCacheParameters
 from kernmodel.isa.model import Instruction
 
 _NUMBERED_AS_RSP = frozenset({"rsp", "r12"})
 """Registers that share the number 4 in the opcode of pop."""
 
 
+_STACK_ENGINE = frozenset({"push", "pop", "call", "ret"})
+"""Instructions whose change of rsp the stack engine keeps to itself (Optimization Reference Manual, stack pointer
+tracker)."""
+_STACK_POINTER = "rsp"
+
+
 class Cost(NamedTuple):
-    """Front-end costs of one instruction, as in `Unit`; `fusible_with` are the jumps it macro-fuses with."""
+    """Front-end costs of one instruction, as in `Unit`.
+
+    `joined_slots` are added to the slots of an instruction that fuses with it; `fusible_with` are the jumps that it
+    macro-fuses with itself.
+    """
 
     decoded: int
     microcoded: int
@@ -21,6 +31,7 @@ class Cost(NamedTuple):
     complex: bool
     simple: int
     ends_group: bool
+    joined_slots: int
     fusible_with: tuple[str, ...]
 
 
@@ -39,7 +50,9 @@ def instruction_cost(instruction: Instruction, row: InstructionData, core: Front
     if instruction.mnemonic == "pop" and _is_pop_rsp(instruction):
         complex_one, ends_group = complex_one or core.pop_rsp_complex, core.pop_rsp_ends_group
     simple = 0 if front.uops_ms else min(front.simple_decoders, core.decoders - 1)
-    return Cost(front.uops_mite, front.uops_ms, front.retire_slots, complex_one, simple, ends_group, front.fusible_with)
+    return Cost(
+        front.uops_mite, front.uops_ms, front.retire_slots, complex_one, simple, ends_group, 0, front.fusible_with
+    )
 
 
 def _is_pop_rsp(instruction: Instruction) -> bool:
@@ -62,4 +75,41 @@ def estimated_cost(instruction: Instruction, row: InstructionData, core: FrontEn
     microcoded = fused - decoded
     beside = 0 if microcoded else max(0, min(core.decoders - 1, core.decoded_uops - decoded))
     slots = fused + (reads and indexed and row.uops > 1)
-    return Cost(decoded, microcoded, slots, fused > 1, beside, False, ())
+    return Cost(decoded, microcoded, slots, fused > 1, beside, False, 0, ())
+
+
+def op_cache_cost(row: InstructionData | None, core: OpCacheParameters | None) -> Cost:
+    """The costs of an instruction on a Zen core, or on one of whose front end no more than the width is known.
+
+    Every instruction takes a place of a decoder and a slot at dispatch, also one that needs no port, or that the table
+    does not know; a fused pair takes those of its first instruction.
+    """
+    slots = max(row.uops, 1) if row else 1
+    fusible_with = row.front_end.fusible_with if row and row.front_end else ()
+    decoded = slots if core and core.op_cache_of_macro_ops else 1
+    return Cost(decoded, 0, slots, False, core.decoders - 1 if core else 0, False, slots - 1, fusible_with)
+
+
+def bars_lsd(instruction: Instruction, front: FrontEndParameters) -> bool:
+    """Whether the LSD does not replay a loop with this instruction."""
+    if instruction.mnemonic in _STACK_ENGINE and "stack" in front.lsd_bars:
+        return True
+    return "high8" in front.lsd_bars and any(o.kind == "r8h" and o.written for o in instruction.operands)
+
+
+def moves_stack(instruction: Instruction) -> bool:
+    """Whether the stack engine moves rsp for it: push, pop, call, return."""
+    return instruction.mnemonic in _STACK_ENGINE
+
+
+def uses_of_rsp(instruction: Instruction, moves: bool) -> tuple[bool, bool]:
+    """Whether the instruction reads and writes rsp beyond what the stack engine does for it."""
+    operands = instruction.operands
+    read = any(operand.read and operand.register == _STACK_POINTER for operand in operands)
+    written = any(operand.written and operand.register == _STACK_POINTER for operand in operands)
+    memory = [operand.memory for operand in operands if operand.memory is not None] if moves else instruction.memory
+    read = read or any(_STACK_POINTER in (reference.base, reference.index) for reference in memory)
+    if not moves:
+        read = read or _STACK_POINTER in instruction.implicit_reads
+        written = written or _STACK_POINTER in instruction.implicit_writes
+    return read, written

@@ -6,72 +6,11 @@ is a width: what a part passes on per cycle at most. A part without a published 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
-from kernmodel.incore.front_end.block import starts_of
 from kernmodel.incore.front_end.issue import issue_bound
-from kernmodel.incore.front_end.model import FrontEndBlock, Notion, Path, Unit
-from kernmodel.incore.model import InstructionData
+from kernmodel.incore.front_end.model import Notion, Path, Unit
 from kernmodel.incore.tables.core_parameters import OpCacheParameters
-from kernmodel.isa.model import Instruction
-
-
-def op_cache_block(
-    instructions: Sequence[Instruction],
-    rows: Sequence[InstructionData | None],
-    fused: Collection[int],
-    core: OpCacheParameters,
-) -> FrontEndBlock:
-    """What the front end of a Zen core sees of a block.
-
-    Every instruction takes a place of a decoder and a slot at dispatch, also one that needs no port, or that the table
-    does not know; a fused pair takes those of its first instruction.
-
-    Args:
-        instructions: the block in execution order, not empty.
-        rows: their table rows, None for unknown instructions.
-        fused: first instructions of the pairs that fuse.
-        core: the front end.
-    """
-    starts = starts_of(instructions)
-    units: list[Unit] = []
-    for number, (start, instruction, row) in enumerate(zip(starts, instructions, rows, strict=True)):
-        unit = _unit(number, start, instruction, row, core)
-        if number - 1 in fused:
-            first = units[-1]
-            units[-1] = first._replace(end=unit.end, slots=first.slots + unit.slots - 1, branch=True)
-        else:
-            units.append(unit)
-    return FrontEndBlock(
-        length=starts[-1] + instructions[-1].length,
-        ends=(),  # of instructions, which a predecoder would count
-        cut=(),
-        prefixed=(),
-        units=tuple(units),
-        pairs=(),
-        synchronisations=0,
-        unknown=tuple(number for number, row in enumerate(rows) if row is None),
-        estimated=(),
-    )
-
-
-def _unit(
-    number: int, start: int, instruction: Instruction, row: InstructionData | None, core: OpCacheParameters
-) -> Unit:
-    slots = max(row.uops, 1) if row else 1
-    return Unit(
-        number,
-        start,
-        start + instruction.length,
-        decoded=slots if core.op_cache_of_macro_ops else 1,
-        microcoded=0,
-        slots=slots,
-        complex=False,
-        simple=core.decoders - 1,
-        fusible=False,
-        branch=instruction.branch is not None,
-        ends_group=False,
-    )
 
 
 def op_cache_path(units: Sequence[Unit], core: OpCacheParameters, notion: Notion) -> Path:

@@ -193,7 +193,7 @@ def explanation(answer: InCoreAnswer, settings: Settings) -> Explanation:
 
 def dependencies(answer: InCoreAnswer, settings: Settings) -> Graph:
     """The dependency graph behind an answer."""
-    from kernmodel.incore.dependences.graph import dependency_graph
+    from kernmodel.incore.answer.components import dependency_graph
 
     table = Core.open(answer.parameters.name, settings).table
     instructions = answer.loop.instructions

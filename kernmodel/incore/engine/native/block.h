@@ -6,21 +6,11 @@
 #include "program.h"
 #include "templates.h"
 
-/* What the analysis depends on beside the instructions, in the order of analyser._figures. */
-typedef struct {
-    int32_t decoders, fusible_last, fusion_line_bytes, predecode_width, predecode_bytes, prefix_cycles, issue_width,
-        dsb_width, dsb_bytes, dsb_line_bytes, dsb_ends, jcc_bytes, idq_uops, lsd, fetches, partial_erratum,
-        group_boundary, synchronises, synchronise_ports, pointer_saving, blocked_loads, blocked_load, store_address,
-        forward_latency, forward_address, facile_stack, forward_as_load, dsb_line_microops, dsb_block_lines,
-        synchronise_latency;
-} Figures;
-
-enum { FIGURE_NUMBERS = sizeof(Figures) / sizeof(int32_t) };
-
-/* The same for times, in the order of analyser._times. */
-typedef struct { double synchronise, forward, shortest, pointer_saving; } Times;
-
-enum { TIME_NUMBERS = sizeof(Times) / sizeof(double) };
+enum {
+    COMPONENTS = PART_PIPELINE + 1,
+    FIGURE_NUMBERS = sizeof(Figures) / sizeof(int32_t),
+    TIME_NUMBERS = sizeof(Times) / sizeof(double)
+};
 
 typedef struct {
     Figures figures;
@@ -30,34 +20,35 @@ typedef struct {
     int32_t copies_known;
 } Machine;
 
-/* A load that reads what a store wrote: numbers of instructions and of their memory references. */
-typedef struct { int32_t store, store_place, load, load_place, passes, whole; } Link;
-
 typedef struct { int32_t count; const Link *links; } Links;
 
 /* An instruction or a macro-fused pair (kernmodel.incore.front_end.model.Unit). */
 typedef struct {
     int32_t number, start, end, decoded, microcoded, slots, complex, simple, fusible, branch, ends_group;
+    const Parts *fused; /* the µops of a pair */
 } Unit;
 
 /* An edge of the dependency graph, between values. */
 typedef struct { int32_t source, target; double latency; int32_t passes; } Edge;
 
-enum { PREDECODE, DECODE, DSB_WIDTH, LSD_ROUNDS, ISSUE, PORT_USE, DIVIDER, PRECEDENCE, PIPELINE, COMPONENTS };
+/* How much longer others wait for an addition: adders, and other units. */
+typedef struct { double to_adders, to_others; } Later;
 
 typedef struct {
     const Machine *machine;
     const Known *const *known;
-    int32_t count, unrolled, offset;
-    const Parts *fused_parts; /* of the last two instructions, if they macro-fuse */
+    int32_t count, unrolled, offset, all, scope;
+    const int32_t *places; /* where instructions start, NULL where each follows the one before */
+    const Parts **pairs;   /* by instruction, the µops of it and of the branch behind it, NULL where they do not fuse */
+    const double *split;   /* by instruction, the share of passes in which its load crosses lines; NULL for none */
     Links links, simulated_links;
     Arena *arena;
 
     int32_t length, prefixes, synchronisations, complex_units, erratum;
-    int32_t *starts, *opcodes; /* of instructions, and one behind; of their nominal opcodes */
+    int32_t *starts, *stops, *opcodes; /* of instructions: first byte, the one behind the last, nominal opcode */
     int32_t *ends, *cut;       /* by position: instructions that end before it; whether it parts an instruction */
     Unit *units;
-    int32_t unit_count, fused; /* `fused`: whether the last two instructions are one unit */
+    int32_t unit_count, fused; /* `fused`: pairs */
 
     int32_t *unit_entries; /* queue entries of each unit */
     Core core;
@@ -69,13 +60,16 @@ typedef struct {
     int32_t *schedule;
 
     int32_t vertices;
-    int32_t *owners, *values; /* of each vertex: instruction, and number of its value; -1 for the stack engine's µop */
+    int32_t *owners, *values; /* of each vertex: instruction, number of its value (-1: the stack engine's µop) */
     Edge *edges;
     int32_t edge_count;
+    double *ready; /* of each vertex, cycles after the start of a pass if only what was there before counts */
+    Later *later;  /* by instruction; NULL where all is as the rows say */
     const Edge *cycle; /* the slowest cycle */
     int32_t cycle_length, cycle_passes, through_memory;
 
     uint32_t applies; /* components that the block meets, as bits */
+    uint32_t idle; /* others that have a bound */
     double components[COMPONENTS];
     double ports_alone, slow; /* what is in the place of ports: the larger of the bound and what was measured */
     int32_t binding_ports, binding_divider;
@@ -84,6 +78,7 @@ typedef struct {
 
 /* Each step takes what those before it made; 0, NO_MEMORY, MALFORMED or BEYOND. */
 int see_front_end(Block *b);
+int bound_op_cache(Block *b);
 int link_microops(Block *b);
 int plan_fetch(Block *b);
 int bound_front_end(Block *b);
@@ -98,6 +93,14 @@ int32_t executions(const Block *b);
 
 /* Whether the JCC erratum concerns a unit. */
 int hit_by_erratum(const Block *b, const Unit *unit);
+
+/* Cycles that one instruction waits longer for the result of another. */
+static inline double waits_longer(const Block *b, int32_t source, int32_t target)
+{
+    if (!b->later || !b->known[source]->template->is.adds)
+        return 0.0;
+    return b->known[target]->template->is.adds ? b->later[source].to_adders : b->later[source].to_others;
+}
 
 static inline int32_t divided_up(int64_t dividend, int32_t divisor) { return (int32_t)((dividend + divisor - 1) / divisor); }
 

@@ -76,13 +76,17 @@ EXPORT void km_free(Analyser *a)
 static int is_sound(const Machine *m)
 {
     const Figures *f = &m->figures;
+    if (f->issue_width < 1 || f->issue_width > 64 || f->decoders < 0 || f->decoders >= 32)
+        return 0;
+    if (!f->simulated)
+        return f->kind == KIND_NONE || f->decoders;
     const int32_t positive[] = {f->decoders,  f->fusion_line_bytes, f->predecode_width,     f->predecode_bytes,
                                 f->dsb_width, f->dsb_bytes,         f->dsb_line_bytes,      m->core.issue_width,
                                 f->idq_uops,  f->issue_width,       m->core.predecode_width};
     for (size_t k = 0; k < sizeof positive / sizeof *positive; k++)
         if (positive[k] < 1 || positive[k] > 1 << 16)
             return 0;
-    return f->jcc_bytes >= 0 && f->decoders < 32 && f->issue_width <= 64 && m->core.predecode_delay < 16;
+    return f->jcc_bytes >= 0 && m->core.predecode_delay < 16;
 }
 
 /* The core: `FIGURE_NUMBERS`, `CORE_NUMBERS` and `TIME_NUMBERS`; copies of a loop in the LSD by its µops. */
@@ -135,7 +139,7 @@ EXPORT int32_t km_add_instruction(Analyser *a, const int32_t *numbers, int64_t c
     const Parts *p = item(&a->parts, numbers[1]);
     const int32_t length = numbers[2], opcode = numbers[3], *registers = numbers + LAYOUT;
     count -= LAYOUT;
-    if (!t || count != t->registers || (p && p->registers != count) || (!p && t->known))
+    if (!t || count != t->is.registers || (p && p->registers != count) || (!p && t->is.known && a->machine.figures.simulated))
         return MALFORMED;
     if (length < 1 || length > 15 || opcode < 0 || opcode >= length)
         return MALFORMED;
@@ -172,7 +176,7 @@ static int begin(Analyser *a, Block *b, const int32_t *instructions, int32_t cou
 static double slowest(const Block *b)
 {
     double cycles = 0;
-    for (int32_t k = 0; k < PIPELINE; k++)
+    for (int32_t k = 0; k < PART_PIPELINE && b->scope == WHOLE; k++)
         if (b->applies >> k & 1 && b->components[k] > cycles)
             cycles = b->components[k];
     return cycles;
@@ -188,79 +192,142 @@ static int simulate_block(Block *b)
     if (failure)
         return failure;
     const int64_t settled = b->simulated[0], cycles = b->simulated[1], passes = b->simulated[2];
-    b->applies |= 1u << PIPELINE;
-    const int as_slow_as_a_part = !settled && is_at(floor, cycles, passes);
-    b->components[PIPELINE] = as_slow_as_a_part ? floor : (double)cycles / (double)(passes > 0 ? passes : 1);
+    b->applies |= 1u << PART_PIPELINE;
+    const int as_slow_as_a_part = b->scope == WHOLE && !settled && is_at(floor, cycles, passes);
+    b->components[PART_PIPELINE] = as_slow_as_a_part ? floor : (double)cycles / (double)(passes > 0 ? passes : 1);
     return 0;
 }
 
 static int analyse(Block *b)
 {
-    int (*const steps[])(Block *) = {see_front_end,   link_microops, plan_fetch,        bound_front_end,
-                                     bound_ports, bound_dependencies, simulate_block};
+    int (*const simulated[])(Block *) = {see_front_end,   bound_dependencies, link_microops, plan_fetch,
+                                         bound_front_end, bound_ports,        simulate_block};
+    int (*const bounded[])(Block *) = {see_front_end, bound_dependencies, bound_op_cache, bound_ports};
+    const int all = b->machine->figures.simulated;
     int failure = 0;
-    for (size_t k = 0; k < sizeof steps / sizeof *steps && !failure; k++)
-        failure = steps[k](b);
+    if (b->scope == DEPENDENCES)
+        return bound_dependencies(b);
+    for (int k = 0; k < (all ? 7 : 4) && !failure; k++)
+        failure = (all ? simulated : bounded)[k](b);
     return failure;
 }
 
 static void report(const Block *b, int64_t *numbers, double *cycles)
 {
-    int64_t decoded = 0, slots = 0, entries = 0;
+    Totals t = {.applies = b->applies,
+                .idle = b->idle,
+                .units = b->unit_count,
+                .complex_units = b->complex_units,
+                .synchronisations = b->synchronisations,
+                .erratum = b->erratum,
+                .length = b->length,
+                .prefixed = b->prefixes,
+                .source = b->core.source,
+                .copies = b->core.copies,
+                .barred_from = b->core.barred_from,
+                .fused = b->fused,
+                .cycle_length = b->cycle_length,
+                .cycle_passes = b->cycle_passes,
+                .through_memory = b->through_memory,
+                .ports = b->binding_ports,
+                .divider = b->binding_divider,
+                .vertices = b->vertices,
+                .edges = b->edge_count,
+                .settled = b->simulated[0],
+                .period = b->simulated[1],
+                .passes = b->simulated[2],
+                .simulated = b->simulated[3]};
     for (int32_t k = 0; k < b->unit_count; k++) {
-        decoded += b->units[k].decoded;
-        slots += b->units[k].slots;
+        t.decoded += b->units[k].decoded;
+        t.slots += b->units[k].slots;
     }
     for (int32_t k = 0; k < b->core.entries; k++)
-        entries += b->entries[k].slots;
-    const int64_t found[] = {b->applies,     b->unit_count,    b->complex_units, decoded,        slots,
-                             entries,        b->synchronisations, b->erratum,    b->length,      b->prefixes,
-                             b->core.source, b->core.copies,   b->fused,         b->cycle_length, b->cycle_passes,
-                             b->through_memory, b->binding_ports, b->binding_divider};
-    memcpy(numbers, found, sizeof found);
-    memcpy(numbers + sizeof found / sizeof *found, b->simulated, sizeof b->simulated);
+        t.entries += b->entries[k].slots;
+    memcpy(numbers, &t, sizeof t);
+    memcpy(numbers + sizeof t / sizeof *numbers, b->simulated + 4, sizeof(int64_t) * REASONS);
     memcpy(cycles, b->components, sizeof b->components);
     cycles[COMPONENTS] = b->ports_alone;
     cycles[COMPONENTS + 1] = b->slow;
 }
 
-enum { HOW = 5 };
+/* Pairs that macro-fuse: of each the number of its first instruction, and its µops. */
+static int take_pairs(Analyser *a, Block *b, const int32_t *pairs, int32_t count)
+{
+    if (!count)
+        return 0;
+    b->pairs = arena_take(&a->work, b->count, sizeof *b->pairs);
+    if (!b->pairs)
+        return NO_MEMORY;
+    memset(b->pairs, 0, sizeof *b->pairs * (size_t)b->count);
+    for (int32_t k = 0; k < count; k++) {
+        if (pairs[2 * k] < 0 || pairs[2 * k] >= b->count)
+            return MALFORMED;
+        b->pairs[pairs[2 * k]] = item(&a->parts, pairs[2 * k + 1]);
+    }
+    return 0;
+}
 
-/* What bounds a block.
-
-   `given`: whether it is unrolled, the address of its first byte, the µops of its last two instructions if they fuse
-   (-1: they do not), the number of links for dependencies and of those for the simulation; then its instructions.
-   `numbers` and `cycles` as analyser.Answer reads them. */
-EXPORT int32_t km_block(Analyser *a, const int32_t *given, int64_t count, const Link *links, int64_t *numbers,
-                        double *cycles)
+/* What bounds a block: `given` is a Request and what stands behind it, `split` as in Block. `numbers`: Totals and the
+   stalls by reason; `cycles`: of the components, of ports alone, and what was measured. */
+EXPORT int32_t km_block(Analyser *a, const int32_t *given, int64_t count, const Link *links, const double *split,
+                        int64_t *numbers, double *cycles)
 {
     Block *b = &a->block;
-    const int32_t *how = given, *instructions = given + HOW;
-    count -= HOW;
-    if (count < 1 || count > 1 << 20 || how[1] < 0 || how[1] > 1 << 12 || how[3] < 0 || how[4] < 0)
+    Request how;
+    const int64_t head = sizeof how / sizeof *given;
+    if (count < head)
         return MALFORMED;
-    int failure = begin(a, b, instructions, (int32_t)count);
-    if (failure)
+    memcpy(&how, given, sizeof how);
+    const int sound = how.instructions > 0 && how.instructions <= 1 << 20 && how.offset >= 0 && how.offset <= 1 << 12 &&
+                      how.links >= 0 && how.simulated_links >= 0 && how.pairs >= 0 && how.pairs < how.instructions;
+    if (!sound || count - head != how.instructions + 2 * (int64_t)how.pairs + (how.placed ? how.instructions : 0))
+        return MALFORMED;
+    const int32_t *instructions = given + head, *pairs = instructions + how.instructions, *places = pairs + 2 * how.pairs;
+    int failure = begin(a, b, instructions, how.instructions);
+    if (failure || (failure = take_pairs(a, b, pairs, how.pairs)))
         return failure;
-    b->unrolled = how[0];
-    b->offset = how[1];
-    b->fused_parts = count > 1 ? item(&a->parts, how[2]) : NULL;
-    b->links = (Links){how[3], links};
-    b->simulated_links = (Links){how[4], links + how[3]};
+    b->unrolled = how.unrolled;
+    b->offset = how.offset;
+    b->all = how.all;
+    b->scope = how.scope;
+    b->places = how.placed ? places : NULL;
+    b->split = split;
+    b->links = (Links){how.links, links};
+    b->simulated_links = (Links){how.simulated_links, links + how.links};
     failure = analyse(b);
     if (!failure)
         report(b, numbers, cycles);
     return failure;
 }
 
-/* The slowest cycle of the latest block, `cycle_length` edges: instruction and value at source and target, passes. */
+/* The dependency graph of the latest block: of each vertex its instruction and value, and when it is ready; of each edge
+   source, target and passes, and its latency; the first instructions of fused pairs. */
+EXPORT void km_graph(const Analyser *a, int32_t *vertices, double *ready, int32_t *edges, double *latencies, int32_t *fused)
+{
+    const Block *b = &a->block;
+    for (int32_t v = 0; v < b->vertices; v++) {
+        *vertices++ = b->owners[v];
+        *vertices++ = b->values[v];
+        *ready++ = b->ready[v];
+    }
+    for (int32_t e = 0; e < b->edge_count; e++) {
+        *edges++ = b->edges[e].source;
+        *edges++ = b->edges[e].target;
+        *edges++ = b->edges[e].passes;
+        *latencies++ = b->edges[e].latency;
+    }
+    for (int32_t k = 0; k < b->unit_count; k++)
+        if (b->units[k].fused)
+            *fused++ = b->units[k].number;
+}
+
+/* The slowest cycle of the latest block, `cycle_length` edges: source, its instruction and value, target, passes. */
 EXPORT void km_cycle(const Analyser *a, int32_t *edges, double *latencies)
 {
     const Block *b = &a->block;
     for (int32_t k = 0; k < b->cycle_length; k++) {
         const Edge *edge = &b->cycle[k];
-        const int32_t own[] = {edge->source, b->owners[edge->source], b->values[edge->source], edge->target,
-                               b->owners[edge->target], b->values[edge->target], edge->passes};
+        const int32_t own[] = {edge->source, b->owners[edge->source], b->values[edge->source], edge->target, edge->passes};
         memcpy(edges, own, sizeof own);
         edges += sizeof own / sizeof *own;
         *latencies++ = edge->latency;

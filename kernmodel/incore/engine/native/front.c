@@ -6,75 +6,90 @@
 
 /* ---- what the front end sees ---- */
 
+/* Where instructions stand: one behind the other, or with gaps. */
+static int place(Block *b)
+{
+    int64_t end = 0;
+    b->starts = arena_take(b->arena, b->count, sizeof(int32_t));
+    b->stops = arena_take(b->arena, b->count, sizeof(int32_t));
+    b->opcodes = arena_take(b->arena, b->count, sizeof(int32_t));
+    if (!b->starts || !b->stops || !b->opcodes)
+        return NO_MEMORY;
+    for (int32_t n = 0; n < b->count; n++) {
+        const int64_t start = b->places ? b->places[n] : end;
+        if (start < end)
+            return MALFORMED;
+        end = start + b->known[n]->length;
+        if (end > INT32_MAX / 64)
+            return MALFORMED;
+        b->starts[n] = (int32_t)start;
+        b->stops[n] = (int32_t)end;
+        b->opcodes[n] = (int32_t)start + b->known[n]->opcode;
+        b->prefixes += b->known[n]->prefixed != 0;
+    }
+    b->length = (int32_t)end;
+    return 0;
+}
+
 static int lay_out(Block *b)
 {
-    int64_t length = 0;
-    b->starts = arena_take(b->arena, b->count + 1, sizeof(int32_t));
-    b->opcodes = arena_take(b->arena, b->count, sizeof(int32_t));
-    if (!b->starts || !b->opcodes)
-        return NO_MEMORY;
-    for (int32_t n = 0; n < b->count; n++) {
-        b->starts[n] = (int32_t)length;
-        b->opcodes[n] = (int32_t)length + b->known[n]->opcode;
-        b->prefixes += b->known[n]->prefixed != 0;
-        length += b->known[n]->length;
-        if (length > INT32_MAX / 64)
-            return MALFORMED;
-    }
-    b->length = b->starts[b->count] = (int32_t)length;
-    b->ends = arena_take(b->arena, length + 1, sizeof(int32_t));
-    b->cut = arena_take(b->arena, length + 1, sizeof(int32_t));
+    const int failure = place(b);
+    if (failure)
+        return failure;
+    b->ends = arena_take(b->arena, (int64_t)b->length + 1, sizeof(int32_t));
+    b->cut = arena_take(b->arena, (int64_t)b->length + 1, sizeof(int32_t));
     if (!b->ends || !b->cut)
         return NO_MEMORY;
-    memset(b->cut, 0, sizeof(int32_t) * (size_t)(length + 1));
-    for (int32_t n = 0; n < b->count; n++) {
-        for (int32_t x = b->starts[n]; x < b->starts[n + 1]; x++)
+    memset(b->cut, 0, sizeof(int32_t) * ((size_t)b->length + 1));
+    for (int32_t n = 0, x = 0; n < b->count; n++) {
+        for (; x < b->stops[n]; x++)
             b->ends[x] = n;
-        for (int32_t x = b->opcodes[n] + 1; x < b->starts[n + 1]; x++)
-            b->cut[x] = 1;
+        for (int32_t k = b->opcodes[n] + 1; k < b->stops[n]; k++)
+            b->cut[k] = 1;
     }
-    b->ends[length] = b->count;
+    b->ends[b->length] = b->count;
     return 0;
 }
 
 static Unit unit_of(const Block *b, int32_t number)
 {
-    const Template *t = b->known[number]->template;
-    const int32_t branch = t->branch != NO_BRANCH;
-    return (Unit){number,     b->starts[number], b->starts[number + 1], t->decoded, t->microcoded,         t->slots,
-                  t->complex, t->simple,         t->fusible,            branch,     branch || t->ends_group};
+    const Traits *is = &b->known[number]->template->is;
+    const int32_t ends_group = is->ends_group || (is->branch && b->machine->figures.branch_ends_group);
+    return (Unit){number,      b->starts[number], b->stops[number], is->decoded, is->microcoded, is->slots,
+                  is->complex, is->simple,        is->fusible,      is->branch,  ends_group,     NULL};
 }
 
 /* Pairs fuse unless the jump starts a line. */
-static int fuses(const Block *b, int32_t jump, uint64_t jumps)
+static int fuses(const Block *b, int32_t jump)
 {
-    const Template *t = b->known[jump]->template;
-    return t->branch == CONDITIONAL && t->jump >= 0 && jumps >> t->jump & 1 &&
-           (b->offset + b->starts[jump]) % b->machine->figures.fusion_line_bytes != 0;
+    const Template *t = b->known[jump]->template, *first = jump ? b->known[jump - 1]->template : NULL;
+    const int32_t line = b->machine->figures.fusion_line_bytes;
+    if (!first || !first->is.unit || t->is.jump < 0 || (line && (b->offset + b->starts[jump]) % line == 0))
+        return 0;
+    return first->jumps >> t->is.jump & 1 || first->is.fusing_flags & t->is.flags;
 }
 
 static int make_units(Block *b)
 {
-    uint64_t jumps = 0; /* that the instruction before fuses with */
     b->units = arena_take(b->arena, b->count, sizeof(Unit));
     if (!b->units)
         return NO_MEMORY;
     for (int32_t n = 0; n < b->count; n++) {
-        const Template *t = b->known[n]->template;
-        if (!t->known) {
-            jumps = 0;
+        if (!b->known[n]->template->is.unit)
             continue;
-        }
-        if (fuses(b, n, jumps)) {
-            if (n != b->count - 1 || !b->fused_parts)
-                return MALFORMED;
+        if (fuses(b, n)) {
             Unit *first = &b->units[b->unit_count - 1];
-            first->end = b->starts[n + 1];
-            first->branch = first->ends_group = b->fused = 1;
+            if (!b->pairs || !b->pairs[n - 1])
+                return MALFORMED;
+            first->fused = b->pairs[n - 1];
+            first->end = b->stops[n];
+            first->branch = 1;
+            first->ends_group |= b->machine->figures.branch_ends_group;
+            first->slots += b->known[n]->template->is.joined_slots;
+            b->fused++;
         } else {
             b->units[b->unit_count++] = unit_of(b, n);
         }
-        jumps = t->jumps;
     }
     for (int32_t k = 0; k < b->unit_count; k++)
         b->complex_units += b->units[k].complex != 0;
@@ -87,8 +102,8 @@ static int32_t count_synchronisations(const Block *b)
     for (int32_t again = 0; again < 2; again++) /* what the execution before leaves behind counts */
         for (int32_t n = 0; n < b->count; n++) {
             const Template *t = b->known[n]->template;
-            inserted += again && ahead && t->reads_stack;
-            ahead = t->moves_stack || (ahead && !t->reads_stack && !t->writes_stack);
+            inserted += again && ahead && t->is.reads_stack;
+            ahead = t->is.moves_stack || (ahead && !t->is.reads_stack && !t->is.writes_stack);
         }
     return inserted;
 }
@@ -98,7 +113,7 @@ int see_front_end(Block *b)
     int failure = lay_out(b);
     if (!failure)
         failure = make_units(b);
-    if (!failure)
+    if (!failure && b->machine->figures.simulated)
         b->synchronisations = count_synchronisations(b);
     return failure;
 }
@@ -361,13 +376,16 @@ static int issue_bound(Block *b, double *bound)
     }
 }
 
-static void apply(Block *b, int component, double cycles)
+/* A part that the block meets, or one that it does not and that was asked for. */
+static void apply(Block *b, int applies, int component, double cycles)
 {
-    b->applies |= 1u << component;
+    if (!applies && b->applies >> component & 1)
+        return;
+    *(applies ? &b->applies : &b->idle) |= 1u << component;
     b->components[component] = cycles;
 }
 
-static int decoding(Block *b)
+static int decoding(Block *b, int applies)
 {
     int32_t *cycles, sum = 0;
     const int32_t blocks = fetch_cycles(b, &cycles);
@@ -375,33 +393,86 @@ static int decoding(Block *b)
         return NO_MEMORY;
     for (int32_t k = 0; k < blocks; k++)
         sum += cycles[k];
-    apply(b, PREDECODE, (double)sum / executions(b));
-    apply(b, DECODE, decode_bound(b, b->units, b->unit_count));
+    apply(b, applies, PART_PREDECODE, (double)sum / executions(b));
+    apply(b, applies, PART_DECODE, decode_bound(b, b->units, b->unit_count));
+    return 0;
+}
+
+/* What the µops come through, and issue. */
+static int bound_path(Block *b)
+{
+    double bound = 0.0;
+    if (b->core.source == LSD) {
+        apply(b, 1, PART_LSD, lsd_bound(b));
+    } else if (b->core.source == DECODERS) {
+        if (decoding(b, 1))
+            return NO_MEMORY;
+    } else if (b->core.barred_from == b->unit_count) {
+        apply(b, 1, PART_DSB, dsb_bound(b));
+    } else if (b->erratum) {
+        if (mixed_bound(b, &bound))
+            return NO_MEMORY;
+        apply(b, 1, PART_DECODE, bound);
+    }
+    if (issue_bound(b, &bound))
+        return NO_MEMORY;
+    apply(b, 1, PART_ISSUE, bound);
     return 0;
 }
 
 int bound_front_end(Block *b)
 {
-    double bound = 0.0;
     if (!b->unrolled)
         for (int32_t k = 0; k < b->unit_count; k++)
             b->erratum += hit_by_erratum(b, &b->units[k]);
-    if (!b->unit_count || !b->machine->figures.fetches)
+    if (!b->unit_count || (b->machine->figures.fetches && bound_path(b)))
+        return b->unit_count ? NO_MEMORY : 0;
+    if (!b->all)
         return 0;
-    if (b->core.source == LSD) {
-        apply(b, LSD_ROUNDS, lsd_bound(b));
-    } else if (b->core.source == DECODERS) {
-        if (decoding(b))
-            return NO_MEMORY;
-    } else if (b->core.barred_from == b->unit_count) {
-        apply(b, DSB_WIDTH, dsb_bound(b));
-    } else if (b->erratum) {
-        if (mixed_bound(b, &bound))
-            return NO_MEMORY;
-        apply(b, DECODE, bound);
+    if (!b->unrolled) {
+        apply(b, 0, PART_DSB, dsb_bound(b));
+        if (b->machine->figures.lsd)
+            apply(b, 0, PART_LSD, lsd_bound(b));
     }
-    if (issue_bound(b, &bound))
-        return NO_MEMORY;
-    apply(b, ISSUE, bound);
+    return decoding(b, 0);
+}
+
+/* ---- Zen, and cores of whose front end no more than its width is known ---- */
+
+static void bound_delivery(Block *b, int applies, int from_cache)
+{
+    const Figures *f = &b->machine->figures;
+    if (from_cache) {
+        if (f->op_cache_width)
+            apply(b, applies, PART_DSB, (double)decoded_microops(b->units, b->unit_count) / f->op_cache_width);
+        return;
+    }
+    if (f->fetch_bytes)
+        apply(b, applies, PART_PREDECODE, (double)b->length / f->fetch_bytes);
+    apply(b, applies, PART_DECODE, decode_bound(b, b->units, b->unit_count));
+}
+
+/* The widths of fetch, decoders, op cache and dispatch (kernmodel.incore.front_end.op_cache). */
+int bound_op_cache(Block *b)
+{
+    const Figures *f = &b->machine->figures;
+    int64_t slots = 0;
+    for (int32_t k = 0; k < b->unit_count; k++)
+        slots += b->units[k].slots;
+    const double issue = (double)slots / f->issue_width;
+    const double taken = f->issue_instructions ? (double)b->unit_count / f->issue_instructions : 0.0;
+    apply(b, 1, PART_ISSUE, issue > taken ? issue : taken);
+    b->core.copies = 1;
+    b->core.source = IDEAL;
+    if (f->kind != KIND_OP_CACHE)
+        return 0;
+    const int fits = decoded_microops(b->units, b->unit_count) <= f->op_cache_entries, cached = !b->unrolled && fits;
+    b->core.source = cached ? DSB : DECODERS;
+    if (f->fetches)
+        bound_delivery(b, 1, cached);
+    if (b->all)
+        bound_delivery(b, 0, 0);
+    if (b->all && !b->unrolled)
+        bound_delivery(b, 0, 1);
     return 0;
 }

@@ -32,7 +32,7 @@ static int make_room(Graph *g)
         waits += known->template->waits + 1;
         inner += known->template->inner;
         values += known->template->values + 1;
-        for (int32_t r = 0; r < known->template->registers; r++)
+        for (int32_t r = 0; r < known->template->is.registers; r++)
             if (known->registers[r] >= resources)
                 resources = known->registers[r] + 1;
     }
@@ -44,8 +44,9 @@ static int make_room(Graph *g)
     g->first = arena_take(b->arena, b->count, sizeof(int32_t));
     b->owners = arena_take(b->arena, values, sizeof(int32_t));
     b->values = arena_take(b->arena, values, sizeof(int32_t));
+    b->ready = arena_take(b->arena, values, sizeof(double));
     b->edges = arena_take(b->arena, g->edges_room, sizeof(Edge));
-    if (!g->latest || !g->pending || !g->first || !b->owners || !b->values || !b->edges)
+    if (!g->latest || !g->pending || !g->first || !b->owners || !b->values || !b->ready || !b->edges)
         return NO_MEMORY;
     memset(g->latest, -1, sizeof(int32_t) * (size_t)resources); /* NOBODY */
     return 0;
@@ -58,6 +59,7 @@ static void add_edge(Block *b, int32_t source, int32_t target, double latency, i
 
 static int32_t add_vertex(Block *b, int32_t owner, int32_t value)
 {
+    b->ready[b->vertices] = value < 0 ? 0.0 : b->known[owner]->template->ready[value];
     b->owners[b->vertices] = owner;
     b->values[b->vertices] = value;
     return b->vertices++;
@@ -74,8 +76,8 @@ static void read_resource(Graph *g, int32_t resource, int32_t vertex, double cyc
 static int is_ahead_at_start(const Block *b)
 {
     for (int32_t n = b->count - 1; n >= 0; n--)
-        if (b->known[n]->template->uses_stack)
-            return b->known[n]->template->flow_moves;
+        if (b->known[n]->template->is.uses_stack)
+            return b->known[n]->template->is.flow_moves;
     return 0;
 }
 
@@ -83,12 +85,12 @@ static int is_ahead_at_start(const Block *b)
 static int use_stack(Graph *g, int32_t n, int ahead)
 {
     const Template *t = g->b->known[n]->template;
-    if (ahead && t->flow_reads && (t->flow_writes || !g->b->machine->figures.facile_stack)) {
+    if (ahead && t->is.flow_reads && (t->is.flow_writes || !g->b->machine->figures.facile_stack)) {
         const int32_t vertex = g->b->vertices;
         read_resource(g, 0, vertex, g->b->machine->times.synchronise);
         g->latest[0] = add_vertex(g->b, n, SYNCHRONISED);
     }
-    return t->flow_moves;
+    return t->is.flow_moves;
 }
 
 static void add_flow(Graph *g, int32_t n)
@@ -121,6 +123,8 @@ static void join_passes(Graph *g)
     for (int32_t k = 0; k < g->pendings; k++) {
         const Pending *p = &g->pending[k];
         const int32_t source = g->latest[p->resource];
+        if (p->cycles > b->ready[p->vertex])
+            b->ready[p->vertex] = p->cycles;
         if (source == NOBODY)
             continue;
         int32_t e = b->edge_count - 1;
@@ -158,8 +162,8 @@ static int shorten_pointer_chains(Graph *g)
     int saving = 0, pointers = 0;
     for (int32_t n = 0; n < b->count; n++) {
         const Template *t = b->known[n]->template;
-        saving |= t->special && t->saves > 0.0;
-        pointers |= t->special && t->pointer >= 0 && !t->copies;
+        saving |= t->is.special && t->takes.saves > 0.0;
+        pointers |= t->is.special && t->is.pointer >= 0 && !t->is.copies;
     }
     if (!saving || !pointers)
         return 0;
@@ -171,10 +175,10 @@ static int shorten_pointer_chains(Graph *g)
     memset(saves, 0, sizeof(double) * (size_t)b->vertices);
     for (int32_t n = 0; n < b->count; n++) {
         const Template *t = b->known[n]->template;
-        if (t->special && t->values)
-            saves[g->first[n]] = t->saves;
-        if (t->special && t->pointer >= 0)
-            marks[g->first[n] + t->pointer] = t->copies ? COPY : POINTER;
+        if (t->is.special && t->values)
+            saves[g->first[n]] = t->takes.saves;
+        if (t->is.special && t->is.pointer >= 0)
+            marks[g->first[n] + t->is.pointer] = t->is.copies ? COPY : POINTER;
     }
     while (spread(b, marks))
         ;
@@ -213,6 +217,82 @@ static int add_link(Graph *g, const Link *link)
     return 0;
 }
 
+/* ---- additions (kernmodel.incore.dependences.adders) ---- */
+
+enum { BEHIND = 1, AHEAD = 2, SEEN = 4 };
+
+/* Mark what is reached from a vertex (BEHIND), and what reaches it (AHEAD). */
+static void mark_reached(const Block *b, uint8_t *marks, int32_t start)
+{
+    for (int32_t e = 0; e < b->edge_count; e++) {
+        marks[b->edges[e].target] |= b->edges[e].source == start ? BEHIND : 0;
+        marks[b->edges[e].source] |= b->edges[e].target == start ? AHEAD : 0;
+    }
+    for (int more = 1; more;) {
+        more = 0;
+        for (int32_t e = 0; e < b->edge_count; e++) {
+            uint8_t *source = &marks[b->edges[e].source], *target = &marks[b->edges[e].target];
+            more |= (*source & BEHIND && !(*target & BEHIND)) || (*target & AHEAD && !(*source & AHEAD));
+            *target |= *source & BEHIND;
+            *source |= *target & AHEAD;
+        }
+    }
+}
+
+/* Number of separate loop-carried chains with additions: sets of vertices that lie on cycles with each other. */
+static int32_t count_adding_chains(const Block *b, uint8_t *marks)
+{
+    int32_t found = 0;
+    memset(marks, 0, (size_t)b->vertices);
+    for (int32_t e = 0; e < b->edge_count; e++) { /* every cycle has an edge into a later pass */
+        if (!b->edges[e].passes || marks[b->edges[e].source] & SEEN)
+            continue;
+        int adds = 0;
+        for (int32_t v = 0; v < b->vertices; v++)
+            marks[v] &= SEEN;
+        mark_reached(b, marks, b->edges[e].source);
+        for (int32_t v = 0; v < b->vertices; v++)
+            if ((marks[v] & (BEHIND | AHEAD)) == (BEHIND | AHEAD)) {
+                marks[v] |= SEEN;
+                adds |= b->known[b->owners[v]]->template->is.adds;
+            }
+        found += adds;
+    }
+    return found;
+}
+
+static double larger(double a, double b) { return a > b ? a : b; }
+
+static int delay_additions(Block *b)
+{
+    const Times *times = &b->machine->times;
+    int adds = 0, wide = 0;
+    for (int32_t n = 0; n < b->count; n++) {
+        adds |= b->known[n]->template->is.adds;
+        wide |= b->known[n]->template->is.wide;
+    }
+    if (!adds)
+        return 0;
+    uint8_t *marks = arena_take(b->arena, b->vertices, 1);
+    Later *later = arena_take(b->arena, b->count, sizeof(Later));
+    if (!marks || !later)
+        return NO_MEMORY;
+    const double several = times->several_chains > 0.0 && count_adding_chains(b, marks) > 1 ? times->several_chains : 0.0;
+    const double to_adders = wide ? larger(several, times->beside_wide) : several;
+    const double to_others = larger(to_adders, times->to_others);
+    for (int32_t n = 0; n < b->count; n++) {
+        const double own = b->known[n]->template->takes.addition;
+        later[n] = (Later){larger(0.0, to_adders - own), larger(0.0, to_others - own)};
+    }
+    b->later = later;
+    for (int32_t e = 0; e < b->edge_count; e++) {
+        const int32_t source = b->owners[b->edges[e].source], target = b->owners[b->edges[e].target];
+        if (source != target || b->edges[e].passes) /* not from what an addition loads to its own result */
+            b->edges[e].latency += waits_longer(b, source, target);
+    }
+    return 0;
+}
+
 static int make_graph(Graph *g)
 {
     Block *b = g->b;
@@ -221,7 +301,7 @@ static int make_graph(Graph *g)
         return failure;
     int ahead = is_ahead_at_start(b);
     for (int32_t n = 0; n < b->count; n++) {
-        if (b->known[n]->template->uses_stack)
+        if (b->known[n]->template->is.uses_stack)
             ahead = use_stack(g, n, ahead);
         add_flow(g, n);
     }
@@ -230,6 +310,8 @@ static int make_graph(Graph *g)
         failure = shorten_pointer_chains(g);
     for (int32_t k = 0; k < b->links.count && !failure; k++)
         failure = add_link(g, &b->links.links[k]);
+    if (b->machine->figures.adders && !failure)
+        failure = delay_additions(b);
     return failure;
 }
 
@@ -426,7 +508,7 @@ static void search(Block *b, Search *s)
         ratio = ratio_of(s, &b->cycle_passes);
     b->cycle = s->best;
     b->cycle_length = s->best_count;
-    b->components[PRECEDENCE] = ratio;
+    b->components[PART_PRECEDENCE] = ratio;
 }
 
 static int is_in_memory(const Block *b, int32_t vertex)
@@ -445,7 +527,7 @@ int bound_dependencies(Block *b)
     for (int32_t e = 0; e < b->edge_count; e++)
         if (b->edges[e].passes < 1 && b->edges[e].source >= b->edges[e].target)
             return MALFORMED; /* a cycle might span no pass at all */
-    b->applies |= 1u << PRECEDENCE;
+    b->applies |= 1u << PART_PRECEDENCE;
     search(b, &s);
     for (int32_t k = 0; k < b->cycle_length; k++)
         b->through_memory |= is_in_memory(b, b->cycle[k].source);

@@ -39,8 +39,7 @@ typedef struct {
 
 static const Parts *parts_at(const Block *b, int32_t unit)
 {
-    const int fused = b->fused && unit == b->unit_count - 1;
-    return fused ? b->fused_parts : b->known[b->units[unit].number]->parts;
+    return b->units[unit].fused ? b->units[unit].fused : b->known[b->units[unit].number]->parts;
 }
 
 /* Most µops that results of one instruction give a reader to wait for. */
@@ -76,7 +75,7 @@ static int measure(const Block *b, Sizes *sizes)
     for (int32_t k = 0; k < b->unit_count; k++) {
         const Parts *p = parts_at(b, k);
         const Known *known = b->known[b->units[k].number];
-        if (!p || p->registers > known->template->registers)
+        if (!p || !p->slots || p->registers > known->template->is.registers)
             return MALFORMED;
         measure_parts(p, sizes);
         for (int32_t r = 0; r < p->registers; r++)
@@ -114,14 +113,16 @@ static void wait_for(Linker *l, int32_t target, int32_t cycles, const Latest *fo
 {
     for (int32_t k = 0; k < found->count; k++) {
         const Inside *w = &found->waits[k];
-        l->join[l->joins++] = (Join){target, found->first + w->part, passes, w->cycles + cycles};
+        const int32_t source = found->first + w->part;
+        const int32_t later = (int32_t)waits_longer(l->b, l->part[source].owner, l->part[target].owner);
+        l->join[l->joins++] = (Join){target, source, passes, w->cycles + cycles + later};
     }
 }
 
 static int32_t add_part(Linker *l, int32_t owner, const Part *part, const int32_t *registers)
 {
     const int32_t number = l->parts++;
-    l->part[number] = (Placing){owner, part, part->alone};
+    l->part[number] = (Placing){owner, part, part->is.alone};
     for (int32_t k = 0; k < part->reads; k++) {
         const int32_t resource = registers[part->read[k].slot];
         if (resource < 0)
@@ -141,13 +142,13 @@ static int synchronise(Linker *l, int32_t owner)
     const Template *t = l->b->known[owner]->template;
     if (!l->b->machine->figures.synchronises)
         return 0;
-    const int needed = l->ahead && t->reads_stack;
+    const int needed = l->ahead && t->is.reads_stack;
     if (needed) {
         const int32_t number = add_part(l, owner, &l->synchronising, stack_pointer);
         l->latest[0] = (Latest){number, 1, &l->synchronised};
         l->order[l->ordered++] = number;
     }
-    l->ahead = t->moves_stack || (l->ahead && !t->reads_stack && !t->writes_stack);
+    l->ahead = t->is.moves_stack || (l->ahead && !t->is.reads_stack && !t->is.writes_stack);
     return needed;
 }
 
@@ -204,7 +205,7 @@ static int is_ahead_at_end(const Block *b)
     int ahead = 0;
     for (int32_t k = 0; k < b->unit_count; k++) {
         const Template *t = b->known[b->units[k].number]->template;
-        ahead = t->moves_stack || (ahead && !t->reads_stack && !t->writes_stack);
+        ahead = t->is.moves_stack || (ahead && !t->is.reads_stack && !t->is.writes_stack);
     }
     return ahead;
 }
@@ -231,7 +232,7 @@ static int spread(const Linker *l, uint8_t *marks)
     for (int32_t k = 0; k < l->joins; k++)
         marks[l->join[k].target] |= marks[l->join[k].source] & STRAIGHT ? WAITS : WAITS | CROOKED;
     for (int32_t k = 0; k < l->parts; k++)
-        if (l->part[k].part->move && marks[k] == WAITS) {
+        if (l->part[k].part->is.move && marks[k] == WAITS) {
             marks[k] = STRAIGHT;
             more = 1;
         }
@@ -421,9 +422,12 @@ static int write_microops(Linker *l)
     b->core.waits = b->core.farthest = b->core.longest = 0;
     for (int32_t k = 0; k < l->parts; k++) {
         const Placing *own = &l->part[l->order[k]];
-        const Part *p = own->part;
-        b->microops[k] = (MicroOp){p->ports, p->latency, p->divider, p->data, own->alone, b->core.waits, p->scheduler};
-        add_waits(b, joins + first[k], first[k + 1] - first[k]);
+        const UopTraits *is = &own->part->is;
+        const int32_t ported = b->scope != WITHOUT_PORTS;
+        b->microops[k] = (MicroOp){ported ? is->ports : 0, is->latency,   is->divider, ported ? is->data : 0,
+                                   ported ? own->alone : 0, b->core.waits, is->scheduler};
+        if (b->scope != WITHOUT_WAITS)
+            add_waits(b, joins + first[k], first[k + 1] - first[k]);
     }
     b->microops[l->parts] = (MicroOp){0, 0, 0, 0, 0, b->core.waits, 0};
     b->core.microops = l->parts;
@@ -436,8 +440,9 @@ int link_microops(Block *b)
 {
     const Figures *f = &b->machine->figures;
     Linker l = {.b = b, .stack_pointer = {0, 0}, .synchronised = {0, f->synchronise_latency}};
-    l.synchronising = (Part){
-        .ports = f->synchronise_ports, .latency = f->synchronise_latency, .reads = 1, .read = &l.stack_pointer};
+    l.synchronising = (Part){.is = {.ports = f->synchronise_ports, .latency = f->synchronise_latency},
+                             .reads = 1,
+                             .read = &l.stack_pointer};
     Sizes sizes;
     int failure = measure(b, &sizes);
     if (failure || (failure = make_room(&l, &sizes)))
@@ -518,7 +523,7 @@ static int replays_from_lsd(const Block *b)
             return 0;
     }
     for (int32_t n = 0; n < b->count; n++)
-        if (b->known[n]->template->bars_lsd)
+        if (b->known[n]->template->is.bars_lsd)
             return 0;
     return b->machine->figures.lsd && decoded <= b->machine->figures.idq_uops;
 }
@@ -541,7 +546,7 @@ static void mark_complete(const Block *b, uint8_t *complete)
     memset(complete, 0, (size_t)b->count);
     for (int32_t k = 0; k < b->unit_count; k++) {
         const Unit *unit = &b->units[k];
-        const int pair = unit->branch && b->known[unit->number]->template->branch == NO_BRANCH;
+        const int pair = unit->fused != NULL;
         complete[unit->number + pair] = 1;
     }
 }
@@ -549,7 +554,7 @@ static void mark_complete(const Block *b, uint8_t *complete)
 static int32_t fetched_block(const Block *b, int32_t execution, int32_t instruction, int32_t blocks)
 {
     const int32_t size = b->machine->figures.predecode_bytes;
-    const int64_t end = b->offset + (int64_t)execution * b->length + b->starts[instruction + 1];
+    const int64_t end = b->offset + (int64_t)execution * b->length + b->stops[instruction];
     return (int32_t)((end - 1) / size - b->offset / size) % blocks;
 }
 

@@ -9,19 +9,20 @@ static const double tiny_share = 1e-9;
 /* Port sets with the cycles of the µops that can go nowhere else. */
 typedef struct { int32_t count, mask[SETS]; double cycles[SETS]; } Confined;
 
-static int add_use(Confined *c, const Use *use)
+static int add_use(Confined *c, const Use *use, double split)
 {
-    if (!use->mask || use->cycles == 0.0)
+    const double cycles = use->cycles + split * use->split;
+    if (!use->mask || cycles == 0.0)
         return 0;
     for (int32_t k = 0; k < c->count; k++)
         if (c->mask[k] == use->mask) {
-            c->cycles[k] += use->cycles;
+            c->cycles[k] += cycles;
             return 0;
         }
     if (c->count == SETS)
         return BEYOND;
     c->mask[c->count] = use->mask;
-    c->cycles[c->count++] = use->cycles;
+    c->cycles[c->count++] = cycles;
     return 0;
 }
 
@@ -85,11 +86,11 @@ static int densest(const Confined *c, double *bound, int32_t *binding)
     return count < 0 ? count : 0;
 }
 
-static int add_uses(Confined *ports, Confined *dividers, int32_t *divides, const Uses *uses)
+static int add_uses(Confined *ports, Confined *dividers, int32_t *divides, const Uses *uses, double split)
 {
     for (int32_t k = 0; k < uses->count; k++) {
         *divides |= uses->uses[k].divides;
-        if (add_use(uses->uses[k].divides ? dividers : ports, &uses->uses[k]))
+        if (add_use(uses->uses[k].divides ? dividers : ports, &uses->uses[k], split))
             return BEYOND;
     }
     return 0;
@@ -99,23 +100,30 @@ int bound_ports(Block *b)
 {
     Confined ports = {.count = 0}, dividers = {.count = 0};
     int32_t divides = 0;
+    const Uses **uses = arena_take(b->arena, b->count, sizeof *uses);
+    if (!uses)
+        return NO_MEMORY;
+    for (int32_t n = 0; n < b->count; n++)
+        uses[n] = &b->known[n]->template->uses;
+    for (int32_t k = 0; k < b->unit_count; k++)
+        if (b->units[k].fused)
+            uses[b->units[k].number] = &b->units[k].fused->uses;
     b->slow = 0.0;
     for (int32_t n = 0; n < b->count; n++) {
         const Template *t = b->known[n]->template;
-        const int fused = b->fused && n == b->count - 2;
-        if (add_uses(&ports, &dividers, &divides, fused ? &b->fused_parts->uses : &t->uses))
+        if (add_uses(&ports, &dividers, &divides, uses[n], b->split ? b->split[n] : 0.0))
             return BEYOND;
-        if (t->measured)
-            b->slow += t->throughput;
+        if (t->is.measured)
+            b->slow += t->takes.throughput;
     }
     if (densest(&ports, &b->ports_alone, &b->binding_ports))
         return BEYOND;
-    b->applies |= 1u << PORT_USE;
-    b->components[PORT_USE] = b->slow > b->ports_alone ? b->slow : b->ports_alone;
+    b->applies |= 1u << PART_PORTS;
+    b->components[PART_PORTS] = b->slow > b->ports_alone ? b->slow : b->ports_alone;
     if (divides) {
-        if (densest(&dividers, &b->components[DIVIDER], &b->binding_divider))
+        if (densest(&dividers, &b->components[PART_DIVIDER], &b->binding_divider))
             return BEYOND;
-        b->applies |= 1u << DIVIDER;
+        b->applies |= 1u << PART_DIVIDER;
     }
     return 0;
 }

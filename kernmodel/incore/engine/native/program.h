@@ -6,28 +6,11 @@
 #include <stdint.h>
 
 #include "arena.h"
+#include "layout.h"
 
-enum { PORTS = 16, GROUPS = 4, SCHEDULERS = 3 };
-enum { IDEAL, LSD, DSB, DECODERS };
-enum { FRONT_END, SCHEDULER, REORDER_BUFFER, REASONS };
+enum { SCHEDULERS = 3, CORE_NUMBERS = sizeof(Core) / sizeof(int32_t) };
 /* Failures: of memory; numbers that do not hold together; a block of more than is counted here. */
 enum { NO_MEMORY = -1, MALFORMED = -2, BEYOND = -3 };
-
-/* One number each, in the order of program.Core. */
-typedef struct {
-    int32_t issue_width, retire_width, reorder_buffer, scheduler, load_scheduler, store_scheduler, idq, dsb_width,
-        dsb_lines, decoders, iq, predecode_width, fusible_last, microcode_switch, microcode_exit, microcode_width,
-        predecode_delay, unlaminated_slots, unlaminated_first, taken_branches, dispatch_delay, counter_gap,
-        issue_ports, group_boundary, source, copies, barred_from, repeats, alternating[GROUPS], units, entries, slots,
-        microops, waits, schedule, farthest, longest, most_cycles, least_passes, steady_cycles, floor_cycles;
-} Core;
-
-enum { CORE_NUMBERS = sizeof(Core) / sizeof(int32_t) };
-
-typedef struct { int32_t entries, decoded, complex, simple, fusible, ends_group, block, line, wide; } FetchUnit;
-typedef struct { int32_t slots, together; } Entry;
-typedef struct { int32_t ports, latency, divider, data, alone, first_wait, scheduler; } MicroOp;
-typedef struct { int32_t microop, passes, cycles; } Wait;
 
 typedef struct {
     const Core *core;

@@ -61,31 +61,28 @@ static Uses read_uses(Reader *r)
         uses[k].mask = number(r);
         uses[k].divides = number(r);
         uses[k].cycles = time(r);
+        uses[k].split = time(r);
     }
     return (Uses){count, uses};
 }
 
-static void read_costs(Reader *r, Template *t)
+/* The numbers of a struct of numbers, in its order. */
+static void read_numbers(Reader *r, int32_t *numbers, size_t size)
 {
-    t->known = number(r);
-    t->decoded = below(r, 0, INT32_MAX);
-    t->microcoded = below(r, 0, INT32_MAX);
-    t->slots = number(r);
-    t->complex = number(r);
-    t->simple = number(r);
-    t->ends_group = number(r);
-    t->fusible = number(r);
-    const uint32_t low = (uint32_t)number(r);
-    t->jumps = low | (uint64_t)(uint32_t)number(r) << 32;
-    t->branch = number(r);
-    t->jump = below(r, -1, 64);
-    t->moves_stack = number(r);
-    t->reads_stack = number(r);
-    t->writes_stack = number(r);
-    t->bars_lsd = number(r);
-    t->registers = below(r, 0, 1 << 10);
-    t->measured = number(r);
-    t->throughput = time(r);
+    for (size_t k = 0; k < size / sizeof *numbers; k++)
+        numbers[k] = number(r);
+}
+
+static void read_traits(Reader *r, Template *t)
+{
+    read_numbers(r, (int32_t *)&t->is, sizeof t->is);
+    t->takes.throughput = time(r);
+    t->takes.saves = time(r);
+    t->takes.addition = time(r);
+    t->jumps = (uint32_t)t->is.jumps_low | (uint64_t)(uint32_t)t->is.jumps_high << 32;
+    const Traits *is = &t->is;
+    if (is->decoded < 0 || is->microcoded < 0 || is->jump < -1 || is->jump >= 64 || is->registers < 0 || is->registers >= 1 << 10)
+        r->bad = 1;
 }
 
 static void read_memory(Reader *r, Template *t)
@@ -112,11 +109,15 @@ static void read_flow(Reader *r, Template *t)
     int32_t *in_memory = room(r, t->values, sizeof *in_memory);
     for (int32_t k = 0; k < t->values && !r->bad; k++)
         in_memory[k] = number(r);
+    double *ready = room(r, t->values, sizeof *ready);
+    for (int32_t k = 0; k < t->values && !r->bad; k++)
+        ready[k] = time(r);
+    t->ready = ready;
     t->waits = how_many(r);
     FlowWait *wait = room(r, t->waits, sizeof *wait);
     for (int32_t k = 0; k < t->waits && !r->bad; k++) {
         const int32_t value = below(r, 0, t->values);
-        wait[k] = (FlowWait){value, below(r, 0, t->registers), time(r)};
+        wait[k] = (FlowWait){value, below(r, 0, t->is.registers), time(r)};
     }
     t->inner = how_many(r);
     FlowInner *inner = room(r, t->inner, sizeof *inner);
@@ -127,21 +128,15 @@ static void read_flow(Reader *r, Template *t)
     t->gives = how_many(r);
     FlowGive *give = room(r, t->gives, sizeof *give);
     for (int32_t k = 0; k < t->gives && !r->bad; k++) {
-        const int32_t slot = below(r, 0, t->registers);
+        const int32_t slot = below(r, 0, t->is.registers);
         give[k] = (FlowGive){slot, below(r, 0, t->values)};
     }
     t->in_memory = in_memory;
     t->wait = wait;
     t->in = inner;
     t->give = give;
-    t->special = number(r);
-    t->uses_stack = number(r);
-    t->flow_moves = number(r);
-    t->flow_reads = number(r);
-    t->flow_writes = number(r);
-    t->pointer = below(r, -1, t->values);
-    t->copies = number(r);
-    t->saves = time(r);
+    if (t->is.pointer < -1 || t->is.pointer >= t->values)
+        r->bad = 1;
     read_memory(r, t);
 }
 
@@ -153,7 +148,7 @@ const Template *read_template(Arena *keep, const int32_t *numbers, int64_t count
     Reader r = {keep, numbers, numbers + count, times, times + more, 0, 0};
     Template *t = room(&r, 1, sizeof *t);
     if (t) {
-        read_costs(&r, t);
+        read_traits(&r, t);
         t->uses = read_uses(&r);
         read_flow(&r, t);
     }
@@ -175,13 +170,9 @@ static const Inside *read_inside(Reader *r, int32_t count, int32_t parts)
 
 static void read_part(Reader *r, Part *part, int32_t parts, int32_t registers)
 {
-    part->move = number(r);
-    part->scheduler = below(r, 0, SCHEDULERS);
-    part->ports = below(r, 0, 1 << PORTS);
-    part->latency = number(r);
-    part->divider = number(r);
-    part->data = number(r);
-    part->alone = number(r);
+    read_numbers(r, (int32_t *)&part->is, sizeof part->is);
+    if (part->is.scheduler < 0 || part->is.scheduler >= SCHEDULERS || part->is.ports < 0 || part->is.ports >> PORTS)
+        r->bad = 1;
     part->reads = how_many(r);
     Outside *reads = room(r, part->reads, sizeof *reads);
     for (int32_t k = 0; k < part->reads && !r->bad; k++) {
@@ -203,7 +194,7 @@ static void read_slots(Reader *r, Parts *p)
         for (int32_t left = below(r, 0, p->parts - filled + 1); left && !r->bad; left--)
             ordered[filled++] = below(r, 0, p->parts);
     }
-    if (r->bad || filled != p->parts || !p->slots) {
+    if (r->bad || filled != p->parts) {
         r->bad = 1;
         return;
     }

@@ -9,8 +9,10 @@
 #include <stdint.h>
 
 #include "arena.h"
+#include "layout.h"
 
-typedef struct { int32_t mask, divides; double cycles; } Use;
+/* `split`: by how much the cycles grow for each pass in which the load crosses lines. */
+typedef struct { int32_t mask, divides; double cycles, split; } Use;
 
 typedef struct { int32_t count; const Use *uses; } Uses;
 
@@ -23,15 +25,12 @@ typedef struct { int32_t place; double cycles; } FlowLoad;
 typedef struct { int32_t place, value; } FlowStore;
 
 typedef struct {
-    int32_t known, decoded, microcoded, slots, complex, simple, ends_group, fusible;
-    uint64_t jumps;       /* that the instruction macro-fuses with, as bits */
-    int32_t branch, jump; /* kind of branch; number of a conditional jump among all, -1 for others */
-    int32_t moves_stack, reads_stack, writes_stack; /* as the front end sees it */
-    int32_t bars_lsd, registers;
+    Traits is;
+    TraitTimes takes;
+    uint64_t jumps; /* that the instruction macro-fuses with, as bits */
     int32_t values, waits, inner, gives, loads, stores;
-    int32_t special, uses_stack, flow_moves, flow_reads, flow_writes, pointer, copies, measured;
-    double saves, throughput;
     const int32_t *in_memory; /* per value: whether it is there */
+    const double *ready;      /* per value: cycles after the start of a pass where nothing feeds it */
     const FlowWait *wait;
     const FlowInner *in;
     const FlowGive *give;
@@ -49,7 +48,8 @@ typedef struct { int32_t place, part, latency; } PartLoad;
 typedef struct { int32_t place, data, address, forward; } PartStore;
 
 typedef struct {
-    int32_t move, scheduler, ports, latency, divider, data, alone, reads, inside;
+    UopTraits is;
+    int32_t reads, inside;
     const Outside *read;
     const Inside *in;
 } Part;
@@ -72,8 +72,6 @@ typedef struct {
     const int32_t *registers; /* resource in each slot, -1 where the slot does not apply */
     int32_t length, opcode, prefixed, wide;
 } Known;
-
-enum { NO_BRANCH, CONDITIONAL };
 
 /* Read what Python packed; NULL and MALFORMED or NO_MEMORY in `failure` where that does not hold together. */
 const Template *read_template(Arena *keep, const int32_t *numbers, int64_t count, const double *times, int64_t more,

@@ -1,0 +1,87 @@
+"""What the additions of a block take longer than their rows say, by the twin of the engine (`dependences.adders`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from kernmodel.incore.dependences.cycles import Edge
+from kernmodel.incore.engine.program import Lowered
+from kernmodel.incore.tables.core_parameters import AdderParameters
+
+
+class Adding(NamedTuple):
+    """What the additions of a block take longer than their rows say.
+
+    Attributes:
+        later: by instruction that adds: cycles that an adder waits longer for it, and cycles that another unit does.
+    """
+
+    later: dict[int, tuple[float, float]]
+
+    def cycles(self, source: int, target: int) -> float:
+        """Cycles that one instruction waits longer for the result of another."""
+        found = self.later.get(source)
+        return 0.0 if found is None else found[target not in self.later]
+
+
+def adding(
+    instructions: Sequence[Lowered], figures: AdderParameters, owners: Sequence[int], edges: Sequence[Edge]
+) -> Adding:
+    """The additions of a block.
+
+    Args:
+        instructions: the block; figures: of the core.
+        owners, edges: of its dependency graph, whose chains tell how many the adders serve.
+    """
+    templates = [instruction.template for instruction in instructions]
+    latencies = {number: own.times.addition for number, own in enumerate(templates) if own.traits.adds}
+    if not latencies:
+        return Adding({})
+    to_adders = 0.0
+    if figures.several_chains is not None and _chains(set(latencies), owners, edges) > 1:
+        to_adders = figures.several_chains
+    if figures.beside_wide is not None and any(own.traits.wide for own in templates):
+        to_adders = max(to_adders, figures.beside_wide)
+    to_others = max(to_adders, figures.to_others or 0.0)
+    return Adding({n: (max(0.0, to_adders - own), max(0.0, to_others - own)) for n, own in latencies.items()})
+
+
+def _chains(adders: set[int], owners: Sequence[int], edges: Sequence[Edge]) -> int:
+    """Number of separate loop-carried chains with additions: sets of vertices that lie on cycles with each other."""
+    after: dict[int, list[int]] = {}
+    before: dict[int, list[int]] = {}
+    for edge in edges:
+        after.setdefault(edge.source, []).append(edge.target)
+        before.setdefault(edge.target, []).append(edge.source)
+    seen: set[int] = set()
+    count = 0
+    for start in {edge.source for edge in edges if edge.passes}:  # every cycle has an edge into a later pass
+        if start in seen:
+            continue
+        chain = _reached(start, after) & _reached(start, before)
+        seen |= chain
+        count += any(owners[vertex] in adders for vertex in chain)
+    return count
+
+
+def _reached(start: int, following: dict[int, list[int]]) -> set[int]:
+    """The vertices behind one; itself only if it is on a cycle."""
+    found: set[int] = set()
+    waiting = [start]
+    while waiting:
+        for vertex in following.get(waiting.pop(), ()):
+            if vertex not in found:
+                found.add(vertex)
+                waiting.append(vertex)
+    return found
+
+
+def delayed(edges: Iterable[Edge], owners: Sequence[int], block: Adding) -> list[Edge]:
+    """The edges with what is waited longer for additions; not those from what an addition loads to its own result."""
+    found = []
+    for edge in edges:
+        source, target = owners[edge.source], owners[edge.target]
+        later = block.cycles(source, target) if source != target or edge.passes else 0.0
+        found.append(edge._replace(latency=edge.latency + later) if later else edge)
+    return found

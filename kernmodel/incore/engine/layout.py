@@ -1,0 +1,428 @@
+"""What passes between Python and the compiled engine, field by field; the header `native/layout.h` is made of this.
+
+    python -m kernmodel.incore.engine.layout > kernmodel/incore/engine/native/layout.h
+
+Each class here is a struct of the same name, its fields in the same order. Flags are 0 or 1, sets of ports bits.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Iterable, Sequence
+from textwrap import wrap
+from typing import NamedTuple
+
+GROUPS = 4
+"""Port sets that may alternate."""
+PORTS = 16
+"""Most ports that the simulation keeps count of."""
+SOURCES = ("ideal", "LSD", "DSB", "decoders")
+"""Where µops come from; numbered in this order."""
+REASONS = ("front end", "scheduler", "reorder buffer")
+"""Why the renamer stands still; numbered in this order."""
+KINDS = ("none", "uop cache", "op cache")
+"""What feeds the renamer: nothing is known of it; predecoder, decoders, DSB and LSD; Zen's decoders and op cache."""
+COMPONENTS = ("predecode", "decode", "DSB", "LSD", "issue", "ports", "divider", "precedence", "pipeline")
+"""The parts of a core whose bounds the engine gives, in the order in which a µop meets them."""
+
+
+class Core(NamedTuple):
+    """The simulated pipeline, and the sizes of the block in it."""
+
+    issue_width: int = 0
+    retire_width: int = 0
+    reorder_buffer: int = 0
+    scheduler: int = 0
+    load_scheduler: int = 0
+    store_scheduler: int = 0
+    idq: int = 0
+    dsb_width: int = 0
+    dsb_lines: int = 0
+    decoders: int = 0
+    iq: int = 0
+    predecode_width: int = 0
+    fusible_last: int = 0
+    microcode_switch: int = 0
+    microcode_exit: int = 0
+    microcode_width: int = 0
+    predecode_delay: int = 0
+    unlaminated_slots: int = 0
+    unlaminated_first: int = 0
+    taken_branches: int = 0
+    dispatch_delay: int = 0
+    counter_gap: int = 0
+    issue_ports: int = 0
+    group_boundary: int = 0
+    source: int = 0
+    copies: int = 0
+    barred_from: int = 0
+    repeats: int = 0
+    alternating: tuple[int, ...] = (0,) * GROUPS
+    units: int = 0
+    entries: int = 0
+    slots: int = 0
+    microops: int = 0
+    waits: int = 0
+    schedule: int = 0
+    farthest: int = 0
+    longest: int = 0
+    most_cycles: int = 0
+    least_passes: int = 0
+    steady_cycles: int = 0
+    floor_cycles: int = 0
+
+    @classmethod
+    def of(cls, numbers: Sequence[int]) -> Core:
+        """What `numbers` gave."""
+        place = cls._fields.index("alternating")
+        groups = tuple(numbers[place : place + GROUPS])
+        return cls._make((*numbers[:place], groups, *numbers[place + GROUPS :]))
+
+    def numbers(self) -> array[int]:
+        """All of them in one piece."""
+        numbers = array("i")
+        for value in self:
+            numbers.extend(value if isinstance(value, tuple) else (value,))
+        return numbers
+
+
+class Figures(NamedTuple):
+    """What joining and bounding blocks asks of a core; 0 where something is not known or not there.
+
+    Attributes:
+        kind: of the front end, a place in `KINDS`; simulated: whether there is a pipeline to simulate.
+        fetches: µops come as slowly as the front end delivers them; else the renamer always finds some.
+        fusion_line_bytes: no pair fuses whose jump starts at a multiple of this address.
+        branch_ends_group: nothing is decoded behind a branch in the same cycle.
+        fetch_bytes, op_cache_entries, op_cache_width, issue_instructions: as in `OpCacheFigures`.
+        synchronise_ports, synchronise_latency: of the stack engine's µop; synchronises: whether it is inserted.
+        forward_as_load: whether a forwarded load takes its own latency less the shortest one.
+        adders: whether others wait longer for additions than their rows say.
+    """
+
+    kind: int = 0
+    simulated: int = 0
+    fetches: int = 1
+    decoders: int = 0
+    fusible_last: int = 1
+    fusion_line_bytes: int = 0
+    branch_ends_group: int = 0
+    predecode_width: int = 0
+    predecode_bytes: int = 0
+    prefix_cycles: int = 0
+    issue_width: int = 0
+    dsb_width: int = 0
+    dsb_bytes: int = 0
+    dsb_line_bytes: int = 0
+    dsb_ends: int = 0
+    jcc_bytes: int = 0
+    idq_uops: int = 0
+    lsd: int = 0
+    fetch_bytes: int = 0
+    op_cache_entries: int = 0
+    op_cache_width: int = 0
+    issue_instructions: int = 0
+    partial_erratum: int = 0
+    group_boundary: int = 0
+    synchronises: int = 0
+    synchronise_ports: int = 0
+    synchronise_latency: int = 0
+    pointer_saving: int = 0
+    blocked_loads: int = 0
+    blocked_load: int = 0
+    store_address: int = 0
+    forward_latency: int = 0
+    forward_address: int = 0
+    facile_stack: int = 0
+    forward_as_load: int = 0
+    dsb_line_microops: int = 0
+    dsb_block_lines: int = 0
+    adders: int = 0
+
+
+class Times(NamedTuple):
+    """The same for times in cycles.
+
+    Attributes:
+        synchronise: of the stack engine's µop; forward: from a store's data to a load that reads them.
+        shortest: by how much a forwarded load takes less than from the cache, with `forward_as_load`.
+        pointer_saving: by which a load whose address was just loaded is faster.
+        to_others, several_chains, beside_wide: as in `AdderParameters`, 0 for what is as the row says.
+    """
+
+    synchronise: float = 0.0
+    forward: float = 0.0
+    shortest: float = 0.0
+    pointer_saving: float = 0.0
+    to_others: float = 0.0
+    several_chains: float = 0.0
+    beside_wide: float = 0.0
+
+
+WHOLE, SIMULATION, WITHOUT_PORTS, WITHOUT_WAITS, DEPENDENCES = range(5)
+"""How much of a block is looked at: all; the simulation alone, whatever bounds there are; the same as if ports took no
+time, or as if dependencies took none; dependencies alone."""
+
+
+class Request(NamedTuple):
+    """How a block is looked at; behind it stand its instructions, then `pairs` of (number of the first instruction,
+    µops of the pair), then, if it is `placed`, where each instruction starts.
+
+    Attributes:
+        instructions: how many; unrolled: copies one behind the other, else a loop; offset: address of the first byte.
+        links, simulated_links: forwardings for the dependencies, and for the simulation.
+        pairs: instructions that macro-fuse with the branch behind them, wherever the block stands.
+        placed: whether places of the instructions are given; else each follows the one before.
+        all: whether the bounds of parts that the block does not meet are wanted, too.
+        scope: how much is looked at.
+    """
+
+    instructions: int
+    unrolled: int
+    offset: int
+    links: int
+    simulated_links: int
+    pairs: int = 0
+    placed: int = 0
+    all: int = 0
+    scope: int = WHOLE
+
+
+class Totals(NamedTuple):
+    """What the engine says of a block in whole numbers.
+
+    Attributes:
+        applies: components that the block meets, as bits; idle: others that have a bound.
+        units: instructions and fused pairs; complex_units: of them, those that need the complex decoder.
+        decoded, slots: µops of all units in the DSB and at issue; entries: slots of all queue entries, 0 where no queue
+            is modelled; synchronisations: µops of the stack engine; erratum: branches that the JCC erratum concerns.
+        length: bytes; prefixed: instructions with a length-changing prefix.
+        source: a place in `SOURCES`; copies: of a loop in the LSD; barred_from: first unit that the DSB cannot hold.
+        fused: pairs that macro-fuse.
+        cycle_length, cycle_passes, through_memory: edges and passes of the slowest cycle, and whether it leads there.
+        ports, divider: sets of ports that bind.
+        vertices, edges: of the dependency graph.
+        settled, period, passes, simulated: whether the state of the pipeline repeated, cycles and passes of the period,
+            cycles in all.
+    """
+
+    applies: int
+    idle: int
+    units: int
+    complex_units: int
+    decoded: int
+    slots: int
+    entries: int
+    synchronisations: int
+    erratum: int
+    length: int
+    prefixed: int
+    source: int
+    copies: int
+    barred_from: int
+    fused: int
+    cycle_length: int
+    cycle_passes: int
+    through_memory: int
+    ports: int
+    divider: int
+    vertices: int
+    edges: int
+    settled: int
+    period: int
+    passes: int
+    simulated: int
+
+
+NOTHING = Totals(*[0] * len(Totals._fields))
+
+
+class Link(NamedTuple):
+    """A load that reads what a store wrote, by numbers of instructions and of their memory references."""
+
+    store: int
+    store_place: int
+    load: int
+    load_place: int
+    passes: int
+    whole: int
+
+
+class Traits(NamedTuple):
+    """What an instruction is to front end, stack engine and dependencies, beside what it waits for.
+
+    Attributes:
+        known: whether there is a row for it; unit: whether the front end takes it, else it counts as bytes only.
+        decoded, microcoded, slots, complex, simple, ends_group, joined_slots: as in `front_end.costs.Cost`.
+        fusible: of a kind that macro-fuses; jumps_low, jumps_high: the jumps that it fuses with, by their numbers, as
+            bits; fusing_flags: flags that a jump must read one of, to fuse with it.
+        branch: whether it branches; jump: number of a conditional jump, -1 for others; flags: that such a jump reads.
+        moves_stack, reads_stack, writes_stack: what it does with rsp, as the front end sees it.
+        bars_lsd: the LSD replays no loop with it. registers: slots of the template.
+        measured: whether a measured throughput holds. wide: names 512-bit registers. adds: a floating-point addition.
+        special: whether it has to do with memory or stack; uses_stack, flow_moves, flow_reads, flow_writes, pointer,
+            copies: as in `Special`.
+    """
+
+    known: int = 0
+    unit: int = 0
+    decoded: int = 0
+    microcoded: int = 0
+    slots: int = 0
+    complex: int = 0
+    simple: int = 0
+    ends_group: int = 0
+    joined_slots: int = 0
+    fusible: int = 0
+    jumps_low: int = 0
+    jumps_high: int = 0
+    fusing_flags: int = 0
+    branch: int = 0
+    jump: int = -1
+    flags: int = 0
+    moves_stack: int = 0
+    reads_stack: int = 0
+    writes_stack: int = 0
+    bars_lsd: int = 0
+    registers: int = 0
+    measured: int = 0
+    wide: int = 0
+    adds: int = 0
+    special: int = 0
+    uses_stack: int = 0
+    flow_moves: int = 0
+    flow_reads: int = 0
+    flow_writes: int = 0
+    pointer: int = -1
+    copies: int = 0
+
+
+class TraitTimes(NamedTuple):
+    """Times of an instruction in cycles: its measured throughput, what its load saves behind a fast pointer, and of an
+    addition what it takes from operands in registers or just loaded."""
+
+    throughput: float = 0.0
+    saves: float = 0.0
+    addition: float = 0.0
+
+
+class UopTraits(NamedTuple):
+    """A µop of an instruction: whether it is an eliminated move, which scheduler it takes a place of, its ports, and
+    the other figures of `engine.uops.Part`."""
+
+    move: int
+    scheduler: int
+    ports: int
+    latency: int
+    divider: int
+    data: int
+    alone: int
+
+
+class FetchUnit(NamedTuple):
+    """An instruction or macro-fused pair as the fetch sees it.
+
+    Attributes:
+        entries: queue entries it makes; decoded: how many of them by the decoders or from the DSB, the rest are
+            microcode.
+        complex: needs the complex decoder; simple: decoders that may work beside it.
+        fusible: of a kind that macro-fuses; ends_group: nothing behind it is decoded in the same cycle.
+        block: aligned block of code that the DSB keeps it under; line: its line there; wide: takes one more place.
+    """
+
+    entries: int
+    decoded: int
+    complex: int
+    simple: int
+    fusible: int
+    ends_group: int
+    block: int
+    line: int
+    wide: int
+
+
+class Entry(NamedTuple):
+    """One entry of the instruction decode queue: so many issue slots, which issue together if unlaminated."""
+
+    slots: int
+    together: int
+
+
+class MicroOp(NamedTuple):
+    """One µop of a block.
+
+    Attributes:
+        ports: that it may dispatch to; none for what is done at rename.
+        latency: cycles from dispatch until it may retire.
+        divider: cycles it keeps the divider busy; data: cycles it keeps the data path of its port busy.
+        alone: cycles before the next µop with such a figure may dispatch.
+        first_wait: number of the first thing that it waits for; what it waits for ends where that of the next begins.
+        scheduler: 0 for the scheduler of all, 1 for that of loads, 2 for that of stores.
+    """
+
+    ports: int
+    latency: int
+    divider: int
+    data: int
+    alone: int
+    first_wait: int
+    scheduler: int
+
+
+class Wait(NamedTuple):
+    """A µop may dispatch `cycles` after µop number `microop` of `passes` passes earlier dispatched (is known)."""
+
+    microop: int
+    passes: int
+    cycles: int
+
+
+def port_mask(ports: Iterable[str], known: tuple[str, ...]) -> int:
+    """The ports as bits, in the order of those known."""
+    return sum(1 << known.index(port) for port in dict.fromkeys(ports))
+
+
+_STRUCTS = (
+    (Core, "int32_t"),
+    (Traits, "int32_t"),
+    (TraitTimes, "double"),
+    (UopTraits, "int32_t"),
+    (FetchUnit, "int32_t"),
+    (Entry, "int32_t"),
+    (MicroOp, "int32_t"),
+    (Wait, "int32_t"),
+    (Figures, "int32_t"),
+    (Times, "double"),
+    (Request, "int32_t"),
+    (Link, "int32_t"),
+    (Totals, "int64_t"),
+)
+_ENUMS = (
+    ("", SOURCES),
+    ("", (*REASONS, "reasons")),
+    ("KIND_", KINDS),
+    ("PART_", COMPONENTS),
+    ("", ("whole", "simulation", "without ports", "without waits", "dependences")),
+)
+
+
+def header() -> str:
+    """The text of `native/layout.h`."""
+    lines = ["/* Made by kernmodel.incore.engine.layout, which says what the fields mean. */", ""]
+    lines += ["#ifndef KERNMODEL_LAYOUT_H", "#define KERNMODEL_LAYOUT_H", "", "#include <stdint.h>", ""]
+    lines += [f"enum {{ PORTS = {PORTS}, GROUPS = {GROUPS} }};"]
+    lines += [f"enum {{ {', '.join(prefix + _constant(name) for name in names)} }};" for prefix, names in _ENUMS]
+    for struct, number in _STRUCTS:
+        fields = ", ".join(name + "[GROUPS]" * (name == "alternating") for name in struct._fields)
+        lines += ["", "typedef struct {", *wrap(f"    {number} {fields};", 118, subsequent_indent="        ")]
+        lines.append(f"}} {struct.__name__};")
+    return "\n".join([*lines, "", "#endif", ""])
+
+
+def _constant(name: str) -> str:
+    return name.upper().replace(" ", "_")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(header())

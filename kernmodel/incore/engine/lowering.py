@@ -1,0 +1,261 @@
+"""Lowering: all that depends on an instruction and its core, as data that the engine executes.
+
+A template says what an instruction is to the front end, which values it makes of which, its µops and its ports. It
+names registers by the instruction's own names; in the engine these are slots, so that instructions that differ in
+their registers only share one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import replace
+from typing import NamedTuple
+
+from kernmodel.incore.dependences.adders import is_addition
+from kernmodel.incore.dependences.data_flow import DataFlow, is_eliminated_move, is_idiom
+from kernmodel.incore.dependences.line_splits import split_cycles
+from kernmodel.incore.engine.figures import ModelledCore
+from kernmodel.incore.engine.layout import Traits, TraitTimes, port_mask
+from kernmodel.incore.engine.memo import Memo
+from kernmodel.incore.engine.uops import Parts, parts_of
+from kernmodel.incore.front_end.costs import Cost, bars_lsd, instruction_cost, moves_stack, op_cache_cost, uses_of_rsp
+from kernmodel.incore.model import InstructionData, PortUse
+from kernmodel.isa.model import Instruction
+
+WIDEST = 64
+"""Bytes of the registers that close a port on some cores."""
+_MOST_JUMPS = 64
+_FLAGS = "CPAZSO"
+DIVIDER_SUFFIX = "DV"
+
+
+class Template(NamedTuple):
+    """An instruction on a core.
+
+    Attributes:
+        instruction, row: what it was made of; row None for unknown ones.
+        traits, times: its numbers.
+        flow: its data flow. uops: None for an unknown instruction, and on cores without a simulation.
+        uses: its port usage after elimination; masks: the ports of each use, as bits; splits: by how many cycles each
+            use grows where the load crosses lines.
+        jumps: mnemonics that it macro-fuses with.
+        registers: the resources that it names.
+    """
+
+    instruction: Instruction
+    row: InstructionData | None
+    traits: Traits
+    times: TraitTimes
+    flow: DataFlow
+    uops: Parts | None
+    uses: tuple[PortUse, ...]
+    masks: tuple[int, ...]
+    splits: tuple[float, ...]
+    jumps: tuple[str, ...]
+    registers: tuple[str, ...]
+
+    def loaded_or_stored(self, value: int) -> int | None:
+        """The number of the memory reference that a value is loaded from or stored to, None for other values."""
+        special = self.flow.special
+        if special is None:
+            return None
+        if value < len(special.loads):
+            return special.loads[value][0]
+        return next((place for place, stored in special.stores if stored == value), None)
+
+
+class Pair(NamedTuple):
+    """An instruction and the branch that it macro-fuses with: their µops and port usage, as in `Template`."""
+
+    uops: Parts | None
+    uses: tuple[PortUse, ...]
+    masks: tuple[int, ...]
+    splits: tuple[float, ...]
+    registers: tuple[str, ...]
+
+
+class Lowering:
+    """Lowers instructions for one core; jumps are numbered as they come."""
+
+    __slots__ = ("_flows", "_jumps", "_parts", "core")
+
+    def __init__(self, core: ModelledCore, memo: Memo) -> None:
+        self.core = core
+        self._flows = memo.flows(core.graph.flows)
+        self._parts = None if core.pipeline is None else memo.parts(core.pipeline, core.switches)
+        self._jumps: dict[str, int] = {}
+
+    def template(
+        self, instruction: Instruction, row: InstructionData | None, closed: bool = False, shape: Hashable = None
+    ) -> Template:
+        """The template of an instruction.
+
+        Args:
+            instruction: the instruction.
+            row: its table row (the indexed variant where it applies), None if unknown.
+            closed: whether 512-bit registers in the block close a port for vector instructions.
+            shape: equal for instructions that do the same; what was made of one is then kept for all.
+        """
+        if closed and row is not None and instruction.vector_bytes and self.core.closed is not None:
+            row = replace(row, ports=_without_port(row.ports, self.core.closed))
+        flow = self._flows.of(shape, instruction, row)
+        uops = None if row is None or self._parts is None else self._parts.of(shape, instruction, row)
+        uses = () if row is None or is_done_at_rename(instruction, row) else row.ports
+        registers = _registers(flow, uops)
+        jumps, traits = self._traits(instruction, row, flow, len(registers))
+        return Template(
+            instruction=instruction,
+            row=row,
+            traits=traits,
+            times=_times(instruction, row, flow),
+            flow=flow,
+            uops=uops,
+            uses=uses,
+            masks=self._masks(uses),
+            splits=split_cycles(uses, instruction, self.core.splits),
+            jumps=jumps,
+            registers=registers,
+        )
+
+    def pair(self, first: Template, branch: Template) -> Pair | None:
+        """What an instruction is together with the branch behind it; None where they do not macro-fuse."""
+        mnemonic = branch.instruction.mnemonic
+        fuses = mnemonic in first.jumps or bool(first.traits.fusing_flags & branch.traits.flags)
+        if branch.traits.jump < 0 or not fuses or not first.traits.unit or not branch.traits.unit or first.row is None:
+            return None
+        if is_done_at_rename(first.instruction, first.row):
+            uses: tuple[PortUse, ...] = ()
+        else:
+            uses = _without_compare(first.row.ports, branch.row.ports if branch.row else ())
+        uops, pipeline = None, self.core.pipeline
+        if pipeline is not None:
+            uops = parts_of(first.instruction, first.row, branch.row, pipeline, self.core.switches)
+        masks = self._masks(uses)
+        return Pair(uops, uses, masks, split_cycles(uses, first.instruction, self.core.splits), first.registers)
+
+    def _traits(
+        self, instruction: Instruction, row: InstructionData | None, flow: DataFlow, registers: int
+    ) -> tuple[tuple[str, ...], Traits]:
+        cost = self._cost(instruction, row)
+        conditional = instruction.branch == "conditional"
+        fusible_with = cost.fusible_with if cost else ()
+        # where the table lists no pairs, they are told by flags
+        by_flags = self.core.front is None and row is not None and row.front_end is None
+        jumps = sum(1 << self._jump(name) for name in fusible_with if self._jump(name) >= 0)
+        moves = moves_stack(instruction)
+        reads, writes = uses_of_rsp(instruction, moves)
+        special = flow.special
+        pointer = None if special is None or special.pointer == len(flow.carriers) else special.pointer
+        found = Traits(
+            known=row is not None,
+            unit=cost is not None,
+            fusible=bool(fusible_with) and self.core.front is not None,
+            jumps_low=_signed(jumps),
+            jumps_high=_signed(jumps >> 32),
+            fusing_flags=_flag_bits(_fusing_flags(instruction, self.core.fusing)) if by_flags else 0,
+            branch=instruction.branch is not None,
+            jump=self._jump(instruction.mnemonic) if conditional else -1,
+            flags=_flag_bits(instruction.flags_read) if conditional else 0,
+            moves_stack=moves,
+            reads_stack=reads,
+            writes_stack=writes,
+            bars_lsd=self.core.front is not None and bars_lsd(instruction, self.core.front),
+            registers=registers,
+            measured=row is not None and row.throughput is not None,
+            wide=instruction.vector_bytes == WIDEST,
+            adds=is_addition(instruction),
+            special=special is not None,
+            pointer=-1 if pointer is None else pointer,
+        )
+        if cost is not None:
+            found = found._replace(
+                decoded=cost.decoded,
+                microcoded=cost.microcoded,
+                slots=cost.slots,
+                complex=cost.complex,
+                simple=cost.simple,
+                ends_group=cost.ends_group,
+                joined_slots=cost.joined_slots,
+            )
+        if special is not None:
+            found = found._replace(
+                uses_stack=special.uses_stack,
+                flow_moves=special.moves_stack,
+                flow_reads=special.reads_stack,
+                flow_writes=special.writes_stack,
+                copies=special.copies,
+            )
+        return fusible_with, found
+
+    def _cost(self, instruction: Instruction, row: InstructionData | None) -> Cost | None:
+        """What the instruction costs in the front end; None if it counts as bytes only."""
+        if self.core.front is not None:
+            return None if row is None else instruction_cost(instruction, row, self.core.front)
+        return op_cache_cost(row, self.core.op_cache)
+
+    def _masks(self, uses: tuple[PortUse, ...]) -> tuple[int, ...]:
+        return tuple([port_mask(use.ports, self.core.parameters.ports) for use in uses])
+
+    def _jump(self, mnemonic: str) -> int:
+        number = self._jumps.setdefault(mnemonic, len(self._jumps))
+        return number if number < _MOST_JUMPS else -1
+
+
+def is_done_at_rename(instruction: Instruction, row: InstructionData) -> bool:
+    """Whether the instruction is done at rename and needs no port."""
+    zero = row.breaks_dependency == "zero" and is_idiom(instruction, row)
+    return zero or (row.eliminated and is_eliminated_move(instruction, row))
+
+
+def _without_compare(ports: tuple[PortUse, ...], branch: tuple[PortUse, ...]) -> tuple[PortUse, ...]:
+    """The port usage without the µop that merges into the branch: the one that shares ports with it."""
+    branch_ports = {port for use in branch for port in use.ports}
+    rest = list(ports)
+    merged = next((number for number, use in enumerate(rest) if branch_ports.intersection(use.ports)), None)
+    if merged is not None:
+        use = rest.pop(merged)
+        if use.cycles > 1:
+            rest.insert(merged, PortUse(use.ports, use.cycles - 1))
+    return tuple(rest)
+
+
+def _without_port(ports: tuple[PortUse, ...], closed: str) -> tuple[PortUse, ...]:
+    """The port usage with the closed port taken from the choices, where there are others."""
+    return tuple(
+        PortUse(tuple(port for port in use.ports if port != closed), use.cycles) if set(use.ports) - {closed} else use
+        for use in ports
+    )
+
+
+def _fusing_flags(instruction: Instruction, fusing: frozenset[str]) -> str:
+    """The flags of which a jump must read one to fuse with the instruction; none if it fuses with no jump."""
+    compares_immediate = instruction.memory and any(o.immediate is not None for o in instruction.operands)
+    return instruction.flags_written if instruction.mnemonic in fusing and not compares_immediate else ""
+
+
+def _times(instruction: Instruction, row: InstructionData | None, flow: DataFlow) -> TraitTimes:
+    addition, special = 0.0, flow.special
+    if is_addition(instruction):  # from operands in registers or just loaded
+        loads = len(special.loads) if special else 0
+        addition = min([c for _, _, c in flow.inner] + [c for v, _, c in flow.waits if v >= loads], default=0.0)
+    throughput = row.throughput if row is not None else None
+    return TraitTimes(throughput or 0.0, special.saves if special else 0.0, addition)
+
+
+def _registers(flow: DataFlow, uops: Parts | None) -> tuple[str, ...]:
+    names = dict.fromkeys([resource for _, resource, _ in flow.waits])
+    names |= dict.fromkeys([resource for resources, _ in flow.gives for resource in resources])
+    if uops is not None:
+        names |= dict.fromkeys([read.resource for part in uops.parts for read in part.reads])
+        names |= dict.fromkeys([resource for resource, _ in uops.results])
+    return tuple(names)
+
+
+def _flag_bits(letters: str) -> int:
+    return sum(1 << _FLAGS.index(letter) for letter in set(letters) if letter in _FLAGS)
+
+
+def _signed(mask: int) -> int:
+    """The lowest 32 bits as a signed number."""
+    low = mask & 0xFFFFFFFF
+    return low - (1 << 32) if low >> 31 else low

@@ -1,0 +1,80 @@
+/* Made by kernmodel.incore.engine.layout, which says what the fields mean. */
+
+#ifndef KERNMODEL_LAYOUT_H
+#define KERNMODEL_LAYOUT_H
+
+#include <stdint.h>
+
+enum { PORTS = 16, GROUPS = 4 };
+enum { IDEAL, LSD, DSB, DECODERS };
+enum { FRONT_END, SCHEDULER, REORDER_BUFFER, REASONS };
+enum { KIND_NONE, KIND_UOP_CACHE, KIND_OP_CACHE };
+enum { PART_PREDECODE, PART_DECODE, PART_DSB, PART_LSD, PART_ISSUE, PART_PORTS, PART_DIVIDER, PART_PRECEDENCE, PART_PIPELINE };
+enum { WHOLE, SIMULATION, WITHOUT_PORTS, WITHOUT_WAITS, DEPENDENCES };
+
+typedef struct {
+    int32_t issue_width, retire_width, reorder_buffer, scheduler, load_scheduler, store_scheduler, idq, dsb_width,
+        dsb_lines, decoders, iq, predecode_width, fusible_last, microcode_switch, microcode_exit, microcode_width,
+        predecode_delay, unlaminated_slots, unlaminated_first, taken_branches, dispatch_delay, counter_gap,
+        issue_ports, group_boundary, source, copies, barred_from, repeats, alternating[GROUPS], units, entries, slots,
+        microops, waits, schedule, farthest, longest, most_cycles, least_passes, steady_cycles, floor_cycles;
+} Core;
+
+typedef struct {
+    int32_t known, unit, decoded, microcoded, slots, complex, simple, ends_group, joined_slots, fusible, jumps_low,
+        jumps_high, fusing_flags, branch, jump, flags, moves_stack, reads_stack, writes_stack, bars_lsd, registers,
+        measured, wide, adds, special, uses_stack, flow_moves, flow_reads, flow_writes, pointer, copies;
+} Traits;
+
+typedef struct {
+    double throughput, saves, addition;
+} TraitTimes;
+
+typedef struct {
+    int32_t move, scheduler, ports, latency, divider, data, alone;
+} UopTraits;
+
+typedef struct {
+    int32_t entries, decoded, complex, simple, fusible, ends_group, block, line, wide;
+} FetchUnit;
+
+typedef struct {
+    int32_t slots, together;
+} Entry;
+
+typedef struct {
+    int32_t ports, latency, divider, data, alone, first_wait, scheduler;
+} MicroOp;
+
+typedef struct {
+    int32_t microop, passes, cycles;
+} Wait;
+
+typedef struct {
+    int32_t kind, simulated, fetches, decoders, fusible_last, fusion_line_bytes, branch_ends_group, predecode_width,
+        predecode_bytes, prefix_cycles, issue_width, dsb_width, dsb_bytes, dsb_line_bytes, dsb_ends, jcc_bytes,
+        idq_uops, lsd, fetch_bytes, op_cache_entries, op_cache_width, issue_instructions, partial_erratum,
+        group_boundary, synchronises, synchronise_ports, synchronise_latency, pointer_saving, blocked_loads,
+        blocked_load, store_address, forward_latency, forward_address, facile_stack, forward_as_load,
+        dsb_line_microops, dsb_block_lines, adders;
+} Figures;
+
+typedef struct {
+    double synchronise, forward, shortest, pointer_saving, to_others, several_chains, beside_wide;
+} Times;
+
+typedef struct {
+    int32_t instructions, unrolled, offset, links, simulated_links, pairs, placed, all, scope;
+} Request;
+
+typedef struct {
+    int32_t store, store_place, load, load_place, passes, whole;
+} Link;
+
+typedef struct {
+    int64_t applies, idle, units, complex_units, decoded, slots, entries, synchronisations, erratum, length, prefixed,
+        source, copies, barred_from, fused, cycle_length, cycle_passes, through_memory, ports, divider, vertices,
+        edges, settled, period, passes, simulated;
+} Totals;
+
+#endif

@@ -1,0 +1,530 @@
+"""The simulation in plain Python: what is modelled, and the yardstick of the compiled engine.
+
+Every cycle, in this order: finished µops retire in order; ready ones dispatch, the oldest of each port; the renamer
+issues queue entries and gives their µops ports; the fetch refills the queue. The renamer knows how many µops of each
+port have issued and not dispatched before this cycle. µops in its first and third slot go to the port with the fewest,
+those in the others to the one with the second fewest unless that has far more; ties go to the higher port (uiCA, ICS
+2022, section 4.2.2). The run ends when the state of the pipeline is one that was there before.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from kernmodel.incore.engine.interface import Program
+from kernmodel.incore.engine.layout import PORTS, SOURCES, MicroOp, Wait
+from kernmodel.incore.engine.model import STEADY_SHARE, is_at
+
+_HISTORY = 16
+_SAVING = 4
+"""The next state is kept for comparison after so many passes, and a share of one in so many of those so far."""
+_SNAPSHOTS = 32
+
+Counts = tuple[int, ...]
+"""Cycles, passes, stalls by reason, dispatches by port, up to a cycle."""
+
+
+class _InFlight:
+    """A µop in flight: `base` is the cycle that those who wait for it count from, once it is known."""
+
+    __slots__ = ("base", "done", "id", "known", "pending", "port", "ready")
+
+    def __init__(self, number: int, now: int) -> None:
+        self.id = number
+        self.base = self.done = 0
+        self.ready = now
+        self.known = False
+        self.pending = 0
+        self.port = -1
+
+
+class Pipeline:
+    """The state of the pipeline; `run` says what comes out."""
+
+    def __init__(self, program: Program) -> None:
+        self.core = program.core
+        self.units = program.units
+        self.entries = program.entries
+        self.first_microop = program.first_microop
+        self.microops = program.microops
+        self.waits = program.waits
+        self.schedule = program.schedule
+        self.source = SOURCES[self.core.source]
+        self.users: list[list[tuple[int, int, int]]] = [[] for _ in range(self.core.microops)]
+        for u in range(self.core.microops):
+            for microop, passes, cycles in self._waits_of(u):
+                self.users[microop].append((u, passes, cycles))
+        self.ports = range(max(m[0] for m in self.microops).bit_length())
+        self.kinds = [sum(m[0] >> port & 1 for m in self.microops) for port in self.ports]
+        self._start()
+
+    def _start(self) -> None:
+        self.now = 0
+        self.flight: dict[int, _InFlight] = {}
+        self.calendar: dict[int, list[_InFlight]] = {}
+        self.ready: list[_InFlight] = []
+        self.slots_issued = self.slots_retired = self.microops_issued = self.passes = 0
+        self.slot_in_entry = 0
+        self.scheduled = [0, 0, 0]
+        self.counters = [0] * len(self.ports)
+        self.starting = list(self.counters)
+        self.turn = [0] * len(self.core.alternating)
+        self.divider_free = self.alone_free = 0
+        self.data_free = [0] * len(self.ports)
+        self.delivered = self.entries_issued = 0
+        self.fetched = self.predecoded = self.decoded = 0
+        self.decodable = [0] * _HISTORY
+        self.unit_part = self.microcode_wait = self.microcode_left = self.predecode_step = 0
+        self.decoding = self.source == "decoders"
+        self.stalls = [0, 0, 0]
+        self.dispatched = [0] * len(self.ports)
+
+    def _waits_of(self, u: int) -> tuple[Wait, ...]:
+        return self.waits[self.microops[u].first_wait : self.microops[u + 1].first_wait]
+
+    def cycle(self) -> None:
+        """One cycle."""
+        self._retire()
+        self.starting = list(self.counters)
+        for x in self.calendar.pop(self.now, ()):
+            self._queue_up(x)
+        if self.core.issue_ports:
+            self._dispatch_bound()
+        else:
+            self._dispatch_free()
+        self._issue()
+        self._deliver()
+        self.now += 1
+
+    # ---- values become known, µops become ready ----
+
+    def _know(self, x: _InFlight, base: int) -> None:
+        x.base, x.known = base, True
+        executed, u = divmod(x.id, self.core.microops)
+        if not self.microops[u][0]:
+            x.done = max(base, self.now)
+        for user, passes, cycles in self.users[u]:
+            y = self.flight.get((executed + passes) * self.core.microops + user)
+            if y is not None:
+                y.ready = max(y.ready, base + cycles)
+                y.pending -= 1
+                if not y.pending:
+                    self._all_known(y)
+
+    def _all_known(self, x: _InFlight) -> None:
+        if self.microops[x.id % self.core.microops][0]:
+            self.calendar.setdefault(max(x.ready, self.now + 1), []).append(x)
+        else:
+            self._know(x, x.ready)
+
+    def _queue_up(self, x: _InFlight) -> None:
+        place = len(self.ready)
+        while place and self.ready[place - 1].id > x.id:
+            place -= 1
+        self.ready.insert(place, x)
+
+    # ---- retire, dispatch, issue ----
+
+    def _retire(self) -> None:
+        for _ in range(min(self.core.retire_width, self.slots_issued - self.slots_retired)):
+            executed, slot = divmod(self.slots_retired, self.core.slots)
+            first = executed * self.core.microops
+            for u in range(self.first_microop[slot], self.first_microop[slot + 1]):
+                x = self.flight[first + u]
+                if not x.known or x.done > self.now:
+                    return
+            self.slots_retired += 1
+
+    def _can_dispatch(self, microop: MicroOp, port: int) -> bool:
+        _, _, divider, data, alone, _, _ = microop
+        return not (
+            (divider and self.divider_free > self.now)
+            or (alone and self.alone_free > self.now)
+            or (data and self.data_free[port] > self.now)
+        )
+
+    def _dispatch(self, x: _InFlight, microop: MicroOp) -> None:
+        _, latency, divider, data, alone, _, scheduler = microop
+        if divider:
+            self.divider_free = self.now + divider
+        if alone:
+            self.alone_free = self.now + alone
+        if data:
+            self.data_free[x.port] = self.now + data
+        self.counters[x.port] -= 1
+        self.dispatched[x.port] += 1
+        self.scheduled[scheduler] -= 1
+        self.ready.remove(x)
+        x.done = self.now + latency
+        self._know(x, self.now)
+
+    def _dispatch_bound(self) -> None:
+        for port in self.ports:
+            for x in self.ready:
+                microop = self.microops[x.id % self.core.microops]
+                if x.port == port and self._can_dispatch(microop, port):
+                    self._dispatch(x, microop)
+                    break
+
+    def _dispatch_free(self) -> None:
+        """Ports are taken when µops are ready: the oldest first, each on the one that fewest µops can use."""
+        free = set(self.ports)
+        for x in list(self.ready):
+            microop = self.microops[x.id % self.core.microops]
+            able = [p for p in self.ports if p in free and microop[0] >> p & 1 and self._can_dispatch(microop, p)]
+            if able:
+                x.port = min(able, key=lambda port: self.kinds[port])
+                free.discard(x.port)
+                self.counters[x.port] += 1
+                self._dispatch(x, microop)
+
+    def _choose_port(self, ports: int, slot: int) -> int:
+        choices = [port for port in reversed(self.ports) if ports >> port & 1]
+        if ports in self.core.alternating:
+            group = self.core.alternating.index(ports)
+            skipped = self.turn[group]
+            self.turn[group] = (skipped + 1) % len(choices)
+            return choices[-1 - skipped]
+        best, *others = sorted(choices, key=lambda port: self.starting[port])
+        if not others or slot % 2 == 0 or self.starting[others[0]] - self.starting[best] >= self.core.counter_gap:
+            return best
+        return others[0]
+
+    def _issue_microop(self, executed: int, u: int, slot: int) -> None:
+        number = executed * self.core.microops + u
+        x = self.flight[number] = _InFlight(number, self.now)
+        self.microops_issued = number + 1
+        ports = self.microops[u][0]
+        if ports:
+            x.ready += self.core.dispatch_delay
+            self.scheduled[self.microops[u][6]] += 1
+            if self.core.issue_ports:
+                x.port = self._choose_port(ports, slot)
+                self.counters[x.port] += 1
+        for microop, passes, cycles in self._waits_of(u):
+            source = (executed - passes) * self.core.microops + microop
+            if source < 0:
+                continue
+            y = self.flight.get(source)  # None: it issues later than what waits for it
+            if y is not None and y.known:
+                x.ready = max(x.ready, y.base + cycles)
+            else:
+                x.pending += 1
+        if not x.pending:
+            self._all_known(x)
+
+    def _issue(self) -> None:
+        core = self.core
+        if self.slots_issued - self.slots_retired + core.issue_width > core.reorder_buffer:
+            self.stalls[2] += 1
+            return
+        sizes = (core.scheduler, core.load_scheduler, core.store_scheduler)
+        if any(size and own + core.issue_width > size for own, size in zip(self.scheduled, sizes, strict=True)):
+            self.stalls[1] += 1
+            return
+        if self.entries_issued >= self.delivered:
+            self.stalls[0] += 1
+        slot = taken = unlaminated = 0
+        while slot < core.issue_width and self.entries_issued < self.delivered:
+            executed, e = divmod(self.entries_issued, core.entries)
+            slots, together = self.entries[e]
+            ends = not e and not self.slot_in_entry and executed % core.copies == 0
+            if slot and ends and self.source == "LSD" and core.group_boundary:
+                break
+            if slot and together and slot + slots > core.issue_width >= slots:
+                break
+            if slot and together and (unlaminated == core.unlaminated_slots or taken >= core.unlaminated_first):
+                break
+            taken, unlaminated = taken + 1, unlaminated + together
+            slot = self._issue_entry(executed, slots, slot)
+
+    def _issue_entry(self, executed: int, slots: int, slot: int) -> int:
+        """Issue what is left of a queue entry, as far as it fits; the next free slot."""
+        while self.slot_in_entry < slots and slot < self.core.issue_width:
+            k = self.slots_issued % self.core.slots
+            for u in range(self.first_microop[k], self.first_microop[k + 1]):
+                self._issue_microop(executed, u, slot)
+            self.slots_issued += 1
+            self.slot_in_entry += 1
+            slot += 1
+        if self.slot_in_entry == slots:
+            self.slot_in_entry = 0
+            self.entries_issued += 1
+        return slot
+
+    # ---- fetch ----
+
+    def _deliver(self) -> None:
+        if self.source in ("ideal", "LSD"):
+            self.delivered = self.entries_issued + self.core.issue_width
+            return
+        queued = self.delivered - self.entries_issued
+        decoding = self.decoding
+        if not self._microcode(queued, self.core.microcode_exit if decoding else self.core.microcode_switch):
+            if decoding:
+                self._decode(queued)
+            else:
+                self._fetch_dsb(queued)
+        if decoding:
+            self._predecode()
+
+    def _microcode(self, queued: int, leaving: int) -> bool:
+        """Whether the cycle belongs to the microcode sequencer."""
+        if self.microcode_wait:
+            self.microcode_wait -= 1
+            return True
+        if not self.microcode_left:
+            return False
+        if queued + self.core.microcode_width <= self.core.idq:
+            part = min(self.microcode_left, self.core.microcode_width)
+            self.delivered += part
+            self.microcode_left -= part
+            if not self.microcode_left:
+                self.microcode_wait = leaving
+        return True
+
+    def _fetch_dsb(self, queued: int) -> None:
+        core = self.core
+        room, lines, line, block, branches = core.dsb_width, 0, -1, -1, 0
+        if queued + room > core.idq:
+            return
+        while room > 0:
+            n = self.fetched % core.units
+            entries, decoded, _, _, _, _, own_block, own_line, wide = self.units[n]
+            first = room == core.dsb_width
+            if not self.unit_part:
+                if not n and not first and core.group_boundary and own_block == block:
+                    branches += 1
+                    if branches == core.taken_branches:
+                        return
+                if n >= core.barred_from:
+                    self._start_decoding()
+                    return
+                if own_line != line or not n:
+                    if lines == core.dsb_lines:
+                        return
+                    lines, line = lines + 1, own_line
+                if wide and room < 2 and not first:
+                    return
+                room -= wide
+            part = max(0, min(decoded - self.unit_part, room))
+            self.delivered += part
+            self.unit_part += part
+            room -= part
+            block = own_block
+            if self.unit_part < decoded:
+                return
+            self.unit_part = 0
+            self.fetched += 1
+            if entries > decoded:
+                self.microcode_left, self.microcode_wait = entries - decoded, core.microcode_switch
+                return
+
+    def _start_decoding(self) -> None:
+        """The DSB holds no more of the pass: the decoders go on. The predecoder has run ahead meanwhile."""
+        self.decoding = True
+        self.predecoded = self.decoded = self.fetched
+        self.decodable = [self.fetched] * _HISTORY
+        ahead = min(self.core.predecode_delay - 1, self.core.schedule)
+        for step in range(ahead):
+            self.predecoded += self.schedule[step]
+            self.decodable[(self.now - (self.core.predecode_delay - 1) + step) % _HISTORY] = self.predecoded
+        self.decodable[self.now % _HISTORY] = self.predecoded
+        self.predecode_step = ahead
+
+    def _decode(self, queued: int) -> None:
+        core = self.core
+        there = self.decodable[(self.now - core.predecode_delay) % _HISTORY]
+        simple = taken = 0
+        while queued + core.decoders <= core.idq and self.decoded < there:
+            n = self.decoded % core.units
+            entries, decoded, complex_one, beside, fusible, ends_group, *_ = self.units[n]
+            barred = fusible and not core.fusible_last
+            if taken and (complex_one or not simple or (barred and taken == core.decoders - 1)):
+                return
+            over = n == core.units - 1 and not core.repeats
+            if barred and self.decoded + 1 >= there and not over:
+                return
+            simple = simple - 1 if taken else beside
+            taken += 1
+            self.decoded += 1
+            self.delivered += decoded
+            if over:
+                self.decoding, self.fetched = False, self.decoded
+            if entries > decoded:
+                self.microcode_left, self.microcode_wait = entries - decoded, core.microcode_exit
+            if over or self.microcode_left or ends_group:
+                return
+
+    def _predecode(self) -> None:
+        core = self.core
+        over = not core.repeats and self.predecode_step >= core.schedule
+        if self.decoding and not over and self.predecoded - self.decoded + core.predecode_width <= core.iq:
+            self.predecoded += self.schedule[self.predecode_step % core.schedule]
+            self.predecode_step += 1
+            if core.repeats:
+                self.predecode_step %= core.schedule
+        self.decodable[self.now % _HISTORY] = self.predecoded
+
+    # ---- repetition ----
+
+    def _left(self, when: int) -> int:
+        return max(when - self.now, 0)
+
+    def state(self) -> tuple[Any, ...]:
+        """All that the future depends on, relative to this cycle and pass."""
+        core = self.core
+        history = [self.decodable[(self.now - k) % _HISTORY] - self.decoded for k in range(1, core.predecode_delay + 1)]
+        return (
+            self.slots_issued % core.slots,
+            self.entries_issued % core.entries,
+            self.entries_issued // core.entries % core.copies if self.source == "LSD" else 0,
+            self.slot_in_entry,
+            self.slots_issued - self.slots_retired,
+            self.delivered - self.entries_issued,
+            self.fetched % core.units if core.units else 0,
+            self.unit_part,
+            self.microcode_wait,
+            self.microcode_left,
+            (self.predecode_step, self.decoded % core.units, *history) if self.decoding else (),
+            tuple(self.turn),
+            self._left(self.divider_free),
+            self._left(self.alone_free),
+            tuple(self.counters),
+            tuple(map(self._left, self.data_free)),
+            tuple(self._trace(number) for number in range(self._oldest_needed(), self.microops_issued)),
+        )
+
+    def _oldest_needed(self) -> int:
+        core = self.core
+        executed, slot = divmod(self.slots_retired, core.slots)
+        unretired = executed * core.microops + self.first_microop[slot]
+        return max(0, min(unretired, (self.slots_issued // core.slots - core.farthest) * core.microops))
+
+    def _trace(self, number: int) -> tuple[int, ...]:
+        x = self.flight[number]
+        if not x.known:
+            return (0, x.pending, x.port, self._left(x.ready))
+        return (1, x.port, max(x.base - self.now, -self.core.longest), self._left(x.done))
+
+    def counts(self, passes: int) -> Counts:
+        """Cycles, passes, stalls by reason, dispatches by port, so far."""
+        return (self.now, passes, *self.stalls, *self.dispatched, *[0] * (PORTS - len(self.dispatched)))
+
+    def forget(self) -> None:
+        """Drop the µops that nothing can wait for any more."""
+        oldest = self._oldest_needed()
+        for number in [number for number in self.flight if number < oldest]:
+            del self.flight[number]
+
+
+class _Repetition:
+    """Whether a state was there before, of those that are kept: all that come are compared with them, and they are
+    taken less and less often, since most blocks repeat soon."""
+
+    __slots__ = ("checks", "kept", "next_kept", "since")
+
+    def __init__(self, since: Counts) -> None:
+        self.checks = self.next_kept = 0
+        self.kept: deque[tuple[tuple[Any, ...], Counts]] = deque(maxlen=_SNAPSHOTS)
+        self.since = since
+
+    def found(self, pipeline: Pipeline) -> bool:
+        """Look at the state at the end of a pass."""
+        state = pipeline.state()
+        self.checks += 1
+        for then, counts in reversed(self.kept):
+            if state == then:
+                self.since = counts
+                return True
+        if self.checks >= self.next_kept:
+            self.next_kept = self.checks + self.checks // _SAVING + _SAVING
+            self.kept.append((state, pipeline.counts(pipeline.passes)))
+        return False
+
+
+def run(program: Program) -> tuple[int, ...]:
+    """Settled (1) or not, cycles and passes of the period, cycles in all, stalls by reason, dispatches by port.
+
+    Without a repetition it is the passes that count that retired in the last two thirds of a trial in which they took
+    equally long, else those in the second half of all cycles.
+    """
+    pipeline = Pipeline(program)
+    core = program.core
+    repetition = _Repetition(pipeline.counts(0))
+    half = _Mark(core.most_cycles // 2, core.least_passes // 2)
+    soon = _Trial(core.floor_cycles, core.reorder_buffer)
+    late = _Trial(core.steady_cycles, 2 * core.reorder_buffer)
+    until = repetition.since
+    while pipeline.now < core.most_cycles or pipeline.passes < core.least_passes:
+        pipeline.cycle()
+        retired = pipeline.slots_retired // core.slots
+        if retired != until[1]:
+            until = pipeline.counts(retired)
+            half.see(until)
+            since = soon.over(until, pipeline.slots_retired)
+            if since is None or not is_at(program.floor, (until[0] - since[0]) / max(until[1] - since[1], 1)):
+                since = late.over(until, pipeline.slots_retired)
+            if since is not None:
+                return _difference(0, pipeline, until, since)
+        if pipeline.slots_issued // core.slots == pipeline.passes:
+            continue
+        pipeline.passes = pipeline.slots_issued // core.slots
+        pipeline.forget()
+        if repetition.found(pipeline):
+            return _difference(1, pipeline, pipeline.counts(pipeline.passes), repetition.since)
+    return _difference(0, pipeline, until, half.counts or pipeline.counts(0))
+
+
+class _Mark:
+    """The counts at the end of the first pass that ends at a cycle or later, after so many passes."""
+
+    __slots__ = ("_cycle", "_passes", "counts")
+
+    def __init__(self, cycle: int, passes: int = 0) -> None:
+        self._cycle = cycle
+        self._passes = passes
+        self.counts: Counts | None = None
+
+    def see(self, now: Counts) -> None:
+        """Look at the counts at the end of a pass."""
+        if self.counts is None and now[0] >= self._cycle and now[1] >= self._passes:
+            self.counts = now
+
+
+class _Trial:
+    """Whether passes have become equally fast, asked once: at the end of a pass after so many cycles and slots."""
+
+    __slots__ = ("_asked", "_cycles", "_slots", "_third", "_two_thirds")
+
+    def __init__(self, cycles: int, slots: int) -> None:
+        self._cycles = cycles
+        self._slots = slots
+        self._asked = False
+        self._third = _Mark(cycles // 3)
+        self._two_thirds = _Mark(cycles * 2 // 3)
+
+    def over(self, now: Counts, slots: int) -> Counts | None:
+        """Where the equally fast passes began, None if there are none or it is not the time to ask."""
+        found = None
+        if not self._asked and now[0] >= self._cycles and slots >= self._slots:
+            self._asked = True
+            first, second = self._third.counts, self._two_thirds.counts
+            if first and second and _is_steady(first, second, now):
+                found = first
+        self._third.see(now)
+        self._two_thirds.see(now)
+        return found
+
+
+def _is_steady(first: Counts, second: Counts, third: Counts) -> bool:
+    """Whether the passes between three marks took equally long, but for a small share."""
+    earlier = (second[0] - first[0]) * (third[1] - second[1])
+    later = (third[0] - second[0]) * (second[1] - first[1])
+    return bool(later) and STEADY_SHARE * abs(earlier - later) <= later
+
+
+def _difference(settled: int, pipeline: Pipeline, until: Counts, since: Counts) -> Counts:
+    cycles, passes, *others = (now - then for now, then in zip(until, since, strict=True))
+    return (settled, cycles, passes, pipeline.now, *others)
