@@ -10,10 +10,9 @@ mpl.use("svg")
 import matplotlib.pyplot as plt
 
 from kernmodel.models.chart import ModelName
-from kernmodel.plot.carm import carm_figure
 from kernmodel.plot.compare import compare_figure
 from kernmodel.plot.ecm import ecm_figure
-from kernmodel.plot.roofline import roofline_figure
+from kernmodel.plot.roofline import carm_figure, roofline_figure
 from kernmodel.plot.scaling import scaling_figure
 from kernmodel.plot.style import write
 from kernmodel.plot.sweep import sweep_figure

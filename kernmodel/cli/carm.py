@@ -35,7 +35,7 @@ def carm(kernel: str | None, machine: str, **given: Any) -> None:
     answer = _answer(kernel, given)
     options.accept_notes(answer.notes, given["strict"])
     if target is not None:
-        from kernmodel.plot.carm import carm_figure
+        from kernmodel.plot.roofline import carm_figure
 
         save(target, lambda: carm_figure(answer))
     if given["as_json"]:
@@ -47,7 +47,7 @@ def carm(kernel: str | None, machine: str, **given: Any) -> None:
 
     show(carm_report(answer, verbose=given["verbose"]))
     if given["plot"] == TERMINAL:
-        from kernmodel.plot.terminal import carm_text
+        from kernmodel.plot.roofline_text import carm_text
 
         show_text("\n" + carm_text(answer, *drawing_size()))
 

@@ -123,6 +123,6 @@ def _print(answer: CompareAnswer, unit: str | None, plot: str | None, *, verbose
 
     show(compare_report(answer, unit, verbose=verbose))
     if plot == TERMINAL:
-        from kernmodel.plot.compare_text import compare_text
+        from kernmodel.plot.compare import compare_text
 
         show_text("\n" + compare_text(answer, unit, *drawing_size()))

@@ -68,7 +68,7 @@ def ecm(
 
         save(target, lambda: ecm_figure(drawn, unit))
     elif plot == TERMINAL:
-        from kernmodel.plot.ecm_text import ecm_text
+        from kernmodel.plot.ecm import ecm_text
 
         show_text("\n" + ecm_text(drawn, unit, *drawing_size()))
 

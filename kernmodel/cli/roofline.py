@@ -56,7 +56,7 @@ def roofline(kernels: tuple[str, ...], machine: str, model: str, **given: Any) -
 
     show(roofline_report(answer, verbose=given["verbose"]))
     if given["plot"] == TERMINAL:
-        from kernmodel.plot.terminal import roofline_text
+        from kernmodel.plot.roofline_text import roofline_text
 
         show_text("\n" + roofline_text(answer, *drawing_size()))
 

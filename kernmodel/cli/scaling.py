@@ -106,6 +106,6 @@ def _print(
 
     show(scaling_report(answers, shown, verbose=verbose))
     if plot == TERMINAL:
-        from kernmodel.plot.scaling_text import scaling_text
+        from kernmodel.plot.scaling import scaling_text
 
         show_text("\n" + scaling_text(answers, unit, *drawing_size()))

@@ -129,9 +129,7 @@ def _stacked(axes: Axes, sweep: Sequence[tuple[int, EcmPrediction]], sizes: Sequ
     bottoms = [0.0] * len(sizes)
     for number, name in enumerate(name for name in sweep[0][1].times if name != "T_OL"):
         tops = [bottom + found.times[name] for bottom, (_, found) in zip(bottoms, sweep, strict=True)]
-        kind = number % len(style.LEVELS)
-        axes.fill_between(sizes, bottoms, tops, color=style.LEVELS[kind], hatch=style.HATCHES[kind], edgecolor="white",
-                          linewidth=0.0, alpha=0.75, label=name)  # fmt: skip
+        axes.fill_between(sizes, bottoms, tops, linewidth=0.0, alpha=0.75, label=name, **style.part(number))
         bottoms = tops
 
 

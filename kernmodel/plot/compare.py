@@ -10,6 +10,7 @@ from kernmodel.plot import style
 from kernmodel.plot.caption import answers_caption, draw_caption
 from kernmodel.plot.ecm import stacks
 from kernmodel.plot.scaling import performance, rate_of
+from kernmodel.plot.terminal_lines import TextBar, bars_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -107,12 +108,10 @@ def _times(axes: Axes, rows: Sequence[Compared]) -> None:
     thin = 2 * _HALF / len(names)
     for number, name in enumerate(names):
         values = [_ns(row, row.answer.prediction.times.get(name, 0.0)) for row in rows]
-        kind = number % len(style.LEVELS)
         places = [at if adds else at - _HALF + (number + 0.5) * thin for at, adds in enumerate(stacked)]
         heights = [2 * _HALF if adds else thin for adds in stacked]
         starts = [end if adds else 0.0 for end, adds in zip(ends, stacked, strict=True)]
-        axes.barh(places, values, heights, starts, color=style.LEVELS[kind], hatch=style.HATCHES[kind],
-                  edgecolor="white", linewidth=0.3, label=name)  # fmt: skip
+        axes.barh(places, values, heights, starts, linewidth=0.3, label=name, **style.part(number))
         ends = [start + value if adds else max(end, value)
                 for start, end, value, adds in zip(starts, ends, values, stacked, strict=True)]  # fmt: skip
     overlapping = [_ns(row, row.answer.prediction.core_cycles) for row in rows]
@@ -150,3 +149,18 @@ def _machines(axes: Axes, names: Sequence[str]) -> None:
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
+
+
+def compare_text(answer: CompareAnswer, unit: str | None, width: int = 80, ascii_only: bool = False) -> str:
+    """For each kernel the performance of one core and of a full ccNUMA domain, a bar for each machine."""
+    core, domain = ("-", "#") if ascii_only else ("░", "█")
+    drawings = []
+    for rate, rows in compared(answer, unit).values():
+        name = rows[0].answer.nest.name
+        title = f"{name}: performance (G{rate}), one core ({core}) and a full ccNUMA domain ({domain})"
+        drawings.append(bars_text([_bar(row) for row in rows], title, width, ascii_only, origin=0.0))
+    return "\n".join(drawings)
+
+
+def _bar(row: Compared) -> TextBar:
+    return TextBar(row.machine, row.core, row.domain, f"{row.core:.3g}, {row.domain:.3g}")

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from kernmodel.models.outside import OUTSIDE
 from kernmodel.plot import style
 from kernmodel.plot.caption import answers_caption, draw_caption, on_machine
-from kernmodel.plot.scaling import Curve, draw_curve, frame_cores, performance, rate_of, varying_sizes
+from kernmodel.plot.scaling import (
+    Curve,
+    curve_of,
+    curves_text,
+    draw_curve,
+    frame_cores,
+    rate_of,
+    size_labels,
+    varying_sizes,
+)
+from kernmodel.plot.terminal_lines import TextBar, TextLine, bars_text, lines_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +41,7 @@ def ecm_figure(answers: Sequence[EcmAnswer], unit: str) -> Figure:
             _contributions(axes, answers)
         caption = on_machine(answers[0].nest.name, answers[0].machine)
         draw_caption(figure, answers_caption(caption, answers))
-        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=style.SMALL, frameon=False, reverse=True)
+        style.legend_beside(axes, reverse=True)
         return figure
 
 
@@ -75,7 +85,7 @@ def _stacked(axes: Axes, times: Sequence[Mapping[str, float]]) -> list[float]:
     ends = [0.0 for _ in times]
     for number, name in enumerate(_others(times)):
         values = [one[name] for one in times]
-        axes.bar(range(len(times)), values, 0.86, ends, label=name, **_looks(number))
+        axes.bar(range(len(times)), values, 0.86, ends, label=name, linewidth=0.3, **style.part(number))
         ends = [end + value for end, value in zip(ends, values, strict=True)]
     return ends
 
@@ -87,18 +97,13 @@ def _side_by_side(axes: Axes, times: Sequence[Mapping[str, float]]) -> list[floa
     for number, name in enumerate(names):
         values = [one[name] for one in times]
         places = [place + (number - (len(names) - 1) / 2) * wide for place in range(len(times))]
-        axes.bar(places, values, wide, label=f"{name} (overlaps)", **_looks(number))
+        axes.bar(places, values, wide, label=f"{name} (overlaps)", linewidth=0.3, **style.part(number))
         heights += values
     return heights
 
 
 def _others(times: Sequence[Mapping[str, float]]) -> list[str]:
     return [name for name in times[0] if name != "T_OL"]
-
-
-def _looks(number: int) -> dict[str, Any]:
-    kind = number % len(style.LEVELS)
-    return {"color": style.LEVELS[kind], "hatch": style.HATCHES[kind], "edgecolor": "white", "linewidth": 0.3}
 
 
 def _size_label(answer: EcmAnswer, names: Sequence[str]) -> str:
@@ -112,16 +117,53 @@ def _size_label(answer: EcmAnswer, names: Sequence[str]) -> str:
 def _scaling(axes: Axes, answers: Sequence[EcmAnswer], unit: str) -> None:
     """One line for each point of sizes, and where the first domain saturates by the recursive rule."""
     rate = rate_of(unit, answers[0])
-    varying = varying_sizes([answer.sizes for answer in answers])
-    for number, answer in enumerate(answers):
-        cores = tuple(point.cores for point in answer.scaling)
-        values = tuple(performance(point.cycles, rate, answer) for point in answer.scaling)
-        label = ", ".join(f"{name}={answer.sizes[name]}" for name in varying) if len(answers) > 1 else "prediction"
-        saturated = next((point for point in answer.scaling if point.saturated), None)
-        saturation = saturated.cores if saturated is not None and saturated.domains == 1 else None
-        draw_curve(axes, Curve(label, cores, values, number, saturation))
+    for curve in _curves(answers, rate):
+        draw_curve(axes, curve)
     domain, most = answers[0].machine.topology.cores_per_numa_domain, max(point.cores for point in answers[0].scaling)
     frame_cores(axes, domain, most, rate)
+
+
+def _curves(answers: Sequence[EcmAnswer], rate: str) -> Iterator[Curve]:
+    for number, (answer, label) in enumerate(zip(answers, size_labels(answers, "prediction"), strict=True)):
+        saturated = next((point for point in answer.scaling if point.saturated), None)
+        saturation = saturated.cores if saturated is not None and saturated.domains == 1 else None
+        yield curve_of(answer, answer.scaling, rate, number, label, saturation)
+
+
+# }}}
+# {{{ in characters
+
+
+def ecm_text(answers: Sequence[EcmAnswer], unit: str, width: int = 80, ascii_only: bool = False) -> str:
+    """Performance over cores where the answers were scaled; else the times, over the sizes where these vary."""
+    first = answers[0]
+    if first.scaling:
+        rate = rate_of(unit, first)
+        return curves_text(_curves(answers, rate), first, rate, width, ascii_only)
+    title = f"{first.nest.name} on {first.machine.name}: cycles per unit of work (cy/CL), {first.prediction.overlap}"
+    if len(answers) == 1:
+        return bars_text(_bars(first), title, width, ascii_only, origin=0.0)
+    return _over_sizes(answers, title, width, ascii_only)
+
+
+def _bars(answer: EcmAnswer) -> list[TextBar]:
+    times = {**answer.prediction.times, "T_ECM": answer.prediction.cycles}
+    return [TextBar(name, 0.0, cycles, f"{cycles:.1f}") for name, cycles in times.items()]
+
+
+def _over_sizes(answers: Sequence[EcmAnswer], title: str, width: int, ascii_only: bool) -> str:
+    """A line for each time; over the number of the point where several sizes vary at once."""
+    names = varying_sizes([answer.sizes for answer in answers])
+    alone = len(names) == 1
+    xs = [float(answer.sizes[names[0]]) if alone else float(at) for at, answer in enumerate(answers, 1)]
+    order = sorted(range(len(xs)), key=xs.__getitem__)
+    series = {name: [answers[at].prediction.times[name] for at in order] for name in answers[0].prediction.times}
+    series["T_ECM"] = [answers[at].prediction.cycles for at in order]
+    places = tuple(xs[at] for at in order)
+    lines = [TextLine(name, places, tuple(values)) for name, values in series.items()]
+    label = names[0] if alone else f"number of the point ({', '.join(names)} vary)"
+    logarithmic = alone and places[0] > 0 and places[-1] >= 20 * places[0]
+    return lines_text(lines, title, width, ascii_only, x_label=label, log_x=logarithmic)
 
 
 # }}}

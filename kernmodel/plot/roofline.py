@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from kernmodel.machine.model import Machine
     from kernmodel.models.chart import ComputeRoof, LevelShare, MemoryRoof, Point, Roofline
-    from kernmodel.studies.predict.roofline import RooflineAnswer, Subject
+    from kernmodel.studies.predict.roofline import CarmAnswer, RooflineAnswer, Subject
 
 TITLES = {
     "orm": "Original roofline",
@@ -190,6 +190,14 @@ def roofline_figure(answer: RooflineAnswer) -> Figure:
     subjects = [kernel.subject for kernel in answer.kernels]
     title = on_machine(", ".join(names), answer.machine, answer.cores)
     return figure_of(charts, shares if wanted else [], subjects_caption(title, subjects, answer.machine))
+
+
+def carm_figure(answer: CarmAnswer) -> Figure:
+    """The cache-aware chart and the application-driven one on the same axes, beside them memory share and impact."""
+    name, findings = answer.subject.name, answer.findings
+    charts = [Chart((name,), (findings.beside,)), Chart((name,), (findings.roofline,))]
+    caption = subjects_caption(on_machine(name, answer.machine, answer.cores), [answer.subject], answer.machine)
+    return figure_of(charts, [(name, findings.shares)] if findings.shares else [], caption, same_limits=True)
 
 
 def subjects_caption(title: str, subjects: Sequence[Subject], machine: Machine) -> Caption:
@@ -605,11 +613,8 @@ def draw_shares(axes: Axes, shares: Sequence[tuple[str, Sequence[LevelShare]]]) 
             positions.append(position)
             names.append("MS" if not offset else "MI")
             for depth, (one, value) in enumerate(zip(levels, values, strict=True)):
-                kind = depth % len(style.LEVELS)
-                axes.bar(
-                    position, 100 * value, 0.8, 100 * base, color=style.LEVELS[kind], hatch=style.HATCHES[kind],
-                    edgecolor="white", linewidth=0.6, label=one.level if not positions[1:] else None,
-                )  # fmt: skip
+                label = one.level if not positions[1:] else None
+                axes.bar(position, 100 * value, 0.8, 100 * base, linewidth=0.6, label=label, **style.part(depth))
                 if value >= _SHOWN_SHARE:
                     axes.text(position, 100 * (base + value / 2), f"{100 * value:.0f}", ha="center", va="center",
                               fontsize=style.TINY, bbox={"facecolor": "white", "pad": 0.8, "linewidth": 0})  # fmt: skip

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kernmodel.plot import style
 from kernmodel.plot.caption import answers_caption, draw_caption, on_machine
+from kernmodel.plot.terminal_lines import TextLine, lines_text
 from kernmodel.units import convert_cycles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from kernmodel.models.ecm import ScalingPoint
     from kernmodel.studies.predict.request import EcmAnswer
     from kernmodel.studies.scaling import ScalingAnswer
 
 GIGA = 1e9
+_CORES = "cores (ccNUMA domains filled one after the other)"
 _BORDER = "#bbbbbb"
 _CHANGE = "#8c6d00"
 
@@ -80,7 +83,7 @@ def frame_cores(axes: Axes, domain: int, most: int, rate: str) -> None:
     for edge in range(domain, most, domain):
         axes.axvline(edge + 0.5, color=_BORDER, linewidth=0.8, zorder=0)
     flops = "; an FMA counts 2" if rate == "FLOP/s" else ""
-    axes.set(xlabel="cores (ccNUMA domains filled one after the other)", ylabel=f"performance (G{rate}{flops})")
+    axes.set(xlabel=_CORES, ylabel=f"performance (G{rate}{flops})")
     axes.set_ylim(bottom=0)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
@@ -115,22 +118,42 @@ def scaling_figure(answers: Sequence[ScalingAnswer], unit: str | None) -> Figure
         _draw_linear(axes, answers, rate, most)
         singles = [answer.single for answer in answers]
         draw_caption(figure, answers_caption(on_machine(first.nest.name, first.machine), singles))
-        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=style.SMALL, frameon=False)
+        style.legend_beside(axes)
         return figure
 
 
 def curves(answers: Sequence[ScalingAnswer], rate: str) -> list[Curve]:
     """Performance by the recursive rule, a curve for each point of sizes."""
-    names = varying_sizes([answer.single.sizes for answer in answers])
-    result = []
-    for number, answer in enumerate(answers):
-        label = ", ".join(f"{name}={answer.single.sizes[name]}" for name in names)
-        cores = tuple(row.point.cores for row in answer.rows)
-        values = tuple(performance(row.point.cycles, rate, answer.single) for row in answer.rows)
-        if len(answers) == 1:
-            label = "both rules" if rules_agree(answer) else "recursive latency-aware rule"
-        result.append(Curve(label, cores, values, number, answer.saturation_recursive))
-    return result
+    singles = [answer.single for answer in answers]
+    alone = "both rules" if rules_agree(answers[0]) else "recursive latency-aware rule"
+    return [
+        curve_of(answer.single, [row.point for row in answer.rows], rate, number, label, answer.saturation_recursive)
+        for number, (answer, label) in enumerate(zip(answers, size_labels(singles, alone), strict=True))
+    ]
+
+
+def curve_of(
+    answer: EcmAnswer, points: Sequence[ScalingPoint], rate: str, number: int, label: str, saturation: int | None
+) -> Curve:
+    """Performance of a prediction at some core counts."""
+    cores = tuple(point.cores for point in points)
+    values = tuple(performance(point.cycles, rate, answer) for point in points)
+    return Curve(label, cores, values, number, saturation)
+
+
+def size_labels(answers: Sequence[EcmAnswer], alone: str) -> list[str]:
+    """What tells the predictions apart ("N=4000"); of a single one `alone`."""
+    names = varying_sizes([answer.sizes for answer in answers])
+    if len(answers) == 1:
+        return [alone]
+    return [", ".join(f"{name}={answer.sizes[name]}" for name in names) for answer in answers]
+
+
+def curves_text(drawn: Iterable[Curve], answer: EcmAnswer, rate: str, width: int, ascii_only: bool) -> str:
+    """Curves over cores in characters."""
+    lines = [TextLine(curve.label, curve.cores, curve.values) for curve in drawn]
+    title = f"{answer.nest.name} on {answer.machine.name}: performance (G{rate})"
+    return lines_text(lines, title, width, ascii_only, x_label=_CORES)
 
 
 def rules_agree(answer: ScalingAnswer) -> bool:
@@ -181,3 +204,19 @@ def _draw_changes(axes: Axes, answers: Sequence[ScalingAnswer], drawn: Sequence[
         xs, ys = zip(*places, strict=True)
         label = "reuse in shared caches changes"
         axes.scatter(xs, [0.93 * y for y in ys], marker="^", color=_CHANGE, s=26, zorder=4, label=label)
+
+
+def scaling_text(answers: Sequence[ScalingAnswer], unit: str | None, width: int = 80, ascii_only: bool = False) -> str:
+    """In characters: both rules and linear scaling of one point of sizes; of several points the recursive rule."""
+    first = answers[0].single
+    rate = rate_of(unit, first)
+    drawn = curves(answers, rate)
+    if len(answers) == 1:
+        simple = simple_curve(answers[0], rate)
+        highest = max(*drawn[0].values, *simple.values)
+        linear = linear_values(answers[0], rate, simple.cores)
+        below = tuple(n for n, value in zip(simple.cores, linear, strict=True) if value <= 1.05 * highest)
+        if not rules_agree(answers[0]):
+            drawn.append(simple)
+        drawn.append(Curve("linear, n·P(1)", below, linear[: len(below)], 2, None))
+    return curves_text(drawn, first, rate, width, ascii_only)

@@ -99,3 +99,14 @@ def marker(number: int) -> str:
 def title(axes: Axes, text: str) -> None:
     """The title above the left end of the axes."""
     axes.set_title(text, loc="left", fontsize=9.5)
+
+
+def part(number: int) -> dict[str, Any]:
+    """Looks of the n-th part of a stack: colour and hatch together."""
+    kind = number % len(LEVELS)
+    return {"color": LEVELS[kind], "hatch": HATCHES[kind], "edgecolor": "white"}
+
+
+def legend_beside(axes: Axes, *, reverse: bool = False) -> None:
+    """The legend right of the axes; in reverse where it names a stack from the top."""
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=SMALL, frameon=False, reverse=reverse)

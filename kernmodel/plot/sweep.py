@@ -112,9 +112,7 @@ def _lines(curves: Sequence[Curve], quantity: Quantity, arrangement: Arrangement
     marked = _marks(axes, x_axis, shades, highest)
     axes.set_ylim(0, highest * (_LABEL_ROOM if marked else 1.08))
     axes.set_ylabel(quantity.label)
-    axes.legend(
-        loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=style.SMALL, frameon=False, reverse=len(curves) == 1
-    )
+    style.legend_beside(axes, reverse=len(curves) == 1)
     return figure
 
 
@@ -343,9 +341,9 @@ def _stacked(axes: Axes, rows: Sequence[Row]) -> None:
     for number, name in enumerate(name for name in time_names(rows) if name != f"T_OL{TIME}"):
         found = [value_of(row, name) for row in rows]
         values = [value if math.isfinite(value) else 0.0 for value in found]
-        kind = number % len(style.LEVELS)
-        axes.barh(range(len(rows)), values, 0.7, bottoms, color=style.LEVELS[kind], hatch=style.HATCHES[kind],
-                  edgecolor="white", linewidth=0.3, label=name.removesuffix(TIME))  # fmt: skip
+        axes.barh(
+            range(len(rows)), values, 0.7, bottoms, linewidth=0.3, label=name.removesuffix(TIME), **style.part(number)
+        )
         bottoms = [bottom + value for bottom, value in zip(bottoms, values, strict=True)]
     overlapping = [overlapping_time(row) for row in rows]
     axes.plot(overlapping, range(len(rows)), linestyle="", marker="|", markersize=11, color="#000000",

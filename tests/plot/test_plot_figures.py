@@ -15,7 +15,7 @@ from kernmodel.plot import style
 from kernmodel.plot.caption import Caption, metadata_texts
 from kernmodel.plot.placement import Board, Place, text_width
 from kernmodel.plot.roofline import Chart, draw_shares, figure_of, limits_of
-from kernmodel.plot.terminal import chart_text
+from kernmodel.plot.roofline_text import chart_text
 
 LEVELS = {"L1": 2000e9, "L2": 1000e9, "L3": 400e9, "Mem": 100e9}
 ROOFS = tuple(MemoryRoof(level, rate, level, "measured") for level, rate in LEVELS.items())

@@ -7,11 +7,9 @@ import shutil
 
 import pytest
 
-from kernmodel.plot.compare import compare_figure
-from kernmodel.plot.compare_text import compare_text
+from kernmodel.plot.compare import compare_figure, compare_text
 from kernmodel.plot.ecm import ecm_figure
-from kernmodel.plot.scaling import scaling_figure
-from kernmodel.plot.scaling_text import scaling_text
+from kernmodel.plot.scaling import scaling_figure, scaling_text
 from kernmodel.studies.compare import compare
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest
 from kernmodel.studies.scaling import scaling
