@@ -8,7 +8,7 @@ import pytest
 
 from kernmodel.errors import Note
 from kernmodel.report.layout import cells
-from kernmodel.report.text import caches, comparison, ecm, kernel, sections, traffic
+from kernmodel.report.text import caches, ecm, kernel, sections, traffic
 from kernmodel.report.text.render import Style, render, stream
 from kernmodel.source.model import IndirectIndex
 
@@ -110,7 +110,7 @@ def test_a_comparison_shows_both_numbers_and_the_reason(compared_answer):
 def test_one_reason_is_printed_once(compared_answer):
     first = compared_answer.differences[0]
     again = dataclasses.replace(first, path="L2L3")
-    text = text_of(comparison.comparison_section(compared_answer.symbolic, compared_answer.traffic, (first, again)))
+    text = text_of(caches.comparison_section(compared_answer.symbolic, compared_answer.traffic, (first, again)))
     assert text.count(first.reason) == 1
     assert "(L1L2 loads, L2L3 loads)" in text
 

@@ -10,8 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from kernmodel.models.outside import NEGLIGIBLE
 from kernmodel.report.layout import Blocks, Column, Line, Pair, Value, entry, fields, left, lines, right, table
 from kernmodel.report.number_text import count, decimal, time_in, with_interval
-from kernmodel.report.text.caches import STORES, byte_tables, evasion_section, level_table, sampling_section
-from kernmodel.report.text.comparison import comparison_section
+from kernmodel.report.text.caches import (
+    STORES,
+    byte_tables,
+    comparison_section,
+    evasion_section,
+    level_table,
+    sampling_section,
+)
 from kernmodel.report.text.sections import (
     code_fields,
     kernel_fields,

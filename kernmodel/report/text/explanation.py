@@ -7,9 +7,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from kernmodel.incore.core import CODE_ALIGNMENT
-from kernmodel.report.layout import Block, Column, Fields, Heading, Table
+from kernmodel.report.layout import Blocks, fields, left, right, table
 from kernmodel.report.number_text import decimal
-from kernmodel.report.text.incore import bound_text
+from kernmodel.report.text.incore import bound_text, instruction_columns
 
 if TYPE_CHECKING:
     from kernmodel.incore.answer.explain import Explanation
@@ -17,80 +17,64 @@ if TYPE_CHECKING:
     from kernmodel.studies.predict.incore import Alignment
 
 
-def explanation_section(incore: InCore, explanation: Explanation) -> tuple[Block, ...]:
+def explanation_section(incore: InCore, explanation: Explanation) -> Blocks:
     """Why, and what would help."""
-    binding = " and ".join(explanation.binding) or "nothing"
-    pairs = [("binds", binding)]
+    following = None
     if explanation.next_bound:
-        gap = incore.prediction - explanation.next_cycles
+        gap = decimal(incore.prediction - explanation.next_cycles)
         names = " and ".join(explanation.next_bound)
-        following = f"{names}, {decimal(explanation.next_cycles)} cy per pass: {decimal(gap)} cy below the prediction"
-        pairs.append(("next bound", following))
+        following = f"{names}, {decimal(explanation.next_cycles)} cy per pass: {gap} cy below the prediction"
+    binding = " and ".join(explanation.binding) or "nothing"
+    idealised = (
+        left("if this took no time", "component"),
+        right("cy per pass", "prediction"),
+        right("speed-up", "speed_up", _speed_up),
+        left("then binds", "then_binding", " and ".join),
+    )
     return (
-        Heading("Why, and what would help"),
-        Fields(tuple(pairs)),
+        *fields("Why, and what would help", ("binds", binding), ("next bound", following)),
         *_crowd_section(incore, explanation),
         *_steps_section(incore, explanation),
-        *_idealised_section(explanation),
+        *table("If one component were infinitely fast", idealised, explanation.idealised, always=True),
     )
 
 
-def _crowd_section(incore: InCore, explanation: Explanation) -> tuple[Block, ...]:
-    if not explanation.crowd:
-        return ()
+def _crowd_section(incore: InCore, explanation: Explanation) -> Blocks:
     ports = f"port{'s' if len(incore.binding_ports) > 1 else ''} {', '.join(incore.binding_ports)}"
-    columns = (Column("cycles"), Column("share"), Column("line"), Column("instruction", "left"))
-    rows = tuple(
-        (decimal(item.cycles), f"{100 * item.share:.0f} %", *_named(incore, item.row)) for item in explanation.crowd
+    columns = (
+        right("cycles", "cycles"),
+        right("share", lambda item: f"{100 * item.share:.0f} %"),
+        *instruction_columns(lambda item: incore.rows[item.row].instruction),
     )
-    return (Heading(f"Instructions whose µops need {ports}"), Table(columns, rows))
+    return table(f"Instructions whose µops need {ports}", columns, explanation.crowd)
 
 
-def _steps_section(incore: InCore, explanation: Explanation) -> tuple[Block, ...]:
-    if not explanation.chain or incore.lcd is None:
+def _steps_section(incore: InCore, explanation: Explanation) -> Blocks:
+    if incore.lcd is None:
         return ()
     span = f" over {explanation.chain_passes} passes" if explanation.chain_passes > 1 else ""
-    columns = (Column("latency"), Column("line"), Column("instruction", "left"), Column("carried on by", "left"))
-    rows = tuple((decimal(s.latency, 1), *_named(incore, s.row), s.carrier) for s in explanation.chain)
-    return (
-        Heading(f"Longest loop-carried dependency{span}: {incore.lcd.cycles:.2f} cy per pass"),
-        Table(columns, rows),
-    )
-
-
-def _named(incore: InCore, row: int) -> tuple[str, str]:
-    """Line and text of an instruction."""
-    instruction = incore.rows[row].instruction
-    return (str(instruction.line or "-"), instruction.text.strip())
-
-
-def _idealised_section(explanation: Explanation) -> tuple[Block, ...]:
     columns = (
-        Column("if this took no time", "left"),
-        Column("cy per pass"),
-        Column("speed-up"),
-        Column("then binds", "left"),
+        right("latency", lambda step: decimal(step.latency, 1)),
+        *instruction_columns(lambda step: incore.rows[step.row].instruction),
+        left("carried on by", "carrier"),
     )
-    rows = tuple(
-        (item.component, decimal(item.prediction), _speed_up(item.speed_up), " and ".join(item.then_binding))
-        for item in explanation.idealised
-    )
-    return (Heading("If one component were infinitely fast"), Table(columns, rows))
+    title = f"Longest loop-carried dependency{span}: {incore.lcd.cycles:.2f} cy per pass"
+    return table(title, columns, explanation.chain)
 
 
 def _speed_up(factor: float) -> str:
     return "no bound" if factor == float("inf") else f"{decimal(factor)}×"
 
 
-def alignment_section(alignments: Sequence[Alignment]) -> tuple[Block, ...]:
+def alignment_section(alignments: Sequence[Alignment]) -> Blocks:
     """The offsets of the first byte by their prediction."""
     columns = (
-        Column("cy per pass"),
-        Column("bound by", "left"),
-        Column("offsets of the first byte", "left", fold=True),
+        right("cy per pass", "cycles"),
+        left("bound by", "answer", bound_text),
+        left("offsets of the first byte", "offsets", _ranges, fold=True),
     )
-    rows = tuple((decimal(a.cycles), bound_text(a.answer), _ranges(a.offsets)) for a in alignments)
-    return (Heading(f"Alignment: address of the first byte modulo {CODE_ALIGNMENT}"), Table(columns, rows))
+    title = f"Alignment: address of the first byte modulo {CODE_ALIGNMENT}"
+    return table(title, columns, alignments, always=True)
 
 
 def _ranges(numbers: Sequence[int]) -> str:

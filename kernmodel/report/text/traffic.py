@@ -27,12 +27,12 @@ from kernmodel.report.number_text import MISSING, decimal, short, with_interval
 from kernmodel.report.text.caches import (
     STORES,
     byte_tables,
+    comparison_section,
     evaded_share,
     evasion_section,
     level_table,
     sampling_section,
 )
-from kernmodel.report.text.comparison import comparison_section
 from kernmodel.report.text.sections import kernel_fields, machine_fields, notes_section, sources_section, unit_of_work
 from kernmodel.traffic.conditions.requirements import in_few_sets
 from kernmodel.traffic.model import ENDS, SYMBOLIC, carriers, intensity_intervals, reuse_in
