@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from kernmodel.errors import InputError, MachineError
@@ -13,30 +12,6 @@ from kernmodel.schema.document import read_document
 
 FOLDER = "machine-files"
 ENDING = ".yml"
-
-
-@dataclass(frozen=True, slots=True)
-class CacheSummary:
-    """Name, size of one instance in bytes, and the cores that share it."""
-
-    name: str
-    size_bytes: float
-    cores_sharing: int
-
-
-@dataclass(frozen=True, slots=True)
-class MachineSummary:
-    """One line of `kernmodel machine list`. `cores` counts the whole machine; `clock_hz` in Hz."""
-
-    name: str
-    title: str
-    microarchitecture: str
-    isa: str
-    sockets: int
-    cores: int
-    numa_domains: int
-    clock_hz: float
-    caches: tuple[CacheSummary, ...]
 
 
 def find_machine(name_or_path: str) -> Path:
@@ -55,7 +30,7 @@ def load_machine(name_or_path: str) -> Machine:
     """The machine called `name_or_path`: a path first, else a carried machine file ("clx" or "clx.yml").
 
     Raises:
-        MachineError: no such file, or the first problem of the file, with file, line and dotted key. `check_machine`
+        MachineError: no such file, or the first problem of the file, with file, line and dotted key. `machine check`
             lists all of them.
     """
     return load_path(find_machine(name_or_path))
@@ -69,27 +44,11 @@ def load_path(path: Path) -> Machine:
     return machine
 
 
-def list_machines() -> tuple[MachineSummary, ...]:
+def list_machines() -> tuple[Machine, ...]:
     """The carried machines, sorted by name.
 
     Raises:
         MachineError: a carried file is malformed.
     """
     machines = (load_path(path) for path in carried_files(FOLDER, ENDING))
-    return tuple(sorted(map(summarise, machines), key=lambda summary: summary.name))
-
-
-def summarise(machine: Machine) -> MachineSummary:
-    """What `kernmodel machine list` says of a machine."""
-    topology = machine.topology
-    return MachineSummary(
-        name=machine.name,
-        title=machine.title,
-        microarchitecture=machine.core.microarchitecture,
-        isa=machine.isa,
-        sockets=topology.sockets,
-        cores=topology.cores,
-        numa_domains=topology.sockets * topology.numa_domains_per_socket,
-        clock_hz=machine.clock_hz,
-        caches=tuple(CacheSummary(level.name, level.size_bytes, level.cores_sharing) for level in machine.levels),
-    )
+    return tuple(sorted(machines, key=lambda machine: machine.name))

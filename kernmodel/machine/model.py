@@ -32,6 +32,11 @@ class Topology:
         """Cores of the whole machine."""
         return self.sockets * self.cores_per_socket
 
+    @property
+    def numa_domains(self) -> int:
+        """ccNUMA domains of the whole machine."""
+        return self.sockets * self.numa_domains_per_socket
+
 
 @dataclass(frozen=True, slots=True)
 class CacheLevel:

@@ -42,8 +42,13 @@ def test_list() -> None:
     machines = list_machines()
     assert tuple(machine.name for machine in machines) == CARRIED
     clx = machines[1]
-    assert (clx.microarchitecture, clx.cores, clx.numa_domains, clx.clock_hz) == ("CLX", 40, 4, 2.5e9)
-    assert [(cache.name, cache.size_bytes) for cache in clx.caches][:2] == [("L1", 32 * 1024), ("L2", 1024**2)]
+    assert (clx.core.microarchitecture, clx.topology.cores, clx.topology.numa_domains, clx.clock_hz) == (
+        "CLX",
+        40,
+        4,
+        2.5e9,
+    )
+    assert [(cache.name, cache.size_bytes) for cache in clx.levels][:2] == [("L1", 32 * 1024), ("L2", 1024**2)]
 
 
 @pytest.mark.parametrize("name", CARRIED)

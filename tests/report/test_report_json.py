@@ -23,7 +23,6 @@ from kernmodel.incore.answer.explain import explain
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.machine.files.schema import check_machine
-from kernmodel.machine.load import summarise
 from kernmodel.models.chart import Case, ComputeRoof, LevelShare, MemoryRoof, Point, Roofline
 from kernmodel.models.findings import Findings, WhatIf
 from kernmodel.report.json import carried as json_carried
@@ -162,7 +161,7 @@ def documents(
         json_incore.block_document(BLOCK_RESULT),
         evaluation_document(EVALUATION),
         json_carried.machine_document(toy_machine),
-        json_carried.machine_list_document((summarise(toy_machine),)),
+        json_carried.machine_list_document((toy_machine,)),
         json_carried.machine_check_document({str(broken): check_machine(broken)}),
         json_carried.kernel_document(nest, nest.defaults),
         json_carried.kernel_list_document((KernelSummary("stencil", "A stencil.", "stencil.c"),)),

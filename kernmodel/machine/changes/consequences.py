@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kernmodel.errors import Note
-from kernmodel.machine.changes.figure_paths import Place, SeriesPlace, shown, with_value
+from kernmodel.machine.changes.figure_paths import FigurePath, SeriesFigurePath, shown, with_value
 from kernmodel.schema.fields import Values
 from kernmodel.units import format_bytes, format_si
 
@@ -22,7 +22,7 @@ _READING = {
 """Figures that decide how measured bandwidths are read."""
 
 
-def follow(values: Values, place: Place, before: Values) -> tuple[Values, tuple[Note, ...]]:
+def follow(values: Values, place: FigurePath, before: Values) -> tuple[Values, tuple[Note, ...]]:
     """The values with everything that follows from the change at `place`, and notes of what that is."""
     notes: list[Note] = []
     match place.keys:
@@ -36,7 +36,7 @@ def follow(values: Values, place: Place, before: Values) -> tuple[Values, tuple[
             values = _total_from_parts(values, precision, notes)
     if place.path in _READING:
         notes.append(Note("measured-unchanged", _READING[place.path], "assumption"))
-    if isinstance(place, SeriesPlace):
+    if isinstance(place, SeriesFigurePath):
         notes.append(_scaled(place, before, values))
     return values, tuple(notes)
 
@@ -85,7 +85,7 @@ def _total_from_parts(values: Values, precision: str, notes: list[Note]) -> Valu
     return dict(with_value(values, ("core", "flop_per_cycle", precision, "total"), most))
 
 
-def _scaled(place: SeriesPlace, before: Values, after: Values) -> Note:
+def _scaled(place: SeriesFigurePath, before: Values, after: Values) -> Note:
     """Which series were scaled, and which of them the figure is of."""
     old, mix = place.peak(before)
     ratio = place.get(after) / old
@@ -101,6 +101,6 @@ def _series_in_words(mixes: Sequence[str]) -> str:
     return f"all {len(mixes)} measured series"
 
 
-def describe_source(source: str, place: Place, before: object, text: str) -> str:
+def describe_source(source: str, place: FigurePath, before: object, text: str) -> str:
     """The source of a section in which a figure was changed."""
     return f"{source}; {place.path} was {shown(place, before)}, changed by --set {place.path}={text}"

@@ -6,18 +6,18 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from kernmodel.errors import UsageError
-from kernmodel.machine.changes.figure_paths import Place
+from kernmodel.machine.changes.figure_paths import FigurePath
 
 _OPTIONAL_SECTIONS = ("memory", "stores", "peaks")
 _MEANT = {"frequency": "clock", "frequency_ghz": "clock", "ghz": "clock", "cores": "topology.cores_per_socket"}
-"""Names that no spelling leads to."""
+"""FigureNames that no spelling leads to."""
 _MOST_NAMED = 4
 
 
-class Names:
+class FigureNames:
     """All names of the figures of one file."""
 
-    def __init__(self, places: Iterable[Place], left_out: Iterable[str], file: str) -> None:
+    def __init__(self, places: Iterable[FigurePath], left_out: Iterable[str], file: str) -> None:
         """Every end of a path is a name (`L2.size` of `caches.L2.size`), and so are the further names of a place.
 
         Args:
@@ -25,14 +25,14 @@ class Names:
         """
         self._file = Path(file).name
         self._left_out = frozenset(left_out)
-        self._by_path: dict[str, Place] = {}
-        self._by_end: dict[str, list[Place]] = {}
+        self._by_path: dict[str, FigurePath] = {}
+        self._by_end: dict[str, list[FigurePath]] = {}
         for place in places:
             self._by_path[place.path] = place
             for name in (*_ends(place), *place.names):
                 self._by_end.setdefault(name, []).append(place)
 
-    def place(self, name: str, where: str) -> Place:
+    def place(self, name: str, where: str) -> FigurePath:
         """The place that is meant.
 
         Raises:
@@ -50,7 +50,7 @@ class Names:
             raise UsageError(f"{name!r} may be one of several figures", where=where, todo=f"say which: {paths}{more}")
         raise self._unknown(name, where)
 
-    def short(self, place: Place) -> str:
+    def short(self, place: FigurePath) -> str:
         """The shortest name that means the place alone."""
         for name in (*place.names[::-1], *reversed(_ends(place))):
             if len(self._by_end[name]) == 1 and name not in self._by_path:
@@ -84,11 +84,11 @@ class Names:
         places = dict.fromkeys(self.short(self._place(one)) for one in ([meant] if meant else []) + near)
         return tuple(places)[:3]
 
-    def _place(self, name: str) -> Place:
+    def _place(self, name: str) -> FigurePath:
         return self._by_path.get(name) or self._by_end[name][0]
 
 
-def _ends(place: Place) -> tuple[str, ...]:
+def _ends(place: FigurePath) -> tuple[str, ...]:
     """The ends of a path that may name it, longest first; of a whole level, only `bandwidth`."""
     parts = place.path.split(".")
     return ("bandwidth",) if place.names else tuple(".".join(parts[start:]) for start in range(1, len(parts)))

@@ -1,7 +1,7 @@
 """Where the figures of a machine file stand among its values, and how each is read, replaced and shown.
 
-A `Place` is one figure with its dotted path; `places` lists all of a file. Values are never changed in place: `put`
-gives new ones that share whatever stays the same.
+A `FigurePath` is one figure with its dotted path; `figure_paths` lists all of a file. Values are never changed in
+place: `put` gives new ones that share whatever stays the same.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def with_value(values: Any, keys: Keys, new: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FigurePath:
     """A figure that stands at one place of the file.
 
     Attributes:
@@ -73,7 +73,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class ScaledPlace(Place):
+class ScaledFigurePath(FigurePath):
     """A figure that the file gives as a number in the unit of its section: one measured peak."""
 
     def get(self, values: Values) -> float:
@@ -87,7 +87,7 @@ class ScaledPlace(Place):
 
 
 @dataclass(frozen=True, slots=True)
-class SeriesPlace(Place):
+class SeriesFigurePath(FigurePath):
     """Measured series whose highest value over one ccNUMA domain is the figure; all are scaled alike.
 
     Attributes:
@@ -127,13 +127,13 @@ def _highest(group: Mapping[str, Any], mix: str, domain: int) -> float:
 # {{{ all places of a file
 
 
-def places(values: Values) -> Iterator[Place]:
+def figure_paths(values: Values) -> Iterator[FigurePath]:
     """Every figure that the file has, section by section."""
     yield from (place for place in _places(values) if place.get(values) is not None)
     yield from _bandwidths(values["bandwidths"])
     yield from _peaks(values.get("peaks", {}).get("measured", ()))
     for name in values["compilers"]:
-        yield Place(f"compilers.{name}", ("compilers", name), scalar, ())
+        yield FigurePath(f"compilers.{name}", ("compilers", name), scalar, ())
 
 
 def left_out(values: Values) -> Iterator[str]:
@@ -141,7 +141,7 @@ def left_out(values: Values) -> Iterator[str]:
     return (place.path for place in _places(values) if place.get(values) is None)
 
 
-def _places(row: Values, keys: Keys = (), table: Table = MACHINE, source_keys: Keys = ()) -> Iterator[Place]:
+def _places(row: Values, keys: Keys = (), table: Table = MACHINE, source_keys: Keys = ()) -> Iterator[FigurePath]:
     """The figures of a table and of those in it, those that are left out too; lists are no figures by themselves."""
     if "source" in table:
         source_keys = keys
@@ -153,12 +153,12 @@ def _places(row: Values, keys: Keys = (), table: Table = MACHINE, source_keys: K
             inner += [(f"{name}.{each}", own, entry.kind.each) for each, own in row[name].items()]
         elif not isinstance(entry.kind, Rows | List) and name not in _NO_FIGURES:
             place = (*keys, name)
-            yield Place(".".join(map(str, place)), place, entry.kind, source_keys)
+            yield FigurePath(".".join(map(str, place)), place, entry.kind, source_keys)
     for name, own, kind in inner:
         yield from _places(own, (*keys, *name.split(".")), kind, source_keys)
 
 
-def _bandwidths(section: Values) -> Iterator[Place]:
+def _bandwidths(section: Values) -> Iterator[FigurePath]:
     """Each level as a whole, and each of its series."""
     levels: dict[str, list[tuple[int, str]]] = {}
     for number, group in enumerate(section["measured"]):
@@ -173,24 +173,24 @@ def _bandwidths(section: Values) -> Iterator[Place]:
             yield _series(f"bandwidths.{level}.{mix}{several}", ((number, mix),))
 
 
-def _series(path: str, cells: tuple[tuple[int, str], ...], names: tuple[str, ...] = ()) -> SeriesPlace:
-    return SeriesPlace(path, ("bandwidths", "measured"), _BANDWIDTH, ("bandwidths",), names, cells)
+def _series(path: str, cells: tuple[tuple[int, str], ...], names: tuple[str, ...] = ()) -> SeriesFigurePath:
+    return SeriesFigurePath(path, ("bandwidths", "measured"), _BANDWIDTH, ("bandwidths",), names, cells)
 
 
-def _peaks(rows: list[Values]) -> Iterator[Place]:
+def _peaks(rows: list[Values]) -> Iterator[FigurePath]:
     seen: set[str] = set()
     for number, row in enumerate(rows):
         path = f"peaks.{row['operation']}.{row['precision']}.{row['register']:g}B.{row['cores']}"
         if path not in seen:
             seen.add(path)
-            yield ScaledPlace(path, ("peaks", "measured", number, "value"), _FLOP_RATE, ("peaks",))
+            yield ScaledFigurePath(path, ("peaks", "measured", number, "value"), _FLOP_RATE, ("peaks",))
 
 
 # }}}
 # {{{ for people
 
 
-def shown(place: Place, value: Any) -> str:
+def shown(place: FigurePath, value: Any) -> str:
     """A figure with its unit."""
     dimension = place.dimension
     if isinstance(value, bool):

@@ -18,8 +18,8 @@ from typing import Any
 
 from kernmodel.errors import Note, UsageError
 from kernmodel.machine.changes.consequences import describe_source, follow
-from kernmodel.machine.changes.figure_names import Names
-from kernmodel.machine.changes.figure_paths import Place, left_out, number_of, places, shown, with_value
+from kernmodel.machine.changes.figure_names import FigureNames
+from kernmodel.machine.changes.figure_paths import FigurePath, figure_paths, left_out, number_of, shown, with_value
 from kernmodel.machine.changes.new_values import new_value
 from kernmodel.machine.files.checks import check_figures
 from kernmodel.machine.files.schema import MACHINE_FILE, build_machine, read_values
@@ -77,8 +77,8 @@ class MachineFigures:
         self._sha256 = sha256
         self._values = values
         self._written = frozenset(written)
-        self._places = tuple(places(values))
-        self._names = Names(self._places, left_out(values), file)
+        self._places = tuple(figure_paths(values))
+        self._names = FigureNames(self._places, left_out(values), file)
 
     @classmethod
     def open(cls, name_or_path: str) -> MachineFigures:
@@ -129,7 +129,7 @@ class MachineFigures:
             done.append(_applied(place, before, values, notes))
         return self._checked(values, asked), tuple(done)
 
-    def _figure(self, place: Place) -> Figure:
+    def _figure(self, place: FigurePath) -> Figure:
         value = place.get(self._values)
         default = place.keys[0] == "paths" and place.path not in self._written
         return Figure(
@@ -141,7 +141,7 @@ class MachineFigures:
             source="not in the file: the default" if default else place.source(self._values),
         )
 
-    def _change(self, before: Values, path: str, text: str) -> tuple[Values, Place, tuple[Note, ...]]:
+    def _change(self, before: Values, path: str, text: str) -> tuple[Values, FigurePath, tuple[Note, ...]]:
         """One change with what follows from it, unchecked."""
         where = f"--set {path}={text}"
         place = self._names.place(path, where)
@@ -186,7 +186,7 @@ def _problems(file: str, values: Values) -> list[Problem]:
     return reading.errors
 
 
-def _applied(place: Place, before: Values, after: Values, notes: tuple[Note, ...]) -> Applied:
+def _applied(place: FigurePath, before: Values, after: Values, notes: tuple[Note, ...]) -> Applied:
     old, new = place.get(before), place.get(after)
     if old == new:
         notes = (*notes, Note("figure-unchanged", f"{place.path} is {shown(place, old)} as before", "assumption"))

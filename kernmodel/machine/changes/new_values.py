@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from kernmodel.errors import InputError, UsageError
-from kernmodel.machine.changes.figure_paths import Place, number_of, shown
+from kernmodel.machine.changes.figure_paths import FigurePath, number_of, shown
 from kernmodel.machine.files.schema import MACHINE_FILE
 from kernmodel.schema.document import compose
 from kernmodel.schema.fields import Quantity, QuantityOrWord, RejectedError
@@ -30,7 +30,7 @@ def factor_of(text: str) -> float | None:
     return None
 
 
-def new_value(place: Place, before: Any, text: str, where: str) -> Any:
+def new_value(place: FigurePath, before: Any, text: str, where: str) -> Any:
     """What the figure becomes, in base units.
 
     Raises:
@@ -46,7 +46,7 @@ def new_value(place: Place, before: Any, text: str, where: str) -> Any:
     return _relative(place, before, factor, where)
 
 
-def _absolute(place: Place, before: Any, text: str, where: str) -> Any:
+def _absolute(place: FigurePath, before: Any, text: str, where: str) -> Any:
     counts = place.dimension is not None or number_of(before) is not None
     if counts and text[:1] in ("+", "-", "x", "*", "×"):
         raise UsageError(f"{place.path}: {text!r} is neither a value nor a factor", where=where, todo=_RELATIVE)
@@ -66,7 +66,7 @@ def _node(text: str) -> yaml.Node:
     return yaml.ScalarNode("tag:yaml.org,2002:str", text)
 
 
-def _relative(place: Place, before: float, factor: float, where: str) -> float:
+def _relative(place: FigurePath, before: float, factor: float, where: str) -> float:
     after = before * factor
     if isinstance(before, int) and after < float("inf"):
         after = round(after)
@@ -84,7 +84,7 @@ def _relative(place: Place, before: float, factor: float, where: str) -> float:
     return after
 
 
-def _instead(place: Place) -> str:
+def _instead(place: FigurePath) -> str:
     """What to do where a figure is a word."""
     if isinstance(place.kind, QuantityOrWord):
         level = place.path.split(".")[1].removeprefix("L").lstrip("0123456789")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from kernmodel.report.json.document import Json, document, kernel_json, pick, record
 
 if TYPE_CHECKING:
-    from kernmodel.machine.load import MachineSummary
     from kernmodel.machine.model import Machine
     from kernmodel.report.text.kernel import KernelSummary
     from kernmodel.schema.fields import Problem
@@ -22,9 +21,20 @@ def machine_document(machine: Machine) -> Json:
     return document("kernmodel.machine/1", machine=machine_to_dict(machine))
 
 
-def machine_list_document(machines: Iterable[MachineSummary]) -> Json:
+def machine_list_document(machines: Iterable[Machine]) -> Json:
     """The carried machines."""
-    return document("kernmodel.machine-list/1", machines=list(machines))
+    return document("kernmodel.machine-list/1", machines=[_listed(machine) for machine in machines])
+
+
+def _listed(machine: Machine) -> Json:
+    return {
+        **pick(machine, "name", "title"),
+        **pick(machine.core, "microarchitecture"),
+        **pick(machine, "isa"),
+        **pick(machine.topology, "sockets", "cores", "numa_domains"),
+        **pick(machine, "clock_hz"),
+        "caches": [pick(cache, "name", "size_bytes", "cores_sharing") for cache in machine.levels],
+    }
 
 
 def machine_check_document(checked: Mapping[str, tuple[Problem, ...]]) -> Json:

@@ -12,20 +12,19 @@ from kernmodel.report.text.sections import sources_section
 from kernmodel.units import format_bytes, format_si
 
 if TYPE_CHECKING:
-    from kernmodel.machine.load import MachineSummary
     from kernmodel.machine.model import BandwidthSeries, CacheLevel, Machine, TransferPath
 
 
-def machine_list(machines: Iterable[MachineSummary]) -> Blocks:
+def machine_list(machines: Iterable[Machine]) -> Blocks:
     """One line a machine."""
     columns = (
         left("name", "name"),
         left("title", "title", fold=True),
-        left("microarchitecture", "microarchitecture"),
+        left("microarchitecture", "core.microarchitecture"),
         left("ISA", "isa"),
         right("clock", "clock_hz", _hertz),
-        right("cores", "cores"),
-        right("ccNUMA domains", "numa_domains"),
+        right("cores", "topology.cores"),
+        right("ccNUMA domains", "topology.numa_domains"),
         left("caches", _cache_sizes, fold=True),
     )
     return (Table(columns, tuple(cells(columns, machine) for machine in machines)),)
@@ -35,8 +34,8 @@ def _hertz(value: float) -> str:
     return format_si(value, "Hz")
 
 
-def _cache_sizes(machine: MachineSummary) -> str:
-    return ", ".join(f"{cache.name} {format_bytes(cache.size_bytes)}" for cache in machine.caches)
+def _cache_sizes(machine: Machine) -> str:
+    return ", ".join(f"{cache.name} {format_bytes(cache.size_bytes)}" for cache in machine.levels)
 
 
 def machine_report(machine: Machine, *, verbose: bool = False) -> Blocks:

@@ -55,12 +55,11 @@ class NumericLoop:
 
 def numeric_loops(loops: Sequence[Loop], sizes: Mapping[str, int]) -> tuple[NumericLoop, ...]:
     """The loops with the sizes put in."""
-    numbers = {name: sympy.Integer(value) for name, value in sizes.items()}
-    return tuple(_numeric_loop(loop, [outer.symbol for outer in loops[:k]], numbers) for k, loop in enumerate(loops))
+    return tuple(_numeric_loop(loop, [outer.symbol for outer in loops[:k]], sizes) for k, loop in enumerate(loops))
 
 
-def _numeric_loop(loop: Loop, outer: Sequence[sympy.Symbol], numbers: Mapping[str, sympy.Integer]) -> NumericLoop:
-    start, stop = put_in(loop.start, numbers, outer), put_in(loop.stop, numbers, outer)
+def _numeric_loop(loop: Loop, outer: Sequence[sympy.Symbol], sizes: Mapping[str, int]) -> NumericLoop:
+    start, stop = put_in(loop.start, sizes, outer), put_in(loop.stop, sizes, outer)
     parts = linear_parts(stop - start, outer)
     slope = None
     if parts is not None and parts[1].is_Integer:
@@ -69,12 +68,10 @@ def _numeric_loop(loop: Loop, outer: Sequence[sympy.Symbol], numbers: Mapping[st
     return NumericLoop(loop.variable, compiled(start), compiled(stop), loop.step, uses, slope)
 
 
-def put_in(
-    expression: sympy.Expr, numbers: Mapping[str, sympy.Integer], variables: Iterable[sympy.Symbol]
-) -> sympy.Expr:
+def put_in(expression: sympy.Expr, sizes: Mapping[str, int], variables: Iterable[sympy.Symbol]) -> sympy.Expr:
     """The expression with numbers for the sizes (every symbol that is not one of the loop variables)."""
     symbols = expression.free_symbols - set(variables)
-    return expression.xreplace({symbol: numbers[symbol.name] for symbol in symbols})
+    return expression.xreplace({symbol: sympy.Integer(sizes[symbol.name]) for symbol in symbols})
 
 
 def compiled(expression: sympy.Expr) -> Bound:

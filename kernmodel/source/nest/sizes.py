@@ -8,8 +8,6 @@ from difflib import get_close_matches
 from itertools import pairwise
 from math import prod
 
-import sympy
-
 from kernmodel.errors import SourceError, UsageError
 from kernmodel.source.model import Access, Array, LoopNest
 from kernmodel.source.nest.affine import linear_parts
@@ -114,8 +112,7 @@ def _check_arrays(nest: LoopNest, sizes: Mapping[str, int]) -> None:
 
 def shape_of(array: Array, sizes: Mapping[str, int]) -> tuple[int, ...]:
     """The extents of an array in elements, outermost first; () where none is declared."""
-    numbers = {name: sympy.Integer(value) for name, value in sizes.items()}
-    return tuple(int(put_in(extent, numbers, ())) for extent in array.shape)
+    return tuple(int(put_in(extent, sizes, ())) for extent in array.shape)
 
 
 def _overflow(what: str, sizes: Mapping[str, int], nest: LoopNest) -> SourceError:
@@ -153,7 +150,6 @@ def _count(nest: LoopNest, loops: tuple[NumericLoop, ...]) -> int:
 
 
 def _check_indices(nest: LoopNest, loops: tuple[NumericLoop, ...], sizes: Mapping[str, int]) -> None:
-    numbers = {name: sympy.Integer(value) for name, value in sizes.items()}
     ranges: dict[tuple[int, tuple[tuple[str, int], ...]], tuple[int, int] | None] = {}
     for access in nest.accesses:
         extents = shape_of(nest.arrays[access.array], sizes)
@@ -162,7 +158,7 @@ def _check_indices(nest: LoopNest, loops: tuple[NumericLoop, ...], sizes: Mappin
             if index.free_symbols & unknown:
                 continue
             variables = [loop.symbol for loop in nest.loops[: access.depth]]
-            parts = linear_parts(put_in(index, numbers, variables), variables)
+            parts = linear_parts(put_in(index, sizes, variables), variables)
             if parts is None:
                 continue
             coefficients = {symbol.name: int(factor) for symbol, factor in parts[0].items()}

@@ -17,12 +17,11 @@ def access_strides(nest: LoopNest, sizes: Mapping[str, int], loop: int = -1) -> 
     that jump with that loop, because their index is read anew from an index array, have no stride and are left out:
     `jumping_accesses`. `loop` is an index into `nest.loops`; by default it is the innermost loop.
     """
-    numbers = {name: sympy.Integer(value) for name, value in sizes.items()}
     symbol = nest.loops[loop].symbol
     return tuple(
         (
             access,
-            int(put_in(access.coefficients[loop], numbers, ()))
+            int(put_in(access.coefficients[loop], sizes, ()))
             * nest.loops[loop].step
             * nest.arrays[access.array].element.size_bytes,
         )
@@ -33,9 +32,8 @@ def access_strides(nest: LoopNest, sizes: Mapping[str, int], loop: int = -1) -> 
 
 def first_offset(nest: LoopNest, sizes: Mapping[str, int], access: Access) -> int:
     """Bytes from the start of its array to the element that an access touches where all loop variables are 0."""
-    numbers = {name: sympy.Integer(value) for name, value in sizes.items()}
     variables = (*(loop.symbol for loop in nest.loops), *(entry.symbol for entry in access.indirect))
-    offset = put_in(access.offset.xreplace(dict.fromkeys(variables, sympy.S.Zero)), numbers, ())
+    offset = put_in(access.offset.xreplace(dict.fromkeys(variables, sympy.S.Zero)), sizes, ())
     return int(offset) * nest.arrays[access.array].element.size_bytes
 
 
