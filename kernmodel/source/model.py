@@ -7,7 +7,7 @@ in the loop variables. `kernmodel.source.nest.sizes` puts numbers in.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import sympy
@@ -155,6 +155,37 @@ class DistinctOperation:
 
 
 @dataclass(frozen=True, slots=True)
+class Operations:
+    """What an iteration of the innermost body computes.
+
+    Attributes:
+        flops: floating-point operations.
+        distinct: those whose value no other operation of the body yields.
+        conversions: conversions of integers to floating-point numbers.
+        scalars: scalar variables that are read or written, by name, with their types.
+        reductions: names of scalars (or of arrays whose element does not move in the inner loop) that each iteration
+            updates from its own previous value.
+        carried_scalars: scalars that are read before they are written: their values pass from iteration to iteration
+            (reductions, and the `previous = a[i]` of a shift).
+        updates: lattice updates, None: the kernel does not say.
+    """
+
+    flops: tuple[FlopCount, ...]
+    distinct: tuple[DistinctOperation, ...] = ()
+    conversions: int = 0
+    scalars: Mapping[str, ElementType] = field(default_factory=dict)
+    reductions: tuple[str, ...] = ()
+    carried_scalars: tuple[str, ...] = ()
+    updates: float | None = None
+
+    @property
+    def flops_per_iteration(self) -> int:
+        """FLOP per inner iteration; comparisons and math functions are not counted, FMA counts 2."""
+        weight = {"fma": 2, "compare": 0, "function": 0}
+        return sum(weight.get(f.operation, 1) * f.count for f in self.flops)
+
+
+@dataclass(frozen=True, slots=True)
 class LoopNest:
     """A loop nest ready for analysis.
 
@@ -163,53 +194,33 @@ class LoopNest:
         loops: outermost first.
         arrays: by name.
         accesses: all array references, in the order of execution (reads of a statement before its write).
-        flops: floating-point operations per inner iteration (of the innermost body only).
-        scalars: scalar variables that are read or written in the innermost body, by name, with their types.
-        reductions: names of scalars (or of arrays whose element does not move in the inner loop) that each iteration
-            updates from its own previous value.
+        operations: what an iteration of the innermost body computes.
         symbols: the size symbols by C name (macros with an integer value, integer parameters), all positive integers.
         defaults: default values of symbols from the source (`#define N 5000`); parameters have none.
         file: path of the source; text: the source itself.
         function: name of the C function, or None for a bare nest.
         notes: what was assumed (e.g. "index a[j*N+i] was split into a[j][i]").
-        carried_scalars: scalars that the innermost body reads before it writes them: their values pass from iteration
-            to iteration (reductions, and the `previous = a[i]` of a shift).
         between: of every statement between loops that is more than index arithmetic, the number of loops around it and
             its place.
-        distinct_operations: the operations of `flops` without those whose value another one of the body yields.
-        conversions: conversions of integers to floating-point numbers in the innermost body.
-        updates: lattice updates of an iteration, None: the kernel does not say.
     """
 
     name: str
     loops: tuple[Loop, ...]
     arrays: Mapping[str, Array]
     accesses: tuple[Access, ...]
-    flops: tuple[FlopCount, ...]
-    scalars: Mapping[str, ElementType]
-    reductions: tuple[str, ...]
+    operations: Operations
     symbols: Mapping[str, sympy.Symbol]
     defaults: Mapping[str, int]
     file: str
     text: str
     function: str | None
     notes: tuple[Note, ...]
-    carried_scalars: tuple[str, ...] = ()
     between: tuple[tuple[int, Location], ...] = ()
-    distinct_operations: tuple[DistinctOperation, ...] = ()
-    conversions: int = 0
-    updates: float | None = None
 
     @property
     def inner(self) -> Loop:
         """The innermost loop."""
         return self.loops[-1]
-
-    @property
-    def flops_per_iteration(self) -> int:
-        """FLOP per inner iteration; comparisons and math functions are not counted, FMA counts 2."""
-        weight = {"fma": 2, "compare": 0, "function": 0}
-        return sum(weight.get(f.operation, 1) * f.count for f in self.flops)
 
     def reads(self) -> tuple[Access, ...]:
         """The read accesses."""

@@ -33,7 +33,7 @@ from kernmodel.machine.model import (
 from kernmodel.machine.overlap import parse_overlap
 from kernmodel.models.ecm import EcmPrediction, MemoryBandwidth, ScalingPoint, TransferTime
 from kernmodel.models.outside import OutsideWork
-from kernmodel.source.model import Access, Array, ElementType, FlopCount, Loop, LoopNest
+from kernmodel.source.model import Access, Array, ElementType, FlopCount, Loop, LoopNest, Operations
 from kernmodel.studies.predict.request import CodeOrigin, EcmAnswer, InCoreAnswer, TrafficAnswer
 from kernmodel.traffic.model import (
     AccessTraffic,
@@ -110,9 +110,7 @@ def make_nest() -> LoopNest:
         loops=(Loop("j", sympy.Integer(1), M - 1, 1, here), Loop("i", sympy.Integer(1), N - 1, 1, here)),
         arrays={"a": array, "b": dataclasses.replace(array, name="b")},
         accesses=accesses,
-        flops=(FlopCount("add", double, 3), FlopCount("mul", double, 1)),
-        scalars={"s": double},
-        reductions=(),
+        operations=Operations((FlopCount("add", double, 3), FlopCount("mul", double, 1)), scalars={"s": double}),
         symbols={"M": M, "N": N},
         defaults={"M": 5000, "N": 5000},
         file="stencil.c",

@@ -126,7 +126,7 @@ def test_equal_elements_have_one_symbol_however_they_are_written() -> None:
 
 
 def test_integer_arithmetic_of_indices_is_not_counted() -> None:
-    assert inner("x[i] = s * y[2 * idx[i] + 1];").flops_per_iteration == 1
+    assert inner("x[i] = s * y[2 * idx[i] + 1];").operations.flops_per_iteration == 1
 
 
 # What follows from it
@@ -144,10 +144,10 @@ def test_strides_leave_out_what_jumps() -> None:
 
 
 def test_reductions_and_updates() -> None:
-    assert inner("x[idx[i]] += s;").reductions == ()
+    assert inner("x[idx[i]] += s;").operations.reductions == ()
     assert updates_per_iteration(inner("x[idx[i]] += s;")) == 1
     stays = nested("x[idx[j]] += a[j][i];")
-    assert stays.reductions == ("x",) and updates_per_iteration(stays) is None
+    assert stays.operations.reductions == ("x",) and updates_per_iteration(stays) is None
 
 
 def test_element_that_jumps_cannot_stay_in_a_register() -> None:

@@ -64,11 +64,11 @@ def test_kernel_is_read_as_its_header_says(name: str) -> None:
     sizes = sizes_of(nest, {})
     inner = Counter(access.kind for access in nest.accesses if access.depth == len(nest.loops))
     assert (inner["read"], inner["write"]) == (loads, stores)
-    assert {flop.operation: flop.count for flop in nest.flops} == operations
-    assert {flop.element.name for flop in nest.flops} <= {"float" if name in FLOAT else "double"}
+    assert {flop.operation: flop.count for flop in nest.operations.flops} == operations
+    assert {flop.element.name for flop in nest.operations.flops} <= {"float" if name in FLOAT else "double"}
     assert iterations_per_sweep(nest, sizes) == iterations
     assert updates_per_iteration(nest) == updates
-    assert nest.reductions == reductions
+    assert nest.operations.reductions == reductions
 
 
 @pytest.mark.parametrize("name", EXPECTED)

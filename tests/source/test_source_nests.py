@@ -160,7 +160,7 @@ def test_statements_at_every_depth() -> None:
         ("y[j]", 2, True),
         ("x[k]", 1, True),
     ]
-    assert nest.flops_per_iteration == 0
+    assert nest.operations.flops_per_iteration == 0
 
 
 def test_several_statements_of_one_body_keep_their_order() -> None:

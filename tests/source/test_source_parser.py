@@ -25,7 +25,7 @@ def inner(statement: str, before: str = "") -> LoopNest:
 
 
 def flops(nest: LoopNest) -> dict[tuple[str, str, str], int]:
-    return {(flop.operation, flop.element.name, flop.name): flop.count for flop in nest.flops}
+    return {(flop.operation, flop.element.name, flop.name): flop.count for flop in nest.operations.flops}
 
 
 # Loops
@@ -287,7 +287,7 @@ def test_operations_by_kind_and_type(statement: str, expected: dict[tuple[str, s
 
 
 def test_flop_sum_counts_fma_twice_and_functions_not_at_all() -> None:
-    assert inner("x[i] = fma(y[i], s, x[i]) + exp(s) * (y[i] > s ? 1 : 2);").flops_per_iteration == 4
+    assert inner("x[i] = fma(y[i], s, x[i]) + exp(s) * (y[i] > s ? 1 : 2);").operations.flops_per_iteration == 4
 
 
 @pytest.mark.parametrize(
@@ -304,12 +304,12 @@ def test_flop_sum_counts_fma_twice_and_functions_not_at_all() -> None:
     ],
 )
 def test_reductions(statement: str, reductions: tuple[str, ...]) -> None:
-    assert inner(statement).reductions == reductions
+    assert inner(statement).operations.reductions == reductions
 
 
 def test_two_scalars_that_carry_each_other_are_reductions() -> None:
     nest = body("double p = 0, q = 1; for (int i=0;i<n;++i) { double t = p + q; p = q; q = t * y[i]; }")
-    assert nest.reductions == ("p", "q")
+    assert nest.operations.reductions == ("p", "q")
 
 
 def test_an_iteration_is_one_update_however_many_arrays_it_writes() -> None:
@@ -410,7 +410,7 @@ def test_include_beside_the_kernel_is_read(tmp_path: Path) -> None:
 def test_stencils_of_many_points_are_read() -> None:
     points = [f"x[i+{k}]" for k in range(700)]
     nest = parse_kernel(f"double x[5000], y[5000]; for (int i=0;i<4000;++i) y[i] = {' + '.join(points)};", "x.c")
-    assert len(nest.reads()) == 700 and nest.flops_per_iteration == 699
+    assert len(nest.reads()) == 700 and nest.operations.flops_per_iteration == 699
 
 
 def test_unsigned_and_short_elements_have_their_sizes() -> None:

@@ -41,7 +41,7 @@ def meaning(nest: LoopNest) -> tuple[object, ...]:
         [(a.array, a.kind, a.index, a.offset, a.coefficients, a.depth, a.count, a.text, a.indirect, a.after_inner)
          for a in nest.accesses],
         {name: (found.shape, found.element) for name, found in nest.arrays.items()},
-        (nest.flops, dict(nest.scalars), nest.reductions, dict(nest.symbols), nest.carried_scalars),
+        (nest.operations, dict(nest.symbols)),
         [depth for depth, _ in nest.between],
     )  # fmt: skip
 

@@ -63,9 +63,9 @@ def kernel_document(nest: LoopNest, sizes: Mapping[str, int]) -> Json:
         loops=nest.loops,
         arrays=nest.arrays,
         references=nest.accesses,
-        operations=nest.flops,
-        scalars=nest.scalars,
-        reductions=list(nest.reductions),
+        operations=nest.operations.flops,
+        scalars=nest.operations.scalars,
+        reductions=list(nest.operations.reductions),
         source=nest.text,
         notes=nest.notes,
     )

@@ -141,7 +141,7 @@ def kernel_json(nest: LoopNest, sizes: Mapping[str, int]) -> Json:
     return record(
         pick(nest, "name", "file", "function", "defaults"),
         sha256=hashlib.sha256(nest.text.encode()).hexdigest(),
-        flops_per_iteration=nest.flops_per_iteration,
+        flops_per_iteration=nest.operations.flops_per_iteration,
         sizes=sizes,
     )
 

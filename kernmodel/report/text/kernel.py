@@ -50,7 +50,7 @@ def kernel_report(nest: LoopNest, values: Mapping[str, int]) -> Blocks:
     """The source with the loops, arrays, references and operations derived from it; `values` of its sizes, if known."""
     operations = (
         (f"{flop.operation} {flop.name}".strip(), f"{count(flop.count, 'time')} in {flop.element.name}")
-        for flop in nest.flops
+        for flop in nest.operations.flops
     )
     return (
         *_overview(nest, values),
@@ -74,9 +74,9 @@ def _overview(nest: LoopNest, values: Mapping[str, int]) -> Blocks:
         ("size symbols", ", ".join(nest.symbols) or "none"),
         ("sizes", sizes(values)),
         ("give with -D", ", ".join(without) or None),
-        ("FLOP/It", str(nest.flops_per_iteration)),
-        ("scalars", ", ".join(f"{element.name} {name}" for name, element in nest.scalars.items()) or "none"),
-        ("reductions", ", ".join(nest.reductions) or "none"),
+        ("FLOP/It", str(nest.operations.flops_per_iteration)),
+        ("scalars", ", ".join(f"{element.name} {name}" for name, element in nest.operations.scalars.items()) or "none"),
+        ("reductions", ", ".join(nest.operations.reductions) or "none"),
     )
 
 

@@ -181,8 +181,8 @@ def _reason(nest: LoopNest, number: int) -> str | None:
     for depth, place in nest.between:
         if depth == number + 1:
             return f"the statement in line {place.line} stands between the loops"
-    if nest.carried_scalars:
-        names = " and ".join(nest.carried_scalars)
+    if nest.operations.carried_scalars:
+        names = " and ".join(nest.operations.carried_scalars)
         return f"iterations pass on {names}, and blocks could change the order in which it is computed"
     for loop in inner:
         if own.symbol in loop.start.free_symbols | loop.stop.free_symbols:

@@ -53,7 +53,7 @@ def updates_per_iteration(nest: LoopNest) -> float | None:
 
     None for kernels that update no lattice, such as reductions.
     """
-    if nest.updates is not None:
-        return nest.updates or None
+    if nest.operations.updates is not None:
+        return nest.operations.updates or None
     writes = (access for access in nest.writes() if access.depth == len(nest.loops))
     return 1.0 if any(access.moves(nest.loops) for access in writes) else None

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import sympy
 
 from kernmodel.errors import Location, UnsupportedKernelError
-from kernmodel.source.model import DistinctOperation, ElementType, FlopCount, Loop, Operation
+from kernmodel.source.model import ElementType, FlopCount, Loop, Operation, Operations
 from kernmodel.source.parse.c_types import DOUBLE, FLOAT, INT, LONG, LONG_DOUBLE, common_type
 from kernmodel.source.parse.scope import Scope
 from kernmodel.source.parse.standard_headers import MATH_FUNCTIONS
@@ -56,21 +56,18 @@ class Body:
 
     Attributes:
         references: array references in execution order (what a statement reads before what it writes).
-        flops: operations of the innermost body.
-        scalars: scalar variables of the innermost body.
-        conversions: conversions of integers to floating-point numbers in the innermost body.
     """
 
     def __init__(self, scope: Scope, loops: Sequence[Loop]) -> None:
         self.scope = scope
         self.references: list[Reference] = []
-        self.flops: Counter[tuple[Operation, ElementType, str]] = Counter()
-        self.scalars: dict[str, ElementType] = {}
+        self._flops: Counter[tuple[Operation, ElementType, str]] = Counter()
+        self._scalars: dict[str, ElementType] = {}
         self._innermost = len(loops)
         self._inner_symbol = loops[-1].symbol
         self._variables = {loop.symbol: loop.variable for loop in loops}
         self._values = ValueNumbers()
-        self.conversions = 0
+        self._conversions = 0
         self._depth = 0
         self._after_inner = False
         self._carried: dict[str, _Carried] = {}
@@ -101,13 +98,19 @@ class Body:
                 "a nest may hold declarations of scalars, assignments and calls of math functions",
             )
 
-    def reductions(self) -> tuple[str, ...]:
-        """The variables whose new value in an iteration depends, perhaps through others, on their own old one."""
-        return tuple(dict.fromkeys(self._elements.get(n, n) for n in self._carried if n in self._reached(n)))
+    def operations(self) -> Operations:
+        """What has been read of the innermost body, kinds of operations in the order in which they first occur.
 
-    def carried_scalars(self) -> tuple[str, ...]:
-        """The scalars whose value passes from one iteration to the next: read before they are written."""
-        return tuple(name for name in self._exposed if name in self._written)
+        A reduction is a variable whose new value in an iteration depends, perhaps through others, on its own old one.
+        """
+        return Operations(
+            flops=tuple(FlopCount(op, element, count, name) for (op, element, name), count in self._flops.items()),
+            distinct=self._values.operations,
+            conversions=self._conversions,
+            scalars=self._scalars,
+            reductions=tuple(dict.fromkeys(self._elements.get(n, n) for n in self._carried if n in self._reached(n))),
+            carried_scalars=tuple(name for name in self._exposed if name in self._written),
+        )
 
     def _reached(self, name: str) -> set[str]:
         """What the new value of `name` depends on, followed through the variables that the iteration updates."""
@@ -247,7 +250,7 @@ class Body:
     def _note_scalar(self, name: str) -> None:
         value = self.scope.values.get(name)
         if value is None or value != sympy.Symbol(name, integer=True):
-            self.scalars.setdefault(name, self.scope.scalars[name])
+            self._scalars.setdefault(name, self.scope.scalars[name])
 
     def _array(self, node: Node) -> Value:
         place = self._reference(node, "read")
@@ -310,7 +313,7 @@ class Body:
     def _convert(self, value: Value, element: ElementType) -> None:
         """Count the conversion of an integer that is not known when the code is compiled to a floating-point number."""
         converted = value.element.kind == "integer" and element.kind == "float" and not value.literal
-        self.conversions += converted and self._depth == self._innermost
+        self._conversions += converted and self._depth == self._innermost
 
     def _conditional(self, node: Node) -> Value:
         test, yes, no = (self.evaluate(part) for part in (node.cond, node.iftrue, node.iffalse))
@@ -358,7 +361,7 @@ class Body:
     def _count(self, operation: Operation, element: ElementType, *, name: str = "", literal: bool = False) -> None:
         """Count an operation of the innermost body, unless it is on integers or any compiler folds it."""
         if self._depth == self._innermost and element.kind == "float" and not literal:
-            self.flops[operation, element, name] += 1
+            self._flops[operation, element, name] += 1
 
     # References
 
@@ -423,14 +426,6 @@ class Body:
             return frozenset()
         key = self._key(place)
         return self._carried.get(key, frozenset({key}))
-
-    def distinct_operations(self) -> tuple[DistinctOperation, ...]:
-        """The operations of the innermost body that yield different values."""
-        return self._values.operations
-
-    def flop_counts(self) -> tuple[FlopCount, ...]:
-        """The operations of the innermost body, in the order in which they first occur."""
-        return tuple(FlopCount(op, element, count, name) for (op, element, name), count in self.flops.items())
 
 
 def math_function(name: str) -> tuple[str | None, ElementType | None]:

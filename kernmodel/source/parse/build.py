@@ -113,20 +113,14 @@ def build_nest(program: Program, function: Node, statement: Node, text: str, nam
         loops=loops,
         arrays=arrays,
         accesses=accesses,
-        flops=body.flop_counts(),
-        scalars=body.scalars,
-        reductions=body.reductions(),
+        operations=replace(body.operations(), updates=updates_said(program, function, statement)),
         symbols=symbols,
         defaults={n: v for n, v in values.items() if n in symbols} | scope.fixed,
         file=program.preprocessed.file,
         text=text,
         function=None if program.bare else function.decl.name,
         notes=(*_step_notes(scope, chain, loops), *notes),
-        carried_scalars=body.carried_scalars(),
         between=tuple(_between(chain, scope)),
-        distinct_operations=body.distinct_operations(),
-        conversions=body.conversions,
-        updates=updates_said(program, function, statement),
     )
 
 

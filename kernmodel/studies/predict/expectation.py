@@ -41,20 +41,20 @@ def reassociates(flags: Collection[str]) -> bool:
 
 def _work(nest: LoopNest, flags: Collection[str]) -> ExpectedWork:
     total = Counter[str]()
-    for flops in nest.flops:
+    for flops in nest.operations.flops:
         for kind in ("add", "mul") if flops.operation == "fma" else (flops.operation,):
             total[kind] += flops.count
     distinct = (
         ExpectedOperation(kind, operation.variables, operation.by_literal)
-        for operation in nest.distinct_operations
+        for operation in nest.operations.distinct
         for kind in (("add", "mul") if operation.operation == "fma" else (operation.operation,))
         if kind not in ("compare", "function")
     )
     return ExpectedWork(
         total=dict(total),
         distinct=tuple(distinct),
-        reductions=len(nest.reductions),
-        conversions=nest.conversions,
+        reductions=len(nest.operations.reductions),
+        conversions=nest.operations.conversions,
         open_ended=total["function"] > 0,
         reassociated=reassociates(flags),
     )

@@ -256,14 +256,14 @@ def _operations(nest: LoopNest, mix: InstructionMix) -> tuple[SourceComparison, 
     for kind, count in mix.fp:
         done[kind.operation] += kind.lanes * count
     said: Counter[str] = Counter()
-    for flops in nest.flops:
+    for flops in nest.operations.flops:
         said[flops.operation] += flops.count
     rows = []
     for what, (by_code, by_source) in _KINDS.items():
         source, code = float(sum(said[name] for name in by_source)), float(sum(done[name] for name in by_code))
         if source or code:
             rows.append(SourceComparison(what, source, code, _operation_reason(what, source, code, done)))
-    source, code = float(nest.flops_per_iteration), mix.flops
+    source, code = float(nest.operations.flops_per_iteration), mix.flops
     reason = "" if isclose(source, code) else _flop_reason(source, code, nest, mix, done)
     return (SourceComparison("FLOP", source, code, reason), *rows)
 
@@ -277,7 +277,7 @@ def _operation_reason(what: str, source: float, code: float, done: Mapping[str, 
 
 
 def _flop_reason(source: float, code: float, nest: LoopNest, mix: InstructionMix, done: Mapping[str, float]) -> str:
-    names = {flops.name for flops in nest.flops if flops.operation == "function" and flops.name}
+    names = {flops.name for flops in nest.operations.flops if flops.operation == "function" and flops.name}
     if code > source and any(kind.masked for kind, _ in mix.fp):
         return "masked lanes count in full, and the code computes both sides of a condition"
     if code > source and names:

@@ -114,7 +114,7 @@ def sized_layer_conditions(
     moved = _moved(sized, machine, rooms(machine, cores, safety), unit.iterations, registers, stores)
     moved, evasion = _evaded(moved, machine, cores, stores, unit.iterations)
     loads, stored = (float(rate.value * unit.iterations) for rate in (registers.load_bytes, registers.store_bytes))
-    flops = prepared.nest.flops_per_iteration
+    flops = prepared.nest.operations.flops_per_iteration
     return Traffic(
         method=SYMBOLIC,
         iterations_per_unit=float(unit.iterations),

@@ -137,7 +137,7 @@ def _traffic(
     rows = access_rows(numeric, rates, executions, unit, machine.residence_levels, symbolic)
     paths, rows, evasion = _evaded(numeric, machine, paths, rows, cores, stores)
     loads, saved = (_register_bytes(numeric, executions, kind) * float(unit) for kind in ("read", "write"))
-    flops = nest.flops_per_iteration
+    flops = nest.operations.flops_per_iteration
     return Traffic(
         method="simulation",
         iterations_per_unit=float(unit),
