@@ -261,12 +261,8 @@ def _block_text(result: BlockResult) -> str:
 BLOCK_COLUMNS = (
     right("line", "line", least=6),
     right("cy per pass", "prediction", least=11),
-    left(
-        "bound by",
-        lambda found: None if found.prediction is None else " and ".join(found.binding) or "nothing",
-        least=20,
-    ),
-    left("notion", lambda found: None if found.prediction is None else found.notion or "", least=8),
+    left("bound by", _block_bound, least=20),
+    left("notion", "notion", least=8),
     left("code, or what is wrong with it", _block_text),
 )
 """Of one block of many."""
