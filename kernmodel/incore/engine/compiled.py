@@ -124,13 +124,10 @@ class CompiledEngine:
 
     def block(self, look: Look, how: Request) -> Answer | None:
         """What bounds a block; None for one of more port sets or µops than the engine counts."""
-        given = array("i", how)
-        given.extend(look.instructions)
-        for pair in look.pairs:
-            given.extend(pair)
-        given.extend(look.places)
+        pairs = [number for pair in look.pairs for number in pair]
+        given = array("i", [*how, *look.instructions, *pairs, *look.places])
         feeding = array("i")
-        for link in (*look.links, *look.simulated_links):
+        for link in (*look.links, *look.simulated_links) if look.links or look.simulated_links else ():
             feeding.extend((*link.store, *link.load, link.passes, link.whole))
         split = array("d", look.splits)
         shares = _place(split) if look.splits else None

@@ -94,8 +94,10 @@ class Answer(NamedTuple):
     def overtaken(self) -> bool:
         """Whether the simulation is faster than the slowest chain, which leads through memory and then does not count:
         the simulation knows better which part of a forwarding waits for what."""
-        simulated = self.totals.applies >> _PIPELINE & 1 and self.totals.through_memory
-        return bool(simulated) and self.components[_PRECEDENCE] > self.components[_PIPELINE] + _TINY
+        totals = self.totals
+        if not totals.through_memory or not totals.applies >> _PIPELINE & 1:
+            return False
+        return self.components[_PRECEDENCE] > self.components[_PIPELINE] + _TINY
 
     @property
     def idle(self) -> dict[str, float]:

@@ -25,6 +25,7 @@ from kernmodel.isa.model import Instruction
 WIDEST = 64
 """Bytes of the registers that close a port on some cores."""
 _MOST_JUMPS = 64
+_NO_COST = Cost(0, 0, 0, False, 0, False, 0, ())
 _FLAGS = "CPAZSO"
 DIVIDER_SUFFIX = "DV"
 
@@ -146,9 +147,22 @@ class Lowering:
         reads, writes = uses_of_rsp(instruction, moves)
         special = flow.special
         pointer = None if special is None or special.pointer == len(flow.carriers) else special.pointer
+        costs = _NO_COST if cost is None else cost
+        stack = (False,) * 5
+        if special is not None:
+            own = (special.moves_stack, special.reads_stack, special.writes_stack)
+            stack = (special.uses_stack, *own, special.copies)
+        uses_stack, flow_moves, flow_reads, flow_writes, copies = stack
         found = Traits(
             known=row is not None,
             unit=cost is not None,
+            decoded=costs.decoded,
+            microcoded=costs.microcoded,
+            slots=costs.slots,
+            complex=costs.complex,
+            simple=costs.simple,
+            ends_group=costs.ends_group,
+            joined_slots=costs.joined_slots,
             fusible=bool(fusible_with) and self.core.front is not None,
             jumps_low=_signed(jumps),
             jumps_high=_signed(jumps >> 32),
@@ -165,26 +179,13 @@ class Lowering:
             wide=instruction.vector_bytes == WIDEST,
             adds=is_addition(instruction),
             special=special is not None,
+            uses_stack=uses_stack,
+            flow_moves=flow_moves,
+            flow_reads=flow_reads,
+            flow_writes=flow_writes,
             pointer=-1 if pointer is None else pointer,
+            copies=copies,
         )
-        if cost is not None:
-            found = found._replace(
-                decoded=cost.decoded,
-                microcoded=cost.microcoded,
-                slots=cost.slots,
-                complex=cost.complex,
-                simple=cost.simple,
-                ends_group=cost.ends_group,
-                joined_slots=cost.joined_slots,
-            )
-        if special is not None:
-            found = found._replace(
-                uses_stack=special.uses_stack,
-                flow_moves=special.moves_stack,
-                flow_reads=special.reads_stack,
-                flow_writes=special.writes_stack,
-                copies=special.copies,
-            )
         return fusible_with, found
 
     def _cost(self, instruction: Instruction, row: InstructionData | None) -> Cost | None:

@@ -452,7 +452,8 @@ def run(program: Program) -> tuple[int, ...]:
     """
     pipeline = Pipeline(program)
     core = program.core
-    repetition = _Repetition(pipeline.counts(0))
+    begun = pipeline.counts(0)
+    repetition = _Repetition(begun)
     half = _Mark(core.most_cycles // 2, core.least_passes // 2)
     soon = _Trial(core.floor_cycles, core.reorder_buffer)
     late = _Trial(core.steady_cycles, 2 * core.reorder_buffer)
@@ -474,7 +475,7 @@ def run(program: Program) -> tuple[int, ...]:
         pipeline.forget()
         if repetition.found(pipeline):
             return _difference(1, pipeline, pipeline.counts(pipeline.passes), repetition.since)
-    return _difference(0, pipeline, until, half.counts or pipeline.counts(0))
+    return _difference(0, pipeline, until, half.counts or begun)
 
 
 class _Mark:
