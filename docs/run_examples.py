@@ -1,17 +1,21 @@
 """Run the examples of README.md and docs/: every `$ command` in a ```console block, and every line of a ```shell block,
-must exit with the status it should.
+must exit with the status it should; every `>>>` example in a ```pycon block must print what stands below it.
 
     python docs/run_examples.py [--update] [FILE.md ...]
 
-The commands of a document run in one temporary folder, in order, so that later ones may use files of earlier ones;
-```c, ```asm, ```yaml and ```python blocks whose first line is a comment naming a file are written there. `# exit N` at
-the end of a command states an exit status other than 0. Commands that install are left to the check itself. With
---update, the output shown in ```console blocks is replaced by what the commands print now.
+The commands of a document run in one temporary folder, in order, so that later ones may use files of earlier ones, its
+```pycon blocks in one interpreter; ```c, ```asm, ```yaml and ```python blocks whose first line is a comment naming a
+file are written there. `# exit N` at the end of a command states an exit status other than 0. Commands that install are
+left to the check itself. With --update, the output shown in ```console blocks is replaced by what the commands print
+now.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import doctest
+import io
 import os
 import re
 import subprocess
@@ -21,7 +25,7 @@ from pathlib import Path
 from kernmodel.resources import carried_folder
 
 ROOT = Path(__file__).resolve().parent.parent
-BLOCK = re.compile(r"^```(console|shell|c|asm|yaml|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(console|shell|pycon|c|asm|yaml|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE_NAME = re.compile(r"^\s*(?://|/\*|#)\s*([\w.-]+\.(?:c|s|yml|py))\b")
 STATUS = re.compile(r"#\s*exit (\d+)\s*$")
 LEFT_OUT = ("pip ", "python -m venv", "python3 -m venv", "git ", ". ", "source ", "python -m pip", "python -m pytest")
@@ -30,6 +34,7 @@ LEFT_OUT = ("pip ", "python -m venv", "python3 -m venv", "git ", ". ", "source "
 def run_document(document: Path, *, update: bool) -> list[str]:
     """Run one document's examples, in place of their output if `update`; the failures."""
     failures: list[str] = []
+    names: dict[str, object] = {}
     with tempfile.TemporaryDirectory() as folder:
 
         def run_block(match: re.Match[str]) -> str:
@@ -40,6 +45,8 @@ def run_document(document: Path, *, update: bool) -> list[str]:
                 for line in body.splitlines():
                     if line and not line.startswith(("#", *LEFT_OUT)):
                         run(line, Path(folder), document.name, failures)
+            elif kind == "pycon":
+                run_python(body, names, Path(folder), document.name, failures)
             elif name := FILE_NAME.match(body):
                 (Path(folder) / name[1]).write_text(body)
             return match[0]
@@ -67,6 +74,19 @@ def run_commands(body: str, folder: Path, document: str, failures: list[str]) ->
             kept = "\0"  # what stood below is replaced
     shown.append(kept)
     return "".join(part for part in shown if not part.startswith("\0"))
+
+
+def run_python(body: str, names: dict[str, object], folder: Path, document: str, failures: list[str]) -> None:
+    """Run the `>>>` examples of one block with the names of those before."""
+    test = doctest.DocTestParser().get_doctest(body, names, document, None, None)
+    told = io.StringIO()
+    with contextlib.chdir(folder):
+        runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS, verbose=False)
+        failed = runner.run(test, out=told.write, clear_globs=False).failed
+    names.update(test.globs)
+    print(f"{'FAIL' if failed else 'ok  '} {document}: {len(test.examples)} examples of Python")
+    if failed:
+        failures.append(f"{document}:\n{told.getvalue()}")
 
 
 def run(command: str, folder: Path, document: str, failures: list[str]) -> str:

@@ -1,8 +1,56 @@
 """kernmodel: how fast a loop kernel can be on a machine, and what holds it back, before anything is run.
 
-The way through the package follows the data: `source` (C code), `assembly` (compiled code) and `machine` (hardware)
-feed `traffic` and `incore`, which feed `models`; `studies` asks questions over many predictions, `report` shows them,
-`cli` is the command line. See docs/architecture.md.
+`import kernmodel as km` gives the questions of the command line as functions (docs/api.md):
+
+>>> print(km.ecm("stencil.c", machine="clx", N=4000, M=4000))
+
+The way through the package follows the data: `source` (C code), `code` (compiled code) and `machine` (hardware) feed
+`traffic` and `incore`, which feed `models`; `studies` asks questions over many predictions, `report` shows them, `api`
+is the public face and `cli` the command line. See docs/architecture.md.
 """
 
+from importlib import import_module
+
 __version__ = "0.1.0"
+
+_PUBLIC = {
+    "api.kernels": ("ecm", "data_traffic", "scale", "block", "compare"),
+    "api.charts": ("roofline_chart", "carm_chart"),
+    "api.changes": ("what_if", "compare_code", "sensitivity", "machine_figures"),
+    "api.sweeps": ("sweep_sizes", "Vary", "SweepRun"),
+    "api.code": ("analyse_loop", "analyse_loops", "analyse_blocks", "mix", "instructions", "Loop", "CoreOptions"),
+    "api.inputs": ("load_machine", "load_kernel", "simulate"),
+    "api.options": ("Nest", "CacheOptions", "CodeOptions"),
+    "api.result": ("Result",),
+    "errors": (
+        "KernmodelError",
+        "InputError",
+        "SourceError",
+        "UnsupportedKernelError",
+        "MachineError",
+        "AssemblyError",
+        "AmbiguousLoopError",
+        "InstructionTableError",
+        "StrictError",
+        "UsageError",
+        "ToolError",
+        "Note",
+    ),
+}
+"""Public names by module. They are imported when they are first used; type checkers read `__init__.pyi`."""
+
+_MODULES = {name: module for module, names in _PUBLIC.items() for name in names}
+__all__ = ["__version__"]
+__all__ += list(_MODULES)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'kernmodel' has no attribute {name!r}")
+    value: object = getattr(import_module(f"kernmodel.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -8,7 +8,16 @@ from contextlib import suppress
 from errno import ENOSPC
 from pathlib import Path
 
-from kernmodel.errors import InputError
+from kernmodel.errors import InputError, UsageError
+
+
+def output_file(path: str) -> Path:
+    """The path of a file to write; refuses a directory before any work is done."""
+    if not path:
+        raise UsageError("the name of the file to write is empty", todo="give a name")
+    if Path(path).is_dir():
+        raise UsageError("is a directory", where=path, todo="give the name of a file to write")
+    return Path(path)
 
 
 def write_file(path: Path, content: str | bytes) -> None:

@@ -30,6 +30,24 @@ _pipes: dict[tuple[int, int], bytes] = {}
 """What pipes held, by device and inode."""
 
 
+class GivenText(str):
+    """What a file would hold, given in the place of a file: C source or a listing. As a string it is the name that
+    messages and results call it, the same for the same text."""
+
+    text: str
+
+    def __new__(cls, text: str) -> GivenText:
+        """Name the text."""
+        from hashlib import sha256
+
+        given = super().__new__(cls, f"<text-{sha256(text.encode()).hexdigest()[:8]}>")
+        given.text = text
+        return given
+
+    def __getnewargs__(self) -> tuple[str]:  # to be copied to other processes
+        return (self.text,)
+
+
 class _Raised(Protocol):
     """The class of the errors that are raised."""
 
@@ -40,7 +58,7 @@ def read_file(path: Path | str, what: str, limit: Limit, *, error: _Raised = Inp
     """The content of a file of the user.
 
     Args:
-        path: its name; "-" is the standard input.
+        path: its name; "-" is the standard input. Text that is given in its place is what it holds.
         what: what it should be, with its article ("a machine file"), for messages.
         limit: the most bytes that it may have.
         error: class of the errors.
@@ -49,6 +67,8 @@ def read_file(path: Path | str, what: str, limit: Limit, *, error: _Raised = Inp
         InputError: it is missing, a directory, a device or a socket, unreadable, too large, or a pipe out of which
             nothing comes in time. An empty file is the caller's matter.
     """
+    if isinstance(path, GivenText):
+        return path.text.encode()
     if str(path) == STANDARD_INPUT:
         with _translated("standard input", what, error):
             return _limited(_standard_input(), "standard input", what, limit, error)

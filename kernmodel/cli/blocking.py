@@ -5,22 +5,22 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from kernmodel.api.options import CacheOptions, CodeOptions, kernel_request, one_point_of, parse_flags
 from kernmodel.cli import options
-from kernmodel.cli.charts import TERMINAL, drawing_size, plot_option, plot_target, save
 from kernmodel.cli.command import Command
-from kernmodel.cli.output import show, show_json, show_text, write_error
+from kernmodel.cli.output import TERMINAL, Shown, show_picture, show_result, write_error
 from kernmodel.cli.streams import write_bytes
-from kernmodel.errors import InputError, UsageError
-from kernmodel.output_files import write_file
-from kernmodel.studies.predict.request import CodeRequest, KernelRequest
-from kernmodel.traffic.options import StoreMode
+from kernmodel.errors import UsageError
+from kernmodel.output_files import output_file, write_file
 
 if TYPE_CHECKING:
+    from kernmodel.api.kernels import Blocking
     from kernmodel.studies.blocking.answer import BlockingAnswer
+    from kernmodel.studies.predict.request import KernelRequest
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"', re.MULTILINE)
 STDOUT = "-"
@@ -39,37 +39,24 @@ STDOUT = "-"
     metavar="N",
     help="Active cores that share the shared caches.",
 )
-@click.option(
-    "--stores",
-    type=click.Choice(get_args(StoreMode)),
-    help="Stores that load their line, streaming stores, or as the cores evade.  [default: as found]",
-)
+@options.stores_option
 @options.time_unit_option
 @options.code_options
 @click.option(
     "--emit", metavar="FILE", type=click.Path(), help="Write the C source of the best candidate; - to standard output."
 )
 @click.option("--force", is_flag=True, help="Let --emit replace a file that exists.")
-@plot_option("the times over block sizes")
+@options.plot_option("the times over block sizes")
 @options.output_options
+@options.gathered(shown=Shown.of, asked=options.asked, cache=CacheOptions, code=CodeOptions)
 def blocking(
-    kernel: str,
-    machine: str,
-    defines: tuple[str, ...],
-    nest: int | None,
-    function: str | None,
-    safety: float,
-    loops: str | None,
-    cores: int,
-    stores: StoreMode | None,
-    unit: str,
-    code: CodeRequest,
+    asked: dict[str, Any],
+    cache: CacheOptions,
+    code: CodeOptions,
     emit: str | None,
     force: bool,
-    plot: str | None,
-    verbose: bool,
-    strict: bool,
-    as_json: bool,
+    shown: Shown,
+    **given: Any,
 ) -> None:
     """Which loops of KERNEL (a C file, or the name of a carried one) to block for the caches, by how much, and what it
     buys.
@@ -80,41 +67,16 @@ def blocking(
       kernmodel blocking -m clx matmul.c --loops i,j,k --plot blocking.svg
       kernmodel blocking -m clx 3d-7pt.c --emit blocked.c
     """
-    from kernmodel.studies.blocking.study import blocking as study
+    from kernmodel.api.kernels import block
 
-    target = plot_target(plot, as_json=as_json)
-    written = _emit_target(emit, force=force, as_json=as_json, drawn=plot == TERMINAL)
-    sizes = options.one_point_of(defines)
-    request = KernelRequest(kernel, machine, sizes, nest, function, cores, safety, "lc", stores)
-    answer = study(request, code, _loops(loops))
-    options.accept_notes(answer.notes, strict)
+    written = _emit_target(emit, force=force, as_json=shown.as_json, drawn=shown.plot == TERMINAL)
+    result = block(**asked, **given, cache=cache, code=code, strict=shown.strict)
     if emit != STDOUT:
-        _print(answer, unit, verbose=verbose, as_json=as_json)
+        show_result(result, shown, picture=False)
     if emit is not None:
-        _emit(answer, request, code, written)
-    if plot is not None:
-        _plot(answer, target)
-
-
-def _loops(text: str | None) -> tuple[str, ...] | None:
-    """The names of `--loops`."""
-    if text is None:
-        return None
-    names = tuple(name.strip() for name in text.split(","))
-    if not all(names):
-        raise UsageError(f"{text!r} is no list of loops", where="--loops", todo="write --loops i,j")
-    return tuple(dict.fromkeys(names))
-
-
-def _print(answer: BlockingAnswer, unit: str, *, verbose: bool, as_json: bool) -> None:
-    if as_json:
-        from kernmodel.report.json.blocking import blocking_document
-
-        show_json(blocking_document(answer, unit))
-        return
-    from kernmodel.report.text.blocking import blocking_report
-
-    show(blocking_report(answer, unit, verbose=verbose))
+        request = kernel_request(asked["kernel"], asked["machine"], one_point_of(asked["sizes"]), cache)
+        _emit(result, request, code, written)
+    show_picture(result, shown)
 
 
 # {{{ the blocked source
@@ -135,7 +97,7 @@ def _emit_target(path: str | None, *, force: bool, as_json: bool, drawn: bool) -
             other = "JSON document" if as_json else "drawing"
             raise UsageError(f"would mix the source and a {other}", where="--emit -", todo="give --emit a file")
         return None
-    target = options.output_file(path)
+    target = output_file(path)
     if target.exists() and not force:
         raise UsageError("exists already", where=f"--emit {path}", todo="give another name, or --force to replace it")
     if not target.parent.is_dir():
@@ -143,11 +105,9 @@ def _emit_target(path: str | None, *, force: bool, as_json: bool, drawn: bool) -
     return target
 
 
-def _emit(answer: BlockingAnswer, request: KernelRequest, code: CodeRequest, target: Path | None) -> None:
+def _emit(result: Blocking, request: KernelRequest, code: CodeOptions, target: Path | None) -> None:
     """Write the source of the best candidate, and say on standard error how to go on with it."""
-    from kernmodel.studies.blocking.study import blocked_source
-
-    text = blocked_source(answer)
+    text, answer = result.source(), result.answer
     if target is None:
         write_bytes(text.encode())  # the user's own bytes, whatever the terminal can write
         return
@@ -177,7 +137,7 @@ def _compile(answer: BlockingAnswer, request: KernelRequest, target: Path) -> li
     return [before.origin.compiler, *before.origin.flags, *defines, "-c", str(target)]
 
 
-def _model(request: KernelRequest, code: CodeRequest, target: Path) -> list[str]:
+def _model(request: KernelRequest, code: CodeOptions, target: Path) -> list[str]:
     """The command that models the blocked source at the same sizes, compiled in the same way."""
     command = ["kernmodel", "ecm", "-m", request.machine, str(target), "--cache", "sim"]
     for name, value in request.sizes.items():
@@ -190,25 +150,9 @@ def _model(request: KernelRequest, code: CodeRequest, target: Path) -> list[str]
     }
     for option, choice in chosen.items():
         command += [option, str(choice)] if choice is not None else []
-    command += ["--flags", shlex.join(code.flags)] if code.flags is not None else []
+    command += ["--flags", shlex.join(parse_flags(code.flags))] if code.flags is not None else []
     command += ["--classic"] if code.classic else []
     return [*command, "--safety", f"{request.safety:g}"] if request.safety != 1.0 else command
 
 
 # }}}
-
-
-def _plot(answer: BlockingAnswer, target: Path | None) -> None:
-    """Draw into a file, or on the terminal.
-
-    Raises:
-        InputError: there are no block sizes to draw.
-    """
-    if not answer.candidates or not answer.sweep:
-        raise InputError("blocking buys nothing here, so there is no picture of it", todo="leave out --plot")
-    from kernmodel.plot.blocking import blocking_figure, blocking_text
-
-    if target is not None:
-        save(target, lambda: blocking_figure(answer))
-    else:
-        show_text("\n" + blocking_text(answer, *drawing_size()))

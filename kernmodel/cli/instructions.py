@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from kernmodel.api.code import instruction_table
+from kernmodel.api.code import instructions as rows_of
 from kernmodel.cli import options
 from kernmodel.cli.command import Group
-from kernmodel.cli.output import print_line, show, show_json, show_text, write_error
-from kernmodel.errors import InputError, UsageError
-from kernmodel.output_files import write_file
-
-if TYPE_CHECKING:
-    from kernmodel.incore.tables.table import InstructionTable, Operands
+from kernmodel.cli.output import Shown, print_line, show, show_json, show_result, show_text, write_error
+from kernmodel.errors import UsageError
+from kernmodel.output_files import output_file, write_file
 
 target_options = options.together(options.machine_option(required=False), options.uarch_option)
 
@@ -40,7 +38,7 @@ def list_(mnemonic: str, machine: str | None, uarch: str | None, as_json: bool) 
     Example:
       kernmodel instructions list vfmadd -m clx
     """
-    table = _table(machine, uarch)
+    table = instruction_table(machine, uarch)
     forms = [form for form in table.forms() if form.startswith(mnemonic.lower())]
     if as_json:
         from kernmodel.report.json.incore import instruction_list_document
@@ -62,16 +60,7 @@ def show_(form: str, machine: str | None, uarch: str | None, as_json: bool) -> N
     Example:
       kernmodel instructions show "vaddpd ymm,ymm,m256" -m clx
     """
-    table = _table(machine, uarch, "easy")
-    found = [row for name in _forms(table, form) if (row := table.row(name)) is not None]
-    if as_json:
-        from kernmodel.report.json.incore import instruction_document
-
-        show_json(instruction_document(found, table.parameters))
-    else:
-        from kernmodel.report.text.instruction import instruction_report
-
-        show(block for row in found for block in instruction_report(row, table.parameters))
+    show_result(rows_of(form, machine, uarch=uarch), Shown.of(as_json=as_json))
 
 
 @instructions.command("coverage", short_help="Which forms of a listing have rows.")
@@ -89,7 +78,7 @@ def coverage_(file: str, machine: str | None, uarch: str | None) -> None:
     from kernmodel.incore.tables.coverage import coverage
     from kernmodel.report.text.instruction import coverage_report
 
-    table = _table(machine, uarch)
+    table = instruction_table(machine, uarch)
     listing, _ = read_file(file, isa_name=table.parameters.isa)
     show(coverage_report(coverage(listing.instructions, table), table.parameters))
 
@@ -111,47 +100,12 @@ def check_(ctx: click.Context, readings: str, machine: str | None, uarch: str | 
     from kernmodel.incore.tables.importers.recipes import reference_of
     from kernmodel.report.text.instruction import contradictions_report
 
-    table = _table(machine, uarch)
+    table = instruction_table(machine, uarch)
     reference = reference_of(Path(readings), table.parameters.name)
     rows = (row for form in table.forms() if form.partition(" [")[0] == form and (row := table.row(form)))
     found = tuple(contradictions(rows, reference))
     show(contradictions_report(found, table.parameters, explained=explained))
     ctx.exit(1 if any(not item.explanation for item in found) else 0)
-
-
-def _table(machine: str | None, uarch: str | None, operands: Operands = "full") -> InstructionTable:
-    from kernmodel.incore.tables.parameters import load_parameters
-    from kernmodel.incore.tables.table import InstructionTable
-
-    if (machine is None) == (uarch is None):
-        raise UsageError("give either a machine or a microarchitecture", todo="write -m clx or --uarch CLX")
-    if machine is not None:
-        from kernmodel.machine.load import load_machine
-
-        uarch = load_machine(machine).core.microarchitecture
-    return InstructionTable.open(load_parameters(uarch or ""), operands)
-
-
-def _forms(table: InstructionTable, wanted: str) -> list[str]:
-    """The form itself, or all forms of the mnemonic `wanted`.
-
-    Raises:
-        InputError: the table has none; names the nearest forms.
-    """
-    wanted = " ".join(wanted.lower().replace(", ", ",").split())
-    if table.row(wanted) is not None:
-        return [wanted]
-    forms = [form for form in table.forms() if "[" not in form]
-    same = [form for form in forms if form.partition(" ")[0] == wanted]
-    if same:
-        return same
-    from difflib import get_close_matches
-
-    mnemonic = wanted.partition(" ")[0]
-    near = [form for form in forms if form.partition(" ")[0] == mnemonic] or forms
-    hint = ", ".join(repr(form) for form in get_close_matches(wanted, near, n=4, cutoff=0.4))
-    todo = f"did you mean {hint}?" if hint else "see `kernmodel instructions list`"
-    raise InputError(f"no row for {wanted!r} in the table of {table.parameters.name}", todo=todo)
 
 
 @instructions.command("import", short_help="Build a table from measurements.")
@@ -181,7 +135,7 @@ def import_(source: str, uarch: str, output: str | None, folder: str | None, lik
         for line in write_core(Path(source), uarch, Path(folder), like):
             write_error(f"kernmodel: {line}")
         return
-    target = options.output_file(output) if output else None
+    target = output_file(output) if output else None
     text, report = import_uops(Path(source), uarch)
     write_error(f"kernmodel: {report.rows} rows cover {report.coverage:.1%} of {report.records} records")
     for reason, strings in report.left_out.items():

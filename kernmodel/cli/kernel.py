@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from kernmodel.cli import options
 from kernmodel.cli.command import Group
-from kernmodel.cli.output import show, show_json
+from kernmodel.cli.output import Shown, show, show_json, show_result
 
 
 @click.group(cls=Group)
@@ -44,30 +46,19 @@ def list_(as_json: bool) -> None:
 
 
 @kernel.command("show", short_help="Show what is derived from a kernel's source.")
-@click.argument("name", type=options.KERNEL)
+@click.argument("kernel", type=options.KERNEL, metavar="NAME")
 @options.defines_option
 @options.nest_option
 @options.function_option
 @options.json_option
-def show_(name: str, defines: tuple[str, ...], nest: int | None, function: str | None, as_json: bool) -> None:
+@options.gathered(shown=Shown.of, asked=options.asked)
+def show_(asked: dict[str, Any], shown: Shown) -> None:
     """Show the kernel NAME (a path, or a carried name): loops, arrays, references, operations and the source.
 
     \b
     Example:
       kernmodel kernel show stencil
     """
-    from kernmodel.source.load import load_kernel
-    from kernmodel.source.nest.sizes import sizes_of
+    from kernmodel.api.inputs import load_kernel
 
-    given = options.one_point_of(defines)
-    loaded = load_kernel(name, given, nest=nest, function=function)
-    # a kernel without default sizes can be shown, but sizes that are given must fit
-    sizes = sizes_of(loaded, given) if given or set(loaded.symbols) <= set(loaded.defaults) else {}
-    if as_json:
-        from kernmodel.report.json.carried import kernel_document
-
-        show_json(kernel_document(loaded, sizes))
-    else:
-        from kernmodel.report.text.kernel import kernel_report
-
-        show(kernel_report(loaded, sizes))
+    show_result(load_kernel(**asked), shown)

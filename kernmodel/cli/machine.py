@@ -10,9 +10,9 @@ import click
 
 from kernmodel.cli import options
 from kernmodel.cli.command import Group
-from kernmodel.cli.output import print_line, show, show_json, show_text, write_error
+from kernmodel.cli.output import Shown, print_line, show, show_json, show_result, show_text, write_error
 from kernmodel.errors import UsageError
-from kernmodel.output_files import write_file
+from kernmodel.output_files import output_file, write_file
 
 if TYPE_CHECKING:
     from kernmodel.schema.fields import Problem
@@ -61,17 +61,9 @@ def show_(name: str, verbose: bool, as_json: bool) -> None:
     Example:
       kernmodel machine show clx
     """
-    from kernmodel.machine.load import load_machine
+    from kernmodel.api.inputs import load_machine
 
-    found = load_machine(name)
-    if as_json:
-        from kernmodel.report.json.carried import machine_document
-
-        show_json(machine_document(found))
-    else:
-        from kernmodel.report.text.machine import machine_report
-
-        show(machine_report(found, verbose=verbose))
+    show_result(load_machine(name), Shown.of(verbose=verbose, as_json=as_json))
 
 
 @machine.command(short_help="Check machine files.")
@@ -133,7 +125,7 @@ def import_(ctx: click.Context, file: str, output: str | None) -> None:
     from kernmodel.schema.document import document_of
     from kernmodel.studies.predict.machine_check import check_machine_document
 
-    target = options.output_file(output) if output else None
+    target = output_file(output) if output else None
     imported = read_kerncraft(Path(file))
     for note in imported.notes:
         write_error(f"kernmodel: {note.kind}: {note}")

@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
-import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 from click.shell_completion import CompletionItem
 
-from kernmodel.errors import InputError, UsageError, refuse_warnings
+from kernmodel.api.options import FileName, Nest, parse_bytes, parse_flags
+from kernmodel.api.result import spelt
+from kernmodel.errors import UsageError
 from kernmodel.resources import carried_files
-from kernmodel.studies.predict.request import CodeRequest, KernelRequest
-from kernmodel.studies.sweep.values import grid, parse_defines, parse_values
-from kernmodel.traffic.options import CacheMode, ReplacementPolicy, SimulationOptions, StoreMode
-from kernmodel.units import TIME_UNITS, parse_quantity, plain_number
+from kernmodel.studies.sweep.values import parse_defines, parse_values
+from kernmodel.traffic.options import CacheMode, Layout, ReplacementPolicy, StoreMode
+from kernmodel.units import TIME_UNITS, plain_number
 
 if TYPE_CHECKING:
-    from kernmodel.errors import Note
-    from kernmodel.traffic.options import Distribution
-
     ParamType = click.ParamType[Any]
 else:
     ParamType = click.ParamType  # not generic at run time in older releases of click
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Decorator = Callable[[Function], Function]
-Port = Literal["optimal", "even"]
-Syntax = Literal["att", "intel"]
 
 
 class Carried(ParamType):
@@ -44,6 +39,10 @@ class Carried(ParamType):
     def __init__(self, folder: str, ending: str) -> None:
         self.folder = folder
         self.ending = ending
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> FileName:
+        """The name as it stands."""
+        return FileName(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The carried names that match, and files."""
@@ -86,10 +85,7 @@ class Unit(ParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The unit as it is spelt."""
-        for unit in self.units:
-            if unit.lower() == str(value).lower():
-                return unit
-        raise UsageError(f"unknown unit {value!r}", where="--unit", todo=f"use one of {', '.join(self.units)}")
+        return spelt(str(value), self.units)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The units that match in any case."""
@@ -153,18 +149,7 @@ class Bytes(ParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """The bytes as an integer."""
-        if isinstance(value, int):
-            return value
-        todo = "write a whole number of bytes such as 64, 64 B or 4 KiB"
-        try:
-            number = parse_quantity(f"{value} B" if re.fullmatch(r"\s*[+-]?[0-9.]+\s*", value) else value, "data")
-        except InputError as error:
-            raise UsageError(error.what, where="--pad", todo=todo) from error
-        if number < 0 or number != int(number):
-            raise UsageError(f"{value!r} is not a whole number of bytes from 0", where="--pad", todo=todo)
-        if number > _MOST_BYTES:
-            raise UsageError(f"{value!r} leaves no address for the arrays", where="--pad", todo="take a smaller gap")
-        return int(number)
+        return parse_bytes(value)
 
 
 class Flags(ParamType):
@@ -174,12 +159,7 @@ class Flags(ParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
         """The flags, one each."""
-        if isinstance(value, tuple):
-            return value
-        try:
-            return tuple(shlex.split(value))
-        except ValueError as error:
-            raise UsageError(f"{value!r} cannot be split: {error}", where="--flags", todo="check the quotes") from error
+        return parse_flags(value)
 
 
 class Count(click.IntRange):
@@ -192,11 +172,9 @@ class Count(click.IntRange):
         return super().convert(value, param, ctx)
 
 
-_MOST_BYTES = 2**48
-"""Bytes of a virtual address space."""
-
 MACHINE = Carried("machine-files", ".yml")
 KERNEL = Carried("kernels", ".c")
+FILE = click.Path(allow_dash=True, path_type=FileName)
 
 
 def together(*decorators: Decorator[Any]) -> Decorator[Any]:
@@ -269,9 +247,7 @@ loop_options = together(
     iterations_option,
     ports_option,
 )
-asm_option = click.option(
-    "--asm", metavar="FILE", type=click.Path(), help="Assembly of the kernel, in place of compiling it."
-)
+asm_option = click.option("--asm", metavar="FILE", type=FILE, help="Assembly of the kernel, in place of compiling it.")
 compiler_option = click.option(
     "--compiler", metavar="C", help="Compiler to use.  [default: the machine's first that is installed]"
 )
@@ -281,37 +257,8 @@ flags_option = click.option("--flags", type=Flags(), help="Compiler flags in one
 classic_option = click.option(
     "--classic", is_flag=True, help="The textbook prediction: leave out what is executed outside the innermost loop."
 )
-
-
-def code_options(function: Function) -> Function:
-    """`--asm`, `--compiler`, `--flags`, `loop_options` and `--classic`; the command gets one `CodeRequest`, argument
-    `code`."""
-
-    @wraps(function)
-    def with_code(
-        asm: str | None,
-        compiler: str | None,
-        flags: tuple[str, ...] | None,
-        syntax: Syntax | None,
-        loop: int | None,
-        lines: tuple[int, int] | None,
-        iterations_per_pass: float | None,
-        ports: Port,
-        classic: bool,
-        **arguments: Any,
-    ) -> Any:
-        code = CodeRequest(asm, compiler, flags, syntax, loop, lines, ports, classic, iterations_per_pass)
-        return function(code=code, **arguments)
-
-    return together(asm_option, compiler_option, flags_option, loop_options, classic_option)(with_code)  # type: ignore[no-any-return]
-
-
-def code_of(given: Mapping[str, Any], *, compiled: bool = True) -> CodeRequest:
-    """The `CodeRequest` of a command's arguments by name; `compiled`: with its one compiler and its flags."""
-    compiler, flags = (given["compiler"], given["flags"]) if compiled else (None, None)
-    names = ("syntax", "loop", "lines", "ports", "classic", "iterations_per_pass")
-    return CodeRequest(given["asm"], compiler, flags, *(given[name] for name in names))
-
+code_options = together(asm_option, compiler_option, flags_option, loop_options, classic_option)
+"""What becomes `CodeOptions`."""
 
 time_unit_option = click.option(
     "--unit",
@@ -322,163 +269,104 @@ time_unit_option = click.option(
 )
 
 
-_POLICIES: tuple[str, ...] = get_args(ReplacementPolicy)
-
-
-@dataclass(frozen=True, slots=True)
-class CacheChoices:
-    """What the user chose about the way to the traffic: the fields of a `KernelRequest` with the same names."""
-
-    cache: CacheMode
-    stores: StoreMode | None
-    simulation: SimulationOptions | None
-
-    def request(
-        self,
-        kernel: str,
-        machine: str,
-        sizes: Mapping[str, int],
-        nest: int | None,
-        function: str | None,
-        safety: float,
-    ) -> KernelRequest:
-        """The request with these choices."""
-        return KernelRequest(
-            kernel,
-            machine,
-            sizes,
-            nest,
-            function,
-            safety=safety,
-            cache=self.cache,
-            stores=self.stores,
-            simulation=self.simulation,
-        )
+stores_option = click.option(
+    "--stores",
+    type=click.Choice(get_args(StoreMode)),
+    help="Stores that load their line, streaming stores, or as the cores evade.  [default: as found]",
+)
 
 
 def cache_options(*modes: CacheMode) -> Decorator[Any]:
-    """`--cache` with these modes, `--stores`, and the options of the simulation; the command gets one `CacheChoices` in
-    the argument `choices`."""
-    add = together(
+    """`--cache` with these modes, `--stores`, and the options of the simulation: what becomes `CacheOptions`."""
+    return together(
         click.option(
             "--cache",
+            "mode",
             type=click.Choice(modes),
             default="auto",
             show_default=True,
             help="Layer conditions (lc) or simulation (sim); auto: lc where they apply, else sim.",
         ),
-        click.option(
-            "--stores",
-            type=click.Choice(get_args(StoreMode)),
-            help="Stores that load their line, streaming stores, or as the cores evade.  [default: as found]",
-        ),
-        *_SIMULATION_OPTIONS.values(),
+        stores_option,
+        _simulation_options,
     )
 
-    def decorate(function: Function) -> Function:
-        @wraps(function)
-        def with_choices(cache: CacheMode, stores: StoreMode | None, **arguments: Any) -> Any:
-            given = {name: arguments.pop(name) for name in _SIMULATION_OPTIONS}
-            return function(choices=CacheChoices(cache, stores, _simulation(cache, given)), **arguments)
 
-        return add(with_choices)  # type: ignore[no-any-return]
-
-    return decorate
-
-
-_SIMULATION_OPTIONS: Mapping[str, Decorator[Any]] = {
-    "policy": click.option(
+_simulation_options = together(
+    click.option(
         "--policy",
-        type=click.Choice([policy.lower() for policy in _POLICIES], case_sensitive=False),
+        type=click.Choice([policy.lower() for policy in get_args(ReplacementPolicy)], case_sensitive=False),
         help="Replacement in all simulated caches.  [default: the machine's]",
     ),
-    "layout": click.option(
+    click.option(
         "--layout",
-        type=click.Choice(["padded", "pages", "packed", "heap"]),
+        type=click.Choice(get_args(Layout)),
         help="Simulated arrays on pages of their own and spread over the sets of L1, on the next page each, without a "
         "gap, or as malloc places them.  [default: padded]",
     ),
-    "pad": click.option("--pad", type=Bytes(), metavar="BYTES", help="More bytes between the simulated arrays."),
-    "alias": click.option("--alias", is_flag=True, help="Let all simulated arrays begin at the same set of a cache."),
-    "indirect": click.option(
+    click.option("--pad", type=Bytes(), metavar="BYTES", help="More bytes between the simulated arrays."),
+    click.option("--alias", is_flag=True, help="Let all simulated arrays begin at the same set of a cache."),
+    click.option(
         "--indirect",
         multiple=True,
         metavar="IDX=WHERE",
         help="Where the values of the index array IDX point: uniform, banded:K, or a FILE of integers.",
     ),
-    "exact": click.option("--exact", is_flag=True, help="Simulate whole sweeps, whatever they cost."),
-    "seed": click.option(
-        "--seed", type=Count(0, 2**32 - 1), metavar="N", help="Seed of random replacement and indices."
-    ),
-}
-"""Options that only the simulation knows, by the name of their argument."""
+    click.option("--exact", is_flag=True, help="Simulate whole sweeps, whatever they cost."),
+    click.option("--seed", type=Count(0, 2**32 - 1), metavar="N", help="Seed of random replacement and indices."),
+)
 
 
-def _simulation(cache: CacheMode, given: Mapping[str, Any]) -> SimulationOptions | None:
-    """The options of the simulation, None if there are none.
-
-    Raises:
-        UsageError: there are some, but the traffic is found by layer conditions; or they contradict each other.
-    """
-    chosen = [name for name, value in given.items() if not (value is None or value is False or value == ())]
-    if not chosen:
-        return None
-    if cache == "lc":
-        what = "is an option of the simulation, but --cache lc takes layer conditions"
-        raise UsageError(what, where=f"--{chosen[0]}", todo="leave it out, or ask for --cache sim")
-    if given["alias"] and given["layout"] in ("packed", "heap"):
-        what = f"puts all arrays at the same set, --layout {given['layout']} one after the other"
-        raise UsageError(what, where="--alias", todo="leave out one of them")
-    return SimulationOptions(
-        policy=given["policy"] and given["policy"].upper(),
-        layout=given["layout"] or "padded",
-        pad_bytes=given["pad"] or 0,
-        alias=given["alias"],
-        indirect=_distributions(given["indirect"]),
-        seed=given["seed"] or 0,
-        exact=given["exact"],
-    )
+def plot_option(what: str) -> Decorator[Any]:
+    """`--plot [FILE]`; without a file, or with `-`, it draws on the terminal: the same in every command."""
+    text = f"Draw {what} into an .svg, .pdf or .png file; without FILE (or -) on the terminal."
+    return click.option("--plot", metavar="[FILE]", type=click.Path(), is_flag=False, flag_value="-", help=text)
 
 
-def _distributions(texts: tuple[str, ...]) -> Mapping[str, Distribution]:
-    if not texts:
-        return {}
-    from kernmodel.studies.predict.index_arrays import parse_indirect
-
-    return parse_indirect(texts)
+# {{{ options as one value
 
 
-def points_of(defines: tuple[str, ...]) -> tuple[Mapping[str, int], ...]:
-    """All points that the `-D` options stand for; one empty point without them.
+def gathered(**makes: Callable[..., Any]) -> Decorator[Any]:
+    """Options that reach the command as one argument each: what a function, or class, makes of those named like its
+    parameters. A command need not have all of them; none goes into two values."""
 
-    Raises:
-        UsageError: an option that cannot be read, or too many points.
-    """
-    return grid(parse_defines(defines))
+    def decorate(function: Function) -> Function:
+        names = {argument: tuple(inspect.signature(make).parameters) for argument, make in makes.items()}
+
+        @wraps(function)
+        def with_values(*args: Any, **given: Any) -> Any:
+            values = {}
+            for argument, make in makes.items():
+                values[argument] = make(**{name: given.pop(name) for name in names[argument] if name in given})
+            return function(*args, **values, **given)
+
+        return with_values  # type: ignore[return-value]
+
+    return decorate
 
 
-def one_point_of(defines: tuple[str, ...]) -> Mapping[str, int]:
-    """The one point that the `-D` options stand for.
+def asked(
+    *,
+    kernel: FileName | None = None,
+    kernels: tuple[FileName, ...] | None = None,
+    machine: str | None = None,
+    defines: tuple[str, ...] = (),
+    nest: int | None = None,
+    function: str | None = None,
+) -> dict[str, Any]:
+    """Which kernels on which machine: arguments of the functions of `kernmodel.api`.
 
     Raises:
-        UsageError: an option that cannot be read, or several points.
+        UsageError: a size that cannot be read.
     """
-    points = points_of(defines)
-    if len(points) > 1:
-        raise UsageError("this command takes one value for each size", where="-D", todo="write -D N=4000")
-    return points[0]
+    words: dict[str, Any] = {"sizes": parse_defines(defines)}
+    if kernel is not None:
+        words["kernel"] = Nest(kernel, nest, function)
+    if kernels is not None:
+        words["kernels"] = [Nest(one, nest, function) for one in kernels]
+    if machine is not None:
+        words["machine"] = machine
+    return words
 
 
-def accept_notes(notes: tuple[Note, ...], strict: bool) -> None:
-    """With `--strict`, raise `StrictError` for the first warning."""
-    if strict:
-        refuse_warnings(notes)
-
-
-def output_file(path: str) -> Path:
-    """The path of a file to write; refuses a directory before any work is done."""
-    if not path:
-        raise UsageError("the name of the file to write is empty", todo="give a name")
-    if Path(path).is_dir():
-        raise UsageError("is a directory", where=path, todo="give the name of a file to write")
-    return Path(path)
+# }}}

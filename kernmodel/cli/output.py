@@ -4,30 +4,94 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
+from kernmodel.api.result import picture_file
 from kernmodel.cli.streams import flush_output, write_output
-from kernmodel.errors import refuse_warnings
+from kernmodel.errors import UsageError
 
 if TYPE_CHECKING:
-    from kernmodel.errors import Note
-    from kernmodel.report.layout import Block, Column
+    from kernmodel.api.result import Result
+    from kernmodel.report.layout import Block
     from kernmodel.report.text.render import Style
 
 Value = TypeVar("Value")
+TERMINAL = "-"
+"""In place of a picture's file: a drawing in characters on standard output."""
+_PIPE_COLUMNS = 80
 
 
-class _Noted(Protocol):
-    """An answer with notes."""
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How a command shows its result.
 
-    @property
-    def notes(self) -> tuple[Note, ...]: ...
+    Attributes:
+        unit: of times, None: the result's own.
+        plot: "-" or a file name as given, None for no picture; target: the file, checked.
+    """
+
+    verbose: bool
+    strict: bool
+    as_json: bool
+    unit: str | None
+    plot: str | None
+    target: Path | None
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        verbose: bool = False,
+        strict: bool = False,
+        as_json: bool = False,
+        unit: str | None = None,
+        plot: str | None = None,
+    ) -> Shown:
+        """The values of the options with these names; the picture's file is checked before any work is done.
+
+        Raises:
+            UsageError: an unknown format, a place that cannot be written, a drawing in a JSON document.
+        """
+        if plot == TERMINAL and as_json:
+            what = "would mix a drawing into the JSON document"
+            raise UsageError(what, where="--plot -", todo="leave out one of them")
+        target = None if plot is None or plot == TERMINAL else picture_file(plot)
+        return cls(verbose, strict, as_json, unit, plot, target)
 
 
-Answer = TypeVar("Answer", bound=_Noted)
+def show_result(result: Result[Any], shown: Shown, *, picture: bool = True) -> None:
+    """Print the text of a result, part by part as it comes, or its document; and draw its picture."""
+    if result.total > 1:
+        streamed = result.streams and not shown.as_json
+        result.watch(lambda answers: with_progress(answers, result.total, streamed=streamed, start=2))
+    if shown.as_json:
+        show_json(result.json(unit=shown.unit))
+    else:
+        style = style_of(sys.stdout)
+        for part in result.parts(style, unit=shown.unit, verbose=shown.verbose, keep=shown.plot is not None):
+            write_output(part)
+            flush_output()
+    if picture:
+        show_picture(result, shown)
+
+
+def show_picture(result: Result[Any], shown: Shown) -> None:
+    """Draw the picture of a result where it is wanted."""
+    if shown.target is not None:
+        result.plot(shown.target, unit=shown.unit)
+    elif shown.plot == TERMINAL:
+        width, ascii_only = drawing_size()
+        show_text("\n" + result.drawing(unit=shown.unit, width=width, ascii_only=ascii_only))
+
+
+def drawing_size() -> tuple[int, bool]:
+    """Columns for a drawing on standard output, and whether it has to be in ASCII."""
+    style = style_of(sys.stdout)
+    return style.width or _PIPE_COLUMNS, style.ascii_only
 
 
 def show(blocks: Iterable[Block]) -> None:
@@ -35,53 +99,6 @@ def show(blocks: Iterable[Block]) -> None:
     from kernmodel.report.text.render import render
 
     write_output(render(blocks, style_of(sys.stdout)))
-
-
-def show_rows(columns: tuple[Column, ...], items: Iterable[Any]) -> None:
-    """Print a table of items that take their time, the row of each as soon as it is there."""
-    from kernmodel.report.text.render import stream
-
-    for line in stream(columns, items, style_of(sys.stdout)):
-        print_line(line)
-
-
-def show_notes(notes: Iterable[Note]) -> None:
-    """Print the notes below a table of rows; nothing if there are none."""
-    from kernmodel.report.text.sections import merged_notes, notes_section
-
-    section = notes_section(merged_notes(notes))
-    if section:
-        print_line("")
-        show(section)
-
-
-def accepted(answers: Iterator[Answer], strict: bool) -> Iterator[Answer]:
-    """The answers as they come; with `--strict` the first warning among their notes is raised."""
-    for answer in answers:
-        if strict:
-            refuse_warnings(answer.notes)
-        yield answer
-
-
-def show_sweep(
-    answers: Iterator[Answer],
-    inputs: Callable[[Answer], Iterable[Block]],
-    columns: Callable[[Answer], tuple[Column, ...]],
-    items: Callable[[Answer], Iterable[Any]] = lambda answer: (answer,),
-) -> None:
-    """Print the inputs that all points of a sweep share, then the rows of each as it comes, then all notes; `items` are
-    what has a row of an answer."""
-    first = next(answers)
-    show(inputs(first))
-    notes = dict.fromkeys(first.notes)
-
-    def all_items() -> Iterator[Any]:
-        for answer in chain((first,), answers):
-            notes.update(dict.fromkeys(answer.notes))
-            yield from items(answer)
-
-    show_rows(columns(first), all_items())
-    show_notes(notes)
 
 
 def print_line(text: str) -> None:
@@ -139,10 +156,14 @@ def _is_ascii_only(stream: TextIO) -> bool:
     return False
 
 
-def with_progress(values: Iterable[Value], total: int, *, streamed: bool) -> Iterator[Value]:
-    """The values as they come; a counter on standard error where that is a terminal and no rows show the progress."""
+def with_progress(values: Iterable[Value], total: int, *, streamed: bool, start: int = 1) -> Iterator[Value]:
+    """The values as they come; a counter on standard error where that is a terminal and no rows show the progress.
+
+    Args:
+        start: number of the first of the values.
+    """
     shown = sys.stderr.isatty() and not (streamed and sys.stdout.isatty())
-    for number, value in enumerate(values, 1):
+    for number, value in enumerate(values, start):
         if shown:
             sys.stderr.write(f"\r{number} of {total} points")
             sys.stderr.flush()

@@ -2,48 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from kernmodel.api.options import CacheOptions, CodeOptions
+from kernmodel.api.sweeps import SweepRun, Vary, sweep_grid_of
 from kernmodel.cli import options
-from kernmodel.cli.charts import plot_option, plot_target
 from kernmodel.cli.command import Command
+from kernmodel.cli.output import Shown
 from kernmodel.errors import UsageError
-from kernmodel.studies.sweep.values import parse_defines
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from kernmodel.studies.sweep.grid import Grid
 
 FORMATS = ("table", "csv", "jsonl", "json")
 _MANY = 10_000_000
 """Points above which the user is asked."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Where the rows of a sweep go, and how they come about.
-
-    Attributes:
-        format: of standard output; None: a table, but only a summary where the rows go to a file.
-        output: file for the rows, checked; resume: journal to go on with.
-        plot: "-" or a file name as given, None for no drawing; target: the file, checked.
-        jobs: processes; scheduler: address of a Dask cluster in their place.
-    """
-
-    format: str | None
-    unit: str
-    output: Path | None
-    resume: Path | None
-    plot: str | None
-    target: Path | None
-    strict: bool
-    jobs: int | None
-    scheduler: str | None
 
 
 @click.command(cls=Command)
@@ -85,10 +57,11 @@ class Wanted:
 @click.option("--force", is_flag=True, help="Replace the output file if it exists.")
 @click.option("--format", "form", type=click.Choice(FORMATS), help="What to print.  [default: table]")
 @click.option("--yes", is_flag=True, help="Do it for more than 10⁷ points.")
-@plot_option("over the axes")
+@options.plot_option("over the axes")
 @options.strict_option
 @options.json_option
-def sweep(kernel: str, **given: Any) -> None:
+@options.gathered(asked=options.asked, cache=CacheOptions, code=CodeOptions)
+def sweep(asked: dict[str, Any], cache: CacheOptions, code: CodeOptions, **given: Any) -> None:
     """Predict KERNEL (a C file, or the name of a carried one) at all combinations of what varies.
 
     \b
@@ -100,68 +73,29 @@ def sweep(kernel: str, **given: Any) -> None:
       kernmodel sweep -m clx stencil.c --set L2.size=x0.5,x1,x2 --set memory.bandwidth=x0.5,x1,x2
       kernmodel sweep -m clx stencil.c -D N=100-100000:5000 --resume run.jsonl
     """
-    wanted = _wanted(given)
-    grid = _grid(kernel, given)
+    form, shown = _form(given), Shown.of(**{name: given[name] for name in ("strict", "as_json", "unit", "plot")})
+    if given["scheduler"] is not None and given["jobs"] is not None:
+        raise UsageError("the processes of a cluster are its own", where="--jobs", todo="leave it out")
+    vary = Vary(given["compilers"], given["flag_lists"], given["blocks"], given["changes"])
+    grid = sweep_grid_of(
+        **asked, machines=given["machines"], cores=given["cores"] or (), vary=vary, cache=cache, code=code
+    )
     if len(grid) > _MANY and not given["yes"]:
         raise UsageError(f"{len(grid):,} points", where="sweep", todo="take fewer, or say --yes")
-    if wanted.plot is not None:
+    if shown.plot is not None:
         from kernmodel.plot.sweep_data import check_axes
 
         check_axes(grid.axes)
-    from kernmodel.cli.sweep_run import run
+    from kernmodel.cli.sweep_run import print_sweep
 
-    run(grid, wanted)
-
-
-def _grid(kernel: str, given: Mapping[str, Any]) -> Grid:
-    from kernmodel.studies.predict.request import Point
-    from kernmodel.studies.sweep.study import Varied, sweep_grid
-    from kernmodel.studies.sweep.values import parse_blocks, parse_changes
-
-    if given["asm"] is not None:
-        for name, option in (("compilers", "--compiler"), ("flag_lists", "--flags"), ("blocks", "--block")):
-            if given[name]:
-                raise UsageError("does not fit: the assembly is given", where=option, todo="leave it out")
-    choices: options.CacheChoices = given["choices"]
-    machine = given["machines"][0]
-    request = choices.request(kernel, machine, {}, given["nest"], given["function"], given["safety"])
-    code = options.code_of(given, compiled=False)
-    varied = Varied(
-        machines=given["machines"],
-        compilers=given["compilers"],
-        flags=given["flag_lists"],
-        changes=parse_changes(given["changes"]),
-        blocks=parse_blocks(given["blocks"]),
-        cores=given["cores"] or (),
-        sizes=parse_defines(given["defines"]),
-    )
-    return sweep_grid(Point(request, code), varied)
+    files = {name: given[name] for name in ("jobs", "scheduler", "resume", "output", "force")}
+    run = SweepRun(**files, table=form == "table", identified=form in ("json", "jsonl"), unit=given["unit"])
+    print_sweep(grid, run, form, shown)
 
 
-def _wanted(given: Mapping[str, Any]) -> Wanted:
-    """Where the rows go, checked before any work is done.
-
-    Raises:
-        UsageError: files that cannot be written, or options that contradict each other.
-    """
-    from pathlib import Path
-
-    from kernmodel.report.row_files import check_row_file
-
+def _form(given: dict[str, Any]) -> str | None:
+    """What is printed; None: a table, but only a summary where the rows go to a file."""
     if given["as_json"] and given["form"] not in (None, "json"):
-        raise UsageError(
-            f"--json is --format json, not {given['form']}", where="--format", todo="leave out one of them"
-        )
-    form = "json" if given["as_json"] else given["form"]
-    if given["scheduler"] is not None and given["jobs"] is not None:
-        raise UsageError("the processes of a cluster are its own", where="--jobs", todo="leave it out")
-    target = plot_target(given["plot"], as_json=form not in (None, "table"))
-    resume = None if given["resume"] is None else Path(given["resume"])
-    output = given["output"]
-    if output is not None and resume is not None and Path(output).resolve() == resume.resolve():
-        output = None
-    checked = None if output is None else check_row_file(output, force=given["force"])
-    plot = given["plot"]
-    return Wanted(
-        form, given["unit"], checked, resume, plot, target, given["strict"], given["jobs"], given["scheduler"]
-    )
+        what = f"--json is --format json, not {given['form']}"
+        raise UsageError(what, where="--format", todo="leave out one of them")
+    return "json" if given["as_json"] else given["form"]

@@ -6,24 +6,23 @@ import re
 from contextlib import suppress
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
 
+from kernmodel.api import changes as api
+from kernmodel.api.options import CacheOptions, CodeOptions
 from kernmodel.cli import options
-from kernmodel.cli.charts import TERMINAL, drawing_size, plot_option, plot_target, save
 from kernmodel.cli.command import Command
-from kernmodel.cli.output import show, show_json, show_text, with_progress
+from kernmodel.cli.output import Shown, show_result, with_progress
 from kernmodel.errors import KernmodelError, UsageError
-from kernmodel.studies.predict.request import Change, CodeRequest
+from kernmodel.studies.predict.request import Change
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping
 
-    from kernmodel.machine.changes.figures import Figure
-    from kernmodel.studies.predict.request import KernelRequest
+    from kernmodel.api.result import Result
 
 _PERCENT = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(%?)")
 
@@ -37,11 +36,7 @@ class Setting(options.ParamType):
         """The change, unchecked."""
         if isinstance(value, Change):
             return value
-        path, equals, text = str(value).partition("=")
-        if not (equals and path.strip() and text.strip()):
-            todo = "write --set L2.size=2MiB or --set L2.size=x2"
-            raise UsageError(f"{value!r} is no PATH=VALUE", where="--set", todo=todo)
-        return Change(path.strip(), text.strip())
+        return api.parse_change(str(value))
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The figures of the machine that begin like this."""
@@ -78,7 +73,9 @@ class Step(options.ParamType):
     metavar="PATH=VALUE",
     help="Figure of the machine file: L2.size=2MiB, clock=3GHz, memory.bandwidth=x2, L2L3.width=+10%. Repeatable.",
 )
-@click.option("--flags", type=options.Flags(), multiple=True, help="Compiler flags to compare, in one string.")
+@click.option(
+    "--flags", "flag_lists", type=options.Flags(), multiple=True, help="Compiler flags to compare, in one string."
+)
 @click.option("--compiler", "compilers", multiple=True, metavar="C", help="Compiler to compare. Repeatable.")
 @click.option("--sensitivity", is_flag=True, help="What every figure of the machine file is worth.")
 @click.option(
@@ -99,9 +96,10 @@ class Step(options.ParamType):
 @options.asm_option
 @options.loop_options
 @options.classic_option
-@plot_option("--sensitivity")
+@options.plot_option("--sensitivity")
 @options.output_options
-def what_if(kernel: str | None, machine: str, choices: options.CacheChoices, **given: Any) -> None:
+@options.gathered(shown=Shown.of, asked=options.asked, cache=CacheOptions, code=CodeOptions)
+def what_if(asked: dict[str, Any], cache: CacheOptions, code: CodeOptions, shown: Shown, **given: Any) -> None:
     """Tell what a change of the machine, of compiler flags or of the compiler does to the runtime of KERNEL.
 
     \b
@@ -111,32 +109,37 @@ def what_if(kernel: str | None, machine: str, choices: options.CacheChoices, **g
       kernmodel what-if -m clx stencil.c --sensitivity --plot tornado.svg
       kernmodel what-if -m clx --list
     """
-    _check(kernel, given)
-    target = plot_target(given["plot"], as_json=given["as_json"])
-    if kernel is None:
-        _list(machine, as_json=given["as_json"])
-        return
-    sizes = options.one_point_of(given["defines"])
-    request = choices.request(kernel, machine, sizes, given["nest"], given["function"], given["safety"])
-    code = options.code_of(given, compiled=False)
-    if given["sensitivity"]:
-        _sensitivity(request, code, given, target)
-    elif given["flags"] or given["compilers"]:
-        _code(request, code, given)
+    _check(asked["kernel"].source if "kernel" in asked else None, code.asm is not None, shown.plot is not None, given)
+    if given["listed"]:
+        show_result(api.machine_figures(asked["machine"]), shown)
     else:
-        _machine(request, code, given)
+        show_result(
+            _answer({**asked, "cores": given["cores"], "cache": cache, "strict": shown.strict}, code, given), shown
+        )
 
 
-# {{{ which question
+def _answer(asked: Mapping[str, Any], code: CodeOptions, given: Mapping[str, Any]) -> Result[Any]:
+    if given["sensitivity"]:
+        return api.sensitivity(
+            **asked,
+            code=code,
+            step=given["step"],
+            progress=lambda figures: with_progress(figures, len(figures), streamed=False),
+        )
+    ways = product(given["compilers"] or (None,), given["flag_lists"] or (None,))
+    codes = [replace(code, compiler=compiler, flags=flags) for compiler, flags in ways]
+    if codes == [code]:
+        return api.what_if(**asked, changes=given["changes"], code=code)
+    return api.compare_code(**asked, changes=given["changes"], codes=codes)
 
 
-def _check(kernel: str | None, given: Mapping[str, Any]) -> None:
+def _check(kernel: str | None, asm: bool, plot: bool, given: Mapping[str, Any]) -> None:
     """Refuse options that ask nothing, or several things at once.
 
     Raises:
         UsageError: always with what to do.
     """
-    code = bool(given["flags"] or given["compilers"])
+    code = bool(given["flag_lists"] or given["compilers"])
     asked = {"--set": bool(given["changes"]), "--flags or --compiler": code}
     asked |= {"--sensitivity": given["sensitivity"], "--list": given["listed"]}
     names = [name for name, there in asked.items() if there]
@@ -149,91 +152,7 @@ def _check(kernel: str | None, given: Mapping[str, Any]) -> None:
         raise UsageError("takes no kernel", where="--list", todo=f"leave out {kernel}")
     if not given["listed"] and kernel is None:
         raise UsageError("there is no kernel", todo="give a C kernel, or --list for the figures of the machine")
-    if code and given["asm"] is not None:
+    if code and asm:
         raise UsageError("does not go with --flags or --compiler", where="--asm", todo="leave it out to compile")
-    if given["plot"] is not None and not given["sensitivity"]:
+    if plot and not given["sensitivity"]:
         raise UsageError("draws a sensitivity only", where="--plot", todo="add --sensitivity")
-
-
-def _codes(code: CodeRequest, given: Mapping[str, Any]) -> list[CodeRequest]:
-    """The machine's own code, and every combination of the compilers and flags asked for."""
-    own = replace(code, compiler=None, flags=None)
-    ways = product(given["compilers"] or (None,), given["flags"] or (None,))
-    return [own, *(replace(code, compiler=compiler, flags=flags) for compiler, flags in ways)]
-
-
-# }}}
-# {{{ answers
-
-
-def _machine(request: KernelRequest, code: CodeRequest, given: Mapping[str, Any]) -> None:
-    from kernmodel.studies.what_if.machine import what_if as study
-
-    answer = study(request, code, given["changes"], given["cores"])
-    options.accept_notes(answer.notes, given["strict"])
-    if given["as_json"]:
-        from kernmodel.report.json.what_if import what_if_document
-
-        show_json(what_if_document(answer, given["unit"]))
-    else:
-        from kernmodel.report.text.what_if import what_if_report
-
-        show(what_if_report(answer, given["unit"], verbose=given["verbose"]))
-
-
-def _code(request: KernelRequest, code: CodeRequest, given: Mapping[str, Any]) -> None:
-    from kernmodel.studies.what_if.code import compare_code
-
-    answer = compare_code(request, _codes(code, given), given["cores"], given["changes"])
-    options.accept_notes(answer.notes, given["strict"])
-    if given["as_json"]:
-        from kernmodel.report.json.what_if import code_document
-
-        show_json(code_document(answer, given["unit"]))
-    else:
-        from kernmodel.report.text.what_if import code_report
-
-        show(code_report(answer, given["unit"], verbose=given["verbose"]))
-
-
-def _sensitivity(request: KernelRequest, code: CodeRequest, given: Mapping[str, Any], target: Path | None) -> None:
-    from kernmodel.studies.what_if.sensitivity import sensitivity
-
-    def watched(figures: Sequence[Figure]) -> Iterator[Figure]:
-        return with_progress(figures, len(figures), streamed=False)
-
-    answer = sensitivity(request, code, given["cores"], given["step"], watched)
-    options.accept_notes(answer.notes, given["strict"])
-    if given["as_json"]:
-        from kernmodel.report.json.what_if import sensitivity_document
-
-        show_json(sensitivity_document(answer, given["unit"]))
-    else:
-        from kernmodel.report.text.what_if import sensitivity_report
-
-        show(sensitivity_report(answer, given["unit"], verbose=given["verbose"]))
-    if target is not None:
-        from kernmodel.plot.tornado import tornado_figure
-
-        save(target, lambda: tornado_figure(answer))
-    elif given["plot"] == TERMINAL:
-        from kernmodel.plot.tornado import tornado_text
-
-        show_text("\n" + tornado_text(answer, *drawing_size()))
-
-
-def _list(machine: str, *, as_json: bool) -> None:
-    from kernmodel.machine.changes.figures import MachineFigures
-
-    figures = MachineFigures.open(machine)
-    if as_json:
-        from kernmodel.report.json.what_if import figures_document
-
-        show_json(figures_document(figures))
-    else:
-        from kernmodel.report.text.what_if import figures_report
-
-        show(figures_report(figures))
-
-
-# }}}

@@ -12,7 +12,7 @@ from kernmodel.source.model import LoopNest
 from kernmodel.source.parse.build import build_nest, choose_function, choose_nest
 from kernmodel.source.parse.preprocess import integer_literal
 from kernmodel.source.parse.syntax import Program, parse_program
-from kernmodel.source.text import kernel_path, read_source
+from kernmodel.source.text import find_source
 
 Defines = Mapping[str, str | int]
 _NONE: Defines = MappingProxyType({})
@@ -34,8 +34,8 @@ def load_kernel(
         SourceError: it cannot be read as C, an undeclared name, several nests or functions to choose from.
         UnsupportedKernelError: C that the models do not cover; the message says what is supported.
     """
-    path = kernel_path(name_or_path)
-    return parse_kernel(read_source(path), str(path), defines, nest=nest, function=function)
+    text, file = find_source(name_or_path)
+    return parse_kernel(text, file, defines, nest=nest, function=function)
 
 
 def parse_kernel(

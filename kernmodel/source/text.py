@@ -11,7 +11,7 @@ from pathlib import Path
 from kernmodel.errors import Location, SourceError
 from kernmodel.limits import TEXT_BYTES
 from kernmodel.resources import resolve
-from kernmodel.user_files import read_file
+from kernmodel.user_files import GivenText, read_file
 
 _CXX_ENDINGS = frozenset({".cpp", ".cc", ".cxx", ".c++", ".hpp", ".hh", ".hxx", ".cu"})
 _FORTRAN_ENDINGS = frozenset({".f", ".for", ".ftn", ".f77", ".f90", ".f95", ".f03", ".f08"})
@@ -44,6 +44,18 @@ def kernel_path(name_or_path: str) -> Path:
     if path.suffix.lower() in _FORTRAN_ENDINGS:
         raise _other_language("Fortran", Location(name_or_path))
     return path
+
+
+def find_source(name_or_path: str) -> tuple[str, str]:
+    """Text and name of a kernel: of a file or a carried one, or the text that is given in its place.
+
+    Raises:
+        InputError: as `kernel_path`; SourceError: as `read_source`.
+    """
+    if isinstance(name_or_path, GivenText):
+        return name_or_path.text, name_or_path
+    path = kernel_path(name_or_path)
+    return read_source(path), str(path)
 
 
 def read_source(path: Path) -> str:

@@ -71,11 +71,11 @@ def compare(
         KernmodelError: an unknown machine or kernel; what fails on single machines is in the results, unless it fails
             on all of them.
     """
-    from kernmodel.source.text import kernel_path
+    from kernmodel.source.text import find_source
 
     names, notes = _distinct(machines)
     for kernel in kernels:
-        kernel_path(kernel.kernel)  # an unknown one is wrong for every machine
+        find_source(kernel.kernel)  # an unknown one is wrong for every machine
     asked = [(replace(kernel, machine=name), code) for kernel in kernels for name in names]
     run: Callable[..., Iterable[MachineResult]] = map if executor is None else executor.map
     results = list(run(_result, asked))

@@ -11,9 +11,8 @@ from collections.abc import Collection, Mapping
 from kernmodel.source.parse.standard_headers import MATH_FUNCTIONS, STANDARD_TYPEDEFS
 from kernmodel.source.text import (
     blanked,
+    find_source,
     function_bodies,
-    kernel_path,
-    read_source,
     refuse_other_languages,
     top_level_words,
     without_comments,
@@ -35,12 +34,11 @@ def quick_compilable(name_or_path: str, defines: Collection[str] = ()) -> str | 
     Raises:
         InputError: no such file; SourceError: it cannot be read, or is C++ or Fortran.
     """
-    path = kernel_path(name_or_path)
-    text = read_source(path)
-    refuse_other_languages(text, str(path))
+    text, file = find_source(name_or_path)
+    refuse_other_languages(text, file)
     if not function_bodies(without_comments(text, directives=False)):
         return None
-    return compilable_function(text, str(path), defines)
+    return compilable_function(text, file, defines)
 
 
 def compilable_function(text: str, file: str, defines: Collection[str] = ()) -> str:

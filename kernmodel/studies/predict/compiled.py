@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernmodel.code.model import AssemblyLoop
@@ -89,5 +88,5 @@ def read_code(file: str, code: CodeRequest, isa_name: str | None = None) -> tupl
     from kernmodel.code.listing import read_file
     from kernmodel.code.markers import marked_region
 
-    listing, text = read_file(Path(file), syntax=code.syntax, isa_name=isa_name)
+    listing, text = read_file(file, syntax=code.syntax, isa_name=isa_name)
     return listing, marked_region(listing, text)

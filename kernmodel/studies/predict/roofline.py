@@ -367,9 +367,9 @@ def _own_points(kernels: Sequence[str], points: Sequence[Mapping[str, int]]) -> 
     """The points of each kernel, without the sizes that it lacks and another kernel has."""
     if len(kernels) == 1 or not points[0]:
         return [tuple(points) for _ in kernels]
-    from kernmodel.source.text import kernel_path, read_source
+    from kernmodel.source.text import find_source
 
-    texts = [read_source(kernel_path(kernel)) for kernel in kernels]
+    texts = [find_source(kernel)[0] for kernel in kernels]
     had = [{name for name in points[0] if re.search(rf"\b{re.escape(name)}\b", text)} for text in texts]
     lost = set(points[0]) - set().union(*had)  # sizes of no kernel stay, for the error that names them
     found: list[tuple[Mapping[str, int], ...]] = []

@@ -39,14 +39,14 @@ def study_identity(grid: Grid) -> str:
     Raises:
         InputError: a kernel, machine file or assembly that cannot be read.
     """
-    from kernmodel.source.text import kernel_path
+    from kernmodel.source.text import find_source
 
     kernel, code = grid.base.kernel, grid.base.code
     told = {
         "version": __version__,
         "kernel": {
             **_plain(kernel),
-            "kernel": _file_hash(str(kernel_path(kernel.kernel))),
+            "kernel": hashlib.sha256(find_source(kernel.kernel)[0].encode()).hexdigest(),
             "machine": load_machine(kernel.machine).sha256,
         },
         "code": {**_plain(code), "asm": code.asm and _file_hash(code.asm)},

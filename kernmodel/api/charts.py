@@ -1,0 +1,187 @@
+"""Kernels under the rooflines: charts of all models, and the application-driven reading of one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from os import fspath
+from typing import TYPE_CHECKING, Literal
+
+from kernmodel.api.options import (
+    CODE,
+    CacheOptions,
+    CodeOptions,
+    File,
+    Kernel,
+    Nest,
+    Sizes,
+    is_c_source,
+    kernel_request,
+    kernels_of,
+    nest_choices,
+    one_of,
+    one_point_of,
+    points_of,
+    refuse,
+    source_of,
+)
+from kernmodel.api.result import Json, Result
+from kernmodel.errors import UsageError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from kernmodel.report.layout import Block
+    from kernmodel.studies.predict.roofline import CarmAnswer, RooflineAnswer
+    from kernmodel.traffic.options import CacheMode
+
+Model = Literal["orm", "hierarchical", "carm", "irm", "adcarm", "all"]
+
+
+def roofline_chart(
+    kernels: Kernel | Sequence[Kernel],
+    machine: File,
+    *,
+    model: Model = "hierarchical",
+    cores: int | None = None,
+    mix: File | None = None,
+    cache: CacheMode | CacheOptions = "auto",
+    code: CodeOptions = CODE,
+    strict: bool = False,
+    **sizes: Sizes,
+) -> Result[RooflineAnswer]:
+    """Arithmetic intensity, roofs, bound and what limits of kernels, as `kernmodel roofline`.
+
+    >>> km.roofline_chart(["stencil.c", "triad.c"], machine="clx", N=1000).plot("chart.svg")
+
+    Args:
+        kernels: C kernels as for `ecm`, or one assembly file or text; empty: only `mix`.
+        model: original, hierarchical, cache-aware, integrated or application-driven roofline, or "all".
+        cores: active cores, of which all roofs and points are; None: all of one ccNUMA domain.
+        mix: a file that gives the instruction mix in place of the code's.
+        machine, cache, code, strict: as for `ecm`; sizes: several values chart each point.
+
+    Raises:
+        KernmodelError: the input is at fault, or a tool is missing.
+    """
+    from kernmodel.studies.predict.roofline import MODELS, ChartRequest, chart_code, chart_kernels
+
+    one_of("--model", model, (*MODELS, "all"))
+    files, points = kernels_of(kernels), points_of(sizes)
+    of_source = _is_of_source(files, mix, code, points)
+    models = MODELS if model == "all" else (model,)
+    request = ChartRequest(fspath(machine), models, cores, _path(mix), code.mask_utilization)
+    if of_source:
+        asked = [kernel_request(file, machine, points[0], cache) for file in files]
+        return _Chart([chart_kernels(request, asked, code.request(), points)], strict=strict)
+    return _Chart([chart_code(request, _listing(files), code.request())], strict=strict)
+
+
+def carm_chart(
+    kernel: Kernel | None,
+    machine: File,
+    *,
+    cores: int | None = None,
+    mix: File | None = None,
+    cache: CacheMode | CacheOptions = "auto",
+    code: CodeOptions = CODE,
+    strict: bool = False,
+    **sizes: Sizes,
+) -> Result[CarmAnswer]:
+    """The application-driven cache-aware roofline of one kernel and its reading, as `kernmodel carm`.
+
+    >>> print(km.carm_chart("iso3dfd.c", machine="skx-6140"))
+
+    Args:
+        kernel: a C kernel as for `ecm`, an assembly file or text, or None for `mix` alone.
+        cores, mix: as for `roofline_chart`; machine, cache, code, strict, sizes: as for `ecm`; one value of each size.
+
+    Raises:
+        KernmodelError: the input is at fault, or a tool is missing.
+    """
+    from kernmodel.studies.predict.roofline import ChartRequest, read_code, read_kernel
+
+    files, points = () if kernel is None else kernels_of(kernel), points_of(sizes)
+    of_source = _is_of_source(files, mix, code, points)
+    sizes_of = one_point_of(sizes)
+    request = ChartRequest(fspath(machine), ("adcarm",), cores, _path(mix), code.mask_utilization)
+    if of_source:
+        asked = kernel_request(files[0], machine, sizes_of, cache)
+        return _Carm([read_kernel(request, asked, code.request())], strict=strict)
+    return _Carm([read_code(request, _listing(files), code.request())], strict=strict)
+
+
+def _path(file: File | None) -> str | None:
+    return None if file is None else fspath(file)
+
+
+def _listing(files: Sequence[Nest]) -> str | None:
+    return source_of(files[0].source) if files else None
+
+
+def _is_of_source(
+    files: Sequence[Nest], mix: File | None, code: CodeOptions, points: Sequence[Mapping[str, int]]
+) -> bool:
+    """Whether a chart is of C kernels, rather than of one listing or (no file) a mix.
+
+    Raises:
+        UsageError: options that do not fit the files.
+    """
+    if not files and mix is None:
+        raise UsageError("there is no kernel", todo="give a C kernel, an assembly file, or --mix FILE")
+    of_nest = nest_choices(files)
+    if len(files) > 1:
+        of_loop = {"--loop": code.loop, "--lines": code.lines, "--iterations-per-pass": code.iterations_per_pass}
+        refuse({"--asm": code.asm, **of_nest, **of_loop, "--mix": mix}, "several kernels are given")
+    if files and all(is_c_source(file.source) for file in files):
+        return True
+    if len(files) > 1:
+        wrong = next(file for file in files if not is_c_source(file.source))
+        what = "is no C source; several kernels are C files"
+        raise UsageError(what, where=source_of(wrong.source), todo="chart it on its own")
+    of_source = {"-D": tuple(points[0]), **of_nest, "--asm": code.asm}
+    refuse({**of_source, "--compiler": code.compiler, "--flags": code.flags}, "there is no C source")
+    return False
+
+
+class _Chart(Result["RooflineAnswer"]):
+    def _report(self, unit: str, *, verbose: bool) -> Iterable[Block]:
+        from kernmodel.report.text.roofline import roofline_report
+
+        return roofline_report(self.answer, verbose=verbose)
+
+    def _document(self, unit: str) -> Json:
+        from kernmodel.report.json.roofline import roofline_document
+
+        return roofline_document(self.answer)
+
+    def _figure(self, unit: str) -> Figure:
+        from kernmodel.plot.roofline import roofline_figure
+
+        return roofline_figure(self.answer)
+
+    def _drawing(self, unit: str, width: int, ascii_only: bool) -> str:
+        from kernmodel.plot.roofline_text import roofline_text
+
+        return roofline_text(self.answer, width, ascii_only)
+
+
+class _Carm(Result["CarmAnswer"]):
+    def _report(self, unit: str, *, verbose: bool) -> Iterable[Block]:
+        from kernmodel.report.text.carm import carm_report
+
+        return carm_report(self.answer, verbose=verbose)
+
+    def _document(self, unit: str) -> Json:
+        from kernmodel.report.json.roofline import carm_document
+
+        return carm_document(self.answer)
+
+    def _figure(self, unit: str) -> Figure:
+        from kernmodel.plot.roofline import carm_figure
+
+        return carm_figure(self.answer)
+
+    def _drawing(self, unit: str, width: int, ascii_only: bool) -> str:
+        from kernmodel.plot.roofline_text import carm_text
+
+        return carm_text(self.answer, width, ascii_only)

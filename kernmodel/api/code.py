@@ -1,0 +1,578 @@
+"""Code on cores: the in-core analysis of loops and blocks, instruction mixes, and the rows of instruction tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from os import fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from kernmodel.api.options import (
+    CODE,
+    CodeOptions,
+    File,
+    Kernel,
+    Nest,
+    Port,
+    Sizes,
+    Source,
+    Syntax,
+    Values,
+    is_c_source,
+    kernel_request,
+    one_point_of,
+    refuse,
+    source_of,
+    values_by_name,
+    values_of,
+)
+from kernmodel.api.result import Json, Result, note_parts, table_parts
+from kernmodel.errors import InputError, UsageError
+from kernmodel.output_files import output_file, write_file
+
+if TYPE_CHECKING:
+    from kernmodel.errors import Note
+    from kernmodel.incore.answer.batch import BlockQuery, BlockResult
+    from kernmodel.incore.core import Settings
+    from kernmodel.incore.model import InstructionData, Parameters
+    from kernmodel.incore.tables.table import InstructionTable, Operands
+    from kernmodel.report.layout import Block
+    from kernmodel.report.text.render import Style
+    from kernmodel.studies.predict.incore import CodeSource, Outcome, Target
+    from kernmodel.studies.predict.mix import MixAnswer
+    from kernmodel.studies.predict.request import InCoreAnswer
+
+ALL = "all"
+GRAPHS = (".dot", ".gv", ".svg")
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """One loop of code, as the options of the command line with the same names.
+
+    Attributes:
+        source: assembly (a file or its text), an object or executable, or raw bytes; hex_digits: the code itself in its
+            place.
+        raw: the file is machine code and nothing else.
+        function: of an object or executable; addresses: first and one past the last of the block in it.
+        region: name of a marked region; loop: number of the loop; lines: first and last line of the body.
+        syntax: of assembly, "att" or "intel"; None: by evidence.
+        iterations_per_pass: source iterations that a pass executes; None: not known.
+        all_loops: every innermost loop (`analyse_loops` only).
+    """
+
+    source: Source | None = None
+    hex_digits: str | None = None
+    raw: bool = False
+    function: str | None = None
+    addresses: tuple[int, int] | None = None
+    region: str | None = None
+    loop: int | None = None
+    lines: tuple[int, int] | None = None
+    syntax: Syntax | None = None
+    iterations_per_pass: float | None = None
+    all_loops: bool = False
+
+    def check(self) -> None:
+        """Refuse C source, and what does not fit the code.
+
+        Raises:
+            UsageError: says what.
+        """
+        file = None if self.source is None else source_of(self.source)
+        if file is not None and Path(file).suffix.lower() == ".c":
+            todo = f"use kernmodel ecm -v {file}, or compile it with -S first"
+            raise UsageError("is C source, not assembly", where=file, todo=todo)
+        if self.raw and file is None:
+            raise UsageError("says what FILE is", where="--raw", todo="leave it out")
+
+    def request(self) -> CodeSource:
+        """The request for the stages.
+
+        Raises:
+            UsageError: there is no code, twice code, or C source.
+        """
+        from kernmodel.studies.predict.incore import CodeSource
+
+        if (self.source is None) == (self.hex_digits is None):
+            raise UsageError("one of source and hex_digits is the code", where="km.Loop", todo="give one of them")
+        self.check()
+        given = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "source"}
+        return CodeSource(None if self.source is None else source_of(self.source), **given)
+
+
+@dataclass(frozen=True, slots=True)
+class CoreOptions:
+    """How a core executes code, as the options of the command line with the same names.
+
+    Attributes:
+        notion: "loop", "unrolled" (copied one behind the other), or "auto": a loop if it ends in a branch.
+        align: address of the first byte modulo 64; None: as it stands; "all": every one (`analyse_loop` only).
+        operands: of divisions, "full": those that take longest, "easy": few bits.
+        memory: which loads read what the block stored, "moving", "different" or "stack".
+        estimate: give instructions without a row that of their nearest relative.
+        ports: how uops share ports, "optimal" or "even".
+    """
+
+    notion: Literal["auto", "loop", "unrolled"] = "auto"
+    align: int | Literal["all"] | None = None
+    operands: Literal["full", "easy"] = "full"
+    memory: Literal["moving", "different", "stack"] = "moving"
+    estimate: bool = False
+    ports: Port = "optimal"
+
+    def request(self) -> Settings:
+        """The request for the stages."""
+        from kernmodel.incore.core import Settings
+
+        return Settings(
+            notion=self.notion,
+            port_model=self.ports,
+            offset=self.align if isinstance(self.align, int) else None,
+            operands=self.operands,
+            memory=self.memory,
+            estimate=self.estimate,
+        )
+
+
+CORE = CoreOptions()
+
+
+# {{{ loops
+
+
+def analyse_loop(
+    code: Source | bytes | Loop,
+    machine: File | None = None,
+    *,
+    uarch: str | None = None,
+    core: CoreOptions = CORE,
+    explain: bool = False,
+    strict: bool = False,
+) -> Analysis:
+    """How a core executes one loop or block, as `kernmodel incore`.
+
+    >>> print(km.analyse_loop(bytes.fromhex("4801d84801c3ffc975f7"), uarch="SKL"))
+
+    Args:
+        code: an assembly file or text, an object or executable, machine code as bytes, or a `Loop` of one of these.
+        machine, uarch: the machine whose core it is, or a microarchitecture in its place.
+        core: how the core executes it.
+        explain: also why, and what would help.
+        strict: raise `StrictError` for the first warning.
+
+    Raises:
+        KernmodelError: the input is at fault.
+    """
+    targets = targets_of(machine, uarch)
+    if len(targets) > 1:
+        raise UsageError("names several cores", where="--uarch", todo="ask km.analyse_loops")
+    return Analysis(_loop_of(code), targets[0], core, explain=explain, strict=strict)
+
+
+def analyse_loops(
+    code: Source | bytes | Loop,
+    machine: File | None = None,
+    *,
+    uarch: str | None = None,
+    core: CoreOptions = CORE,
+    strict: bool = False,
+) -> Result[Outcome]:
+    """A table of loops on cores: of several microarchitectures ("SKL,ZEN4", "all"), or of all loops of the code.
+
+    >>> print(km.analyse_loops("loop.o", uarch="all"))
+
+    Args:
+        code, machine, uarch, core, strict: as for `analyse_loop`.
+
+    Raises:
+        KernmodelError: the input is at fault.
+    """
+    from kernmodel.studies.predict.incore import analyse_many
+
+    if core.align == ALL:
+        raise UsageError("wants one loop on one core", where="--align", todo="leave it out of a table")
+    outcomes = analyse_many(_loop_of(code).request(), targets_of(machine, uarch), core.request())
+    return _Outcomes(outcomes, total=0, strict=strict)
+
+
+def targets_of(machine: File | None, uarch: str | None) -> tuple[Target, ...]:
+    """The cores that are meant.
+
+    Raises:
+        UsageError: both are given, or none; KernmodelError: one is unknown.
+    """
+    from kernmodel.studies.predict.incore import machine_target, named_targets
+
+    if (machine is None) == (uarch is None):
+        raise _either()
+    return (machine_target(fspath(machine)),) if machine is not None else named_targets(uarch or "")
+
+
+def _either() -> UsageError:
+    return UsageError("give either a machine or a microarchitecture", todo="write -m clx or --uarch CLX")
+
+
+def _loop_of(code: Source | bytes | Loop) -> Loop:
+    if isinstance(code, Loop):
+        return code
+    return Loop(hex_digits=code.hex()) if isinstance(code, bytes) else Loop(code)
+
+
+class Analysis(Result["InCoreAnswer"]):
+    """The answer of `analyse_loop`; `graph` is its dependency graph."""
+
+    _known: list[InCoreAnswer]
+
+    def __init__(self, loop: Loop, target: Target, core: CoreOptions, *, explain: bool, strict: bool) -> None:
+        from kernmodel.studies.predict.incore import alignments, analyse_one, explanation
+
+        self._settings = core.request()
+        super().__init__([analyse_one(loop.request(), target, self._settings)], strict=strict)
+        self.explanation = explanation(self.answer, self._settings) if explain else None
+        self.alignments = alignments(self.answer, self._settings) if core.align == ALL else ()
+
+    def graph(self, path: File | None = None) -> str:
+        """The dependency graph in the language of Graphviz, also written to `path` (.dot, or drawn: .svg).
+
+        Raises:
+            UsageError: another ending; ToolError: an SVG file, but no Graphviz.
+        """
+        from kernmodel.report.dependency_graph import dot_text, svg_of
+        from kernmodel.studies.predict.incore import dependencies
+
+        target = None if path is None else graph_file(fspath(path))
+        title = f"{self.answer.origin.file} on {self.answer.parameters.name}"
+        text = dot_text(self.answer.incore, dependencies(self.answer, self._settings), title)
+        if target is not None:
+            write_file(target, svg_of(text) if target.suffix.lower() == ".svg" else text)
+        return text
+
+    def _report(self, unit: str, *, verbose: bool) -> Iterable[Block]:
+        from kernmodel.report.text.incore import incore_report
+
+        extra: list[Block] = []
+        if self.explanation or self.alignments:
+            from kernmodel.report.text.explanation import alignment_section, explanation_section
+
+            extra += explanation_section(self.answer.incore, self.explanation) if self.explanation else ()
+            extra += alignment_section(self.alignments) if self.alignments else ()
+        return incore_report(self.answer, verbose=verbose, extra=extra)
+
+    def _document(self, unit: str) -> Json:
+        from kernmodel.report.json.incore import incore_document
+
+        return incore_document(self.answer, self.explanation, self.alignments)
+
+
+def graph_file(path: str) -> Path:
+    """The file for a dependency graph.
+
+    Raises:
+        UsageError: a directory, or an ending of something else.
+    """
+    target = output_file(path)
+    if target.suffix.lower() not in GRAPHS:
+        todo = f"end it in {', '.join(GRAPHS)}; Graphviz draws others: dot -Tpng graph.dot > graph.png"
+        raise UsageError(f"the ending {target.suffix!r} is not known", where=f"--graph {path}", todo=todo)
+    return target
+
+
+class _Outcomes(Result["Outcome"]):
+    streams = True
+
+    def _notes(self, answer: Outcome) -> tuple[Note, ...]:
+        return answer.answer.notes if answer.answer is not None else ()
+
+    def _parts(self, answers: Iterator[Outcome], style: Style, unit: str, *, verbose: bool) -> Iterator[str]:
+        from kernmodel.report.text.incore import OUTCOME_COLUMNS
+
+        notes: dict[Note, None] = {}
+
+        def noted() -> Iterator[Outcome]:
+            for outcome in answers:
+                notes.update(dict.fromkeys(self._notes(outcome)))
+                yield outcome
+
+        yield from table_parts(OUTCOME_COLUMNS, noted(), style)
+        yield from note_parts(notes, style)
+
+    def _document(self, unit: str) -> Json:
+        from kernmodel.report.json.incore import incore_sweep_document
+
+        return incore_sweep_document(self)
+
+
+# }}}
+# {{{ blocks
+
+
+def analyse_blocks(
+    file: File,
+    machine: File | None = None,
+    *,
+    uarch: str | None = None,
+    hex_column: str | None = None,
+    core: CoreOptions = CORE,
+    jobs: int | None = None,
+    strict: bool = False,
+) -> Result[BlockResult]:
+    """Many blocks on one core, as `kernmodel incore --batch`; what is wrong with a block stands in its answer.
+
+    >>> [one.cycles for one in km.analyse_blocks("blocks.txt", uarch="SKL")]
+
+    Args:
+        file: hex digits a line, or CSV; "-" is standard input. hex_column: the column of a CSV file ("hex").
+        machine, uarch, core: as for `analyse_loop`.
+        jobs: processes; None: all cores.
+        strict: blocks with warnings are errors.
+
+    Raises:
+        KernmodelError: the file cannot be read, or (after the last block) no block has an answer.
+    """
+    from kernmodel.incore.answer.batch import answer_all, refused
+
+    queries, settings = block_queries(file, machine, uarch, hex_column, core)
+    results = answer_all(queries, settings, jobs)
+    return _Blocks(_answered(map(refused, results) if strict else results, fspath(file)), total=0)
+
+
+def block_lines(
+    file: File,
+    machine: File | None = None,
+    *,
+    uarch: str | None = None,
+    hex_column: str | None = None,
+    core: CoreOptions = CORE,
+    jobs: int | None = None,
+    strict: bool = False,
+) -> Iterator[str]:
+    """The answers of `analyse_blocks` as lines of JSON, made where the blocks are analysed: the fastest way to many.
+
+    Raises:
+        KernmodelError: as `analyse_blocks`.
+    """
+    from kernmodel.incore.answer.batch import answers_shown
+
+    queries, settings = block_queries(file, machine, uarch, hex_column, core)
+    answered = 0
+    for line, is_answer in answers_shown(queries, settings, partial(_line, strict=strict), jobs):
+        answered += is_answer
+        yield line
+    if not answered:
+        raise _no_answer(fspath(file))
+
+
+def block_queries(
+    file: File, machine: File | None, uarch: str | None, hex_column: str | None, core: CoreOptions
+) -> tuple[Iterator[BlockQuery], Settings]:
+    """The blocks of a file on one core, and how it executes them.
+
+    Raises:
+        UsageError: several cores, or alignments.
+    """
+    targets = targets_of(machine, uarch)
+    if len(targets) > 1:
+        raise UsageError("takes one microarchitecture", where="--batch", todo="call it once for each")
+    if core.align == ALL:
+        raise UsageError("wants one block", where="--align all", todo="give one offset for all blocks of --batch")
+    return _queries(fspath(file), hex_column, targets[0].microarchitecture), core.request()
+
+
+def _queries(file: str, hex_column: str | None, core: str) -> Iterator[BlockQuery]:
+    from kernmodel.code.block_files import block_lines, read_lines
+    from kernmodel.incore.answer.batch import BlockQuery
+
+    for line in block_lines(read_lines(file), file, hex_column):
+        yield BlockQuery(line.number, line.code, core, error=line.error)
+
+
+def _line(result: BlockResult, *, strict: bool) -> tuple[str, bool]:
+    """A line of JSON, and whether it is an answer."""
+    from kernmodel.incore.answer.batch import refused
+    from kernmodel.report.json.incore import block_line
+
+    shown = refused(result) if strict else result
+    return block_line(shown), shown.error is None
+
+
+def _answered(results: Iterable[BlockResult], file: str) -> Iterator[BlockResult]:
+    answered = 0
+    for result in results:
+        answered += result.error is None
+        yield result
+    if not answered:
+        raise _no_answer(file)
+
+
+def _no_answer(file: str) -> InputError:
+    return InputError("no block has an answer", where=file, todo="the lines say why")
+
+
+class _Blocks(Result["BlockResult"]):
+    streams = True
+
+    def _notes(self, answer: BlockResult) -> tuple[Note, ...]:
+        return ()
+
+    def _parts(self, answers: Iterator[BlockResult], style: Style, unit: str, *, verbose: bool) -> Iterator[str]:
+        from kernmodel.report.text.incore import BLOCK_COLUMNS
+
+        return table_parts(BLOCK_COLUMNS, answers, style)
+
+    def _document(self, unit: str) -> Json:
+        from kernmodel.report.json.incore import block_document
+
+        return {"blocks": [block_document(result) for result in self]}
+
+
+# }}}
+# {{{ instruction mixes
+
+
+def mix(
+    kernel: Kernel | None,
+    machine: File | None = None,
+    *,
+    file: File | None = None,
+    nests: Values = (),
+    weigh: Mapping[int, float] | None = None,
+    code: CodeOptions = CODE,
+    strict: bool = False,
+    **sizes: Sizes,
+) -> Result[MixAnswer]:
+    """Instruction mix and load/store ratio of a kernel or of code, as `kernmodel mix`.
+
+    >>> print(km.mix("triad.c", machine="clx"))
+
+    Args:
+        kernel: a C kernel as for `ecm`, which needs a machine; an assembly file or text; None for `file` alone.
+        file: a mix as a file, in place of code.
+        nests: several loop nests of the kernel, each weighted by its iterations: "1,2" or "1-3".
+        weigh: passes of several assembly loops by their number.
+        code, strict, sizes: as for `ecm`; one value of each size.
+
+    Raises:
+        KernmodelError: the input is at fault, or a tool is missing.
+    """
+    from kernmodel.studies.predict.mix import mix_of_code, mix_of_file, mix_of_kernel
+
+    named = None if machine is None else fspath(machine)
+    nest = kernel if isinstance(kernel, Nest) else Nest("" if kernel is None else kernel)
+    of_source: dict[str, object] = {"-D": tuple(values_by_name(sizes)), "--nest": nest.nest}
+    of_source |= {"--function": nest.function, "--nests": nests}
+    of_source |= {"--asm": code.asm, "--compiler": code.compiler, "--flags": code.flags}
+    of_code: dict[str, object] = {"--loop": code.loop, "--lines": code.lines, "--syntax": code.syntax}
+    of_code |= {"--iterations-per-pass": code.iterations_per_pass}
+    if file is not None:
+        given = {"a FILE": kernel, **of_source, **of_code, "--weigh": weigh}
+        refuse(given, "--mix gives the mix itself")
+        return _Mix([mix_of_file(fspath(file), machine=named)], strict=strict)
+    if kernel is None:
+        raise UsageError("there is nothing to count", todo="give a C kernel, an assembly file, or --mix FILE")
+    if not is_c_source(nest.source):
+        refuse(of_source, f"{source_of(nest.source)} is assembly, not C source")
+        if weigh and code.request().of_one_loop:
+            what = "does not fit --loop, --lines and --iterations-per-pass"
+            raise UsageError(what, where="--weigh", todo="give one of them")
+        answer = mix_of_code(source_of(nest.source), code.request(), machine=named, passes=weigh)
+        return _Mix([answer], strict=strict)
+    refuse({"--weigh": weigh}, "a C kernel weighs its nests by their iterations (--nests)")
+    if machine is None:
+        raise UsageError("a C kernel needs a machine, whose compiler and flags are used", todo="write -m clx")
+    numbers = values_of(nests, "--nests") if nests != () else ()
+    if numbers and (nest.nest is not None or code.request().of_one_loop):
+        what = "does not fit --nest, --loop, --lines and --iterations-per-pass"
+        raise UsageError(what, where="--nests", todo="give one of them")
+    request = kernel_request(nest, machine, one_point_of(sizes))
+    return _Mix([mix_of_kernel(request, code.request(), numbers)], strict=strict)
+
+
+class _Mix(Result["MixAnswer"]):
+    def _report(self, unit: str, *, verbose: bool) -> Iterable[Block]:
+        from kernmodel.report.text.mix import mix_report
+
+        return mix_report(self.answer, verbose=verbose)
+
+    def _document(self, unit: str) -> Json:
+        from kernmodel.report.json.roofline import mix_document
+
+        return mix_document(self.answer)
+
+
+# }}}
+# {{{ instruction tables
+
+
+def instructions(form: str, machine: File | None = None, *, uarch: str | None = None) -> Result[InstructionData]:
+    """The rows of a form, or of all forms of a mnemonic, in an instruction table, as `kernmodel instructions show`.
+
+    >>> km.instructions("vaddpd ymm,ymm,m256", uarch="SKL").answer.latencies
+
+    Raises:
+        InputError: the table has no such form; names the nearest.
+    """
+    table = instruction_table(machine, uarch, "easy")
+    rows = [row for name in _forms(table, form) if (row := table.row(name)) is not None]
+    return _Rows(rows, table.parameters)
+
+
+def instruction_table(machine: File | None, uarch: str | None, operands: Operands = "full") -> InstructionTable:
+    """The instruction table of a machine's core or of a microarchitecture.
+
+    Raises:
+        UsageError: both are given, or none; KernmodelError: it is unknown.
+    """
+    from kernmodel.incore.tables.parameters import load_parameters
+    from kernmodel.incore.tables.table import InstructionTable
+
+    if (machine is None) == (uarch is None):
+        raise _either()
+    if machine is not None:
+        from kernmodel.machine.load import load_machine
+
+        uarch = load_machine(fspath(machine)).core.microarchitecture
+    return InstructionTable.open(load_parameters(uarch or ""), operands)
+
+
+def _forms(table: InstructionTable, wanted: str) -> list[str]:
+    """The form itself, or all forms of the mnemonic `wanted`.
+
+    Raises:
+        InputError: the table has none; names the nearest forms.
+    """
+    wanted = " ".join(wanted.lower().replace(", ", ",").split())
+    if table.row(wanted) is not None:
+        return [wanted]
+    forms = [form for form in table.forms() if "[" not in form]
+    same = [form for form in forms if form.partition(" ")[0] == wanted]
+    if same:
+        return same
+    from difflib import get_close_matches
+
+    mnemonic = wanted.partition(" ")[0]
+    near = [form for form in forms if form.partition(" ")[0] == mnemonic] or forms
+    hint = ", ".join(repr(form) for form in get_close_matches(wanted, near, n=4, cutoff=0.4))
+    todo = f"did you mean {hint}?" if hint else "see `kernmodel instructions list`"
+    raise InputError(f"no row for {wanted!r} in the table of {table.parameters.name}", todo=todo)
+
+
+class _Rows(Result["InstructionData"]):
+    def __init__(self, rows: Sequence[InstructionData], parameters: Parameters) -> None:
+        super().__init__(rows, total=len(rows))
+        self._parameters = parameters
+
+    def _report(self, unit: str, *, verbose: bool) -> Iterable[Block]:
+        from kernmodel.report.text.instruction import instruction_report
+
+        return (block for row in self for block in instruction_report(row, self._parameters))
+
+    def _document(self, unit: str) -> Json:
+        from kernmodel.report.json.incore import instruction_document
+
+        return instruction_document(self, self._parameters)
+
+
+# }}}

@@ -1,0 +1,155 @@
+"""What predictions start from: machines, kernels, and traces of accesses on caches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from os import fspath
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kernmodel.api.options import File, Kernel, Nest, Sizes, one_point_of, source_of
+from kernmodel.api.result import Json, Result
+from kernmodel.cachesim.run import RunOptions
+from kernmodel.errors import UsageError
+
+if TYPE_CHECKING:
+    from kernmodel.cachesim.run import Given, Simulation
+    from kernmodel.machine.model import Machine
+    from kernmodel.report.layout import Block
+    from kernmodel.source.model import LoopNest
+
+
+RUN = RunOptions()
+
+
+def load_machine(name: File) -> Result[Machine]:
+    """The machine of a file or a carried name, as `kernmodel machine show`.
+
+    >>> km.load_machine("clx").answer.levels[0].size_bytes
+
+    Raises:
+        MachineError: no such file, or its first problem with the place.
+    """
+    from kernmodel.machine.load import load_machine as load
+
+    return _Machine([load(fspath(name))])
+
+
+class _Machine(Result["Machine"]):
+    def _report(self, unit: str, *, verbose: bool) -> Iterable[Block]:
+        from kernmodel.report.text.machine import machine_report
+
+        return machine_report(self.answer, verbose=verbose)
+
+    def _document(self, unit: str) -> Json:
+        from kernmodel.report.json.carried import machine_document
+
+        return machine_document(self.answer)
+
+
+def load_kernel(kernel: Kernel, **sizes: Sizes) -> Result[LoopNest]:
+    """What is derived from the source of a kernel: loops, arrays, accesses, operations, as `kernmodel kernel show`.
+
+    >>> km.load_kernel("stencil.c").answer.flops_per_iteration
+
+    Args:
+        kernel, sizes: as for `ecm`; one value of each size.
+
+    Raises:
+        SourceError: it cannot be read, or is no C that the models cover.
+    """
+    from kernmodel.source.load import load_kernel as load
+    from kernmodel.source.nest.sizes import sizes_of
+
+    nest, given = kernel if isinstance(kernel, Nest) else Nest(kernel), one_point_of(sizes)
+    loaded = load(source_of(nest.source), given, nest=nest.nest, function=nest.function)
+    # a kernel without default sizes can be shown, but sizes that are given must fit
+    known = sizes_of(loaded, given) if given or set(loaded.symbols) <= set(loaded.defaults) else {}
+    return _Kernel(loaded, known)
+
+
+class _Kernel(Result["LoopNest"]):
+    def __init__(self, nest: LoopNest, sizes: Mapping[str, int]) -> None:
+        super().__init__([nest])
+        self.sizes = dict(sizes)
+
+    def _report(self, unit: str, *, verbose: bool) -> Iterable[Block]:
+        from kernmodel.report.text.kernel import kernel_report
+
+        return kernel_report(self.answer, self.sizes)
+
+    def _document(self, unit: str) -> Json:
+        from kernmodel.report.json.carried import kernel_document
+
+        return kernel_document(self.answer, self.sizes)
+
+
+def simulate(
+    trace: File,
+    caches: File | None = None,
+    *,
+    machine: File | None = None,
+    cores: int | None = None,
+    case: str | None = None,
+    options: RunOptions = RUN,
+) -> Result[Simulation]:
+    """Caches under a trace of accesses, exactly, as `kernmodel simulate`.
+
+    >>> km.simulate("trace.txt", machine="clx").answer.counters
+
+    Args:
+        trace: a line `L|S|N address size` for each access, "-" for standard input; or a file of cases.
+        caches: a hierarchy (YAML or JSON); machine: a machine in its place, cores: active ones that share its caches.
+            A file of cases may bring its own caches.
+        case: which case of a file of cases.
+        options: replacement, seed, repetitions and engine.
+
+    Raises:
+        KernmodelError: the input is at fault.
+    """
+    from kernmodel.cachesim.cases import find_case, is_cases_file, read_cases, simulate_case
+    from kernmodel.cachesim.run import simulate_trace
+
+    given = _caches(caches, machine, cores)
+    accesses = fspath(trace)
+    if given is None or is_cases_file(Path(accesses)):
+        found = find_case(read_cases(Path(accesses)), case, accesses)
+        return _Simulation([simulate_case(found, accesses, options, given)])
+    if case is not None:
+        raise UsageError(f"{accesses} is a trace, which has no cases", where="--case", todo="leave out --case")
+    return _Simulation([simulate_trace(given, accesses, options)])
+
+
+def _caches(caches: File | None, machine: File | None, cores: int | None) -> Given | None:
+    """The caches that are given, None: a file of cases has its own.
+
+    Raises:
+        UsageError: cores without a machine; KernmodelError: a file is at fault.
+    """
+    from kernmodel.cachesim.run import Given
+
+    if machine is not None:
+        from kernmodel.machine.load import load_machine as load
+        from kernmodel.traffic.simulation.hierarchy import hierarchy_of
+
+        found = load(fspath(machine))
+        return Given(hierarchy_of(found, cores or 1), found.file)
+    if cores is not None:
+        raise UsageError("shares the caches of a machine", where="--cores", todo="give one with -m")
+    if caches is None:
+        return None
+    from kernmodel.cachesim.hierarchy_file import read_hierarchy
+
+    return Given(read_hierarchy(Path(caches)), fspath(caches))
+
+
+class _Simulation(Result["Simulation"]):
+    def _report(self, unit: str, *, verbose: bool) -> Iterable[Block]:
+        from kernmodel.report.text.simulation import simulation_report
+
+        return simulation_report(self.answer)
+
+    def _document(self, unit: str) -> Json:
+        from kernmodel.report.json.traffic import simulation_document
+
+        return simulation_document(self.answer)

@@ -1,0 +1,425 @@
+"""Kernels on machines: the ECM prediction, data traffic, performance over cores, blocking, and machines compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from os import fspath
+from typing import TYPE_CHECKING, Any
+
+from kernmodel.api.options import (
+    CACHE,
+    CODE,
+    CacheOptions,
+    CodeOptions,
+    File,
+    Kernel,
+    Sizes,
+    Values,
+    kernel_request,
+    kernels_of,
+    nest_choices,
+    one_point_of,
+    points_of,
+    refuse,
+    values_of,
+)
+from kernmodel.api.result import Json, Result, points_parts
+from kernmodel.errors import InputError, UsageError
+from kernmodel.units import convert_cycles
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from kernmodel.report.layout import Block
+    from kernmodel.report.text.render import Style
+    from kernmodel.studies.blocking.answer import BlockingAnswer
+    from kernmodel.studies.compare import CompareAnswer
+    from kernmodel.studies.predict.request import EcmAnswer, KernelRequest, TrafficAnswer
+    from kernmodel.studies.scaling import ScalingAnswer
+    from kernmodel.traffic.options import CacheMode
+
+_ALONE = 4
+"""Predictions that one process makes sooner than several can start."""
+
+MOST_SCALED = 16
+"""Points of sizes whose performance over cores stands beside each other."""
+
+
+# {{{ the ECM prediction
+
+
+def ecm(
+    kernel: Kernel,
+    machine: File,
+    *,
+    cores: Values = (),
+    cache: CacheMode | CacheOptions = "auto",
+    code: CodeOptions = CODE,
+    strict: bool = False,
+    **sizes: Sizes,
+) -> Result[EcmAnswer]:
+    """Predict the runtime of a loop kernel with the ECM model, as `kernmodel ecm`.
+
+    >>> km.ecm("stencil.c", machine="clx", N=4000, M=4000).answer.prediction.shorthand()
+
+    Args:
+        kernel: a C file, the name of a carried kernel, C source, or a `Nest` of one that has several.
+        machine: a machine file, or the name of a carried one.
+        cores: core counts to scale over ("1-20"); the prediction itself is of one core.
+        cache: how the traffic is found.
+        code: which code executes the kernel.
+        strict: raise `StrictError` for the first warning.
+        sizes: values of the kernel's sizes; several give an answer for each point.
+
+    Raises:
+        KernmodelError: the input is at fault, or a tool is missing.
+    """
+    from kernmodel.studies.predict.ecm import predict_ecm_sweep
+
+    points = points_of(sizes)
+    request = kernel_request(kernel, machine, points[0], cache)
+    answers = predict_ecm_sweep(request, code.request(), points, values_of(cores, "--cores") if cores else ())
+    return _Ecm(answers, points, strict=strict)
+
+
+class _Ecm(Result["EcmAnswer"]):
+    _unit = "cy/CL"
+    streams = True
+
+    def __init__(
+        self, answers: Iterable[EcmAnswer], points: tuple[Mapping[str, int], ...], *, strict: bool = False
+    ) -> None:
+        super().__init__(answers, total=len(points), strict=strict)
+        self._points = points
+
+    def _parts(self, answers: Iterator[EcmAnswer], style: Style, unit: str, *, verbose: bool) -> Iterator[str]:
+        if self.total == 1:
+            return super()._parts(answers, style, unit, verbose=verbose)
+        from kernmodel.report.text.ecm import sweep_columns, sweep_inputs, sweep_items
+
+        return points_parts(
+            answers,
+            style,
+            sweep_inputs,
+            columns=lambda first: sweep_columns(first, unit, self._points),
+            items=sweep_items,
+        )
+
+    def _report(self, unit: str, *, verbose: bool) -> Iterable[Block]:
+        from kernmodel.report.text.ecm import ecm_report
+
+        return ecm_report(self.answer, unit, verbose=verbose)
+
+    def _document(self, unit: str) -> Json:
+        from kernmodel.report.json.ecm import ecm_document, ecm_sweep_document
+
+        return ecm_document(self.answer, unit) if self.total == 1 else ecm_sweep_document(self, unit)
+
+    def _figure(self, unit: str) -> Figure:
+        from kernmodel.plot.ecm import ecm_figure
+
+        return ecm_figure(tuple(self), unit)
+
+    def _drawing(self, unit: str, width: int, ascii_only: bool) -> str:
+        from kernmodel.plot.ecm import ecm_text
+
+        return ecm_text(tuple(self), unit, width, ascii_only)
+
+
+# }}}
+# {{{ data traffic
+
+
+def data_traffic(
+    kernel: Kernel,
+    machine: File,
+    *,
+    cores: Values = 1,
+    cache: CacheMode | CacheOptions = "auto",
+    strict: bool = False,
+    **sizes: Sizes,
+) -> Result[TrafficAnswer]:
+    """How the data of a loop kernel moves between the caches, as `kernmodel traffic`.
+
+    >>> km.data_traffic("3d-7pt.c", machine="skx", cache="both", N=400)
+
+    Args:
+        cores: active cores that share the shared caches; several give an answer for each.
+        kernel, machine, cache, strict, sizes: as for `ecm`; `cache="both"` compares both ways.
+
+    Raises:
+        KernmodelError: the input is at fault.
+    """
+    from kernmodel.studies.predict.traffic import predict_traffic_sweep
+
+    points, counts = points_of(sizes), values_of(cores, "--cores")
+    request = kernel_request(kernel, machine, points[0], cache)
+    return _Traffic(predict_traffic_sweep(request, points, counts), request, points, counts, strict=strict)
+
+
+class _Traffic(Result["TrafficAnswer"]):
+    _units = ("CL", "B", "B/It")
+    _unit = "CL"
+    streams = True
+
+    def __init__(
+        self,
+        answers: Iterable[TrafficAnswer],
+        request: KernelRequest,
+        points: tuple[Mapping[str, int], ...],
+        cores: tuple[int, ...],
+        *,
+        strict: bool,
+    ) -> None:
+        super().__init__(answers, total=len(points) * len(cores), strict=strict)
+        self._request, self._points, self._cores = request, points, cores
+
+    def _parts(self, answers: Iterator[TrafficAnswer], style: Style, unit: Any, *, verbose: bool) -> Iterator[str]:
+        if self.total == 1:
+            return super()._parts(answers, style, unit, verbose=verbose)
+        from kernmodel.report.text.traffic import SweepShape, sweep_columns, sweep_inputs
+
+        shape = SweepShape(unit, self._points, self._cores, self._request.cache == "both")
+        return points_parts(
+            answers,
+            style,
+            lambda first: sweep_inputs(first, shape),
+            columns=lambda first: sweep_columns(first, shape),
+        )
+
+    def _report(self, unit: str, *, verbose: bool) -> Iterable[Block]:
+        from kernmodel.report.text.traffic import traffic_report
+
+        return traffic_report(self.answer, verbose=verbose)
+
+    def _document(self, unit: str) -> Json:
+        from kernmodel.report.json.traffic import traffic_document, traffic_sweep_document
+
+        return traffic_document(self.answer) if self.total == 1 else traffic_sweep_document(self)
+
+
+# }}}
+# {{{ performance over cores
+
+
+def scale(
+    kernel: Kernel,
+    machine: File,
+    *,
+    cores: Values = (),
+    cache: CacheMode | CacheOptions = "auto",
+    code: CodeOptions = CODE,
+    strict: bool = False,
+    **sizes: Sizes,
+) -> Result[ScalingAnswer]:
+    """The performance of a loop kernel over the cores of a machine, and what limits, as `kernmodel scaling`.
+
+    >>> km.scale("stencil.c", machine="clx").plot("scaling.svg")
+
+    Args:
+        cores: core counts, such as "1-40"; none: all of the machine.
+        kernel, machine, cache, code, strict, sizes: as for `ecm`; up to 16 points of sizes.
+
+    Raises:
+        KernmodelError: the input is at fault, or a tool is missing.
+    """
+    points = points_of(sizes)
+    if len(points) > MOST_SCALED:
+        what = f"{len(points)} points of sizes, but at most {MOST_SCALED} stand beside each other"
+        raise UsageError(what, where="-D", todo="take fewer, or ask `kernmodel sweep`")
+    request = kernel_request(kernel, machine, points[0], cache)
+    requests = [replace(request, sizes=point) for point in points]
+    counts = values_of(cores, "--cores") if cores else ()
+    return _Scaling(_scaled(requests, code, counts), total=len(points), strict=strict)
+
+
+def _scaled(kernels: Iterable[KernelRequest], code: CodeOptions, cores: tuple[int, ...]) -> Iterator[ScalingAnswer]:
+    from kernmodel.studies.predict.stages import Stages
+    from kernmodel.studies.scaling import scaling
+
+    stages, request = Stages(), code.request()
+    return (scaling(kernel, request, cores, stages=stages) for kernel in kernels)
+
+
+class _Scaling(Result["ScalingAnswer"]):
+    def _shown(self, unit: str) -> str:
+        """The unit, by default the rate that the kernel has; refuses one that it has no meaning for."""
+        from kernmodel.studies.scaling import own_rate
+
+        work = self[0].single.prediction.work
+        convert_cycles(1.0, unit or own_rate(work), work)
+        return unit or own_rate(work)
+
+    def _report(self, unit: str, *, verbose: bool) -> Iterable[Block]:
+        from kernmodel.report.text.scaling import scaling_report
+
+        return scaling_report(tuple(self), self._shown(unit), verbose=verbose)
+
+    def _document(self, unit: str) -> Json:
+        from kernmodel.report.json.ecm import scaling_document
+
+        return scaling_document(tuple(self), self._shown(unit))
+
+    def _figure(self, unit: str) -> Figure:
+        from kernmodel.plot.scaling import scaling_figure
+
+        return scaling_figure(tuple(self), unit or None)
+
+    def _drawing(self, unit: str, width: int, ascii_only: bool) -> str:
+        from kernmodel.plot.scaling import scaling_text
+
+        return scaling_text(tuple(self), unit or None, width, ascii_only)
+
+
+# }}}
+# {{{ blocking
+
+
+def block(
+    kernel: Kernel,
+    machine: File,
+    *,
+    loops: str | Sequence[str] | None = None,
+    cores: int = 1,
+    cache: CacheOptions = CACHE,
+    code: CodeOptions = CODE,
+    strict: bool = False,
+    **sizes: Sizes,
+) -> Blocking:
+    """Which loops of a kernel to block for the caches, by how much, and what it buys, as `kernmodel blocking`.
+
+    >>> print(km.block("3d-7pt.c", machine="clx", N=800).source())
+
+    Args:
+        loops: block only these ("i,j"); None: all that may be blocked.
+        cores: active cores that share the shared caches.
+        cache: its `stores` and `safety`; the traffic is by layer conditions.
+        kernel, machine, code, strict, sizes: as for `ecm`; one value of each size.
+
+    Raises:
+        KernmodelError: the input is at fault, or a tool is missing.
+    """
+    from kernmodel.studies.blocking.study import blocking
+
+    request = kernel_request(kernel, machine, one_point_of(sizes), replace(cache, mode="lc"), cores)
+    return Blocking([blocking(request, code.request(), _loops(loops))], strict=strict)
+
+
+def _loops(loops: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    if loops is None:
+        return None
+    names = tuple(name.strip() for name in (loops.split(",") if isinstance(loops, str) else loops))
+    if not all(names):
+        raise UsageError(f"{loops!r} is no list of loops", where="--loops", todo="write --loops i,j")
+    return tuple(dict.fromkeys(names))
+
+
+class Blocking(Result["BlockingAnswer"]):
+    """The answer of `block`; `source` is the blocked kernel."""
+
+    _unit = "cy/CL"
+
+    def source(self) -> str:
+        """The C source of the best candidate, blocked.
+
+        Raises:
+            InputError: blocking buys nothing.
+        """
+        from kernmodel.studies.blocking.study import blocked_source
+
+        return blocked_source(self.answer)
+
+    def _report(self, unit: str, *, verbose: bool) -> Iterable[Block]:
+        from kernmodel.report.text.blocking import blocking_report
+
+        return blocking_report(self.answer, unit, verbose=verbose)
+
+    def _document(self, unit: str) -> Json:
+        from kernmodel.report.json.blocking import blocking_document
+
+        return blocking_document(self.answer, unit)
+
+    def _figure(self, unit: str) -> Figure:
+        from kernmodel.plot.blocking import blocking_figure
+
+        return blocking_figure(self._drawn())
+
+    def _drawing(self, unit: str, width: int, ascii_only: bool) -> str:
+        from kernmodel.plot.blocking import blocking_text
+
+        return blocking_text(self._drawn(), width, ascii_only)
+
+    def _drawn(self) -> BlockingAnswer:
+        if not self.answer.candidates or not self.answer.sweep:
+            raise InputError("blocking buys nothing here, so there is no picture of it", todo="leave out --plot")
+        return self.answer
+
+
+# }}}
+# {{{ several machines
+
+
+def compare(
+    kernels: Kernel | Sequence[Kernel],
+    machines: Sequence[File],
+    *,
+    cache: CacheMode | CacheOptions = "auto",
+    code: CodeOptions = CODE,
+    strict: bool = False,
+    **sizes: Sizes,
+) -> Result[CompareAnswer]:
+    """Kernels on several machines: what limits on each, and why, as `kernmodel compare`.
+
+    >>> print(km.compare("stencil.c", ["snb", "hsw", "clx"]))
+
+    Args:
+        machines: files or carried names; "all" stands for every carried one.
+        code: its `compiler`, `flags`, `ports`, `classic` and, of one kernel, `iterations_per_pass`.
+        kernels, cache, strict, sizes: as for `ecm`; one value of each size.
+
+    Raises:
+        KernmodelError: the input is at fault on all machines.
+    """
+    given = list(dict.fromkeys(kernels_of(kernels)))
+    if len(given) > 1:
+        refuse({**nest_choices(given), "--iterations-per-pass": code.iterations_per_pass}, "several kernels are given")
+    names = [fspath(machine) for machine in machines]
+    sizes_of = one_point_of(sizes)
+    requests = [kernel_request(kernel, names[0], sizes_of, cache) for kernel in given]
+    return _Compared([_compared(requests, names, code)], strict=strict)
+
+
+def _compared(kernels: Sequence[KernelRequest], machines: Sequence[str], code: CodeOptions) -> CompareAnswer:
+    from kernmodel.studies.compare import ALL, compare
+    from kernmodel.studies.sweep.executors import local_processes
+
+    few = ALL not in machines and len(kernels) * len(machines) <= _ALONE
+    with nullcontext() if few else local_processes() as executor:
+        return compare(kernels, machines, code.request(), executor=executor)
+
+
+class _Compared(Result["CompareAnswer"]):
+    def _report(self, unit: str, *, verbose: bool) -> Iterable[Block]:
+        from kernmodel.report.text.compare import compare_report
+
+        return compare_report(self.answer, unit or None, verbose=verbose)
+
+    def _document(self, unit: str) -> Json:
+        from kernmodel.report.json.ecm import compare_document
+
+        return compare_document(self.answer)
+
+    def _figure(self, unit: str) -> Figure:
+        from kernmodel.plot.compare import compare_figure
+
+        return compare_figure(self.answer, unit or None)
+
+    def _drawing(self, unit: str, width: int, ascii_only: bool) -> str:
+        from kernmodel.plot.compare import compare_text
+
+        return compare_text(self.answer, unit or None, width, ascii_only)
+
+
+# }}}

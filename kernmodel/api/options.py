@@ -1,0 +1,345 @@
+"""What users choose, in the words of the command line, and the requests that it becomes."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from kernmodel.errors import InputError, UsageError
+from kernmodel.studies.predict.request import CodeRequest, KernelRequest
+from kernmodel.studies.sweep.values import grid, parse_values
+from kernmodel.traffic.options import CacheMode, Layout, ReplacementPolicy, SimulationOptions, StoreMode
+from kernmodel.units import parse_quantity
+from kernmodel.user_files import GivenText
+
+if TYPE_CHECKING:
+    from kernmodel.traffic.options import Distribution
+
+File = str | PathLike[str]
+"""A path, or the name of a file that the package carries."""
+Source = File
+"""The same, or the text itself: a string with a line break or brace. A file whose name has one is a `pathlib.Path`."""
+
+
+class FileName(str):
+    """A name that is never taken for text: what the command line is given."""
+
+    __slots__ = ()
+
+
+Values = int | str | Iterable[int]
+"""One integer or several, or text as on the command line: "4000", "1,2,4", "1-20", "100-10000:20log"."""
+Sizes = Values | Mapping[str, Values]
+"""Values of a size; as the argument `sizes`, all sizes by name, for names that are arguments too."""
+
+Port = Literal["optimal", "even"]
+Syntax = Literal["att", "intel"]
+_MOST_BYTES = 2**48
+"""Bytes of a virtual address space."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """One loop nest of a source that has several.
+
+    Attributes:
+        source: a C file, the name of a carried kernel, or C source.
+        nest: its number, from 1; function: the C function that it stands in. None where there is only one.
+    """
+
+    source: Source
+    nest: int | None = None
+    function: str | None = None
+
+
+Kernel = Source | Nest
+"""A loop kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheOptions:
+    """How the data traffic is found, as the options of the command line with the same names.
+
+    Attributes:
+        mode: "lc" layer conditions, "sim" simulation, "both" (`data_traffic` only), "auto" layer conditions where they
+            apply, else simulation. What follows but `stores` and `safety` is of the simulation, and asks for it.
+        stores: "regular", "nt" (streaming stores) or "evading"; None: as the compiled code and the machine say.
+        safety: factor on the cache sizes in layer conditions.
+        policy: replacement in all caches, "lru", "fifo", "random", "mru" or "plru"; None: the machine's.
+        layout: how arrays lie in memory, "padded" if None, "pages", "packed" or "heap".
+        pad: more bytes between them, a number or text ("4 KiB"); alias: all begin at the same set.
+        indirect: where the values of index arrays point, by name: "uniform", "banded:64", or a file of integers.
+        exact: simulate whole sweeps; seed: of random replacement and indices.
+    """
+
+    mode: CacheMode = "auto"
+    stores: StoreMode | None = None
+    safety: float = 1.0
+    policy: str | None = None
+    layout: Layout | None = None
+    pad: int | str | None = None
+    alias: bool = False
+    indirect: Mapping[str, str] | Sequence[str] = ()
+    exact: bool = False
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        one_of("--cache", self.mode, get_args(CacheMode))
+        one_of("--stores", self.stores, get_args(StoreMode))
+        one_of("--layout", self.layout, get_args(Layout))
+
+    def simulation(self) -> SimulationOptions | None:
+        """The options of the simulation, None if there are none.
+
+        Raises:
+            UsageError: there are some, but the traffic is found by layer conditions; or they contradict each other.
+        """
+        names = ("policy", "layout", "pad", "alias", "indirect", "exact", "seed")
+        given = {name: getattr(self, name) for name in names}
+        chosen = [name for name, value in given.items() if not (value is None or value is False or value in ((), {}))]
+        if not chosen:
+            return None
+        if self.mode == "lc":
+            what = "is an option of the simulation, but --cache lc takes layer conditions"
+            raise UsageError(what, where=f"--{chosen[0]}", todo="leave it out, or ask for --cache sim")
+        if self.alias and self.layout in ("packed", "heap"):
+            what = f"puts all arrays at the same set, --layout {self.layout} one after the other"
+            raise UsageError(what, where="--alias", todo="leave out one of them")
+        policy: Any = None if self.policy is None else self.policy.upper()
+        one_of("--policy", policy, get_args(ReplacementPolicy))
+        return SimulationOptions(
+            policy=policy,
+            layout=self.layout or "padded",
+            pad_bytes=parse_bytes(self.pad or 0),
+            alias=self.alias,
+            indirect=self._distributions(),
+            seed=self.seed or 0,
+            exact=self.exact,
+        )
+
+    def _distributions(self) -> Mapping[str, Distribution]:
+        if not self.indirect:
+            return {}
+        from kernmodel.studies.predict.index_arrays import parse_indirect
+
+        return parse_indirect(texts_of(self.indirect))
+
+
+@dataclass(frozen=True, slots=True)
+class CodeOptions:
+    """Which code executes the kernel, and how it is analysed, as the options of the command line with the same names.
+
+    Attributes:
+        asm: assembly that replaces the compiler's output: a file, or its text.
+        compiler: command to use instead of the machine's first that is installed.
+        flags: of the compiler, instead of the machine's, in one string or one each.
+        syntax: of the assembly, "att" or "intel"; None: by evidence.
+        loop: number of the loop to take, as listed when ambiguous; lines: first and last line of the loop.
+        iterations_per_pass: source iterations that a pass of the loop executes; None: by evidence.
+        ports: how uops share ports, "optimal" or "even".
+        classic: leave out what is executed outside the innermost loop, as textbooks do.
+        mask_utilization: share of the lanes that masked instructions compute, in charts.
+    """
+
+    asm: Source | None = None
+    compiler: str | None = None
+    flags: str | Sequence[str] | None = None
+    syntax: Syntax | None = None
+    loop: int | None = None
+    lines: tuple[int, int] | None = None
+    iterations_per_pass: float | None = None
+    ports: Port = "optimal"
+    classic: bool = False
+    mask_utilization: float = 1.0
+
+    def __post_init__(self) -> None:
+        one_of("--syntax", self.syntax, get_args(Syntax))
+        one_of("--ports", self.ports, get_args(Port))
+
+    def request(self) -> CodeRequest:
+        """The request for the stages.
+
+        Raises:
+            UsageError: flags that cannot be split.
+        """
+        return CodeRequest(
+            asm=None if self.asm is None else source_of(self.asm),
+            compiler=self.compiler,
+            flags=None if self.flags is None else parse_flags(self.flags),
+            syntax=self.syntax,
+            loop=self.loop,
+            lines=self.lines,
+            port_model=self.ports,
+            classic=self.classic,
+            iterations_per_pass=self.iterations_per_pass,
+        )
+
+
+def kernel_request(
+    kernel: Kernel,
+    machine: File,
+    sizes: Mapping[str, int],
+    cache: CacheMode | CacheOptions = "auto",
+    cores: int = 1,
+) -> KernelRequest:
+    """The request for one kernel on one machine at one point of sizes."""
+    options = cache if isinstance(cache, CacheOptions) else CacheOptions(cache)
+    nest = kernel if isinstance(kernel, Nest) else Nest(kernel)
+    return KernelRequest(
+        kernel=source_of(nest.source),
+        machine=fspath(machine),
+        sizes=sizes,
+        nest=nest.nest,
+        function=nest.function,
+        cores=cores,
+        safety=options.safety,
+        cache=options.mode,
+        stores=options.stores,
+        simulation=options.simulation(),
+    )
+
+
+def kernels_of(kernels: Kernel | Sequence[Kernel]) -> tuple[Nest, ...]:
+    """One or several kernels."""
+    several = [kernels] if isinstance(kernels, str | PathLike | Nest) else kernels
+    return tuple(kernel if isinstance(kernel, Nest) else Nest(kernel) for kernel in several)
+
+
+def nest_choices(kernels: Iterable[Nest]) -> dict[str, object]:
+    """What is chosen of the loop nests, by the name of the option."""
+    given = tuple(kernels)
+    nests, functions = ([getattr(one, name) for one in given] for name in ("nest", "function"))
+    return {"--nest": tuple(filter(None, nests)), "--function": tuple(filter(None, functions))}
+
+
+def source_of(source: Source) -> str:
+    """The path or name as text, or the text itself, which is told apart by a line break or brace."""
+    return GivenText(source) if type(source) is str and re.search(r"[\n{}]", source) else fspath(source)
+
+
+def is_c_source(source: Source) -> bool:
+    """Whether a source is a C kernel rather than assembly: by a brace in its text, by its ending, or a carried name."""
+    name = source_of(source)
+    if isinstance(name, GivenText):
+        return "{" in name.text or "[" in name.text
+    path = Path(name)
+    return path.suffix.lower() == ".c" or (not path.suffix and name != "-" and not path.is_file())
+
+
+def values_of(values: Values, option: str) -> tuple[int, ...]:
+    """The integers that are given, each once.
+
+    Raises:
+        UsageError: something else, or values below 1.
+    """
+    if isinstance(values, str):
+        return parse_values(values, option)
+    several = values if isinstance(values, Iterable) else [values]
+    return parse_values(",".join(map(str, several)), option)
+
+
+def values_by_name(sizes: Mapping[str, Sizes]) -> dict[str, tuple[int, ...]]:
+    """The values of each size; those in a mapping `sizes` come first.
+
+    Raises:
+        UsageError: as `values_of`.
+    """
+    named: dict[str, Any] = {}
+    for name, values in sizes.items():
+        named.update(values if isinstance(values, Mapping) else {name: values})
+    return {name: values_of(values, f"-D {name}") for name, values in named.items()}
+
+
+def points_of(sizes: Mapping[str, Sizes]) -> tuple[Mapping[str, int], ...]:
+    """All points of sizes; one empty point where none are given.
+
+    Raises:
+        UsageError: as `values_of`; too many points.
+    """
+    return grid(values_by_name(sizes))
+
+
+def one_point_of(sizes: Mapping[str, Sizes]) -> Mapping[str, int]:
+    """The one point of sizes.
+
+    Raises:
+        UsageError: as `values_of`; several points.
+    """
+    points = points_of(sizes)
+    if len(points) > 1:
+        raise UsageError("this command takes one value for each size", where="-D", todo="write -D N=4000")
+    return points[0]
+
+
+def texts_of(named: Mapping[str, object] | Sequence[str]) -> list[str]:
+    """Values by name as texts NAME=VALUES; texts as they stand."""
+    if not isinstance(named, Mapping):
+        return list(named)
+    return [f"{name}={_listed(values)}" for name, values in named.items()]
+
+
+def _listed(values: object) -> str:
+    return ",".join(map(str, values)) if isinstance(values, Iterable) and not isinstance(values, str) else str(values)
+
+
+def parse_bytes(value: int | str) -> int:
+    """A number of bytes, with or without a unit of data.
+
+    Raises:
+        UsageError: it is no whole number from 0, or larger than an address space.
+    """
+    todo = "write a whole number of bytes such as 64, 64 B or 4 KiB"
+    text = str(value)
+    try:
+        number = parse_quantity(f"{text} B" if re.fullmatch(r"\s*[+-]?[0-9.]+\s*", text) else text, "data")
+    except InputError as error:
+        raise UsageError(error.what, where="--pad", todo=todo) from error
+    if number < 0 or number != int(number):
+        raise UsageError(f"{value!r} is not a whole number of bytes from 0", where="--pad", todo=todo)
+    if number > _MOST_BYTES:
+        raise UsageError(f"{value!r} leaves no address for the arrays", where="--pad", todo="take a smaller gap")
+    return int(number)
+
+
+def parse_flags(flags: str | Sequence[str]) -> tuple[str, ...]:
+    """The flags of a compiler, one each; a string is split as a shell does.
+
+    Raises:
+        UsageError: it cannot be split.
+    """
+    if not isinstance(flags, str):
+        return tuple(flags)
+    try:
+        return tuple(shlex.split(flags))
+    except ValueError as error:
+        raise UsageError(f"{flags!r} cannot be split: {error}", where="--flags", todo="check the quotes") from error
+
+
+def one_of(option: str, value: str | None, choices: Sequence[str]) -> None:
+    """Refuse what is none of the choices.
+
+    Raises:
+        UsageError: names them.
+    """
+    if value is not None and value not in choices:
+        raise UsageError(f"{value!r} is not known", where=option, todo=f"use one of {', '.join(choices)}")
+
+
+def refuse(given: Mapping[str, object], why: str) -> None:
+    """Refuse options, by name, that are given but do not fit.
+
+    Raises:
+        UsageError: the first one that is neither None nor empty.
+    """
+    for option, value in given.items():
+        if value not in (None, ()):
+            raise UsageError(f"does not fit: {why}", where=option, todo="leave it out")
+
+
+CACHE, CODE = CacheOptions(), CodeOptions()
+"""What is chosen where nothing is said."""
