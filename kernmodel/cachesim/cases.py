@@ -221,19 +221,13 @@ def differences(case: Case, counted: Sequence[Counters]) -> tuple[Difference, ..
     Raises:
         InputError: it states counters of a level that was not simulated.
     """
-    return tuple(
-        Difference(number, level, counter, expected, found[level][counter])
-        for number, (stated, counters) in enumerate(zip(case.phases, counted, strict=False), start=1)
-        for found in (by_level(counters),)
-        for level, values in _simulated(case, stated, found)
-        for counter, expected in values.items()
-        if expected != found[level][counter]
-    )
-
-
-def _simulated(case: Case, stated: Phase, found: Phase) -> Iterator[tuple[str, Mapping[str, int]]]:
-    for level, values in stated.items():
-        if level not in found:
-            what = f"{case.id}: states counters of the level {level!r}, which the hierarchy does not have"
-            raise InputError(what, where=case.where, todo=suggest(level, found))
-        yield level, values
+    differing = list[Difference]()
+    for number, (stated, counters) in enumerate(zip(case.phases, counted, strict=False), start=1):
+        found = by_level(counters)
+        for level, values in stated.items():
+            if level not in found:
+                what = f"{case.id}: states counters of the level {level!r}, which the hierarchy does not have"
+                raise InputError(what, where=case.where, todo=suggest(level, found))
+            pairs = ((counter, expected, found[level][counter]) for counter, expected in values.items())
+            differing += [Difference(number, level, *each) for each in pairs if each[1] != each[2]]
+    return tuple(differing)

@@ -93,10 +93,9 @@ class CompiledEngine:
         self._hierarchy = hierarchy
         self.last_address = address_limit(hierarchy) - 1
         fields = _level_words(hierarchy)
-        generators = [seeded(hierarchy.seed + index) for index in range(len(hierarchy.levels))]
-        self.handle = self._library.km_new(
-            _words(fields), len(hierarchy.levels), _unsigned(generators), hierarchy.combining_buffers, skip
-        )
+        count = len(hierarchy.levels)
+        generators = (ctypes.c_uint64 * count)(*(seeded(hierarchy.seed + index) for index in range(count)))
+        self.handle = self._library.km_new(_words(fields), count, generators, hierarchy.combining_buffers, skip)
         if not self.handle:
             raise InputError("its caches do not fit into memory", where="the hierarchy", todo="make them smaller")
         weakref.finalize(self, self._library.km_free, self.handle)
@@ -213,10 +212,6 @@ class _Walk:
 
 def _words(values: list[int]) -> ctypes.Array[ctypes.c_int64]:
     return (ctypes.c_int64 * len(values))(*values)
-
-
-def _unsigned(values: list[int]) -> ctypes.Array[ctypes.c_uint64]:
-    return (ctypes.c_uint64 * len(values))(*values)
 
 
 def _array(view: memoryview, item: type[ctypes.c_uint64] | type[ctypes.c_uint8]) -> object:

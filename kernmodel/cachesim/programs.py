@@ -73,14 +73,10 @@ def trips(start: int, stop: int, step: int) -> int:
     return max(0, -((start - stop) // step))
 
 
-def _signed(value: int) -> int:
-    """The value modulo 2⁶⁴, from −2⁶³ to 2⁶³ − 1."""
-    return ((value + _LARGEST + 1) & MASK64) - _LARGEST - 1
-
-
 def indirect_value(indirection: Indirection, values: Sequence[int]) -> int:
     """The value that stands in the index array at the position of these loop variables."""
-    position = _signed(form_value(indirection.position, values))
+    # modulo 2⁶⁴, from −2⁶³ to 2⁶³ − 1
+    position = ((form_value(indirection.position, values) + _LARGEST + 1) & MASK64) - _LARGEST - 1
     if indirection.kind == "table":
         return indirection.table[position % len(indirection.table)]
     spread = mix((seeded(indirection.seed) ^ position) & MASK64)
