@@ -12,9 +12,9 @@ from kernmodel.code.select import select_without_source
 from kernmodel.errors import AmbiguousLoopError, AssemblyError, InstructionTableError, UsageError
 from kernmodel.incore.answer.analyse import analyse
 from kernmodel.incore.core import Settings
+from kernmodel.incore.tables import parameters as parameters_module
 from kernmodel.incore.tables.parameters import known_microarchitectures, load_parameters
 from kernmodel.incore.tables.table import InstructionTable
-from kernmodel.incore.tables.table import parameters as parameters_module
 from kernmodel.studies.predict.incore import (
     CodeSource,
     Target,

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import cache
 from textwrap import wrap
 from typing import NamedTuple
 
@@ -378,7 +379,8 @@ class Wait(NamedTuple):
     cycles: int
 
 
-def port_mask(ports: Iterable[str], known: tuple[str, ...]) -> int:
+@cache
+def port_mask(ports: tuple[str, ...], known: tuple[str, ...]) -> int:
     """The ports as bits, in the order of those known."""
     return sum(1 << known.index(port) for port in dict.fromkeys(ports))
 
