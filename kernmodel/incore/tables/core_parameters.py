@@ -287,7 +287,9 @@ class PipelineParameters(NamedTuple):
         synchronise_ports: of the µop that brings rsp up to date.
         load_ports, store_address_ports, store_data_ports: groups of ports; a µop on just one of them is such.
         unlaminated_slots: unlaminated queue entries that issue in one cycle; unlaminated_first: so far up in the group.
-        load_scheduler, store_scheduler: entries of schedulers that loads and stores have for themselves.
+        taken_branches: that the DSB follows per cycle.
+        load_scheduler, store_scheduler: entries of schedulers that loads and stores have for themselves; 0 where they
+            share the one of all others.
     """
 
     retire_width: Annotated[int, _RETIRE]
@@ -312,9 +314,9 @@ class PipelineParameters(NamedTuple):
     store_data_ports: Annotated[tuple[tuple[str, ...], ...], Figure("store data ports", PortGroups())]
     unlaminated_slots: Annotated[int | None, Figure("unlaminated µops per issue group", _WIDTH)] = None
     unlaminated_first: Annotated[int | None, Figure("unlaminated µops among the first of a group", _WIDTH)] = None
-    taken_branches: Annotated[int | None, Figure("taken branches per cycle", _WIDTH)] = None
-    load_scheduler: Annotated[int | None, Figure("load scheduler entries", _ENTRIES)] = None
-    store_scheduler: Annotated[int | None, Figure("store scheduler entries", _ENTRIES)] = None
+    taken_branches: Annotated[int, Figure("taken branches per cycle", _WIDTH)] = 1
+    load_scheduler: Annotated[int, Figure("load scheduler entries", _ENTRIES)] = 0
+    store_scheduler: Annotated[int, Figure("store scheduler entries", _ENTRIES)] = 0
 
 
 @dataclass(frozen=True, slots=True)
