@@ -74,6 +74,19 @@ class Effect(NamedTuple):
     bits: int = 64
 
 
+class StackUse(NamedTuple):
+    """What an instruction has to do with the stack pointer.
+
+    A stack engine `moves` it for the instruction (push, pop, call, return; Intel Optimization Reference Manual, stack
+    pointer tracker; A. Fog, microarchitecture.pdf). The instruction `reads` and `writes` it beyond that, so that the
+    core has to bring in what the engine keeps to itself.
+    """
+
+    moves: bool
+    reads: bool
+    writes: bool
+
+
 HIGH_BYTE_ALIAS = " [high8 alias]"
 """Row variant of a zero extension whose source is encoded like a high byte (of which cores eliminate fewer)."""
 
@@ -281,6 +294,21 @@ class Isa(ABC):
         """Whether a stack engine can change the stack pointer for it (push, pop, call, return)."""
         return False
 
+    def stack_use(self, instruction: Instruction) -> StackUse:
+        """What an instruction has to do with the stack pointer."""
+        top, moves = self.registers.stack_pointer, self.moves_stack(instruction)
+        reads = writes = False
+        for operand in instruction.operands:
+            if operand.register == top:
+                reads |= operand.read
+                writes |= operand.written
+            elif operand.memory is not None:
+                reads |= top in (operand.memory.base, operand.memory.index)
+        if not moves:
+            reads |= top in instruction.implicit_reads or any(one.base == top for one in instruction.memory)
+            writes |= top in instruction.implicit_writes
+        return StackUse(moves, reads, writes)
+
     def part_of_register(self, operand: Operand) -> Literal["whole", "low byte", "high byte"]:
         """Which part of its register an operand is, as far as cores rename parts apart."""
         return "whole"
@@ -289,9 +317,10 @@ class Isa(ABC):
         """Whether an operation on a part of a register needs nothing of what it overwrites there."""
         return True
 
-    def loads_pointer(self, instruction: Instruction) -> bool:
-        """Whether the instruction, if it loads, does nothing but load a register that can hold an address."""
-        return False
+    def loads_pointer(self, instruction: Instruction) -> Literal["whole", "extended"] | None:
+        """Whether the instruction, if it loads, does nothing but load a register that can hold an address: all of it,
+        or fewer bytes that it extends."""
+        return None
 
     def reads_beside_address(self, instruction: Instruction) -> bool:
         """Whether what it reads without naming it is an operand, even where that register forms its address too."""

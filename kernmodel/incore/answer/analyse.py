@@ -36,6 +36,7 @@ from kernmodel.incore.engine.layout import DEPENDENCES, WHOLE
 from kernmodel.incore.engine.lowering import is_done_at_rename
 from kernmodel.incore.engine.ports import Pressure, even_pressure, optimal_bound, optimal_pressure
 from kernmodel.incore.model import Chain, Component, InCore, InstructionReport, Notion, Parameters
+from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
 
 PortModel = Literal["optimal", "even"]
@@ -280,7 +281,7 @@ def _notes(loop: AssemblyLoop, rows: Rows, graph: Graph, parameters: Parameters,
         if row is None
     ]
     for instruction in loop.instructions:
-        if instruction.form.startswith(("rep ", "repne ")):
+        if isa_of(instruction.isa).repeats(instruction):
             text = f"{instruction.form} takes as long as its count says; its row holds for a few repetitions"
             notes.append(Note("repeat-count", text, where=_place(loop, instruction)))
     for link in graph.blocked:

@@ -29,6 +29,7 @@ from kernmodel.incore.answer.components import (
 )
 from kernmodel.incore.engine.figures import ModelledCore, modelled_core
 from kernmodel.incore.model import InCore, Parameters
+from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
 
 
@@ -153,14 +154,15 @@ def _may_carry(row: Sequence[Instruction]) -> bool:
     whose chains are short. Of code without vector registers any may."""
     exposed, written = set[str](), set[str]()
     for instruction in row:
-        vectors = [operand for operand in instruction.operands if operand.kind in _VECTORS and operand.register]
+        vectors = [
+            operand
+            for operand in instruction.operands
+            if operand.register and isa_of(instruction.isa).is_vector(operand)
+        ]
         read = {operand.register for operand in vectors if operand.read and not instruction.same_register}
         exposed |= {register for register in read if register and register not in written}
         written |= {operand.register for operand in vectors if operand.written and operand.register}
     return not written or not exposed.isdisjoint(written)
-
-
-_VECTORS = ("xmm", "ymm", "zmm")
 
 
 def _way_cycles(code: _Code, way: Way, body: tuple[Instruction, ...], carried: float) -> WayCycles:

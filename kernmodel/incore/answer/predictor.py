@@ -23,7 +23,7 @@ from kernmodel.incore.dependences.addresses import (
     renamed_step,
 )
 from kernmodel.incore.dependences.cycles import Cycle
-from kernmodel.incore.dependences.data_flow import HIGH, HIGH_PARENTS, memory_text
+from kernmodel.incore.dependences.data_flow import HIGH, memory_text
 from kernmodel.incore.dependences.forwarding import links
 from kernmodel.incore.dependences.graph import SYNCHRONISED
 from kernmodel.incore.dependences.line_splits import may_split, split_loads
@@ -149,7 +149,7 @@ class Code:
     def __init__(self, isa_name: str = DEFAULT) -> None:
         self.isa_name = isa_name
         self.pieces = isa_of(isa_name).memo()
-        self.memo = Memo()
+        self.memo = Memo(isa_name)
         self._steps: dict[Key, AddressStep] = {}
         self._steps_alike: dict[Hashable, AddressStep] = {}
         self._cut: dict[bytes, _Cut] = {}
@@ -383,8 +383,8 @@ class Predictor:
         """The numbers of the registers that an instruction names, then those of their high bytes, -1 for none."""
         found = self._numbers.get(registers)
         if found is None:
-            number = self._code.memo.number
-            high = [number(name + HIGH) if name in HIGH_PARENTS else -1 for name in registers]
+            number, halved = self._code.memo.number, isa_of(self._code.isa_name).registers.halved
+            high = [number(name + HIGH) if name in halved else -1 for name in registers]
             found = self._numbers[registers] = (*map(number, registers), *high)
         return found
 

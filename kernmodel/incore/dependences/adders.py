@@ -7,16 +7,8 @@ others wait longer: any other unit, adders that serve several chains, adders in 
 from __future__ import annotations
 
 from kernmodel.incore.tables.core_parameters import AdderParameters, Parameters
-from kernmodel.isa.model import Instruction
-
-_ADDITIONS = frozenset(f"{kind}{what}" for kind in ("add", "sub", "addsub") for what in ("ps", "pd", "ss", "sd"))
 
 
 def adder_figures(parameters: Parameters) -> AdderParameters | None:
     """The figures of a core, None if it has none of them."""
     return parameters.adders if any(figure is not None for figure in parameters.adders) else None
-
-
-def is_addition(instruction: Instruction) -> bool:
-    """Whether a floating-point adder executes it."""
-    return instruction.mnemonic.removeprefix("v") in _ADDITIONS

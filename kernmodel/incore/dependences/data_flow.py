@@ -12,21 +12,14 @@ from typing import Literal, NamedTuple
 
 from kernmodel.incore.dependences.addresses import AddressStep, address_step
 from kernmodel.incore.model import InstructionData, Parameters
+from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction, MemoryReference, Operand
+from kernmodel.isa.protocol import Isa
 
 Syntax = Literal["att", "intel"]
 
-_STACK_POINTER = "rsp"
-_STACK_ENGINE = frozenset({"push", "pop", "call", "ret"})
-"""Instructions whose change of rsp the stack engine keeps to itself (Optimization Reference Manual, stack pointer
-tracker)."""
-_POINTERS = frozenset({"rsp", "rsi", "rdi"})
 HIGH = ".h"
 """Marks the resource of a high byte (ah is "rax.h") on cores that rename it apart."""
-HIGH_PARENTS = frozenset({"rax", "rbx", "rcx", "rdx"})
-_OVERWRITES = ("mov", "set")  # byte operations that need nothing of what they write to
-_LOADED_POINTERS = frozenset({"mov", "movsxd", "pop"})
-_IMPLICIT_FACTOR = "mulx"  # reads rdx beside its operands, which may name rdx as a target and as an address
 
 
 Carrier = str | MemoryReference
@@ -168,13 +161,13 @@ def _special(
     loads: list[_Load],
     figures: DataFlowFigures,
 ) -> Special | None:
-    moves = instruction.mnemonic in _STACK_ENGINE
-    reads, writes = _uses_of_stack_pointer(instruction, moves)
+    isa = isa_of(instruction.isa)
+    moves, reads, writes = isa.stack_use(instruction)
     copies = row is not None and row.eliminated and is_eliminated_move(instruction, row)
     memory = instruction.memory
     if not (memory or moves or reads or writes or copies):
         return None
-    pointer = len(loads) if copies or (loads and _loads_pointer(instruction)) else None
+    pointer = len(loads) if copies or (loads and isa.loads_pointer(instruction)) else None
     near = bool(loads) and figures.pointer_saving > 0.0 and _is_simple_load(instruction, figures.pointer_reach)
     return Special(
         tuple([(load.place, load.latency) for load in loads]),
@@ -217,7 +210,7 @@ def _result(
 ) -> _Result:
     """What the result with this latency key waits for."""
     instant = key[0] == "M" and not figures.stores_take_time and all(load.key != key for load in loads)
-    if key in _POINTERS and key in advanced_pointers(instruction):  # the pointer waits for nothing but itself
+    if key in advanced_pointers(instruction):  # the pointer waits for nothing but itself
         sources, loads = [(key, key)], []
     waits: dict[str, float] = {}
     for source, resource in sources:
@@ -242,10 +235,12 @@ def _independent(
     So variable shifts do not wait for the flags that they keep if the count is 0. A high byte merges into its register
     where it is not renamed apart, whatever the row of another core says.
     """
-    if row is None or target[0] == "M" or source in _POINTERS or _listed(row, source, target) != 0.0:
+    isa = isa_of(instruction.isa)
+    if row is None or target[0] == "M" or source in isa.registers.advanced or _listed(row, source, target) != 0.0:
         return False
-    merges = source == target and source.isdigit() and instruction.operands[int(source)].kind == "r8h"
-    return figures.high_bytes_apart or not merges
+    if figures.high_bytes_apart or source != target or not source.isdigit():
+        return True
+    return isa.part_of_register(instruction.operands[int(source)]) != "high byte"
 
 
 def _loads(
@@ -253,13 +248,14 @@ def _loads(
 ) -> list[_Load]:
     """What the instruction loads."""
     loads = []
+    program_counter = isa_of(instruction.isa).registers.program_counter
     for place, reference in enumerate(instruction.memory):
         if not reference.read:
             continue
         key = operand_key(instruction, reference)
         waits: dict[str, float] = {}
         slowest = 0.0
-        for source, register in address_registers(key, reference) or [("A" + key, "rip")]:
+        for source, register in address_registers(key, reference) or [("A" + key, program_counter)]:
             latency = _load_latency(row, source, "M" + key, targets, figures)
             waits[register] = max(latency, waits.get(register, 0.0))
             slowest = max(slowest, latency)
@@ -282,12 +278,7 @@ def advanced_pointers(instruction: Instruction) -> frozenset[str]:
     """Pointers that push, pop and string instructions advance: they wait for nothing but themselves."""
     if not instruction.implicit_writes or not instruction.memory:
         return frozenset()
-    return _POINTERS.intersection(instruction.implicit_writes)
-
-
-def _loads_pointer(instruction: Instruction) -> bool:
-    """Whether the instruction, which loads, does nothing but load a general-purpose register."""
-    return instruction.mnemonic in _LOADED_POINTERS and instruction.operands[0].kind in ("r64", "r32")
+    return isa_of(instruction.isa).registers.advanced.intersection(instruction.implicit_writes)
 
 
 def _is_simple_load(instruction: Instruction, reach: int | None) -> bool:
@@ -296,23 +287,6 @@ def _is_simple_load(instruction: Instruction, reach: int | None) -> bool:
     simple = reference.base is not None and reference.index is None and reference.symbol is None
     near = reference.displacement >= 0 and (reach is None or reference.displacement < reach)
     return simple and near and not instruction.vector_bytes
-
-
-def _uses_of_stack_pointer(instruction: Instruction, moves: bool) -> tuple[bool, bool]:
-    """Whether the instruction reads and writes rsp beyond what the stack engine does for it."""
-    read = written = False
-    for operand in instruction.operands:
-        memory = operand.memory
-        if operand.register == _STACK_POINTER:
-            read |= operand.read
-            written |= operand.written
-        elif memory is not None:
-            read |= _STACK_POINTER in (memory.base, memory.index)
-    if not moves:
-        implicit = [reference.base for reference in instruction.memory]
-        read |= _STACK_POINTER in instruction.implicit_reads or _STACK_POINTER in implicit
-        written |= _STACK_POINTER in instruction.implicit_writes
-    return read, written
 
 
 def operand_key(instruction: Instruction, reference: MemoryReference) -> str:
@@ -355,13 +329,14 @@ def sources_of(
 
 def _read_by(instruction: Instruction, operand: Operand, figures: DataFlowFigures | None) -> tuple[str, ...]:
     """The resources that a register operand reads; a high byte apart does not join its register when overwritten."""
-    name = operand.register or ""
-    if (figures is None or not figures.high_bytes_apart) or name not in HIGH_PARENTS:
+    name, isa = operand.register or "", isa_of(instruction.isa)
+    if (figures is None or not figures.high_bytes_apart) or name not in isa.registers.halved:
         return (name,)
-    if operand.kind == "r8h":
-        overwritten = operand.written and instruction.mnemonic.startswith(_OVERWRITES)
+    part = isa.part_of_register(operand)
+    if part == "high byte":
+        overwritten = operand.written and isa.overwrites(instruction)
         return () if overwritten else (name + HIGH,)
-    return (name,) if operand.kind in ("r8", "cl") else (name, name + HIGH)
+    return (name,) if part == "low byte" else (name, name + HIGH)
 
 
 def _only_addresses(instruction: Instruction) -> frozenset[str]:
@@ -369,7 +344,11 @@ def _only_addresses(instruction: Instruction) -> frozenset[str]:
 
     Those of `mov rdi,[rdi]` are given as implicit because the instruction writes the register, too.
     """
-    if not instruction.implicit_reads or not instruction.memory or instruction.mnemonic == _IMPLICIT_FACTOR:
+    if (
+        not instruction.implicit_reads
+        or not instruction.memory
+        or isa_of(instruction.isa).reads_beside_address(instruction)
+    ):
         return frozenset()
     explicit = [operand.memory for operand in instruction.operands if operand.memory is not None]
     names = {name for reference in explicit for name in (reference.base, reference.index) if name}
@@ -381,24 +360,31 @@ def targets_of(
     instruction: Instruction, row: InstructionData | None, figures: DataFlowFigures | None = None
 ) -> list[Target]:
     """All results."""
+    isa = isa_of(instruction.isa)
     targets: list[Target] = []
     for number, operand in enumerate(instruction.operands):
         if operand.written and operand.register:
-            targets.append((str(number), operand.register, _written_by(operand.register, operand.kind, figures)))
-    targets += [(name, name, _written_by(name, "", figures)) for name in instruction.implicit_writes]
+            targets.append(
+                (
+                    str(number),
+                    operand.register,
+                    _written_by(operand.register, isa, isa.part_of_register(operand), figures),
+                )
+            )
+    targets += [(name, name, _written_by(name, isa, "whole", figures)) for name in instruction.implicit_writes]
     for place, reference in enumerate(instruction.memory):
         if reference.written:
             targets.append(("M" + operand_key(instruction, reference), reference, place))
     return targets + _flag_targets(instruction, row)
 
 
-def _written_by(name: str, kind: str, figures: DataFlowFigures | None) -> tuple[str, ...]:
+def _written_by(name: str, isa: Isa, part: str, figures: DataFlowFigures | None) -> tuple[str, ...]:
     """The resources that a write of a register holds from then on."""
-    if (figures is None or not figures.high_bytes_apart) or name not in HIGH_PARENTS:
+    if (figures is None or not figures.high_bytes_apart) or name not in isa.registers.halved:
         return (name,)
-    if kind == "r8h":
+    if part == "high byte":
         return (name + HIGH,)
-    return (name,) if kind == "r8" else (name, name + HIGH)
+    return (name,) if part == "low byte" else (name, name + HIGH)
 
 
 def _flag_targets(instruction: Instruction, row: InstructionData | None) -> list[Target]:

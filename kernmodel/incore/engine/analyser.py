@@ -56,7 +56,7 @@ class Analyser:
     def __init__(self, core: ModelledCore, memo: Memo | None = None, engine: Engine | None = None) -> None:
         """For a core; the memo may serve several, the engine is chosen if none is given."""
         self.core = core
-        self._memo = memo or Memo()
+        self._memo = memo or Memo(core.parameters.isa)
         self.lowering = Lowering(core, self._memo)
         self.engine: Engine = engine or (CompiledEngine(core) if knows(core) else PythonEngine(core))
         self._kept: dict[Hashable, tuple[Template, int]] | None = None

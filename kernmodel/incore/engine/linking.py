@@ -14,7 +14,7 @@ from kernmodel.incore.front_end.model import Unit
 
 _FARTHEST = 32
 """Passes beyond which a forwarded store has long been done: no figure of a core, only so that fewer waits are made."""
-_STACK_POINTER = "rsp"
+_STACK_POINTER = "stack pointer"
 
 
 class Linked(NamedTuple):

@@ -11,15 +11,15 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import NamedTuple
 
-from kernmodel.incore.dependences.adders import is_addition
 from kernmodel.incore.dependences.data_flow import DataFlow, is_eliminated_move, is_idiom
 from kernmodel.incore.dependences.line_splits import split_cycles
 from kernmodel.incore.engine.figures import ModelledCore
 from kernmodel.incore.engine.layout import Traits, TraitTimes, port_mask
 from kernmodel.incore.engine.memo import Memo
 from kernmodel.incore.engine.uops import Parts, parts_of
-from kernmodel.incore.front_end.costs import Cost, bars_lsd, instruction_cost, moves_stack, op_cache_cost, uses_of_rsp
+from kernmodel.incore.front_end.costs import Cost, bars_lsd, instruction_cost, op_cache_cost
 from kernmodel.incore.model import InstructionData, PortUse
+from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
 
 WIDEST = 64
@@ -143,8 +143,7 @@ class Lowering:
         # where the table lists no pairs, they are told by flags
         by_flags = self.core.front is None and row is not None and row.front_end is None
         jumps = sum(1 << self._jump(name) for name in fusible_with if self._jump(name) >= 0)
-        moves = moves_stack(instruction)
-        reads, writes = uses_of_rsp(instruction, moves)
+        stack = isa_of(instruction.isa).stack_use(instruction)
         special = flow.special
         pointer = None if special is None or special.pointer == len(flow.carriers) else special.pointer
         costs = _NO_COST if cost is None else cost
@@ -170,14 +169,14 @@ class Lowering:
             branch=instruction.branch is not None,
             jump=self._jump(instruction.mnemonic) if conditional else -1,
             flags=_flag_bits(instruction.flags_read) if conditional else 0,
-            moves_stack=moves,
-            reads_stack=reads,
-            writes_stack=writes,
+            moves_stack=stack.moves,
+            reads_stack=stack.reads,
+            writes_stack=stack.writes,
             bars_lsd=self.core.front is not None and bars_lsd(instruction, self.core.front),
             registers=registers,
             measured=row is not None and row.throughput is not None,
             wide=instruction.vector_bytes == WIDEST,
-            adds=is_addition(instruction),
+            adds=isa_of(instruction.isa).is_fp_addition(instruction),
             special=special is not None,
             uses_stack=uses_stack,
             flow_moves=flow_moves,
@@ -236,7 +235,7 @@ def _fusing_flags(instruction: Instruction, fusing: frozenset[str]) -> str:
 
 def _times(instruction: Instruction, row: InstructionData | None, flow: DataFlow) -> TraitTimes:
     addition, special = 0.0, flow.special
-    if is_addition(instruction):  # from operands in registers or just loaded
+    if isa_of(instruction.isa).is_fp_addition(instruction):  # from operands in registers or just loaded
         loads = len(special.loads) if special else 0
         addition = min([c for _, _, c in flow.inner] + [c for v, _, c in flow.waits if v >= loads], default=0.0)
     throughput = row.throughput if row is not None else None

@@ -13,9 +13,9 @@ from kernmodel.incore.dependences.data_flow import DataFlow, DataFlowFigures, da
 from kernmodel.incore.engine.model import PipelineCore, Switches
 from kernmodel.incore.engine.uops import Parts, is_halved, parts_of
 from kernmodel.incore.model import InstructionData
+from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
 
-_STACK_POINTER = "rsp"
 _MOST = 50_000
 """Data flows, or µops, that are kept; then all are forgotten."""
 
@@ -25,8 +25,8 @@ class Memo:
 
     __slots__ = ("_flows", "_numbers", "_parts")
 
-    def __init__(self) -> None:
-        self._numbers: dict[str, int] = {_STACK_POINTER: 0}
+    def __init__(self, isa_name: str) -> None:
+        self._numbers: dict[str, int] = {isa_of(isa_name).registers.stack_pointer: 0}
         self._flows: dict[Hashable, dict[Hashable, DataFlow]] = {}
         self._parts: dict[Hashable, dict[Hashable, Parts]] = {}
 

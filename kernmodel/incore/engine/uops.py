@@ -26,6 +26,7 @@ from kernmodel.incore.dependences.data_flow import (
 from kernmodel.incore.engine.layout import UopTraits, port_mask
 from kernmodel.incore.engine.model import PipelineCore, Role, Switches
 from kernmodel.incore.model import InstructionData
+from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction, MemoryReference
 
 _MOST_UOPS = 1000
@@ -430,7 +431,7 @@ class _Builder:
             loads=tuple(self.loads),
             stores=tuple(self.stores),
             chaseable=loads and self._reachable(self.instruction.memory[self.loads[0][0]]),
-            pointer=loads and self.instruction.mnemonic in ("mov", "pop") and _general(self.instruction),
+            pointer=loads and isa_of(self.instruction.isa).loads_pointer(self.instruction) == "whole",
         )
 
     def _reachable(self, reference: MemoryReference) -> bool:
@@ -438,10 +439,6 @@ class _Builder:
         reach = self.core.pointer_reach
         near = reference.displacement >= 0 and (reach is None or reference.displacement < reach)
         return simple and near and not self.instruction.vector_bytes
-
-
-def _general(instruction: Instruction) -> bool:
-    return instruction.operands[0].kind in ("r32", "r64")
 
 
 def _append(source: Outside | Inside, cycles: int, reads: list[Outside], inside: list[Inside]) -> None:

@@ -6,16 +6,8 @@ from typing import NamedTuple
 
 from kernmodel.incore.model import InstructionData
 from kernmodel.incore.tables.core_parameters import FrontEndParameters, OpCacheParameters
+from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
-
-_NUMBERED_AS_RSP = frozenset({"rsp", "r12"})
-"""Registers that share the number 4 in the opcode of pop."""
-
-
-_STACK_ENGINE = frozenset({"push", "pop", "call", "ret"})
-"""Instructions whose change of rsp the stack engine keeps to itself (Optimization Reference Manual, stack pointer
-tracker)."""
-_STACK_POINTER = "rsp"
 
 
 class Cost(NamedTuple):
@@ -47,16 +39,12 @@ def instruction_cost(instruction: Instruction, row: InstructionData, core: Front
         return estimated_cost(instruction, row, core)
     several = front.uops_mite + front.uops_ms > 1
     complex_one, ends_group = front.complex_decoder or several, False
-    if instruction.mnemonic == "pop" and _is_pop_rsp(instruction):
+    if isa_of(instruction.isa).pops_stack_pointer(instruction):
         complex_one, ends_group = complex_one or core.pop_rsp_complex, core.pop_rsp_ends_group
     simple = 0 if front.uops_ms else min(front.simple_decoders, core.decoders - 1)
     return Cost(
         front.uops_mite, front.uops_ms, front.retire_slots, complex_one, simple, ends_group, 0, front.fusible_with
     )
-
-
-def _is_pop_rsp(instruction: Instruction) -> bool:
-    return instruction.operands[0].register in _NUMBERED_AS_RSP
 
 
 def estimated_cost(instruction: Instruction, row: InstructionData, core: FrontEndParameters) -> Cost:
@@ -92,24 +80,9 @@ def op_cache_cost(row: InstructionData | None, core: OpCacheParameters | None) -
 
 def bars_lsd(instruction: Instruction, front: FrontEndParameters) -> bool:
     """Whether the LSD does not replay a loop with this instruction."""
-    if instruction.mnemonic in _STACK_ENGINE and "stack" in front.lsd_bars:
+    isa = isa_of(instruction.isa)
+    if "stack" in front.lsd_bars and isa.moves_stack(instruction):
         return True
-    return "high8" in front.lsd_bars and any(o.kind == "r8h" and o.written for o in instruction.operands)
-
-
-def moves_stack(instruction: Instruction) -> bool:
-    """Whether the stack engine moves rsp for it: push, pop, call, return."""
-    return instruction.mnemonic in _STACK_ENGINE
-
-
-def uses_of_rsp(instruction: Instruction, moves: bool) -> tuple[bool, bool]:
-    """Whether the instruction reads and writes rsp beyond what the stack engine does for it."""
-    operands = instruction.operands
-    read = any(operand.read and operand.register == _STACK_POINTER for operand in operands)
-    written = any(operand.written and operand.register == _STACK_POINTER for operand in operands)
-    memory = [operand.memory for operand in operands if operand.memory is not None] if moves else instruction.memory
-    read = read or any(_STACK_POINTER in (reference.base, reference.index) for reference in memory)
-    if not moves:
-        read = read or _STACK_POINTER in instruction.implicit_reads
-        written = written or _STACK_POINTER in instruction.implicit_writes
-    return read, written
+    return "high8" in front.lsd_bars and any(
+        operand.written and isa.part_of_register(operand) == "high byte" for operand in instruction.operands
+    )

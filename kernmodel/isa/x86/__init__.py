@@ -170,8 +170,9 @@ class X86(Isa):
     def overwrites(self, instruction: Instruction) -> bool:
         return instruction.mnemonic.startswith(("mov", "set"))
 
-    def loads_pointer(self, instruction: Instruction) -> bool:
-        return instruction.mnemonic in _LOADED_POINTERS and instruction.operands[0].kind in effects.WIDE
+    def loads_pointer(self, instruction: Instruction) -> Literal["whole", "extended"] | None:
+        loads = instruction.mnemonic in _LOADED_POINTERS and instruction.operands[0].kind in effects.WIDE
+        return None if not loads else "extended" if instruction.mnemonic == "movsxd" else "whole"
 
     def reads_beside_address(self, instruction: Instruction) -> bool:
         """mulx reads rdx beside its operands, which may name rdx as a target and as an address."""
