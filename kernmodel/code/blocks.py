@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kernmodel import isa
-from kernmodel.code.listing import read_object
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import AssemblyError, Location, Note
 from kernmodel.isa.model import Instruction, Listing
@@ -205,6 +204,7 @@ def block_in_range(path: str, first: int, end: int, isa_name: str = isa.DEFAULT)
     Raises:
         AssemblyError: not an ELF file of this instruction set, no code at these addresses, or as `block_of_bytes`.
     """
+    from kernmodel.code.listing import read_object
     from kernmodel.isa.elf import damage_reported
 
     data, file = read_bytes(path)
