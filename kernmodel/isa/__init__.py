@@ -38,15 +38,16 @@ def is_readable(name: str) -> bool:
 
 
 def evidence(text: str) -> dict[str, int]:
-    """By instruction set, how many lines of a listing can be of it."""
-    found = {name: isa_of(name).evidence(text) for name in dict.fromkeys((*_CARRIED, *_known))}
-    return found | {name: import_module(path).evidence(text) for name, path in _DESCRIBED.items() if name not in _known}
+    """By instruction set, how many lines of a listing can be of it; without those that are not told by texts."""
+    told = {name: isa_of(name).evidence(text) for name in dict.fromkeys((*_CARRIED, *_known))}
+    told |= {name: import_module(path).evidence(text) for name, path in _DESCRIBED.items() if name not in _known}
+    return {name: lines for name, lines in told.items() if lines is not None}
 
 
 def likeliest(text: str, expected: str) -> str:
     """The instruction set of which most lines of a listing can be; where several are alike, the expected one."""
     found = evidence(text)
-    return max(found, key=lambda name: (found[name], name == expected), default=expected)
+    return max(found, key=lambda name: (found[name], name == expected)) if expected in found else expected
 
 
 def of_object(data: bytes) -> str:

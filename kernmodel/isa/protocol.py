@@ -178,9 +178,9 @@ class Isa(ABC):
             ToolError: the assembler that reading it takes is missing.
         """
 
-    def evidence(self, text: str) -> int:
-        """How many lines of a listing can be of this instruction set and of no other that is known."""
-        return 0
+    def evidence(self, text: str) -> int | None:
+        """How many lines of a listing can be of this instruction set; None: by its text it is not told from others."""
+        return None
 
     def decode(self, code: bytes, address: int = 0) -> Iterator[Instruction]:
         """The instructions of machine code that starts at `address`; bytes that are none are passed over one by one."""
