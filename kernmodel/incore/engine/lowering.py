@@ -143,7 +143,7 @@ class Lowering:
         # where the table lists no pairs, they are told by flags
         by_flags = self.core.front is None and row is not None and row.front_end is None
         jumps = sum(1 << self._jump(name) for name in fusible_with if self._jump(name) >= 0)
-        stack = isa_of(instruction.isa).stack_use(instruction)
+        own_use = isa_of(instruction.isa).stack_use(instruction)
         special = flow.special
         pointer = None if special is None or special.pointer == len(flow.carriers) else special.pointer
         costs = _NO_COST if cost is None else cost
@@ -169,9 +169,9 @@ class Lowering:
             branch=instruction.branch is not None,
             jump=self._jump(instruction.mnemonic) if conditional else -1,
             flags=_flag_bits(instruction.flags_read) if conditional else 0,
-            moves_stack=stack.moves,
-            reads_stack=stack.reads,
-            writes_stack=stack.writes,
+            moves_stack=own_use.moves,
+            reads_stack=own_use.reads,
+            writes_stack=own_use.writes,
             bars_lsd=self.core.front is not None and bars_lsd(instruction, self.core.front),
             registers=registers,
             measured=row is not None and row.throughput is not None,
