@@ -92,6 +92,9 @@ class CacheOptions:
         one_of("--cache", self.mode, get_args(CacheMode))
         one_of("--stores", self.stores, get_args(StoreMode))
         one_of("--layout", self.layout, get_args(Layout))
+        if not 0.01 <= self.safety <= 100:
+            todo = "write --safety 0.5"
+            raise UsageError(f"{self.safety!r} is not between 0.01 and 100", where="--safety", todo=todo)
 
     def simulation(self) -> SimulationOptions | None:
         """The options of the simulation, None if there are none.

@@ -250,6 +250,7 @@ def test_units_and_details() -> None:
     [
         (lambda: km.CacheOptions(mode="all"), "--cache: 'all' is not known; use one of auto, lc, sim, both"),  # type: ignore[arg-type]
         (lambda: km.CacheOptions(layout="round"), "--layout: 'round' is not known"),  # type: ignore[arg-type]
+        (lambda: km.CacheOptions(safety=0.0), "--safety: 0.0 is not between 0.01 and 100"),
         (lambda: km.CodeOptions(ports="odd"), "--ports: 'odd' is not known"),  # type: ignore[arg-type]
         (
             lambda: km.ecm("triad.c", "clx", cache=km.CacheOptions("lc", seed=3)),
