@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
-import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kernmodel.limits import TOOL_BYTES, TOOL_OUTPUT_BYTES, Limit, are_lifted
+
+if TYPE_CHECKING:
+    import subprocess
 
 _SHELL = "/bin/sh"
 # a limit of the host that is tighter stays: then the shell cannot set ours, and need not
@@ -38,6 +39,9 @@ def start(command: tuple[str, ...], seconds: Limit, **arguments: Any) -> subproc
     Raises:
         OSError: the tool is not there or cannot be executed.
     """
+    import shutil
+    import subprocess  # nothing here is asked for where code is given in bytes
+
     if are_lifted() or not Path(_SHELL).exists():
         return subprocess.Popen(command, **arguments)
     if shutil.which(command[0]) is None:
@@ -50,6 +54,8 @@ def start(command: tuple[str, ...], seconds: Limit, **arguments: Any) -> subproc
 
 def wait(process: subprocess.Popen[bytes], seconds: Limit) -> int:
     """The exit status; that of a process which met its limit of time where it takes longer."""
+    import subprocess
+
     try:
         return process.wait(None if seconds.most > sys.maxsize else seconds.most)
     except subprocess.TimeoutExpired:

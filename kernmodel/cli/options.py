@@ -15,7 +15,6 @@ import click
 from click.shell_completion import CompletionItem
 
 from kernmodel.api.options import FileName, Nest, parse_bytes, parse_flags
-from kernmodel.api.result import spelt
 from kernmodel.errors import UsageError
 from kernmodel.resources import carried_files
 from kernmodel.studies.sweep.values import parse_defines, parse_values
@@ -85,6 +84,8 @@ class Unit(ParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The unit as it is spelt."""
+        from kernmodel.api.result import spelt
+
         return spelt(str(value), self.units)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

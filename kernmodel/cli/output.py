@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
-from kernmodel.api.result import picture_file
 from kernmodel.cli.streams import flush_output, write_output
 from kernmodel.errors import UsageError
 
@@ -59,7 +58,11 @@ class Shown:
         if plot == TERMINAL and as_json:
             what = "would mix a drawing into the JSON document"
             raise UsageError(what, where="--plot -", todo="leave out one of them")
-        target = None if plot is None or plot == TERMINAL else picture_file(plot)
+        target = None
+        if plot is not None and plot != TERMINAL:
+            from kernmodel.api.result import picture_file
+
+            target = picture_file(plot)
         return cls(verbose, strict, as_json, unit, plot, target)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import re
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -67,6 +66,8 @@ def assemble(
         AssemblyError: as rejects the text; names the first line at fault.
         ToolError: there is no GNU as for this target.
     """
+    import tempfile
+
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as messages:
         # --gdwarf-3 gives the line of every instruction, -L keeps the local labels (.L4) in the symbol table
         options = (*target.options, "-L", "-W", "--gdwarf-3")

@@ -73,7 +73,7 @@ def lowered(
     instructions: Sequence[Instruction], rows: Sequence[InstructionData | None], core: ModelledCore
 ) -> tuple[Lowered, ...]:
     """The instructions of a block on a core."""
-    memo = Memo()
+    memo = Memo("x86-64")
     lowering = Lowering(core, memo)
     found = []
     for instruction, row in zip(instructions, rows, strict=True):

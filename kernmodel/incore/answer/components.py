@@ -34,7 +34,6 @@ from kernmodel.incore.engine.layout import (
 )
 from kernmodel.incore.engine.lowering import DIVIDER_SUFFIX, Pair, Template
 from kernmodel.incore.engine.ports import optimal_bound
-from kernmodel.incore.engine.twin import PythonEngine
 from kernmodel.incore.model import InstructionData, Notion, Parameters, PortUse
 from kernmodel.isa.model import Instruction
 
@@ -134,6 +133,8 @@ def bounds_of(
     block = analyser.lower(instructions, rows, closing)
     answer = analyser.bound(block, notion, offset, True, scope)
     if answer is None:
+        from kernmodel.incore.engine.twin import PythonEngine
+
         analyser = Analyser(analyser.core, engine=PythonEngine(analyser.core))
         block = analyser.lower(instructions, rows, closing)
         answer = analyser.bound(block, notion, offset, True, scope)

@@ -18,7 +18,6 @@ from kernmodel.incore.engine.interface import Answer, Engine, Look
 from kernmodel.incore.engine.layout import WHOLE
 from kernmodel.incore.engine.lowering import WIDEST, Lowering, Pair, Template
 from kernmodel.incore.engine.memo import Memo
-from kernmodel.incore.engine.twin import PythonEngine
 from kernmodel.incore.model import InstructionData, Notion
 from kernmodel.isa.model import Instruction
 
@@ -58,7 +57,7 @@ class Analyser:
         self.core = core
         self._memo = memo or Memo(core.parameters.isa)
         self.lowering = Lowering(core, self._memo)
-        self.engine: Engine = engine or (CompiledEngine(core) if knows(core) else PythonEngine(core))
+        self.engine: Engine = engine or (CompiledEngine(core) if knows(core) else _twin(core))
         self._kept: dict[Hashable, tuple[Template, int]] | None = None
         self._ports: dict[int, tuple[str, ...]] = {}
 
@@ -169,3 +168,10 @@ def places_of(instructions: Sequence[Instruction]) -> Sequence[int]:
         places.append(instruction.address - base)
         end = instruction.address + instruction.length
     return places if gap else ()
+
+
+def _twin(core: ModelledCore) -> Engine:
+    """The engine in Python, imported only where it serves."""
+    from kernmodel.incore.engine.twin import PythonEngine
+
+    return PythonEngine(core)
