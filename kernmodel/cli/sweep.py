@@ -73,7 +73,9 @@ def sweep(asked: dict[str, Any], cache: CacheOptions, code: CodeOptions, **given
       kernmodel sweep -m clx stencil.c --set L2.size=x0.5,x1,x2 --set memory.bandwidth=x0.5,x1,x2
       kernmodel sweep -m clx stencil.c -D N=100-100000:5000 --resume run.jsonl
     """
-    form, shown = _form(given), Shown.of(**{name: given[name] for name in ("strict", "as_json", "unit", "plot")})
+    form = _form(given)
+    own = {name: given[name] for name in ("strict", "unit", "plot")}
+    shown = Shown.of(**own, as_json=form not in (None, "table"))  # no drawing among rows that a program reads
     if given["scheduler"] is not None and given["jobs"] is not None:
         raise UsageError("the processes of a cluster are its own", where="--jobs", todo="leave it out")
     vary = Vary(given["compilers"], given["flag_lists"], given["blocks"], given["changes"])
