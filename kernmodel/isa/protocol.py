@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from kernmodel.errors import AssemblyError
@@ -160,12 +161,14 @@ class Isa(ABC):
         registers: those with a part to play.
         elf_machine: number in the header of its ELF files (e_machine), 0 where these cannot be read.
         vector_bytes: widths of its vector registers, the widest first.
+        vector_names: what operations of such a width are called; others by their lanes.
     """
 
     name: str
     registers: Registers
     elf_machine: int = 0
     vector_bytes: tuple[int, ...] = ()
+    vector_names: Mapping[int, str] = MappingProxyType({})
 
     # ---- reading code ----
 

@@ -252,7 +252,7 @@ def _scaled_operation(case: Case, rows: Sequence[tuple[FpClass, float]]) -> Comp
         utilization = case.mask_utilization if kind.masked else 1.0
         flops += count * kind.flops * utilization
         seconds += count * kind.flops / ceiling.flop_per_second
-        names.append(kind_name(kind) + (f" masked ({utilization:.0%})" if kind.masked else ""))
+        names.append(kind_name(kind, case.parameters) + (f" masked ({utilization:.0%})" if kind.masked else ""))
         found.append(ceiling)
     if not seconds:
         return None
@@ -266,7 +266,7 @@ def _scaled_operation(case: Case, rows: Sequence[tuple[FpClass, float]]) -> Comp
 
 def _unknown_work(case: Case) -> tuple[Note, ...]:
     unknown = [
-        kind_name(kind)
+        kind_name(kind, case.parameters)
         for kind, _ in needed_mix(case).fp
         if kind.flops and compute_ceiling(case.machine, case.parameters, case.table, kind, case.cores) is None
     ]

@@ -13,6 +13,7 @@ from kernmodel.code.mix import FpClass, InstructionMix
 from kernmodel.errors import InputError, Note
 from kernmodel.incore.model import InCore, Parameters
 from kernmodel.incore.tables.table import InstructionTable
+from kernmodel.isa import isa_of
 from kernmodel.isa.model import Precision
 from kernmodel.machine.model import Machine
 from kernmodel.models.ceilings import (
@@ -256,12 +257,10 @@ class Limit:
     seconds: float
 
 
-_ISA_NAMES = {64: "AVX-512", 32: "AVX", 16: "SSE"}
-
-
-def kind_name(kind: FpClass) -> str:
-    """ "DP AVX-512 FMA", "SP scalar ADD": what a roof of this class is called."""
-    width = "scalar" if kind.lanes == 1 else _ISA_NAMES.get(register_bytes(kind), f"{kind.lanes} lanes")
+def kind_name(kind: FpClass, parameters: Parameters) -> str:
+    """ "DP AVX-512 FMA", "SP scalar ADD": what a roof of this class is called in the instruction set of a core."""
+    names = isa_of(parameters.isa).vector_names
+    width = "scalar" if kind.lanes == 1 else names.get(register_bytes(kind), f"{kind.lanes} lanes")
     return f"{kind.precision} {width} {kind.operation.upper()}"
 
 
@@ -301,7 +300,9 @@ def _peak(case: Case, kind: FpClass) -> ComputeRoof | None:
     if found is None:
         return None
     origin = f"{found.origin}: {found.source}"
-    return ComputeRoof(kind_name(kind), found.flop_per_second, "peak", origin, found.origin, kind.operation)
+    return ComputeRoof(
+        kind_name(kind, case.parameters), found.flop_per_second, "peak", origin, found.origin, kind.operation
+    )
 
 
 def _joint(case: Case, first: FpClass, second: FpClass, peak: float) -> list[ComputeRoof]:
@@ -309,7 +310,7 @@ def _joint(case: Case, first: FpClass, second: FpClass, peak: float) -> list[Com
     rate = joint_performance(case.machine, case.parameters, case.table, ((first, 1.0), (second, 1.0)), case.cores)
     if rate is None or rate <= peak or _alike(rate, peak):
         return []
-    name = f"{kind_name(first)}+{second.operation.upper()}"
+    name = f"{kind_name(first, case.parameters)}+{second.operation.upper()}"
     return [ComputeRoof(name, rate, "peak", f"derived: one {second.operation} for each {first.operation} on the ports")]
 
 

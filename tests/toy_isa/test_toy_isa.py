@@ -173,7 +173,7 @@ def test_report_in_text_and_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_roofs_stand_on_its_forms() -> None:
     text = km.roofline_chart(KERNEL, MACHINE, code=CODE).text()
-    assert "fma v,v,v every 1 cy on the ports of TOY" in text
+    assert "DP 4 lanes FMA  " in text and "fma v,v,v every 1 cy on the ports of TOY" in text
     assert "32 B/cy by the ports of TOY (ld v,m256, st v,m256)" in text
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal
 
 from kernmodel.isa.linear import MemoryValues, RegisterValues
@@ -47,6 +48,7 @@ class X86(Isa):
     registers = effects.REGISTERS
     elf_machine = 62
     vector_bytes = (64, 32, 16)
+    vector_names = MappingProxyType({64: "AVX-512", 32: "AVX", 16: "SSE"})
 
     def read_listing(self, text: str, file: str, syntax: str | None) -> Listing:
         from kernmodel.isa.x86.listing import read_listing
