@@ -68,7 +68,15 @@ class Core:
         Raises:
             InstructionTableError: it is not known, or a file of it is malformed.
         """
-        parameters = load_parameters(name)
+        return cls.of(load_parameters(name), settings)
+
+    @classmethod
+    def of(cls, parameters: Parameters, settings: Settings) -> Core:
+        """The core with these parameters, wherever their file was.
+
+        Raises:
+            InstructionTableError: its table is missing or empty.
+        """
         table = InstructionTable.open(parameters, settings.operands)
         chosen = EstimatingTable(table) if settings.estimate else table
         return cls(parameters, chosen, lacked_extensions(parameters), modelled_core(parameters, settings.memory))

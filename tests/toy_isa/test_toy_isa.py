@@ -19,7 +19,7 @@ from kernmodel.cli.main import main
 from kernmodel.code.listing import read_listing
 from kernmodel.code.loops import control_flow
 from kernmodel.code.strides import analyse, loop_strides
-from kernmodel.errors import AssemblyError, InstructionTableError
+from kernmodel.errors import AssemblyError
 
 FOLDER = Path(__file__).parent
 LISTING, KERNEL, MACHINE, CORE = (str(FOLDER / name) for name in ("daxpy.s", "daxpy.c", "toy_machine.yml", "TOY.yml"))
@@ -137,8 +137,11 @@ def test_chains_through_the_base_and_through_memory(
     assert answer.lcd.carriers == carried
 
 
-def test_rows_are_explained_and_drawn(tmp_path: Path) -> None:
-    result = km.analyse_loop(LISTING, uarch="toy", explain=True, core=km.CoreOptions(align="all"))
+@pytest.mark.parametrize("core", ["plaything", CORE])
+def test_chains_are_explained_and_drawn(core: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if core == CORE:  # found by its path alone
+        monkeypatch.delenv("KERNMODEL_UARCH_PATH")
+    result = km.analyse_loop(LISTING, uarch=core, explain=True, core=km.CoreOptions(align="all"))
     assert "port 0 is busy 5.00 cycles per pass with 2× ldi, fma, cmp, bne" in result.text()
     assert [each.offsets for each in result.alignments] == [tuple(range(64))]
     result.graph(str(tmp_path / "g.dot"))
@@ -187,10 +190,28 @@ def test_mismatches_say_which_is_which(tmp_path: Path) -> None:
         _ = km.ecm(KERNEL, "clx", code=CODE).answer
     with pytest.raises(AssemblyError, match=r"x86\.s: looks like x86-64 assembly, not toy"):
         _ = km.ecm(KERNEL, MACHINE, code=replace(CODE, asm=str(theirs))).answer
-    with pytest.raises(InstructionTableError, match=r"daxpy\.s: is toy code, but Intel Skylake .* executes x86-64"):
+    with pytest.raises(AssemblyError, match=r"daxpy\.s: looks like toy assembly, not x86-64"):
         _ = km.analyse_loop(LISTING, uarch="SKL").answer
-    with pytest.raises(InstructionTableError, match=r"x86\.s: is x86-64 code, but Toy core executes toy"):
+    with pytest.raises(AssemblyError, match=r"x86\.s: looks like x86-64 assembly, not toy"):
         _ = km.analyse_loop(str(theirs), uarch="TOY").answer
+    on_toy, on_skylake = (one.error for one in km.analyse_loops(LISTING, uarch="TOY,SKL"))
+    assert on_toy is None and on_skylake == "is toy code, but Intel Skylake (client) executes x86-64"
+
+
+class Silent(Toy):
+    """The same, not told from others by its texts."""
+
+    def evidence(self, text: str) -> int | None:
+        return None
+
+
+@pytest.mark.parametrize("cores", ["TOY", "TOY," + CORE])
+def test_listings_that_no_text_tells_are_what_the_core_executes(cores: str) -> None:
+    isa.register(Silent())
+    assert [one.answer.incore.prediction for one in km.analyse_loops(LISTING, uarch=cores)] == [5] * len(
+        cores.split(",")
+    )
+    assert km.analyse_loop(LISTING, uarch="TOY").answer.incore.prediction == 5
 
 
 def test_a_machine_has_a_core_of_its_instruction_set(tmp_path: Path) -> None:

@@ -139,9 +139,10 @@ def analyse_many(source: CodeSource, targets: Sequence[Target], settings: Settin
     Raises:
         KernmodelError: the code cannot be read, or a core is not known.
     """
-    loops = read_loops(source)
-    for target in targets:
-        core = Core.open(target.microarchitecture, settings)
+    cores = [Core.open(target.microarchitecture, settings) for target in targets]
+    executed = {core.parameters.isa for core in cores}
+    loops = read_loops(source, executed.pop() if len(executed) == 1 else None)
+    for target, core in zip(targets, cores, strict=True):
         for loop in loops:
             yield _outcome(loop, source, target, core, settings)
 
@@ -174,7 +175,7 @@ def describe(source: CodeSource) -> str:
 
 def alignments(answer: InCoreAnswer, settings: Settings) -> tuple[Alignment, ...]:
     """The offsets 0 to 63 of the first instruction, grouped by the prediction, the fastest first."""
-    core = Core.open(answer.parameters.name, settings)
+    core = Core.of(answer.parameters, settings)
     groups: dict[float, list[int]] = {}
     for offset, cycles in enumerate(predictions_at(answer.loop, core, settings, range(CODE_ALIGNMENT))):
         groups.setdefault(round(cycles, 4), []).append(offset)
@@ -188,24 +189,25 @@ def explanation(answer: InCoreAnswer, settings: Settings) -> Explanation:
     """Why the block takes as long as it does, and what would help."""
     from kernmodel.incore.answer.explain import explain
 
-    return explain(answer.incore, Core.open(answer.parameters.name, settings))
+    return explain(answer.incore, Core.of(answer.parameters, settings))
 
 
 def dependencies(answer: InCoreAnswer, settings: Settings) -> Graph:
     """The dependency graph behind an answer."""
     from kernmodel.incore.answer.components import dependency_graph
 
-    table = Core.open(answer.parameters.name, settings).table
+    table = Core.of(answer.parameters, settings).table
     instructions = answer.loop.instructions
     rows = [row_of(instruction, table) for instruction in instructions]
     syntax: Literal["att", "intel"] = "att" if answer.loop.syntax == "att" else "intel"
     return dependency_graph(instructions, rows, answer.parameters, syntax, memory=settings.memory)
 
 
-def read_loops(source: CodeSource, isa_name: str = DEFAULT) -> tuple[AssemblyLoop, ...]:
+def read_loops(source: CodeSource, isa_name: str | None = None) -> tuple[AssemblyLoop, ...]:
     """The loops that a source means: one, or with `all_loops` every innermost one.
 
-    Bytes are taken to be of instruction set `isa_name`; listings and ELF files say of which they are.
+    All is to be of instruction set `isa_name`; where that is None, files say of which they are, and bytes are taken to
+    be of the default one.
 
     Raises:
         AssemblyError: the code cannot be read, or the loop not be found.
@@ -215,11 +217,11 @@ def read_loops(source: CodeSource, isa_name: str = DEFAULT) -> tuple[AssemblyLoo
     from kernmodel.code.select import select_without_source, with_iterations
 
     if source.hex_digits is not None or source.raw or source.addresses is not None:
-        return (with_iterations(_block(source, isa_name), source.iterations_per_pass),)
+        return (with_iterations(_block(source, isa_name or DEFAULT), source.iterations_per_pass),)
     from kernmodel.code.blocks import innermost_loops, privilege_notes
     from kernmodel.code.markers import marked_region
 
-    listing, text = _listing(source)
+    listing, text = _listing(source, isa_name)
     if source.all_loops:
         return innermost_loops(listing)
     by_hand = source.loop is not None or source.lines is not None
@@ -273,7 +275,7 @@ def _block(source: CodeSource, isa_name: str) -> AssemblyLoop:
     return block_of_bytes(code, file=file, isa_name=isa_name)
 
 
-def _listing(source: CodeSource) -> tuple[Listing, str]:
+def _listing(source: CodeSource, isa_name: str | None) -> tuple[Listing, str]:
     """The decoded code of the file, and its text ("" for an ELF file)."""
     from kernmodel.code.blocks import refuse_archive
     from kernmodel.code.listing import read_file
@@ -281,7 +283,7 @@ def _listing(source: CodeSource) -> tuple[Listing, str]:
     path = source.file or "-"
     refuse_archive(path)
     try:
-        listing, text = read_file(path, syntax=source.syntax, function=source.function)
+        listing, text = read_file(path, syntax=source.syntax, function=source.function, isa_name=isa_name)
     except AssemblyError as error:
         raise (_stripped(path, error) if source.function is not None else error) from error
     if text and source.function is not None:
