@@ -180,7 +180,7 @@ def test_long_code_is_shortened_in_titles():
 def test_the_file_of_a_core_is_taken_not_the_carried_core_of_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = Path(parameters_module.__file__).parent / "data"
+    data = Path(parameters_module.__file__).parents[1] / "data"
     text = (data / "HSW.yml").read_text(encoding="utf-8")
     (tmp_path / "HSW.yml").write_text(text.replace("title: Intel Haswell", "title: mine"), encoding="utf-8")
     (tmp_path / "HSW.txt").write_bytes((data / "HSW.txt").read_bytes())
