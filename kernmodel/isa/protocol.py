@@ -161,6 +161,7 @@ class Isa(ABC):
         registers: those with a part to play.
         elf_machine: number in the header of its ELF files (e_machine), 0 where these cannot be read.
         vector_bytes: widths of its vector registers, the widest first.
+        streaming_stores: whether each of its processors has stores past the caches.
         vector_names: what operations of such a width are called; others by their lanes.
     """
 
@@ -168,6 +169,7 @@ class Isa(ABC):
     registers: Registers
     elf_machine: int = 0
     vector_bytes: tuple[int, ...] = ()
+    streaming_stores: bool = False
     vector_names: Mapping[int, str] = MappingProxyType({})
 
     # ---- reading code ----

@@ -151,6 +151,12 @@ def test_chains_are_explained_and_drawn(core: str, tmp_path: Path, monkeypatch: 
 # ---- ECM, report
 
 
+def test_machine() -> None:
+    machine = km.load_machine(MACHINE).answer
+    assert (machine.isa, machine.core.microarchitecture) == ("toy", "TOY")
+    assert not machine.stores.streaming  # as the instruction set says, for the file says nothing
+
+
 def test_ecm() -> None:
     answer = km.ecm(KERNEL, MACHINE, code=CODE).answer
     assert answer.loop.iterations_per_pass == 4

@@ -48,6 +48,8 @@ class X86(Isa):
     registers = effects.REGISTERS
     elf_machine = 62
     vector_bytes = (64, 32, 16)
+    # SSE2 belongs to 64-bit mode (Intel 64 and IA-32 Architectures Software Developer's Manual, vol. 1, chapter 11)
+    streaming_stores = True
     vector_names = MappingProxyType({64: "AVX-512", 32: "AVX", 16: "SSE"})
 
     def read_listing(self, text: str, file: str, syntax: str | None) -> Listing:

@@ -311,14 +311,14 @@ def _build_peaks(section: Values) -> tuple[MeasuredPeak, ...]:
     )
 
 
-def undeclared_stores(isa: str) -> StoreBehaviour:
-    """What is taken where a file has no section `stores`: whether write-allocates are evaded is unknown.
+def undeclared_stores(name: str) -> StoreBehaviour:
+    """What is taken where a file has no section `stores`, by its instruction set: whether write-allocates are evaded is
+    unknown.
 
-    Every x86-64 core has streaming stores, since SSE2 belongs to that instruction set (Intel 64 and IA-32 Architectures
-    Software Developer's Manual, Volume 1, Chapter 11). The pairs of AArch64 (STNP) are a hint that need not keep lines
-    out of the caches (Arm Architecture Reference Manual, "Load/store non-temporal pair").
+    The pairs of AArch64 (STNP) are a hint that need not keep lines out of the caches (Arm Architecture Reference
+    Manual, "Load/store non-temporal pair").
     """
-    return StoreBehaviour(streaming=isa == "x86-64", evasion="unknown")
+    return StoreBehaviour(streaming=isa.is_readable(name) and isa.isa_of(name).streaming_stores, evasion="unknown")
 
 
 def _build_bandwidths(section: Values) -> tuple[BandwidthSeries, ...]:
