@@ -20,6 +20,7 @@ from kernmodel.code.listing import read_listing
 from kernmodel.code.loops import control_flow
 from kernmodel.code.strides import analyse, loop_strides
 from kernmodel.errors import AssemblyError
+from kernmodel.incore.engine import analyser
 
 FOLDER = Path(__file__).parent
 LISTING, KERNEL, MACHINE, CORE = (str(FOLDER / name) for name in ("daxpy.s", "daxpy.c", "toy_machine.yml", "TOY.yml"))
@@ -114,7 +115,10 @@ def test_mix() -> None:
 # ---- in-core
 
 
-def test_in_core() -> None:
+@pytest.mark.parametrize("engine", ["compiled", "twin"])
+def test_in_core(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if engine == "twin":
+        monkeypatch.setattr(analyser, "knows", lambda _: False)
     answer = km.analyse_loop(LISTING, uarch="TOY").answer.incore
     assert answer.ports == ("0", "1") and tuple(answer.port_sums) == (5, 3)
     assert (answer.throughput, answer.lcd.cycles, answer.prediction) == (5, 3, 5)
