@@ -90,7 +90,7 @@ def pipeline_input(
     assert pipeline is not None and front is not None
     own = lowered(instructions, rows, core)
     block = front_end_block(own, places_of(instructions), offset=offset, fusion_line_bytes=front.fusion_line_bytes)
-    lowering = Lowering(core, Memo())
+    lowering = Lowering(core, Memo("x86-64"))
     pairs = [lowering.pair(first.template, branch.template) for first, branch in pairwise(own)]
     graph = JoinedGraph(own, (), core.graph)
     linker = _Linker(pipeline, switches, graph.added.cycles if graph.added else lambda source, target: 0.0)
