@@ -1,4 +1,4 @@
-"""Settings of the property tests: no deadline, since machines are noisy, and in CI the same examples in every run."""
+"""Settings of the property tests: no deadline, since machines are noisy; in CI the same examples in every run, and fewer."""
 
 from __future__ import annotations
 
@@ -6,5 +6,6 @@ import os
 
 from hypothesis import settings
 
-settings.register_profile("kernmodel", deadline=None, derandomize=bool(os.environ.get("CI")))
+IN_CI = bool(os.environ.get("CI"))
+settings.register_profile("kernmodel", deadline=None, derandomize=IN_CI, max_examples=60 if IN_CI else 100)
 settings.load_profile("kernmodel")
