@@ -1,4 +1,4 @@
-"""Settings of the property tests: no deadline, since machines are noisy; in CI the same examples each time, and fewer."""
+"""Settings of property tests: no deadline, since machines are noisy; in CI the same examples each time, and fewer."""
 
 from __future__ import annotations
 
