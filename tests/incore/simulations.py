@@ -107,9 +107,9 @@ def pipeline_input(
     numbers, waits = linker.microops()
     microops = []
     for number, (first, behind) in zip(linker.order, pairwise(numbers), strict=True):
-        part = linker.parts[number][1]
+        uop = linker.uops[number][1]
         waited = waits[first.first_wait : behind.first_wait]
-        microops.append(MicroOp(part.role, part.ports, part.latency, part.divider, part.data, part.alone, waited))
+        microops.append(MicroOp(uop.role, uop.ports, uop.latency, uop.divider, uop.data, uop.alone, waited))
     fetch = fetch_of(own, block, block.units, linker.unit_entries, pipeline, front, notion, offset, switches)
     return PipelineInput(pipeline, tuple(microops), tuple(linker.slots), tuple(linker.entries), fetch, switches)
 

@@ -166,7 +166,7 @@ def test_cut_off_numbers_are_refused() -> None:
 
     own._library = Listening()  # type: ignore[assignment]
     Analyser(core.model, engine=own).lower((instruction,), (core.table.lookup(instruction),))
-    assert {name for name, _, _ in taken} == {"km_add_template", "km_add_parts"}
+    assert {name for name, _, _ in taken} == {"km_add_template", "km_add_uops"}
     for name, numbers, times in taken:
         function = getattr(engine, name)
         for count in range(len(numbers)):

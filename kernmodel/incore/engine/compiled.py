@@ -30,7 +30,7 @@ from kernmodel.incore.engine.layout import (
     Wait,
 )
 from kernmodel.incore.engine.lowering import DIVIDER_SUFFIX, Pair, Template
-from kernmodel.incore.engine.uops import Parts
+from kernmodel.incore.engine.uops import InstructionUops
 
 _Row = TypeVar("_Row")
 LIBRARY_NAME = "_pipeline" + ENDING
@@ -53,7 +53,7 @@ def library() -> ctypes.CDLL | None:
         "km_new": (pointer, sized * 4),
         "km_free": (None, (pointer,)),
         "km_add_template": (number, (pointer, *sized, *sized)),
-        "km_add_parts": (number, (pointer, *sized, *sized)),
+        "km_add_uops": (number, (pointer, *sized, *sized)),
         "km_add_instruction": (number, (pointer, *sized)),
         "km_block": (number, (pointer, *sized, *(pointer,) * 4)),
         "km_graph": (None, (pointer,) * 6),
@@ -180,11 +180,11 @@ class CompiledEngine:
             tuple(schedule),
         )
 
-    def _uops(self, uops: Parts | None, slots: Mapping[str, int], pair: Pair | None) -> int:
+    def _uops(self, uops: InstructionUops | None, slots: Mapping[str, int], pair: Pair | None) -> int:
         numbers, times = array("i", (len(slots),)), array("d")
-        _pack_parts(uops, self._core, slots, numbers)
+        _pack_uops(uops, self._core, slots, numbers)
         self._pack_uses(pair, numbers, times)
-        return _checked(self._library.km_add_parts(self._handle, *_sized(numbers), *_sized(times)))
+        return _checked(self._library.km_add_uops(self._handle, *_sized(numbers), *_sized(times)))
 
     def _pack_uses(self, own: Template | Pair | None, numbers: array[int], times: array[float]) -> None:
         if own is None:
@@ -272,29 +272,29 @@ def _pack_flow(flow: DataFlow, slots: Mapping[str, int], numbers: array[int], ti
         numbers.extend(store)
 
 
-def _pack_parts(parts: Parts | None, core: ModelledCore, slots: Mapping[str, int], numbers: array[int]) -> None:
-    if parts is None or core.pipeline is None:
+def _pack_uops(uops: InstructionUops | None, core: ModelledCore, slots: Mapping[str, int], numbers: array[int]) -> None:
+    if uops is None or core.pipeline is None:
         numbers.extend((0,) * 7)
         return
-    numbers.extend((parts.chaseable, parts.pointer, len(parts.parts)))
-    for part in parts.parts:
-        numbers.extend((*part.traits(core.pipeline), len(part.reads)))
-        for resource, cycles in part.reads:
+    numbers.extend((uops.chaseable, uops.pointer, len(uops.uops)))
+    for uop in uops.uops:
+        numbers.extend((*uop.traits(core.pipeline), len(uop.reads)))
+        for resource, cycles in uop.reads:
             numbers.extend((slots[resource], cycles))
-        _pack_inside(part.inside, numbers)
-    numbers.append(len(parts.slots))
-    for members in parts.slots:
+        _pack_inside(uop.inside, numbers)
+    numbers.append(len(uops.slots))
+    for members in uops.slots:
         numbers.append(len(members))
         numbers.extend(members)
-    numbers.append(len(parts.results))
-    for resource, waits in parts.results:
+    numbers.append(len(uops.results))
+    for resource, waits in uops.results:
         numbers.append(slots[resource])
         _pack_inside(waits, numbers)
-    numbers.append(len(parts.loads))
-    for load in parts.loads:
+    numbers.append(len(uops.loads))
+    for load in uops.loads:
         numbers.extend(load)
-    numbers.append(len(parts.stores))
-    for place, data, address, forward in parts.stores:
+    numbers.append(len(uops.stores))
+    for place, data, address, forward in uops.stores:
         numbers.extend((place, data, -1 if address is None else address, forward))
 
 

@@ -310,7 +310,7 @@ class TraitTimes(NamedTuple):
 
 class UopTraits(NamedTuple):
     """A µop of an instruction: whether it is an eliminated move, which scheduler it takes a place of, its ports, and
-    the other figures of `engine.uops.Part`."""
+    the other figures of `engine.uops.Uop`."""
 
     move: int
     scheduler: int

@@ -9,7 +9,7 @@ from kernmodel.incore.dependences.addresses import Forwarding
 from kernmodel.incore.engine.layout import Entry, MicroOp, UopTraits, Wait
 from kernmodel.incore.engine.model import PipelineCore, Switches
 from kernmodel.incore.engine.program import Lowered
-from kernmodel.incore.engine.uops import Inside, Outside, Part, Parts
+from kernmodel.incore.engine.uops import Inside, InstructionUops, Outside, Uop
 from kernmodel.incore.front_end.model import Unit
 
 _FARTHEST = 32
@@ -37,13 +37,13 @@ class _Placed(NamedTuple):
 
     first: int
     instruction: int
-    parts: Parts
+    uops: InstructionUops
 
 
 def link(
     instructions: Sequence[Lowered],
     units: Sequence[Unit],
-    pairs: Mapping[int, Parts],
+    pairs: Mapping[int, InstructionUops],
     links: Sequence[Forwarding],
     core: PipelineCore,
     switches: Switches,
@@ -87,12 +87,12 @@ class _Linker:
         "latest",
         "longer",
         "order",
-        "parts",
         "pending",
         "placed",
         "slots",
         "switches",
         "unit_entries",
+        "uops",
         "waits",
     )
 
@@ -101,7 +101,7 @@ class _Linker:
         self.core = core
         self.switches = switches
         self.dirty = False
-        self.parts: list[tuple[int, Part]] = []
+        self.uops: list[tuple[int, Uop]] = []
         self.waits: list[list[Wait]] = []
         self.order: list[int] = []
         self.latest: dict[int, tuple[Inside, ...]] = {}
@@ -111,25 +111,25 @@ class _Linker:
         self.entries: list[Entry] = []
         self.unit_entries: list[int] = []
 
-    def add(self, unit: Unit, instruction: Lowered, parts: Parts) -> None:
+    def add(self, unit: Unit, instruction: Lowered, uops: InstructionUops) -> None:
         """Add the next unit of the block."""
         synchronised = self._synchronise(unit.number, instruction)
-        first = len(self.parts)
-        for part in parts.parts:
-            number = self._add_part(unit.number, part, instruction.resources)
-            self.waits[number] += [Wait(first + inner.part, 0, inner.cycles) for inner in part.inside]
-        for name, waits in parts.results:
+        first = len(self.uops)
+        for uop in uops.uops:
+            number = self._add_uop(unit.number, uop, instruction.resources)
+            self.waits[number] += [Wait(first + inner.uop, 0, inner.cycles) for inner in uop.inside]
+        for name, waits in uops.results:
             resource = instruction.resources[name]
             if resource >= 0:
-                self.latest[resource] = tuple(Inside(first + wait.part, wait.cycles) for wait in waits)
-        self.placed.append(_Placed(first, unit.number, parts))
-        self._add_slots(unit, first, parts.slots, synchronised)
+                self.latest[resource] = tuple(Inside(first + wait.uop, wait.cycles) for wait in waits)
+        self.placed.append(_Placed(first, unit.number, uops))
+        self._add_slots(unit, first, uops.slots, synchronised)
 
-    def _add_part(self, owner: int, part: Part, resources: Mapping[str, int]) -> int:
-        number = len(self.parts)
-        self.parts.append((owner, part))
+    def _add_uop(self, owner: int, uop: Uop, resources: Mapping[str, int]) -> int:
+        number = len(self.uops)
+        self.uops.append((owner, uop))
         self.waits.append([])
-        for read in part.reads:
+        for read in uop.reads:
             resource = resources[read.resource]
             found = self.latest.get(resource)
             if found is not None:
@@ -141,8 +141,8 @@ class _Linker:
     def _wait(self, number: int, cycles: int, found: Sequence[Inside], passes: int) -> None:
         """Let a µop wait for what gives a resource so many passes earlier."""
         for wait in found:
-            later = int(self.longer(self.parts[wait.part][0], self.parts[number][0]))
-            self.waits[number].append(Wait(wait.part, passes, wait.cycles + cycles + later))
+            later = int(self.longer(self.uops[wait.uop][0], self.uops[number][0]))
+            self.waits[number].append(Wait(wait.uop, passes, wait.cycles + cycles + later))
 
     def _synchronise(self, owner: int, instruction: Lowered) -> bool:
         """Insert the stack engine's µop where rsp, which is resource 0, is read while the engine is ahead of it."""
@@ -153,8 +153,8 @@ class _Linker:
         if needed:
             latency = self.core.synchronise_latency
             reads = (Outside(_STACK_POINTER, 0),)
-            part = Part("synchronise", self.core.synchronise_ports, latency, 0, 0, 0, reads, ())
-            number = self._add_part(owner, part, {_STACK_POINTER: 0})
+            uop = Uop("synchronise", self.core.synchronise_ports, latency, 0, 0, 0, reads, ())
+            number = self._add_uop(owner, uop, {_STACK_POINTER: 0})
             self.latest[0] = (Inside(number, latency),)
             self.order.append(number)
         self.dirty = bool(traits.moves_stack) or (self.dirty and not traits.reads_stack and not traits.writes_stack)
@@ -183,22 +183,22 @@ class _Linker:
 
     def _chase_pointers(self) -> None:
         """Take off the cycles that an address saves if it comes straight from a load."""
-        straight = {p.first + number for p in self.placed if p.parts.pointer for _, number, _ in p.parts.loads}
-        moves = {number for number, (_, part) in enumerate(self.parts) if part.role == "move"}
+        straight = {p.first + number for p in self.placed if p.uops.pointer for _, number, _ in p.uops.loads}
+        moves = {number for number, (_, uop) in enumerate(self.uops) if uop.role == "move"}
         while more := {
             n for n in moves - straight if self.waits[n] and all(w.microop in straight for w in self.waits[n])
         }:
             straight |= more
         saved = self.core.pointer_saving
         for placed in self.placed:
-            for _, number, _ in placed.parts.loads if placed.parts.chaseable else ():
+            for _, number, _ in placed.uops.loads if placed.uops.chaseable else ():
                 waits = self.waits[placed.first + number]
                 waits[:] = [w._replace(cycles=w.cycles - saved) if w.microop in straight else w for w in waits]
 
     def _forward(self, links: Sequence[Forwarding]) -> None:
         """Let what waits for a forwarded load wait for the store too."""
-        loads = {(p.instruction, k): (p.first + n, cycles) for p in self.placed for k, n, cycles in p.parts.loads}
-        stores = {(p.instruction, k): (p, data, a, f) for p in self.placed for k, data, a, f in p.parts.stores}
+        loads = {(p.instruction, k): (p.first + n, cycles) for p in self.placed for k, n, cycles in p.uops.loads}
+        stores = {(p.instruction, k): (p, data, a, f) for p in self.placed for k, data, a, f in p.uops.stores}
         if not loads or not stores:
             return
         users: dict[int, list[tuple[list[Wait], Wait]]] = {number: [] for number, _ in loads.values()}
@@ -223,8 +223,8 @@ class _Linker:
 
     def _block(self, load: int) -> None:
         """Let a load that needs bytes of a store and others wait until the store is done: one such after the other."""
-        owner, part = self.parts[load]
-        self.parts[load] = (owner, part._replace(alone=self.core.blocked_load))
+        owner, uop = self.uops[load]
+        self.uops[load] = (owner, uop._replace(alone=self.core.blocked_load))
 
     def microops(self) -> tuple[tuple[MicroOp, ...], tuple[Wait, ...]]:
         """The µops in the order of issue, and one behind, and what they wait for, none twice."""
@@ -232,7 +232,7 @@ class _Linker:
         found: list[MicroOp] = []
         waits: list[Wait] = []
         for number in self.order:
-            traits = self.parts[number][1].traits(self.core)
+            traits = self.uops[number][1].traits(self.core)
             found.append(_microop(traits, len(waits)))
             waits += sorted({w._replace(microop=place[w.microop]) for w in self.waits[number]})
         return (*found, MicroOp(0, 0, 0, 0, 0, len(waits), 0)), tuple(waits)

@@ -16,7 +16,7 @@ from kernmodel.incore.dependences.line_splits import split_cycles
 from kernmodel.incore.engine.figures import ModelledCore
 from kernmodel.incore.engine.layout import Traits, TraitTimes, port_mask
 from kernmodel.incore.engine.memo import Memo
-from kernmodel.incore.engine.uops import Parts, parts_of
+from kernmodel.incore.engine.uops import InstructionUops, uops_of
 from kernmodel.incore.front_end.costs import Cost, bars_lsd, instruction_cost, op_cache_cost
 from kernmodel.incore.model import InstructionData, PortUse
 from kernmodel.isa import isa_of
@@ -48,7 +48,7 @@ class Template(NamedTuple):
     traits: Traits
     times: TraitTimes
     flow: DataFlow
-    uops: Parts | None
+    uops: InstructionUops | None
     uses: tuple[PortUse, ...]
     masks: tuple[int, ...]
     splits: tuple[float, ...]
@@ -68,7 +68,7 @@ class Template(NamedTuple):
 class Pair(NamedTuple):
     """An instruction and the branch that it macro-fuses with: their µops and port usage, as in `Template`."""
 
-    uops: Parts | None
+    uops: InstructionUops | None
     uses: tuple[PortUse, ...]
     masks: tuple[int, ...]
     splits: tuple[float, ...]
@@ -78,12 +78,12 @@ class Pair(NamedTuple):
 class Lowering:
     """Lowers instructions for one core; jumps are numbered as they come."""
 
-    __slots__ = ("_flows", "_jumps", "_parts", "core")
+    __slots__ = ("_flows", "_jumps", "_uops", "core")
 
     def __init__(self, core: ModelledCore, memo: Memo) -> None:
         self.core = core
         self._flows = memo.flows(core.graph.flows)
-        self._parts = None if core.pipeline is None else memo.parts(core.pipeline, core.switches)
+        self._uops = None if core.pipeline is None else memo.uops(core.pipeline, core.switches)
         self._jumps: dict[str, int] = {}
 
     def template(
@@ -100,7 +100,7 @@ class Lowering:
         if closed and row is not None and instruction.vector_bytes and self.core.closed is not None:
             row = replace(row, ports=_without_port(row.ports, self.core.closed))
         flow = self._flows.of(shape, instruction, row)
-        uops = None if row is None or self._parts is None else self._parts.of(shape, instruction, row)
+        uops = None if row is None or self._uops is None else self._uops.of(shape, instruction, row)
         uses = () if row is None or is_done_at_rename(instruction, row) else row.ports
         registers = _registers(flow, uops)
         jumps, traits = self._traits(instruction, row, flow, len(registers))
@@ -130,7 +130,7 @@ class Lowering:
             uses = _without_compare(first.row.ports, branch.row.ports if branch.row else ())
         uops, pipeline = None, self.core.pipeline
         if pipeline is not None:
-            uops = parts_of(first.instruction, first.row, branch.row, pipeline, self.core.switches)
+            uops = uops_of(first.instruction, first.row, branch.row, pipeline, self.core.switches)
         masks = self._masks(uses)
         return Pair(uops, uses, masks, split_cycles(uses, first.instruction, self.core.splits), first.registers)
 
@@ -242,11 +242,11 @@ def _times(instruction: Instruction, row: InstructionData | None, flow: DataFlow
     return TraitTimes(throughput or 0.0, special.saves if special else 0.0, addition)
 
 
-def _registers(flow: DataFlow, uops: Parts | None) -> tuple[str, ...]:
+def _registers(flow: DataFlow, uops: InstructionUops | None) -> tuple[str, ...]:
     names = dict.fromkeys([resource for _, resource, _ in flow.waits])
     names |= dict.fromkeys([resource for resources, _ in flow.gives for resource in resources])
     if uops is not None:
-        names |= dict.fromkeys([read.resource for part in uops.parts for read in part.reads])
+        names |= dict.fromkeys([read.resource for uop in uops.uops for read in uop.reads])
         names |= dict.fromkeys([resource for resource, _ in uops.results])
     return tuple(names)
 

@@ -1,7 +1,7 @@
 """Data flows and µops of instructions, kept for all the cores on which they are the same.
 
 Many rows of related cores differ in their source only. What an instruction does is looked up by what decides it: the
-instruction, the cells of its row and the figures of the core that `data_flow` and `parts_of` look at.
+instruction, the cells of its row and the figures of the core that `data_flow` and `uops_of` look at.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from kernmodel.incore.dependences.data_flow import DataFlow, DataFlowFigures, data_flow
 from kernmodel.incore.engine.model import PipelineCore, Switches
-from kernmodel.incore.engine.uops import Parts, is_halved, parts_of
+from kernmodel.incore.engine.uops import InstructionUops, is_halved, uops_of
 from kernmodel.incore.model import InstructionData
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
@@ -23,12 +23,12 @@ _MOST = 50_000
 class Memo:
     """What instructions do, for analysers of several cores."""
 
-    __slots__ = ("_flows", "_numbers", "_parts")
+    __slots__ = ("_flows", "_numbers", "_uops")
 
     def __init__(self, isa_name: str) -> None:
         self._numbers: dict[str, int] = {isa_of(isa_name).registers.stack_pointer: 0}
         self._flows: dict[Hashable, dict[Hashable, DataFlow]] = {}
-        self._parts: dict[Hashable, dict[Hashable, Parts]] = {}
+        self._uops: dict[Hashable, dict[Hashable, InstructionUops]] = {}
 
     def number(self, resource: str) -> int:
         """The number of a register, flag or another resource, 0 for the stack pointer."""
@@ -38,13 +38,13 @@ class Memo:
         """The data flows on a core."""
         return Flows(figures, self._flows.setdefault(_plain(figures), {}))
 
-    def parts(self, core: PipelineCore, switches: Switches) -> CoreParts:
+    def uops(self, core: PipelineCore, switches: Switches) -> CoreUops:
         """The µops on a core."""
         figures = (core.load_latency, core.ports[:1], core.forward_by_table, core.forward_latency, core.pointer_reach)
         roles = core.load_ports, core.store_address_ports, core.store_data_ports
         flows = core.flows and _plain(core.flows)
-        known = self._parts.setdefault((switches, flows, figures, roles), {})
-        return CoreParts(core, switches, known)
+        known = self._uops.setdefault((switches, flows, figures, roles), {})
+        return CoreUops(core, switches, known)
 
 
 class Flows:
@@ -69,20 +69,20 @@ class Flows:
         return found
 
 
-class CoreParts:
+class CoreUops:
     """The µops of instructions on one core."""
 
     __slots__ = ("_core", "_known", "_switches")
 
-    def __init__(self, core: PipelineCore, switches: Switches, known: dict[Hashable, Parts]) -> None:
+    def __init__(self, core: PipelineCore, switches: Switches, known: dict[Hashable, InstructionUops]) -> None:
         self._core = core
         self._switches = switches
         self._known = known
 
-    def of(self, shape: Hashable, instruction: Instruction, row: InstructionData) -> Parts:
+    def of(self, shape: Hashable, instruction: Instruction, row: InstructionData) -> InstructionUops:
         """The µops of an instruction; `shape` as in `Flows.of`."""
         if shape is None:
-            return parts_of(instruction, row, None, self._core, self._switches)
+            return uops_of(instruction, row, None, self._core, self._switches)
         slots = row.front_end.retire_slots if row.front_end else None
         figures = self._core.flows
         depends = figures is not None and instruction.mnemonic in figures.false_dependencies
@@ -92,7 +92,7 @@ class CoreParts:
         if found is None:
             if len(self._known) >= _MOST:
                 self._known.clear()
-            found = self._known[key] = parts_of(instruction, row, None, self._core, self._switches)
+            found = self._known[key] = uops_of(instruction, row, None, self._core, self._switches)
         return found
 
 

@@ -43,11 +43,11 @@ class Outside(NamedTuple):
 class Inside(NamedTuple):
     """A µop waits for another one of the same instruction."""
 
-    part: int
+    uop: int
     cycles: int
 
 
-class Part(NamedTuple):
+class Uop(NamedTuple):
     """One µop of an instruction: what it does, and where; the other figures as in `MicroOp`.
 
     Attributes:
@@ -74,12 +74,12 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class InstructionUops:
     """The µops of one instruction (of a macro-fused pair).
 
     Attributes:
-        parts: the µops.
-        slots: parts per issue slot.
+        uops: the µops.
+        slots: µops per issue slot.
         results: what each written resource waits for.
         loads: by number of the memory reference, the load µop and its latency.
         stores: by number of the memory reference, the µop that a forwarded load gets its data from, the store-address
@@ -88,7 +88,7 @@ class Parts:
         pointer: whether it is a plain load whose result such an address is.
     """
 
-    parts: tuple[Part, ...]
+    uops: tuple[Uop, ...]
     slots: tuple[tuple[int, ...], ...]
     results: tuple[tuple[str, tuple[Inside, ...]], ...]
     loads: tuple[tuple[int, int, int], ...]
@@ -111,13 +111,13 @@ Source = tuple[str, Outside | Inside]
 """Latency key and what stands for it: a resource, or the load µop with its latency."""
 
 
-def parts_of(
+def uops_of(
     instruction: Instruction,
     row: InstructionData,
     branch: InstructionData | None,
     core: PipelineCore,
     switches: Switches,
-) -> Parts:
+) -> InstructionUops:
     """The µops of an instruction.
 
     Args:
@@ -137,7 +137,7 @@ def parts_of(
         builder.at_rename("move" if at_rename else "value", idiom, at_rename)
     else:
         builder.executed(ports)
-    return builder.finish(row.front_end.retire_slots if row.front_end else len(builder.parts))
+    return builder.finish(row.front_end.retire_slots if row.front_end else len(builder.uops))
 
 
 def is_halved(instruction: Instruction, core: PipelineCore) -> bool:
@@ -188,13 +188,13 @@ class _Builder:
         "halved",
         "instruction",
         "loads",
-        "parts",
         "results",
         "row",
         "slots",
         "stores",
         "switches",
         "targets",
+        "uops",
     )
 
     def __init__(self, instruction: Instruction, row: InstructionData, core: PipelineCore, switches: Switches) -> None:
@@ -207,7 +207,7 @@ class _Builder:
         advanced = advanced_pointers(instruction)
         targets = targets_of(instruction, row, core.flows)
         self.targets = [target for target in targets if target[0] not in advanced]
-        self.parts: list[Part] = []
+        self.uops: list[Uop] = []
         self.slots: list[tuple[int, ...]] = []
         self.results: list[tuple[str, tuple[Inside, ...]]] = []
         self.loads: list[tuple[int, int, int]] = []
@@ -216,7 +216,7 @@ class _Builder:
     def at_rename(self, role: Role, idiom: bool, moved: bool) -> None:
         """No port: an eliminated move, a zero idiom, a nop."""
         reads = () if idiom else tuple(Outside(resource, 0) for _, resource in self._sources())
-        self.parts.append(Part(role, (), 0, 0, 0, 0, reads, ()))
+        self.uops.append(Uop(role, (), 0, 0, 0, 0, reads, ()))
         for target, _, resources in self.targets:
             later = 0 if idiom or moved else self._at_rename_latency(target)
             if not isinstance(resources, int):
@@ -232,17 +232,17 @@ class _Builder:
         loaded = self._add_loads(ports.loads)
         sources: list[Source] = [(key, Outside(resource, 0)) for key, resource in self._sources()]
         sources += loaded
-        first = len(self.parts)
+        first = len(self.uops)
         given = self._compute(ports, sources) if ports.compute else {}
-        computing = [number for number in range(first, len(self.parts)) if self.parts[number].role != "value"]
+        computing = [number for number in range(first, len(self.uops)) if self.uops[number].role != "value"]
         if not ports.compute and self.loads:
             given = self._loaded_only(sources, loaded)
         stores = self._add_stores(ports, sources, given)
-        values = [number for number in range(first, len(self.parts)) if self.parts[number].role == "value"]
+        values = [number for number in range(first, len(self.uops)) if self.uops[number].role == "value"]
         for target, _, resources in self.targets:
             if not isinstance(resources, int) and target in given:
                 self.results += [(resource, given[target]) for resource in resources]
-        loads = [number for number in range(first) if self.parts[number].role == "load"]
+        loads = [number for number in range(first) if self.uops[number].role == "load"]
         self._slot(loads, computing, stores, values)
         if self.row.throughput is not None and self.switches.one_at_a_time:
             self._alone((computing or loads or [number for pair in stores for number in pair])[-1])
@@ -260,10 +260,10 @@ class _Builder:
             latency = self._load_latency(key, addresses)
             for number, own in enumerate(ports[place :: len(references)]):
                 reads = tuple(Outside(register, 0) for _, register in addresses)
-                loaded.append(("M" + key, Inside(len(self.parts), latency)))
+                loaded.append(("M" + key, Inside(len(self.uops), latency)))
                 if not number:
-                    self.loads.append((k, len(self.parts), latency))
-                self.parts.append(Part("load", own, latency, 0, self.data, 0, reads, ()))
+                    self.loads.append((k, len(self.uops), latency))
+                self.uops.append(Uop("load", own, latency, 0, self.data, 0, reads, ()))
         return loaded
 
     def _load_latency(self, key: str, addresses: Sequence[tuple[str, str]]) -> int:
@@ -290,7 +290,7 @@ class _Builder:
             for target, own in least.items()
         )
         levels = sorted({extra for extra in late if extra > 0}, reverse=True)[: len(ports.compute) - 1]
-        first = len(self.parts)
+        first = len(self.uops)
         last = first + len(ports.compute) - 1
         reads: dict[int, list[Outside]] = {number: [] for number in range(first, last + 1)}
         inside: dict[int, list[Inside]] = {number: [] for number in range(first, last + 1)}
@@ -309,7 +309,7 @@ class _Builder:
         divider = self._divider(ports, first)
         for number, own in enumerate(ports.compute, first):
             busy = ports.divider if number == divider else 0
-            self.parts.append(Part("compute", own, latency, busy, 0, 0, tuple(reads[number]), tuple(inside[number])))
+            self.uops.append(Uop("compute", own, latency, busy, 0, 0, tuple(reads[number]), tuple(inside[number])))
         apart = range(first + len(levels), last)
         return {t: self._result(t, own, (last, *apart), None if exact else sources) for t, own in least.items()}
 
@@ -340,17 +340,17 @@ class _Builder:
         inside = list(waits)
         for key, source in sources:
             _append(source, int(self._cycles(key, target)), reads, inside)
-        self.parts.append(Part("value", (), 0, 0, 0, 0, tuple(reads), tuple(inside)))
-        return (Inside(len(self.parts) - 1, 0),)
+        self.uops.append(Uop("value", (), 0, 0, 0, 0, tuple(reads), tuple(inside)))
+        return (Inside(len(self.uops) - 1, 0),)
 
     def _loaded_only(self, sources: Sequence[Source], loaded: Sequence[Source]) -> dict[str, tuple[Inside, ...]]:
         """What targets wait for where nothing computes: the loads, which also wait for what they merge with."""
         merged = tuple(source for _, source in sources if isinstance(source, Outside))
-        for number, part in enumerate(self.parts):
-            self.parts[number] = part._replace(reads=part.reads + merged)
+        for number, uop in enumerate(self.uops):
+            self.uops[number] = uop._replace(reads=uop.reads + merged)
         return {
             target: tuple(
-                Inside(s.part, s.cycles + int(self._cycles(k, target))) for k, s in loaded if type(s) is Inside
+                Inside(s.uop, s.cycles + int(self._cycles(k, target))) for k, s in loaded if type(s) is Inside
             )
             for target, _, _ in self.targets
         }
@@ -370,8 +370,8 @@ class _Builder:
                 inside += given.get(target, ()) if ports.compute else ()
                 for _, source in () if ports.compute else sources:
                     _append(source, 0, reads, inside)
-            data.append(len(self.parts))
-            self.parts.append(Part("store data", own, 1, 0, self.data, 0, tuple(reads), tuple(inside)))
+            data.append(len(self.uops))
+            self.uops.append(Uop("store data", own, 1, 0, self.data, 0, tuple(reads), tuple(inside)))
         for target, place in stored if data else ():
             if self.core.forward_by_table:
                 cycles = 0.0 if ports.compute else max((self._cycles(key, target) for key, _ in sources), default=0.0)
@@ -384,19 +384,19 @@ class _Builder:
 
     def _renamed(self, data: int) -> int:
         """A value that is there with what a store-data µop waits for: what loads get where memory is renamed."""
-        part = self.parts[data]
-        self.parts.append(Part("value", (), 0, 0, 0, 0, part.reads, part.inside))
-        return len(self.parts) - 1
+        uop = self.uops[data]
+        self.uops.append(Uop("value", (), 0, 0, 0, 0, uop.reads, uop.inside))
+        return len(self.uops) - 1
 
     def _store_address(self, own: tuple[str, ...], written: Sequence[tuple[int, MemoryReference]]) -> int:
         reads = [
             Outside(n, 0) for _, r in written[:1] for _, n in address_registers(operand_key(self.instruction, r), r)
         ]
-        self.parts.append(Part("store address", own, 1, 0, 0, 0, tuple(reads), ()))
-        return len(self.parts) - 1
+        self.uops.append(Uop("store address", own, 1, 0, 0, 0, tuple(reads), ()))
+        return len(self.uops) - 1
 
     def _alone(self, number: int) -> None:
-        self.parts[number] = self.parts[number]._replace(alone=round(self.row.throughput or 0))
+        self.uops[number] = self.uops[number]._replace(alone=round(self.row.throughput or 0))
         self.loads, self.stores = [], []  # nothing is forwarded to or from it
 
     def _slot(self, loads: list[int], computing: list[int], stores: list[tuple[int, ...]], values: list[int]) -> None:
@@ -417,15 +417,15 @@ class _Builder:
         if values:
             self.slots[-1] += tuple(values)
 
-    def finish(self, retire_slots: int) -> Parts:
+    def finish(self, retire_slots: int) -> InstructionUops:
         """All together, in as many slots as the row says."""
         count = max(1, min(retire_slots, _MOST_UOPS))
         slots = self.slots + [()] * (count - len(self.slots))
         while len(slots) > count:
             slots[-2:] = [slots[-2] + slots[-1]]
         loads = bool(self.loads)
-        return Parts(
-            parts=tuple(self.parts),
+        return InstructionUops(
+            uops=tuple(self.uops),
             slots=tuple(slots),
             results=tuple(self.results),
             loads=tuple(self.loads),
@@ -446,4 +446,4 @@ def _append(source: Outside | Inside, cycles: int, reads: list[Outside], inside:
     if isinstance(source, Outside):
         reads.append(Outside(source.resource, cycles))
     else:
-        inside.append(Inside(source.part, source.cycles + cycles))
+        inside.append(Inside(source.uop, source.cycles + cycles))

@@ -25,7 +25,7 @@ typedef struct { int32_t count; const Link *links; } Links;
 /* An instruction or a macro-fused pair (kernmodel.incore.front_end.model.Unit). */
 typedef struct {
     int32_t number, start, end, decoded, microcoded, slots, complex, simple, fusible, branch, ends_group;
-    const Parts *fused; /* the µops of a pair */
+    const InstructionUops *fused; /* the µops of a pair */
 } Unit;
 
 /* An edge of the dependency graph, between values. */
@@ -39,7 +39,7 @@ typedef struct {
     const Known *const *known;
     int32_t count, unrolled, offset, all, scope;
     const int32_t *places; /* where instructions start, NULL where each follows the one before */
-    const Parts **pairs;   /* by instruction, the µops of it and of the branch behind it, NULL where they do not fuse */
+    const InstructionUops **pairs; /* by instruction, the µops of it and the branch behind it, NULL where they do not fuse */
     const double *split;   /* by instruction, the share of passes in which its load crosses lines; NULL for none */
     Links links, simulated_links;
     Arena *arena;

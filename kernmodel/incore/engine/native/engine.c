@@ -37,7 +37,7 @@ typedef struct { const void **items; int32_t count, room; } List;
 typedef struct {
     Machine machine;
     Arena keep, work; /* for as long as the analyser is there; for one block */
-    List templates, parts, known;
+    List templates, uops, known;
     Block block; /* the latest one */
 } Analyser;
 
@@ -67,7 +67,7 @@ EXPORT void km_free(Analyser *a)
     arena_release(&a->keep);
     arena_release(&a->work);
     free(a->templates.items);
-    free(a->parts.items);
+    free(a->uops.items);
     free(a->known.items);
     free(a);
 }
@@ -120,11 +120,11 @@ EXPORT int32_t km_add_template(Analyser *a, const int32_t *numbers, int64_t coun
     return found ? append(&a->templates, found) : failure;
 }
 
-EXPORT int32_t km_add_parts(Analyser *a, const int32_t *numbers, int64_t count, const double *times, int64_t more)
+EXPORT int32_t km_add_uops(Analyser *a, const int32_t *numbers, int64_t count, const double *times, int64_t more)
 {
     int failure = 0;
-    const Parts *found = read_parts(&a->keep, numbers, count, times, more, &failure);
-    return found ? append(&a->parts, found) : failure;
+    const InstructionUops *found = read_uops(&a->keep, numbers, count, times, more, &failure);
+    return found ? append(&a->uops, found) : failure;
 }
 
 enum { LAYOUT = 6 };
@@ -136,7 +136,7 @@ EXPORT int32_t km_add_instruction(Analyser *a, const int32_t *numbers, int64_t c
     if (count < LAYOUT)
         return MALFORMED;
     const Template *t = item(&a->templates, numbers[0]);
-    const Parts *p = item(&a->parts, numbers[1]);
+    const InstructionUops *p = item(&a->uops, numbers[1]);
     const int32_t length = numbers[2], opcode = numbers[3], *registers = numbers + LAYOUT;
     count -= LAYOUT;
     if (!t || count != t->is.registers || (p && p->registers != count) || (!p && t->is.known && a->machine.figures.simulated))
@@ -262,7 +262,7 @@ static int take_pairs(Analyser *a, Block *b, const int32_t *pairs, int32_t count
     for (int32_t k = 0; k < count; k++) {
         if (pairs[2 * k] < 0 || pairs[2 * k] >= b->count)
             return MALFORMED;
-        b->pairs[pairs[2 * k]] = item(&a->parts, pairs[2 * k + 1]);
+        b->pairs[pairs[2 * k]] = item(&a->uops, pairs[2 * k + 1]);
     }
     return 0;
 }

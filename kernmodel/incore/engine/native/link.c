@@ -17,33 +17,33 @@ typedef struct { int32_t target, source, passes, cycles; } Join;
 typedef struct { int32_t target, resource, cycles; } Pending;
 
 /* The µops of a unit in the block. */
-typedef struct { int32_t first, instruction; const Parts *parts; } Placed;
+typedef struct { int32_t first, instruction; const InstructionUops *uops; } Placed;
 
-typedef struct { int32_t owner; const Part *part; int32_t alone; } Placing;
+typedef struct { int32_t owner; const Uop *uop; int32_t alone; } Placing;
 
 typedef struct {
     Block *b;
-    int32_t parts, joins, pendings, slots, entries, ordered, placed, ahead, joins_room;
-    Placing *part;
+    int32_t uops, joins, pendings, slots, entries, ordered, placed, ahead, joins_room;
+    Placing *uop;
     Join *join;
     Pending *pending;
     Latest *latest; /* by resource */
     int32_t *order; /* µops in the order of issue */
     Placed *place;
-    Part synchronising;
+    Uop synchronising;
     Outside stack_pointer;
     Inside synchronised;
 } Linker;
 
 /* ---- room ---- */
 
-static const Parts *parts_at(const Block *b, int32_t unit)
+static const InstructionUops *uops_at(const Block *b, int32_t unit)
 {
-    return b->units[unit].fused ? b->units[unit].fused : b->known[b->units[unit].number]->parts;
+    return b->units[unit].fused ? b->units[unit].fused : b->known[b->units[unit].number]->uops;
 }
 
 /* Most µops that results of one instruction give a reader to wait for. */
-static int32_t widest_result(const Parts *p)
+static int32_t widest_result(const InstructionUops *p)
 {
     int32_t widest = 1;
     for (int32_t k = 0; k < p->results; k++)
@@ -52,16 +52,16 @@ static int32_t widest_result(const Parts *p)
     return widest;
 }
 
-typedef struct { int64_t parts, reads, inside, slots; int32_t widest, resources; } Sizes;
+typedef struct { int64_t uops, reads, inside, slots; int32_t widest, resources; } Sizes;
 
-static void measure_parts(const Parts *p, Sizes *sizes)
+static void measure_uops(const InstructionUops *p, Sizes *sizes)
 {
-    sizes->parts += p->parts + 1;
+    sizes->uops += p->uops + 1;
     sizes->slots += p->slots + 1;
     sizes->reads++;
-    for (int32_t k = 0; k < p->parts; k++) {
-        sizes->reads += p->part[k].reads;
-        sizes->inside += p->part[k].inside;
+    for (int32_t k = 0; k < p->uops; k++) {
+        sizes->reads += p->uop[k].reads;
+        sizes->inside += p->uop[k].inside;
     }
     const int32_t widest = widest_result(p);
     if (widest > sizes->widest)
@@ -73,32 +73,32 @@ static int measure(const Block *b, Sizes *sizes)
     memset(sizes, 0, sizeof *sizes);
     sizes->widest = sizes->resources = 1;
     for (int32_t k = 0; k < b->unit_count; k++) {
-        const Parts *p = parts_at(b, k);
+        const InstructionUops *p = uops_at(b, k);
         const Known *known = b->known[b->units[k].number];
         if (!p || !p->slots || p->registers > known->template->is.registers)
             return MALFORMED;
-        measure_parts(p, sizes);
+        measure_uops(p, sizes);
         for (int32_t r = 0; r < p->registers; r++)
             if (known->registers[r] >= sizes->resources)
                 sizes->resources = known->registers[r] + 1;
     }
-    return sizes->parts * sizes->widest > INT32_MAX / 8 || sizes->slots > INT32_MAX / 8 ? BEYOND : 0;
+    return sizes->uops * sizes->widest > INT32_MAX / 8 || sizes->slots > INT32_MAX / 8 ? BEYOND : 0;
 }
 
 static int make_room(Linker *l, const Sizes *sizes)
 {
     Block *b = l->b;
     l->joins_room = (int32_t)(sizes->reads * sizes->widest + sizes->inside);
-    l->part = arena_take(b->arena, sizes->parts, sizeof(Placing));
+    l->uop = arena_take(b->arena, sizes->uops, sizeof(Placing));
     l->join = arena_take(b->arena, l->joins_room, sizeof(Join));
     l->pending = arena_take(b->arena, sizes->reads, sizeof(Pending));
     l->latest = arena_take(b->arena, sizes->resources, sizeof(Latest));
-    l->order = arena_take(b->arena, sizes->parts, sizeof(int32_t));
+    l->order = arena_take(b->arena, sizes->uops, sizeof(int32_t));
     l->place = arena_take(b->arena, b->unit_count, sizeof(Placed));
     b->entries = arena_take(b->arena, sizes->slots, sizeof(Entry));
     b->first_microop = arena_take(b->arena, sizes->slots + 1, sizeof(int32_t));
     b->unit_entries = arena_take(b->arena, b->unit_count, sizeof(int32_t));
-    if (!l->part || !l->join || !l->pending || !l->latest || !l->order || !l->place || !b->entries ||
+    if (!l->uop || !l->join || !l->pending || !l->latest || !l->order || !l->place || !b->entries ||
         !b->first_microop || !b->unit_entries)
         return NO_MEMORY;
     for (int32_t r = 0; r < sizes->resources; r++)
@@ -113,24 +113,24 @@ static void wait_for(Linker *l, int32_t target, int32_t cycles, const Latest *fo
 {
     for (int32_t k = 0; k < found->count; k++) {
         const Inside *w = &found->waits[k];
-        const int32_t source = found->first + w->part;
-        const int32_t later = (int32_t)waits_longer(l->b, l->part[source].owner, l->part[target].owner);
+        const int32_t source = found->first + w->uop;
+        const int32_t later = (int32_t)waits_longer(l->b, l->uop[source].owner, l->uop[target].owner);
         l->join[l->joins++] = (Join){target, source, passes, w->cycles + cycles + later};
     }
 }
 
-static int32_t add_part(Linker *l, int32_t owner, const Part *part, const int32_t *registers)
+static int32_t add_uop(Linker *l, int32_t owner, const Uop *uop, const int32_t *registers)
 {
-    const int32_t number = l->parts++;
-    l->part[number] = (Placing){owner, part, part->is.alone};
-    for (int32_t k = 0; k < part->reads; k++) {
-        const int32_t resource = registers[part->read[k].slot];
+    const int32_t number = l->uops++;
+    l->uop[number] = (Placing){owner, uop, uop->is.alone};
+    for (int32_t k = 0; k < uop->reads; k++) {
+        const int32_t resource = registers[uop->read[k].slot];
         if (resource < 0)
             continue;
         if (l->latest[resource].first == NOTHING)
-            l->pending[l->pendings++] = (Pending){number, resource, part->read[k].cycles};
+            l->pending[l->pendings++] = (Pending){number, resource, uop->read[k].cycles};
         else
-            wait_for(l, number, part->read[k].cycles, &l->latest[resource], 0);
+            wait_for(l, number, uop->read[k].cycles, &l->latest[resource], 0);
     }
     return number;
 }
@@ -144,7 +144,7 @@ static int synchronise(Linker *l, int32_t owner)
         return 0;
     const int needed = l->ahead && t->is.reads_stack;
     if (needed) {
-        const int32_t number = add_part(l, owner, &l->synchronising, stack_pointer);
+        const int32_t number = add_uop(l, owner, &l->synchronising, stack_pointer);
         l->latest[0] = (Latest){number, 1, &l->synchronised};
         l->order[l->ordered++] = number;
     }
@@ -159,7 +159,7 @@ static void add_slot(Linker *l, int32_t microops)
 }
 
 /* Slots and queue entries; the stack engine's µop rides with the first entry. */
-static void add_slots(Linker *l, int32_t place, int32_t first, const Parts *p, int synchronised)
+static void add_slots(Linker *l, int32_t place, int32_t first, const InstructionUops *p, int synchronised)
 {
     const Unit *unit = &l->b->units[place];
     const int64_t entries = (int64_t)unit->decoded + unit->microcoded;
@@ -181,15 +181,15 @@ static void add_slots(Linker *l, int32_t place, int32_t first, const Parts *p, i
 static void add_unit(Linker *l, int32_t place)
 {
     const int32_t owner = l->b->units[place].number;
-    const Parts *p = parts_at(l->b, place);
+    const InstructionUops *p = uops_at(l->b, place);
     const int32_t *registers = l->b->known[owner]->registers;
     const int synchronised = synchronise(l, owner);
-    const int32_t first = l->parts;
-    for (int32_t k = 0; k < p->parts; k++) {
-        const Part *part = &p->part[k];
-        const int32_t number = add_part(l, owner, part, registers);
-        for (int32_t i = 0; i < part->inside; i++)
-            l->join[l->joins++] = (Join){number, first + part->in[i].part, 0, part->in[i].cycles};
+    const int32_t first = l->uops;
+    for (int32_t k = 0; k < p->uops; k++) {
+        const Uop *uop = &p->uop[k];
+        const int32_t number = add_uop(l, owner, uop, registers);
+        for (int32_t i = 0; i < uop->inside; i++)
+            l->join[l->joins++] = (Join){number, first + uop->in[i].uop, 0, uop->in[i].cycles};
     }
     for (int32_t k = 0; k < p->results; k++) {
         const int32_t resource = registers[p->result[k].slot];
@@ -227,12 +227,12 @@ enum { STRAIGHT = 1, WAITS = 2, CROOKED = 4 };
 static int spread(const Linker *l, uint8_t *marks)
 {
     int more = 0;
-    for (int32_t k = 0; k < l->parts; k++)
+    for (int32_t k = 0; k < l->uops; k++)
         marks[k] &= STRAIGHT;
     for (int32_t k = 0; k < l->joins; k++)
         marks[l->join[k].target] |= marks[l->join[k].source] & STRAIGHT ? WAITS : WAITS | CROOKED;
-    for (int32_t k = 0; k < l->parts; k++)
-        if (l->part[k].part->is.move && marks[k] == WAITS) {
+    for (int32_t k = 0; k < l->uops; k++)
+        if (l->uop[k].uop->is.move && marks[k] == WAITS) {
             marks[k] = STRAIGHT;
             more = 1;
         }
@@ -244,20 +244,20 @@ static int chase_pointers(Linker *l)
     const int32_t saved = l->b->machine->figures.pointer_saving;
     int32_t straight = 0, chaseable = 0;
     for (int32_t k = 0; k < l->placed; k++) {
-        straight |= l->place[k].parts->pointer && l->place[k].parts->loads;
-        chaseable |= l->place[k].parts->chaseable;
+        straight |= l->place[k].uops->pointer && l->place[k].uops->loads;
+        chaseable |= l->place[k].uops->chaseable;
     }
     if (!saved || !straight || !chaseable)
         return 0;
-    uint8_t *marks = arena_take(l->b->arena, 2 * (int64_t)l->parts, 1), *chases = marks + l->parts;
+    uint8_t *marks = arena_take(l->b->arena, 2 * (int64_t)l->uops, 1), *chases = marks + l->uops;
     if (!marks)
         return NO_MEMORY;
-    memset(marks, 0, 2 * (size_t)l->parts);
+    memset(marks, 0, 2 * (size_t)l->uops);
     for (int32_t k = 0; k < l->placed; k++)
-        for (int32_t n = 0; n < l->place[k].parts->loads; n++) {
-            const int32_t load = l->place[k].first + l->place[k].parts->load[n].part;
-            marks[load] |= l->place[k].parts->pointer ? STRAIGHT : 0;
-            chases[load] |= l->place[k].parts->chaseable != 0;
+        for (int32_t n = 0; n < l->place[k].uops->loads; n++) {
+            const int32_t load = l->place[k].first + l->place[k].uops->load[n].uop;
+            marks[load] |= l->place[k].uops->pointer ? STRAIGHT : 0;
+            chases[load] |= l->place[k].uops->chaseable != 0;
         }
     while (spread(l, marks))
         ;
@@ -282,21 +282,21 @@ static const Placed *placed_at(const Linker *l, int32_t instruction)
     return low < l->placed && l->place[low].instruction == instruction ? &l->place[low] : NULL;
 }
 
-static const PartLoad *load_at(const Placed *placed, int32_t place)
+static const UopLoad *load_at(const Placed *placed, int32_t place)
 {
-    const PartLoad *found = NULL;
-    for (int32_t k = 0; placed && k < placed->parts->loads; k++)
-        if (placed->parts->load[k].place == place)
-            found = &placed->parts->load[k];
+    const UopLoad *found = NULL;
+    for (int32_t k = 0; placed && k < placed->uops->loads; k++)
+        if (placed->uops->load[k].place == place)
+            found = &placed->uops->load[k];
     return found;
 }
 
-static const PartStore *store_at(const Placed *placed, int32_t place)
+static const UopStore *store_at(const Placed *placed, int32_t place)
 {
-    const PartStore *found = NULL;
-    for (int32_t k = 0; placed && k < placed->parts->stores; k++)
-        if (placed->parts->store[k].place == place)
-            found = &placed->parts->store[k];
+    const UopStore *found = NULL;
+    for (int32_t k = 0; placed && k < placed->uops->stores; k++)
+        if (placed->uops->store[k].place == place)
+            found = &placed->uops->store[k];
     return found;
 }
 
@@ -320,13 +320,13 @@ static int forward(Linker *l, const Link *link, int32_t own)
 {
     const Figures *f = &l->b->machine->figures;
     const Placed *loading = placed_at(l, link->load), *storing = placed_at(l, link->store);
-    const PartLoad *load = load_at(loading, link->load_place);
-    const PartStore *store = store_at(storing, link->store_place);
+    const UopLoad *load = load_at(loading, link->load_place);
+    const UopStore *store = store_at(storing, link->store_place);
     if (!load || !store || link->passes > FARTHEST)
         return 0;
-    const int32_t number = loading->first + load->part;
+    const int32_t number = loading->first + load->uop;
     if (!link->whole && f->blocked_loads) {
-        l->part[number].alone = f->blocked_load;
+        l->uop[number].alone = f->blocked_load;
         return 0;
     }
     if (grow_joins(l, 2 * (int64_t)own))
@@ -377,15 +377,15 @@ static void sort_joins(Join *joins, int32_t count)
 static Join *by_target(const Linker *l, int32_t *first)
 {
     Join *sorted = arena_take(l->b->arena, l->joins, sizeof(Join));
-    int32_t *place = arena_take(l->b->arena, l->parts, sizeof(int32_t));
+    int32_t *place = arena_take(l->b->arena, l->uops, sizeof(int32_t));
     if (!sorted || !place)
         return NULL;
-    for (int32_t k = 0; k < l->parts; k++)
+    for (int32_t k = 0; k < l->uops; k++)
         place[l->order[k]] = k;
-    memset(first, 0, sizeof(int32_t) * (size_t)(l->parts + 2));
+    memset(first, 0, sizeof(int32_t) * (size_t)(l->uops + 2));
     for (int32_t k = 0; k < l->joins; k++)
         first[place[l->join[k].target] + 2]++;
-    for (int32_t k = 0; k < l->parts; k++)
+    for (int32_t k = 0; k < l->uops; k++)
         first[k + 2] += first[k + 1];
     for (int32_t k = 0; k < l->joins; k++) {
         const Join *own = &l->join[k];
@@ -413,24 +413,24 @@ static void add_waits(Block *b, Join *joins, int32_t count)
 static int write_microops(Linker *l)
 {
     Block *b = l->b;
-    int32_t *first = arena_take(b->arena, (int64_t)l->parts + 2, sizeof(int32_t));
-    b->microops = arena_take(b->arena, (int64_t)l->parts + 1, sizeof(MicroOp));
+    int32_t *first = arena_take(b->arena, (int64_t)l->uops + 2, sizeof(int32_t));
+    b->microops = arena_take(b->arena, (int64_t)l->uops + 1, sizeof(MicroOp));
     b->waits = arena_take(b->arena, l->joins, sizeof(Wait));
     Join *joins = first && b->microops && b->waits ? by_target(l, first) : NULL;
     if (!joins)
         return NO_MEMORY;
     b->core.waits = b->core.farthest = b->core.longest = 0;
-    for (int32_t k = 0; k < l->parts; k++) {
-        const Placing *own = &l->part[l->order[k]];
-        const UopTraits *is = &own->part->is;
+    for (int32_t k = 0; k < l->uops; k++) {
+        const Placing *own = &l->uop[l->order[k]];
+        const UopTraits *is = &own->uop->is;
         const int32_t ported = b->scope != WITHOUT_PORTS;
         b->microops[k] = (MicroOp){ported ? is->ports : 0, is->latency,   is->divider, ported ? is->data : 0,
                                    ported ? own->alone : 0, b->core.waits, is->scheduler};
         if (b->scope != WITHOUT_WAITS)
             add_waits(b, joins + first[k], first[k + 1] - first[k]);
     }
-    b->microops[l->parts] = (MicroOp){0, 0, 0, 0, 0, b->core.waits, 0};
-    b->core.microops = l->parts;
+    b->microops[l->uops] = (MicroOp){0, 0, 0, 0, 0, b->core.waits, 0};
+    b->core.microops = l->uops;
     b->core.slots = l->slots;
     b->core.entries = l->entries;
     return 0;
@@ -440,7 +440,7 @@ int link_microops(Block *b)
 {
     const Figures *f = &b->machine->figures;
     Linker l = {.b = b, .stack_pointer = {0, 0}, .synchronised = {0, f->synchronise_latency}};
-    l.synchronising = (Part){.is = {.ports = f->synchronise_ports, .latency = f->synchronise_latency},
+    l.synchronising = (Uop){.is = {.ports = f->synchronise_ports, .latency = f->synchronise_latency},
                              .reads = 1,
                              .read = &l.stack_pointer};
     Sizes sizes;

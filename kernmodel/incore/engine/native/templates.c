@@ -158,43 +158,43 @@ const Template *read_template(Arena *keep, const int32_t *numbers, int64_t count
     return NULL;
 }
 
-static const Inside *read_inside(Reader *r, int32_t count, int32_t parts)
+static const Inside *read_inside(Reader *r, int32_t count, int32_t uops)
 {
     Inside *inside = room(r, count, sizeof *inside);
     for (int32_t k = 0; k < count && !r->bad; k++) {
-        const int32_t part = below(r, 0, parts);
-        inside[k] = (Inside){part, number(r)};
+        const int32_t uop = below(r, 0, uops);
+        inside[k] = (Inside){uop, number(r)};
     }
     return inside;
 }
 
-static void read_part(Reader *r, Part *part, int32_t parts, int32_t registers)
+static void read_uop(Reader *r, Uop *uop, int32_t uops, int32_t registers)
 {
-    read_numbers(r, (int32_t *)&part->is, sizeof part->is);
-    if (part->is.scheduler < 0 || part->is.scheduler >= SCHEDULERS || part->is.ports < 0 || part->is.ports >> PORTS)
+    read_numbers(r, (int32_t *)&uop->is, sizeof uop->is);
+    if (uop->is.scheduler < 0 || uop->is.scheduler >= SCHEDULERS || uop->is.ports < 0 || uop->is.ports >> PORTS)
         r->bad = 1;
-    part->reads = how_many(r);
-    Outside *reads = room(r, part->reads, sizeof *reads);
-    for (int32_t k = 0; k < part->reads && !r->bad; k++) {
+    uop->reads = how_many(r);
+    Outside *reads = room(r, uop->reads, sizeof *reads);
+    for (int32_t k = 0; k < uop->reads && !r->bad; k++) {
         const int32_t slot = below(r, 0, registers);
         reads[k] = (Outside){slot, number(r)};
     }
-    part->read = reads;
-    part->inside = how_many(r);
-    part->in = read_inside(r, part->inside, parts);
+    uop->read = reads;
+    uop->inside = how_many(r);
+    uop->in = read_inside(r, uop->inside, uops);
 }
 
-static void read_slots(Reader *r, Parts *p)
+static void read_slots(Reader *r, InstructionUops *p)
 {
     p->slots = how_many(r);
-    int32_t *first = room(r, p->slots, sizeof *first), *ordered = room(r, p->parts, sizeof *ordered);
+    int32_t *first = room(r, p->slots, sizeof *first), *ordered = room(r, p->uops, sizeof *ordered);
     int32_t filled = 0;
     for (int32_t k = 0; k < p->slots && !r->bad; k++) {
         first[k] = filled;
-        for (int32_t left = below(r, 0, p->parts - filled + 1); left && !r->bad; left--)
-            ordered[filled++] = below(r, 0, p->parts);
+        for (int32_t left = below(r, 0, p->uops - filled + 1); left && !r->bad; left--)
+            ordered[filled++] = below(r, 0, p->uops);
     }
-    if (r->bad || filled != p->parts) {
+    if (r->bad || filled != p->uops) {
         r->bad = 1;
         return;
     }
@@ -203,46 +203,46 @@ static void read_slots(Reader *r, Parts *p)
     p->ordered = ordered;
 }
 
-static void read_ends(Reader *r, Parts *p)
+static void read_ends(Reader *r, InstructionUops *p)
 {
     p->results = how_many(r);
-    PartResult *result = room(r, p->results, sizeof *result);
+    UopResult *result = room(r, p->results, sizeof *result);
     for (int32_t k = 0; k < p->results && !r->bad; k++) {
         result[k].slot = below(r, 0, p->registers);
         result[k].count = how_many(r);
-        result[k].waits = read_inside(r, result[k].count, p->parts);
+        result[k].waits = read_inside(r, result[k].count, p->uops);
     }
     p->loads = how_many(r);
-    PartLoad *load = room(r, p->loads, sizeof *load);
+    UopLoad *load = room(r, p->loads, sizeof *load);
     for (int32_t k = 0; k < p->loads && !r->bad; k++) {
-        const int32_t place = number(r), part = below(r, 0, p->parts);
-        load[k] = (PartLoad){place, part, number(r)};
+        const int32_t place = number(r), uop = below(r, 0, p->uops);
+        load[k] = (UopLoad){place, uop, number(r)};
     }
     p->stores = how_many(r);
-    PartStore *store = room(r, p->stores, sizeof *store);
+    UopStore *store = room(r, p->stores, sizeof *store);
     for (int32_t k = 0; k < p->stores && !r->bad; k++) {
-        const int32_t place = number(r), data = below(r, 0, p->parts), address = below(r, -1, p->parts);
-        store[k] = (PartStore){place, data, address, number(r)};
+        const int32_t place = number(r), data = below(r, 0, p->uops), address = below(r, -1, p->uops);
+        store[k] = (UopStore){place, data, address, number(r)};
     }
     p->result = result;
     p->load = load;
     p->store = store;
 }
 
-const Parts *read_parts(Arena *keep, const int32_t *numbers, int64_t count, const double *times, int64_t more,
+const InstructionUops *read_uops(Arena *keep, const int32_t *numbers, int64_t count, const double *times, int64_t more,
                         int *failure)
 {
     Reader r = {keep, numbers, numbers + count, times, times + more, 0, 0};
-    Parts *p = room(&r, 1, sizeof *p);
+    InstructionUops *p = room(&r, 1, sizeof *p);
     if (p) {
         p->registers = below(&r, 0, 1 << 10);
         p->chaseable = number(&r);
         p->pointer = number(&r);
-        p->parts = how_many(&r);
-        Part *part = room(&r, p->parts, sizeof *part);
-        for (int32_t k = 0; k < p->parts && !r.bad; k++)
-            read_part(&r, &part[k], p->parts, p->registers);
-        p->part = part;
+        p->uops = how_many(&r);
+        Uop *uop = room(&r, p->uops, sizeof *uop);
+        for (int32_t k = 0; k < p->uops && !r.bad; k++)
+            read_uop(&r, &uop[k], p->uops, p->registers);
+        p->uop = uop;
         read_slots(&r, p);
         read_ends(&r, p);
         p->uses = read_uses(&r);

@@ -39,36 +39,36 @@ typedef struct {
     Uses uses;
 } Template;
 
-/* ---- µops (kernmodel.incore.engine.uops.Parts), of an instruction alone or fused with the branch behind it ---- */
+/* ---- The µops of an instruction, alone or fused with the branch behind it (engine.uops.InstructionUops) ---- */
 
 typedef struct { int32_t slot, cycles; } Outside;
-typedef struct { int32_t part, cycles; } Inside;
-typedef struct { int32_t slot, count; const Inside *waits; } PartResult;
-typedef struct { int32_t place, part, latency; } PartLoad;
-typedef struct { int32_t place, data, address, forward; } PartStore;
+typedef struct { int32_t uop, cycles; } Inside;
+typedef struct { int32_t slot, count; const Inside *waits; } UopResult;
+typedef struct { int32_t place, uop, latency; } UopLoad;
+typedef struct { int32_t place, data, address, forward; } UopStore;
 
 typedef struct {
     UopTraits is;
     int32_t reads, inside;
     const Outside *read;
     const Inside *in;
-} Part;
+} Uop;
 
 typedef struct {
-    int32_t parts, slots, results, loads, stores, chaseable, pointer, registers;
-    const Part *part;
+    int32_t uops, slots, results, loads, stores, chaseable, pointer, registers;
+    const Uop *uop;
     const int32_t *slot_first; /* per slot, and one behind, into `ordered` */
-    const int32_t *ordered;    /* parts in the order of the slots */
-    const PartResult *result;
-    const PartLoad *load;
-    const PartStore *store;
+    const int32_t *ordered;    /* µops in the order of the slots */
+    const UopResult *result;
+    const UopLoad *load;
+    const UopStore *store;
     Uses uses;
-} Parts;
+} InstructionUops;
 
 /* An instruction: its registers, and its bytes as the front end sees them. */
 typedef struct {
     const Template *template;
-    const Parts *parts; /* NULL where the table does not know it */
+    const InstructionUops *uops; /* NULL where the table does not know it */
     const int32_t *registers; /* resource in each slot, -1 where the slot does not apply */
     int32_t length, opcode, prefixed, wide;
 } Known;
@@ -76,7 +76,7 @@ typedef struct {
 /* Read what Python packed; NULL and MALFORMED or NO_MEMORY in `failure` where that does not hold together. */
 const Template *read_template(Arena *keep, const int32_t *numbers, int64_t count, const double *times, int64_t more,
                               int *failure);
-const Parts *read_parts(Arena *keep, const int32_t *numbers, int64_t count, const double *times, int64_t more,
+const InstructionUops *read_uops(Arena *keep, const int32_t *numbers, int64_t count, const double *times, int64_t more,
                         int *failure);
 
 #endif
