@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-DATA = Path(__file__).parents[1] / "assembly" / "data"
+DATA = Path(__file__).parents[1] / "code" / "data"
 needs_assembler = pytest.mark.skipif(shutil.which("as") is None, reason="GNU as is not installed")
 needs_compiler = pytest.mark.skipif(
     shutil.which("gcc") is None and shutil.which("clang") is None, reason="no C compiler is installed"
