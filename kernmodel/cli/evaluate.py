@@ -24,6 +24,7 @@ def evaluate() -> None:
     \b
     Example:
       kernmodel evaluate blocks bhive.csv
+      kernmodel evaluate kernels measured.csv
     """
 
 
@@ -100,3 +101,83 @@ def blocks(
         show(evaluation_report(answer))
     if len(answer.failed) == len(chosen):
         raise InputError("no block has an answer", where=file, todo="see why they are left out")
+
+
+@evaluate.command()
+@click.argument("file", type=click.Path(allow_dash=True))
+@click.option("--kernel", metavar="TEXT", help="Only kernels whose names contain this.")
+@click.option("--machine", metavar="TEXT", help="Only machines whose names contain this.")
+@click.option("--sample", type=options.Count(min=2), metavar="N", help="At most N points of each series.")
+@click.option(
+    "--cache",
+    type=click.Choice(["auto", "lc", "sim"]),
+    default="auto",
+    show_default=True,
+    help="How the traffic is found, as of `ecm`.",
+)
+@click.option("--classic", is_flag=True, help="Predict as the textbook does.")
+@click.option("--worst", type=options.Count(min=0), default=5, show_default=True, metavar="N", help="Series to show.")
+@click.option("--jobs", type=options.Count(min=1), metavar="N", help="Processes.  [default: all cores]")
+@click.option("--plot", metavar="FILE", help="Draw ECM terms and measurements over the size (.svg, .pdf, .png).")
+@options.json_option
+def kernels(
+    file: str,
+    kernel: str | None,
+    machine: str | None,
+    sample: int | None,
+    cache: Literal["auto", "lc", "sim"],
+    classic: bool,
+    worst: int,
+    jobs: int | None,
+    plot: str | None,
+    as_json: bool,
+) -> None:
+    """Predict the measured kernels of FILE (CSV, plain or gzip) by ECM and compare.
+
+    \b
+    Examples:
+      kernmodel evaluate kernels measured.csv --worst 10
+      kernmodel evaluate kernels measured.csv --kernel star --machine hsw --plot star.svg
+    """
+    from dataclasses import replace
+
+    from kernmodel.api.result import picture_file
+    from kernmodel.evaluate.kernel_files import read_kernels
+    from kernmodel.evaluate.kernels import evaluate_kernels
+    from kernmodel.studies.predict.request import CodeRequest
+    from kernmodel.studies.sweep.executors import local_processes
+
+    target = picture_file(plot) if plot is not None else None
+    source = read_kernels(file)
+    chosen = {
+        series: points
+        for series, points in source.series.items()
+        if (kernel or "") in series.kernel and (machine or "") in series.machine
+    }
+    if not chosen:
+        raise InputError("has no such kernel", where=file, todo="choose less with --kernel and --machine")
+    code = CodeRequest(classic=classic)
+    with local_processes(jobs, len(chosen)) as executor:
+        answer = evaluate_kernels(
+            replace(source, series=chosen),
+            cache=cache,
+            code=code,
+            sample=sample,
+            executor=executor,
+            progress=lambda series: with_progress(series, len(chosen), streamed=False),
+        )
+    if as_json:
+        from kernmodel.report.json.kernel_evaluation import kernel_evaluation_document
+
+        show_json(kernel_evaluation_document(answer))
+    else:
+        from kernmodel.report.text.kernel_evaluation import kernel_evaluation_report
+
+        show(kernel_evaluation_report(answer, worst))
+    if not answer.groups:
+        raise InputError("no kernel has a prediction", where=file, todo="see why they are refused")
+    if target is not None:
+        from kernmodel.plot.kernel_evaluation import kernel_evaluation_figure
+        from kernmodel.plot.style import write
+
+        write(kernel_evaluation_figure(answer), target)

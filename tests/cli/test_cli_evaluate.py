@@ -62,3 +62,30 @@ def test_a_file_that_is_not_there(run, tmp_path):
         outcome = run("evaluate", "blocks", path)
         assert (outcome.status, outcome.out) == (1, "")
         assert "cannot be read" in outcome.err or "is a directory" in outcome.err
+
+
+LOOP = """.L3:
+        vmovupd (%rsi,%rax), %ymm0
+        vmovupd %ymm0, (%rdi,%rax)
+        addq    $32, %rax
+        cmpq    %rax, %rdx
+        jne     .L3
+"""
+
+
+def test_kernels_as_text_document_and_picture(run, tmp_path):
+    (tmp_path / "copy.s").write_text(LOOP)
+    file, picture = tmp_path / "kernels.csv", tmp_path / "copy.svg"
+    rows = ("n=1000,1,2.5", "n=20000000,1,40", "n=30000000,2,20")
+    source = "void copy(int n, double a[restrict n], double b[restrict n]) { for (int i = 0; i < n; ++i) a[i] = b[i]; }"
+    (tmp_path / "copy.c").write_text(source)
+    lines = [f"copy,copy.c,copy.s,clx,{row}" for row in rows]
+    file.write_text("\n".join(("kernel,source,listing,machine,sizes,cores,measured", *lines, "copy,,,clx,n=1,1,x")))
+    outcome = run("evaluate", "kernels", file, "--sample", "2", "--cache", "lc", "--jobs", "1", "--plot", picture)
+    assert outcome.status == 0, outcome.err
+    assert "3 predicted, 0 refused, 1 skipped" in outcome.out
+    assert "measured" in picture.read_text()
+    document = json.loads(run("evaluate", "kernels", file, "--cache", "lc", "--jobs", "1", "--json").out)
+    assert document["schema"] == "kernmodel.kernel-evaluation/1"
+    assert len(document["series"][0]["points"]) == 3
+    assert run("evaluate", "kernels", file, "--machine", "zen", "--jobs", "1").status == 1
