@@ -83,6 +83,7 @@ class DataFlowFigures:
         load_latency: of a general-purpose load from L1, cycles.
         pointer_saving: cycles that a load saves whose base was just loaded; 0 for none.
         pointer_reach: bytes below which its displacement must be, None for any.
+        scaled_index: cycles that a load into a general-purpose register takes longer if its index is scaled.
         high_bytes_apart: whether ah, bh, ch and dh are renamed apart from their registers.
         false_dependencies: mnemonics that wait for the register they overwrite.
         stores_take_time: whether the latency from the data to a store counts (Facile counts that of the load only).
@@ -94,6 +95,7 @@ class DataFlowFigures:
     high_bytes_apart: bool
     false_dependencies: frozenset[str]
     stores_take_time: bool = True
+    scaled_index: float = 0.0
 
 
 def data_flow_figures(parameters: Parameters) -> DataFlowFigures:
@@ -106,6 +108,7 @@ def data_flow_figures(parameters: Parameters) -> DataFlowFigures:
         pointer_reach=loads.pointer_reach,
         high_bytes_apart=registers.high_bytes_apart,
         false_dependencies=frozenset(registers.false_dependencies),
+        scaled_index=loads.scaled_index,
     )
 
 
@@ -255,12 +258,18 @@ def _loads(
         key = operand_key(instruction, reference)
         waits: dict[str, float] = {}
         slowest = 0.0
+        scaled = figures.scaled_index if reference.scale > 1 and not _has_vector(instruction) else 0.0
         for source, register in address_registers(key, reference) or [("A" + key, program_counter)]:
-            latency = _load_latency(row, source, "M" + key, targets, figures)
+            latency = _load_latency(row, source, "M" + key, targets, figures) + scaled
             waits[register] = max(latency, waits.get(register, 0.0))
             slowest = max(slowest, latency)
         loads.append(_Load("M" + key, place, waits, slowest))
     return loads
+
+
+def _has_vector(instruction: Instruction) -> bool:
+    kind_class = isa_of(instruction.isa).kind_class
+    return any(kind_class(operand.kind) in ("vector", "mask") for operand in instruction.operands)
 
 
 def _load_latency(

@@ -150,6 +150,7 @@ class LoadParameters(NamedTuple):
     Attributes:
         pointer_chasing: an address from a load is there sooner for the next load: after `pointer_latency` cycles, with
             a displacement below `pointer_reach` bytes.
+        scaled_index: cycles that a load into a general-purpose register takes longer if its index is scaled.
         double_pumped: memory accesses of 256 bits, `halved_bytes`, go in two halves.
         forwarded: shortest latency measured from memory to a register where a store has just written it; of the memory
             policy `stack`.
@@ -159,6 +160,7 @@ class LoadParameters(NamedTuple):
     pointer_chasing: Annotated[bool, Figure("fast pointer chasing", _FLAG)] = False
     pointer_latency: Annotated[float | None, Figure("fast pointer chasing latency", _TIME)] = None
     pointer_reach: Annotated[int | None, Figure("fast pointer chasing displacement", Integer(0, 1 << 31))] = None
+    scaled_index: Annotated[float, Figure("scaled index of a load", _TIME)] = 0.0
     double_pumped: Annotated[bool, Figure("256-bit memory double-pumped", _FLAG)] = False
     forwarded: Annotated[float | None, Figure("forwarded load latency", _TIME)] = None
     split_256: Annotated[float | None, Figure("split 256-bit load", _TIME)] = None

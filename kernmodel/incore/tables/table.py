@@ -98,7 +98,12 @@ def _port_parts(port: str) -> tuple[str, str, str]:
     return prefix or "", unit or "", suffix or ""
 
 
-def _parse_latencies(text: str) -> tuple[float, dict[tuple[str, str], float]]:
+def parse_latencies(text: str) -> tuple[float, dict[tuple[str, str], float]]:
+    """The default and the pairs of latencies written as `4 A2>0:12`.
+
+    Raises:
+        ValueError: not of that form.
+    """
     default, *rest = text.split()
     pairs: dict[tuple[str, str], float] = {}
     for item in rest:
@@ -199,7 +204,7 @@ def parse_row(line: str, legend: Legend) -> InstructionData:
         raise ValueError(f"{flags!r} holds flags other than zero, dep, elim")
     if tag not in legend.sources:
         raise ValueError(f"source {tag!r} is not in the header")
-    default, pairs = _parse_latencies(latencies)
+    default, pairs = parse_latencies(latencies)
     return InstructionData(
         form=form,
         ports=parse_ports(ports),

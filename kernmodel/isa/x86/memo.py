@@ -222,7 +222,8 @@ def _address(raw: iced.Instruction, names: list[str]) -> tuple[object, ...]:
     named = _place(base, names) if base else None, _place(index, names) if index else None
     if raw.code in _LEA:
         return "address", *named, displacement != 0, raw.memory_index_scale > 1
-    return "memory", *named, bool(index) or displacement < NEAR, raw.segment_prefix
+    scaled = bool(index) and raw.memory_index_scale > 1
+    return "memory", *named, bool(index) or displacement < NEAR, scaled, raw.segment_prefix
 
 
 def _renamed(

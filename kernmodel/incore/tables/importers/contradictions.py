@@ -45,12 +45,14 @@ class Reference:
         readings: by form; issue_width: of the core.
         siblings: readings of CPUs that execute the same way.
         client: the readings are of a client core, without the second 512-bit unit that the rows count on.
+        neighbour: what begins the sources of rows whose ports are another core's: no better than a model's.
     """
 
     readings: Mapping[str, Reading]
     issue_width: int
     siblings: tuple[Mapping[str, Reading], ...] = ()
     client: bool = False
+    neighbour: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ def contradictions(rows: Iterable[InstructionData], reference: Reference) -> Ite
             continue
         table = throughput_of(row, reference.issue_width)
         if not _agree(table, reading.throughput):
-            why = _by_cpu(row, reading.throughput, table, reference) or _explanation(row, reading, table)
+            why = _by_cpu(row, reading.throughput, table, reference) or _explanation(row, reading, table, reference)
             yield Contradiction(row.form, row.source, table, reading.throughput, why)
 
 
@@ -109,8 +111,9 @@ def _agree(table: float, measured: float) -> bool:
     return max(table, measured) <= TOLERANCE * min(table, measured)
 
 
-def _explanation(row: InstructionData, reading: Reading, table: float) -> str:
+def _explanation(row: InstructionData, reading: Reading, table: float, reference: Reference) -> str:
     measured = reading.throughput or 0.0
+    trusted = _is_trusted(row, reference)
     if row.eliminated or (row.breaks_dependency != "no" and measured < table):
         return "done at rename, or measured with equal registers"
     if abs(measured - table) <= _RESOLUTION:
@@ -118,7 +121,7 @@ def _explanation(row: InstructionData, reading: Reading, table: float) -> str:
     if measured < table and TOLERANCE * measured < optimal_bound(_transfers(row))[0]:
         return "loads and stores alone take longer than the reading"
     if measured < table:
-        return "the ports were measured (uops.info): the reading is below what they allow" if _is_trusted(row) else ""
+        return "the ports were measured (uops.info): the reading is below what they allow" if trusted else ""
     if row.uops and _is_no_share(measured / row.uops):
         return "no whole number of ports gives such a reading"
     if any(use.ports == _STORES for use in row.ports) and _agree(2 * table, measured):
@@ -133,7 +136,7 @@ def _explanation(row: InstructionData, reading: Reading, table: float) -> str:
         return "the copies wait for each other through memory"
     if _waits(row, reading, measured):
         return "the copies wait for each other: the reading is the latency of a chain"
-    if _is_trusted(row):
+    if trusted:
         return "the ports were measured (uops.info): something else takes longer in the reading"
     return ""
 
@@ -164,9 +167,10 @@ def _waits(row: InstructionData, reading: Reading, measured: float) -> bool:
     return shared and any(cycles and _agree(cycles, measured) for cycles in own)
 
 
-def _is_trusted(row: InstructionData) -> bool:
+def _is_trusted(row: InstructionData, reference: Reference) -> bool:
     """Whether uops.info measured the ports, on the core itself or by scheme."""
-    return "LLVM" not in row.source
+    neighbour = reference.neighbour and row.source.startswith(reference.neighbour)
+    return not neighbour and "LLVM" not in row.source
 
 
 def mended(rows: Sequence[InstructionData], reference: Reference) -> tuple[InstructionData, ...]:

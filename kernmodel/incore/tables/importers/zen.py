@@ -19,6 +19,7 @@ from kernmodel.incore.tables.importers.facts import facts_of
 from kernmodel.incore.tables.importers.forms import form_name
 from kernmodel.incore.tables.importers.instlatx64 import Reading, read_instlatx64
 from kernmodel.incore.tables.importers.llvm import Cost, instruction_costs, llvm_version, port_groups
+from kernmodel.incore.tables.importers.measured import as_measured
 from kernmodel.incore.tables.importers.recipes import (
     cpu_read,
     differences,
@@ -138,7 +139,8 @@ def _as_neighbour(
     renamed_rows = (_one_address(renamed(row, SOURCE, NEIGHBOUR)) for row in rows)
     older = with_readings(renamed_rows, readings, cpu_read(core.readings))
     newer = zen4_rows({row.form: row for row in others}, readings)
-    return mended((*older, *newer), Reference(readings, core.parameters.issue_width))
+    reference = Reference(readings, core.parameters.issue_width, neighbour=NEIGHBOUR)
+    return as_measured(mended((*older, *newer), reference), core.name)
 
 
 def _x87(core: ZenCore, rows: Sequence[InstructionData], pack: Path) -> tuple[InstructionData, ...]:

@@ -1,0 +1,161 @@
+"""Rows of Zen 4 against micro-experiments of 2026 on an EPYC of family 25, model 17."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernmodel.code.blocks import block_of_bytes
+from kernmodel.errors import InstructionTableError
+from kernmodel.incore.core import Core, Settings, analyse_block
+from kernmodel.incore.model import InstructionData, PortUse
+from kernmodel.incore.tables.importers import measured
+from kernmodel.incore.tables.importers.contradictions import throughput_of
+from kernmodel.incore.tables.importers.measured import as_measured
+from kernmodel.incore.tables.parameters import load_parameters
+from kernmodel.incore.tables.table import InstructionTable
+
+WIDTH = 6
+TOLERANCE = 0.05
+
+THROUGHPUTS = """
+vunpcklpd xmm,xmm,xmm 0.333 | vunpcklpd zmm,zmm,zmm 0.666 | vpermilpd ymm,ymm,i8 0.333
+vshufpd ymm,ymm,ymm,i8 0.333 | vpermpd ymm,ymm,i8 0.5 | vpermpd ymm,m256,i8 0.5 | vpermd ymm,ymm,ymm 0.5
+vpermpd zmm,zmm,zmm 0.999 | vperm2f128 ymm,ymm,ymm,i8 0.5 | vinsertf128 ymm,ymm,xmm,i8 0.5
+vinsertf128 ymm,ymm,m128,i8 0.5 | vextractf128 xmm,ymm,i8 0.5 | vextractf128 m128,ymm,i8 0.999
+vblendpd ymm,ymm,ymm,i8 0.5 | vblendvpd ymm,ymm,ymm,ymm 0.5 | vpmovzxbd ymm,xmm 0.5 | vpmovzxbd ymm,m64 0.5
+vpmovzxbd zmm,xmm 0.999 | vpmovsxdq zmm,m256 0.999 | vhaddpd ymm,ymm,ymm 2.0 | vmovq r64,xmm 0.999
+vmovq xmm,r64 1.0 | vpextrd r32,xmm,i8 0.999 | vpinsrd xmm,xmm,r32,i8 1.0 | vcvttsd2si r32,xmm 0.999
+vcvttsd2si r64,m64 1.0 | vcvtsi2sd xmm,xmm,r64 1.255 | vcvtdq2pd ymm,xmm 0.666 | vcvtdq2pd ymm,m128 0.5
+vcvtps2pd ymm,xmm 0.666 | vcvtps2pd zmm,ymm 1.333 | vcvtpd2ps xmm,ymm 0.851 | vcvttpd2dq xmm,ymm 0.851
+vcvttpd2dq ymm,zmm 1.333 | vpcmpeqb k,xmm,xmm 0.5 | vpcmpeqb k,zmm,zmm 1.0 | vcmppd k,zmm,zmm,i8 0.999
+vpmovm2q ymm,k 0.25 | vpmovm2q zmm,k 0.5 | kmovw r32,k 0.999 | kandw k,k,k 0.5 | tzcnt r64,r64 0.255
+bsf r64,r64 0.255 | popcnt r64,r64 0.255 | bswap r64 0.255 | mul r64 0.999 | idiv r32 5.997 | div r32 5.996
+div r64 6.996 | shld r64,r64,i8 1.541 | vdivsd xmm,xmm,xmm 4.994 | vdivpd ymm,ymm,ymm 4.997
+vdivpd zmm,zmm,zmm 8.988 | vdivps ymm,ymm,ymm 2.998 | vdivps zmm,zmm,zmm 5.997 | vsqrtsd xmm,xmm,xmm 8.395
+vsqrtpd ymm,ymm 8.395 | vsqrtpd zmm,zmm 15.993 | vsqrtps ymm,ymm 4.997 | lea r64,m [b+i] 0.255
+lea r64,m [b+i*s] 0.26 | lea r64,m [b+i+d] 0.505 | lea r64,m [b+i*s+d] 0.505
+"""
+
+LATENCIES = """
+vunpcklpd ymm,ymm,ymm 1 | vpermpd ymm,ymm,i8 4 | vpermpd zmm,zmm,zmm 5 | vperm2f128 ymm,ymm,ymm,i8 3
+vextractf128 xmm,ymm,i8 3 | vinsertf128 ymm,ymm,xmm,i8 1 | vpmovzxbd ymm,xmm 2 | vpmovsxdq ymm,xmm 2
+vhaddpd ymm,ymm,ymm 4.425 | tzcnt r64,r64 1 | bsf r64,r64 1 | lzcnt r64,r64 1 | popcnt r64,r64 1
+shld r64,r64,i8 2 | vdivpd zmm,zmm,zmm 13 | vsqrtps ymm,ymm 15
+"""
+
+CHAINS = {
+    "4801d8 c4e1f96ec0 c4e1f97ec0": 7.0,  # add rax,rbx; vmovq xmm0,rax; vmovq rax,xmm0
+    "c5fb2ac0 c5fb2cc0": 12.0,  # vcvtsi2sd xmm0,xmm0,eax; vcvttsd2si eax,xmm0
+    "c5fbc2c100 c5f854c2": 3.0,  # vcmpeqsd xmm0,xmm0,xmm1; vandps xmm0,xmm0,xmm2
+    "99 f7f9": 13.0,  # cdq; idiv ecx
+    "62f17d0874c8 62f2fe0838c1": 4.0,  # vpcmpeqb k1,xmm0,xmm0; vpmovm2q xmm0,k1
+    "488b04d8": 5.0,  # mov rax,[rax+rbx*8]
+    "488b0418": 4.0,  # mov rax,[rax+rbx]
+    "480304c7": 6.0,  # add rax,[rdi+rax*8]
+    "0fb60418": 5.0,  # movzx eax,byte [rax+rbx]
+    "c5fa7e00 c4e1f97ec0": 9.0,  # vmovq xmm0,[rax]; vmovq rax,xmm0
+}
+
+
+def figures(text: str) -> list[tuple[str, float]]:
+    return [(form.strip(), float(value)) for cell in text.replace("\n", "|").split("|") if cell.strip()
+            for form, _, value in [cell.strip().rpartition(" ")]]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def table() -> InstructionTable:
+    return InstructionTable.open(load_parameters("ZEN4"))
+
+
+@pytest.mark.parametrize(("form", "cycles"), figures(THROUGHPUTS))
+def test_throughput_is_as_measured(table: InstructionTable, form: str, cycles: float) -> None:
+    row = table.row(form)
+    assert row is not None
+    assert throughput_of(row, WIDTH) == pytest.approx(cycles, rel=TOLERANCE)
+
+
+@pytest.mark.parametrize(("form", "cycles"), figures(LATENCIES))
+def test_latency_is_as_measured(table: InstructionTable, form: str, cycles: float) -> None:
+    row = table.row(form)
+    assert row is not None
+    assert row.default_latency == pytest.approx(cycles, rel=TOLERANCE)
+
+
+@pytest.mark.parametrize(("code", "cycles"), list(CHAINS.items()))
+def test_chain_is_as_measured(code: str, cycles: float) -> None:
+    block = block_of_bytes(bytes.fromhex(code + "ffca75" + f"{-len(bytes.fromhex(code)) - 4 & 255:02x}"), file="x")
+    incore = analyse_block(block, Core.open("ZEN4", Settings()), Settings())
+    assert incore.lcd is not None
+    assert incore.lcd.cycles == pytest.approx(cycles, rel=TOLERANCE)
+
+
+@pytest.mark.parametrize(
+    ("form", "slots"),
+    [("vgatherdpd xmm,vsib_xmm,xmm", 4.0), ("vgatherdpd ymm,vsib_xmm,ymm", 5.0), ("vgatherdps ymm,vsib_ymm,ymm", 8.0)],
+)
+def test_gather_and_its_mask_fill_the_measured_time(table: InstructionTable, form: str, slots: float) -> None:
+    row = table.row(form)
+    assert row is not None
+    assert (row.uops + 1) / WIDTH == slots
+
+
+def test_zero_idiom_is_done_at_rename(table: InstructionTable) -> None:
+    row = table.row("xor r32,r32")
+    assert row is not None
+    assert row.breaks_dependency == "zero"
+
+
+def row_of(form: str, **changes: object) -> InstructionData:
+    values: dict[str, object] = {
+        "form": form,
+        "ports": (PortUse(("FP0",), 1.0),),
+        "latencies": {},
+        "default_latency": 7.0,
+        "uops": 9,
+        "throughput": None,
+        "breaks_dependency": "no",
+        "eliminated": False,
+        "front_end": None,
+        "indexed": None,
+        "source": "a model",
+    }
+    return InstructionData(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def test_a_rule_changes_what_it_names_and_nothing_else() -> None:
+    """A division says nothing of ports; 512 bits take twice what 256 take; loads keep their paths."""
+    load = PortUse(("LD0", "LD1"), 2.0)
+    shuffle, gather, other = as_measured(
+        [
+            row_of("vunpcklpd zmm{kz},zmm,m512", ports=(PortUse(("FP0",), 1.0), load)),
+            row_of("vgatherdpd ymm,vsib_xmm,ymm"),
+            row_of("vfoo ymm,ymm,ymm"),
+        ],
+        "ZEN4",
+    )
+    assert shuffle.ports == (PortUse(("FP1", "FP2", "FP3"), 2.0), load)
+    assert shuffle.uops == 9
+    assert (gather.ports, gather.uops) == ((PortUse(("FP0",), 1.0),), 29)
+    assert other == row_of("vfoo ymm,ymm,ymm")
+    assert "a model" not in shuffle.source
+    assert gather.source.startswith("a model; measured: Zen 4")
+
+
+def test_a_core_without_experiments_keeps_its_rows() -> None:
+    rows = (row_of("vunpcklpd ymm,ymm,ymm"),)
+    assert as_measured(rows, "SKL") == rows
+
+
+def test_addresses_of_a_measured_row_move_with_its_latency() -> None:
+    """A vector load takes 6 cycles (vmovq x,[r]; vmovq r,x: 8.99), and what the instruction itself takes."""
+    pairs = {("A1", "0"): 11.0, ("X1", "0"): 11.0}
+    load = PortUse(("LD0", "LD1"), 1.0)
+    (row,) = as_measured([row_of("vpmovzxbd ymm,m64", latencies=pairs, ports=(PortUse(("FP1",), 1.0), load))], "ZEN4")
+    assert row.latencies == {("A1", "0"): 8.0, ("X1", "0"): 8.0}
+
+
+def test_malformed_units_name_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    rule = measured.Rule("a rule", "vfoo ymm", "an experiment", units="FP?")
+    monkeypatch.setattr(measured, "_rules", lambda core: ((measured._pattern("vfoo ymm"), rule),))
+    with pytest.raises(InstructionTableError, match="a rule"):
+        as_measured([row_of("vfoo ymm")], "ZEN4")
