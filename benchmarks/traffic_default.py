@@ -24,7 +24,7 @@ from UNKNOWN import get_args
 
 from kernmodel.machine.load import load_machine
 from kernmodel.studies.predict.request import KernelRequest
-from kernmodel.studies.predict.traffic import predict_traffic
+from kernmodel.studies.predict.traffic import predict_traffic_sweep
 from kernmodel.traffic.comparison.agreement import differs
 from kernmodel.traffic.comparison.doubts import DoubtCode
 from kernmodel.traffic.model import Traffic
@@ -269,7 +269,8 @@ def run(case: Case) -> Outcome:
         path.write_text(case.text)
 
         def found(cache: str) -> Traffic:
-            return predict_traffic(KernelRequest(str(path), case.machine, {}, cache=cache)).traffic  # type: ignore[arg-type]
+            request = KernelRequest(str(path), case.machine, {}, cache=cache)  # type: ignore[arg-type]
+            return next(predict_traffic_sweep(request, ({},))).traffic
 
         start = time.process_time()
         default = found("auto")

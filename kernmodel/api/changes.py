@@ -17,16 +17,13 @@ from kernmodel.api.options import (
     kernel_request,
     one_point_of,
 )
-from kernmodel.api.result import Json, Result
+from kernmodel.api.result import Result, Views
 from kernmodel.errors import UsageError
 from kernmodel.studies.predict.request import Change
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from kernmodel.machine.changes.figures import Figure as MachineFigure
     from kernmodel.machine.changes.figures import MachineFigures
-    from kernmodel.report.layout import Block
     from kernmodel.studies.what_if.code import CodeAnswer
     from kernmodel.studies.what_if.machine import WhatIfAnswer
     from kernmodel.studies.what_if.sensitivity import SensitivityAnswer
@@ -64,7 +61,8 @@ def what_if(
     from kernmodel.studies.what_if.machine import what_if as study
 
     request = kernel_request(kernel, machine, one_point_of(sizes), cache)
-    return _WhatIf([study(request, code.request(), changes_of(changes), cores)], strict=strict)
+    answer = study(request, code.request(), changes_of(changes), cores)
+    return Result([answer], _WHAT_IF, strict=strict)
 
 
 def compare_code(
@@ -97,7 +95,7 @@ def compare_code(
     asked = [replace(variants[0], compiler=None, flags=None), *variants]
     request = kernel_request(kernel, machine, one_point_of(sizes), cache)
     answer = study(request, [code.request() for code in asked], cores, changes_of(changes))
-    return _Code([answer], strict=strict)
+    return Result([answer], _CODE, strict=strict)
 
 
 def sensitivity(
@@ -127,7 +125,8 @@ def sensitivity(
     from kernmodel.studies.what_if.sensitivity import sensitivity as study
 
     request = kernel_request(kernel, machine, one_point_of(sizes), cache)
-    return _Sensitivity([study(request, code.request(), cores, step, progress)], strict=strict)
+    answer = study(request, code.request(), cores, step, progress)
+    return Result([answer], _SENSITIVITY, strict=strict)
 
 
 def machine_figures(machine: File) -> Result[MachineFigures]:
@@ -138,7 +137,7 @@ def machine_figures(machine: File) -> Result[MachineFigures]:
     """
     from kernmodel.machine.changes.figures import MachineFigures
 
-    return _Figures([MachineFigures.open(fspath(machine))])
+    return Result([MachineFigures.open(fspath(machine))], _FIGURES)
 
 
 def changes_of(changes: Changes) -> tuple[Change, ...]:
@@ -165,65 +164,10 @@ def parse_change(text: str) -> Change:
     return Change(path.strip(), value.strip())
 
 
-class _WhatIf(Result["WhatIfAnswer"]):
-    _unit = "cy/CL"
-
-    def _report(self, unit: str, *, verbose: bool) -> Iterable[Block]:
-        from kernmodel.report.text.what_if import what_if_report
-
-        return what_if_report(self.answer, unit, verbose=verbose)
-
-    def _document(self, unit: str) -> Json:
-        from kernmodel.report.json.what_if import what_if_document
-
-        return what_if_document(self.answer, unit)
-
-
-class _Code(Result["CodeAnswer"]):
-    _unit = "cy/CL"
-
-    def _report(self, unit: str, *, verbose: bool) -> Iterable[Block]:
-        from kernmodel.report.text.what_if import code_report
-
-        return code_report(self.answer, unit, verbose=verbose)
-
-    def _document(self, unit: str) -> Json:
-        from kernmodel.report.json.what_if import code_document
-
-        return code_document(self.answer, unit)
-
-
-class _Sensitivity(Result["SensitivityAnswer"]):
-    _unit = "cy/CL"
-
-    def _report(self, unit: str, *, verbose: bool) -> Iterable[Block]:
-        from kernmodel.report.text.what_if import sensitivity_report
-
-        return sensitivity_report(self.answer, unit, verbose=verbose)
-
-    def _document(self, unit: str) -> Json:
-        from kernmodel.report.json.what_if import sensitivity_document
-
-        return sensitivity_document(self.answer, unit)
-
-    def _figure(self, unit: str) -> Figure:
-        from kernmodel.plot.tornado import tornado_figure
-
-        return tornado_figure(self.answer)
-
-    def _drawing(self, unit: str, width: int, ascii_only: bool) -> str:
-        from kernmodel.plot.tornado import tornado_text
-
-        return tornado_text(self.answer, width, ascii_only)
-
-
-class _Figures(Result["MachineFigures"]):
-    def _report(self, unit: str, *, verbose: bool) -> Iterable[Block]:
-        from kernmodel.report.text.what_if import figures_report
-
-        return figures_report(self.answer)
-
-    def _document(self, unit: str) -> Json:
-        from kernmodel.report.json.what_if import figures_document
-
-        return figures_document(self.answer)
+_WHAT_IF = Views("what_if:what_if_report", "what_if:what_if_document", unit="cy/CL")
+_CODE = Views("what_if:code_report", "what_if:code_document", unit="cy/CL")
+_SENSITIVITY = Views(
+    *("what_if:sensitivity_report", "what_if:sensitivity_document", "tornado:tornado_figure", "tornado:tornado_text"),
+    unit="cy/CL",
+)
+_FIGURES = Views("what_if:figures_report", "what_if:figures_document")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from os import fspath
 from typing import TYPE_CHECKING, Literal
 
@@ -24,13 +24,10 @@ from kernmodel.api.options import (
     refuse,
     source_of,
 )
-from kernmodel.api.result import Json, Result
+from kernmodel.api.result import Result, Views
 from kernmodel.errors import UsageError
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from kernmodel.report.layout import Block
     from kernmodel.studies.predict.roofline import CarmAnswer, RooflineAnswer
     from kernmodel.traffic.options import CacheMode
 
@@ -72,8 +69,8 @@ def roofline_chart(
     request = ChartRequest(fspath(machine), models, cores, _path(mix), code.mask_utilization)
     if of_source:
         asked = [kernel_request(file, machine, points[0], cache) for file in files]
-        return _Chart([chart_kernels(request, asked, code.request(), points)], strict=strict)
-    return _Chart([chart_code(request, _listing(files), code.request())], strict=strict)
+        return Result([chart_kernels(request, asked, code.request(), points)], _CHART, strict=strict)
+    return Result([chart_code(request, _listing(files), code.request())], _CHART, strict=strict)
 
 
 def carm_chart(
@@ -106,8 +103,8 @@ def carm_chart(
     request = ChartRequest(fspath(machine), ("adcarm",), cores, _path(mix), code.mask_utilization)
     if of_source:
         asked = kernel_request(files[0], machine, sizes_of, cache)
-        return _Carm([read_kernel(request, asked, code.request())], strict=strict)
-    return _Carm([read_code(request, _listing(files), code.request())], strict=strict)
+        return Result([read_kernel(request, asked, code.request())], _CARM, strict=strict)
+    return Result([read_code(request, _listing(files), code.request())], _CARM, strict=strict)
 
 
 def _path(file: File | None) -> str | None:
@@ -143,45 +140,7 @@ def _is_of_source(
     return False
 
 
-class _Chart(Result["RooflineAnswer"]):
-    def _report(self, unit: str, *, verbose: bool) -> Iterable[Block]:
-        from kernmodel.report.text.roofline import roofline_report
-
-        return roofline_report(self.answer, verbose=verbose)
-
-    def _document(self, unit: str) -> Json:
-        from kernmodel.report.json.roofline import roofline_document
-
-        return roofline_document(self.answer)
-
-    def _figure(self, unit: str) -> Figure:
-        from kernmodel.plot.roofline import roofline_figure
-
-        return roofline_figure(self.answer)
-
-    def _drawing(self, unit: str, width: int, ascii_only: bool) -> str:
-        from kernmodel.plot.roofline_text import roofline_text
-
-        return roofline_text(self.answer, width, ascii_only)
-
-
-class _Carm(Result["CarmAnswer"]):
-    def _report(self, unit: str, *, verbose: bool) -> Iterable[Block]:
-        from kernmodel.report.text.carm import carm_report
-
-        return carm_report(self.answer, verbose=verbose)
-
-    def _document(self, unit: str) -> Json:
-        from kernmodel.report.json.roofline import carm_document
-
-        return carm_document(self.answer)
-
-    def _figure(self, unit: str) -> Figure:
-        from kernmodel.plot.roofline import carm_figure
-
-        return carm_figure(self.answer)
-
-    def _drawing(self, unit: str, width: int, ascii_only: bool) -> str:
-        from kernmodel.plot.roofline_text import carm_text
-
-        return carm_text(self.answer, width, ascii_only)
+_CHART = Views(
+    "roofline:roofline_report", "roofline:roofline_document", "roofline:roofline_figure", "roofline_text:roofline_text"
+)
+_CARM = Views("carm:carm_report", "roofline:carm_document", "roofline:carm_figure", "roofline_text:carm_text")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
 from os import fspath
@@ -28,18 +28,15 @@ from kernmodel.api.options import (
     values_by_name,
     values_of,
 )
-from kernmodel.api.result import Json, Result, note_parts, table_parts
+from kernmodel.api.result import Result, TableViews, Views
 from kernmodel.errors import InputError, UsageError
 from kernmodel.output_files import output_file, write_file
 
 if TYPE_CHECKING:
-    from kernmodel.errors import Note
     from kernmodel.incore.answer.batch import BlockQuery, BlockResult
     from kernmodel.incore.core import Settings
-    from kernmodel.incore.model import InstructionData, Parameters
+    from kernmodel.incore.model import InstructionData
     from kernmodel.incore.tables.table import InstructionTable, Operands
-    from kernmodel.report.layout import Block
-    from kernmodel.report.text.render import Style
     from kernmodel.studies.predict.incore import CodeSource, Outcome, Target
     from kernmodel.studies.predict.mix import MixAnswer
     from kernmodel.studies.predict.request import InCoreAnswer
@@ -195,7 +192,7 @@ def analyse_loops(
     if core.align == ALL:
         raise UsageError("wants one loop on one core", where="--align", todo="leave it out of a table")
     outcomes = analyse_many(_loop_of(code).request(), targets_of(machine, uarch), core.request())
-    return _Outcomes(outcomes, total=0, strict=strict)
+    return Result(outcomes, _OUTCOMES, total=0, strict=strict)
 
 
 def targets_of(machine: File | None, uarch: str | None) -> tuple[Target, ...]:
@@ -230,9 +227,11 @@ class Analysis(Result["InCoreAnswer"]):
         from kernmodel.studies.predict.incore import alignments, analyse_one, explanation
 
         self._settings = core.request()
-        super().__init__([analyse_one(loop.request(), target, self._settings)], strict=strict)
-        self.explanation = explanation(self.answer, self._settings) if explain else None
-        self.alignments = alignments(self.answer, self._settings) if core.align == ALL else ()
+        answer = analyse_one(loop.request(), target, self._settings)
+        self.explanation = explanation(answer, self._settings) if explain else None
+        self.alignments = alignments(answer, self._settings) if core.align == ALL else ()
+        more = {"explanation": self.explanation, "alignments": self.alignments}
+        super().__init__([answer], _ANALYSIS, more, strict=strict)
 
     def graph(self, path: File | None = None) -> str:
         """The dependency graph in the language of Graphviz, also written to `path` (.dot, or drawn: .svg).
@@ -250,21 +249,8 @@ class Analysis(Result["InCoreAnswer"]):
             write_file(target, svg_of(text) if target.suffix.lower() == ".svg" else text)
         return text
 
-    def _report(self, unit: str, *, verbose: bool) -> Iterable[Block]:
-        from kernmodel.report.text.incore import incore_report
 
-        extra: list[Block] = []
-        if self.explanation or self.alignments:
-            from kernmodel.report.text.explanation import alignment_section, explanation_section
-
-            extra += explanation_section(self.answer.incore, self.explanation) if self.explanation else ()
-            extra += alignment_section(self.alignments) if self.alignments else ()
-        return incore_report(self.answer, verbose=verbose, extra=extra)
-
-    def _document(self, unit: str) -> Json:
-        from kernmodel.report.json.incore import incore_document
-
-        return incore_document(self.answer, self.explanation, self.alignments)
+_ANALYSIS = Views("incore:incore_report", "incore:incore_document")
 
 
 def graph_file(path: str) -> Path:
@@ -280,29 +266,7 @@ def graph_file(path: str) -> Path:
     return target
 
 
-class _Outcomes(Result["Outcome"]):
-    streams = True
-
-    def _notes(self, answer: Outcome) -> tuple[Note, ...]:
-        return answer.answer.notes if answer.answer is not None else ()
-
-    def _parts(self, answers: Iterator[Outcome], style: Style, unit: str, *, verbose: bool) -> Iterator[str]:
-        from kernmodel.report.text.incore import OUTCOME_COLUMNS
-
-        notes: dict[Note, None] = {}
-
-        def noted() -> Iterator[Outcome]:
-            for outcome in answers:
-                notes.update(dict.fromkeys(self._notes(outcome)))
-                yield outcome
-
-        yield from table_parts(OUTCOME_COLUMNS, noted(), style)
-        yield from note_parts(notes, style)
-
-    def _document(self, unit: str) -> Json:
-        from kernmodel.report.json.incore import incore_sweep_document
-
-        return incore_sweep_document(self)
+_OUTCOMES = Views("", "", table=TableViews("incore:OUTCOME_COLUMNS", "incore:incore_sweep_document"))
 
 
 # }}}
@@ -321,7 +285,7 @@ def analyse_blocks(
 ) -> Result[BlockResult]:
     """Many blocks on one core, as `kernmodel incore --batch`; what is wrong with a block stands in its answer.
 
-    >>> [one.cycles for one in km.analyse_blocks("blocks.txt", uarch="SKL")]
+    >>> [one.prediction for one in km.analyse_blocks("blocks.txt", uarch="SKL")]
 
     Args:
         file: hex digits a line, or CSV; "-" is standard input. hex_column: the column of a CSV file ("hex").
@@ -336,7 +300,7 @@ def analyse_blocks(
 
     queries, settings = block_queries(file, machine, uarch, hex_column, core)
     results = answer_all(queries, settings, jobs)
-    return _Blocks(_answered(map(refused, results) if strict else results, fspath(file)), total=0)
+    return Result(_answered(map(refused, results) if strict else results, fspath(file)), _BLOCKS, total=0)
 
 
 def block_lines(
@@ -411,21 +375,7 @@ def _no_answer(file: str) -> InputError:
     return InputError("no block has an answer", where=file, todo="the lines say why")
 
 
-class _Blocks(Result["BlockResult"]):
-    streams = True
-
-    def _notes(self, answer: BlockResult) -> tuple[Note, ...]:
-        return ()
-
-    def _parts(self, answers: Iterator[BlockResult], style: Style, unit: str, *, verbose: bool) -> Iterator[str]:
-        from kernmodel.report.text.incore import BLOCK_COLUMNS
-
-        return table_parts(BLOCK_COLUMNS, answers, style)
-
-    def _document(self, unit: str) -> Json:
-        from kernmodel.report.json.incore import block_document
-
-        return {"blocks": [block_document(result) for result in self]}
+_BLOCKS = Views("", "", table=TableViews("incore:BLOCK_COLUMNS", "incore:blocks_document"))
 
 
 # }}}
@@ -469,7 +419,7 @@ def mix(
     if file is not None:
         given = {"a FILE": kernel, **of_source, **of_code, "--weigh": weigh}
         refuse(given, "--mix gives the mix itself")
-        return _Mix([mix_of_file(fspath(file), machine=named)], strict=strict)
+        return Result([mix_of_file(fspath(file), machine=named)], _MIX, strict=strict)
     if kernel is None:
         raise UsageError("there is nothing to count", todo="give a C kernel, an assembly file, or --mix FILE")
     if not is_c_source(nest.source):
@@ -478,7 +428,7 @@ def mix(
             what = "does not fit --loop, --lines and --iterations-per-pass"
             raise UsageError(what, where="--weigh", todo="give one of them")
         answer = mix_of_code(source_of(nest.source), code.request(), machine=named, passes=weigh)
-        return _Mix([answer], strict=strict)
+        return Result([answer], _MIX, strict=strict)
     refuse({"--weigh": weigh}, "a C kernel weighs its nests by their iterations (--nests)")
     if machine is None:
         raise UsageError("a C kernel needs a machine, whose compiler and flags are used", todo="write -m clx")
@@ -487,19 +437,10 @@ def mix(
         what = "does not fit --nest, --loop, --lines and --iterations-per-pass"
         raise UsageError(what, where="--nests", todo="give one of them")
     request = kernel_request(nest, machine, one_point_of(sizes))
-    return _Mix([mix_of_kernel(request, code.request(), numbers)], strict=strict)
+    return Result([mix_of_kernel(request, code.request(), numbers)], _MIX, strict=strict)
 
 
-class _Mix(Result["MixAnswer"]):
-    def _report(self, unit: str, *, verbose: bool) -> Iterable[Block]:
-        from kernmodel.report.text.mix import mix_report
-
-        return mix_report(self.answer, verbose=verbose)
-
-    def _document(self, unit: str) -> Json:
-        from kernmodel.report.json.roofline import mix_document
-
-        return mix_document(self.answer)
+_MIX = Views("mix:mix_report", "roofline:mix_document")
 
 
 # }}}
@@ -516,7 +457,7 @@ def instructions(form: str, machine: File | None = None, *, uarch: str | None = 
     """
     table = instruction_table(machine, uarch, "easy")
     rows = [row for name in _forms(table, form) if (row := table.row(name)) is not None]
-    return _Rows(rows, table.parameters)
+    return Result(rows, _ROWS, {"parameters": table.parameters}, total=len(rows))
 
 
 def instruction_table(machine: File | None, uarch: str | None, operands: Operands = "full") -> InstructionTable:
@@ -559,20 +500,7 @@ def _forms(table: InstructionTable, wanted: str) -> list[str]:
     raise InputError(f"no row for {wanted!r} in the table of {table.parameters.name}", todo=todo)
 
 
-class _Rows(Result["InstructionData"]):
-    def __init__(self, rows: Sequence[InstructionData], parameters: Parameters) -> None:
-        super().__init__(rows, total=len(rows))
-        self._parameters = parameters
-
-    def _report(self, unit: str, *, verbose: bool) -> Iterable[Block]:
-        from kernmodel.report.text.instruction import instruction_report
-
-        return (block for row in self for block in instruction_report(row, self._parameters))
-
-    def _document(self, unit: str) -> Json:
-        from kernmodel.report.json.incore import instruction_document
-
-        return instruction_document(self, self._parameters)
+_ROWS = Views("instruction:instruction_report", "incore:instruction_document", together=True)
 
 
 # }}}

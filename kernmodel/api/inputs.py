@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernmodel.api.options import File, Kernel, Nest, Sizes, one_point_of, source_of
-from kernmodel.api.result import Json, Result
+from kernmodel.api.result import Result, Views
 from kernmodel.cachesim.run import RunOptions
 from kernmodel.errors import UsageError
 
 if TYPE_CHECKING:
     from kernmodel.cachesim.run import Given, Simulation
     from kernmodel.machine.model import Machine
-    from kernmodel.report.layout import Block
     from kernmodel.source.model import LoopNest
 
 
@@ -32,19 +30,10 @@ def load_machine(name: File) -> Result[Machine]:
     """
     from kernmodel.machine.load import load_machine as load
 
-    return _Machine([load(fspath(name))])
+    return Result([load(fspath(name))], _MACHINE)
 
 
-class _Machine(Result["Machine"]):
-    def _report(self, unit: str, *, verbose: bool) -> Iterable[Block]:
-        from kernmodel.report.text.machine import machine_report
-
-        return machine_report(self.answer, verbose=verbose)
-
-    def _document(self, unit: str) -> Json:
-        from kernmodel.report.json.carried import machine_document
-
-        return machine_document(self.answer)
+_MACHINE = Views("machine:machine_report", "carried:machine_document")
 
 
 def load_kernel(kernel: Kernel, **sizes: Sizes) -> Result[LoopNest]:
@@ -65,23 +54,10 @@ def load_kernel(kernel: Kernel, **sizes: Sizes) -> Result[LoopNest]:
     loaded = load(source_of(nest.source), given, nest=nest.nest, function=nest.function)
     # a kernel without default sizes can be shown, but sizes that are given must fit
     known = sizes_of(loaded, given) if given or set(loaded.symbols) <= set(loaded.defaults) else {}
-    return _Kernel(loaded, known)
+    return Result([loaded], _KERNEL, {"values": known})
 
 
-class _Kernel(Result["LoopNest"]):
-    def __init__(self, nest: LoopNest, sizes: Mapping[str, int]) -> None:
-        super().__init__([nest])
-        self.sizes = dict(sizes)
-
-    def _report(self, unit: str, *, verbose: bool) -> Iterable[Block]:
-        from kernmodel.report.text.kernel import kernel_report
-
-        return kernel_report(self.answer, self.sizes)
-
-    def _document(self, unit: str) -> Json:
-        from kernmodel.report.json.carried import kernel_document
-
-        return kernel_document(self.answer, self.sizes)
+_KERNEL = Views("kernel:kernel_report", "carried:kernel_document")
 
 
 def simulate(
@@ -114,10 +90,10 @@ def simulate(
     accesses = fspath(trace)
     if given is None or is_cases_file(Path(accesses)):
         found = find_case(read_cases(Path(accesses)), case, accesses)
-        return _Simulation([simulate_case(found, accesses, options, given)])
+        return Result([simulate_case(found, accesses, options, given)], _SIMULATION)
     if case is not None:
         raise UsageError(f"{accesses} is a trace, which has no cases", where="--case", todo="leave out --case")
-    return _Simulation([simulate_trace(given, accesses, options)])
+    return Result([simulate_trace(given, accesses, options)], _SIMULATION)
 
 
 def _caches(caches: File | None, machine: File | None, cores: int | None) -> Given | None:
@@ -143,13 +119,4 @@ def _caches(caches: File | None, machine: File | None, cores: int | None) -> Giv
     return Given(read_hierarchy(Path(caches)), fspath(caches))
 
 
-class _Simulation(Result["Simulation"]):
-    def _report(self, unit: str, *, verbose: bool) -> Iterable[Block]:
-        from kernmodel.report.text.simulation import simulation_report
-
-        return simulation_report(self.answer)
-
-    def _document(self, unit: str) -> Json:
-        from kernmodel.report.json.traffic import simulation_document
-
-        return simulation_document(self.answer)
+_SIMULATION = Views("simulation:simulation_report", "traffic:simulation_document")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from os import fspath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kernmodel.api.options import (
     CACHE,
@@ -25,15 +25,10 @@ from kernmodel.api.options import (
     refuse,
     values_of,
 )
-from kernmodel.api.result import Json, Result, points_parts
-from kernmodel.errors import InputError, UsageError
-from kernmodel.units import convert_cycles
+from kernmodel.api.result import Result, TableViews, Views
+from kernmodel.errors import UsageError
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from kernmodel.report.layout import Block
-    from kernmodel.report.text.render import Style
     from kernmodel.studies.blocking.answer import BlockingAnswer
     from kernmodel.studies.compare import CompareAnswer
     from kernmodel.studies.predict.request import EcmAnswer, KernelRequest, TrafficAnswer
@@ -81,51 +76,14 @@ def ecm(
     points = points_of(sizes)
     request = kernel_request(kernel, machine, points[0], cache)
     answers = predict_ecm_sweep(request, code.request(), points, values_of(cores, "--cores") if cores else ())
-    return _Ecm(answers, points, strict=strict)
+    return Result(answers, _ECM, {"points": points}, total=len(points), strict=strict)
 
 
-class _Ecm(Result["EcmAnswer"]):
-    _unit = "cy/CL"
-    streams = True
-
-    def __init__(
-        self, answers: Iterable[EcmAnswer], points: tuple[Mapping[str, int], ...], *, strict: bool = False
-    ) -> None:
-        super().__init__(answers, total=len(points), strict=strict)
-        self._points = points
-
-    def _parts(self, answers: Iterator[EcmAnswer], style: Style, unit: str, *, verbose: bool) -> Iterator[str]:
-        if self.total == 1:
-            return super()._parts(answers, style, unit, verbose=verbose)
-        from kernmodel.report.text.ecm import sweep_columns, sweep_inputs, sweep_items
-
-        return points_parts(
-            answers,
-            style,
-            sweep_inputs,
-            columns=lambda first: sweep_columns(first, unit, self._points),
-            items=sweep_items,
-        )
-
-    def _report(self, unit: str, *, verbose: bool) -> Iterable[Block]:
-        from kernmodel.report.text.ecm import ecm_report
-
-        return ecm_report(self.answer, unit, verbose=verbose)
-
-    def _document(self, unit: str) -> Json:
-        from kernmodel.report.json.ecm import ecm_document, ecm_sweep_document
-
-        return ecm_document(self.answer, unit) if self.total == 1 else ecm_sweep_document(self, unit)
-
-    def _figure(self, unit: str) -> Figure:
-        from kernmodel.plot.ecm import ecm_figure
-
-        return ecm_figure(tuple(self), unit)
-
-    def _drawing(self, unit: str, width: int, ascii_only: bool) -> str:
-        from kernmodel.plot.ecm import ecm_text
-
-        return ecm_text(tuple(self), unit, width, ascii_only)
+_ECM = Views(
+    *("ecm:ecm_report", "ecm:ecm_document", "ecm:ecm_figure", "ecm:ecm_text"),
+    unit="cy/CL",
+    table=TableViews("ecm:sweep_columns", "ecm:ecm_sweep_document", "ecm:sweep_inputs", "ecm:sweep_items"),
+)
 
 
 # }}}
@@ -156,48 +114,17 @@ def data_traffic(
 
     points, counts = points_of(sizes), values_of(cores, "--cores")
     request = kernel_request(kernel, machine, points[0], cache)
-    return _Traffic(predict_traffic_sweep(request, points, counts), request, points, counts, strict=strict)
+    answers, total = predict_traffic_sweep(request, points, counts), len(points) * len(counts)
+    over = {"points": points, "cores": counts, "compared": request.cache == "both"}
+    return Result(answers, _TRAFFIC, over, total=total, strict=strict)
 
 
-class _Traffic(Result["TrafficAnswer"]):
-    _units = ("CL", "B", "B/It")
-    _unit = "CL"
-    streams = True
-
-    def __init__(
-        self,
-        answers: Iterable[TrafficAnswer],
-        request: KernelRequest,
-        points: tuple[Mapping[str, int], ...],
-        cores: tuple[int, ...],
-        *,
-        strict: bool,
-    ) -> None:
-        super().__init__(answers, total=len(points) * len(cores), strict=strict)
-        self._request, self._points, self._cores = request, points, cores
-
-    def _parts(self, answers: Iterator[TrafficAnswer], style: Style, unit: Any, *, verbose: bool) -> Iterator[str]:
-        if self.total == 1:
-            return super()._parts(answers, style, unit, verbose=verbose)
-        from kernmodel.report.text.traffic import SweepShape, sweep_columns, sweep_inputs
-
-        shape = SweepShape(unit, self._points, self._cores, self._request.cache == "both")
-        return points_parts(
-            answers,
-            style,
-            lambda first: sweep_inputs(first, shape),
-            columns=lambda first: sweep_columns(first, shape),
-        )
-
-    def _report(self, unit: str, *, verbose: bool) -> Iterable[Block]:
-        from kernmodel.report.text.traffic import traffic_report
-
-        return traffic_report(self.answer, verbose=verbose)
-
-    def _document(self, unit: str) -> Json:
-        from kernmodel.report.json.traffic import traffic_document, traffic_sweep_document
-
-        return traffic_document(self.answer) if self.total == 1 else traffic_sweep_document(self)
+_TRAFFIC = Views(
+    *("traffic:traffic_report", "traffic:traffic_document"),
+    unit="CL",
+    units=("CL", "B", "B/It"),
+    table=TableViews("traffic:sweep_columns", "traffic:traffic_sweep_document", "traffic:sweep_inputs"),
+)
 
 
 # }}}
@@ -232,7 +159,7 @@ def scale(
     request = kernel_request(kernel, machine, points[0], cache)
     requests = [replace(request, sizes=point) for point in points]
     counts = values_of(cores, "--cores") if cores else ()
-    return _Scaling(_scaled(requests, code, counts), total=len(points), strict=strict)
+    return Result(_scaled(requests, code, counts), _SCALING, total=len(points), strict=strict)
 
 
 def _scaled(kernels: Iterable[KernelRequest], code: CodeOptions, cores: tuple[int, ...]) -> Iterator[ScalingAnswer]:
@@ -243,34 +170,9 @@ def _scaled(kernels: Iterable[KernelRequest], code: CodeOptions, cores: tuple[in
     return (scaling(kernel, request, cores, stages=stages) for kernel in kernels)
 
 
-class _Scaling(Result["ScalingAnswer"]):
-    def _shown(self, unit: str) -> str:
-        """The unit, by default the rate that the kernel has; refuses one that it has no meaning for."""
-        from kernmodel.studies.scaling import own_rate
-
-        work = self[0].single.prediction.work
-        convert_cycles(1.0, unit or own_rate(work), work)
-        return unit or own_rate(work)
-
-    def _report(self, unit: str, *, verbose: bool) -> Iterable[Block]:
-        from kernmodel.report.text.scaling import scaling_report
-
-        return scaling_report(tuple(self), self._shown(unit), verbose=verbose)
-
-    def _document(self, unit: str) -> Json:
-        from kernmodel.report.json.ecm import scaling_document
-
-        return scaling_document(tuple(self), self._shown(unit))
-
-    def _figure(self, unit: str) -> Figure:
-        from kernmodel.plot.scaling import scaling_figure
-
-        return scaling_figure(tuple(self), unit or None)
-
-    def _drawing(self, unit: str, width: int, ascii_only: bool) -> str:
-        from kernmodel.plot.scaling import scaling_text
-
-        return scaling_text(tuple(self), unit or None, width, ascii_only)
+_SCALING = Views(
+    "scaling:scaling_report", "ecm:scaling_document", "scaling:scaling_figure", "scaling:scaling_text", together=True
+)
 
 
 # }}}
@@ -304,7 +206,7 @@ def block(
     from kernmodel.studies.blocking.study import blocking
 
     request = kernel_request(kernel, machine, one_point_of(sizes), replace(cache, mode="lc"), cores)
-    return Blocking([blocking(request, code.request(), _loops(loops))], strict=strict)
+    return Blocking([blocking(request, code.request(), _loops(loops))], _BLOCKING, strict=strict)
 
 
 def _loops(loops: str | Sequence[str] | None) -> tuple[str, ...] | None:
@@ -319,7 +221,7 @@ def _loops(loops: str | Sequence[str] | None) -> tuple[str, ...] | None:
 class Blocking(Result["BlockingAnswer"]):
     """The answer of `block`; `source` is the blocked kernel."""
 
-    _unit = "cy/CL"
+    _known: list[BlockingAnswer]
 
     def source(self) -> str:
         """The C source of the best candidate, blocked.
@@ -331,30 +233,11 @@ class Blocking(Result["BlockingAnswer"]):
 
         return blocked_source(self.answer)
 
-    def _report(self, unit: str, *, verbose: bool) -> Iterable[Block]:
-        from kernmodel.report.text.blocking import blocking_report
 
-        return blocking_report(self.answer, unit, verbose=verbose)
-
-    def _document(self, unit: str) -> Json:
-        from kernmodel.report.json.blocking import blocking_document
-
-        return blocking_document(self.answer, unit)
-
-    def _figure(self, unit: str) -> Figure:
-        from kernmodel.plot.blocking import blocking_figure
-
-        return blocking_figure(self._drawn())
-
-    def _drawing(self, unit: str, width: int, ascii_only: bool) -> str:
-        from kernmodel.plot.blocking import blocking_text
-
-        return blocking_text(self._drawn(), width, ascii_only)
-
-    def _drawn(self) -> BlockingAnswer:
-        if not self.answer.candidates or not self.answer.sweep:
-            raise InputError("blocking buys nothing here, so there is no picture of it", todo="leave out --plot")
-        return self.answer
+_BLOCKING = Views(
+    *("blocking:blocking_report", "blocking:blocking_document", "blocking:blocking_figure", "blocking:blocking_text"),
+    unit="cy/CL",
+)
 
 
 # }}}
@@ -388,7 +271,7 @@ def compare(
     names = [fspath(machine) for machine in machines]
     sizes_of = one_point_of(sizes)
     requests = [kernel_request(kernel, names[0], sizes_of, cache) for kernel in given]
-    return _Compared([_compared(requests, names, code)], strict=strict)
+    return Result([_compared(requests, names, code)], _COMPARED, strict=strict)
 
 
 def _compared(kernels: Sequence[KernelRequest], machines: Sequence[str], code: CodeOptions) -> CompareAnswer:
@@ -400,26 +283,7 @@ def _compared(kernels: Sequence[KernelRequest], machines: Sequence[str], code: C
         return compare(kernels, machines, code.request(), executor=executor)
 
 
-class _Compared(Result["CompareAnswer"]):
-    def _report(self, unit: str, *, verbose: bool) -> Iterable[Block]:
-        from kernmodel.report.text.compare import compare_report
-
-        return compare_report(self.answer, unit or None, verbose=verbose)
-
-    def _document(self, unit: str) -> Json:
-        from kernmodel.report.json.ecm import compare_document
-
-        return compare_document(self.answer)
-
-    def _figure(self, unit: str) -> Figure:
-        from kernmodel.plot.compare import compare_figure
-
-        return compare_figure(self.answer, unit or None)
-
-    def _drawing(self, unit: str, width: int, ascii_only: bool) -> str:
-        from kernmodel.plot.compare import compare_text
-
-        return compare_text(self.answer, unit or None, width, ascii_only)
+_COMPARED = Views("compare:compare_report", "ecm:compare_document", "compare:compare_figure", "compare:compare_text")
 
 
 # }}}

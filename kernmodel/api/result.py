@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from inspect import signature
 from itertools import chain
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from kernmodel.errors import Note, UsageError, refuse_warnings
 from kernmodel.output_files import output_file
@@ -16,7 +18,7 @@ from kernmodel.units import TIME_UNITS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from kernmodel.report.layout import Block, Column
+    from kernmodel.report.layout import Column
     from kernmodel.report.text.render import Style
 
 Answer = TypeVar("Answer")
@@ -62,8 +64,47 @@ def picture_file(path: str) -> Path:
     return target
 
 
-def _no_picture() -> UsageError:
-    return UsageError("has no picture", where=".plot()", todo="see .text() or .json()")
+@dataclass(frozen=True, slots=True)
+class TableViews:
+    """How several answers stand together: a table with rows for each, and one document.
+
+    Attributes:
+        columns: the columns, or what makes them of the first answer, in `report.text`.
+        json: the document of all, in `report.json`.
+        head: the blocks above the table, of the first answer, in `report.text`; "" for none.
+        items: what has a row of an answer, in `report.text`; "": the answer itself.
+    """
+
+    columns: str
+    json: str
+    head: str = ""
+    items: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Views:
+    """How answers of one kind are shown: functions as "module:name", which are imported when they are called.
+
+    Each is given the answer and, of the unit, `verbose`, the size of a drawing and what the result knows besides, the
+    arguments that it names.
+
+    Attributes:
+        text: makes the blocks of the report, in `report.text`; json: the document, in `report.json`.
+        picture: makes the figure, drawing: the same in characters, in `plot`; "" where there is none. They are given
+            all answers as a tuple where there may be several.
+        unit: of times where none is asked for, None: the kernel's own; units: that may be asked for.
+        table: of several answers.
+        together: whether text and document too are given all answers as a tuple.
+    """
+
+    text: str
+    json: str
+    picture: str = ""
+    drawing: str = ""
+    unit: str | None = None
+    units: tuple[str, ...] = TIME_UNITS
+    table: TableViews | None = None
+    together: bool = False
 
 
 class Result(Sequence[Answer], Generic[Answer]):
@@ -77,18 +118,24 @@ class Result(Sequence[Answer], Generic[Answer]):
 
     Args:
         answers: as they come.
+        views: how they are shown.
         total: how many there are; 0: it is not known before the last.
         strict: raise `StrictError` for the first warning of an answer.
+        besides: what views need besides, by the names of their arguments.
     """
 
-    _units: ClassVar[tuple[str, ...]] = TIME_UNITS
-    _unit: ClassVar[str] = ""
-    """Units that `unit` may name, and the one without it; "": the kernel's own."""
-    streams: ClassVar[bool] = False
-    """Whether the text of several answers is a table whose rows come one after the other."""
-
-    def __init__(self, answers: Iterable[Answer], *, total: int = 1, strict: bool = False) -> None:
+    def __init__(
+        self,
+        answers: Iterable[Answer],
+        views: Views,
+        besides: Mapping[str, object] | None = None,
+        *,
+        total: int = 1,
+        strict: bool = False,
+    ) -> None:
         self.total = total
+        self._views = views
+        self._besides = besides or {}
         self._coming = iter(answers)
         self._known: list[Answer] = []
         self._strict = strict
@@ -174,13 +221,21 @@ class Result(Sequence[Answer], Generic[Answer]):
         then without `keep`."""
         return self._parts(self.each(keep=keep), style, self._in(unit), verbose=verbose)
 
+    @property
+    def streams(self) -> bool:
+        """Whether the text is a table whose rows come one after the other."""
+        return self._views.table is not None and self.total != 1
+
     def json(self, *, unit: str | None = None) -> Json:
         """The document that the command line prints with `--json` (docs/json.md), as dictionaries, lists and numbers.
 
         Raises:
             UsageError: as `text`.
         """
-        return self._document(self._in(unit))
+        table = None if self.total == 1 else self._views.table
+        view, shown = table.json if table else self._views.json, self._shown(together=table is not None)
+        made: Json = self._view(f"report.json.{view}", shown, unit=self._in(unit))
+        return made
 
     def plot(self, path: str | PathLike[str] | None = None, *, unit: str | None = None) -> Figure:
         """The picture, a figure of matplotlib, also written to `path` (.svg, .pdf or .png) if one is given.
@@ -190,7 +245,7 @@ class Result(Sequence[Answer], Generic[Answer]):
             InputError: the file cannot be written.
         """
         target = None if path is None else picture_file(fspath(path))
-        figure = self._figure(self._in(unit))
+        figure: Figure = self._picture(self._views.picture, unit)
         if target is not None:
             from kernmodel.plot.style import write
 
@@ -203,7 +258,7 @@ class Result(Sequence[Answer], Generic[Answer]):
         Raises:
             UsageError: the question has no picture.
         """
-        return self._drawing(self._in(unit), width, ascii_only)
+        return str(self._picture(self._views.drawing, unit, width=width, ascii_only=ascii_only))
 
     def __str__(self) -> str:
         return self.text()
@@ -217,29 +272,57 @@ class Result(Sequence[Answer], Generic[Answer]):
     # }}}
     # {{{ of one question
 
-    def _in(self, unit: str | None) -> str:
-        return self._unit if unit is None else spelt(unit, self._units)
+    def _in(self, unit: str | None) -> str | None:
+        return self._views.unit if unit is None else spelt(unit, self._views.units)
 
     def _notes(self, answer: Answer) -> tuple[Note, ...]:
         return getattr(answer, "notes", ())
 
-    def _parts(self, answers: Iterator[Answer], style: Style, unit: str, *, verbose: bool) -> Iterator[str]:
+    def _shown(self, *, together: bool) -> Answer | tuple[Answer, ...]:
+        return tuple(self) if together or self._views.together else self.answer
+
+    def _view(self, view: str, shown: object, **given: object) -> Any:
+        """What the function "module:name" makes of what is shown."""
+        module, _, name = view.partition(":")
+        function = getattr(import_module(f"kernmodel.{module}"), name)
+        if not callable(function):
+            return function
+        named = signature(function).parameters
+        return function(shown, **{key: value for key, value in {**given, **self._besides}.items() if key in named})
+
+    def _picture(self, view: str, unit: str | None, **size: object) -> Any:
+        """The picture that a view makes.
+
+        Raises:
+            UsageError: there is none.
+        """
+        if not view:
+            raise UsageError("has no picture", where=".plot()", todo="see .text() or .json()")
+        shown = self._shown(together=self._views.table is not None)
+        return self._view(f"plot.{view}", shown, unit=self._in(unit), **size)
+
+    def _parts(self, answers: Iterator[Answer], style: Style, unit: str | None, *, verbose: bool) -> Iterator[str]:
         from kernmodel.report.text.render import render
 
-        yield render(self._report(unit, verbose=verbose), style)
+        def view(name: str, shown: object) -> Any:
+            return self._view(f"report.text.{name}", shown, unit=unit, verbose=verbose)
 
-    def _report(self, unit: str, *, verbose: bool) -> Iterable[Block]:
-        """What `text()` prints, where it is not a table whose rows come one after the other."""
-        raise NotImplementedError
+        table = self._views.table
+        if table is None or self.total == 1:
+            yield render(view(self._views.text, self._shown(together=False)), style)
+            return
+        first = next(answers)
+        notes: dict[Note, None] = {}
 
-    @abstractmethod
-    def _document(self, unit: str) -> Json: ...
+        def items() -> Iterator[Any]:
+            for answer in chain((first,), answers):
+                notes.update(dict.fromkeys(self._notes(answer)))
+                yield from view(table.items, answer) if table.items else (answer,)
 
-    def _figure(self, unit: str) -> Figure:
-        raise _no_picture()
-
-    def _drawing(self, unit: str, width: int, ascii_only: bool) -> str:
-        raise _no_picture()
+        if table.head:
+            yield render(view(table.head, first), style)
+        yield from table_parts(view(table.columns, first), items(), style)
+        yield from note_parts(notes, style)
 
     # }}}
 
@@ -263,30 +346,6 @@ def note_parts(notes: Iterable[Note], style: Style) -> Iterator[str]:
     if section:
         yield "\n"
         yield render(section, style)
-
-
-def points_parts(
-    answers: Iterator[Answer],
-    style: Style,
-    inputs: Callable[[Answer], Iterable[Block]],
-    columns: Callable[[Answer], tuple[Column, ...]],
-    items: Callable[[Answer], Iterable[Any]] = lambda answer: (answer,),
-) -> Iterator[str]:
-    """What all points share, then the rows of each as it comes, then all notes; `items` are what has a row of an
-    answer."""
-    from kernmodel.report.text.render import render
-
-    first = next(answers)
-    notes: dict[Note, None] = {}
-
-    def all_items() -> Iterator[Any]:
-        for answer in chain((first,), answers):
-            notes.update(dict.fromkeys(getattr(answer, "notes", ())))
-            yield from items(answer)
-
-    yield render(inputs(first), style)
-    yield from table_parts(columns(first), all_items(), style)
-    yield from note_parts(notes, style)
 
 
 # }}}

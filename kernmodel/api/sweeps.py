@@ -24,13 +24,11 @@ from kernmodel.api.options import (
     values_by_name,
     values_of,
 )
-from kernmodel.api.result import Json, Result, note_parts, table_parts
+from kernmodel.api.result import Json, Result, Views, note_parts, table_parts
 from kernmodel.errors import KernmodelError, Note, UsageError, refuse_warnings
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
-
-    from matplotlib.figure import Figure
 
     from kernmodel.report.text.render import Style
     from kernmodel.studies.sweep.checkpoint import Checkpoint
@@ -230,8 +228,6 @@ class Sweep(Result["Row"]):
     """The rows of a sweep: each a mapping from column to number or text, `error` saying why a point failed.
     `pandas.DataFrame(list(result))` is the table."""
 
-    _unit = "cy/CL"
-
     def __init__(
         self,
         study: SweepStudy,
@@ -248,7 +244,8 @@ class Sweep(Result["Row"]):
         self.gathered = Gathered()
         self.gathered.add_notes(study.notes)
         self._writers, self._executor, self._run = writers, executor, run
-        super().__init__(self._rows(strict=strict), total=len(study.grid))
+        drawn = {"grid": study.grid, "machines": [machine.title for machine in study.machines]}
+        super().__init__(self._rows(strict=strict), _SWEEP, drawn, total=len(study.grid))
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -295,7 +292,13 @@ class Sweep(Result["Row"]):
                 self._writers.add(row)
             self.gathered.add(self.study.grid.axes, row, notes)
 
-    def _parts(self, answers: Iterator[Row], style: Style, unit: str, *, verbose: bool) -> Iterator[str]:
+    def json(self, *, unit: str | None = None) -> Json:
+        """The document that the command line prints with `--json`; times in it are in cy/CL."""
+        from kernmodel.report.json.sweep import sweep_document
+
+        return sweep_document(self.study, self.identity, list(self), self.gathered.notes())
+
+    def _parts(self, answers: Iterator[Row], style: Style, unit: str | None, *, verbose: bool) -> Iterator[str]:
         """What all points share, the rows or where they are, what failed, and the notes."""
         from kernmodel.report.text.render import render
         from kernmodel.report.text.sweep import row_columns, sweep_inputs
@@ -311,7 +314,7 @@ class Sweep(Result["Row"]):
             return  # all failed: the error says it
         yield render(sweep_inputs(self.study, answered), style)
         if self._run.table or self._writers.output is None:
-            yield from table_parts(row_columns(self.study, unit), chain(held, answers), style)
+            yield from table_parts(row_columns(self.study, unit or ""), chain(held, answers), style)
         else:
             yield f"{sum(1 for _ in chain(held, answers))} rows in {self._writers.output}\n"
         failures = self.gathered.failures()
@@ -320,17 +323,5 @@ class Sweep(Result["Row"]):
             yield render(failures, style)
         yield from note_parts(self.gathered.notes(), style)
 
-    def _document(self, unit: str) -> Json:
-        from kernmodel.report.json.sweep import sweep_document
 
-        return sweep_document(self.study, self.identity, list(self), self.gathered.notes())
-
-    def _figure(self, unit: str) -> Figure:
-        from kernmodel.plot.sweep import sweep_figure
-
-        return sweep_figure(self.study.grid, tuple(self), unit, [machine.title for machine in self.study.machines])
-
-    def _drawing(self, unit: str, width: int, ascii_only: bool) -> str:
-        from kernmodel.plot.sweep_text import sweep_text
-
-        return sweep_text(self.study.grid, tuple(self), unit, width, ascii_only)
+_SWEEP = Views("", "", "sweep:sweep_figure", "sweep_text:sweep_text", unit="cy/CL", together=True)

@@ -65,7 +65,7 @@ def read_kerncraft(path: str | Path) -> Imported:
     """Translate the Kerncraft machine file at `path`.
 
     The notes stand in the text as comments too. Where a fact is missing that a machine file needs, the text has a
-    comment in its place, and `check_machine` asks for it.
+    comment in its place, and the check of machine files asks for it.
 
     Raises:
         MachineError: unreadable, no YAML, or no Kerncraft machine file.

@@ -241,7 +241,7 @@ def needed_traffic(case: Case, model: str) -> Traffic:
 def path_bytes(traffic: Traffic, machine: Machine) -> tuple[float, ...]:
     """Bytes per iteration over each path, innermost first: all lines, write-allocates and evicted ones counted."""
     paths = [traffic.path(path.name) for path in machine.paths]
-    lines = [path.loads + path.stores + path.clean_victims for path in paths]
+    lines = [path.lines for path in paths]
     return tuple(count * machine.line_bytes / traffic.iterations_per_unit for count in lines)
 
 

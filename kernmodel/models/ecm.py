@@ -340,9 +340,9 @@ def transfer_time(path: TransferPath, moved: PathTraffic, machine: Machine, rest
     """Time of one path per unit of work: half-duplex (loads + stores)/width, full-duplex the longer direction; and
     `restart` cycles in which streams start anew."""
     inward = moved.loads * machine.line_bytes
-    outward = (moved.stores + moved.clean_victims) * machine.line_bytes
+    outward = moved.evictions * machine.line_bytes
     occupying = inward + outward if path.duplex == "half" else max(inward, outward)
-    penalty = moved.loads * path.penalty_load + (moved.stores + moved.clean_victims) * path.penalty_store + restart
+    penalty = moved.loads * path.penalty_load + moved.evictions * path.penalty_store + restart
     if path.bytes_per_cycle is not None:
         return TransferTime(path.time_name, occupying / path.bytes_per_cycle + penalty, penalty, inward + outward, None)
     total = moved.loads + moved.stores

@@ -83,7 +83,7 @@ def _levels_between(case: Case) -> tuple[LevelDemand, ...]:
     levels = [LevelDemand(ceiling, ceiling.level, wanted.bytes)]
     for path, size in zip(machine.paths, path_bytes(traffic, machine), strict=True):
         moved = traffic.path(path.name)
-        lines = moved.loads + moved.stores + moved.clean_victims
+        lines = moved.lines
         found = path_bandwidth(machine, path.name, moved.loads / lines if lines else 1.0, case.cores)
         levels.append(LevelDemand(found, path.outer, size))
     return tuple(levels)

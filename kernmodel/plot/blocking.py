@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from kernmodel.errors import InputError
 from kernmodel.plot import style
 from kernmodel.plot.caption import answers_caption, draw_caption, on_machine
 from kernmodel.plot.ecm import stacks
@@ -27,7 +28,7 @@ _LIMITS = ("#555555", "#8c6d00", "#000000")
 
 def blocking_figure(answer: BlockingAnswer) -> Figure:
     """Contributions stacked over the block size, T_ECM with and without blocking, the limits of the caches, and the
-    candidates. The answer has at least one candidate."""
+    candidates."""
     with style.settings():
         figure = style.new_figure(8.0, 4.4)
         axes = figure.add_axes((0.08, 0.13, 0.62, 0.76))
@@ -40,7 +41,13 @@ def blocking_figure(answer: BlockingAnswer) -> Figure:
 
 
 def swept(answer: BlockingAnswer) -> tuple[str, str]:
-    """The loop whose block size is varied, and the other block sizes in words ("" without others)."""
+    """The loop whose block size is varied, and the other block sizes in words ("" without others).
+
+    Raises:
+        InputError: no block size is worth a picture.
+    """
+    if not answer.candidates or not answer.sweep:
+        raise InputError("blocking buys nothing here, so there is no picture of it", todo="leave out --plot")
     blocks = dict(answer.candidates[0].blocks)
     loop = list(blocks)[-1]
     others = ", ".join(f"{variable} in blocks of {size}" for variable, size in blocks.items() if variable != loop)

@@ -47,7 +47,7 @@ _LABEL_ROOM = 1.5
 """Height of the axes over the highest value where marks have labels."""
 
 
-def sweep_figure(grid: Grid, rows: Sequence[Row], unit: str, machines: Sequence[str]) -> Figure:
+def sweep_figure(rows: Sequence[Row], grid: Grid, unit: str, machines: Sequence[str]) -> Figure:
     """The picture of a sweep; `rows` are those of `studies.sweep.rows`, all of the grid.
 
     Args:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kernmodel.studies.sweep.grid import Axis, Grid, Row
 
 
-def sweep_text(grid: Grid, rows: Sequence[Row], unit: str, width: int = 80, ascii_only: bool = False) -> str:
+def sweep_text(rows: Sequence[Row], grid: Grid, unit: str, width: int = 80, ascii_only: bool = False) -> str:
     """The drawing of a sweep: lines over a numeric axis with the layer conditions that break, or bars. Of two numeric
     axes with many values, a few of one are drawn as lines.
 

@@ -144,7 +144,7 @@ def _idle_path(after: EcmAnswer, name: str, key: str) -> str:
     moved = after.traffic.path(name)
     if key == "penalty_load" and not moved.loads:
         return f"no line is loaded over {name}"
-    if not moved.loads + moved.stores + moved.clean_victims:
+    if not moved.lines:
         return f"no line moves over {name}"
     return f"T_{name} is the same either way"
 

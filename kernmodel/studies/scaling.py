@@ -13,7 +13,7 @@ from kernmodel.machine.cores import check_cores
 from kernmodel.models.outside import OUTSIDE
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest, Point
 from kernmodel.studies.predict.stages import Stages
-from kernmodel.units import Work, format_bytes, meaningful_units
+from kernmodel.units import Work, convert_cycles, format_bytes, meaningful_units
 
 if TYPE_CHECKING:
     from kernmodel.models.ecm import EcmPrediction, ScalingPoint
@@ -70,6 +70,17 @@ def own_rate(work: Work) -> str:
     """The rate in which performance of a kernel is best told: LUP/s, else FLOP/s, else It/s."""
     known = meaningful_units(work)
     return next(unit for unit in ("LUP/s", "FLOP/s", "It/s") if unit in known)
+
+
+def unit_of_performance(unit: str | None, work: Work) -> str:
+    """The unit in which performance is told: the one asked for, else the kernel's own rate.
+
+    Raises:
+        UsageError: the unit has no meaning for the kernel.
+    """
+    shown = unit or own_rate(work)
+    convert_cycles(1.0, shown, work)
+    return shown
 
 
 _AnswerAt = Callable[[int], EcmAnswer]
@@ -184,7 +195,7 @@ def _moved(cache: str, before: Traffic, now: Traffic) -> Iterator[str]:
     if cache not in names:
         return
     path = now.paths[names.index(cache)]
-    lines, earlier = (one.loads + one.stores + one.clean_victims for one in (path, before.path(path.path)))
+    lines, earlier = (one.lines for one in (path, before.path(path.path)))
     if abs(lines - earlier) > _SIGNIFICANT * max(lines, earlier):
         yield f"{lines:.2f} lines over {path.path} in place of {earlier:.2f}"
 

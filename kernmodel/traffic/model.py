@@ -56,6 +56,16 @@ class PathTraffic:
     write_allocates: float = 0.0
     intervals: Mapping[Quantity, Interval | None] = field(default_factory=lambda: dict.fromkeys(QUANTITIES))
 
+    @property
+    def evictions(self) -> float:
+        """Lines away from the core, modified or not."""
+        return self.stores + self.clean_victims
+
+    @property
+    def lines(self) -> float:
+        """Lines in both directions."""
+        return self.loads + self.stores + self.clean_victims
+
     def at(self, end: End) -> PathTraffic:
         """The path with the least or the greatest of all its numbers."""
         ends = {name: getattr(interval, end) for name, interval in self.intervals.items() if interval is not None}
@@ -283,6 +293,11 @@ class Traffic:
     symbolic: Traffic | None = None
     differences: tuple[Difference, ...] = ()
 
+    @property
+    def memory_lines(self) -> float:
+        """Cache lines per unit of work over the path to memory, in both directions."""
+        return self.paths[-1].lines
+
     def path(self, name: str) -> PathTraffic:
         """The traffic of the path called `name` (KeyError if there is none)."""
         for path in self.paths:
@@ -331,7 +346,7 @@ def arithmetic_intensity(
     """FLOP per byte by level: "L1" by load and store instructions, an outer level by all lines on the path to it."""
     intensity = {machine.levels[0].name: flops / register_bytes if register_bytes else None}
     for path, traffic in zip(machine.paths, paths, strict=True):
-        moved = (traffic.loads + traffic.stores + traffic.clean_victims) * machine.line_bytes
+        moved = traffic.lines * machine.line_bytes
         intensity[path.outer] = flops / moved if moved else None
     return intensity
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from kernmodel.machine.files import schema
-from kernmodel.machine.files.schema import check_machine
 from kernmodel.machine.load import FOLDER, load_machine
 from kernmodel.resources import carried_files
 from kernmodel.schema.fields import List, Rows, Table
+from kernmodel.studies.predict.machine_check import check_machine_file
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/machine-files.md").read_text(encoding="utf-8")
@@ -20,7 +20,7 @@ def test_the_example_is_fit_for_use(tmp_path: Path) -> None:
     (example,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     path = tmp_path / "example.yml"
     path.write_text(example)
-    assert check_machine(path) == ()
+    assert check_machine_file(path) == ()
     assert [series.cores for series in load_machine(str(path)).bandwidths] == [(1, 2, 3, 4, 10)] * 2
 
 

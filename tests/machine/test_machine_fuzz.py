@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kernmodel.errors import MachineError
-from kernmodel.machine.files.schema import check_machine
 from kernmodel.machine.kerncraft import read_kerncraft
 from kernmodel.machine.load import load_machine, load_path
+from kernmodel.studies.predict.machine_check import check_machine_file
 
 KERNCRAFT: dict[str, Any] = {
     "model name": "Intel",
@@ -83,7 +83,7 @@ def test_import(tmp_path: Path, data: Any) -> None:
         return
     made = tmp_path / "made.yml"
     made.write_text(text)
-    check_machine(made)
+    check_machine_file(made)
 
 
 @SETTINGS
@@ -91,7 +91,7 @@ def test_import(tmp_path: Path, data: Any) -> None:
 def test_load(tmp_path: Path, data: Any) -> None:
     path = tmp_path / "machine.yml"
     path.write_text(yaml.safe_dump(data))
-    problems = check_machine(path)
+    problems = check_machine_file(path)
     if problems:
         with pytest.raises(MachineError):
             load_path(path)

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+from own_problems import check_machine
 
 from kernmodel.errors import MachineError
-from kernmodel.machine.files.schema import check_machine
 from kernmodel.machine.kerncraft import read_kerncraft
 from kernmodel.machine.load import load_machine
 

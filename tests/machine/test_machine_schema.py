@@ -4,9 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from own_problems import check_machine
 
 from kernmodel.errors import MachineError
-from kernmodel.machine.files.schema import check_machine
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import MeasuredPeak, MemoryChannels, StoreBehaviour, TransferPath
 

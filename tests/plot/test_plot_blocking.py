@@ -70,7 +70,7 @@ def answer() -> BlockingAnswer:
     sweep: Any = tuple((size, Prediction(cycles)) for size, cycles in ((8, 40.0), (64, 22.0), (128, 30.0), (512, 30.0)))
     square = limit("L2", 262144.0, ("j", "i"), {"j": 90, "i": 90})
     inner = limit("L1", 32768.0, ("j", "i"), {"j": 31, "i": 31})
-    return BlockingAnswer(before, (square, inner), candidates, (6.0, 5.0), (), {}, sweep, None, ())
+    return BlockingAnswer(before, (square, inner), candidates, (6.0, 5.0), (), {}, sweep, ())
 
 
 def drawn(answer: BlockingAnswer) -> tuple[Any, dict[str, Any]]:

@@ -48,7 +48,7 @@ def rows_of(grid: Grid) -> list[dict]:
 
 def drawn(*axes: Axis, unit: str = "cy/CL"):
     grid = Grid(BASE, axes)
-    return sweep_figure(grid, rows_of(grid), unit, ["a machine"])
+    return sweep_figure(rows_of(grid), grid, unit, ["a machine"])
 
 
 def test_one_axis_shows_all_times_and_where_a_condition_breaks():
@@ -103,9 +103,9 @@ def test_names_alone_are_bars_with_their_values():
 def test_what_failed_leaves_a_gap():
     grid = Grid(BASE, (MACHINES,))
     rows = [record(0, 2000), {"point": 1, "error": "no compiler"} | dict.fromkeys(("T_ECM_cy_per_CL",))]
-    axes = sweep_figure(grid, rows, "cy/CL", ["a", "b"]).axes[0]
+    axes = sweep_figure(rows, grid, "cy/CL", ["a", "b"]).axes[0]
     assert [text.get_text().strip() for text in axes.texts] == ["17", "no prediction"]
-    assert "nan" not in sweep_text(grid, rows, "cy/CL")
+    assert "nan" not in sweep_text(rows, grid, "cy/CL")
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_the_longer_numeric_axis_is_x():
 @pytest.mark.parametrize("axes", [(N,), (MACHINES, N), (SCALED, N), (MACHINES,), (CORES,)])
 def test_everything_can_be_drawn_in_characters(axes, unit):
     grid = Grid(BASE, axes)
-    text = sweep_text(grid, rows_of(grid), unit, 80)
+    text = sweep_text(rows_of(grid), grid, unit, 80)
     assert max(map(len, text.splitlines())) <= 90
     if N in axes:
         assert "N > 1024: reuse in L1 j → i" in text

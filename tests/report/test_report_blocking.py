@@ -14,7 +14,7 @@ from kernmodel.errors import Note, UsageError
 from kernmodel.models.outside import OutsideWork
 from kernmodel.report.json.blocking import blocking_document
 from kernmodel.report.json.document import dumps
-from kernmodel.report.text.blocking import blocking_report, headline, memory_lines
+from kernmodel.report.text.blocking import blocking_report, headline
 from kernmodel.report.text.render import Style, render
 from kernmodel.studies.blocking.answer import BlockingAnswer, BlockLimit, Candidate, MemoryRun, TemporalPotential
 
@@ -61,7 +61,6 @@ def answer(ecm_answer) -> BlockingAnswer:
         temporal=(TemporalPotential("L2", 9.0, 2.4),),
         refused={"k": "the statement in line 9 stands between the loops"},
         sweep=((64, prediction), (448, faster), (1024, prediction)),
-        best_nest=ecm_answer.nest,
         notes=(Note("block-safety", "a factor", "assumption"),),
     )
 
@@ -164,16 +163,14 @@ def test_references_with_one_condition_stand_in_one_row(answer):
 
 def test_nothing_is_gained(answer):
     why = Note("nothing-to-block", "blocking buys nothing: all reuse fits as it is", "assumption")
-    nothing = dataclasses.replace(
-        answer, candidates=(), limits=(), saturated=None, temporal=(), sweep=(), best_nest=None, notes=(why,)
-    )
+    nothing = dataclasses.replace(answer, candidates=(), limits=(), saturated=None, temporal=(), sweep=(), notes=(why,))
     assert text_of(nothing, verbose=True).count("blocking buys nothing: all reuse fits as it is") == 1
     assert headline(dataclasses.replace(nothing, notes=()), "cy/CL") == ("blocking buys nothing",)
     assert "Layer conditions that fail" in text_of(dataclasses.replace(nothing, limits=(LIMIT,)))
 
 
 def test_lines_of_memory_count_both_ways(answer):
-    assert memory_lines(answer.before.traffic) == 3.0
+    assert answer.before.traffic.memory_lines == 3.0
 
 
 def test_the_document_has_its_schema(answer):

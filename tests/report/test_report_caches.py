@@ -122,19 +122,18 @@ def test_verbose_comparison_shows_both_tables_of_references(compared_answer):
 
 
 def test_a_sweep_over_cores_has_a_column_for_them(traffic_answer):
-    shape = traffic.SweepShape("CL", ({"N": 5000},), (1, 8))
+    points, cores = ({"N": 5000},), (1, 8)
     more = dataclasses.replace(traffic_answer, traffic=dataclasses.replace(traffic_answer.traffic, cores=8))
-    lines = list(stream(traffic.sweep_columns(traffic_answer, shape), (traffic_answer, more), Style()))
+    lines = list(stream(traffic.sweep_columns(traffic_answer, "CL", points, cores), (traffic_answer, more), Style()))
     assert lines[0].split()[:3] == ["M", "N", "cores"]
     assert [line.split()[2] for line in lines[2:]] == ["1", "8"]
-    inputs = text_of(traffic.sweep_inputs(traffic_answer, shape))
+    inputs = text_of(traffic.sweep_inputs(traffic_answer, points, cores))
     assert "over cores" in inputs
     assert "active cores" not in inputs
 
 
 def test_a_simulated_row_shows_the_share_of_hits_and_of_evaded_lines(simulated_answer):
-    shape = traffic.SweepShape("CL", POINTS)
-    row = cells(traffic.sweep_columns(simulated_answer, shape), simulated_answer)
+    row = cells(traffic.sweep_columns(simulated_answer, "CL", POINTS), simulated_answer)
     assert row[-4:] == ("50% (0% … 100%)", "hits 86%", "hits 63%", "hits 33%")
 
 
@@ -153,8 +152,7 @@ def test_notes_of_many_points_that_differ_in_numbers_are_one():
 
 
 def test_a_compared_row_shows_both_and_why(compared_answer, simulated_answer):
-    shape = traffic.SweepShape("CL", POINTS, compared=True)
-    columns = traffic.sweep_columns(compared_answer, shape)
+    columns = traffic.sweep_columns(compared_answer, "CL", POINTS, compared=True)
     both = {column.header: column.cell(compared_answer) for column in columns}
     assert (both["L1L2 in lc CL"], both["L1L2 in sim CL"]) == ("4.00", "4.40")
     assert (both["L3Mem out lc CL"], both["L3Mem out sim CL"]) == ("1.00", "1.00")

@@ -22,7 +22,6 @@ from kernmodel.incore.answer.batch import BlockResult
 from kernmodel.incore.answer.explain import explain
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable
-from kernmodel.machine.files.schema import check_machine
 from kernmodel.models.chart import Case, ComputeRoof, LevelShare, MemoryRoof, Point, Roofline
 from kernmodel.models.findings import Findings, WhatIf
 from kernmodel.report.json import carried as json_carried
@@ -36,6 +35,7 @@ from kernmodel.report.json.evaluation import evaluation_document
 from kernmodel.report.text.kernel import KernelSummary
 from kernmodel.source.model import IndirectIndex
 from kernmodel.studies.predict.incore import Alignment, Outcome
+from kernmodel.studies.predict.machine_check import check_machine_file
 from kernmodel.studies.predict.mix import MixAnswer, MixPart, SourceComparison
 from kernmodel.studies.predict.roofline import CarmAnswer, Charted, RooflineAnswer, Subject
 
@@ -162,7 +162,7 @@ def documents(
         evaluation_document(EVALUATION),
         json_carried.machine_document(toy_machine),
         json_carried.machine_list_document((toy_machine,)),
-        json_carried.machine_check_document({str(broken): check_machine(broken)}),
+        json_carried.machine_check_document({str(broken): check_machine_file(broken)}),
         json_carried.kernel_document(nest, nest.defaults),
         json_carried.kernel_list_document((KernelSummary("stencil", "A stencil.", "stencil.c"),)),
         json_incore.instruction_document((instruction_row,), toy_parameters),

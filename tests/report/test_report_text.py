@@ -166,8 +166,7 @@ def test_traffic_without_reuse(traffic_answer):
 
 @pytest.mark.parametrize(("unit", "first"), [("CL", "4.00"), ("B", "256.00"), ("B/It", "32.00")])
 def test_traffic_sweep_in_each_unit(traffic_answer, unit, first):
-    shape = traffic.SweepShape(unit, POINTS)
-    row = cells(traffic.sweep_columns(traffic_answer, shape), traffic_answer)
+    row = cells(traffic.sweep_columns(traffic_answer, unit, POINTS), traffic_answer)
     assert row[2] == first
     assert row[-3:] == ("i", "j", "j")
 
@@ -271,7 +270,7 @@ def test_figures_that_share_a_source_stand_together():
 
 
 def test_instruction_row_with_its_indexed_variant(instruction_row, toy_parameters):
-    text = text_of(instruction.instruction_report(instruction_row, toy_parameters))
+    text = text_of(instruction.instruction_report([instruction_row], toy_parameters))
     for part in ("1 cy on 0 1", "base register of operand 2", "zero idiom", "fuses with ja", "indexed memory operand"):
         assert part in text
 

@@ -10,8 +10,8 @@ import pytest
 from kernmodel.errors import UnsupportedKernelError, UsageError
 from kernmodel.source.load import load_kernel
 from kernmodel.studies.predict.ecm import predict_ecm, predict_ecm_sweep
-from kernmodel.studies.predict.request import CodeRequest, KernelRequest
-from kernmodel.studies.predict.traffic import predict_traffic, predict_traffic_sweep
+from kernmodel.studies.predict.request import CodeRequest, KernelRequest, TrafficAnswer
+from kernmodel.studies.predict.traffic import predict_traffic_sweep
 from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 from kernmodel.traffic.options import Distribution, SimulationOptions
 
@@ -56,6 +56,10 @@ def simulated(monkeypatch, tmp_path) -> list[dict]:
 
     monkeypatch.setattr("kernmodel.traffic.simulation.simulate.simulate", stand_in)
     return calls
+
+
+def predict_traffic(kernel: KernelRequest) -> TrafficAnswer:
+    return next(predict_traffic_sweep(kernel, (kernel.sizes,)))
 
 
 def why(answer) -> str:

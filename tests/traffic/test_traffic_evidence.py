@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernmodel.studies.predict.request import KernelRequest, TrafficAnswer
-from kernmodel.studies.predict.traffic import predict_traffic, predict_traffic_sweep
+from kernmodel.studies.predict.traffic import predict_traffic_sweep
 from kernmodel.traffic.comparison.agreement import differs
 
 STENCIL = """#define N 1000
@@ -26,6 +26,10 @@ NARROW = STENCIL.replace("1000", "12").replace("M 40", "M 200")
 STREAMS = "#define N 2048\ndouble a[N], b[N];\nfor (int i = 0; i < N; ++i) a[i] = b[i];\n"
 IN_PLACE = "double a[40][40];\nfor (int j = 0; j < 40; ++j) for (int i = 0; i < 40; ++i) a[j][i] += a[i][j];\n"
 MEMBERS = "double p[4096][12]; double s;\nfor (int i = 0; i < 4096; ++i) s += p[i][4] + p[i][8] + p[i][11];\n"
+
+
+def predict_traffic(kernel: KernelRequest) -> TrafficAnswer:
+    return next(predict_traffic_sweep(kernel, (kernel.sizes,)))
 
 
 def answers(folder: Path, text: str, machine: str = "clx", **sizes: int) -> tuple[TrafficAnswer, TrafficAnswer]:

@@ -6,13 +6,12 @@ docs/machine-files.md describes it for people. `kernmodel.machine.files.checks` 
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from kernmodel import isa
-from kernmodel.errors import Location, MachineError
+from kernmodel.errors import MachineError
 from kernmodel.machine.files.checks import check_figures, count
 from kernmodel.machine.model import (
     BandwidthSeries,
@@ -28,7 +27,7 @@ from kernmodel.machine.model import (
     TransferPath,
 )
 from kernmodel.machine.overlap import Overlap, parse_overlap
-from kernmodel.schema.document import Document, FileKind, read_document
+from kernmodel.schema.document import Document, FileKind
 from kernmodel.schema.fields import (
     Choice,
     Field,
@@ -236,17 +235,6 @@ def examine(document: Document) -> tuple[Machine | None, Reading]:
 _COUNTING = (
     "count the bytes of all loads and stores, as likwid-bench does (an update is one of each), without write-allocates"
 )
-
-
-def check_machine(path: str | Path) -> tuple[Problem, ...]:
-    """All problems of a machine file by itself, in the order of their lines; no error if it is fit for use."""
-    try:
-        document = read_document(Path(path), MACHINE_FILE)
-    except MachineError as error:
-        where = error.where if isinstance(error.where, Location) else Location(str(error.where))
-        return (Problem(MACHINE_FILE, where, "", error.what, error.todo),)
-    _, reading = examine(document)
-    return tuple(sorted(reading.problems, key=lambda problem: problem.where.line or 0))
 
 
 # {{{ building the value, once nothing is wrong

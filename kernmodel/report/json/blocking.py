@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kernmodel.report.json.document import Json, document, in_units, pick, record, subject_json
 from kernmodel.report.json.ecm import prediction_json, timed
 from kernmodel.report.json.traffic import path_json
-from kernmodel.report.text.blocking import SHORT_RUN, headline, memory_lines, swept_loop
+from kernmodel.report.text.blocking import SHORT_RUN, headline, swept_loop
 
 if TYPE_CHECKING:
     from kernmodel.studies.blocking.answer import BlockingAnswer, Candidate
@@ -24,7 +24,7 @@ def blocking_document(answer: BlockingAnswer, unit: str) -> Json:
         subject_json(before),
         pick(before.traffic, "cores", "safety", "stores"),
         headline={"unit": unit, **_headline_json(answer, unit)},
-        before={"prediction": prediction_json(before.prediction), "memory_lines": memory_lines(before.traffic)},
+        before={"prediction": prediction_json(before.prediction), "memory_lines": before.traffic.memory_lines},
         limits=answer.limits,
         candidates=[_candidate_json(candidate) for candidate in answer.candidates],
         saturated=saturated and dict(zip(("before", "after"), (timed(one, work) for one in saturated), strict=True)),
@@ -49,7 +49,7 @@ def _headline_json(answer: BlockingAnswer, unit: str) -> Json:
 def _candidate_json(candidate: Candidate) -> Json:
     return record(
         pick(candidate, "blocks", "cache", "limit", "halo_share", "speedup", "because"),
-        memory_lines=memory_lines(candidate.traffic),
+        memory_lines=candidate.traffic.memory_lines,
         short_loops=candidate.prediction.outside,
         run=_run_json(candidate),
         method=candidate.traffic.method,

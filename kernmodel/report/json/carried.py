@@ -54,11 +54,12 @@ def _problem_json(problem: Problem) -> Json:
     return {"where": str(problem.where), **pick(problem, "key", "what", "todo", "severity")}
 
 
-def kernel_document(nest: LoopNest, sizes: Mapping[str, int]) -> Json:
-    """What was derived from the source of a kernel, and the source; `sizes` are empty where one has no value."""
+def kernel_document(nest: LoopNest, values: Mapping[str, int]) -> Json:
+    """What was derived from the source of a kernel, and the source; `values` of its sizes are empty where one is not
+    known."""
     return document(
         "kernmodel.kernel/1",
-        kernel=kernel_json(nest, sizes),
+        kernel=kernel_json(nest, values),
         symbols=list(nest.symbols),
         loops=nest.loops,
         arrays=nest.arrays,

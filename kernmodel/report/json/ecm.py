@@ -78,9 +78,12 @@ def _scaling_json(point: ScalingPoint, prediction: EcmPrediction) -> Json:
 # {{{ over cores
 
 
-def scaling_document(answers: Sequence[ScalingAnswer], unit: str) -> Json:
-    """One entry of `points` for each point of sizes; `unit` is the unit of the report."""
-    return doc.document("kernmodel.scaling/1", unit=unit, points=[_scaling_body(answer) for answer in answers])
+def scaling_document(answers: Sequence[ScalingAnswer], unit: str | None) -> Json:
+    """One entry of `points` for each point of sizes; `unit` is the unit of the report, None: the kernel's own rate."""
+    from kernmodel.studies.scaling import unit_of_performance
+
+    shown = unit_of_performance(unit, answers[0].single.prediction.work)
+    return doc.document("kernmodel.scaling/1", unit=shown, points=[_scaling_body(answer) for answer in answers])
 
 
 def _scaling_body(answer: ScalingAnswer) -> Json:

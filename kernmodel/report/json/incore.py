@@ -51,6 +51,11 @@ def block_document(result: BlockResult) -> Json:
     return document("kernmodel.incore-batch/1", body)
 
 
+def blocks_document(results: Iterable[BlockResult]) -> Json:
+    """The lines of many blocks."""
+    return {"blocks": [block_document(result) for result in results]}
+
+
 def block_line(result: BlockResult) -> str:
     """That document on one line."""
     return _ENCODED(block_document(result))

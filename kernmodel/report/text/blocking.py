@@ -17,7 +17,6 @@ from kernmodel.units import format_bytes
 if TYPE_CHECKING:
     from kernmodel.models.ecm import EcmPrediction
     from kernmodel.studies.blocking.answer import BlockingAnswer, BlockLimit, Candidate
-    from kernmodel.traffic.model import Traffic
 
 _SHOWN = 8
 """Candidates that are listed without -v."""
@@ -100,12 +99,6 @@ def _speedup(value: float) -> str:
     return f"{value:.2f}×"
 
 
-def memory_lines(traffic: Traffic) -> float:
-    """Cache lines per unit of work over the path to memory, in both directions."""
-    path = traffic.paths[-1]
-    return path.loads + path.stores + path.clean_victims
-
-
 def _candidates(answer: BlockingAnswer, *, verbose: bool) -> Blocks:
     before = answer.before.prediction
     columns = (
@@ -113,7 +106,7 @@ def _candidates(answer: BlockingAnswer, *, verbose: bool) -> Blocks:
         left("for", "cache"),
         right("T_ECM cy/CL", lambda found: f"{decimal(before.cycles)} → {decimal(found.prediction.cycles)}"),
         right("speed-up", "speedup", _speedup),
-        right("memory CL", lambda found: memory_lines(found.traffic)),
+        right("memory CL", lambda found: found.traffic.memory_lines),
         right("halo", "halo_share", "{:.1%}".format),
         right("short loops cy/CL", "prediction.t_out"),
         right("runs from memory", _run),
@@ -122,7 +115,7 @@ def _candidates(answer: BlockingAnswer, *, verbose: bool) -> Blocks:
     shown = answer.candidates if verbose else answer.candidates[:_SHOWN]
     title = (
         f"Candidates, the best first (without blocking {before.cycles:.2f} cy/CL and "
-        f"{memory_lines(answer.before.traffic):.2f} CL from and to memory)"
+        f"{answer.before.traffic.memory_lines:.2f} CL from and to memory)"
     )
     left_out = len(answer.candidates) - len(shown)
     more = (Line(f"  … and {count(left_out, 'candidate')} more (-v)"),) if left_out else ()

@@ -25,8 +25,9 @@ from kernmodel.report.text.sections import (
 
 if TYPE_CHECKING:
     from kernmodel.incore.answer.batch import BlockResult
+    from kernmodel.incore.answer.explain import Explanation
     from kernmodel.incore.model import Chain, Component, InCore, InstructionReport
-    from kernmodel.studies.predict.incore import Outcome
+    from kernmodel.studies.predict.incore import Alignment, Outcome
     from kernmodel.studies.predict.request import InCoreAnswer
 
 _NO_PORT, _UNKNOWN, _GUESSED = "*", "?", "~"
@@ -34,11 +35,18 @@ _NO_PORT, _UNKNOWN, _GUESSED = "*", "?", "~"
 
 def incore_report(
     answer: InCoreAnswer,
+    explanation: Explanation | None = None,
+    alignments: Sequence[Alignment] = (),
     *,
     verbose: bool = False,
-    extra: Sequence[Block] = (),
 ) -> Blocks:
-    """The whole answer; `extra` are sections that were asked for besides (`report.explanation`)."""
+    """The whole answer, with what was asked for besides: why, and what alignments do."""
+    extra: Blocks = ()
+    if explanation or alignments:
+        from kernmodel.report.text.explanation import alignment_section, explanation_section
+
+        extra += explanation_section(answer.incore, explanation) if explanation else ()
+        extra += alignment_section(alignments) if alignments else ()
     return (
         *_inputs(answer),
         *headline(answer.incore),

@@ -21,8 +21,12 @@ _BREAKS = {
 }
 
 
-def instruction_report(row: InstructionData, parameters: Parameters) -> Blocks:
-    """One row, with its variants for an indexed memory operand and for the operands that take longest."""
+def instruction_report(rows: Iterable[InstructionData], parameters: Parameters) -> Blocks:
+    """Rows, each with its variants for an indexed memory operand and for the operands that take longest."""
+    return tuple(block for row in rows for block in _with_variants(row, parameters))
+
+
+def _with_variants(row: InstructionData, parameters: Parameters) -> Blocks:
     blocks = _row(row, f"{row.form} on {parameters.name} ({parameters.title})")
     if row.indexed is not None:
         blocks = (*blocks, *_row(row.indexed, f"{row.form} with an indexed memory operand"))

@@ -16,18 +16,20 @@ from kernmodel.report.text.sections import (
     notes_section,
     unit_of_work,
 )
+from kernmodel.studies.scaling import unit_of_performance
 
 if TYPE_CHECKING:
     from kernmodel.studies.scaling import ScalingAnswer, ScalingRow
 
 
-def scaling_report(answers: Sequence[ScalingAnswer], unit: str, *, verbose: bool = False) -> Blocks:
-    """One or more points of sizes, one below the other; performance is in `unit` (one of `units.TIME_UNITS`).
+def scaling_report(answers: Sequence[ScalingAnswer], unit: str | None, *, verbose: bool = False) -> Blocks:
+    """One or more points of sizes, one below the other; performance is in `unit` (None: the rate that the kernel has).
 
     Raises:
         UsageError: the unit has no meaning for the kernel.
     """
-    blocks = [block for answer in answers for block in _one(answer, unit, verbose=verbose)]
+    shown = unit_of_performance(unit, answers[0].single.prediction.work)
+    blocks = [block for answer in answers for block in _one(answer, shown, verbose=verbose)]
     return (*blocks, *notes_section(merged_notes(note for answer in answers for note in answer.notes)))
 
 

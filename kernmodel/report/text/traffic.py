@@ -3,8 +3,8 @@ a table over sizes and cores."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -191,7 +191,7 @@ def path_table(traffic: Traffic, machine: Machine) -> Blocks:
     for path in traffic.paths:
         shown = (with_interval(getattr(path, name), interval, decimal) for name, interval in path.intervals.items())
         formulas = (path.loads_formula, path.stores_formula, path.clean_victims_formula)
-        moved = (path.loads + path.stores + path.clean_victims) * size
+        moved = path.lines * size
         rows.append(row(path.path, shown, moved, ", ".join(map(str, formulas))))
     return (Heading("Traffic per path"), Table(tuple(columns), tuple(rows)))
 
@@ -234,28 +234,11 @@ TrafficUnit = Literal["CL", "B", "B/It"]
 _INTERVAL_WIDTH = len("0% (0% … 100%)")
 
 
-@dataclass(frozen=True, slots=True)
-class SweepShape:
-    """What decides the columns of a sweep.
-
-    Attributes:
-        unit: of the traffic.
-        points: all sizes, which must fit the columns.
-        cores: the core counts; a column of their own if there are several.
-        compared: whether layer conditions stand beside the simulation.
-    """
-
-    unit: TrafficUnit
-    points: tuple[Mapping[str, int], ...]
-    cores: tuple[int, ...] = (1,)
-    compared: bool = False
-
-
-def sweep_inputs(answer: TrafficAnswer, shape: SweepShape) -> Blocks:
-    """What all points of a sweep share."""
-    varied = {"sizes": len(shape.points), "cores": len(shape.cores)}
+def sweep_inputs(answer: TrafficAnswer, points: Sequence[Mapping[str, int]], cores: Sequence[int]) -> Blocks:
+    """What all points of sizes and core counts share."""
+    varied = {"sizes": len(points), "cores": len(cores)}
     over = " and ".join(name for name, number in varied.items() if number > 1)
-    several = len(shape.cores) > 1
+    several = len(cores) > 1
     pairs = (
         ("kernel", f"{answer.nest.name}, {answer.nest.file}"),
         *machine_fields(answer.machine),
@@ -275,23 +258,37 @@ def size_columns(
     return tuple(right(name, entry(sizes, name), least=width) for name, width in widths.items())
 
 
-def sweep_columns(answer: TrafficAnswer, shape: SweepShape) -> tuple[Column, ...]:
+def sweep_columns(
+    answer: TrafficAnswer,
+    unit: TrafficUnit,
+    points: Sequence[Mapping[str, int]],
+    cores: Sequence[int] = (1,),
+    *,
+    compared: bool = False,
+) -> tuple[Column, ...]:
     """The columns of a sweep over answers: sizes, cores, lines toward the core (in), modified lines and clean victims
-    away from it (out) per path, and what is reused in each cache."""
-    methods = {" lc": "symbolic", " sim": "traffic"} if shape.compared else {"": "traffic"}
+    away from it (out) per path, and what is reused in each cache.
+
+    Args:
+        unit: of the traffic.
+        points: all sizes, which must fit the columns.
+        cores: the core counts; a column of their own if there are several.
+        compared: whether layer conditions stand beside the simulation.
+    """
+    methods = {" lc": "symbolic", " sim": "traffic"} if compared else {"": "traffic"}
     paths = (
-        right(f"{path.path} {kind}{method} {shape.unit}", partial(_moved, shape.unit, source, number, kind))
+        right(f"{path.path} {kind}{method} {unit}", partial(_moved, unit, source, number, kind))
         for number, path in enumerate(answer.traffic.paths)
         for kind in ("in", "out")
         for method, source in methods.items()
     )
     return (
-        *size_columns(shape.points, answer.sizes),
-        *((right("cores", "traffic.cores"),) if len(shape.cores) > 1 else ()),
+        *size_columns(points, answer.sizes),
+        *((right("cores", "traffic.cores"),) if len(cores) > 1 else ()),
         *paths,
         *((right("evaded", _evaded, least=_INTERVAL_WIDTH),) if answer.traffic.stores == "evading" else ()),
         *(left(f"reuse in {level.name}", partial(_reuse, level.name)) for level in answer.machine.levels),
-        *((left("differs by", _differs_by),) if shape.compared else ()),
+        *((left("differs by", _differs_by),) if compared else ()),
     )
 
 
@@ -317,13 +314,10 @@ def _moved(unit: TrafficUnit, source: str, number: int, kind: str, answer: Traff
     factor = {"CL": 1.0, "B": size, "B/It": size / answer.traffic.iterations_per_unit}[unit]
     value, interval = path.loads, path.intervals["loads"]
     if kind == "out":
-        value, interval = (
-            path.stores + path.clean_victims,
-            union((path.intervals["stores"], path.intervals["clean_victims"])),
-        )
+        value, interval = path.evictions, union((path.intervals["stores"], path.intervals["clean_victims"]))
         if interval is not None:
             low, high = (path.at(end) for end in ENDS)
-            interval = replace(interval, low=low.stores + low.clean_victims, high=high.stores + high.clean_victims)
+            interval = replace(interval, low=low.evictions, high=high.evictions)
     return with_interval(value, interval, lambda lines: decimal(lines * factor), cause=False)
 
 

@@ -27,19 +27,17 @@ from kernmodel.source.nest.dependence import reasons_against
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """The loops that may be blocked.
+    """The loops that may be blocked. Every array element still sees its operations in the order of the source, so that
+    results are the same bit for bit: permutable loops keep every dependence, and carried scalars are refused.
 
     Attributes:
         loops: variables, outermost first; empty where there is none.
         refused: by variable of every other loop, why it may not ("a[j-1][i+1] depends on …", "the statement in line 9
             stands between the loops").
-        keeps_order: whether every array element still sees its operations in the order of the source, so that results
-            are the same bit for bit; by variable of the band.
     """
 
     loops: tuple[str, ...]
     refused: Mapping[str, str]
-    keeps_order: Mapping[str, bool]
 
 
 def band(nest: LoopNest) -> Band:
@@ -52,8 +50,7 @@ def band(nest: LoopNest) -> Band:
     refused = {
         v: against.get(v, f"it encloses the loop over {last}, which may not be blocked") for v in variables[:first]
     }
-    # permutable loops keep every dependence of arrays, and scalars that are carried are refused: no order changes
-    return Band(variables[first:], refused, dict.fromkeys(variables[first:], True))
+    return Band(variables[first:], refused)
 
 
 def tile(nest: LoopNest, blocks: Mapping[str, int]) -> LoopNest:

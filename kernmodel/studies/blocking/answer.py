@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     import sympy
 
     from kernmodel.models.ecm import EcmPrediction
-    from kernmodel.source.model import LoopNest
     from kernmodel.traffic.model import Traffic
 
 
@@ -116,7 +115,6 @@ class BlockingAnswer:
         temporal: innermost cache last; empty where the nest has no sweep to repeat.
         refused: loops that may not be blocked, and why.
         sweep: (block size, prediction) over block sizes of the best candidate's innermost blocked loop, for a picture.
-        best_nest: the blocked nest of the best candidate, None without one.
     """
 
     before: EcmAnswer
@@ -126,5 +124,4 @@ class BlockingAnswer:
     temporal: tuple[TemporalPotential, ...]
     refused: Mapping[str, str]
     sweep: tuple[tuple[int, EcmPrediction], ...]
-    best_nest: LoopNest | None
     notes: tuple[Note, ...]

@@ -10,7 +10,6 @@ from kernmodel.studies.blocking.answer import BlockLimit, Candidate, MemoryRun
 from kernmodel.studies.blocking.limits import Blocks
 from kernmodel.studies.blocking.modelling import Modelled, Modeller, missed_lines
 from kernmodel.studies.blocking.shapes import Grain, Shape
-from kernmodel.traffic.model import Traffic
 from kernmodel.traffic.stream_runs import contiguous_runs, restart_cycles, shortest_run
 from kernmodel.units import format_bytes
 
@@ -32,12 +31,6 @@ WORTH = 0.005
 
 SMALLER = (0.75, 0.5)
 """Real caches are not fully associative: blocks somewhat smaller than layer conditions allow may be better."""
-
-
-def memory_lines(traffic: Traffic) -> float:
-    """Lines per unit of work over the path to memory."""
-    path = traffic.paths[-1]
-    return path.loads + path.stores + path.clean_victims
 
 
 Found = dict[tuple[tuple[str, int], ...], tuple[Shape, Modelled]]
@@ -141,9 +134,9 @@ def _best(found: Iterable[tuple[Shape, Modelled]], before: Modelled | None = Non
     groups: dict[object, list[tuple[Shape, Modelled]]] = {}
     for shape, modelled in sorted(found, key=lambda pair: _rank(pair[1])):
         group = groups.setdefault((shape.limit.cache, tuple(shape.blocks)), [])
-        lines = memory_lines(modelled.answer.traffic)
+        lines = modelled.answer.traffic.memory_lines
         beaten = (
-            memory_lines(other.answer.traffic) <= lines and other.prediction.cycles <= modelled.prediction.cycles
+            other.answer.traffic.memory_lines <= lines and other.prediction.cycles <= modelled.prediction.cycles
             for _, other in group
         )
         if (before is None or _gains(before, modelled)) and not any(beaten):
@@ -154,14 +147,14 @@ def _best(found: Iterable[tuple[Shape, Modelled]], before: Modelled | None = Non
 def _rank(one: Modelled) -> tuple[float, ...]:
     """Time on one core, then traffic from memory, then large blocks."""
     digits = round(one.prediction.cycles, 2)
-    return digits, round(memory_lines(one.answer.traffic), 4), *(-size for size in one.blocks.values())
+    return digits, round(one.answer.traffic.memory_lines, 4), *(-size for size in one.blocks.values())
 
 
 def _gains(before: Modelled, one: Modelled) -> bool:
     if one.prediction.cycles < before.prediction.cycles * (1 - SAME):
         return True
     same = one.prediction.cycles <= before.prediction.cycles
-    return same and memory_lines(one.answer.traffic) < memory_lines(before.answer.traffic) * (1 - SAME)
+    return same and one.answer.traffic.memory_lines < before.answer.traffic.memory_lines * (1 - SAME)
 
 
 def candidate(modeller: Modeller, shape: Shape, one: Modelled, before: Modelled) -> Candidate:

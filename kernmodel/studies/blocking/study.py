@@ -17,7 +17,7 @@ from kernmodel.models.ecm import EcmPrediction, scale
 from kernmodel.source.emit.blocked_text import tiled_source
 from kernmodel.source.emit.default_sizes import made_for
 from kernmodel.source.model import LoopNest
-from kernmodel.source.nest.tiling import Band, band, tile
+from kernmodel.source.nest.tiling import Band, band
 from kernmodel.studies.blocking.answer import BlockingAnswer, BlockLimit, Candidate, TemporalPotential
 from kernmodel.studies.blocking.candidates import candidate, ranked
 from kernmodel.studies.blocking.limits import Blocks, BlockVolumes, failing_conditions
@@ -69,7 +69,6 @@ def blocking(kernel: KernelRequest, code: CodeRequest, loops: Sequence[str] | No
         temporal=_temporal(before),
         refused=dict(found.allowed.refused),
         sweep=_sweep(modeller, candidates[0]) if candidates else (),
-        best_nest=tile(before.nest, candidates[0].blocks) if candidates else None,
         notes=_notes(found, candidates),
     )
 

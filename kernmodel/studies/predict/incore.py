@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from kernmodel.code.model import AssemblyLoop
-from kernmodel.errors import AssemblyError, InstructionTableError, UsageError
+from kernmodel.errors import AssemblyError, InstructionTableError, Note, UsageError
 from kernmodel.incore.answer.components import row_of
 from kernmodel.incore.core import CODE_ALIGNMENT, Core, Settings, analyse_block, predictions_at
 from kernmodel.incore.model import InCore
@@ -74,6 +74,11 @@ class Outcome:
     loop: AssemblyLoop
     answer: InCoreAnswer | None
     error: str | None = None
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Those of the answer."""
+        return self.answer.notes if self.answer is not None else ()
 
 
 @dataclass(frozen=True, slots=True)

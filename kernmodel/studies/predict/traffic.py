@@ -148,11 +148,6 @@ def traffic_method(nest: LoopNest, machine: Machine, request: KernelRequest) -> 
         return TrafficMethod(nest, machine, request, error)
 
 
-def predict_traffic(kernel: KernelRequest) -> TrafficAnswer:
-    """The data traffic of one kernel on one machine at one point."""
-    return next(predict_traffic_sweep(kernel, (kernel.sizes,)))
-
-
 def predict_traffic_sweep(
     kernel: KernelRequest, points: Sequence[Mapping[str, int]], core_counts: Sequence[int] = ()
 ) -> Iterator[TrafficAnswer]:

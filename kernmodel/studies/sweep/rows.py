@@ -156,7 +156,7 @@ def _bytes(traffic: Traffic, machine: Machine) -> dict[str, Value]:
     values: dict[str, Value] = {}
     for path in traffic.paths:
         values[f"{path.path}_in_B_per_It"] = path.loads * per_line
-        values[f"{path.path}_out_B_per_It"] = (path.stores + path.clean_victims) * per_line
+        values[f"{path.path}_out_B_per_It"] = path.evictions * per_line
     return values
 
 

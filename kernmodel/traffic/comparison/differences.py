@@ -129,7 +129,7 @@ class _Experiments:
         if question.quantity == "loads":
             return None
         one, other = self.symbolic.path(question.path), self.simulated.path(question.path)
-        away = one.stores + one.clean_victims, other.stores + other.clean_victims
+        away = one.evictions, other.evictions
         if not (one.clean_victims or other.clean_victims) or abs(away[0] - away[1]) > question.near:
             return None
         return "victims", (
