@@ -43,7 +43,7 @@ QUESTIONS: dict[str, Callable[[Path], km.Result[Any]]] = {
     "ecm": lambda _: km.ecm("triad.c", machine="clx", **SIZES),
     "data_traffic": lambda _: km.data_traffic("triad.c", machine="clx", **SIZES),
     "scale": lambda _: km.scale("triad.c", machine="clx", cores="1-3", **SIZES),
-    "block": lambda _: km.block("3d-7pt.c", machine="clx", loops="j", N=300),
+    "block": lambda _: km.block("matvec-transposed.c", machine="clx", loops="i"),
     "compare": lambda _: km.compare("triad.c", ["clx", "snb"], **SIZES),
     "roofline_chart": lambda _: km.roofline_chart("triad.c", machine="clx", **SIZES),
     "carm_chart": lambda _: km.carm_chart("triad.c", machine="clx", **SIZES),
@@ -67,7 +67,7 @@ COMMANDS = {
     "ecm": "ecm -m clx triad.c -D N=100000",
     "data_traffic": "traffic -m clx triad.c -D N=100000",
     "scale": "scaling -m clx triad.c --cores 1-3 -D N=100000",
-    "block": "blocking -m clx 3d-7pt.c --loops j -D N=300",
+    "block": "blocking -m clx matvec-transposed.c --loops i",
     "compare": "compare -m clx -m snb triad.c -D N=100000",
     "roofline_chart": "roofline -m clx triad.c -D N=100000",
     "carm_chart": "carm -m clx triad.c -D N=100000",
@@ -79,6 +79,12 @@ COMMANDS = {
     "load_machine": "machine show clx",
     "load_kernel": "kernel show triad.c",
 }
+
+
+@pytest.fixture(autouse=True)
+def few_block_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Block sizes besides the candidates are only drawn."""
+    monkeypatch.setattr("kernmodel.studies.blocking.study.POINTS", 5)
 
 
 def _blocks(folder: Path) -> Path:
@@ -287,7 +293,7 @@ def test_simulation_by_words() -> None:
 
 
 def test_blocked_source() -> None:
-    source = km.block("3d-7pt.c", machine="clx", loops="j", N=300).source()
+    source = km.block("matvec-transposed.c", machine="clx", loops="i").source()
     assert "for (" in source
     assert km.load_kernel(source).answer.loops
 

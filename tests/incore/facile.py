@@ -8,11 +8,11 @@ from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
-from kernmodel.incore.engine.analyser import layout_of, places_of
+from kernmodel.incore.engine.analyser import Analyser, layout_of, places_of
 from kernmodel.incore.engine.figures import ModelledCore, modelled_core
-from kernmodel.incore.engine.lowering import Lowering
 from kernmodel.incore.engine.memo import Memo
 from kernmodel.incore.engine.program import Lowered
+from kernmodel.incore.engine.twin import PythonEngine
 from kernmodel.incore.front_end.block import front_end_block
 from kernmodel.incore.front_end.decode import decode_bound
 from kernmodel.incore.front_end.dsb import dsb_bound, erratum_branches
@@ -69,15 +69,19 @@ def skylake() -> ModelledCore:
     return modelled_core(load_parameters("SKL"))
 
 
+def analyser_of(core: FrontEndParameters) -> Analyser:
+    """Of a core of whose rest nothing matters."""
+    model = replace(skylake(), front=core, pipeline=None)
+    return Analyser(model, engine=PythonEngine(model))
+
+
 def lowered(
-    instructions: Sequence[Instruction], rows: Sequence[InstructionData | None], core: ModelledCore
+    instructions: Sequence[Instruction], rows: Sequence[InstructionData | None], analyser: Analyser
 ) -> tuple[Lowered, ...]:
     """The instructions of a block on a core."""
     memo = Memo("x86-64")
-    lowering = Lowering(core, memo)
     found = []
-    for instruction, row in zip(instructions, rows, strict=True):
-        template = lowering.template(instruction, row)
+    for instruction, template in zip(instructions, analyser.lower(instructions, rows).templates, strict=True):
         length, opcode, prefixed, wide = layout_of(instruction)
         resources = {name: memo.number(name) for name in template.registers}
         found.append(Lowered(template, resources, length, opcode, bool(prefixed), bool(wide)))
@@ -85,10 +89,13 @@ def lowered(
 
 
 def block_of(
-    instructions: Sequence[Instruction], rows: Sequence[InstructionData | None], core: FrontEndParameters
+    instructions: Sequence[Instruction],
+    rows: Sequence[InstructionData | None],
+    core: FrontEndParameters,
+    analyser: Analyser | None = None,
 ) -> Block:
-    """A block as a front end sees it; of the rest of the core nothing matters."""
-    own = lowered(instructions, rows, replace(skylake(), front=core, pipeline=None))
+    """A block as a front end sees it; an analyser of the core may know instructions of the same table."""
+    own = lowered(instructions, rows, analyser or analyser_of(core))
     places = tuple(places_of(instructions))
     return Block(own, places, front_end_block(own, places, fusion_line_bytes=core.fusion_line_bytes))
 

@@ -13,15 +13,13 @@ from facile import lowered
 
 from kernmodel.incore.dependences.forwarding import links
 from kernmodel.incore.engine import compiled, layout
-from kernmodel.incore.engine.analyser import places_of
+from kernmodel.incore.engine.analyser import Analyser, places_of
 from kernmodel.incore.engine.fetch import fetch_of
 from kernmodel.incore.engine.figures import ModelledCore, simulated_core
 from kernmodel.incore.engine.interface import Program
 from kernmodel.incore.engine.joined_graph import JoinedGraph
 from kernmodel.incore.engine.layout import REASONS, SOURCES, Entry, Wait, port_mask
 from kernmodel.incore.engine.linking import _Linker
-from kernmodel.incore.engine.lowering import Lowering
-from kernmodel.incore.engine.memo import Memo
 from kernmodel.incore.engine.model import LIMITS, Fetch, Limits, PipelineCore, Role, Switches, is_at
 from kernmodel.incore.engine.simulation import run
 from kernmodel.incore.front_end.block import front_end_block
@@ -88,10 +86,10 @@ def pipeline_input(
     """A block as the twin of the engine joins it, with the roles of its µops."""
     pipeline, front, switches = core.pipeline, core.front, core.switches
     assert pipeline is not None and front is not None
-    own = lowered(instructions, rows, core)
+    analyser = Analyser(core)
+    own = lowered(instructions, rows, analyser)
     block = front_end_block(own, places_of(instructions), offset=offset, fusion_line_bytes=front.fusion_line_bytes)
-    lowering = Lowering(core, Memo("x86-64"))
-    pairs = [lowering.pair(first.template, branch.template) for first, branch in pairwise(own)]
+    pairs = [analyser.lowering.pair(first.template, branch.template) for first, branch in pairwise(own)]
     graph = JoinedGraph(own, (), core.graph)
     linker = _Linker(pipeline, switches, graph.added.cycles if graph.added else lambda source, target: 0.0)
     ahead = False

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from facile import FrontEndBounds, block_of, front_end
+from facile import FrontEndBounds, analyser_of, block_of, front_end
 
 from kernmodel.code.listing import decode_bytes
+from kernmodel.incore.engine.analyser import Analyser
 from kernmodel.incore.front_end.figures import front_end_parameters
 from kernmodel.incore.front_end.model import Notion
 from kernmodel.incore.tables.core_parameters import FrontEndParameters
@@ -50,21 +51,28 @@ class Answer(NamedTuple):
 
 
 @cache
-def core_of(name: str) -> tuple[FrontEndParameters, InstructionTable]:
+def decoded(code: str) -> tuple[Instruction, ...]:
+    """Of hex digits; the same blocks stand there for several cores."""
+    return decode_bytes(bytes.fromhex(code)).instructions
+
+
+@cache
+def core_of(name: str) -> tuple[FrontEndParameters, InstructionTable, Analyser]:
     parameters = load_parameters(name)
     core = front_end_parameters(parameters)
     assert core is not None
-    return replace(core, dsb_width=FACILES_DSB_WIDTH), InstructionTable.open(parameters)
+    core = replace(core, dsb_width=FACILES_DSB_WIDTH)
+    return core, InstructionTable.open(parameters), analyser_of(core).keep()
 
 
 def bounds_of(name: str, instructions: tuple[Instruction, ...], notion: Notion) -> FrontEndBounds:
-    core, table = core_of(name)
+    core, table, analyser = core_of(name)
     rows = []
     for instruction in instructions:
         row = table.lookup(instruction)
         indexed = any(reference.index for reference in instruction.memory)
         rows.append(row.indexed if row is not None and row.indexed is not None and indexed else row)
-    return front_end(block_of(instructions, rows, core), core, notion)
+    return front_end(block_of(instructions, rows, core, analyser), core, notion)
 
 
 def rows_of(name: str) -> Iterator[dict[str, str]]:
@@ -76,7 +84,7 @@ def rows_of(name: str) -> Iterator[dict[str, str]]:
 
 
 def answer(row: dict[str, str], notion: Notion, code: str, columns: dict[str, str]) -> Answer:
-    instructions = decode_bytes(bytes.fromhex(code)).instructions
+    instructions = decoded(code)
     figures = {key: float(row.get(column) or 0) for key, column in columns.items()}
     backend = max(figures.pop("ports"), figures.pop("precedence"))
     total, uica = figures.pop("total"), figures.pop("uica")

@@ -15,11 +15,12 @@ from typing import NamedTuple
 import pytest
 
 from kernmodel.code.listing import decode_bytes
-from kernmodel.code.model import AssemblyLoop
-from kernmodel.incore.answer.analyse import analyse
-from kernmodel.incore.answer.components import dependency_graph
+from kernmodel.incore.answer.components import Bounds, bounds_of
 from kernmodel.incore.dependences.addresses import MemoryPolicy
 from kernmodel.incore.dependences.cycles import maximum_cycle_ratio
+from kernmodel.incore.engine.analyser import Analyser
+from kernmodel.incore.engine.figures import modelled_core
+from kernmodel.incore.engine.layout import DEPENDENCES, WHOLE
 from kernmodel.incore.engine.ports import optimal_bound
 from kernmodel.incore.model import InstructionData, Parameters
 from kernmodel.incore.tables.parameters import load_parameters
@@ -45,6 +46,12 @@ class Case(NamedTuple):
 
 
 @cache
+def decoded(code: str) -> tuple[Instruction, ...]:
+    """Of hex digits; the same blocks stand there for several cores."""
+    return decode_bytes(bytes.fromhex(code)).instructions
+
+
+@cache
 def core_of(name: str) -> tuple[Parameters, InstructionTable]:
     parameters = load_parameters(name)
     if parameters.loads.forwarded is None:
@@ -62,7 +69,7 @@ def cases() -> Iterator[Case]:
                 if code and not int(row["n_unknown"] or 0):
                     others = max(float(row.get(f"{n}_{name}") or 0) for name in OTHERS)
                     ports, precedence = float(row[f"{n}_ports"]), float(row[f"{n}_precedence"])
-                    instructions = decode_bytes(bytes.fromhex(code)).instructions
+                    instructions = decoded(code)
                     yield Case(row["arch"], instructions, ports, precedence, others, float(row[f"uica_{n}"]))
 
 
@@ -76,8 +83,19 @@ def rows_of(case: Case) -> list[InstructionData | None]:
     return rows
 
 
+@cache
+def analyser_of(name: str, memory: MemoryPolicy) -> Analyser:
+    """Of a core; it knows instructions that it has met."""
+    return Analyser(modelled_core(core_of(name)[0], memory)).keep()
+
+
+def bounds(case: Case, memory: MemoryPolicy, scope: int) -> Bounds:
+    analyser = analyser_of(case.core, memory)
+    return bounds_of(case.instructions, rows_of(case), analyser, "loop", 0, scope=scope)
+
+
 def precedence(case: Case, memory: MemoryPolicy) -> float:
-    graph = dependency_graph(case.instructions, rows_of(case), core_of(case.core)[0], memory=memory)
+    graph = bounds(case, memory, DEPENDENCES).graph
     cycle = maximum_cycle_ratio(len(graph.owners), graph.edges)
     return cycle.ratio if cycle else 0.0
 
@@ -96,12 +114,10 @@ def test_precedence_is_facile_s(core: str) -> None:
 
 @pytest.mark.parametrize("core", ["SKL", "HSW", "SNB"])
 def test_ports_are_facile_s_without_the_divider(core: str) -> None:
-    parameters, table = core_of(core)
     equal = []
     for case, _, _ in compared():
         if case.core == core:
-            loop = AssemblyLoop(case.instructions, "x86-64", "binary", "", "", None, (), "", "marked", ())
-            uses = analyse(loop, parameters, table).uses
+            uses = bounds(case, "moving", WHOLE).uses
             bound, _ = optimal_bound(use for row in uses for use in row if not use.ports[0].endswith("DV"))
             equal.append(abs(bound - case.ports) <= TOLERANCE)
     assert sum(equal) >= EXPECTED_SHARE * len(equal)
