@@ -127,21 +127,6 @@ def test_one_point_is_the_single_prediction() -> None:
     assert outcome.view == alone
 
 
-def test_points_of_many_kinds_in_a_list() -> None:
-    points = [
-        Point(KernelRequest("copy", "clx", {"N": 10_000}), CodeRequest(compiler="gcc")),
-        Point(KernelRequest("stencil", "snb", {}, cores=2, safety=0.5), CodeRequest(compiler="gcc")),
-        Point(KernelRequest("copy", "clx", {"N": 20_000_000}, stores="nt"), CodeRequest(compiler="gcc")),
-        Point(KernelRequest("daxpy", "zen2", {}, cache="sim"), CodeRequest(compiler="gcc", flags=("-O1",))),
-    ]
-    found = list(evaluate(points, numbers))
-    assert [o.index for o in found] == [0, 1, 2, 3]
-    for outcome, point in zip(found, points, strict=True):
-        alone = predict_ecm(point.kernel, point.code)
-        assert outcome.view[0] == alone.traffic
-        assert outcome.view[1] == alone.prediction
-
-
 def test_stages_answer_as_predict_ecm_does() -> None:
     stages = Stages()
     for machine in ("clx", "snb"):
@@ -233,12 +218,6 @@ def test_processes_give_the_same(workers) -> None:
     assert there == here
     assert [outcome.index for outcome in here] == list(range(len(study)))
     assert sum(outcome.error is None for outcome in here) == 30 * 2 * 2
-
-
-def test_a_list_gives_the_same_as_its_grid(workers) -> None:
-    study = mixed()
-    listed = evaluate(list(study), numbers, executor=workers)
-    assert [(o.view, o.error) for o in listed] == [(o.view, o.error) for o in evaluate(study, numbers)]
 
 
 @pytest.mark.parametrize("start", [1, 57, 185, 186, 1000])
@@ -431,8 +410,6 @@ ALIKE = [
 def test_what_is_wrong_for_all_points_is_raised_at_once(study, kind, text) -> None:
     with pytest.raises(kind, match=text):
         evaluate(study, bare)
-    with pytest.raises(kind, match=text):
-        evaluate(list(study), bare)
 
 
 def test_c_that_cannot_be_read(tmp_path) -> None:
@@ -470,5 +447,4 @@ def test_bugs_are_not_outcomes(workers) -> None:
 
 
 def test_no_points() -> None:
-    assert list(evaluate([], bare)) == []
     assert list(evaluate(grid(sizes(5)), bare, start=1)) == []

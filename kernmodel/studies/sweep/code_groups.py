@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from itertools import islice, product
 from math import prod
@@ -18,9 +18,6 @@ CODING = ("machine", "compiler", "flags")
 """Kinds of axes whose values decide how the kernel is compiled."""
 _TRIED = 1000
 """Points that are tried for one that can be compiled, where the largest sizes cannot."""
-
-Text = tuple[str, int | None, str | None]
-"""Kernel, number of the nest and function: what is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,28 +41,25 @@ class CodeGroup:
 
 
 class CodeGroups:
-    """The groups of a study. Points of a grid are not looked at one by one."""
+    """The groups of a grid, whose points are not looked at one by one."""
 
-    def __init__(self, points: Sequence[Point], stages: Stages) -> None:
-        """Read the kernels.
+    def __init__(self, grid: Grid, stages: Stages) -> None:
+        """Read the kernel.
 
         Raises:
-            KernmodelError: a kernel that cannot be read.
+            KernmodelError: it cannot be read, or lacks a size.
         """
-        self._points = points
-        self._stages = stages
-        self._deciding: dict[tuple[Text, tuple[str, ...]], tuple[str, ...]] = {}
+        from kernmodel.source.nest.sizes import deciding_names, refuse_unknown
+
+        self._grid, self._stages = grid, stages
         self._compilers: dict[Hashable, Hashable] = {}
         self._known: dict[Hashable, CodeGroup] = {}
-        self._listed: dict[Hashable, CodeGroup] = {}
-        if isinstance(points, Grid):
-            self._largest = largest_of(points)
-            self._read(self._largest)
-            self._counts = self._count(points)
-        else:
-            for text in _largest_by_text(points):
-                self._read(text)
-            self._list(points)
+        self._largest = largest_of(grid)
+        kernel = self._largest.kernel
+        nest = stages.nest(kernel)
+        refuse_unknown(nest, kernel.sizes)
+        self._deciding = deciding_names(nest, tuple(kernel.sizes))
+        self._counts = self._count()
 
     def of(self, point: Point) -> CodeGroup:
         """The group of a point of the study."""
@@ -73,33 +67,19 @@ class CodeGroups:
         known = self._known.get(key)
         if known is not None:
             return known
-        if not isinstance(self._points, Grid):
-            group = self._listed[key]
-        else:
-            # all sizes that do not decide what the source says at their largest
-            largest, deciding = self._largest, self._deciding[_text(point), tuple(point.kernel.sizes)]
-            sizes = {**largest.kernel.sizes, **{name: point.kernel.sizes[name] for name in deciding}}
-            kernel, changes = replace(point.kernel, sizes=sizes), self._compiling(point)
-            at = replace(point, kernel=kernel, changes=changes, blocks=largest.blocks)
-            group = CodeGroup(key, at, self._counts[self._code_key(point)])
+        # all sizes that do not decide what the source says at their largest
+        largest = self._largest
+        sizes = {**largest.kernel.sizes, **{name: point.kernel.sizes[name] for name in self._deciding}}
+        kernel, changes = replace(point.kernel, sizes=sizes), self._compiling(point)
+        at = replace(point, kernel=kernel, changes=changes, blocks=largest.blocks)
+        group = CodeGroup(key, at, self._counts[self._code_key(point)])
         if group.count > 1:
             group = self._known[key] = replace(group, at=self._compilable(group))
         return group
 
-    def _read(self, largest: Point) -> None:
-        from kernmodel.source.nest.sizes import deciding_names, refuse_unknown
-
-        names = tuple(largest.kernel.sizes)
-        nest = self._stages.nest(largest.kernel)
-        refuse_unknown(nest, largest.kernel.sizes)
-        self._deciding[_text(largest), names] = deciding_names(nest, names)
-
     def _key(self, point: Point) -> Hashable:
         """Everything that decides the code, but for the sizes that do not decide what the source says."""
-        names = tuple(point.kernel.sizes)
-        deciding = self._deciding[_text(point), names]
-        values = tuple(point.kernel.sizes[name] for name in deciding)
-        return _text(point), names, values, tuple(name for name, _ in point.blocks), self._code_key(point)
+        return tuple(point.kernel.sizes[name] for name in self._deciding), self._code_key(point)
 
     def _code_key(self, point: Point) -> Hashable:
         code = point.code
@@ -128,16 +108,16 @@ class CodeGroups:
             return asked
         return compiler.command, flags
 
-    def _count(self, grid: Grid) -> Counter[Hashable]:
+    def _count(self) -> Counter[Hashable]:
         """The number of points by code, for each value of the sizes that decide what the source says."""
-        deciding = next(iter(self._deciding.values()))
+        grid = self._grid
         machine = grid.point(0).kernel.machine
         coding = [
             axis
             for axis in grid.axes
             if axis.kind in CODING or (axis.kind == "change" and self._is_compiling(axis.name, machine))
         ]
-        decides = [axis for axis in grid.axes if axis.kind == "size" and axis.name in deciding]
+        decides = [axis for axis in grid.axes if axis.kind == "size" and axis.name in self._deciding]
         apart = {id(axis) for axis in (*coding, *decides)}
         together = prod(len(axis.values) for axis in grid.axes if id(axis) not in apart)
         counts = Counter[Hashable]()
@@ -145,21 +125,12 @@ class CodeGroups:
             counts[self._code_key(point_at(grid.base, zip(coding, values, strict=True)))] += together
         return counts
 
-    def _list(self, points: Sequence[Point]) -> None:
-        for point in points:
-            key = self._key(point)
-            known = self._listed.get(key)
-            if known is None:
-                self._listed[key] = CodeGroup(key, replace(point, changes=self._compiling(point)), 1)
-            else:
-                self._listed[key] = CodeGroup(key, _larger(known.at, point), known.count + 1)
-
     def _compilable(self, group: CodeGroup) -> Point:
         """The largest sizes, or the largest point of the group whose sizes the nest can have."""
         if self._can_have(group.at):
             return group.at
-        step = max(1, len(self._points) // _TRIED)
-        tried = islice((self._points[n] for n in range(0, len(self._points), step)), _TRIED)
+        step = max(1, len(self._grid) // _TRIED)
+        tried = islice((self._grid.point(n) for n in range(0, len(self._grid), step)), _TRIED)
         fitting = (
             point
             for point in tried
@@ -176,10 +147,6 @@ class CodeGroups:
         return True
 
 
-def _text(point: Point) -> Text:
-    return point.kernel.kernel, point.kernel.nest, point.kernel.function
-
-
 def largest_of(grid: Grid) -> Point:
     """The grid's point with the largest sizes and block sizes (and the first value of everything else)."""
 
@@ -187,20 +154,3 @@ def largest_of(grid: Grid) -> Point:
         return max(axis.values) if axis.kind in ("size", "block") else axis.values[0]
 
     return replace(point_at(grid.base, ((axis, value(axis)) for axis in grid.axes)), changes=())
-
-
-def _largest_by_text(points: Iterable[Point]) -> list[Point]:
-    """For every kernel and set of sizes, a point with the largest sizes."""
-    largest: dict[Hashable, Point] = {}
-    for point in points:
-        key = _text(point), tuple(point.kernel.sizes)
-        largest[key] = _larger(largest[key], point) if key in largest else point
-    return list(largest.values())
-
-
-def _larger(one: Point, other: Point) -> Point:
-    """The first point with each size and block size as large as the larger of both."""
-    sizes = {name: max(value, other.kernel.sizes[name]) for name, value in one.kernel.sizes.items()}
-    widths = dict(other.blocks)
-    blocks = tuple((name, max(value, widths.get(name, value))) for name, value in one.blocks)
-    return replace(one, kernel=replace(one.kernel, sizes=sizes), blocks=blocks)

@@ -10,7 +10,7 @@ import pickle
 import threading
 import time
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from dataclasses import dataclass, field, replace
 from math import ceil
@@ -21,7 +21,7 @@ from kernmodel.errors import KernmodelError
 from kernmodel.studies.predict.request import Point
 from kernmodel.studies.predict.stages import Code, Stages
 from kernmodel.studies.sweep.code_groups import CodeGroup, CodeGroups
-from kernmodel.studies.sweep.grid import Outcome
+from kernmodel.studies.sweep.grid import Grid, Outcome
 
 if TYPE_CHECKING:
     from kernmodel.studies.predict.request import EcmAnswer
@@ -175,7 +175,7 @@ class Dispatch(Generic[View]):
     """Evaluates the points of a study by an executor."""
 
     executor: Executor
-    points: Sequence[Point]
+    grid: Grid
     work: Work[View]
     groups: CodeGroups
     stages: Stages
@@ -191,8 +191,8 @@ class Dispatch(Generic[View]):
         """The outcomes from number `start` on; what is under way when the caller stops is cancelled."""
         following = start
         try:
-            while following < len(self.points) or self._waiting:
-                while following < len(self.points) and len(self._waiting) < _BATCHES_PER_WORKER * self._workers:
+            while following < len(self.grid) or self._waiting:
+                while following < len(self.grid) and len(self._waiting) < _BATCHES_PER_WORKER * self._workers:
                     self._waiting.append(self._plan(following))
                     following += len(self._waiting[-1].points)
                 self._send()
@@ -209,13 +209,13 @@ class Dispatch(Generic[View]):
 
     def _plan(self, first: int) -> _Planned:
         """The next batch, with the compilations that it needs begun."""
-        rest = len(self.points) - first
+        rest = len(self.grid) - first
         count = min(self._size, max(1, ceil(rest / (2 * self._workers))))
         numbers: dict[Hashable, int] = {}
         groups: list[CodeGroup] = []
         points: list[tuple[Point, int]] = []
         for index in range(first, first + count):
-            point = self.points[index]
+            point = self.grid.point(index)
             group = self.groups.of(point)
             if group.key not in numbers:
                 numbers[group.key] = len(groups)
@@ -233,7 +233,7 @@ class Dispatch(Generic[View]):
         if code is not None:
             self._codes.move_to_end(group.key)
             return code
-        if by_hand or group.count == len(self.points):
+        if by_hand or group.count == len(self.grid):
             # read here, since standard input is only here; one code for all points is at hand
             code = Future()
             code.set_result(packed_code(self.stages, group.at))

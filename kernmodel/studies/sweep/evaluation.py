@@ -1,11 +1,11 @@
 """Many predictions by one engine: every distinct thing is read and compiled once, points are evaluated in parallel.
 
-A study gives points and a *view*, a function at module level that takes what it needs from an answer (a flat record, a
-prediction); only views travel between processes. Outcomes come in the order of the points, as they become ready, so a
-file of results that was cut off is a prefix of the whole.
+A study gives a grid of points and a *view*, a function at module level that takes what it needs from an answer (a flat
+record, a prediction); only views travel between processes. Outcomes come in the order of the points, as they become
+ready, so a file of results that was cut off is a prefix of the whole.
 
     with local_processes(jobs) as executor:
-        for outcome in evaluate(points, answer_row, executor=executor): ...
+        for outcome in evaluate(grid, answer_row, executor=executor): ...
 
 Where the work is done is an executor of `concurrent.futures`: None (here), local processes, or a Dask cluster
 (`kernmodel.studies.sweep.executors`).
@@ -40,7 +40,7 @@ _TRIED = 1000
 
 
 def evaluate(
-    points: Sequence[Point],
+    grid: Grid,
     view: Callable[[Point, EcmAnswer], View],
     *,
     executor: Executor | None = None,
@@ -54,7 +54,7 @@ def evaluate(
     way at a time, so memory stays flat.
 
     Args:
-        points: all points of the study (a `Grid` is such a sequence).
+        grid: all points of the study.
         view: a function at module level; it is called where the point was evaluated.
         executor: where to evaluate; None: in this process.
         start: number of the first point to evaluate (those before it are known from an earlier run).
@@ -64,40 +64,35 @@ def evaluate(
         KernmodelError: what is wrong for all points alike: an unknown machine or kernel, C that cannot be read, a
             compiler that is missing. What is wrong with a single point (a size that is too small) is in its outcome.
     """
-    if not 0 <= start < len(points):
+    if not 0 <= start < len(grid):
         return iter(())
     stages = Stages()
-    if isinstance(points, Grid):
-        named = [axis.values for axis in points.axes if axis.kind == "machine"]
-        machines = tuple(dict.fromkeys(named[-1])) if named else (points.base.kernel.machine,)
-    else:
-        machines = tuple(dict.fromkeys(point.kernel.machine for point in points))
-    _check_machines(points, machines, stages, scaling_cores)
+    named = [axis.values for axis in grid.axes if axis.kind == "machine"]
+    machines = tuple(dict.fromkeys(named[-1])) if named else (grid.base.kernel.machine,)
+    _check_machines(grid, machines, stages, scaling_cores)
     with ExitStack() as stack:
-        _start_early(stack, points, stages)
-        groups = CodeGroups(points, stages)
-        _check_code(points, machines, groups, stages)
+        _start_early(stack, grid, stages)
+        groups = CodeGroups(grid, stages)
+        _check_code(grid, machines, groups, stages)
     work = Work(uuid4().hex, str(Path.cwd()), view, tuple(scaling_cores))
     if executor is not None:
-        return Dispatch(executor, points, work, groups, stages).outcomes(start)
+        return Dispatch(executor, grid, work, groups, stages).outcomes(start)
 
     def here(index: int) -> Outcome[View]:
-        point = points[index]
+        point = grid.point(index)
         return Outcome(index, point, *evaluate_point(stages, point, work, groups.of(point).compiled_at))
 
-    return map(here, range(start, len(points)))
+    return map(here, range(start, len(grid)))
 
 
-def _check_machines(
-    points: Sequence[Point], machines: Sequence[str], stages: Stages, scaling_cores: Sequence[int]
-) -> None:
+def _check_machines(grid: Grid, machines: Sequence[str], stages: Stages, scaling_cores: Sequence[int]) -> None:
     """Refuse machines that are not there, and figures that no point of the study can have changed so."""
     found = [stages.machine(name) for name in machines]
     if len(found) == 1:
         for cores in scaling_cores:
             check_cores(found[0], cores)
     refused: KernmodelError | None = None
-    for changes in _changes_of(points):
+    for changes in _changes_of(grid):
         for name in machines:
             try:
                 stages.machine(name, changes)
@@ -109,38 +104,36 @@ def _check_machines(
         raise refused
 
 
-def _changes_of(points: Sequence[Point]) -> Iterator[tuple[Change, ...]]:
-    """What is changed at the points of a study; of a large grid along each axis and in the first points."""
-    if not isinstance(points, Grid):
-        yield from dict.fromkeys(point.changes for point in points)
-        return
-    along = [[Change(axis.name, value) for value in axis.values] for axis in points.axes if axis.kind == "change"]
+def _changes_of(grid: Grid) -> Iterator[tuple[Change, ...]]:
+    """What is changed at the points of a study: along each axis, and in the first points."""
+    along = [[Change(axis.name, value) for value in axis.values] for axis in grid.axes if axis.kind == "change"]
     first = [changes[0] for changes in along]
-    yield (*points.base.changes, *first)
+    yield (*grid.base.changes, *first)
     for number, changes in enumerate(along):
         for change in changes[1:]:
-            yield (*points.base.changes, *first[:number], change, *first[number + 1 :])
+            yield (*grid.base.changes, *first[:number], change, *first[number + 1 :])
     for chosen in islice(product(*along), _TRIED):
-        yield (*points.base.changes, *chosen)
+        yield (*grid.base.changes, *chosen)
 
 
-def _start_early(stack: ExitStack, points: Sequence[Point], stages: Stages) -> None:
+def _start_early(stack: ExitStack, grid: Grid, stages: Stages) -> None:
     """Start the compiler before the source is read, where it is likely that all points have the same code."""
-    if not isinstance(points, Grid) or any(axis.kind in CODING for axis in points.axes):
+    if any(axis.kind in CODING for axis in grid.axes):
         return
-    first = points[0]
+    first = grid.point(0)
     with suppress(KernmodelError):
         name = first.kernel.machine
         if stages.machine(name, first.changes).compilers == stages.machine(name).compilers:
-            stages.start(stack, largest_of(points))
+            stages.start(stack, largest_of(grid))
 
 
-def _check_code(points: Sequence[Point], machines: Sequence[str], groups: CodeGroups, stages: Stages) -> None:
+def _check_code(grid: Grid, machines: Sequence[str], groups: CodeGroups, stages: Stages) -> None:
     """Where all points have the same code, make it: what is wrong with it is wrong with all points."""
-    group = groups.of(points[0])
-    if group.count < len(points):
+    first = grid.point(0)
+    group = groups.of(first)
+    if group.count < len(grid):
         return
-    if len(machines) == 1 and isinstance(points, Grid):
-        stages.prepare(replace(points[0], changes=group.at.changes, blocks=group.at.blocks), group.at)
+    if len(machines) == 1:
+        stages.prepare(replace(first, changes=group.at.changes, blocks=group.at.blocks), group.at)
     else:
         stages.code(group.at, stages.machine(group.at.kernel.machine, group.at.changes))

@@ -5,10 +5,10 @@ Light on purpose: importing this module loads neither sympy nor the stages.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar
 
 from kernmodel.studies.predict.request import Change, Point
 
@@ -37,7 +37,7 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class Grid(Sequence[Point]):
+class Grid:
     """All combinations of the axes over a base point, the last axis varying fastest. Points are made when they are
     asked for: a grid of millions takes no memory."""
 
@@ -46,17 +46,6 @@ class Grid(Sequence[Point]):
 
     def __len__(self) -> int:
         return prod(len(axis.values) for axis in self.axes)
-
-    @overload
-    def __getitem__(self, index: int) -> Point: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Point, ...]: ...
-
-    def __getitem__(self, index: int | slice) -> Point | tuple[Point, ...]:
-        if isinstance(index, slice):
-            return tuple(self.point(number) for number in range(*index.indices(len(self))))
-        return self.point(index + len(self) if index < 0 else index)
 
     def point(self, index: int) -> Point:
         """The point with this number, from 0.
