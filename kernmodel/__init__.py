@@ -18,8 +18,9 @@ _PUBLIC = {
     "api.charts": ("roofline_chart", "carm_chart"),
     "api.changes": ("what_if", "compare_code", "sensitivity", "machine_figures"),
     "api.sweeps": ("sweep_sizes", "Vary", "SweepRun"),
-    "api.code": ("analyse_loop", "analyse_loops", "analyse_blocks", "mix", "instructions", "Loop", "CoreOptions"),
+    "api.code": ("analyse_loop", "analyse_loops", "analyse_blocks", "mix", "instructions", "CoreOptions"),
     "api.inputs": ("load_machine", "load_kernel", "simulate"),
+    "studies.predict.request": ("Loop",),
     "api.options": ("Nest", "CacheOptions", "CodeOptions"),
     "api.result": ("Result",),
     "errors": (

@@ -5,7 +5,6 @@ from kernmodel.api.changes import what_if as what_if
 from kernmodel.api.charts import carm_chart as carm_chart
 from kernmodel.api.charts import roofline_chart as roofline_chart
 from kernmodel.api.code import CoreOptions as CoreOptions
-from kernmodel.api.code import Loop as Loop
 from kernmodel.api.code import analyse_blocks as analyse_blocks
 from kernmodel.api.code import analyse_loop as analyse_loop
 from kernmodel.api.code import analyse_loops as analyse_loops
@@ -38,5 +37,6 @@ from kernmodel.errors import StrictError as StrictError
 from kernmodel.errors import ToolError as ToolError
 from kernmodel.errors import UnsupportedKernelError as UnsupportedKernelError
 from kernmodel.errors import UsageError as UsageError
+from kernmodel.studies.predict.request import Loop as Loop
 
 __version__: str

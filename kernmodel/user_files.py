@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import select
 import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from os import PathLike, fspath
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol, cast
 
@@ -46,6 +48,17 @@ class GivenText(str):
 
     def __getnewargs__(self) -> tuple[str]:  # to be copied to other processes
         return (self.text,)
+
+
+File = str | PathLike[str]
+"""A path, or the name of a file that the package carries."""
+Source = File
+"""The same, or the text itself: a string with a line break or brace. A file whose name has one is a `pathlib.Path`."""
+
+
+def source_of(source: Source) -> str:
+    """The path or name as text, or the text itself, which is told apart by a line break or brace."""
+    return GivenText(source) if type(source) is str and re.search(r"[\n{}]", source) else fspath(source)
 
 
 class _Raised(Protocol):

@@ -11,7 +11,6 @@ from kernmodel.api.options import (
     CODE,
     CacheOptions,
     CodeOptions,
-    File,
     Kernel,
     Sizes,
     kernel_request,
@@ -20,6 +19,7 @@ from kernmodel.api.options import (
 from kernmodel.api.result import Result, Views
 from kernmodel.errors import UsageError
 from kernmodel.studies.predict.request import Change
+from kernmodel.user_files import File
 
 if TYPE_CHECKING:
     from kernmodel.machine.changes.figures import Figure as MachineFigure

@@ -10,7 +10,6 @@ from kernmodel.api.options import (
     CODE,
     CacheOptions,
     CodeOptions,
-    File,
     Kernel,
     Nest,
     Sizes,
@@ -22,10 +21,10 @@ from kernmodel.api.options import (
     one_point_of,
     points_of,
     refuse,
-    source_of,
 )
 from kernmodel.api.result import Result, Views
 from kernmodel.errors import UsageError
+from kernmodel.user_files import File, source_of
 
 if TYPE_CHECKING:
     from kernmodel.studies.predict.roofline import CarmAnswer, RooflineAnswer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from os import fspath
 from pathlib import Path
@@ -12,92 +12,35 @@ from typing import TYPE_CHECKING, Literal
 from kernmodel.api.options import (
     CODE,
     CodeOptions,
-    File,
     Kernel,
     Nest,
     Port,
     Sizes,
-    Source,
-    Syntax,
     Values,
     is_c_source,
     kernel_request,
     one_point_of,
     refuse,
-    source_of,
     values_by_name,
     values_of,
 )
 from kernmodel.api.result import Result, TableViews, Views
 from kernmodel.errors import InputError, UsageError
 from kernmodel.output_files import output_file, write_file
+from kernmodel.studies.predict.request import Loop
+from kernmodel.user_files import File, Source, source_of
 
 if TYPE_CHECKING:
     from kernmodel.incore.answer.batch import BlockQuery, BlockResult
     from kernmodel.incore.core import Settings
     from kernmodel.incore.model import InstructionData
     from kernmodel.incore.tables.table import InstructionTable, Operands
-    from kernmodel.studies.predict.incore import CodeSource, Outcome, Target
+    from kernmodel.studies.predict.incore import Outcome, Target
     from kernmodel.studies.predict.mix import MixAnswer
     from kernmodel.studies.predict.request import InCoreAnswer
 
 ALL = "all"
 GRAPHS = (".dot", ".gv", ".svg")
-
-
-@dataclass(frozen=True, slots=True)
-class Loop:
-    """One loop of code, as the options of the command line with the same names.
-
-    Attributes:
-        source: assembly (a file or its text), an object or executable, or raw bytes; hex_digits: the code itself in its
-            place.
-        raw: the file is machine code and nothing else.
-        function: of an object or executable; addresses: first and one past the last of the block in it.
-        region: name of a marked region; loop: number of the loop; lines: first and last line of the body.
-        syntax: of assembly, "att" or "intel"; None: by evidence.
-        iterations_per_pass: source iterations that a pass executes; None: not known.
-        all_loops: every innermost loop (`analyse_loops` only).
-    """
-
-    source: Source | None = None
-    hex_digits: str | None = None
-    raw: bool = False
-    function: str | None = None
-    addresses: tuple[int, int] | None = None
-    region: str | None = None
-    loop: int | None = None
-    lines: tuple[int, int] | None = None
-    syntax: Syntax | None = None
-    iterations_per_pass: float | None = None
-    all_loops: bool = False
-
-    def check(self) -> None:
-        """Refuse C source, and what does not fit the code.
-
-        Raises:
-            UsageError: says what.
-        """
-        file = None if self.source is None else source_of(self.source)
-        if file is not None and Path(file).suffix.lower() == ".c":
-            todo = f"use kernmodel ecm -v {file}, or compile it with -S first"
-            raise UsageError("is C source, not assembly", where=file, todo=todo)
-        if self.raw and file is None:
-            raise UsageError("says what FILE is", where="--raw", todo="leave it out")
-
-    def request(self) -> CodeSource:
-        """The request for the stages.
-
-        Raises:
-            UsageError: there is no code, twice code, or C source.
-        """
-        from kernmodel.studies.predict.incore import CodeSource
-
-        if (self.source is None) == (self.hex_digits is None):
-            raise UsageError("one of source and hex_digits is the code", where="km.Loop", todo="give one of them")
-        self.check()
-        given = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "source"}
-        return CodeSource(None if self.source is None else source_of(self.source), **given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +134,7 @@ def analyse_loops(
 
     if core.align == ALL:
         raise UsageError("wants one loop on one core", where="--align", todo="leave it out of a table")
-    outcomes = analyse_many(_loop_of(code).request(), targets_of(machine, uarch), core.request())
+    outcomes = analyse_many(_loop_of(code), targets_of(machine, uarch), core.request())
     return Result(outcomes, _OUTCOMES, total=0, strict=strict)
 
 
@@ -227,7 +170,7 @@ class Analysis(Result["InCoreAnswer"]):
         from kernmodel.studies.predict.incore import alignments, analyse_one, explanation
 
         self._settings = core.request()
-        answer = analyse_one(loop.request(), target, self._settings)
+        answer = analyse_one(loop, target, self._settings)
         self.explanation = explanation(answer, self._settings) if explain else None
         self.alignments = alignments(answer, self._settings) if core.align == ALL else ()
         more = {"explanation": self.explanation, "alignments": self.alignments}

@@ -6,10 +6,11 @@ from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kernmodel.api.options import File, Kernel, Nest, Sizes, one_point_of, source_of
+from kernmodel.api.options import Kernel, Nest, Sizes, one_point_of
 from kernmodel.api.result import Result, Views
 from kernmodel.cachesim.run import RunOptions
 from kernmodel.errors import UsageError
+from kernmodel.user_files import File, source_of
 
 if TYPE_CHECKING:
     from kernmodel.cachesim.run import Given, Simulation

@@ -13,7 +13,6 @@ from kernmodel.api.options import (
     CODE,
     CacheOptions,
     CodeOptions,
-    File,
     Kernel,
     Sizes,
     Values,
@@ -27,6 +26,7 @@ from kernmodel.api.options import (
 )
 from kernmodel.api.result import Result, TableViews, Views
 from kernmodel.errors import UsageError
+from kernmodel.user_files import File
 
 if TYPE_CHECKING:
     from kernmodel.studies.blocking.answer import BlockingAnswer

@@ -15,15 +15,10 @@ from kernmodel.studies.predict.request import CodeRequest, KernelRequest
 from kernmodel.studies.sweep.values import grid, parse_values
 from kernmodel.traffic.options import CacheMode, Layout, ReplacementPolicy, SimulationOptions, StoreMode
 from kernmodel.units import parse_quantity
-from kernmodel.user_files import GivenText
+from kernmodel.user_files import File, GivenText, Source, source_of
 
 if TYPE_CHECKING:
     from kernmodel.traffic.options import Distribution
-
-File = str | PathLike[str]
-"""A path, or the name of a file that the package carries."""
-Source = File
-"""The same, or the text itself: a string with a line break or brace. A file whose name has one is a `pathlib.Path`."""
 
 
 class FileName(str):
@@ -218,11 +213,6 @@ def nest_choices(kernels: Iterable[Nest]) -> dict[str, object]:
     given = tuple(kernels)
     nests, functions = ([getattr(one, name) for one in given] for name in ("nest", "function"))
     return {"--nest": tuple(filter(None, nests)), "--function": tuple(filter(None, functions))}
-
-
-def source_of(source: Source) -> str:
-    """The path or name as text, or the text itself, which is told apart by a line break or brace."""
-    return GivenText(source) if type(source) is str and re.search(r"[\n{}]", source) else fspath(source)
 
 
 def is_c_source(source: Source) -> bool:

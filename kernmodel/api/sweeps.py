@@ -14,7 +14,6 @@ from kernmodel.api.options import (
     CODE,
     CacheOptions,
     CodeOptions,
-    File,
     Kernel,
     Sizes,
     Values,
@@ -26,6 +25,7 @@ from kernmodel.api.options import (
 )
 from kernmodel.api.result import Json, Result, Views, note_parts, table_parts
 from kernmodel.errors import KernmodelError, Note, UsageError, refuse_warnings
+from kernmodel.user_files import File
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

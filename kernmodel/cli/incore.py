@@ -8,11 +8,12 @@ from typing import Any
 import click
 
 from kernmodel.api import code as api
-from kernmodel.api.code import CoreOptions, Loop
+from kernmodel.api.code import CoreOptions
 from kernmodel.cli import options
 from kernmodel.cli.command import Command
 from kernmodel.cli.output import Shown, print_line, show_result
 from kernmodel.errors import UsageError
+from kernmodel.studies.predict.request import Loop
 
 _RANGE = re.compile(r"(0[xX][0-9a-fA-F]+|[0-9]+)-(0[xX][0-9a-fA-F]+|[0-9]+)")
 _LINE = 64
@@ -150,7 +151,8 @@ def _check_code(loop: Loop, given: dict[str, Any]) -> None:
     if len(codes) != 1:
         what = f"{' and '.join(codes)} are both code" if codes else "no code is given"
         raise UsageError(what, todo="give a FILE (- for standard input), --hex DIGITS or --batch FILE")
-    loop.check()
+    if given["batch"] is None:
+        loop.check()
 
 
 def _check_batch(loop: Loop, given: dict[str, Any]) -> None:
@@ -165,7 +167,7 @@ def _check_batch(loop: Loop, given: dict[str, Any]) -> None:
         "--loop": loop.loop,
         "--lines": loop.lines,
     }
-    of_one |= {"--region": loop.region, "--all-loops": loop.all_loops, "--explain": given["explain"]}
+    of_one |= {"--region": loop.region, "--raw": loop.raw, "--all-loops": loop.all_loops, "--explain": given["explain"]}
     of_one |= {"--graph": given["graph"], "--syntax": loop.syntax, "--iterations-per-pass": loop.iterations_per_pass}
     for name, value in of_one.items():
         if value:

@@ -16,17 +16,16 @@ from kernmodel.incore.tables import parameters as parameters_module
 from kernmodel.incore.tables.parameters import known_microarchitectures, load_parameters
 from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.studies.predict.incore import (
-    CodeSource,
     Target,
     alignments,
     analyse_many,
     analyse_one,
     dependencies,
-    describe,
     machine_target,
     named_targets,
     read_loops,
 )
+from kernmodel.studies.predict.request import Loop
 
 HEX = "4801d84801c3ffc975f6"
 LISTING = """
@@ -67,39 +66,39 @@ def object_file(tmp_path) -> str:
 def test_hex_digits_and_raw_bytes_are_the_same_block(tmp_path):
     path = tmp_path / "x.bin"
     path.write_bytes(bytes.fromhex(HEX))
-    by_hex = analyse_one(CodeSource(hex_digits=HEX), SKL, Settings())
-    by_file = analyse_one(CodeSource(file=str(path), raw=True), SKL, Settings())
+    by_hex = analyse_one(Loop(hex_digits=HEX), SKL, Settings())
+    by_file = analyse_one(Loop(str(path), raw=True), SKL, Settings())
     assert by_hex.incore.prediction == by_file.incore.prediction == 2.0
     assert (by_hex.origin.file, by_file.origin.file) == (HEX, str(path))
 
 
 def test_addresses_and_loop_numbers_of_an_object_mean_the_same(object_file):
-    (by_number,) = read_loops(CodeSource(file=object_file, function="f", loop=1))
-    (by_range,) = read_loops(CodeSource(file=object_file, addresses=(0, 0xE)))
+    (by_number,) = read_loops(Loop(object_file, function="f", loop=1))
+    (by_range,) = read_loops(Loop(object_file, addresses=(0, 0xE)))
     assert [i.form for i in by_number.instructions] == [i.form for i in by_range.instructions]
 
 
 def test_a_marked_region_by_name(listing):
-    (inner,) = read_loops(CodeSource(file=listing, region="inner"))
-    (outer,) = read_loops(CodeSource(file=listing, region="outer"))
+    (inner,) = read_loops(Loop(listing, region="inner"))
+    (outer,) = read_loops(Loop(listing, region="outer"))
     assert ([i.mnemonic for i in inner.instructions], [i.mnemonic for i in outer.instructions]) == (["add"], ["imul"])
     with pytest.raises(AssemblyError, match="inner, outer"):
-        read_loops(CodeSource(file=listing, region="middle"))
+        read_loops(Loop(listing, region="middle"))
 
 
 def test_all_loops(object_file):
-    assert len(read_loops(CodeSource(file=object_file, all_loops=True, function="f"))) == 2
+    assert len(read_loops(Loop(object_file, all_loops=True, function="f"))) == 2
     with pytest.raises(AmbiguousLoopError):
-        read_loops(CodeSource(file=object_file))
+        read_loops(Loop(object_file))
 
 
 def test_a_loop_by_number_goes_before_marked_regions(listing):
-    (loop,) = read_loops(CodeSource(file=listing, loop=1))
+    (loop,) = read_loops(Loop(listing, loop=1))
     assert loop.label == ".L1"
 
 
 def test_an_answer_is_that_of_the_stages(object_file):
-    mine = analyse_one(CodeSource(file=object_file, loop=1), SKL, Settings())
+    mine = analyse_one(Loop(object_file, loop=1), SKL, Settings())
     loop = select_without_source(read_file(Path(object_file))[0], loop=1)
     parameters = load_parameters("SKL")
     assert mine.incore.prediction == analyse(loop, parameters, InstructionTable.open(parameters)).prediction
@@ -107,14 +106,14 @@ def test_an_answer_is_that_of_the_stages(object_file):
 
 
 def test_many_cores_and_loops(object_file):
-    source = CodeSource(file=object_file, all_loops=True)
+    source = Loop(object_file, all_loops=True)
     outcomes = list(analyse_many(source, named_targets("skl,HSW,skylake"), Settings()))
     assert [outcome.microarchitecture for outcome in outcomes] == ["SKL", "SKL", "HSW", "HSW"]
     assert all(outcome.answer is not None for outcome in outcomes)
 
 
 def test_a_core_that_lacks_an_instruction_says_so_in_its_place():
-    outcomes = list(analyse_many(CodeSource(hex_digits="62f1fd4858c0"), named_targets("skl,clx"), Settings()))
+    outcomes = list(analyse_many(Loop(hex_digits="62f1fd4858c0"), named_targets("skl,clx"), Settings()))
     assert outcomes[0].answer is None
     assert "AVX512F" in (outcomes[0].error or "")
     assert outcomes[1].answer is not None
@@ -130,24 +129,24 @@ def test_names_of_cores():
 
 
 def test_alignments_cover_every_offset_once():
-    answer = analyse_one(CodeSource(hex_digits=HEX), SKL, Settings())
+    answer = analyse_one(Loop(hex_digits=HEX), SKL, Settings())
     groups = alignments(answer, Settings())
     assert sorted(offset for group in groups for offset in group.offsets) == list(range(64))
     assert [group.cycles for group in groups] == sorted({group.cycles for group in groups})
 
 
 def test_the_graph_has_a_vertex_of_every_instruction_that_makes_a_value(listing):
-    answer = analyse_one(CodeSource(file=listing, loop=1), SKL, Settings())
+    answer = analyse_one(Loop(listing, loop=1), SKL, Settings())
     assert {0, 1, 2} <= set(dependencies(answer, Settings()).owners)
 
 
 @pytest.mark.parametrize(
     ("source", "where"),
     [
-        (CodeSource(hex_digits="90", loop=1), "--hex"),
-        (CodeSource(file="x", raw=True, function="f"), "--raw"),
-        (CodeSource(file="x", addresses=(0, 4), function="f"), "--function and --range"),
-        (CodeSource(file="x", all_loops=True, lines=(1, 2)), "--lines and --all-loops"),
+        (Loop(hex_digits="90", loop=1), "--hex"),
+        (Loop("x", raw=True, function="f"), "--raw"),
+        (Loop("x", addresses=(0, 4), function="f"), "--function and --range"),
+        (Loop("x", all_loops=True, lines=(1, 2)), "--lines and --all-loops"),
     ],
 )
 def test_choices_that_do_not_fit_together(source, where):
@@ -158,23 +157,23 @@ def test_choices_that_do_not_fit_together(source, where):
 
 def test_a_function_of_a_listing(listing):
     with pytest.raises(UsageError, match="object or executable"):
-        read_loops(CodeSource(file=listing, function="f"))
+        read_loops(Loop(listing, function="f"))
 
 
 def test_a_stripped_file_is_told_from_one_without_the_function(object_file, tmp_path):
     with pytest.raises(AssemblyError, match="choose one of: f"):
-        read_loops(CodeSource(file=object_file, function="g"))
+        read_loops(Loop(object_file, function="g"))
     stripped = tmp_path / "stripped.o"
     subprocess.run(["strip", "-o", str(stripped), object_file], check=True)
     with pytest.raises(AssemblyError, match=r"stripped.*--range"):
-        read_loops(CodeSource(file=str(stripped), function="f"))
-    assert read_loops(CodeSource(file=str(stripped), addresses=(0, 0xE)))
+        read_loops(Loop(str(stripped), function="f"))
+    assert read_loops(Loop(str(stripped), addresses=(0, 0xE)))
 
 
 def test_long_code_is_shortened_in_titles():
-    assert describe(CodeSource(hex_digits="90 " * 40)) == "90" * 16 + "…"
-    assert describe(CodeSource(file="-")) == "standard input"
-    assert describe(CodeSource(file=str(Path("a.s")))) == "a.s"
+    assert Loop(hex_digits="90 " * 40).title == "90" * 16 + "…"
+    assert Loop("-").title == "standard input"
+    assert Loop(str(Path("a.s"))).title == "a.s"
 
 
 def test_the_file_of_a_core_is_taken_not_the_carried_core_of_its_name(

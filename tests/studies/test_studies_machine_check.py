@@ -15,8 +15,9 @@ from kernmodel.incore.core import Settings
 from kernmodel.machine.files.stream_mixes import contradictions
 from kernmodel.machine.load import find_machine, load_machine
 from kernmodel.machine.model import Machine
-from kernmodel.studies.predict.incore import CodeSource, analyse_one, machine_target
+from kernmodel.studies.predict.incore import analyse_one, machine_target
 from kernmodel.studies.predict.machine_check import check_machine_file, core_parameters
+from kernmodel.studies.predict.request import Loop
 
 CARRIED = ("bdw", "clx", "hsw", "ivb", "skx", "skx-6140", "snb", "zen", "zen2")
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -67,7 +68,7 @@ def test_ports_are_checked_where_a_machine_is_used(tmp_path: Path) -> None:
     with pytest.raises(MachineError, match=r"my.yml:\d+: core.overlapping_ports: names port 'P9', which CLX lacks"):
         core_parameters(load_machine(str(tmp_path / "my.yml")))
     with pytest.raises(MachineError, match="names port 'P9'"):
-        analyse_one(CodeSource(hex_digits="4801d8"), machine_target(str(tmp_path / "my.yml")), Settings())
+        analyse_one(Loop(hex_digits="4801d8"), machine_target(str(tmp_path / "my.yml")), Settings())
 
 
 def test_ecm_warns_of_busy_ports_that_count_nowhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from kernmodel.incore.core import CODE_ALIGNMENT, Core, Settings, analyse_block,
 from kernmodel.incore.model import InCore
 from kernmodel.incore.tables.parameters import canonical_name, known_microarchitectures
 from kernmodel.isa import DEFAULT
-from kernmodel.studies.predict.request import CodeOrigin, InCoreAnswer
+from kernmodel.studies.predict.request import CodeOrigin, InCoreAnswer, Loop
 
 if TYPE_CHECKING:
     from kernmodel.incore.answer.explain import Explanation
@@ -21,35 +21,7 @@ if TYPE_CHECKING:
     from kernmodel.isa.model import Listing
     from kernmodel.machine.model import Machine
 
-_SHOWN_DIGITS = 32
 ALL = "all"
-
-
-@dataclass(frozen=True, slots=True)
-class CodeSource:
-    """Where the code is; exactly one of `file` and `hex_digits` is given.
-
-    Attributes:
-        file: assembly, an object or executable, raw bytes, or "-"; hex_digits: the code itself.
-        raw: the file is machine code and nothing else.
-        syntax: of assembly; None: by evidence.
-        function: of an ELF file; addresses: first and one past the last of the block in it.
-        loop, lines, region: loop number, lines of a listing, or name of a marked region to take.
-        all_loops: every innermost loop, instead of the one that is clearly meant.
-        iterations_per_pass: source iterations that a pass of the code executes, None: not known.
-    """
-
-    file: str | None = None
-    hex_digits: str | None = None
-    raw: bool = False
-    syntax: Literal["att", "intel"] | None = None
-    function: str | None = None
-    addresses: tuple[int, int] | None = None
-    loop: int | None = None
-    lines: tuple[int, int] | None = None
-    region: str | None = None
-    all_loops: bool = False
-    iterations_per_pass: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +98,7 @@ def named_targets(names: str) -> tuple[Target, ...]:
     return tuple(Target(name) for name in dict.fromkeys(map(canonical_name, wanted)))
 
 
-def analyse_one(source: CodeSource, target: Target, settings: Settings) -> InCoreAnswer:
+def analyse_one(source: Loop, target: Target, settings: Settings) -> InCoreAnswer:
     """The analysis of one block on one core.
 
     Raises:
@@ -136,7 +108,7 @@ def analyse_one(source: CodeSource, target: Target, settings: Settings) -> InCor
     return _answer(read_loops(source, core.parameters.isa)[0], source, target, core, settings)
 
 
-def analyse_many(source: CodeSource, targets: Sequence[Target], settings: Settings) -> Iterator[Outcome]:
+def analyse_many(source: Loop, targets: Sequence[Target], settings: Settings) -> Iterator[Outcome]:
     """The analysis of every loop that the source means on each of several cores, as they come.
 
     What is wrong with a loop on one core (an extension that it lacks) stands in the outcome.
@@ -152,7 +124,7 @@ def analyse_many(source: CodeSource, targets: Sequence[Target], settings: Settin
             yield _outcome(loop, source, target, core, settings)
 
 
-def _outcome(loop: AssemblyLoop, source: CodeSource, target: Target, core: Core, settings: Settings) -> Outcome:
+def _outcome(loop: AssemblyLoop, source: Loop, target: Target, core: Core, settings: Settings) -> Outcome:
     name = core.parameters.name
     try:
         return Outcome(name, loop, _answer(loop, source, target, core, settings))
@@ -160,22 +132,14 @@ def _outcome(loop: AssemblyLoop, source: CodeSource, target: Target, core: Core,
         return Outcome(name, loop, None, error.what)
 
 
-def _answer(loop: AssemblyLoop, source: CodeSource, target: Target, core: Core, settings: Settings) -> InCoreAnswer:
+def _answer(loop: AssemblyLoop, source: Loop, target: Target, core: Core, settings: Settings) -> InCoreAnswer:
     if target.machine is not None:
         from kernmodel.studies.predict.machine_check import check_core
 
         check_core(target.machine, core.parameters)
     incore = analyse_block(loop, core, settings)
-    origin = CodeOrigin(source.file or describe(source), None, None, (), ())
+    origin = CodeOrigin(source.file or source.title, None, None, (), ())
     return InCoreAnswer(target.machine, core.parameters, loop, incore, origin, (*loop.notes, *incore.notes))
-
-
-def describe(source: CodeSource) -> str:
-    """What to call the code in a title."""
-    if source.hex_digits is None:
-        return "standard input" if source.file == "-" else source.file or ""
-    digits = "".join(source.hex_digits.split())
-    return digits if len(digits) <= _SHOWN_DIGITS else digits[:_SHOWN_DIGITS] + "…"
 
 
 def alignments(answer: InCoreAnswer, settings: Settings) -> tuple[Alignment, ...]:
@@ -208,7 +172,7 @@ def dependencies(answer: InCoreAnswer, settings: Settings) -> Graph:
     return dependency_graph(instructions, rows, answer.parameters, syntax, memory=settings.memory)
 
 
-def read_loops(source: CodeSource, isa_name: str | None = None) -> tuple[AssemblyLoop, ...]:
+def read_loops(source: Loop, isa_name: str | None = None) -> tuple[AssemblyLoop, ...]:
     """The loops that a source means: one, or with `all_loops` every innermost one.
 
     All is to be of instruction set `isa_name`; where that is None, files say of which they are, and bytes are taken to
@@ -218,6 +182,7 @@ def read_loops(source: CodeSource, isa_name: str | None = None) -> tuple[Assembl
         AssemblyError: the code cannot be read, or the loop not be found.
         UsageError: choices that do not fit together.
     """
+    source.check()
     _check_choices(source)
     from kernmodel.code.select import select_without_source, with_iterations
 
@@ -237,7 +202,7 @@ def read_loops(source: CodeSource, isa_name: str | None = None) -> tuple[Assembl
     return (replace(loop, notes=(*loop.notes, *privileged)) if privileged else loop,)
 
 
-def _check_choices(source: CodeSource) -> None:
+def _check_choices(source: Loop) -> None:
     """Refuse choices of which one would be passed over.
 
     Raises:
@@ -266,7 +231,7 @@ def _check_choices(source: CodeSource) -> None:
         raise UsageError("both choose the code", where=f"{apart[0]} and {apart[1]}", todo="give one of them")
 
 
-def _block(source: CodeSource, isa_name: str) -> AssemblyLoop:
+def _block(source: Loop, isa_name: str) -> AssemblyLoop:
     """The block of hex digits, of raw bytes, or at given addresses."""
     from kernmodel.code.blocks import block_in_range, block_of_bytes, parse_hex, read_bytes, refuse_archive
 
@@ -280,7 +245,7 @@ def _block(source: CodeSource, isa_name: str) -> AssemblyLoop:
     return block_of_bytes(code, file=file, isa_name=isa_name)
 
 
-def _listing(source: CodeSource, isa_name: str | None) -> tuple[Listing, str]:
+def _listing(source: Loop, isa_name: str | None) -> tuple[Listing, str]:
     """The decoded code of the file, and its text ("" for an ELF file)."""
     from kernmodel.code.blocks import refuse_archive
     from kernmodel.code.listing import read_file

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from kernmodel.errors import Note
+from kernmodel.errors import Note, UsageError
 from kernmodel.traffic.options import CacheMode, SimulationOptions, StoreMode
+from kernmodel.user_files import Source, source_of
 
 if TYPE_CHECKING:
     from kernmodel.code.model import AssemblyLoop
@@ -84,6 +86,9 @@ class CodeRequest:
         return any(choice is not None for choice in (self.loop, self.lines, self.iterations_per_pass))
 
 
+_SHOWN_DIGITS = 32
+"""Digits of code in a title."""
+
 Blocks = tuple[tuple[str, int], ...]
 """Block size by loop variable."""
 
@@ -117,6 +122,61 @@ class Point:
     code: CodeRequest
     changes: tuple[Change, ...] = ()
     blocks: Blocks = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """One loop of code, as the options of the command line with the same names.
+
+    Attributes:
+        source: assembly (a file or its text), an object or executable, or raw bytes; hex_digits: the code itself in its
+            place.
+        raw: the file is machine code and nothing else.
+        function: of an object or executable; addresses: first and one past the last of the block in it.
+        region: name of a marked region; loop: number of the loop; lines: first and last line of the body.
+        syntax: of assembly, "att" or "intel"; None: by evidence.
+        iterations_per_pass: source iterations that a pass executes; None: not known.
+        all_loops: every innermost loop (`analyse_loops` only).
+    """
+
+    source: Source | None = None
+    hex_digits: str | None = None
+    raw: bool = False
+    function: str | None = None
+    addresses: tuple[int, int] | None = None
+    region: str | None = None
+    loop: int | None = None
+    lines: tuple[int, int] | None = None
+    syntax: Literal["att", "intel"] | None = None
+    iterations_per_pass: float | None = None
+    all_loops: bool = False
+
+    @property
+    def file(self) -> str | None:
+        """The file, or its text, of code that is not given by its digits."""
+        return None if self.source is None else source_of(self.source)
+
+    @property
+    def title(self) -> str:
+        """What to call the code."""
+        if self.hex_digits is None:
+            return "standard input" if self.file == "-" else self.file or ""
+        digits = "".join(self.hex_digits.split())
+        return digits if len(digits) <= _SHOWN_DIGITS else digits[:_SHOWN_DIGITS] + "…"
+
+    def check(self) -> None:
+        """Refuse no code, code twice, C source, and what does not fit the code.
+
+        Raises:
+            UsageError: says what.
+        """
+        if (self.source is None) == (self.hex_digits is None):
+            raise UsageError("one of source and hex_digits is the code", where="km.Loop", todo="give one of them")
+        if self.file is not None and Path(self.file).suffix.lower() == ".c":
+            todo = f"use kernmodel ecm -v {self.file}, or compile it with -S first"
+            raise UsageError("is C source, not assembly", where=self.file, todo=todo)
+        if self.raw and self.file is None:
+            raise UsageError("says what FILE is", where="--raw", todo="leave it out")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from kernmodel.machine.load import load_machine
 from kernmodel.models.chart import Case, LevelShare, ModelName, Roofline, demand
 from kernmodel.models.roofline import roofline
 from kernmodel.studies.predict.machine_check import core_parameters
-from kernmodel.studies.predict.request import CodeRequest, KernelRequest
+from kernmodel.studies.predict.request import CodeRequest, KernelRequest, Loop
 from kernmodel.units import convert_cycles
 
 if TYPE_CHECKING:
@@ -343,9 +343,9 @@ def _code_subject(request: ChartRequest, machine: Machine, cores: int, file: str
             raise UsageError("there is no kernel", todo="give a C kernel, an assembly file, or --mix FILE")
         name = Path(request.mix or "").stem
         return Subject(name, replace(case, name=name), None, "", None, {}, None, None, mix.notes)
-    from kernmodel.studies.predict.incore import CodeSource, analyse_one, machine_target
+    from kernmodel.studies.predict.incore import analyse_one, machine_target
 
-    source = CodeSource(
+    source = Loop(
         file,
         syntax=code.syntax,
         loop=code.loop,
