@@ -18,8 +18,16 @@ _PUBLIC = {
     "api.charts": ("roofline_chart", "carm_chart"),
     "api.changes": ("what_if", "compare_code", "sensitivity", "machine_figures"),
     "api.sweeps": ("sweep_sizes", "Vary", "SweepRun"),
-    "api.code": ("analyse_loop", "analyse_loops", "analyse_blocks", "mix", "instructions", "CoreOptions"),
-    "api.inputs": ("load_machine", "load_kernel", "simulate"),
+    "api.code": ("analyse_loop", "analyse_loops", "analyse_blocks", "mix", "CoreOptions"),
+    "api.inputs": (
+        *("list_machines", "check_machines", "import_machine", "load_machine"),
+        *("list_kernels", "load_kernel", "simulate"),
+    ),
+    "api.tables": (
+        *("list_instructions", "instructions", "instruction_coverage"),
+        *("check_instructions", "import_instructions"),
+    ),
+    "api.evaluation": ("evaluate_blocks", "BlockChoice"),
     "studies.predict.request": ("Loop",),
     "api.options": ("Nest", "CacheOptions", "CodeOptions"),
     "api.result": ("Result",),

@@ -8,8 +8,13 @@ from kernmodel.api.code import CoreOptions as CoreOptions
 from kernmodel.api.code import analyse_blocks as analyse_blocks
 from kernmodel.api.code import analyse_loop as analyse_loop
 from kernmodel.api.code import analyse_loops as analyse_loops
-from kernmodel.api.code import instructions as instructions
 from kernmodel.api.code import mix as mix
+from kernmodel.api.evaluation import BlockChoice as BlockChoice
+from kernmodel.api.evaluation import evaluate_blocks as evaluate_blocks
+from kernmodel.api.inputs import check_machines as check_machines
+from kernmodel.api.inputs import import_machine as import_machine
+from kernmodel.api.inputs import list_kernels as list_kernels
+from kernmodel.api.inputs import list_machines as list_machines
 from kernmodel.api.inputs import load_kernel as load_kernel
 from kernmodel.api.inputs import load_machine as load_machine
 from kernmodel.api.inputs import simulate as simulate
@@ -25,6 +30,11 @@ from kernmodel.api.result import Result as Result
 from kernmodel.api.sweeps import SweepRun as SweepRun
 from kernmodel.api.sweeps import Vary as Vary
 from kernmodel.api.sweeps import sweep_sizes as sweep_sizes
+from kernmodel.api.tables import check_instructions as check_instructions
+from kernmodel.api.tables import import_instructions as import_instructions
+from kernmodel.api.tables import instruction_coverage as instruction_coverage
+from kernmodel.api.tables import instructions as instructions
+from kernmodel.api.tables import list_instructions as list_instructions
 from kernmodel.errors import AmbiguousLoopError as AmbiguousLoopError
 from kernmodel.errors import AssemblyError as AssemblyError
 from kernmodel.errors import InputError as InputError

@@ -33,8 +33,6 @@ from kernmodel.user_files import File, Source, source_of
 if TYPE_CHECKING:
     from kernmodel.incore.answer.batch import BlockQuery, BlockResult
     from kernmodel.incore.core import Settings
-    from kernmodel.incore.model import InstructionData
-    from kernmodel.incore.tables.table import InstructionTable, Operands
     from kernmodel.studies.predict.incore import Outcome, Target
     from kernmodel.studies.predict.mix import MixAnswer
     from kernmodel.studies.predict.request import InCoreAnswer
@@ -147,12 +145,8 @@ def targets_of(machine: File | None, uarch: str | None) -> tuple[Target, ...]:
     from kernmodel.studies.predict.incore import machine_target, named_targets
 
     if (machine is None) == (uarch is None):
-        raise _either()
+        raise UsageError("give either a machine or a microarchitecture", todo="write -m clx or --uarch CLX")
     return (machine_target(fspath(machine)),) if machine is not None else named_targets(uarch or "")
-
-
-def _either() -> UsageError:
-    return UsageError("give either a machine or a microarchitecture", todo="write -m clx or --uarch CLX")
 
 
 def _loop_of(code: Source | bytes | Loop) -> Loop:
@@ -384,66 +378,6 @@ def mix(
 
 
 _MIX = Views("mix:mix_report", "roofline:mix_document")
-
-
-# }}}
-# {{{ instruction tables
-
-
-def instructions(form: str, machine: File | None = None, *, uarch: str | None = None) -> Result[InstructionData]:
-    """The rows of a form, or of all forms of a mnemonic, in an instruction table, as `kernmodel instructions show`.
-
-    >>> km.instructions("vaddpd ymm,ymm,m256", uarch="SKL").answer.latencies
-
-    Raises:
-        InputError: the table has no such form; names the nearest.
-    """
-    table = instruction_table(machine, uarch, "easy")
-    rows = [row for name in _forms(table, form) if (row := table.row(name)) is not None]
-    return Result(rows, _ROWS, {"parameters": table.parameters}, total=len(rows))
-
-
-def instruction_table(machine: File | None, uarch: str | None, operands: Operands = "full") -> InstructionTable:
-    """The instruction table of a machine's core or of a microarchitecture.
-
-    Raises:
-        UsageError: both are given, or none; KernmodelError: it is unknown.
-    """
-    from kernmodel.incore.tables.parameters import load_parameters
-    from kernmodel.incore.tables.table import InstructionTable
-
-    if (machine is None) == (uarch is None):
-        raise _either()
-    if machine is not None:
-        from kernmodel.machine.load import load_machine
-
-        uarch = load_machine(fspath(machine)).core.microarchitecture
-    return InstructionTable.open(load_parameters(uarch or ""), operands)
-
-
-def _forms(table: InstructionTable, wanted: str) -> list[str]:
-    """The form itself, or all forms of the mnemonic `wanted`.
-
-    Raises:
-        InputError: the table has none; names the nearest forms.
-    """
-    wanted = " ".join(wanted.lower().replace(", ", ",").split())
-    if table.row(wanted) is not None:
-        return [wanted]
-    forms = [form for form in table.forms() if "[" not in form]
-    same = [form for form in forms if form.partition(" ")[0] == wanted]
-    if same:
-        return same
-    from difflib import get_close_matches
-
-    mnemonic = wanted.partition(" ")[0]
-    near = [form for form in forms if form.partition(" ")[0] == mnemonic] or forms
-    hint = ", ".join(repr(form) for form in get_close_matches(wanted, near, n=4, cutoff=0.4))
-    todo = f"did you mean {hint}?" if hint else "see `kernmodel instructions list`"
-    raise InputError(f"no row for {wanted!r} in the table of {table.parameters.name}", todo=todo)
-
-
-_ROWS = Views("instruction:instruction_report", "incore:instruction_document", together=True)
 
 
 # }}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,10 @@ from kernmodel.user_files import File, source_of
 
 if TYPE_CHECKING:
     from kernmodel.cachesim.run import Given, Simulation
+    from kernmodel.machine.kerncraft import Imported
     from kernmodel.machine.model import Machine
+    from kernmodel.report.text.kernel import KernelSummary
+    from kernmodel.schema.fields import Problem
     from kernmodel.source.model import LoopNest
 
 
@@ -34,7 +38,73 @@ def load_machine(name: File) -> Result[Machine]:
     return Result([load(fspath(name))], _MACHINE)
 
 
+_MACHINES = Views("machine:machine_list", "carried:machine_list_document", together=True)
+_CHECKED = Views("machine:machine_check", "carried:machine_check_document", together=True)
+_IMPORTED = Views("machine:machine_text", "")
+_KERNELS = Views("kernel:kernel_list", "carried:kernel_list_document", together=True)
 _MACHINE = Views("machine:machine_report", "carried:machine_document")
+
+
+def list_machines() -> Result[Machine]:
+    """The carried machines, as `kernmodel machine list`.
+
+    >>> [machine.name for machine in km.list_machines()]
+    """
+    from kernmodel.machine.load import list_machines as carried
+
+    machines = carried()
+    return Result(machines, _MACHINES, total=len(machines))
+
+
+def check_machines(
+    files: Sequence[File], *, carried: bool = False, compilers: bool = False
+) -> Result[tuple[str, tuple[Problem, ...]]]:
+    """The problems of machine files, as `kernmodel machine check`: each file with all that is wrong.
+
+    >>> [str(problem) for file, problems in km.check_machines(["my-machine.yml"]) for problem in problems]
+
+    Args:
+        files: paths or carried names; carried: all carried ones too.
+        compilers: also try the flags of installed compilers.
+
+    Raises:
+        MachineError: no such file; UsageError: no file at all.
+    """
+    from kernmodel.machine.load import ENDING, FOLDER, find_machine
+    from kernmodel.resources import carried_files
+    from kernmodel.studies.predict.machine_check import check_machine_file
+
+    paths = [*(find_machine(fspath(name)) for name in files), *(carried_files(FOLDER, ENDING) if carried else ())]
+    if not paths:
+        raise UsageError("no machine file to check", todo="give files, or --carried for the carried ones")
+    checked = {str(path): check_machine_file(path, compilers=compilers) for path in paths}
+    return Result(checked.items(), _CHECKED, total=len(checked))
+
+
+def import_machine(file: File) -> Result[Imported]:
+    """A machine file made of one of Kerncraft's, as `kernmodel machine import`; notes name what is missing or doubtful.
+
+    >>> Path("my-skx.yml").write_text(km.import_machine("SkylakeSP_Gold-6148.yml").text())
+
+    Raises:
+        MachineError: it cannot be read.
+    """
+    from kernmodel.machine.kerncraft import read_kerncraft
+
+    return Result([read_kerncraft(Path(file))], _IMPORTED)
+
+
+def list_kernels() -> Result[KernelSummary]:
+    """The carried kernels, as `kernmodel kernel list`.
+
+    >>> [kernel.name for kernel in km.list_kernels()]
+    """
+    from kernmodel.report.text.kernel import KernelSummary, about
+    from kernmodel.resources import carried_files
+
+    texts = {file: file.read_text(encoding="utf-8") for file in carried_files("kernels", ".c")}
+    kernels = [KernelSummary(file.stem, about(file.stem, text), str(file)) for file, text in texts.items()]
+    return Result(kernels, _KERNELS, total=len(kernels))
 
 
 def load_kernel(kernel: Kernel, **sizes: Sizes) -> Result[LoopNest]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from inspect import signature
@@ -89,7 +89,7 @@ class Views:
     arguments that it names.
 
     Attributes:
-        text: makes the blocks of the report, in `report.text`; json: the document, in `report.json`.
+        text: makes the blocks of the report, in `report.text`; json: the document, in `report.json`, "": there is none.
         picture: makes the figure, drawing: the same in characters, in `plot`; "" where there is none. They are given
             all answers as a tuple where there may be several.
         unit: of times where none is asked for, None: the kernel's own; units: that may be asked for.
@@ -136,6 +136,7 @@ class Result(Sequence[Answer], Generic[Answer]):
         self.total = total
         self._views = views
         self._besides = besides or {}
+        self._waited_for = not isinstance(answers, Collection)
         self._coming = iter(answers)
         self._known: list[Answer] = []
         self._strict = strict
@@ -195,8 +196,9 @@ class Result(Sequence[Answer], Generic[Answer]):
         return iter(self) if keep else chain(self._known, self._checked())
 
     def watch(self, watched: Callable[[Iterator[Answer]], Iterator[Answer]]) -> None:
-        """Let the answers that are still to come pass through `watched`, which may show how far it is."""
-        self._coming = watched(self._coming)
+        """Let the answers that are still to be made pass through `watched`, which may show how far it is."""
+        if self._waited_for:
+            self._coming = watched(self._coming)
 
     # }}}
     # {{{ views
@@ -234,6 +236,8 @@ class Result(Sequence[Answer], Generic[Answer]):
         """
         table = None if self.total == 1 else self._views.table
         view, shown = table.json if table else self._views.json, self._shown(together=table is not None)
+        if not view:
+            raise UsageError("has no document", where=".json()", todo="see .text(), or the answers themselves")
         made: Json = self._view(f"report.json.{view}", shown, unit=self._in(unit))
         return made
 

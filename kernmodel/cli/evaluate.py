@@ -8,7 +8,7 @@ import click
 
 from kernmodel.cli import options
 from kernmodel.cli.command import Group
-from kernmodel.cli.output import show, show_json, with_progress
+from kernmodel.cli.output import Shown, show, show_json, show_result, with_progress
 from kernmodel.errors import InputError
 
 if TYPE_CHECKING:
@@ -75,31 +75,20 @@ def blocks(
       kernmodel evaluate blocks bhive.csv --worst 10
       kernmodel evaluate blocks measured.csv.gz --uarch RWC --distinct
     """
-    from kernmodel.evaluate.block_files import read_blocks
-    from kernmodel.evaluate.blocks import chosen_blocks, evaluate_blocks, settings_for
-    from kernmodel.report.json.evaluation import evaluation_document
-    from kernmodel.report.text.evaluation import evaluation_report
-    from kernmodel.studies.predict.incore import named_targets
+    from kernmodel.api.evaluation import BlockChoice, evaluate_blocks
 
-    cores = [target.microarchitecture for target in named_targets(uarch)] if uarch is not None else []
-    source = read_blocks(file, core=cores[0] if len(cores) == 1 else None, reference=column)
-    chosen = chosen_blocks(source.blocks, cores=frozenset(cores) or None, notion=notion, sane=sane, distinct=distinct)
-    if not chosen:
-        raise InputError("has no block to evaluate", where=file, todo="choose less with --uarch, --notion and --sane")
-    settings = settings_for(source, operands, memory)
     answer = evaluate_blocks(
-        source,
-        chosen,
-        settings,
-        jobs=jobs,
+        file,
+        choice=BlockChoice(uarch, notion, sane, distinct),
+        column=column,
         worst=worst,
-        progress=lambda results: with_progress(results, len(chosen), streamed=False),
+        operands=operands,
+        memory=memory,
+        jobs=jobs,
+        progress=lambda results, total: with_progress(results, total, streamed=False),
     )
-    if as_json:
-        show_json(evaluation_document(answer))
-    else:
-        show(evaluation_report(answer))
-    if len(answer.failed) == len(chosen):
+    show_result(answer, Shown.of(as_json=as_json))
+    if not answer.answer.groups:
         raise InputError("no block has an answer", where=file, todo="see why they are left out")
 
 

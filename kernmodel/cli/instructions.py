@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from kernmodel.api.code import instruction_table
-from kernmodel.api.code import instructions as rows_of
+from kernmodel.api import tables as api
+from kernmodel.api.options import FileName
 from kernmodel.cli import options
 from kernmodel.cli.command import Group
-from kernmodel.cli.output import Shown, print_line, show, show_json, show_result, show_text, write_error
+from kernmodel.cli.output import Shown, show_result, show_text, write_error
 from kernmodel.errors import UsageError
 from kernmodel.output_files import output_file, write_file
 
@@ -38,15 +38,7 @@ def list_(mnemonic: str, machine: str | None, uarch: str | None, as_json: bool) 
     Example:
       kernmodel instructions list vfmadd -m clx
     """
-    table = instruction_table(machine, uarch)
-    forms = [form for form in table.forms() if form.startswith(mnemonic.lower())]
-    if as_json:
-        from kernmodel.report.json.incore import instruction_list_document
-
-        show_json(instruction_list_document(forms, table.parameters))
-    else:
-        for form in forms:
-            print_line(form)
+    show_result(api.list_instructions(mnemonic, machine, uarch=uarch), Shown.of(as_json=as_json))
 
 
 @instructions.command("show", short_help="Show rows of a table.")
@@ -60,7 +52,7 @@ def show_(form: str, machine: str | None, uarch: str | None, as_json: bool) -> N
     Example:
       kernmodel instructions show "vaddpd ymm,ymm,m256" -m clx
     """
-    show_result(rows_of(form, machine, uarch=uarch), Shown.of(as_json=as_json))
+    show_result(api.instructions(form, machine, uarch=uarch), Shown.of(as_json=as_json))
 
 
 @instructions.command("coverage", short_help="Which forms of a listing have rows.")
@@ -74,13 +66,7 @@ def coverage_(file: str, machine: str | None, uarch: str | None) -> None:
     Example:
       kernmodel instructions coverage loop.s -m clx
     """
-    from kernmodel.code.listing import read_file
-    from kernmodel.incore.tables.coverage import coverage
-    from kernmodel.report.text.instruction import coverage_report
-
-    table = instruction_table(machine, uarch)
-    listing, _ = read_file(file, isa_name=table.parameters.isa)
-    show(coverage_report(coverage(listing.instructions, table), table.parameters))
+    show_result(api.instruction_coverage(FileName(file), machine, uarch=uarch), Shown.of())
 
 
 @instructions.command("check", short_help="Compare a table with measured throughputs.")
@@ -96,15 +82,8 @@ def check_(ctx: click.Context, readings: str, machine: str | None, uarch: str | 
     Example:
       kernmodel instructions check clx.csv -m clx
     """
-    from kernmodel.incore.tables.importers.contradictions import contradictions
-    from kernmodel.incore.tables.importers.recipes import reference_of
-    from kernmodel.report.text.instruction import contradictions_report
-
-    table = instruction_table(machine, uarch)
-    reference = reference_of(Path(readings), table.parameters.name)
-    rows = (row for form in table.forms() if form.partition(" [")[0] == form and (row := table.row(form)))
-    found = tuple(contradictions(rows, reference))
-    show(contradictions_report(found, table.parameters, explained=explained))
+    found = api.check_instructions(readings, machine, uarch=uarch, explained=explained)
+    show_result(found, Shown.of())
     ctx.exit(1 if any(not item.explanation for item in found) else 0)
 
 
@@ -127,16 +106,16 @@ def import_(source: str, uarch: str, output: str | None, folder: str | None, lik
     Example:
       kernmodel instructions import instructions.xml --uarch ADL-P --like GLC --out cores
     """
-    from kernmodel.incore.tables.importers.build import import_uops, write_core
-
     if folder is not None:
+        from kernmodel.incore.tables.importers.build import write_core
+
         if output is not None:
             raise UsageError("-o and --out exclude each other", todo="give one of them")
         for line in write_core(Path(source), uarch, Path(folder), like):
             write_error(f"kernmodel: {line}")
         return
     target = output_file(output) if output else None
-    text, report = import_uops(Path(source), uarch)
+    text, report = api.import_instructions(source, uarch).answer
     write_error(f"kernmodel: {report.rows} rows cover {report.coverage:.1%} of {report.records} records")
     for reason, strings in report.left_out.items():
         write_error(f"kernmodel: left out {len(strings)}: {reason}")

@@ -6,9 +6,10 @@ from typing import Any
 
 import click
 
+from kernmodel.api import inputs as api
 from kernmodel.cli import options
 from kernmodel.cli.command import Group
-from kernmodel.cli.output import Shown, show, show_json, show_result
+from kernmodel.cli.output import Shown, show_result
 
 
 @click.group(cls=Group)
@@ -30,19 +31,7 @@ def list_(as_json: bool) -> None:
     Example:
       kernmodel kernel list
     """
-    from kernmodel.report.text.kernel import KernelSummary, about, kernel_list
-    from kernmodel.resources import carried_files
-
-    files = carried_files(options.KERNEL.folder, options.KERNEL.ending)
-    kernels = [
-        KernelSummary(file.stem, about(file.stem, file.read_text(encoding="utf-8")), str(file)) for file in files
-    ]
-    if as_json:
-        from kernmodel.report.json.carried import kernel_list_document
-
-        show_json(kernel_list_document(kernels))
-    else:
-        show(kernel_list(kernels))
+    show_result(api.list_kernels(), Shown.of(as_json=as_json))
 
 
 @kernel.command("show", short_help="Show what is derived from a kernel's source.")
@@ -59,6 +48,4 @@ def show_(asked: dict[str, Any], shown: Shown) -> None:
     Example:
       kernmodel kernel show stencil
     """
-    from kernmodel.api.inputs import load_kernel
-
-    show_result(load_kernel(**asked), shown)
+    show_result(api.load_kernel(**asked), shown)

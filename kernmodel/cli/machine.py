@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from kernmodel.api import inputs as api
 from kernmodel.cli import options
 from kernmodel.cli.command import Group
-from kernmodel.cli.output import Shown, print_line, show, show_json, show_result, show_text, write_error
-from kernmodel.errors import UsageError
+from kernmodel.cli.output import Shown, show_result, show_text, write_error
 from kernmodel.output_files import output_file, write_file
 
 if TYPE_CHECKING:
@@ -37,17 +36,7 @@ def list_(as_json: bool) -> None:
     Example:
       kernmodel machine list
     """
-    from kernmodel.machine.load import list_machines
-
-    machines = list_machines()
-    if as_json:
-        from kernmodel.report.json.carried import machine_list_document
-
-        show_json(machine_list_document(machines))
-    else:
-        from kernmodel.report.text.machine import machine_list
-
-        show(machine_list(machines))
+    show_result(api.list_machines(), Shown.of(as_json=as_json))
 
 
 @machine.command("show", short_help="Show a machine with the sources of its figures.")
@@ -61,9 +50,7 @@ def show_(name: str, verbose: bool, as_json: bool) -> None:
     Example:
       kernmodel machine show clx
     """
-    from kernmodel.api.inputs import load_machine
-
-    show_result(load_machine(name), Shown.of(verbose=verbose, as_json=as_json))
+    show_result(api.load_machine(name), Shown.of(verbose=verbose, as_json=as_json))
 
 
 @machine.command(short_help="Check machine files.")
@@ -82,25 +69,9 @@ def check(ctx: click.Context, files: tuple[str, ...], carried: bool, compilers: 
       kernmodel machine check my-machine.yml
       kernmodel machine check my-machine.yml --compilers
     """
-    from kernmodel.machine.load import find_machine
-    from kernmodel.resources import carried_files
-    from kernmodel.studies.predict.machine_check import check_machine_file
-
-    paths = [
-        *(find_machine(name) for name in files),
-        *(carried_files(options.MACHINE.folder, ".yml") if carried else ()),
-    ]
-    if not paths:
-        raise UsageError("no machine file to check", todo="give files, or --carried for the carried ones")
-    checked = {str(path): check_machine_file(path, compilers=compilers) for path in paths}
-    if as_json:
-        from kernmodel.report.json.carried import machine_check_document
-
-        show_json(machine_check_document(checked))
-    else:
-        for file, problems in checked.items():
-            print_line("\n".join([*map(str, problems), *([] if _errors(problems) else [f"{file}: ok"])]))
-    ctx.exit(1 if any(map(_errors, checked.values())) else 0)
+    checked = api.check_machines(files, carried=carried, compilers=compilers)
+    show_result(checked, Shown.of(as_json=as_json))
+    ctx.exit(1 if any(_errors(problems) for _, problems in checked) else 0)
 
 
 def _errors(problems: Iterable[Problem]) -> list[Problem]:
@@ -121,12 +92,11 @@ def import_(ctx: click.Context, file: str, output: str | None) -> None:
       kernmodel machine import SkylakeSP_Gold-6148.yml -o my-skx.yml
     """
     from kernmodel.machine.files.schema import MACHINE_FILE
-    from kernmodel.machine.kerncraft import read_kerncraft
     from kernmodel.schema.document import document_of
     from kernmodel.studies.predict.machine_check import check_machine_document
 
     target = output_file(output) if output else None
-    imported = read_kerncraft(Path(file))
+    imported = api.import_machine(file).answer
     for note in imported.notes:
         write_error(f"kernmodel: {note.kind}: {note}")
     if target is None:

@@ -36,6 +36,26 @@ LOOP = """.L3:
 \tcmpq %rcx, %rax
 \tjne .L3
 """
+MEASUREMENTS = """<root date="2026-01-01"><extension name="BASE">
+<instruction asm="ADD" iform="ADD" string="ADD (R64, R64)">
+<operand idx="1" name="REG0" type="reg" r="1" w="1"/><operand idx="2" name="REG1" type="reg" r="1"/>
+<architecture name="ADL-P"><measurement uops="1" uops_retire_slots="1" ports="1*p0156B"/></architecture></instruction>
+</extension></root>
+"""
+KERNCRAFT = """model name: Somebody's
+model type: Intel
+clock: 2.0 GHz
+sockets: 1
+cores per socket: 4
+memory hierarchy:
+- level: L1
+  cache per group: {sets: 64, ways: 8, cl_size: 64 B, replacement_policy: LRU, write_allocate: true, write_back: true}
+  size per group: 32 kB
+  cores per group: 1.0
+- level: MEM
+  cores per group: 4
+  upstream throughput: [full socket memory bandwidth, half-duplex]
+"""
 BLOCK = bytes.fromhex("4801d84801c3ffc975f7")
 SIZES: dict[str, Any] = {"N": 100_000}
 
@@ -57,12 +77,22 @@ QUESTIONS: dict[str, Callable[[Path], km.Result[Any]]] = {
     "analyse_blocks": lambda folder: km.analyse_blocks(_blocks(folder), uarch="SKL", jobs=1),
     "mix": lambda _: km.mix(LOOP),
     "instructions": lambda _: km.instructions("vaddpd ymm,ymm,m256", uarch="SKL"),
+    "list_instructions": lambda _: km.list_instructions("vaddpd", uarch="SKL"),
+    "instruction_coverage": lambda _: km.instruction_coverage(LOOP, uarch="SKL"),
+    "check_instructions": lambda folder: km.check_instructions(_readings(folder), uarch="CLX"),
+    "import_instructions": lambda folder: km.import_instructions(_measurements(folder), "ADL-P"),
+    "evaluate_blocks": lambda folder: km.evaluate_blocks(_measured(folder), jobs=1),
+    "list_machines": lambda _: km.list_machines(),
+    "check_machines": lambda _: km.check_machines(["clx"]),
+    "import_machine": lambda folder: km.import_machine(_kerncraft(folder)),
+    "list_kernels": lambda _: km.list_kernels(),
     "load_machine": lambda _: km.load_machine("clx"),
     "load_kernel": lambda _: km.load_kernel("triad.c"),
     "simulate": lambda folder: km.simulate(_trace(folder), machine="clx"),
 }
 """Every function of the public face."""
 
+WITHOUT_DOCUMENT = {"instruction_coverage", "check_instructions", "import_instructions", "import_machine"}
 COMMANDS = {
     "ecm": "ecm -m clx triad.c -D N=100000",
     "data_traffic": "traffic -m clx triad.c -D N=100000",
@@ -75,6 +105,10 @@ COMMANDS = {
     "compare_code": "what-if -m clx triad.c --flags -O1 -D N=100000",
     "machine_figures": "what-if -m clx --list",
     "analyse_loop": "incore --uarch SKL --hex 4801d84801c3ffc975f7",
+    "list_instructions": "instructions list vaddpd --uarch SKL",
+    "list_machines": "machine list",
+    "check_machines": "machine check clx",
+    "list_kernels": "kernel list",
     "instructions": "instructions show vaddpd_ymm,ymm,m256 --uarch SKL",
     "load_machine": "machine show clx",
     "load_kernel": "kernel show triad.c",
@@ -90,6 +124,27 @@ def few_block_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
 def _blocks(folder: Path) -> Path:
     (folder / "blocks.txt").write_text(f"{BLOCK.hex()}\n4801d8\n")
     return folder / "blocks.txt"
+
+
+def _readings(folder: Path) -> Path:
+    row = 'AVX512F,"VADDPD zmm, zmm, zmm",4.0,2.00'
+    (folder / "readings.csv").write_text(f"isa,form,latency_cycles,reciprocal_throughput_cycles\n{row}\n")
+    return folder / "readings.csv"
+
+
+def _measured(folder: Path) -> Path:
+    (folder / "measured.csv").write_text("arch,hex,measured,uica,facile,sane\nSKL,4801d8,1.0,1.0,1.0,1\n")
+    return folder / "measured.csv"
+
+
+def _measurements(folder: Path) -> Path:
+    (folder / "measured.xml").write_text(MEASUREMENTS)
+    return folder / "measured.xml"
+
+
+def _kerncraft(folder: Path) -> Path:
+    (folder / "small.yml").write_text(KERNCRAFT)
+    return folder / "small.yml"
 
 
 def _trace(folder: Path) -> Path:
@@ -131,7 +186,11 @@ def test_all_functions_in_any_order(tmp_path: Path) -> None:
         text = result.text()
         assert text.endswith("\n")
         assert str(result) == text
-        assert isinstance(result.json(), dict)
+        if name in WITHOUT_DOCUMENT:
+            with pytest.raises(km.UsageError, match="has no document"):
+                result.json()
+        else:
+            assert isinstance(result.json(), dict)
         assert len(result) == len(list(result)) >= 1
         assert all(isinstance(note, km.Note) for note in result.notes)
         if len(result) == 1:

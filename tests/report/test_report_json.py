@@ -162,7 +162,7 @@ def documents(
         evaluation_document(EVALUATION),
         json_carried.machine_document(toy_machine),
         json_carried.machine_list_document((toy_machine,)),
-        json_carried.machine_check_document({str(broken): check_machine_file(broken)}),
+        json_carried.machine_check_document([(str(broken), check_machine_file(broken))]),
         json_carried.kernel_document(nest, nest.defaults),
         json_carried.kernel_list_document((KernelSummary("stencil", "A stencil.", "stencil.c"),)),
         json_incore.instruction_document((instruction_row,), toy_parameters),

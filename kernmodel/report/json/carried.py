@@ -37,7 +37,7 @@ def _listed(machine: Machine) -> Json:
     }
 
 
-def machine_check_document(checked: Mapping[str, tuple[Problem, ...]]) -> Json:
+def machine_check_document(checked: Iterable[tuple[str, tuple[Problem, ...]]]) -> Json:
     """The problems of each file; one that is fit for use has none that is an error."""
     files = [
         record(
@@ -45,7 +45,7 @@ def machine_check_document(checked: Mapping[str, tuple[Problem, ...]]) -> Json:
             ok=not any(problem.severity == "error" for problem in problems),
             problems=[_problem_json(problem) for problem in problems],
         )
-        for file, problems in checked.items()
+        for file, problems in checked
     ]
     return document("kernmodel.machine-check/1", files=files)
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kernmodel.incore.model import FrontEnd, InstructionData, Parameters, PortUse
     from kernmodel.incore.tables.coverage import Coverage
     from kernmodel.incore.tables.importers.contradictions import Contradiction
+    from kernmodel.incore.tables.importers.uops import ImportReport
 
 _BREAKS = {
     "no": "waits for its sources",
@@ -33,6 +34,16 @@ def _with_variants(row: InstructionData, parameters: Parameters) -> Blocks:
     if row.full is not None:
         blocks = (*blocks, *_row(row.full, f"{row.form} with the operands that take longest"))
     return blocks
+
+
+def form_list(forms: Iterable[str]) -> Blocks:
+    """One line a form."""
+    return tuple(map(Line, forms))
+
+
+def table_text(imported: tuple[str, ImportReport]) -> Blocks:
+    """The text of an imported table as it stands."""
+    return (Line(imported[0].removesuffix("\n")),)
 
 
 def coverage_report(forms: Sequence[Coverage], parameters: Parameters) -> Blocks:

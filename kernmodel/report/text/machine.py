@@ -6,13 +6,15 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from kernmodel.report.layout import Blocks, Column, Table, cells, fields, left, right, table
+from kernmodel.report.layout import Blocks, Column, Line, Table, cells, fields, left, right, table
 from kernmodel.report.number_text import MISSING, count, short
 from kernmodel.report.text.sections import sources_section
 from kernmodel.units import format_bytes, format_si
 
 if TYPE_CHECKING:
+    from kernmodel.machine.kerncraft import Imported
     from kernmodel.machine.model import BandwidthSeries, CacheLevel, Machine, TransferPath
+    from kernmodel.schema.fields import Problem
 
 
 def machine_list(machines: Iterable[Machine]) -> Blocks:
@@ -28,6 +30,20 @@ def machine_list(machines: Iterable[Machine]) -> Blocks:
         left("caches", _cache_sizes, fold=True),
     )
     return (Table(columns, tuple(cells(columns, machine) for machine in machines)),)
+
+
+def machine_check(checked: Iterable[tuple[str, tuple[Problem, ...]]]) -> Blocks:
+    """The problems of each file, and "ok" for a file that is fit for use."""
+    return tuple(
+        Line(text)
+        for file, problems in checked
+        for text in (*map(str, problems), *(() if any(p.severity == "error" for p in problems) else (f"{file}: ok",)))
+    )
+
+
+def machine_text(imported: Imported) -> Blocks:
+    """The text of an imported machine file as it stands."""
+    return (Line(imported.text.removesuffix("\n")),)
 
 
 def _hertz(value: float) -> str:
