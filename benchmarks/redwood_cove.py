@@ -25,6 +25,7 @@ from kernmodel.incore.answer.analyse import analyse
 from kernmodel.incore.model import InCore
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable
+from kernmodel.report.text.reasons import reason_text
 
 PEERS = {"OSACA 0.7.1 (SPR)": "osaca_0_7_1_spr", "llvm-mca 19 (sapphirerapids)": "llvm_mca_19_sapphirerapids"}
 CLOSE = 0.05
@@ -86,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         record = loop.record
         print(
             f"\n{record['kernel']} {record['compiler']} {record['opt']} {record['march']}: measured {loop.cycles:.2f}, "
-            f"predicted {answer.prediction:.2f}: {answer.reason}"
+            f"predicted {answer.prediction:.2f}: {reason_text(answer.reason)}"
         )
         for row in answer.rows:
             print(f"    {row.instruction.text}{'' if row.known else '  (no row)'}")

@@ -264,6 +264,7 @@ class Sweep(Result["Row"]):
 
     def _rows(self, *, strict: bool) -> Iterator[Row]:
         """All rows in order, each written to the files before it is given."""
+        from kernmodel.report.text.bottleneck import bottleneck_text
         from kernmodel.studies.sweep.rows import complete, warnings_of
 
         journal = self._writers.journal
@@ -272,7 +273,7 @@ class Sweep(Result["Row"]):
             self._take(row, tuple(Note(code, text) for code, text in warnings_of(row)), None, strict=strict)
             yield row
         start = journal.done if journal else 0
-        for row, notes in self.study.rows(self._executor, start):
+        for row, notes in self.study.rows(self._executor, start, bottleneck_text):
             self._take(row, notes, journal, strict=strict)
             yield row
 

@@ -6,7 +6,8 @@ Times are cycles per pass of the loop body unless said otherwise; `InCore.iterat
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Literal
 
 from kernmodel.errors import Note
@@ -23,6 +24,8 @@ __all__ = [
     "Notion",
     "Parameters",
     "PortUse",
+    "Reason",
+    "Why",
 ]
 
 
@@ -135,6 +138,72 @@ Notion = Literal["loop", "unrolled"]
 """How a block is repeated: as the body of a loop (TP_L), or copied one behind the other (TP_U)."""
 
 
+class Why(StrEnum):
+    """What can fill a part of the core, or keep it idle; in brackets figures, names and users of such a `Reason`."""
+
+    FETCH = "fetch"
+    """Fetching the code (instructions, bytes)."""
+    PREDECODE = "predecode"
+    """Finding the instructions (instructions, bytes, prefixed: of them with a length-changing prefix)."""
+    DECODE = "decode"
+    """Decoding (units: instructions and fused pairs, complex: of them, those that need the complex decoder)."""
+    DECODE_ERRATUM = "decode, erratum"
+    """Decoding the code that the JCC erratum keeps out of the µop cache (branches that it concerns)."""
+    UOP_CACHE = "µop cache"
+    """Delivery from the µop cache (entries)."""
+    OP_CACHE = "op cache"
+    """Delivery from the op cache of a Zen core (entries)."""
+    LOOP_BUFFER = "loop buffer"
+    """Replay by the loop buffer (uops, passes in a round)."""
+    ISSUE = "issue"
+    """The width of the renamer (uops, width, synchronisations: µops of the stack engine)."""
+    ISSUE_GROUPS = "issue, groups"
+    """The same, and that some µops only issue together or end a round of the loop buffer."""
+    ISSUE_INSTRUCTIONS = "issue, instructions"
+    """The same, and that it takes no more instructions a cycle (instructions)."""
+    PORTS = "ports"
+    """Ports (names) that are busy with instructions (users: mnemonics)."""
+    ONE_AT_A_TIME = "one at a time"
+    """Instructions one after the other, of a measured reciprocal throughput (users: forms)."""
+    NO_PORT = "no port"
+    """Nothing needs a port."""
+    DEPENDENCY = "dependency"
+    """A dependency chain from pass to pass (users: mnemonics; names: what carries each on; passes that it spans)."""
+    NO_DEPENDENCY = "no dependency"
+    """Nothing waits for an earlier pass."""
+    BINDING_PORTS = "binding ports"
+    """Ports (names; maybe none), whatever keeps them busy."""
+    CHAIN = "chain"
+    """A dependency chain from pass to pass, whatever carries it (instructions of it; maybe 0)."""
+    PIPELINE = "pipeline"
+    """The simulated pipeline takes no longer than its parts."""
+    PORT_CHOICE = "port choice"
+    """µops wait for the ports that the renamer chose (largest: cycles of the largest bound)."""
+    STALLS = "stalls"
+    """The renamer stands still (largest, as before; share of the cycles; names: for want of what)."""
+    IDLE = "idle"
+    """The part is not used, since µops come from elsewhere (names: from where)."""
+    IDLE_ERRATUM = "idle, erratum"
+    """The part is not used, since branches of the JCC erratum keep code out of it (names: from where µops come)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """What fills a part of the core, or why it does not count; reports write the sentence.
+
+    Attributes:
+        why: what it is.
+        cycles: per pass that it takes; 0 for idle parts.
+        figures, names, users: as `Why` says.
+    """
+
+    why: Why
+    cycles: float = 0.0
+    figures: Mapping[str, float] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Component:
     """The bound of one part of the core on its own.
@@ -144,13 +213,13 @@ class Component:
             simulation of rename, ports and retirement that the bounds are blind to.
         cycles: per pass, if nothing else took time.
         applies: whether the prediction heeds it (the decoders are idle where the µop cache delivers).
-        reason: one clause: what fills it.
+        reason: what fills it; None where the block was idealised.
     """
 
     name: str
     cycles: float
     applies: bool
-    reason: str
+    reason: Reason | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +238,7 @@ class InCore:
         prediction: the headline: the largest of the components that apply.
         bound_by: "throughput" (ports, divider), "dependency" (LCD), "front end" (predecode to issue; the pipeline where
             it waits for µops), "scheduling" (the pipeline, where it takes longer than every bound).
-        reason: one sentence why.
+        reason: what fills the component that binds.
         iterations_per_pass: source iterations per pass, None if not known.
         uncertain: forms without a row; they count nothing.
         notes: assumptions and warnings.
@@ -190,7 +259,7 @@ class InCore:
     critical_path: Chain
     prediction: float
     bound_by: Literal["throughput", "dependency", "front end", "scheduling"]
-    reason: str
+    reason: Reason
     iterations_per_pass: float | None
     uncertain: tuple[str, ...]
     notes: tuple[Note, ...]

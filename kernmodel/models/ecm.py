@@ -21,10 +21,10 @@ from kernmodel.errors import MachineError, Note
 from kernmodel.incore.answer.components import DIVIDER, FRONT_END, PORTS, PRECEDENCE
 from kernmodel.incore.answer.verdict import reaches
 from kernmodel.incore.engine.ports import group_bound
-from kernmodel.incore.model import InCore
+from kernmodel.incore.model import InCore, Reason
 from kernmodel.machine.model import BandwidthSeries, Machine, StreamMix, TransferPath
 from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate
-from kernmodel.models.outside import NEGLIGIBLE, OUTSIDE, OutsideWork
+from kernmodel.models.outside import OUTSIDE, OutsideWork
 from kernmodel.traffic.model import ENDS, PathTraffic, Traffic
 from kernmodel.traffic.stores import default_stores, evasion_of
 from kernmodel.traffic.stream_runs import Runs, restart_cycles, shortest_run
@@ -86,7 +86,7 @@ class EcmPrediction:
         transfers: per path, innermost first.
         levels: prediction per residence level, (level, cy/CL), innermost first; the last one is T_ECM.
         binding: names of the times that add up to T_ECM.
-        bottleneck: one sentence.
+        core_reason: what fills the part of the core that binds the body of the innermost loop.
         saturation_simple: ⌈T_ECM / T_Mem⌉, None if a ccNUMA domain has fewer cores.
         saturation_recursive: first number of cores of a ccNUMA domain with full utilisation by the recursive rule, None
             if all of them do not reach it.
@@ -107,7 +107,7 @@ class EcmPrediction:
     levels: tuple[tuple[str, float], ...]
     overlap: str
     binding: tuple[str, ...]
-    bottleneck: str
+    core_reason: Reason
     saturation_simple: int | None
     saturation_recursive: int | None
     work: Work
@@ -228,7 +228,7 @@ def predict(
         levels=levels,
         overlap=str(machine.overlap),
         binding=binding,
-        bottleneck=_bottleneck(binding, body, outside, t_ecm, bound_by, incore, transfers),
+        core_reason=incore.reason,
         saturation_simple=saturation_simple(t_ecm, t_mem, domain),
         saturation_recursive=saturation_recursive(t_ecm, t_mem, domain),
         work=_work(traffic, machine),
@@ -406,63 +406,6 @@ def binding_times(expression: Overlap, times: Mapping[str, float]) -> tuple[str,
             return tuple(name for term in terms for name in binding_times(term, times))
         case Max(terms):
             return binding_times(max(terms, key=lambda term: evaluate(term, times)), times)
-
-
-_IN_WORDS: Mapping[OlBoundBy, str] = {
-    "ports": "execution ports",
-    "dependency": "a loop-carried dependency",
-    "front end": "the front end",
-    "scheduling": "the scheduling of µops",
-}
-
-
-def _bottleneck(
-    binding: tuple[str, ...],
-    body: Mapping[str, float],
-    outside: OutsideWork | None,
-    t_ecm: float,
-    bound_by: OlBoundBy,
-    incore: InCore,
-    transfers: tuple[TransferTime, ...],
-) -> str:
-    """One sentence on what holds the kernel back."""
-    if not binding:
-        return "Nothing takes time: the loop body has no known instruction and moves no data."
-    times = body if outside is None else {**_with_outside(body, 0.0, outside), OUTSIDE: outside.cycles}
-    largest = max(binding, key=lambda name: times[name])
-    share = 100 * times[largest] / t_ecm
-    if largest == OUTSIDE:
-        return f"Short inner loops: what is executed outside their body takes {share:.0f} % of the {t_ecm:.1f} cy/CL."
-    if largest == "T_OL":
-        what = _IN_WORDS[bound_by]
-        rows = "; chains of several rows overlap" if outside and outside.overlap_cycles >= NEGLIGIBLE else ""
-        return f"In-core execution: {what} ({incore.reason.rstrip('.')}{rows}); {_hidden(transfers, 'it')}."
-    if largest == "T_nOL":
-        beside = _beside_loads(binding, transfers, t_ecm)
-        return f"Loads into registers (T_nOL) take {share:.0f} % of the {t_ecm:.1f} cy/CL{beside}."
-    slowest = next((transfer for transfer in transfers if transfer.name == largest), None)
-    if slowest is not None and slowest.penalty_cycles > slowest.bandwidth_cycles:
-        return f"Latency: {largest} takes {share:.0f} % of the {t_ecm:.1f} cy/CL, most of it beyond the bandwidth."
-    if largest == transfers[-1].name:
-        mix = transfers[-1].bandwidth
-        rate = f" at {mix.bytes_per_second / 1e9:.1f} GB/s" if mix else ""
-        return f"Memory bandwidth: {largest} takes {share:.0f} % of the {t_ecm:.1f} cy/CL{rate}."
-    return f"Cache bandwidth: {largest} takes {share:.0f} % of the {t_ecm:.1f} cy/CL."
-
-
-def _beside_loads(binding: tuple[str, ...], transfers: tuple[TransferTime, ...], t_ecm: float) -> str:
-    """What the transfers take, where loads into registers take most."""
-    added = [transfer for transfer in transfers if transfer.name in binding]
-    if added:
-        shares = (f"{t.name} {100 * t.cycles / t_ecm:.0f} %" for t in sorted(added, key=lambda t: -t.cycles))
-        return f", more than any transfer ({', '.join(shares)})"
-    return f"; {_hidden(transfers, 'them')}"
-
-
-def _hidden(transfers: tuple[TransferTime, ...], pronoun: str) -> str:
-    """What becomes of the transfers where something in the core, which the pronoun stands for, takes longest."""
-    moving = any(transfer.cycles for transfer in transfers)
-    return f"data transfers hide behind {pronoun}" if moving else "no data come from beyond the first cache"
 
 
 def _notes(incore: InCore, transfers: tuple[TransferTime, ...]) -> Iterator[Note]:

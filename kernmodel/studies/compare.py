@@ -32,7 +32,7 @@ class MachineResult:
         domain, whole: performance of one ccNUMA domain and of the whole machine.
         saturation: cores that saturate a domain by the recursive rule, None: they do not.
         limit_core, limit_domain: what limits one core and a full domain, in a few words.
-        because: one sentence with the numbers behind it.
+        because: why a full domain is as fast as it is, with the numbers behind it.
         ratio: runtime of one core to that on the first machine, in seconds; ratio_domain: of a full domain. The first
             machine is the first that has an answer for the kernel.
     """
@@ -151,7 +151,7 @@ def _described(kernel: KernelRequest, scaled: ScalingAnswer, domain: int, whole:
         saturation=scaled.saturation_recursive,
         limit_core=of_core(scaled.single.prediction).removesuffix(" of one core"),
         limit_domain="memory bandwidth" if rows[domain].point.saturated else rows[domain].limit,
-        because=f"{scaled.single.prediction.bottleneck} {_because_of_domain(scaled, rows[domain])}",
+        because=_because_of_domain(scaled, rows[domain]),
         ratio=None,
         ratio_domain=None,
     )

@@ -12,6 +12,7 @@ from kernmodel.incore.answer.analyse import analyse
 from kernmodel.incore.model import InCore
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable
+from kernmodel.report.text.reasons import reason_text
 
 
 def answer(text: str, name: str) -> InCore:
@@ -50,7 +51,7 @@ def test_locked_instructions_wait_for_one_another_whatever_their_forms() -> None
     result = answer("lock addl $1,(%rdi);xchg %ebx,(%rdx)", "SKL")
     assert result.throughput == 18 + 18
     assert result.binding_ports == ()
-    assert result.reason.startswith("lock add m32,i8, xchg m32,r32: measured reciprocal throughput")
+    assert reason_text(result.reason).startswith("lock add m32,i8, xchg m32,r32: measured reciprocal throughput")
 
 
 def test_a_masked_store_with_an_index_cannot_use_port_7() -> None:

@@ -21,6 +21,7 @@ from kernmodel.incore.answer.components import FRONT_TO_BACK
 from kernmodel.incore.answer.explain import binding_components, components_of, explain
 from kernmodel.incore.core import Core, Settings, analyse_block, predictions_at
 from kernmodel.incore.model import InCore
+from kernmodel.report.text.reasons import reason_text
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 CORES = ("SNB", "HSW", "SKL", "CLX", "ICL", "RWC")
@@ -81,7 +82,7 @@ def test_what_binds_is_said(code, name, changes, binding, bound_by, words):
     incore = incore_of(code, name, **changes)
     assert binding in binding_components(incore)
     assert incore.bound_by == bound_by
-    assert words in incore.reason
+    assert words in reason_text(incore.reason)
 
 
 def test_components_stand_front_to_back_and_idle_ones_do_not_apply():
@@ -90,7 +91,7 @@ def test_components_stand_front_to_back_and_idle_ones_do_not_apply():
     assert names == [name for name in FRONT_TO_BACK if name in names]
     applies = {part.name: part.applies for part in incore.components}
     assert applies["LSD"] and not applies["predecode"] and not applies["DSB"]
-    assert all(part.reason for part in incore.components)
+    assert all(reason_text(part.reason) for part in incore.components)
 
 
 def test_the_erratum_leads_to_the_decoders():
@@ -118,7 +119,7 @@ def test_cores_without_front_end_know_renaming_beside_ports_and_dependencies():
     assert [part.name for part in incore.components] == ["issue", "ports", "precedence"]
     assert components_of(incore) == incore.components
     assert incore.components[0].cycles == 4 / 6
-    assert incore.components[0].reason == "the renamer issues 4 µops, 6 a cycle, in 0.67 cycles per pass"
+    assert reason_text(incore.components[0].reason) == "the renamer issues 4 µops, 6 a cycle, in 0.67 cycles per pass"
 
 
 def test_explaining_simulates_the_block_without_each_part():

@@ -36,10 +36,10 @@ def test_ports_and_precedence_stand_in_for_components():
 def test_what_binds_and_what_comes_next():
     explanation = explain(
         with_components(
-            Component("decode", 9.0, False, ""),
-            Component("DSB", 2.0, True, ""),
-            Component("ports", 3.0, True, ""),
-            Component("precedence", 3.0, True, ""),
+            Component("decode", 9.0, False, None),
+            Component("DSB", 2.0, True, None),
+            Component("ports", 3.0, True, None),
+            Component("precedence", 3.0, True, None),
         )
     )
     assert explanation.binding == ("ports", "precedence")
@@ -49,13 +49,17 @@ def test_what_binds_and_what_comes_next():
 
 
 def test_idealising_the_only_binding_component_leads_to_the_next():
-    explanation = explain(with_components(Component("issue", 2.0, True, ""), Component("ports", 3.0, True, "")))
+    explanation = explain(with_components(Component("issue", 2.0, True, None), Component("ports", 3.0, True, None)))
     best = explanation.idealised[0]
     assert (best.component, best.prediction, best.speed_up, best.then_binding) == ("ports", 2.0, 1.5, ("issue",))
 
 
 def test_the_pipeline_does_not_stay_when_a_part_of_it_is_idealised():
-    parts = (Component("ports", 3.0, True, ""), Component("issue", 2.0, True, ""), Component("pipeline", 3.5, True, ""))
+    parts = (
+        Component("ports", 3.0, True, None),
+        Component("issue", 2.0, True, None),
+        Component("pipeline", 3.5, True, None),
+    )
     explanation = explain(with_components(*parts))
     assert explanation.binding == ("pipeline",)
     predictions = {item.component: item.prediction for item in explanation.idealised}
@@ -64,10 +68,10 @@ def test_the_pipeline_does_not_stay_when_a_part_of_it_is_idealised():
 
 
 def test_a_block_of_which_nothing_takes_time():
-    explanation = explain(with_components(Component("ports", 0.0, True, "")))
+    explanation = explain(with_components(Component("ports", 0.0, True, None)))
     assert (explanation.binding, explanation.next_bound) == ((), ())
     assert explanation.idealised[0].speed_up == 1.0
-    assert explain(with_components(Component("ports", 1.0, True, ""))).idealised[0].speed_up == float("inf")
+    assert explain(with_components(Component("ports", 1.0, True, None))).idealised[0].speed_up == float("inf")
 
 
 def test_the_crowd_fills_the_binding_ports():

@@ -22,9 +22,10 @@ from kernmodel.incore.core import Core, Settings, analyse_block
 from kernmodel.incore.engine.figures import modelled_core
 from kernmodel.incore.engine.model import Switches
 from kernmodel.incore.front_end.figures import front_end_parameters, op_cache_parameters
-from kernmodel.incore.model import Component, InCore
+from kernmodel.incore.model import Component, InCore, Reason, Why
 from kernmodel.incore.tables.core_parameters import OpCacheParameters
 from kernmodel.incore.tables.parameters import load_parameters
+from kernmodel.report.text.reasons import reason_text
 
 SHARED = Path(__file__).parents[2] / "../shared/data"
 ZENS = ("ZEN", "ZEN2", "ZEN3", "ZEN4")
@@ -73,7 +74,7 @@ def test_straight_line_code_is_decoded_four_instructions_a_cycle(name: str) -> N
     """AnandTech, WikiChip: four decoders on Zen to Zen 3; Chips and Cheese: on Zen 4."""
     incore = incore_of(NOP * 10, name, notion="unrolled")
     assert (incore.prediction, incore.bound_by) == (10 / 4, "front end")
-    assert incore.reason == "the decoders take 2.50 cycles per pass for 10 instructions or fused pairs"
+    assert reason_text(incore.reason) == "the decoders take 2.50 cycles per pass for 10 instructions or fused pairs"
     assert part(incore, "DSB") is None
 
 
@@ -83,7 +84,7 @@ def test_long_instructions_wait_for_the_fetch(name: str, width: int) -> None:
     incore = incore_of(LONG_NOP * 4, name, notion="unrolled")
     assert incore.prediction == 36 / width
     took = f"{36 / width:.2f}"
-    assert incore.reason == f"fetching 4 instructions in 36 bytes takes {took} cycles per pass"
+    assert reason_text(incore.reason) == f"fetching 4 instructions in 36 bytes takes {took} cycles per pass"
 
 
 def test_nothing_is_said_of_a_fetch_that_is_not_published() -> None:
@@ -96,10 +97,9 @@ def test_nothing_is_said_of_a_fetch_that_is_not_published() -> None:
 def test_loops_come_from_the_op_cache(name: str, width: int) -> None:
     """AnandTech: 8 per cycle on Zen 2, 9 on Zen 4; fetch and decoders are idle."""
     incore = incore_of(loop_of(NOP * 17), name)
-    fill = f"the op cache takes {18 / width:.2f} cycles per pass to deliver 18 entries"
-    assert part(incore, "DSB") == Component("DSB", 18 / width, True, fill)
+    assert part(incore, "DSB") == Component("DSB", 18 / width, True, Reason(Why.OP_CACHE, 18 / width, {"entries": 18}))
     decode = part(incore, "decode")
-    assert decode == Component("decode", 18 / 4, False, "idle: µops come from the µop cache")
+    assert decode == Component("decode", 18 / 4, False, Reason(Why.IDLE, names=("DSB",)))
 
 
 @pytest.mark.parametrize("name", ["ZEN", "ZEN3"])
@@ -146,10 +146,10 @@ def test_dispatch_takes_six_macro_ops_and_on_the_first_two_five_instructions(
 
 def test_the_sentence_tells_which_of_the_two_limits_of_dispatch_holds() -> None:
     by_instructions, by_uops = incore_of(loop_of(NOP * 9), "ZEN"), incore_of(loop_of(NOP * 11), "ZEN3")
-    assert by_instructions.reason == (
+    assert reason_text(by_instructions.reason) == (
         "the renamer issues 10 µops, 6 a cycle, in 2.00 cycles per pass, as it takes 5 instructions a cycle"
     )
-    assert by_uops.reason == "the renamer issues 12 µops, 6 a cycle, in 2.00 cycles per pass"
+    assert reason_text(by_uops.reason) == "the renamer issues 12 µops, 6 a cycle, in 2.00 cycles per pass"
 
 
 @pytest.mark.parametrize("name", ZENS)

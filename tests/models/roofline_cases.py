@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kernmodel.code.mix import FpClass, InstructionMix, MemoryClass
 from kernmodel.incore.engine.ports import optimal_bound
-from kernmodel.incore.model import Chain, InCore, Parameters, PortUse
+from kernmodel.incore.model import Chain, InCore, Parameters, PortUse, Reason, Why
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.machine.load import load_machine
@@ -96,7 +96,7 @@ def incore(loads: float, stores: float, fmas: float, lcd: float = 0.0, passes: f
     chain = Chain(lcd, (0,), ("zmm0",), 1)
     return InCore(
         "CLX", ("0",), "optimal", (), (uses,), (bound,), bound, binding, chain if lcd else None, chain, max(bound, lcd),
-        "throughput", "because", passes, (), (),
+        "throughput", Reason(Why.NO_PORT), passes, (), (),
     )  # fmt: skip
 
 

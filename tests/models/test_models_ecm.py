@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernmodel.errors import MachineError
-from kernmodel.incore.model import Chain, InCore, PortUse
+from kernmodel.incore.model import Chain, InCore, PortUse, Reason, Why
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import (
     BandwidthSeries,
@@ -33,6 +33,7 @@ from kernmodel.models.ecm import (
     scale,
     utilization,
 )
+from kernmodel.report.text.bottleneck import bottleneck_text
 from kernmodel.traffic.model import Evasion, PathTraffic, Traffic
 
 SERIAL = "max(T_OL, T_nOL + T_L1L2 + T_L2L3 + T_L3Mem)"
@@ -84,7 +85,7 @@ def incore(lcd: float = 0.0, passes: float = 4) -> InCore:
     chain = Chain(lcd, (0,), ("zmm0",), 1)
     return InCore(
         "SKL", ("0",), "optimal", (), uses, (2.0,), 2.0, ("0",), chain if lcd else None, chain, max(2.0, lcd),
-        "throughput", "because", passes, (), (),
+        "throughput", Reason(Why.NO_PORT), passes, (), (),
     )  # fmt: skip
 
 
@@ -98,7 +99,7 @@ def test_serial_composition_by_hand() -> None:
     assert result.shorthand() == "{4.0 ‖ 3.0 | 6.0 | 4.0 | 9.6} cy/CL"
     assert result.level_shorthand() == "{4.0 ⌉ 9.0 ⌉ 13.0 ⌉ 22.6} cy/CL"
     assert result.binding == ("T_nOL", "T_L1L2", "T_L2L3", "T_L3Mem")
-    assert result.bottleneck.startswith("Memory bandwidth: T_L3Mem takes 42 %")
+    assert bottleneck_text(result).startswith("Memory bandwidth: T_L3Mem takes 42 %")
     assert (result.saturation_simple, result.saturation_recursive) == (3, 4)
 
 
@@ -116,8 +117,8 @@ def test_loads_into_registers_are_said_beside_what_else_takes_time(
     """Loads take 12 cycles a line, longer than any transfer, and yet data stream from memory."""
     uses = ((PortUse(("0", "1"), 4.0),), (PortUse(("2D", "3D"), 12.0),))
     result = predict(traffic(*moved), replace(incore(), uses=uses), machine(overlap))
-    assert result.bottleneck.startswith("Loads into registers (T_nOL) take ")
-    assert result.bottleneck.endswith(words)
+    assert bottleneck_text(result).startswith("Loads into registers (T_nOL) take ")
+    assert bottleneck_text(result).endswith(words)
 
 
 def test_a_domain_with_too_few_cores_does_not_saturate() -> None:
@@ -136,7 +137,7 @@ def test_overlapping_composition() -> None:
 def test_dependency_enters_overlapping_time() -> None:
     result = predict(traffic(), incore(lcd=30.0), machine())
     assert (result.t_ol, result.ol_bound_by, result.cycles) == (60.0, "dependency", 60.0)
-    assert "loop-carried dependency" in result.bottleneck
+    assert "loop-carried dependency" in bottleneck_text(result)
 
 
 def test_measured_throughput_enters_overlapping_time() -> None:

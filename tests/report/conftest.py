@@ -18,6 +18,8 @@ from kernmodel.incore.model import (
     InstructionReport,
     Parameters,
     PortUse,
+    Reason,
+    Why,
 )
 from kernmodel.isa.model import Instruction, MemoryReference
 from kernmodel.machine.model import (
@@ -231,15 +233,15 @@ def make_incore(loop: AssemblyLoop) -> InCore:
         critical_path=Chain(8.0, (0, 1), ("ymm1", ""), 1),
         prediction=4.0,
         bound_by="dependency",
-        reason="ymm1 is carried over passes",
+        reason=CHAIN,
         iterations_per_pass=4.0,
         uncertain=("mystery r64",),
         notes=(),
         components=(
-            Component("decode", 5.0, False, "the µop cache delivers"),
-            Component("DSB", 0.75, True, "3 µops"),
-            Component("ports", 1.5, True, "port 0"),
-            Component("precedence", 4.0, True, "ymm1 goes round"),
+            Component("decode", 5.0, False, Reason(Why.IDLE, names=("DSB",))),
+            Component("DSB", 0.75, True, Reason(Why.UOP_CACHE, 0.75, {"entries": 3})),
+            Component("ports", 1.5, True, Reason(Why.BINDING_PORTS, 1.5, names=("0",))),
+            Component("precedence", 4.0, True, CHAIN),
         ),
     )
 
@@ -247,6 +249,9 @@ def make_incore(loop: AssemblyLoop) -> InCore:
 def make_parameters() -> Parameters:
     figures = {"load latency": "a manual"}
     return Parameters("SKL", "Toy core", "x86-64", ("0", "1", "2D"), 4.0, 5.0, 4, "skl.table", (), figures)
+
+
+CHAIN = Reason(Why.CHAIN, 4.0, {"instructions": 2})
 
 
 def make_prediction(traffic: Traffic) -> EcmPrediction:
@@ -266,7 +271,7 @@ def make_prediction(traffic: Traffic) -> EcmPrediction:
         levels=(("L1", 8.0), ("L2", 9.0), ("L3", 15.0), ("Mem", 21.4)),
         overlap="max(T_OL, T_nOL + T_L1L2 + T_L2L3 + T_L3Mem)",
         binding=("T_nOL", "T_L1L2", "T_L2L3", "T_L3Mem"),
-        bottleneck="Memory bandwidth: T_L3Mem takes 30 % of the 21.4 cy/CL at 60.0 GB/s.",
+        core_reason=CHAIN,
         saturation_simple=4,
         saturation_recursive=5,
         work=Work(8.0, traffic.flops_per_iteration, traffic.updates_per_iteration, traffic.iterations_per_sweep, 2e9),

@@ -13,6 +13,7 @@ from kernmodel.incore.answer.batch import BlockResult
 from kernmodel.incore.answer.explain import explain
 from kernmodel.incore.dependences.cycles import Edge
 from kernmodel.incore.dependences.graph import Graph
+from kernmodel.incore.model import Reason, Why
 from kernmodel.report.dependency_graph import dot_text, svg_of
 from kernmodel.report.layout import cells
 from kernmodel.report.text.evaluation import evaluation_report
@@ -104,7 +105,9 @@ def test_a_row_of_the_table_over_cores(incore_answer):
 
 
 def test_rows_of_a_batch():
-    good = BlockResult(1, "90", "SKL", "loop", 0.25, "front end", "why", {"issue": 0.25}, ("issue",), ("x r",))
+    good = BlockResult(
+        1, "90", "SKL", "loop", 0.25, "front end", Reason(Why.NO_PORT), {"issue": 0.25}, ("issue",), ("x r",)
+    )
     bad = BlockResult(2, "zz", "SKL", error="no hex")
     assert [cells(BLOCK_COLUMNS, result) for result in (good, bad)] == [
         ("1", "0.25", "issue", "loop", "90 (unknown: x r)"),
@@ -157,7 +160,15 @@ def test_drawing_by_graphviz(tmp_path, monkeypatch):
 def test_an_evaluation_as_text():
     block = KnownBlock(7, "SKL", "4801d8", "loop", None, 2.0, {"uica": 1.0}, None, True)
     result = BlockResult(
-        7, "4801d8", "SKL", "loop", 1.0, "dependency", "a chain", {"ports": 0.25, "precedence": 1.0}, ("precedence",)
+        7,
+        "4801d8",
+        "SKL",
+        "loop",
+        1.0,
+        "dependency",
+        Reason(Why.NO_DEPENDENCY),
+        {"ports": 0.25, "precedence": 1.0},
+        ("precedence",),
     )
     summary, peer = Summary(1, 50.0, 50.0, None, (0.0, 0.0, 0.0)), Summary(0, None, None, None, (0.0, 0.0, 0.0))
     evaluation = Evaluation(

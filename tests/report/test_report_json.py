@@ -20,6 +20,7 @@ from kernmodel.evaluate.model import BlockFile, Category, Evaluation, Group, Jud
 from kernmodel.evaluate.statistics import Summary
 from kernmodel.incore.answer.batch import BlockResult
 from kernmodel.incore.answer.explain import explain
+from kernmodel.incore.model import Reason, Why
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.models.chart import Case, ComputeRoof, LevelShare, MemoryRoof, Point, Roofline
@@ -58,7 +59,7 @@ SIMULATION = Simulation(
     differences=(DIFFERENCE,),
 )
 
-BLOCK_RESULT = BlockResult(2, "90", "SKL", "loop", 1.0, "throughput", "why", {"ports": 1.0}, ("ports",))
+BLOCK_RESULT = BlockResult(2, "90", "SKL", "loop", 1.0, "throughput", Reason(Why.NO_PORT), {"ports": 1.0}, ("ports",))
 KNOWN_BLOCK = KnownBlock(2, "SKL", "90", "loop", None, 2.0, {"uica": 1.0}, None, True)
 SUMMARY = Summary(1, 50.0, 50.0, None, (0.0, 0.0, 0.0))
 EVALUATION = Evaluation(
@@ -118,7 +119,7 @@ def mix_answer(answer, machine) -> MixAnswer:
 def subject(answer) -> Subject:
     parameters = load_parameters("CLX")
     case = Case(answer.machine, parameters, InstructionTable.open(parameters), 10, mix=MIX, performance=1e9)
-    return Subject("stencil", case, 2.5e8, "why", answer.nest, answer.sizes, answer.loop, answer.origin, ())
+    return Subject("stencil", case, 2.5e8, answer, answer.nest, answer.sizes, answer.loop, answer.origin, ())
 
 
 def roofline_answer(answer) -> RooflineAnswer:

@@ -191,7 +191,7 @@ def test_incore_sums_per_pass_and_iteration(incore_answer):
 def test_incore_headline_gives_its_reason_and_its_doubt(incore_answer):
     text = text_of(incore.incore_report(incore_answer))
     assert "4.00 cy per pass = 1.000 cy/It, bound by precedence; uncertain: 1 unknown instruction" in text
-    assert "ymm1 is carried over passes" in text
+    assert "2 instructions wait for each other" in text
     assert "upper bound" in line_with(text, "CP, critical path")
     assert line_with(text, "mystery %rax").startswith("?")
     assert "? no row in the instruction table of SKL" in text

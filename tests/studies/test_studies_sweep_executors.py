@@ -44,7 +44,7 @@ from kernmodel.studies.predict.request import CodeRequest, KernelRequest
 
 def view(point, answer):
     time.sleep(float(sys.argv[3]))
-    return {"N": point.kernel.sizes["N"], "T_ECM": answer.prediction.cycles, "what": answer.prediction.bottleneck}
+    return {"N": point.kernel.sizes["N"], "T_ECM": answer.prediction.cycles, "what": answer.prediction.binding}
 
 if __name__ == "__main__":
     base = Point(KernelRequest("copy", "clx", {}), CodeRequest(asm=sys.argv[2]))
@@ -58,7 +58,7 @@ if __name__ == "__main__":
 
 
 def cycles(point: Point, answer: EcmAnswer) -> tuple[float, str]:
-    return answer.prediction.cycles, answer.prediction.bottleneck
+    return answer.prediction.cycles, answer.prediction.binding
 
 
 @pytest.fixture

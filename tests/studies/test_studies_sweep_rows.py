@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kernmodel.errors import KernmodelError, Note
 from kernmodel.machine.load import load_machine
 from kernmodel.report.json.ecm import ecm_body
+from kernmodel.report.text.bottleneck import bottleneck_text
 from kernmodel.studies.predict.ecm import predict_ecm
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest, Point
 from kernmodel.studies.sweep.grid import Axis, Outcome
@@ -33,7 +34,7 @@ BASE = Point(KernelRequest("stencil.c", "clx", {}), CodeRequest())
 
 
 def rows_of(varied: Varied, base: Point = BASE) -> list[dict]:
-    return [dict(row) for row, _ in SweepStudy.of(sweep_grid(base, varied)).rows()]
+    return [dict(row) for row, _ in SweepStudy.of(sweep_grid(base, varied)).rows(say=bottleneck_text)]
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ from kernmodel.incore.answer.components import (
     one_at_a_time,
     row_of,
 )
-from kernmodel.incore.answer.reasons import Busy, Filled, clause, filled_of, idle_clause
+from kernmodel.incore.answer.reasons import Busy, Filled, filled_of, idle_reason, reason_of
 from kernmodel.incore.answer.verdict import verdict_of
 from kernmodel.incore.dependences.addresses import MemoryPolicy
 from kernmodel.incore.dependences.cycles import Cycle, Edge, longest_path
@@ -114,7 +114,7 @@ def analyse(
         critical_path=path,
         prediction=filled.prediction,
         bound_by=verdict.bound_by,
-        reason=clause(verdict.component, filled),
+        reason=reason_of(verdict.component, filled),
         iterations_per_pass=loop.iterations_per_pass,
         uncertain=tuple(i.form for i, row in zip(instructions, rows, strict=True) if row is None),
         notes=_notes(loop, rows, graph, parameters, notion),
@@ -171,9 +171,9 @@ def _components(bounds: Bounds, filled: Filled) -> tuple[Component, ...]:
     for name in FRONT_TO_BACK:
         if name in filled.components:
             applies = name in filled.applied
-            found.append(Component(name, filled.components[name], applies, clause(name, filled)))
+            found.append(Component(name, filled.components[name], applies, reason_of(name, filled)))
         elif name in idle:
-            found.append(Component(name, idle[name], False, idle_clause(name, filled)))
+            found.append(Component(name, idle[name], False, idle_reason(name, filled)))
     return tuple(found)
 
 

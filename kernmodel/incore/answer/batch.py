@@ -17,6 +17,7 @@ from kernmodel.errors import KernmodelError, ToolError
 from kernmodel.incore.answer.explain import binding_components, components_of
 from kernmodel.incore.answer.predictor import Code, Prediction, Predictor
 from kernmodel.incore.core import Core, Settings, analyse_block
+from kernmodel.incore.model import Reason
 from kernmodel.incore.tables.estimate import ESTIMATED
 from kernmodel.limits import are_lifted, lift, process_count
 
@@ -63,7 +64,7 @@ class BlockResult(NamedTuple):
         notion: how the block was repeated, None without a prediction.
         prediction: cycles per pass, None where `error` says why not.
         bound_by: as in `InCore`, "" without a prediction.
-        reason: one sentence why.
+        reason: what fills the component that binds, None without a prediction.
         components: cycles by component, of those that apply.
         binding: the components that reach the prediction.
         unknown: forms without a row, which count nothing.
@@ -78,7 +79,7 @@ class BlockResult(NamedTuple):
     notion: Literal["loop", "unrolled"] | None = None
     prediction: float | None = None
     bound_by: str = ""
-    reason: str = ""
+    reason: Reason | None = None
     components: Mapping[str, float] | None = None
     binding: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from kernmodel.incore.answer.components import FRONT_TO_BACK, PIPELINE, PORTS, PRECEDENCE, row_of, simulated_without
 from kernmodel.incore.answer.verdict import reaches
 from kernmodel.incore.core import Core
-from kernmodel.incore.model import Component, InCore, PortUse
+from kernmodel.incore.model import Component, InCore, PortUse, Reason, Why
 
 __all__ = ["FRONT_TO_BACK", "Explanation", "binding_components", "components_of", "explain"]
 
@@ -125,16 +125,10 @@ def components_of(incore: InCore) -> tuple[Component, ...]:
     """The components of an answer; ports and precedence where it has no more than TP and LCD."""
     if incore.components:
         return incore.components
-    names = ", ".join(incore.binding_ports)
-    return (
-        Component(PORTS, incore.throughput, True, f"ports {names}" if names else "no port is busy"),
-        Component(
-            PRECEDENCE,
-            incore.lcd.cycles if incore.lcd else 0.0,
-            True,
-            f"{len(incore.lcd.members)} instructions wait for each other" if incore.lcd else "no chain between passes",
-        ),
-    )
+    busy = Reason(Why.BINDING_PORTS, incore.throughput, names=incore.binding_ports)
+    cycles, length = (incore.lcd.cycles, len(incore.lcd.members)) if incore.lcd else (0.0, 0)
+    waiting = Reason(Why.CHAIN, cycles, {"instructions": length})
+    return Component(PORTS, incore.throughput, True, busy), Component(PRECEDENCE, cycles, True, waiting)
 
 
 def binding_components(incore: InCore) -> tuple[str, ...]:
@@ -188,7 +182,7 @@ def _idealised(applied: Sequence[Component], incore: InCore, core: Core | None) 
     for name in dict.fromkeys(part.name for part in applied):
         others = [part for part in applied if part.name not in (name, PIPELINE)]
         if name != PIPELINE and (again := _simulated(name, incore, core)) is not None:
-            others.append(Component(PIPELINE, min(again, prediction), True, ""))
+            others.append(Component(PIPELINE, min(again, prediction), True, None))
         cycles = min(prediction, max((part.cycles for part in others), default=0.0))
         speed_up = prediction / cycles if cycles else float("inf") if prediction else 1.0
         found.append(Idealised(name, cycles, speed_up, _reaching(others, cycles)))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kernmodel.incore.answer.analyse import chain_of
 from kernmodel.incore.answer.components import row_of
-from kernmodel.incore.answer.reasons import Filled, clause, filled_of
+from kernmodel.incore.answer.reasons import Filled, filled_of, reason_of
 from kernmodel.incore.answer.verdict import BoundBy, binding_of, verdict_of
 from kernmodel.incore.core import CODE_ALIGNMENT, Core, Settings
 from kernmodel.incore.dependences.addresses import (
@@ -32,7 +32,7 @@ from kernmodel.incore.engine.figures import ModelledCore
 from kernmodel.incore.engine.interface import Answer, Look
 from kernmodel.incore.engine.lowering import WIDEST, Pair, Template
 from kernmodel.incore.engine.memo import Memo
-from kernmodel.incore.model import Chain, InstructionData, Notion
+from kernmodel.incore.model import Chain, InstructionData, Notion, Reason
 from kernmodel.incore.tables.estimate import ESTIMATED
 from kernmodel.incore.tables.extensions import is_missing, refuse_missing
 from kernmodel.isa import DEFAULT, isa_of
@@ -62,7 +62,7 @@ class Prediction(NamedTuple):
     notion: Notion
     cycles: float
     bound_by: BoundBy
-    reason: str
+    reason: Reason
     components: dict[str, float]
     binding: tuple[str, ...]
     unknown: tuple[str, ...] = ()
@@ -317,7 +317,7 @@ class Predictor:
     def _prediction(self, warned: list[_Kind], notion: Notion, filled: Filled, blocked: bool) -> Prediction:
         applied, cycles = dict(filled.applied), filled.prediction
         component, bound_by = verdict_of(applied, cycles, filled.stalls)
-        reason, binding = clause(component, filled), binding_of(applied, cycles)
+        reason, binding = reason_of(component, filled), binding_of(applied, cycles)
         if not warned and not blocked:
             return Prediction(notion, cycles, bound_by, reason, applied, binding)
         return Prediction(

@@ -1,8 +1,7 @@
-"""What fills each part of the core, in words."""
+"""What fills each part of the core; `report.text.reasons` writes the sentences."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
@@ -14,9 +13,10 @@ from kernmodel.incore.engine.analyser import Analyser
 from kernmodel.incore.engine.interface import Answer
 from kernmodel.incore.engine.layout import NOTHING, SOURCES, Totals
 from kernmodel.incore.engine.lowering import Pair, Template
-from kernmodel.incore.model import Chain
+from kernmodel.incore.model import Chain, Reason, Why
 
-_NAMED = 4  # instructions or ports that a sentence spells out
+_SEEN = 0.005
+"""Share of the cycles from which on it is told that the renamer stands still: half of what percent show."""
 
 
 class Busy(NamedTuple):
@@ -33,7 +33,7 @@ class Busy(NamedTuple):
 
 
 class Filled(NamedTuple):
-    """What the sentences are about.
+    """What the reasons are about.
 
     Attributes:
         mnemonics: of the instructions of the block; issue_width: of the core.
@@ -107,155 +107,87 @@ def _needs(masks: tuple[int, ...], ports: int) -> bool:
     return any(mask and not mask & ~ports for mask in masks)
 
 
-def clause(name: str, filled: Filled) -> str:
+def reason_of(name: str, filled: Filled) -> Reason:
     """What fills a component that the block meets."""
-    return _CLAUSES[name](filled)
+    return _REASONS[name](filled)
 
 
-def idle_clause(name: str, filled: Filled) -> str:
+def idle_reason(name: str, filled: Filled) -> Reason:
     """Why a part of the front end does not count."""
     seen = filled.front or NOTHING
-    source = SOURCES[seen.source]
-    if name in (parts.PREDECODE, parts.DECODE):
-        return f"idle: µops come from the {_SOURCES[source]}"
-    held = "keep some of the code out of it" if seen.erratum else f"µops come from the {_SOURCES[source]}"
-    return f"idle: {'branches of the JCC erratum ' if seen.erratum else ''}{held}"
+    barred = seen.erratum and name not in (parts.PREDECODE, parts.DECODE)
+    return Reason(Why.IDLE_ERRATUM if barred else Why.IDLE, names=(SOURCES[seen.source],))
 
 
-_SOURCES = {"LSD": "loop buffer", "DSB": "µop cache", "decoders": "decoders", "ideal": "idealised front end"}
-
-
-def _predecode(filled: Filled) -> str:
+def _predecode(filled: Filled) -> Reason:
     seen = filled.front or NOTHING
-    slow = f", {seen.prefixed} with a length-changing prefix" if seen.prefixed else ""
-    cycles = _cycles(filled.components[parts.PREDECODE])
-    count = _count(len(filled.mnemonics), "instruction")
-    if not seen.entries:
-        return f"fetching {count} in {seen.length} bytes takes {cycles} per pass"
-    return f"the predecoder takes {cycles} per pass for {count} in {seen.length} bytes{slow}"
+    figures = {"instructions": len(filled.mnemonics), "bytes": seen.length, "prefixed": seen.prefixed}
+    return Reason(Why.PREDECODE if seen.entries else Why.FETCH, filled.components[parts.PREDECODE], figures)
 
 
-def _decode(filled: Filled) -> str:
-    seen = filled.front or NOTHING
-    cycles = _cycles(filled.components[parts.DECODE])
+def _decode(filled: Filled) -> Reason:
+    seen, cycles = filled.front or NOTHING, filled.components[parts.DECODE]
     if seen is not NOTHING and SOURCES[seen.source] != "decoders":
-        branches = _count(seen.erratum, "branch", "branches")
-        keep = "keeps" if seen.erratum == 1 else "keep"
-        return (
-            f"decoding takes {cycles} per pass, with what the µop cache delivers: {branches} of the JCC erratum {keep} "
-            "code out of it"
-        )
-    first = f", {seen.complex_units} of which need the complex one" if seen.complex_units else ""
-    return f"the decoders take {cycles} per pass for {_count(seen.units, 'instruction')} or fused pairs{first}"
+        return Reason(Why.DECODE_ERRATUM, cycles, {"branches": seen.erratum})
+    return Reason(Why.DECODE, cycles, {"units": seen.units, "complex": seen.complex_units})
 
 
-def _dsb(filled: Filled) -> str:
+def _dsb(filled: Filled) -> Reason:
     seen = filled.front or NOTHING
-    cycles = _cycles(filled.components[parts.DSB])
-    if not seen.entries:
-        return f"the op cache takes {cycles} per pass to deliver {_count(seen.decoded, 'entry', 'entries')}"
-    return f"the µop cache takes {cycles} per pass to deliver {seen.decoded} µops"
+    why = Why.UOP_CACHE if seen.entries else Why.OP_CACHE
+    return Reason(why, filled.components[parts.DSB], {"entries": seen.decoded})
 
 
-def _lsd(filled: Filled) -> str:
+def _lsd(filled: Filled) -> Reason:
     seen = filled.front or NOTHING
-    cycles, rounds = _cycles(filled.components[parts.LSD]), _count(seen.copies, "pass", "passes")
-    return f"the loop buffer takes {cycles} per pass to replay {seen.decoded} µops, {rounds} a round"
+    return Reason(Why.LOOP_BUFFER, filled.components[parts.LSD], {"uops": seen.decoded, "passes": seen.copies})
 
 
-def _issue(filled: Filled) -> str:
-    seen, width = filled.front, filled.issue_width
+def _issue(filled: Filled) -> Reason:
+    seen, width, cycles = filled.front, filled.issue_width, filled.components[parts.ISSUE]
     if seen is None:
-        renaming = filled.components[parts.ISSUE]
-        return f"the renamer issues {round(renaming * width)} µops, {width} a cycle, in {_cycles(renaming)} per pass"
-    if seen.entries:
-        split = filled.components[parts.ISSUE] > seen.entries / width
-        why = ", as some go together or end a round of the loop buffer" if split else ""
-    else:
-        few = filled.components[parts.ISSUE] > seen.slots / width
-        why = f", as it takes {round(seen.units / filled.components[parts.ISSUE])} instructions a cycle" if few else ""
-    engine = f" and {seen.synchronisations} of the stack engine" if seen.synchronisations else ""
-    cycles = _cycles(filled.components[parts.ISSUE])
-    return f"the renamer issues {seen.slots} µops{engine}, {width} a cycle, in {cycles} per pass{why}"
+        return Reason(Why.ISSUE, cycles, {"uops": round(cycles * width), "width": width, "synchronisations": 0})
+    figures: dict[str, float] = {"uops": seen.slots, "width": width, "synchronisations": seen.synchronisations}
+    if seen.entries and cycles > seen.entries / width:
+        return Reason(Why.ISSUE_GROUPS, cycles, figures)
+    if not seen.entries and cycles > seen.slots / width:
+        return Reason(Why.ISSUE_INSTRUCTIONS, cycles, {**figures, "instructions": round(seen.units / cycles)})
+    return Reason(Why.ISSUE, cycles, figures)
 
 
-def _ports_busy(busy: Busy) -> str:
-    if not busy.cycles:
-        return "no instruction needs an execution port"
-    if not busy.ports:
-        slow = _listed(busy.users)
-        return f"{slow}: measured reciprocal throughput, one after the other, takes {busy.cycles:.2f} cycles per pass"
-    named = _listed(_counted(busy.users))
-    many = len(busy.ports) > 1
-    return (
-        f"{'ports' if many else 'port'} {_listed(busy.ports)} {'are' if many else 'is'} busy "
-        f"{busy.cycles:.2f} cycles per pass with {named}"
-    )
+def _busy(busy: Busy) -> Reason:
+    why = (Why.PORTS if busy.ports else Why.ONE_AT_A_TIME) if busy.cycles else Why.NO_PORT
+    return Reason(why, busy.cycles, names=busy.ports, users=busy.users)
 
 
-def _counted(names: Sequence[str]) -> Sequence[str]:
-    """Each name once, with how often it is there, the most frequent first."""
-    distinct = dict.fromkeys(names)
-    if len(distinct) == len(names):
-        return names
-    return [f"{n}× {name}" if n > 1 else name for name, n in Counter(names).most_common()]
-
-
-def _precedence(filled: Filled) -> str:
+def _precedence(filled: Filled) -> Reason:
     chain = filled.lcd()
     if chain is None:
-        return "no instruction waits for an earlier pass"
-    steps = " → ".join(
-        f"{filled.mnemonics[member]} ({carrier})"
-        for member, carrier in zip(chain.members[:_NAMED], chain.carriers, strict=False)
-    )
-    more = f" → … ({len(chain.members) - _NAMED} more)" if len(chain.members) > _NAMED else ""
-    span = "from pass to pass" if chain.passes == 1 else f"over {chain.passes} passes"
-    return f"the dependency chain {span} takes {chain.cycles:.2f} cycles per pass: {steps}{more}"
+        return Reason(Why.NO_DEPENDENCY)
+    users = tuple([filled.mnemonics[member] for member in chain.members])
+    return Reason(Why.DEPENDENCY, chain.cycles, {"passes": chain.passes}, chain.carriers, users)
 
 
-def _pipeline(filled: Filled) -> str:
-    cycles = _cycles(filled.components[parts.PIPELINE])
+def _pipeline(filled: Filled) -> Reason:
+    cycles = filled.components[parts.PIPELINE]
     largest = max((c for name, c in filled.applied.items() if name != parts.PIPELINE), default=0.0)
-    if reaches(largest, filled.components[parts.PIPELINE]):
-        return f"the simulated pipeline takes {cycles} per pass: no more than its parts"
-    beyond = f"{cycles} per pass in the simulated pipeline, {_cycles(largest)} by the largest bound"
-    stalls = {name: share for name, share in (filled.stalls() or {}).items() if share >= 0.005}
+    if reaches(largest, cycles):
+        return Reason(Why.PIPELINE, cycles)
+    stalls = {name: share for name, share in (filled.stalls() or {}).items() if share >= _SEEN}
     if not stalls:
-        return f"{beyond}: µops wait for ports that the renamer gave them"
+        return Reason(Why.PORT_CHOICE, cycles, {"largest": largest})
     name = max(stalls, key=stalls.__getitem__)
-    return f"{beyond}: the renamer stands still in {100 * stalls[name]:.0f} % of the cycles, as {_STALLS[name]}"
+    return Reason(Why.STALLS, cycles, {"largest": largest, "share": stalls[name]}, (name,))
 
 
-_STALLS = {
-    "front end": "the front end hands it no µops",
-    "scheduler": "the scheduler is full of µops that wait",
-    "reorder buffer": "the reorder buffer is full of µops that have not retired",
-}
-
-_CLAUSES: dict[str, Callable[[Filled], str]] = {
+_REASONS: dict[str, Callable[[Filled], Reason]] = {
     parts.PREDECODE: _predecode,
     parts.DECODE: _decode,
     parts.DSB: _dsb,
     parts.LSD: _lsd,
     parts.ISSUE: _issue,
-    parts.PORTS: lambda filled: _ports_busy(filled.ports()),
-    parts.DIVIDER: lambda filled: _ports_busy(filled.divider()),
+    parts.PORTS: lambda filled: _busy(filled.ports()),
+    parts.DIVIDER: lambda filled: _busy(filled.divider()),
     parts.PRECEDENCE: _precedence,
     parts.PIPELINE: _pipeline,
 }
-
-
-def _cycles(cycles: float) -> str:
-    return f"{cycles:.2f} cycles"
-
-
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{number} {one if number == 1 else many or one + 's'}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    """The first of the names, and how many there are besides; one more is named as well."""
-    shown = len(names) if len(names) <= _NAMED + 1 else _NAMED
-    more = f" and {len(names) - shown} more" if len(names) > shown else ""
-    return f"{', '.join(names[:shown])}{more}"

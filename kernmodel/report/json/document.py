@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kernmodel.code.mix import InstructionMix
     from kernmodel.code.model import AssemblyLoop
     from kernmodel.errors import Note
+    from kernmodel.incore.model import Reason
     from kernmodel.machine.model import Machine
     from kernmodel.source.model import LoopNest
     from kernmodel.studies.predict.request import CodeOrigin, EcmAnswer
@@ -132,7 +133,18 @@ def _mix(mix: InstructionMix) -> Json:
     )
 
 
-_SPECIAL: Mapping[str, Callable[[Any], Json]] = {"Note": _note, "Machine": _machine, "InstructionMix": _mix}
+def _reason(reason: Reason) -> str:
+    from kernmodel.report.text.reasons import reason_text
+
+    return reason_text(reason)
+
+
+_SPECIAL: Mapping[str, Callable[[Any], Any]] = {
+    "Note": _note,
+    "Machine": _machine,
+    "InstructionMix": _mix,
+    "Reason": _reason,
+}
 """By type how a value of it is told of, where that is not by its fields."""
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kernmodel.report.json import document as doc
 from kernmodel.report.json.incore import incore_json
 from kernmodel.report.json.traffic import traffic_json
+from kernmodel.report.text.bottleneck import because_text, bottleneck_text
 from kernmodel.report.text.sections import merged_notes
 from kernmodel.units import convert_cycles
 
@@ -61,7 +62,9 @@ def prediction_json(prediction: EcmPrediction) -> Json:
         doc.interval_json("cycles", prediction.cycles_interval),
         doc.pick(prediction, "transfers"),
         {"levels": [{"level": level, **timed(cycles, prediction.work)} for level, cycles in prediction.levels]},
-        doc.pick(prediction, "overlap", "binding", "bottleneck", "saturation_simple", "saturation_recursive", "work"),
+        doc.pick(prediction, "overlap", "binding"),
+        {"bottleneck": bottleneck_text(prediction)},
+        doc.pick(prediction, "saturation_simple", "saturation_recursive", "work"),
     )
 
 
@@ -129,7 +132,9 @@ def _on_machine(result: MachineResult, answer: EcmAnswer) -> Json:
         doc.subject_json(answer),
         {"single_core": prediction_json(answer.prediction)},
         {"domain": point(result.domain), "whole": point(result.whole)},
-        doc.pick(result, "saturation", "limit_core", "limit_domain", "because", "ratio", "ratio_domain"),
+        doc.pick(result, "saturation", "limit_core", "limit_domain"),
+        {"because": because_text(result)},
+        doc.pick(result, "ratio", "ratio_domain"),
     )
 
 

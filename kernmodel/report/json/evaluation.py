@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kernmodel.evaluate.statistics import TOLERANCES
 from kernmodel.report.json.document import Json, document, pick, plain, record
+from kernmodel.report.text.reasons import reason_text
 
 if TYPE_CHECKING:
     from kernmodel.evaluate.model import Category, Evaluation, Group, Judged
@@ -37,6 +38,7 @@ def _judged_json(item: Judged) -> Json:
         pick(item.block, "line", "code", "reference"),
         pick(item.result, "core", "notion"),
         pick(item, "prediction", "error_percent"),
-        pick(item.result, "bound_by", "binding", "components", "reason"),
+        pick(item.result, "bound_by", "binding", "components"),
+        {"reason": reason_text(item.result.reason)},
         peers=[{"predictor": name, "prediction": value} for name, value in item.block.peers.items()],
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kernmodel.report.json.document import Json, code_json, document, pick, plain, record
+from kernmodel.report.text.reasons import reason_text
 
 if TYPE_CHECKING:
     from kernmodel.incore.answer.batch import BlockResult
@@ -48,6 +49,7 @@ def block_document(result: BlockResult) -> Json:
     values = ((name, getattr(result, name)) for name in (*names, "unknown", "estimated", "warnings", "error"))
     # `pick` looks into every value, which takes a tenth of the time of a whole block
     body = {name: list(value) if isinstance(value, tuple) else value for name, value in values}
+    body["reason"] = reason_text(result.reason)
     return document("kernmodel.incore-batch/1", body)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kernmodel.report.json.document import Json, code_json, document, kernel_json, pick, record
+from kernmodel.report.text.bottleneck import limit_text
 
 if TYPE_CHECKING:
     from kernmodel.models.findings import WhatIf
@@ -52,7 +53,7 @@ def _subject_json(subject: Subject) -> Json:
     predicted = record(
         flop_per_second=case.performance,
         iterations_per_second=subject.iterations_per_second,
-        reason=subject.reason,
+        reason=limit_text(subject),
     )
     return record(
         name=subject.name,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kernmodel.report.layout import Blocks, Line, entry, fields, left, right, table
 from kernmodel.report.number_text import count, decimal, time_in
+from kernmodel.report.text.bottleneck import bottleneck_text
 from kernmodel.report.text.ecm import outside_fields
 from kernmodel.report.text.sections import code_fields, kernel_fields, machine_fields, notes_section, unit_of_work
 from kernmodel.report.text.traffic import access_table, path_table
@@ -200,7 +201,7 @@ def _details(answer: BlockingAnswer) -> Blocks:
             f"Best candidate ({blocks_text(best.blocks)})",
             ("without blocking", before.shorthand()),
             ("blocked", best.prediction.shorthand()),
-            ("bottleneck", best.prediction.bottleneck),
+            ("bottleneck", bottleneck_text(best.prediction)),
             *outside_fields(best.prediction),
         ),
         *fields("Why, candidate by candidate", *reasons),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kernmodel.report.layout import Blocks, Fields, fields, left, lines, right, table
 from kernmodel.report.number_text import count, prefixed, short
+from kernmodel.report.text.bottleneck import limit_text
 from kernmodel.report.text.mix import fp_name, memory_name
 from kernmodel.report.text.roofline import (
     FLOP,
@@ -119,7 +120,7 @@ def _reading(findings: Findings, subject: Subject) -> Blocks:
     told = list(findings.sentences)
     performance = subject.case.performance
     if performance:
-        told.insert(1, f"Predicted (ECM): {prefixed(performance, 'FLOP/s')}. {subject.reason}")
+        told.insert(1, f"Predicted (ECM): {prefixed(performance, 'FLOP/s')}. {limit_text(subject)}")
     if findings.added is not None:
         added = prefixed(findings.added, _unit(findings))
         told.append(f"If the times of the levels add up instead of overlapping: {added}.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kernmodel.report.layout import Block, Blocks, Line, fields, left, lines, right, table
 from kernmodel.report.number_text import MISSING, count, time_in
+from kernmodel.report.text.bottleneck import because_text
 from kernmodel.report.text.sections import code_fields, kernel_fields, merged_notes, notes_section
 from kernmodel.studies.scaling import own_rate
 from kernmodel.units import format_si
@@ -85,7 +86,7 @@ def _saturation(result: MachineResult, answer: EcmAnswer) -> str:
 def _limits(found: _Found) -> Blocks:
     columns = (left("machine", "machine"), left("one core", "limit_core"), left("ccNUMA domain", "limit_domain"))
     results = [result for result, _ in found]
-    told = (Line(f"  {result.machine}: {result.because}") for result in results)
+    told = (Line(f"  {result.machine}: {because_text(result)}") for result in results)
     return (*table("What limits", columns, results), Line(""), *told)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kernmodel.models.outside import NEGLIGIBLE
 from kernmodel.report.layout import Blocks, Column, Line, Pair, Value, entry, fields, left, lines, right, table
 from kernmodel.report.number_text import count, decimal, time_in, with_interval
+from kernmodel.report.text.bottleneck import bottleneck_text
 from kernmodel.report.text.caches import (
     STORES,
     byte_tables,
@@ -82,7 +83,7 @@ def _model(prediction: EcmPrediction, unit: str) -> Blocks:
         ("", f"{{{levels}}}"),
         *outside_fields(prediction),
         ("composition", prediction.overlap),
-        ("bottleneck", prediction.bottleneck),
+        ("bottleneck", bottleneck_text(prediction)),
     )
     return (heading, Line(f"  T_ECM = {_headline(prediction, unit)}", "strong"), found)
 

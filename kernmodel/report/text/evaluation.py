@@ -12,6 +12,7 @@ from kernmodel.code.listing import decode_bytes
 from kernmodel.evaluate.statistics import TOLERANCES
 from kernmodel.report.layout import Block, Blocks, Column, Fields, Heading, Line, entry, fields, left, right, table
 from kernmodel.report.number_text import MISSING, count, decimal
+from kernmodel.report.text.reasons import reason_text
 
 if TYPE_CHECKING:
     from kernmodel.evaluate.model import Category, Evaluation, Group, Judged
@@ -101,7 +102,7 @@ def _worst_section(worst: Sequence[Judged], reference: str) -> Blocks:
             Line(f"  line {block.line}, {result.core}, {result.notion}: {numbers} cy per pass ({signed})", "strong"),
             Fields(
                 (
-                    ("  reason", result.reason),
+                    ("  reason", reason_text(result.reason)),
                     ("  components", parts or MISSING),
                     *((("  peers", peers),) if peers else ()),
                     ("  code", _code_text(block.code)),

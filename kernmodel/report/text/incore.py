@@ -13,6 +13,7 @@ from kernmodel.incore.core import CODE_ALIGNMENT
 from kernmodel.incore.tables.estimate import ESTIMATED
 from kernmodel.report.layout import Block, Blocks, Column, Line, Value, fields, left, right, table
 from kernmodel.report.number_text import count, decimal, quantity
+from kernmodel.report.text.reasons import reason_text
 from kernmodel.report.text.sections import (
     code_fields,
     instruction_line,
@@ -94,7 +95,7 @@ def components_section(incore: InCore) -> Blocks:
         right("cy per pass", lambda row: _component_cycles(row[1])),
         right("share", lambda row: share(row[1]) if row[1] else ""),
         left("", lambda row: "binds" if row[0] in binding and row[1] and row[1].applies else ""),
-        left("what fills it", lambda row: row[1].reason if row[1] else "", fold=True),
+        left("what fills it", lambda row: reason_text(row[1].reason) if row[1] else "", fold=True),
     )
     names = [*FRONT_TO_BACK, *(name for name in by_name if name not in FRONT_TO_BACK)]
     idle = any(not part.applies for part in incore.components)
@@ -175,7 +176,7 @@ def headline(incore: InCore) -> Blocks:
     maximum = "the largest of its components" if incore.components else "maximum of TP and LCD"
     heading, bounds = fields(
         f"Prediction with data in L1 ({maximum})",
-        ("reason", incore.reason),
+        ("reason", reason_text(incore.reason)),
         ("TP, throughput bound", f"{_per_pass(incore.throughput, incore)}{ports}"),
         ("LCD, loop-carried dependency", _per_pass(incore.lcd.cycles, incore) if incore.lcd else "none"),
         ("CP, critical path", path),
@@ -242,7 +243,7 @@ def _outcome_reason(outcome: Outcome) -> str:
         return outcome.error or ""
     incore = outcome.answer.incore
     doubt = f"; {count(len(incore.uncertain), 'unknown instruction')}" if incore.uncertain else ""
-    return f"{incore.reason}{doubt}"
+    return f"{reason_text(incore.reason)}{doubt}"
 
 
 OUTCOME_COLUMNS = (

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kernmodel.report.layout import Blocks, Fields, Line, Pair, fields, left, lines, right, table
 from kernmodel.report.number_text import count, prefixed, short
+from kernmodel.report.text.bottleneck import limit_text
 from kernmodel.report.text.sections import (
     code_fields,
     kernel_fields,
@@ -72,7 +73,7 @@ def chart_blocks(chart: Roofline, subject: Subject) -> Blocks:
         TITLES[chart.model],
         ("bytes", chart.bytes_meant),
         ("predicted (ECM)", _prediction(chart, subject) if known else None),
-        ("limited by", subject.reason if known else None),
+        ("limited by", limit_text(subject) if known else None),
         ("region", _REGIONS[chart.region]),
         ("roof above", chart.above or "none"),
         ("below", chart.below or "none"),

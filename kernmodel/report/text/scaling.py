@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kernmodel.report.layout import Blocks, fields, left, lines, right, table
 from kernmodel.report.number_text import count, time_in
+from kernmodel.report.text.bottleneck import bottleneck_text
 from kernmodel.report.text.ecm import outside_fields, saturation_cores, time_columns, with_rates
 from kernmodel.report.text.sections import (
     code_fields,
@@ -43,7 +44,7 @@ def _one(answer: ScalingAnswer, unit: str, *, verbose: bool) -> Blocks:
         ("unit of work", unit_of_work(single.traffic)),
         ("one core", f"{single.prediction.shorthand()}, T_ECM = {single.prediction.cycles:.2f} cy/CL"),
         *outside_fields(single.prediction),
-        ("bottleneck", single.prediction.bottleneck),
+        ("bottleneck", bottleneck_text(single.prediction)),
     )
     return (
         *fields(f"Scaling of {single.nest.name} on {single.machine.name}", *pairs),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kernmodel.report.layout import Blocks, Column, Heading, Line, Pair, Value, cells, entry, fields, left, right, table
 from kernmodel.report.number_text import MISSING, count, decimal, time_in
+from kernmodel.report.text.bottleneck import bottleneck_text
 from kernmodel.report.text.sections import (
     code_fields,
     kernel_fields,
@@ -145,7 +146,7 @@ def _times(answer: WhatIfAnswer) -> Blocks:
         left("change", itemgetter(0)),
         *(right(name, entry(lambda case: case[1].times, name)) for name in answer.before.prediction.times),
         right("T_ECM", lambda case: case[1].cycles),
-        left("bottleneck", lambda case: case[1].bottleneck, fold=True),
+        left("bottleneck", lambda case: bottleneck_text(case[1]), fold=True),
     )
     return table("Times of the model (cy/CL, at the clock of each case)", columns, cases)
 
@@ -281,7 +282,7 @@ def _limits(answer: CodeAnswer) -> Blocks:
 
 
 def _limit(variant: CodeVariant) -> str:
-    return f"fails: {variant.error}" if variant.answer is None else variant.answer.prediction.bottleneck
+    return f"fails: {variant.error}" if variant.answer is None else bottleneck_text(variant.answer.prediction)
 
 
 def _commands(answer: CodeAnswer) -> Blocks:

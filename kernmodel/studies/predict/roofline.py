@@ -67,14 +67,14 @@ class Subject:
         name: as it is labelled, unique on the chart.
         case: what the models read; `case.performance` is the prediction in FLOP/s, or None.
         iterations_per_second: predicted, of all cores; None without a prediction.
-        reason: what limits the prediction, in words; empty without one.
-        nest, sizes: the source; loop, origin: the code. None where there is none.
+        predicted: the prediction on the cores of the chart.
+        nest, sizes: the source; loop, origin: the code. None where there is none, as the prediction is then.
     """
 
     name: str
     case: Case
     iterations_per_second: float | None
-    reason: str
+    predicted: EcmAnswer | None
     nest: LoopNest | None
     sizes: Mapping[str, int]
     loop: AssemblyLoop | None
@@ -308,23 +308,13 @@ def _subject(answer: EcmAnswer, cores: int, mix: InstructionMix | None, mask_uti
         name=answer.nest.name,
         case=replace(case, performance=rate * flops if flops and rate else None),
         iterations_per_second=rate or None,
-        reason=_reason(answer),
+        predicted=answer,
         nest=answer.nest,
         sizes=answer.sizes,
         loop=answer.loop,
         origin=answer.origin,
         notes=answer.notes,
     )
-
-
-def _reason(answer: EcmAnswer) -> str:
-    """What limits the prediction on these cores."""
-    point, prediction = answer.scaling[0], answer.prediction
-    if point.cores == 1 or not point.saturated:
-        return prediction.bottleneck
-    found, domain = prediction.saturation_recursive, answer.machine.topology.cores_per_numa_domain
-    at = f": {found} of {min(point.cores, domain)} cores saturate it" if found is not None else ""
-    return f"Memory bandwidth of {'each' if point.domains > 1 else 'the'} ccNUMA domain{at}."
 
 
 def _code_subject(request: ChartRequest, machine: Machine, cores: int, file: str | None, code: CodeRequest) -> Subject:
@@ -342,7 +332,7 @@ def _code_subject(request: ChartRequest, machine: Machine, cores: int, file: str
         if mix is None:
             raise UsageError("there is no kernel", todo="give a C kernel, an assembly file, or --mix FILE")
         name = Path(request.mix or "").stem
-        return Subject(name, replace(case, name=name), None, "", None, {}, None, None, mix.notes)
+        return Subject(name, replace(case, name=name), None, None, None, {}, None, None, mix.notes)
     from kernmodel.studies.predict.incore import analyse_one, machine_target
 
     source = Loop(
@@ -356,7 +346,7 @@ def _code_subject(request: ChartRequest, machine: Machine, cores: int, file: str
     found = analyse_one(source, machine_target(request.machine), settings)
     name = Path(file).stem if file != "-" else "standard input"
     case = replace(case, name=name, incore=found.incore, mix=mix or instruction_mix(found.loop))
-    return Subject(name, case, None, "", None, {}, found.loop, found.origin, found.notes)
+    return Subject(name, case, None, None, None, {}, found.loop, found.origin, found.notes)
 
 
 # }}}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -21,12 +21,14 @@ from kernmodel.units import Work, convert_cycles, meaningful_units
 
 if TYPE_CHECKING:
     from kernmodel.machine.model import Machine
-    from kernmodel.models.ecm import ScalingPoint
+    from kernmodel.models.ecm import EcmPrediction, ScalingPoint
     from kernmodel.studies.predict.request import EcmAnswer
     from kernmodel.traffic.model import Traffic
 
 ColumnType = Literal["float", "int", "str"]
 Value = float | int | str | None
+Say = Callable[["EcmPrediction"], str]
+"""Puts the bottleneck of a prediction in words."""
 
 POINT, ERROR = "point", "error"
 T_ECM = "T_ECM_cy_per_CL"
@@ -79,10 +81,10 @@ class RowColumn:
 # {{{ the row of an answer
 
 
-def answer_row(point: Point, answer: EcmAnswer) -> Row:
+def answer_row(point: Point, answer: EcmAnswer, say: Say | None = None) -> Row:
     """The row of one answer: T_OL, T_nOL, every transfer time, T_ECM and the prediction per residence level (cy/CL),
     performance in every unit that has a meaning, saturation points, bytes over each path per iteration, the largest
-    reuse that holds in each cache, what binds, and the bottleneck.
+    reuse that holds in each cache, what binds, and the bottleneck, if there is one to `say` it.
 
     Times are of one core while `point.kernel.cores` are active; "all_cores" is the performance of all of them, as
     `kernmodel ecm --cores` gives it. Above one ccNUMA domain it is taken from `answer.scaling`, None if that has not
@@ -104,7 +106,7 @@ def answer_row(point: Point, answer: EcmAnswer) -> Row:
         "iterations_per_CL": traffic.iterations_per_unit,
         "ol_bound_by": prediction.ol_bound_by,
         "binding": " + ".join(prediction.binding),
-        "bottleneck": prediction.bottleneck,
+        "bottleneck": say(prediction) if say else None,
         "traffic": traffic.method,
         "stores": traffic.stores,
         "code": " ".join(part for part in compiled if part) if origin.compiler else origin.file or "standard input",

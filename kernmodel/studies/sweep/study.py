@@ -8,9 +8,10 @@ for row in study.rows(executor): ...
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kernmodel.errors import Note, UsageError
@@ -21,7 +22,7 @@ from kernmodel.studies.predict.nests import read_nest, sizes_at
 from kernmodel.studies.predict.request import Change, CodeRequest, Point
 from kernmodel.studies.sweep.evaluation import evaluate
 from kernmodel.studies.sweep.grid import Axis, Grid, Outcome, Row, point_at
-from kernmodel.studies.sweep.rows import RowColumn, answer_row, complete, row_of, study_columns
+from kernmodel.studies.sweep.rows import RowColumn, Say, answer_row, complete, row_of, study_columns
 
 if TYPE_CHECKING:
     from kernmodel.machine.changes.figures import MachineFigures
@@ -104,35 +105,46 @@ class SweepStudy:
         _check_kernel(grid)
         return cls(grid, machines, study_columns(grid.axes, machines), notes)
 
-    def rows(self, executor: Executor | None = None, start: int = 0) -> Iterator[tuple[Row, tuple[Note, ...]]]:
-        """The rows from number `start` on, with the notes of their answers, in order, as they become ready."""
-        for outcome in self._outcomes(executor, start):
+    def rows(
+        self, executor: Executor | None = None, start: int = 0, say: Say | None = None
+    ) -> Iterator[tuple[Row, tuple[Note, ...]]]:
+        """The rows from number `start` on, with the notes of their answers, in order, as they become ready.
+
+        Args:
+            executor: evaluates the points, None: here.
+            start: number of the first row.
+            say: puts the bottleneck of a prediction in words, a function that other processes find by its name; without
+                it the column is empty.
+        """
+        for outcome in self._outcomes(partial(noted_row, say=say), executor, start):
             record, notes = outcome.view if outcome.view is not None else (None, ())
             plain = Outcome(outcome.index, outcome.point, record, outcome.error)
             row = row_of(self.grid.axes, self.grid.coordinates(outcome.index), plain)
             yield complete(self.columns, row), notes
 
-    def _outcomes(self, executor: Executor | None, start: int) -> Iterator[Outcome[Noted]]:
+    def _outcomes(
+        self, view: Callable[[Point, EcmAnswer], Noted], executor: Executor | None, start: int
+    ) -> Iterator[Outcome[Noted]]:
         """Above a ccNUMA domain, answers are scaled, each machine to core counts that it has: machine by machine."""
         cores = _values(self.grid, "cores", self.grid.base.kernel.cores)
         limits = [(m.topology.cores_per_numa_domain, m.topology.cores) for m in self.machines]
         beyond = [tuple(n for n in cores if domain < n <= most) for domain, most in limits]
         if len(self.machines) == 1 or not any(beyond):
-            yield from evaluate(self.grid, noted_row, executor=executor, start=start, scaling_cores=beyond[0])
+            yield from evaluate(self.grid, view, executor=executor, start=start, scaling_cores=beyond[0])
             return
         axes, offset = self.grid.axes[1:], 0
         for name, counts in zip(self.grid.axes[0].values, beyond, strict=True):
             base = replace(self.grid.base, kernel=replace(self.grid.base.kernel, machine=name))
             part = Grid(base, axes)
             begin = max(0, start - offset)
-            for outcome in evaluate(part, noted_row, executor=executor, start=begin, scaling_cores=counts):
+            for outcome in evaluate(part, view, executor=executor, start=begin, scaling_cores=counts):
                 yield replace(outcome, index=outcome.index + offset)
             offset += len(part)
 
 
-def noted_row(point: Point, answer: EcmAnswer) -> Noted:
+def noted_row(point: Point, answer: EcmAnswer, say: Say | None = None) -> Noted:
     """The record of an answer and its notes."""
-    return answer_row(point, answer), answer.notes
+    return answer_row(point, answer, say), answer.notes
 
 
 def _values(grid: Grid, kind: str, base: Any) -> tuple[Any, ...]:

@@ -1,0 +1,140 @@
+"""What holds a loop back inside the core, in words: a sentence for each kind of reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from kernmodel.incore.model import Reason, Why
+
+_NAMED = 4
+"""Instructions or ports that a sentence spells out."""
+_SOURCES = {"LSD": "loop buffer", "DSB": "µop cache", "decoders": "decoders", "ideal": "idealised front end"}
+_STALLS = {
+    "front end": "the front end hands it no µops",
+    "scheduler": "the scheduler is full of µops that wait",
+    "reorder buffer": "the reorder buffer is full of µops that have not retired",
+}
+
+
+def reason_text(reason: Reason | None) -> str:
+    """The clause, without a full stop; empty for no reason."""
+    return "" if reason is None else SENTENCES[reason.why](reason)
+
+
+def _fetch(reason: Reason) -> str:
+    code = f"{_count(reason.figures['instructions'], 'instruction')} in {reason.figures['bytes']} bytes"
+    return f"fetching {code} takes {_cycles(reason)} per pass"
+
+
+def _predecode(reason: Reason) -> str:
+    code = f"{_count(reason.figures['instructions'], 'instruction')} in {reason.figures['bytes']} bytes"
+    prefixed = reason.figures["prefixed"]
+    slow = f", {prefixed} with a length-changing prefix" if prefixed else ""
+    return f"the predecoder takes {_cycles(reason)} per pass for {code}{slow}"
+
+
+def _decode(reason: Reason) -> str:
+    units, slow = _count(reason.figures["units"], "instruction"), reason.figures["complex"]
+    first = f", {slow} of which need the complex one" if slow else ""
+    return f"the decoders take {_cycles(reason)} per pass for {units} or fused pairs{first}"
+
+
+def _decode_erratum(reason: Reason) -> str:
+    branches = reason.figures["branches"]
+    keep = "keeps" if branches == 1 else "keep"
+    return (
+        f"decoding takes {_cycles(reason)} per pass, with what the µop cache delivers: "
+        f"{_count(branches, 'branch', 'branches')} of the JCC erratum {keep} code out of it"
+    )
+
+
+def _issue(reason: Reason) -> str:
+    figures, synchronisations = reason.figures, reason.figures["synchronisations"]
+    engine = f" and {synchronisations} of the stack engine" if synchronisations else ""
+    return (
+        f"the renamer issues {figures['uops']} µops{engine}, {figures['width']} a cycle, in {_cycles(reason)} per pass"
+    )
+
+
+def _ports(reason: Reason) -> str:
+    ports = f"{'ports' if len(reason.names) > 1 else 'port'} {_listed(reason.names)}"
+    busy = f"{'are' if len(reason.names) > 1 else 'is'} busy {_cycles(reason)} per pass"
+    return f"{ports} {busy} with {_listed(_counted(reason.users))}"
+
+
+def _dependency(reason: Reason) -> str:
+    links = zip(reason.users[:_NAMED], reason.names, strict=False)
+    steps = " → ".join(f"{mnemonic} ({carrier})" for mnemonic, carrier in links)
+    more = f" → … ({len(reason.users) - _NAMED} more)" if len(reason.users) > _NAMED else ""
+    passes = reason.figures["passes"]
+    span = "from pass to pass" if passes == 1 else f"over {passes} passes"
+    return f"the dependency chain {span} takes {_cycles(reason)} per pass: {steps}{more}"
+
+
+def _beyond(reason: Reason) -> str:
+    largest = reason.figures["largest"]
+    return f"{_cycles(reason)} per pass in the simulated pipeline, {largest:.2f} cycles by the largest bound"
+
+
+def _stalls(reason: Reason) -> str:
+    share = 100 * reason.figures["share"]
+    return f"{_beyond(reason)}: the renamer stands still in {share:.0f} % of the cycles, as {_STALLS[reason.names[0]]}"
+
+
+def _count(number: float, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def _cycles(reason: Reason) -> str:
+    return f"{reason.cycles:.2f} cycles"
+
+
+def _counted(names: Sequence[str]) -> Sequence[str]:
+    """Each name once, with how often it is there, the most frequent first."""
+    return [f"{n}× {name}" if n > 1 else name for name, n in Counter(names).most_common()]
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first of the names, and how many there are besides; one more is named as well."""
+    shown = len(names) if len(names) <= _NAMED + 1 else _NAMED
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return f"{', '.join(names[:shown])}{more}"
+
+
+SENTENCES: Mapping[Why, Callable[[Reason], str]] = {
+    Why.FETCH: _fetch,
+    Why.PREDECODE: _predecode,
+    Why.DECODE: _decode,
+    Why.DECODE_ERRATUM: _decode_erratum,
+    Why.UOP_CACHE: lambda r: f"the µop cache takes {_cycles(r)} per pass to deliver {r.figures['entries']} µops",
+    Why.OP_CACHE: lambda r: (
+        f"the op cache takes {_cycles(r)} per pass to deliver {_count(r.figures['entries'], 'entry', 'entries')}"
+    ),
+    Why.LOOP_BUFFER: lambda r: (
+        f"the loop buffer takes {_cycles(r)} per pass to replay {r.figures['uops']} µops, "
+        f"{_count(r.figures['passes'], 'pass', 'passes')} a round"
+    ),
+    Why.ISSUE: _issue,
+    Why.ISSUE_GROUPS: lambda r: f"{_issue(r)}, as some go together or end a round of the loop buffer",
+    Why.ISSUE_INSTRUCTIONS: lambda r: f"{_issue(r)}, as it takes {r.figures['instructions']} instructions a cycle",
+    Why.PORTS: _ports,
+    Why.ONE_AT_A_TIME: lambda r: (
+        f"{_listed(r.users)}: measured reciprocal throughput, one after the other, takes {_cycles(r)} per pass"
+    ),
+    Why.NO_PORT: lambda _: "no instruction needs an execution port",
+    Why.DEPENDENCY: _dependency,
+    Why.NO_DEPENDENCY: lambda _: "no instruction waits for an earlier pass",
+    Why.BINDING_PORTS: lambda r: f"ports {', '.join(r.names)}" if r.names else "no port is busy",
+    Why.CHAIN: lambda r: (
+        f"{r.figures['instructions']} instructions wait for each other"
+        if r.figures["instructions"]
+        else "no chain between passes"
+    ),
+    Why.PIPELINE: lambda r: f"the simulated pipeline takes {_cycles(r)} per pass: no more than its parts",
+    Why.PORT_CHOICE: lambda r: f"{_beyond(r)}: µops wait for ports that the renamer gave them",
+    Why.STALLS: _stalls,
+    Why.IDLE: lambda r: f"idle: µops come from the {_SOURCES[r.names[0]]}",
+    Why.IDLE_ERRATUM: lambda _: "idle: branches of the JCC erratum keep some of the code out of it",
+}
+"""By kind of reason its sentence."""
