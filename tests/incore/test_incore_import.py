@@ -267,12 +267,20 @@ def test_readings_of_instlatx64(tmp_path: Path) -> None:
         'AVX512F,"VADDPD zmm, zmm, zmm",4.0,0.50',
         'AVX512F,"VPXORD zmm1, zmm1, zmm1",0.2,0.24',
         'AVX512BW,"KMOVQ k, r64 + KMOVQ r64, k",4.0,1.00',
+        'AVX512F,"VGATHERDPD zmm {k}, [ym32] + KMOVW",22.90,2.994',
+        'AVX2,"VGATHERDPD ymm, [xm32], ymm",23.07,1.993',
+        'AVX512F,"VSCATTERDPD [ym32] {k}, zmm + KMOVW",,7.967',
+        'SSE,"MOVD r32, xmm + MOVD xmm, r32",4.0,1.00',
         'AVX512F,"VALIGND zmm, zmm, zmm, imm8",3.0,1.00',
         'X86,"MOV [m32], r32",,1.00',
     )
     file.write_text("\n".join(lines) + "\n")
     assert read_instlatx64(file) == {
         "vaddpd zmm,zmm,zmm": Reading(4.0, 0.5),
+        "kmovq k,r64 and back": Reading(4.0, 1.0),
+        "vgatherdpd zmm{k},vsib_ymm": Reading(22.9, 2.994),
+        "vgatherdpd ymm,vsib_xmm,ymm": Reading(23.07, 1.993),
+        "vscatterdpd vsib_ymm{k},zmm": Reading(None, 7.967),
         "valignd zmm,zmm,zmm,i8": Reading(3.0, 1.0),
         "mov m32,r32": Reading(None, 1.0),
     }

@@ -215,6 +215,8 @@ def _result(
     instant = key[0] == "M" and not figures.stores_take_time and all(load.key != key for load in loads)
     if key in advanced_pointers(instruction):  # the pointer waits for nothing but itself
         sources, loads = [(key, key)], []
+    elif clears_mask(instruction, key):
+        sources, loads = [], []
     waits: dict[str, float] = {}
     for source, resource in sources:
         if not source or instant:
@@ -228,6 +230,14 @@ def _result(
     for load, cycles in zip(loads, fed, strict=True):
         longest = max(longest, load.latency + cycles)
     return _Result(waits, fed, 0.0, longest)
+
+
+def clears_mask(instruction: Instruction, target: str) -> bool:
+    """Whether the target is the mask of a gather or scatter, which is 0 in the end whatever comes and waits for nothing.
+
+    uops.info reads 0 to 1 cycles to the masks of VEX gathers.
+    """
+    return instruction.has_mask and target in instruction.implicit_writes
 
 
 def _independent(

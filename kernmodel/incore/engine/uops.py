@@ -16,6 +16,7 @@ from typing import NamedTuple
 from kernmodel.incore.dependences.data_flow import (
     address_registers,
     advanced_pointers,
+    clears_mask,
     is_eliminated_move,
     is_idiom,
     latency_of,
@@ -310,8 +311,12 @@ class _Builder:
         for number, own in enumerate(ports.compute, first):
             busy = ports.divider if number == divider else 0
             self.uops.append(Uop("compute", own, latency, busy, 0, 0, tuple(reads[number]), tuple(inside[number])))
-        apart = range(first + len(levels), last)
-        return {t: self._result(t, own, (last, *apart), None if exact else sources) for t, own in least.items()}
+        numbers = (last, *range(first + len(levels), last))
+        among = None if exact else sources
+        return {
+            t: () if clears_mask(self.instruction, t) else self._result(t, own, numbers, among)
+            for t, own in least.items()
+        }
 
     def _least(self, target: str, sources: Sequence[Source]) -> float:
         """Cycles from the last µop to the target: the shortest latency, of those that pass through it."""

@@ -10,12 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, cast
 
 from kernmodel.incore.model import InstructionData, PortUse
-from kernmodel.incore.tables.importers.instlatx64 import Reading
+from kernmodel.incore.tables.importers.dividers import DIVIDES
+from kernmodel.incore.tables.importers.instlatx64 import ROUND_TRIP, Reading
 from kernmodel.incore.tables.importers.llvm import Cost, Model, instruction_costs, models, port_groups
+from kernmodel.incore.tables.table import with_variants
 
 if TYPE_CHECKING:
     from iced_x86 import Code_, OpCodeInfo
@@ -68,6 +70,17 @@ _ELIMINATED = re.compile(r"vmov(?:ap[sd]|up[sd]|dq[au]\d*) ([xyz]mm),\1")
 _SHORTEST_LATENCY = 0.75  # shorter readings are of eliminated instructions
 _WHOLE = 0.15  # a reading this near a whole number of cycles is that number; others keep one decimal
 _VECTOR_LOAD = 7  # cycles, LLVM's latency of a 512-bit load
+_VECTOR_PORTS = frozenset("015")
+_CONVERSIONS = ("vcvt",)
+_GATHERS = re.compile(r"vp?gather")
+_GATHERS_AND_SCATTERS = re.compile(r"vp?(?:gather|scatter)")
+_TIMED = "; reciprocal throughput measured by InstLatx64 on "
+_MERGED = "; front end, and latency from the register that it overwrites, of the VEX form (uops.info)"
+_READ = "; latency measured by InstLatx64 on "
+_TWIN = "; ports of the 256-bit form (uops.info), port 1 closed"
+_INTO_MASK = re.compile(r"kmov[bwdq] k,r\d+")
+_QUARTERS = 4
+_MASKS = tuple(f"k{number}" for number in range(1, 8))
 _IDIOMS = re.compile(r"v(?:p?xor|p?andn|psub|pcmpgt)")
 
 
@@ -86,6 +99,26 @@ def avx512_rows(base: Mapping[str, InstructionData], core: WideCore) -> tuple[In
     costs.update({form: costs[other] for form in costs if (other := form.replace("vmovdqu8 ", "vmovdqu64 ")) in costs})
     inputs = _Inputs(costs, base, core, _twice_wide(forms) if core.server else frozenset())
     return tuple(_row(form, inputs) for form in forms if form in costs)
+
+
+def with_gather_times(
+    rows: Iterable[InstructionData], readings: Mapping[str, Reading], cpu: str
+) -> Iterator[InstructionData]:
+    """The rows, those of gathers and scatters with the measured reciprocal throughput where ports tell of less.
+
+    The loads of a gather take the load ports for whole cycles: eight take 3.0 cycles on three ports (Alder Lake), four
+    2.0; a scatter stores an element a cycle.
+    """
+    for row in rows:
+        reading = readings.get(row.form) if _GATHERS_AND_SCATTERS.match(row.form) else None
+        if reading is None or reading.throughput is None:
+            yield row
+        else:
+            yield with_variants(row, partial(_timed, round(reading.throughput * _QUARTERS) / _QUARTERS, cpu))
+
+
+def _timed(cycles: float, cpu: str, row: InstructionData) -> InstructionData:
+    return replace(row, throughput=cycles, source=f"{row.source}{_TIMED}{cpu}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +239,15 @@ def _row(form: str, inputs: _Inputs) -> InstructionData:
         indexed=None,
         source=core.measured if measured and not moves else core.source,
     )
-    twin = inputs.base.get(_twin_name(plain)) if form == plain else None
+    if _GATHERS.match(form):
+        return _merging(row, inputs)
+    if masked_load := form != plain and moves and cost.loads:
+        row = replace(row, default_latency=1.0, latencies={**row.latencies, (f"M{position}", "0"): 1.0})
+    twin = next((inputs.base[name] for name in _twin_names(plain) if name in inputs.base), None)
+    if twin is not None and "zmm" in plain and not masked_load:
+        row = _with_twins_ports(row, twin, core.model)
+    if form != plain:
+        twin = None
     if twin is not None and twin.uops == row.uops:
         row = _as_twin(row, twin, cost)
     return _with_indexed(row, twin) if cost.stores else row
@@ -232,6 +273,10 @@ def latency_of(form: str, cost: Cost, costs: Mapping[str, Cost], readings: Mappi
     """Latency between registers, and whether it is measured; a memory form has that of its register form."""
     inner = in_registers(form)
     reading = readings.get(inner)
+    trip = readings.get(form + ROUND_TRIP) if _INTO_MASK.fullmatch(form) else None
+    back = costs.get(" ".join((form.partition(" ")[0], ",".join(reversed(form.partition(" ")[2].split(","))))))
+    if trip is not None and trip.latency is not None and back is not None:
+        return max(whole_cycles(trip.latency) - back.latency, 0.0), True
     if reading is not None and reading.latency is not None and reading.latency >= _SHORTEST_LATENCY:
         return whole_cycles(reading.latency), True
     if inner in costs:
@@ -243,6 +288,53 @@ def whole_cycles(reading: float) -> float:
     """A measured latency as a whole number of cycles, where it is one within the error of the scaled clock."""
     nearest = float(round(reading))
     return nearest if abs(reading - nearest) <= max(_WHOLE, 0.02 * reading) else round(reading, 1)
+
+
+def _merging(row: InstructionData, inputs: _Inputs) -> InstructionData:
+    """The row of a gather, which merges into the register that it overwrites at its end, as its VEX form does.
+
+    The mask that it leaves behind is 0 whatever comes, and waits for nothing (uops.info reads 0 to 1 cycles).
+
+    Its loads leave the decoders as one µop, however many there are: five µops for four elements and for eight.
+    """
+    mnemonic, data, index = re.split("[ ,]", row.form.replace("{k}", "").replace("zmm", "ymm"))
+    widths = (index, "vsib_xmm", "vsib_ymm")
+    names = [f"{mnemonic} {data},{width},{data}" for width in widths]
+    twin = next((inputs.base[name] for name in names if name in inputs.base), None)
+    if twin is None:
+        return row
+    reading = inputs.core.readings.get(row.form)
+    read = reading is not None and reading.latency is not None
+    whole = whole_cycles(reading.latency) if reading and reading.latency is not None else row.default_latency
+    pairs = {("0", "0"): twin.latencies.get(("0", "0"), twin.default_latency), ("A1", "0"): whole}
+    pairs |= {("M1", "0"): whole - _VECTOR_LOAD, **{(mask, "0"): whole for mask in _MASKS}}
+    source = row.source + _MERGED + (f"{_READ}{inputs.core.measured_on}" if read else "")
+    return replace(row, default_latency=0.0, latencies=pairs, front_end=twin.front_end, source=source)
+
+
+def _with_twins_ports(row: InstructionData, twin: InstructionData, model: Model) -> InstructionData:
+    """The row with the vector ports of its 256-bit twin where LLVM counts other µops than were measured of that.
+
+    Conversions take ports 0 and 5 where 256 bits take 0 and 1; shifts port 0.
+    """
+    mine, others = _vector_uses(row), _vector_uses(twin)
+    if DIVIDES.match(row.form) or not others or _shape(mine) == _shape(others):
+        return row
+    both = ("0", "5") if row.form.startswith(_CONVERSIONS) else ("0",)
+    closed = {("0", "1"): both, ("1", "5"): ("5",), ("0", "1", "5"): ("0", "5")}
+    ports = tuple(PortUse(closed.get(use.ports, use.ports), use.cycles) for use in others)
+    ports += tuple(use for use in row.ports if use not in mine)
+    return replace(row, ports=ports, uops=_uops(ports, model), source=row.source + _TWIN)
+
+
+def _vector_uses(row: InstructionData) -> tuple[PortUse, ...]:
+    return tuple(use for use in row.ports if _VECTOR_PORTS.issuperset(use.ports))
+
+
+def _shape(uses: Iterable[PortUse]) -> tuple[float, float]:
+    """µops on vector ports, and those of them on port 5 alone."""
+    uses = tuple(uses)
+    return sum(use.cycles for use in uses), sum(use.cycles for use in uses if use.ports == ("5",))
 
 
 def _as_twin(row: InstructionData, twin: InstructionData, cost: Cost) -> InstructionData:
@@ -264,10 +356,16 @@ def _with_indexed(row: InstructionData, twin: InstructionData | None) -> Instruc
     return replace(row, indexed=replace(row, ports=ports, front_end=front))
 
 
-def _twin_name(form: str) -> str:
-    """The VEX form of at most 256 bits that does the same ("vmovdqu64 zmm,m512" is "vmovdqu ymm,m256")."""
+def _twin_names(form: str) -> Iterator[str]:
+    """The VEX forms of at most 256 bits that do the same ("vmovdqu64 zmm,m512" is "vmovdqu ymm,m256").
+
+    Where the widths of the operands differ, all are halved ("vcvtps2pd zmm,m256" is "vcvtps2pd ymm,m128").
+    """
     form = re.sub(r"^(vmovdq[au])(8|16|32|64) ", r"\1 ", form)
-    return form.replace("zmm", "ymm").replace("m512", "m256")
+    yield form.replace("zmm", "ymm").replace("m512", "m256")
+    if "zmm" in form:
+        halves = {"zmm": "ymm", "ymm": "xmm", "m512": "m256", "m256": "m128"}
+        yield re.sub("zmm|ymm|m512|m256", lambda found: halves[found[0]], form)
 
 
 def _uops(ports: tuple[PortUse, ...], model: Model) -> int:
@@ -324,8 +422,9 @@ def read_latencies(
     """
     if position is None or not cost.loads:
         return {}
-    pairs = {(f"A{position}", "0"): float(cost.latency)}
-    if default == cost.latency:
+    whole = float(cost.latency) if cost.latency >= load else load + default  # LLVM's comparisons forget the load
+    pairs = {(f"A{position}", "0"): whole}
+    if default == cost.latency >= load:
         pairs[f"M{position}", "0"] = max(cost.latency - load, 0.0)
     return pairs
 

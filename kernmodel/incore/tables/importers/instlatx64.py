@@ -1,7 +1,8 @@
 """Import of InstLatx64 readings: latency and reciprocal throughput per form, for what no port model gives.
 
 InstLatx64 (http://instlatx64.atw.hu) measures with a scaled clock, so readings carry a few percent of error; they are
-senseless for instructions that are eliminated, and for sums of several instructions, which are left out here.
+senseless for instructions that are eliminated. Sums of several instructions are left out but for gathers and scatters
+with the move that sets their mask, and a move into a mask with the one back.
 """
 
 from __future__ import annotations
@@ -16,6 +17,11 @@ from kernmodel.errors import InstructionTableError
 from kernmodel.user_files import lines_of, opened
 
 _FORM = re.compile(r"(?:\{(?:EVEX|VEX|REX)\} +)?([A-Z0-9]+) ([^+()]*)")
+_WITH_MASK = re.compile(r"(V\w*GATHER\w+|V\w*SCATTER\w+) (.*?) ?\+ KMOV[BWDQ]")
+_VECTOR_INDEX = re.compile(r"\[([xyz])m(?:32|64)\]")
+_ROUND_TRIP = re.compile(r"(KMOV[BWDQ]) (k, r\d+) \+ \1 r\d+, k")
+ROUND_TRIP = " and back"
+"""Ends the form of a move into a mask whose reading is of it and the move back."""
 _IMMEDIATE = re.compile(r"imm(\d+)")
 _MEMORY = re.compile(r"\[(m\d+)\]")
 _NUMBERED = re.compile(r"\b([xyz]mm|r64|r32|k)\d\b")
@@ -77,6 +83,10 @@ def _form(text: str) -> str | None:
         return _x87_form(*x87.groups())
     if function := _X87_FUNCTION.fullmatch(text):
         return function[1].lower() + EASY * (function[2] == "0.0")
+    if trip := _ROUND_TRIP.fullmatch(text):
+        return f"{trip[1].lower()} {trip[2].replace(', ', ',')}{ROUND_TRIP}"
+    if _VECTOR_INDEX.search(text):
+        text = re.sub(r" \{k\}", "{k}", _WITH_MASK.sub(r"\1 \2", _VECTOR_INDEX.sub(r"vsib_\1mm", text)))
     match = _FORM.fullmatch(text)
     if match is None or _NUMBERED.search(match[2]):
         return None

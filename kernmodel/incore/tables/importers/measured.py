@@ -104,7 +104,7 @@ def _by_rule(row: InstructionData, rule: Rule) -> InstructionData:
     return replace(
         row,
         uops=int(rule.uops) if rule.uops else row.uops,
-        throughput=float(rule.throughput) if rule.throughput else row.throughput,
+        throughput=float(rule.throughput) or None if rule.throughput else row.throughput,
         breaks_dependency="zero" if rule.zero else row.breaks_dependency,
     )
 
