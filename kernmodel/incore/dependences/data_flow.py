@@ -233,7 +233,7 @@ def _result(
 
 
 def clears_mask(instruction: Instruction, target: str) -> bool:
-    """Whether the target is the mask of a gather or scatter, which is 0 in the end whatever comes and waits for nothing.
+    """Whether the target is the mask of a gather or scatter, which ends as 0 whatever comes and waits for nothing.
 
     uops.info reads 0 to 1 cycles to the masks of VEX gathers.
     """
