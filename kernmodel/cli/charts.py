@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from kernmodel.api.options import CacheOptions, CodeOptions
@@ -13,24 +11,16 @@ from kernmodel.errors import UsageError
 from kernmodel.units import plain_number
 
 
-class Share(click.ParamType):  # type: ignore[type-arg]
+def _share(text: str) -> float:
     """A share between 0 and 1, 0 excluded."""
-
-    name = "share"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The share."""
-        try:
-            share = plain_number(str(value))
-        except ValueError:
-            share = -1.0
-        if not 0 < share <= 1:
-            raise UsageError(f"{value!r} is no share above 0 and up to 1", where=_option(param), todo="write 0.5")
-        return share
-
-
-def _option(param: click.Parameter | None) -> str:
-    return param.opts[0] if param is not None else ""
+    try:
+        share = plain_number(text)
+    except ValueError:
+        share = -1.0
+    if not 0 < share <= 1:
+        what = f"{text!r} is no share above 0 and up to 1"
+        raise UsageError(what, where="--mask-utilization", todo="write 0.5")
+    return share
 
 
 chart_options = options.together(
@@ -46,7 +36,7 @@ chart_options = options.together(
     click.option("--mix", metavar="FILE", type=click.Path(), help="Instruction mix as a file."),
     click.option(
         "--mask-utilization",
-        type=Share(),
+        type=options.Parsed("share", _share),
         default=1.0,
         show_default=True,
         metavar="X",

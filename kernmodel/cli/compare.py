@@ -33,7 +33,7 @@ from kernmodel.units import TIME_UNITS
     help=f"Unit of the performance: {', '.join(TIME_UNITS)}.  [default: LUP/s, FLOP/s or It/s, as a kernel has them]",
 )
 @click.option("--compiler", metavar="C", help="Compiler to use.  [default: each machine's first that is installed]")
-@click.option("--flags", type=options.Flags(), help="Compiler flags in one string.  [default: each machine's own]")
+@click.option("--flags", type=options.FLAGS, help="Compiler flags in one string.  [default: each machine's own]")
 @options.iterations_option
 @options.ports_option
 @options.classic_option

@@ -16,7 +16,7 @@ from kernmodel.cli.output import Shown, show_result
 @options.kernel_argument
 @options.machine_option()
 @options.kernel_options
-@click.option("--cores", type=options.CoreCounts(), metavar="COUNTS", help="Core counts to scale over, such as 1-20.")
+@click.option("--cores", type=options.COUNTS, metavar="COUNTS", help="Core counts to scale over, such as 1-20.")
 @options.cache_options("auto", "lc", "sim")
 @options.time_unit_option
 @options.code_options

@@ -20,43 +20,39 @@ _LINE = 64
 """Bytes of a line of the instruction cache, in which addresses repeat for the front end."""
 
 
-class Addresses(options.ParamType):
+def _addresses(text: str) -> tuple[int, int]:
     """Two addresses, the second one past the last byte."""
-
-    name = "range"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
-        """First and end."""
-        match = _RANGE.fullmatch(str(value).strip())
-        first, end = (int(match[1], 0), int(match[2], 0)) if match else (0, 0)
-        if first >= end:
-            todo = "write the first address and the one behind the last byte: 0x401000-0x401040"
-            raise UsageError(f"{value!r} is no range of addresses", where="--range", todo=todo)
-        return first, end
+    match = _RANGE.fullmatch(text.strip())
+    first, end = (int(match[1], 0), int(match[2], 0)) if match else (0, 0)
+    if first >= end:
+        todo = "write the first address and the one behind the last byte: 0x401000-0x401040"
+        raise UsageError(f"{text!r} is no range of addresses", where="--range", todo=todo)
+    return first, end
 
 
-class Align(options.ParamType):
+def _align(text: str) -> int | str:
     """An address modulo 64, or `all`."""
-
-    name = "offset"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
-        """The offset, or "all"."""
-        if value == api.ALL:
-            return api.ALL
-        text = str(value)
-        offset = int(text, 0) if re.fullmatch("0[xX][0-9a-fA-F]{1,4}|[1-9][0-9]{0,4}|0", text) else _LINE
-        if offset >= _LINE:
-            what = f"{value!r} is neither an address modulo {_LINE} nor {api.ALL!r}"
-            raise UsageError(what, where="--align", todo=f"write --align 16 (0 to {_LINE - 1}), or --align all")
-        return offset
+    if text == api.ALL:
+        return api.ALL
+    offset = int(text, 0) if re.fullmatch("0[xX][0-9a-fA-F]{1,4}|[1-9][0-9]{0,4}|0", text) else _LINE
+    if offset >= _LINE:
+        what = f"{text!r} is neither an address modulo {_LINE} nor {api.ALL!r}"
+        raise UsageError(what, where="--align", todo=f"write --align 16 (0 to {_LINE - 1}), or --align all")
+    return offset
 
 
+_ADDRESSES, _ALIGN = options.Parsed("range", _addresses), options.Parsed("offset", _align)
 _source_options = options.together(
     click.option("--hex", "hex_digits", metavar="DIGITS", help="The code itself, as hex digits."),
     click.option("--raw", is_flag=True, help="FILE is machine code and nothing else."),
     click.option("--function", metavar="F", help="Function of an object or executable."),
-    click.option("--range", "addresses", type=Addresses(), metavar="A-B", help="Addresses in an object or executable."),
+    click.option(
+        "--range",
+        "addresses",
+        type=_ADDRESSES,
+        metavar="A-B",
+        help="Addresses in an object or executable.",
+    ),
     click.option("--region", metavar="NAME", help="Name of the marked region, of several."),
     click.option("--all-loops", is_flag=True, help="A table of every innermost loop."),
 )
@@ -73,7 +69,12 @@ _model_options = options.together(
         show_default=True,
         help="A loop's body, or copied one behind the other; auto: a loop if it ends in a branch.",
     ),
-    click.option("--align", type=Align(), metavar="N|all", help="Address of the first byte modulo 64; all: every one."),
+    click.option(
+        "--align",
+        type=_ALIGN,
+        metavar="N|all",
+        help="Address of the first byte modulo 64; all: every one.",
+    ),
     click.option(
         "--operands",
         type=click.Choice(["full", "easy"]),

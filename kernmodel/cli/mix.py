@@ -29,10 +29,10 @@ _WEIGHT = re.compile(r"([0-9]+)=([0-9]+(?:\.[0-9]+)?(?:[eE][0-9]+)?)")
 @options.asm_option
 @options.compiler_option
 @options.flags_option
-@click.option("--loop", type=options.Count(min=1), metavar="N", help="Number of the assembly loop, as listed.")
-@click.option("--lines", type=options.Lines(), metavar="A-B", help="Lines of the assembly to take as the loop body.")
+@options.loop_option
+@options.lines_option
 @click.option("--weigh", multiple=True, metavar="N=PASSES", help="Take assembly loop N with that weight; repeatable.")
-@click.option("--syntax", type=click.Choice(["att", "intel"]), help="Syntax of the assembly.  [default: by evidence]")
+@options.syntax_option
 @options.iterations_option
 @options.output_options
 @options.gathered(shown=Shown.of, asked=options.asked, code=CodeOptions)

@@ -93,29 +93,24 @@ class Unit(ParamType):
         return [CompletionItem(unit) for unit in self.units if unit.lower().startswith(incomplete.lower())]
 
 
-class CoreCounts(ParamType):
-    """Core counts such as `1-20`."""
+class Parsed(ParamType):
+    """What a function makes of the text of an option; a value that is no text stays as it is."""
 
-    name = "counts"
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
+        self.name = name
+        self.parse = parse
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
-        """The counts as integers."""
-        return value if isinstance(value, tuple) else parse_values(value, "--cores")
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The value."""
+        return self.parse(value) if isinstance(value, str) else value
 
 
-class Lines(ParamType):
-    """A range of lines `A-B`."""
-
-    name = "A-B"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
-        """First and last line."""
-        if isinstance(value, tuple):
-            return value
-        match = re.fullmatch(r"([0-9]+)-([0-9]+)", value)
-        if match is None or not 1 <= int(match[1]) <= int(match[2]):
-            raise UsageError(f"{value!r} is no range of lines", where="--lines", todo="write --lines 10-25")
-        return int(match[1]), int(match[2])
+def _lines(text: str) -> tuple[int, int]:
+    """First and last line of `A-B`."""
+    match = re.fullmatch(r"([0-9]+)-([0-9]+)", text)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
+        raise UsageError(f"{text!r} is no range of lines", where="--lines", todo="write --lines 10-25")
+    return int(match[1]), int(match[2])
 
 
 class Factor(ParamType):
@@ -143,26 +138,6 @@ class Factor(ParamType):
         return number
 
 
-class Bytes(ParamType):
-    """A number of bytes, with or without a unit of data."""
-
-    name = "bytes"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The bytes as an integer."""
-        return parse_bytes(value)
-
-
-class Flags(ParamType):
-    """Compiler flags in one string, split as a shell does."""
-
-    name = "flags"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
-        """The flags, one each."""
-        return parse_flags(value)
-
-
 class Count(click.IntRange):
     """A whole number in digits of ASCII."""
 
@@ -173,6 +148,11 @@ class Count(click.IntRange):
         return super().convert(value, param, ctx)
 
 
+COUNTS = Parsed("counts", lambda text: parse_values(text, "--cores"))
+"""Core counts such as `1-20`."""
+FLAGS = Parsed("flags", parse_flags)
+"""Compiler flags in one string, split as a shell does."""
+BYTES = Parsed("bytes", parse_bytes)
 MACHINE = Carried("machine-files", ".yml")
 KERNEL = Carried("kernels", ".c")
 FILE = click.Path(allow_dash=True, path_type=FileName)
@@ -239,20 +219,17 @@ iterations_option = click.option(
     metavar="X",
     help="Source iterations that a pass of the assembly loop executes.  [default: by evidence]",
 )
-loop_options = together(
-    click.option("--loop", type=Count(min=1), metavar="N", help="Number of the assembly loop, as listed."),
-    click.option("--lines", type=Lines(), metavar="A-B", help="Lines of the assembly to take as the loop body."),
-    click.option(
-        "--syntax", type=click.Choice(["att", "intel"]), help="Syntax of the assembly.  [default: by evidence]"
-    ),
-    iterations_option,
-    ports_option,
-)
+loop_option = click.option("--loop", type=Count(min=1), metavar="N", help="Number of the assembly loop, as listed.")
+lines_help = "Lines of the assembly to take as the loop body."
+lines_option = click.option("--lines", type=Parsed("A-B", _lines), metavar="A-B", help=lines_help)
+syntax_help = "Syntax of the assembly.  [default: by evidence]"
+syntax_option = click.option("--syntax", type=click.Choice(["att", "intel"]), help=syntax_help)
+loop_options = together(loop_option, lines_option, syntax_option, iterations_option, ports_option)
 asm_option = click.option("--asm", metavar="FILE", type=FILE, help="Assembly of the kernel, in place of compiling it.")
 compiler_option = click.option(
     "--compiler", metavar="C", help="Compiler to use.  [default: the machine's first that is installed]"
 )
-flags_option = click.option("--flags", type=Flags(), help="Compiler flags in one string.  [default: the machine's]")
+flags_option = click.option("--flags", type=FLAGS, help="Compiler flags in one string.  [default: the machine's]")
 
 
 classic_option = click.option(
@@ -305,7 +282,7 @@ _simulation_options = together(
         help="Simulated arrays on pages of their own and spread over the sets of L1, on the next page each, without a "
         "gap, or as malloc places them.  [default: padded]",
     ),
-    click.option("--pad", type=Bytes(), metavar="BYTES", help="More bytes between the simulated arrays."),
+    click.option("--pad", type=BYTES, metavar="BYTES", help="More bytes between the simulated arrays."),
     click.option("--alias", is_flag=True, help="Let all simulated arrays begin at the same set of a cache."),
     click.option(
         "--indirect",

@@ -18,7 +18,7 @@ from kernmodel.units import TIME_UNITS
 @options.machine_option()
 @options.kernel_options
 @click.option(
-    "--cores", type=options.CoreCounts(), metavar="COUNTS", help="Core counts, such as 1-40.  [default: all of them]"
+    "--cores", type=options.COUNTS, metavar="COUNTS", help="Core counts, such as 1-40.  [default: all of them]"
 )
 @options.cache_options("auto", "lc", "sim")
 @click.option(

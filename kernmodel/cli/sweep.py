@@ -30,10 +30,10 @@ _MANY = 10_000_000
     help="Machine file, or the name of a carried one (see `machine list`); once for each machine.",
 )
 @options.kernel_options
-@click.option("--cores", type=options.CoreCounts(), metavar="COUNTS", help="Active cores, such as 1-20.")
+@click.option("--cores", type=options.COUNTS, metavar="COUNTS", help="Active cores, such as 1-20.")
 @click.option("--compiler", "compilers", multiple=True, metavar="C", help="Compiler to use, once for each.")
 @click.option(
-    "--flags", "flag_lists", type=options.Flags(), multiple=True, help="Compiler flags in one string, once for each."
+    "--flags", "flag_lists", type=options.FLAGS, multiple=True, help="Compiler flags in one string, once for each."
 )
 @click.option(
     "--block", "blocks", multiple=True, metavar="LOOP=VALUES", help="Block sizes of a loop, written as those of -D."

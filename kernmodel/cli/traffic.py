@@ -18,7 +18,7 @@ from kernmodel.cli.output import Shown, show_result
 @options.kernel_options
 @click.option(
     "--cores",
-    type=options.CoreCounts(),
+    type=options.COUNTS,
     default="1",
     show_default=True,
     metavar="COUNTS",

@@ -17,7 +17,6 @@ from kernmodel.cli import options
 from kernmodel.cli.command import Command
 from kernmodel.cli.output import Shown, show_result, with_progress
 from kernmodel.errors import KernmodelError, UsageError
-from kernmodel.studies.predict.request import Change
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,16 +26,11 @@ if TYPE_CHECKING:
 _PERCENT = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(%?)")
 
 
-class Setting(options.ParamType):
+class Setting(options.Parsed):
     """A figure of the machine file and its new value: `PATH=VALUE`."""
 
-    name = "path=value"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Change:
-        """The change, unchecked."""
-        if isinstance(value, Change):
-            return value
-        return api.parse_change(str(value))
+    def __init__(self) -> None:
+        super().__init__("path=value", api.parse_change)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The figures of the machine that begin like this."""
@@ -48,18 +42,16 @@ class Setting(options.ParamType):
         return []
 
 
-class Step(options.ParamType):
+def _step(text: str) -> float:
     """A share between 0 and 1, also in per cent."""
+    match = _PERCENT.fullmatch(text.strip())
+    share = float(match[1]) / (100 if match[2] else 1) if match else 0.0
+    if not 0 < share < 1:
+        raise UsageError(f"{text!r} is no step between 0 and 100 %", where="--step", todo="write --step 10%")
+    return share
 
-    name = "step"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The share."""
-        match = _PERCENT.fullmatch(str(value).strip())
-        share = float(match[1]) / (100 if match[2] else 1) if match else 0.0
-        if not 0 < share < 1:
-            raise UsageError(f"{value!r} is no step between 0 and 100 %", where="--step", todo="write --step 10%")
-        return share
+_STEP = options.Parsed("step", _step)
 
 
 @click.command("what-if", cls=Command)
@@ -74,12 +66,17 @@ class Step(options.ParamType):
     help="Figure of the machine file: L2.size=2MiB, clock=3GHz, memory.bandwidth=x2, L2L3.width=+10%. Repeatable.",
 )
 @click.option(
-    "--flags", "flag_lists", type=options.Flags(), multiple=True, help="Compiler flags to compare, in one string."
+    "--flags", "flag_lists", type=options.FLAGS, multiple=True, help="Compiler flags to compare, in one string."
 )
 @click.option("--compiler", "compilers", multiple=True, metavar="C", help="Compiler to compare. Repeatable.")
 @click.option("--sensitivity", is_flag=True, help="What every figure of the machine file is worth.")
 @click.option(
-    "--step", type=Step(), default="10%", show_default=True, metavar="X", help="Step of --sensitivity: 10%, 0.05."
+    "--step",
+    type=_STEP,
+    default="10%",
+    show_default=True,
+    metavar="X",
+    help="Step of --sensitivity: 10%, 0.05.",
 )
 @click.option("--list", "listed", is_flag=True, help="List the figures that can be set; takes no KERNEL.")
 @options.kernel_options
