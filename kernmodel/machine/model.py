@@ -47,8 +47,7 @@ class CacheLevel:
         size_bytes: size of one instance (the whole of a shared cache), = sets × ways × line.
         cores_sharing: cores that share one instance (1: private).
         filled_by: "miss": lines enter when they are loaded from further out; "victims": lines enter when the level
-            inside
-            evicts them (a victim cache: a miss in the inner level that also misses here loads past this cache).
+            inside evicts them (a victim cache: a miss in the inner level that also misses here loads past this cache).
         inclusive_of_inner: whether every line of the inner levels is here too (None: not known).
         clean_victims: of a victim cache, whether clean victims enter it as well as modified ones.
         loads_pass_by: of a victim cache, whether lines from further out reach the level inside by another way (Skylake

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from kernmodel.traffic.model import carriers, strongest
 from kernmodel.units import format_bytes, format_si
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def _held(answer: EcmAnswer) -> dict[tuple[str, str], LayerCondition]:
 
 
 def _along(condition: LayerCondition) -> str:
-    return ", ".join(dict.fromkeys(reuse.carried_by for reuse in condition.reuses)) or "-"
+    return carriers(condition) or "-"
 
 
 def _outcome(before: EcmAnswer, after: EcmAnswer) -> str:
@@ -132,7 +133,7 @@ def _same_layers(before: EcmAnswer, after: EcmAnswer, cache: str) -> str:
     old = next(condition.capacity_bytes for condition in before.traffic.conditions if condition.cache == cache)
     new = here[0].capacity_bytes
     size = format_bytes(old) if new == old else f"{format_bytes(old)} before and {format_bytes(new)} after"
-    holding = max((one for one in here if one.holds), key=lambda one: one.required, default=None)
+    holding = strongest(here)
     failing = next((one for one in here if not one.holds), None)
     fits = f"the reuse along {_along(holding)} needs {format_bytes(holding.required)}" if holding else ""
     more = f"that along {_along(failing)} would need {format_bytes(failing.required)}" if failing else ""

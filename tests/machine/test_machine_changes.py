@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from kernmodel.errors import KernmodelError, MachineError, UsageError
 from kernmodel.machine.changes.figures import MachineFigures
-from kernmodel.machine.files.plain_data import machine_to_dict
 from kernmodel.machine.load import list_machines, load_machine, load_path
 from kernmodel.machine.model import Machine
+from kernmodel.report.json.carried import machine_json
 
 NAMES = [summary.name for summary in list_machines()]
 CLX = MachineFigures.open("clx")
@@ -43,7 +43,7 @@ def changed(*changes: str, figures: MachineFigures = CLX) -> Machine:
 
 def numbers(machine: Machine) -> dict[str, object]:
     """All of a machine but where it comes from."""
-    data = machine_to_dict(machine)
+    data = machine_json(machine)
     del data["sha256"], data["sources"], data["file"], data["name"]
     return data
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kernmodel.errors import MachineError
-from kernmodel.machine.files.plain_data import machine_to_dict
 from kernmodel.machine.load import list_machines, load_machine
+from kernmodel.report.json.carried import machine_json
 
 CARRIED = ("bdw", "clx", "hsw", "ivb", "skx", "skx-6140", "snb", "zen", "zen2")
 
@@ -54,7 +54,7 @@ def test_list() -> None:
 @pytest.mark.parametrize("name", CARRIED)
 def test_machine_as_plain_data(name: str) -> None:
     machine = load_machine(name)
-    data = json.loads(json.dumps(machine_to_dict(machine), allow_nan=False))
+    data = json.loads(json.dumps(machine_json(machine), allow_nan=False))
     assert data["overlap"] == str(machine.overlap)
     assert data["topology"]["cores"] == machine.topology.cores
     assert [level["size_bytes"] for level in data["levels"]] == [level.size_bytes for level in machine.levels]

@@ -12,7 +12,7 @@ from kernmodel.errors import InputError, UnsupportedKernelError, UsageError
 from kernmodel.machine.load import load_machine
 from kernmodel.source.load import load_kernel, parse_kernel
 from kernmodel.source.nest.sizes import sizes_of
-from kernmodel.traffic.conditions.layer_conditions import layer_conditions, sized_layer_conditions
+from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 from kernmodel.traffic.conditions.streams import at_sizes
 from kernmodel.traffic.conditions.symbolic_nest import symbolic_nest
 from kernmodel.traffic.model import LayerCondition, Traffic
@@ -299,7 +299,7 @@ def test_a_prepared_nest_gives_the_same_at_every_size() -> None:
     for n in (20, 100, 1000):
         sizes = {"L": n, "M": n, "N": n}
         sized = at_sizes(prepared, sizes, SNB.line_bytes)
-        assert sized_layer_conditions(sized, SNB, sizes) == layer_conditions(nest, SNB, sizes)
+        assert layer_conditions(sized, SNB, sizes) == layer_conditions(nest, SNB, sizes)
 
 
 def test_triangular_and_half_sizes_stay_exact_formulas() -> None:

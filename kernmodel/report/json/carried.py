@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from kernmodel.report.json.document import Json, document, kernel_json, pick, record
+from kernmodel.report.json.document import Json, document, kernel_json, pick, plain, record
 
 if TYPE_CHECKING:
     from kernmodel.machine.model import Machine
@@ -16,9 +17,24 @@ if TYPE_CHECKING:
 
 def machine_document(machine: Machine) -> Json:
     """One machine with all its figures and their sources."""
-    from kernmodel.machine.files.plain_data import machine_to_dict
+    return document("kernmodel.machine/1", machine=machine_json(machine))
 
-    return document("kernmodel.machine/1", machine=machine_to_dict(machine))
+
+def machine_json(machine: Machine) -> Json:
+    """All of a machine in base units by the names of its attributes; the overlap is its expression as text.
+
+    Derived figures that a reader would have to compute (cores, bandwidths, shares of a mix) stand beside the others.
+    """
+    data: Json = {entry.name: plain(getattr(machine, entry.name)) for entry in fields(machine)}
+    data["overlap"] = str(machine.overlap)
+    if machine.memory is not None:
+        data["memory"] |= pick(machine.memory, "bytes_per_second")
+    data["topology"] |= pick(machine.topology, "cores", "cores_per_numa_domain")
+    for path, row in zip(machine.paths, data["paths"], strict=True):
+        row.update(pick(path, "time_name"))
+    for series, row in zip(machine.bandwidths, data["bandwidths"], strict=True):
+        row["mix"] |= pick(series.mix, "write_allocate_factor", "read_share", "load_share")
+    return data
 
 
 def machine_list_document(machines: Iterable[Machine]) -> Json:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kernmodel.report.layout import Blocks, Column, Heading, Line, fields, left, right, table
 from kernmodel.report.number_text import count, decimal
+from kernmodel.traffic.model import QUANTITIES
 
 if TYPE_CHECKING:
     from kernmodel.machine.model import Machine
@@ -128,7 +129,6 @@ def _settled(sampling: Sampling) -> str:
 
 # {{{ layer conditions beside it
 
-_QUANTITIES = ("loads", "stores", "clean_victims")
 _Row = tuple[str, str, float, float, "Difference | None"]
 """Path, kind of line, both numbers, and how they differ where they do not agree."""
 
@@ -158,7 +158,7 @@ def _rows(symbolic: Traffic, simulated: Traffic, found: tuple[Difference, ...]) 
     """The rows that are not empty."""
     of_place: dict[tuple[str, str], Difference] = {(one.path, one.quantity): one for one in found}
     for one, other in zip(symbolic.paths, simulated.paths, strict=True):
-        for quantity in _QUANTITIES:
+        for quantity in QUANTITIES:
             before, after = getattr(one, quantity), getattr(other, quantity)
             difference = of_place.get((one.path, quantity))
             if before or after or difference:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,8 +28,15 @@ from kernmodel.report.text.sections import (
     sources_section,
     unit_of_work,
 )
-from kernmodel.report.text.traffic import CONDITIONS, access_table, condition_columns, path_table, size_columns
-from kernmodel.traffic.model import SYMBOLIC, reuse_in, strongest
+from kernmodel.report.text.traffic import (
+    CONDITIONS,
+    access_table,
+    condition_columns,
+    path_table,
+    reuse_columns,
+    size_columns,
+)
+from kernmodel.traffic.model import SYMBOLIC, strongest
 from kernmodel.units import Work, meaningful_units
 
 if TYPE_CHECKING:
@@ -282,13 +288,9 @@ def sweep_columns(answer: EcmAnswer, unit: str, points: Iterable[Mapping[str, in
         *(right(name, entry("prediction.times", name)) for name in prediction.times),
         *(right(f"T({level})", entry(_level_cycles, level)) for level, _ in prediction.levels),
         right(f"T_ECM {unit}", lambda answer: _headline(answer.prediction, unit, cause=False)),
-        *(left(f"reuse in {level.name}", partial(_reuse_in, level.name)) for level in answer.machine.levels),
+        *reuse_columns(answer.machine),
     )
 
 
 def _level_cycles(answer: EcmAnswer) -> dict[str, float]:
     return dict(answer.prediction.levels)
-
-
-def _reuse_in(cache: str, answer: EcmAnswer) -> str | None:
-    return reuse_in(answer.traffic, cache) or None

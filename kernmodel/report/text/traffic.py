@@ -41,7 +41,7 @@ from kernmodel.units import format_bytes, format_share
 
 if TYPE_CHECKING:
     from kernmodel.machine.model import Machine
-    from kernmodel.studies.predict.request import TrafficAnswer
+    from kernmodel.studies.predict.request import EcmAnswer, TrafficAnswer
     from kernmodel.traffic.model import LayerCondition, Traffic
 
 _UNCOUNTED = "several-index-patterns"
@@ -287,13 +287,18 @@ def sweep_columns(
         *((right("cores", "traffic.cores"),) if len(cores) > 1 else ()),
         *paths,
         *((right("evaded", _evaded, least=_INTERVAL_WIDTH),) if answer.traffic.stores == "evading" else ()),
-        *(left(f"reuse in {level.name}", partial(_reuse, level.name)) for level in answer.machine.levels),
+        *reuse_columns(answer.machine),
         *((left("differs by", _differs_by),) if compared else ()),
     )
 
 
-def _reuse(cache: str, answer: TrafficAnswer) -> str | None:
-    return reuse_in(answer.symbolic or answer.traffic, cache) or None
+def reuse_columns(machine: Machine) -> tuple[Column, ...]:
+    """Columns of answers with traffic: what is found again in each cache; by layer conditions where both are there."""
+
+    def reuse(cache: str, answer: TrafficAnswer | EcmAnswer) -> str | None:
+        return reuse_in(getattr(answer, "symbolic", None) or answer.traffic, cache)
+
+    return tuple(left(f"reuse in {level.name}", partial(reuse, level.name)) for level in machine.levels)
 
 
 def _differs_by(answer: TrafficAnswer) -> str | None:

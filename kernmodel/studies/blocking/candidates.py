@@ -43,8 +43,8 @@ def ranked(
     """The nest as it stands, and the shapes that are faster, or as fast with less traffic; the best first.
 
     Layer conditions say which shapes may be worth it; those are simulated (of a small nest all, and those near the best
-    of them), and what is simulated is ranked. Both are
-    with simulated traffic; where there is nothing to try, the nest has the traffic that every command finds by default.
+    of them), and what is simulated is ranked. Both are with simulated traffic; where there is nothing to try, the nest
+    has the traffic that every command finds by default.
     """
     known = [shape for shape in shapes if modeller.is_known(shape.blocks)]
     if not known:

@@ -107,11 +107,7 @@ def mix_of_code(
     from kernmodel.code.select import select_without_source, with_iterations
     from kernmodel.studies.predict.compiled import read_code
 
-    target = None
-    if machine is not None:
-        from kernmodel.machine.load import load_machine
-
-        target = load_machine(machine)
+    target = _target(machine)
     listing, region = read_code(file, code, None if target is None else target.isa)
     origin = CodeOrigin(file, None, None, (), ())
     if passes is None:
@@ -131,13 +127,17 @@ def mix_of_file(file: str, *, machine: str | None = None) -> MixAnswer:
     """
     from kernmodel.code.mix_file import read_mix
 
-    target = None
-    if machine is not None:
-        from kernmodel.machine.load import load_machine
-
-        target = load_machine(machine)
+    target = _target(machine)
     mix = read_mix(Path(file))
     return MixAnswer(file, mix, (), target, (*mix.notes, *_nothing_notes(mix)))
+
+
+def _target(machine: str | None) -> Machine | None:
+    if machine is None:
+        return None
+    from kernmodel.machine.load import load_machine  # a mix without a machine reads no YAML
+
+    return load_machine(machine)
 
 
 def _answer(name: str, parts: tuple[MixPart, ...], machine: Machine | None, notes: tuple[Note, ...]) -> MixAnswer:

@@ -113,10 +113,10 @@ class TrafficMethod:
         return at_sizes(prepared, sizes, self.machine.line_bytes)
 
     def _symbolic_of(self, sized: SizedNest, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
-        from kernmodel.traffic.conditions.layer_conditions import sized_layer_conditions
+        from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 
         safety = self.request.safety
-        return sized_layer_conditions(sized, self.machine, sizes, cores=cores, safety=safety, stores=stores)
+        return layer_conditions(sized, self.machine, sizes, cores=cores, safety=safety, stores=stores)
 
     def _simulated(self, sizes: Mapping[str, int], cores: int, stores: StoreMode, because: str = "") -> Traffic:
         from kernmodel.traffic.simulation.simulate import simulate

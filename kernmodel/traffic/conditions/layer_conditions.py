@@ -64,7 +64,7 @@ StreamMisses = tuple[tuple[ReferenceMisses, ...], ...]
 
 
 def layer_conditions(
-    nest: LoopNest,
+    nest: LoopNest | SizedNest,
     machine: Machine,
     sizes: Mapping[str, int],
     *,
@@ -75,7 +75,7 @@ def layer_conditions(
     """Data traffic of a nest on a machine, by layer conditions.
 
     Args:
-        nest: the loop nest.
+        nest: the loop nest; or what `symbolic_nest` has prepared of it once, with these sizes put in by `at_sizes`.
         machine: the machine.
         sizes: a value for every size symbol of the nest.
         cores: cores that run the nest and share the shared caches.
@@ -88,20 +88,7 @@ def layer_conditions(
         UnsupportedKernelError: an index that is not affine in the loop variables.
         UsageError: a core count or safety factor without a meaning, streaming stores where the machine has none.
     """
-    sized = at_sizes(symbolic_nest(nest), sizes, machine.line_bytes)
-    return sized_layer_conditions(sized, machine, sizes, cores=cores, safety=safety, stores=stores)
-
-
-def sized_layer_conditions(
-    sized: SizedNest,
-    machine: Machine,
-    sizes: Mapping[str, int],
-    *,
-    cores: int = 1,
-    safety: float = 1.0,
-    stores: StoreMode = "regular",
-) -> Traffic:
-    """The same for a nest that `symbolic_nest` has prepared once and into which `at_sizes` has put these sizes."""
+    sized = nest if isinstance(nest, SizedNest) else at_sizes(symbolic_nest(nest), sizes, machine.line_bytes)
     check_cores(machine, cores)
     if not safety > 0:
         todo = "give a number like 1 or 0.5"
