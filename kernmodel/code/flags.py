@@ -13,7 +13,6 @@ from kernmodel.isa.assembler import english
 
 _QUOTED = r"[‘'`\"]([^’'\"]+)[’'\"]"
 _BAD_VALUE = re.compile(rf"error: (?:bad value|unknown target CPU|unsupported argument) {_QUOTED}")
-_OPTION = re.compile(rf"(?:for|option) {_QUOTED}")
 _UNKNOWN = re.compile(rf"error: (?:unrecognized|unknown|unsupported).*?{_QUOTED}")
 _VALID = re.compile(r"note: valid (?:arguments to .*? switch|target CPU values) are: ([^;\n]*)")
 _MEANT = re.compile(rf"did you mean {_QUOTED}")

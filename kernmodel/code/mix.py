@@ -62,10 +62,6 @@ class FpClass:
         return weight.get(self.operation, 0) * self.lanes
 
 
-WIDEST_ACCESS = 64
-"""Bytes of the widest access that is one load or store (AVX-512); instructions that move more save the state."""
-
-
 @dataclass(frozen=True, slots=True)
 class InstructionMix:
     """How many instructions of each class one source iteration executes.
@@ -201,7 +197,7 @@ def _accesses(instruction: Instruction) -> Iterator[tuple[MemoryClass, int]]:
     for reference in instruction.memory:
         element = isa.element_bytes(instruction)
         indexed, size = element > 0, element or reference.size_bytes
-        if not _is_counted(reference):
+        if not _is_counted(instruction, reference):
             continue
         for store in [store for store, does in ((False, reference.read), (True, reference.written)) if does]:
             masked = instruction.has_mask or isa.is_masked_move(instruction)
@@ -228,10 +224,10 @@ _LARGEST_ELEMENT = 8
 """Bytes; a wider scalar access is of x87 (ten bytes) or a pair (cmpxchg16b)."""
 
 
-def _is_counted(reference: MemoryReference) -> bool:
+def _is_counted(instruction: Instruction, reference: MemoryReference) -> bool:
     """Whether it loads or stores as many bytes as one access can: not so lea, prefetches, and saving the state."""
     moved = reference.read or reference.written
-    return moved and 0 < reference.size_bytes <= WIDEST_ACCESS
+    return moved and 0 < reference.size_bytes <= isa_of(instruction.isa).widest_access
 
 
 def _add(into: dict[Class, float], counts: Iterable[tuple[Class, float]], weight: float) -> None:
@@ -266,7 +262,8 @@ def _is_repeated(instruction: Instruction) -> bool:
 
 
 def _moves_state(instruction: Instruction) -> bool:
-    return any(not _is_counted(reference) for reference in instruction.memory if reference.read or reference.written)
+    moved = [reference for reference in instruction.memory if reference.read or reference.written]
+    return any(not _is_counted(instruction, reference) for reference in moved)
 
 
 def _is_masked(instruction: Instruction) -> bool:

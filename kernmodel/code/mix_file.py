@@ -16,9 +16,10 @@ from typing import Generic, Literal, NamedTuple, Self, TypeVar, cast
 
 import yaml
 
-from kernmodel.code.mix import WIDEST_ACCESS, FpClass, InstructionMix, MemoryClass
+from kernmodel.code.mix import FpClass, InstructionMix, MemoryClass
 from kernmodel.code.mix_sde import is_sde_mix, sde_mix
 from kernmodel.errors import InputError, Note
+from kernmodel.isa import DEFAULT, isa_of
 from kernmodel.isa.model import FpOperation, Precision
 from kernmodel.schema.document import FileKind, read_text
 from kernmodel.schema.entry import Entry, parse_entry
@@ -45,9 +46,6 @@ _PRECISIONS: Mapping[str, Precision] = {
     **dict.fromkeys(("hp", "half"), "HP"),
     "x87": "X87",
 }
-_WIDTHS = {"scalar": 0, **dict.fromkeys(("sse", "128"), 16), **dict.fromkeys(("avx", "256"), 32)}
-_WIDTHS |= dict.fromkeys(("avx512", "512"), 64)
-"""Bytes of a register by the name of the extension or by its bits; scalar: one lane."""
 _ELEMENT_BYTES: Mapping[Precision, int] = {"DP": 8, "SP": 4, "HP": 2, "X87": 10}
 _LARGEST_SCALAR = 8
 _MOST_LANES = 64
@@ -69,6 +67,14 @@ def read_mix(path: Path) -> InstructionMix:
     if is_sde_mix(text):
         return sde_mix(text, str(path))
     return _mix(_Entry(str(path), "", parse_entry(text, str(path), MIX_FILE).node))
+
+
+def _widths() -> dict[str, int]:
+    """Bytes of a register by the name of the extension or by its bits; scalar: one lane."""
+    isa, found = isa_of(DEFAULT), {"scalar": 0}
+    for width in sorted(isa.vector_bytes):
+        found |= dict.fromkeys((isa.vector_names[width].replace("-", "").lower(), str(8 * width)), width)
+    return found
 
 
 class _Entry(Entry):
@@ -302,8 +308,9 @@ def _size(entry: _Entry, keys: Mapping[str, _Entry]) -> int:
         size = float(text) if _NUMBER.fullmatch(text) else parse_quantity(text, "data")
     except InputError as error:
         raise keys["size"].error(error.what, error.todo or "write 64 B") from error
-    if size != int(size) or not 1 <= size <= WIDEST_ACCESS:
-        todo = f"write a whole number of bytes from 1 to {WIDEST_ACCESS}"
+    widest = isa_of(DEFAULT).widest_access
+    if size != int(size) or not 1 <= size <= widest:
+        todo = f"write a whole number of bytes from 1 to {widest}"
         raise keys["size"].error(f"{text} is no size of an access", todo)
     return int(size)
 
@@ -341,11 +348,16 @@ def _one_of(entry: _Entry, keys: Mapping[str, _Entry], first: str, second: str, 
     return given[0]
 
 
+def _lanes_wanted() -> str:
+    *some, last = (name.upper() for name in _widths() if not name.isdigit() and name != "scalar")
+    return f"lanes: 8, or width: {', '.join(['scalar', *some])} or {last}"
+
+
 def _lanes(entry: _Entry, keys: Mapping[str, _Entry], precision: Precision) -> int:
-    given = _one_of(entry, keys, "lanes", "width", "lanes: 8, or width: scalar, SSE, AVX or AVX512")
+    given = _one_of(entry, keys, "lanes", "width", _lanes_wanted())
     if given.key.endswith("lanes"):
         return given.whole(_MOST_LANES, "number of lanes")
-    lanes = max(1, given.choice(_WIDTHS) // _ELEMENT_BYTES[precision])
+    lanes = max(1, given.choice(_widths()) // _ELEMENT_BYTES[precision])
     if precision == "X87" and lanes > 1:
         raise given.error("is a width of vectors, but x87 has none", "write width: scalar")
     return lanes

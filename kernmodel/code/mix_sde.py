@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from kernmodel.code.mix import WIDEST_ACCESS, FpClass, InstructionMix, MemoryClass
+from kernmodel.code.mix import FpClass, InstructionMix, MemoryClass
 from kernmodel.errors import InputError, Location, Note
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import FpKind
@@ -42,7 +42,7 @@ def sde_mix(text: str, file: str) -> InstructionMix:
     x86 = isa_of("x86-64")
     for line, name, count in _rows(text, file):
         access = _MEMORY.match(name)
-        if access is not None and int(access[2]) <= WIDEST_ACCESS:
+        if access is not None and int(access[2]) <= x86.widest_access:
             size = int(access[2])
             kind = MemoryClass(size, "scalar" if size <= _LARGEST_SCALAR else "vector", access[1] == "write")
             memory[kind] += count

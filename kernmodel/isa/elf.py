@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from elftools.elf.sections import Section as RawSection
     from elftools.elf.sections import Symbol as RawSymbol
 
-MACHINE_X86_64 = "EM_X86_64"
 SYMBOL_FUNCTION, SYMBOL_SECTION, SYMBOL_FILE = "STT_FUNC", "STT_SECTION", "STT_FILE"
 
 

@@ -88,10 +88,6 @@ class StackUse(NamedTuple):
     writes: bool
 
 
-HIGH_BYTE_ALIAS = " [high8 alias]"
-"""Row variant of a zero extension whose source is encoded like a high byte (of which cores eliminate fewer)."""
-
-
 class RegisterForm(NamedTuple):
     """A form with a register in place of a memory operand, and the forms that load and store that register alone."""
 
@@ -163,6 +159,7 @@ class Isa(ABC):
         vector_bytes: widths of its vector registers, the widest first.
         streaming_stores: whether each of its processors has stores past the caches.
         vector_names: what operations of such a width are called; others by their lanes.
+        alias_variant: variant of rows of moves that fewer cores eliminate, "" where there are none.
     """
 
     name: str
@@ -171,6 +168,16 @@ class Isa(ABC):
     vector_bytes: tuple[int, ...] = ()
     streaming_stores: bool = False
     vector_names: Mapping[int, str] = MappingProxyType({})
+    alias_variant: str = ""
+
+    @property
+    def widest_access(self) -> int:
+        """Bytes of the widest access that is one load or store; instructions that move more save the state."""
+        return max(16, *self.vector_bytes, 0)
+
+    def fills_widest(self, instruction: Instruction) -> bool:
+        """Whether it uses vector registers in their full width."""
+        return self.vector_bytes[:1] == (instruction.vector_bytes,)
 
     # ---- reading code ----
 

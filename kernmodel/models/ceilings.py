@@ -119,7 +119,7 @@ def joint_performance(
             rows.append((row, count))
             flops += kind.flops * count
             widest_register = max(widest_register, register_bytes(kind))
-    closed = parameters.closed_by_zmm if widest_register == 64 else None
+    closed = parameters.closed_by_widest if isa_of(parameters.isa).vector_bytes[:1] == (widest_register,) else None
     return flops / _cycles(rows, parameters, closed) * machine.clock_hz * cores if rows else None
 
 
@@ -242,13 +242,14 @@ def widest_access(table: InstructionTable) -> int:
     Raises:
         MachineError: the instruction table has no load that is known here.
     """
-    for size, forms in isa_of(table.parameters.isa).access_forms("load").items():
+    accesses = isa_of(table.parameters.isa).access_forms("load")
+    for size, forms in accesses.items():
         if _first_row(table, forms) is not None:
             return size
     raise MachineError(
         f"the instruction table of {table.parameters.name} has no load of a known form",
         where=str(table.path),
-        todo="add rows such as vmovups xmm,m128",
+        todo=f"add rows such as {next(forms[0] for forms in accesses.values())}" if accesses else "add rows of loads",
     )
 
 

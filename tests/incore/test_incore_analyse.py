@@ -174,14 +174,14 @@ class Vectors:
 
 def test_512_bit_registers_close_the_vector_units_of_a_port() -> None:
     """Field of the parameters, not of the code: xmm and ymm µops lose port 1, integer µops keep it."""
-    parameters = replace(core("SKL")[0], front_end=None, pipeline=None, closed_by_zmm="1")
+    parameters = replace(core("SKL")[0], front_end=None, pipeline=None, closed_by_widest="1")
     wide = "vaddpd %zmm0, %zmm1, %zmm2; vaddpd %ymm3, %ymm4, %ymm5; imulq %rax, %rbx"
     uses = analyse(loop_of(wide), parameters, Vectors()).uses
     assert [use.ports for row in uses for use in row] == [("0", "5"), ("0",), ("1",)]
     narrow = "vaddpd %ymm3, %ymm4, %ymm5; imulq %rax, %rbx"
     uses = analyse(loop_of(narrow), parameters, Vectors()).uses
     assert [use.ports for row in uses for use in row] == [("0", "1"), ("1",)]
-    elsewhere = analyse(loop_of(wide), replace(parameters, closed_by_zmm=None), Vectors()).uses
+    elsewhere = analyse(loop_of(wide), replace(parameters, closed_by_widest=None), Vectors()).uses
     assert elsewhere[1][0].ports == ("0", "1")
 
 

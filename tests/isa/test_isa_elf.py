@@ -15,7 +15,6 @@ from kernmodel.code.listing import decode_elf, read_listing
 from kernmodel.errors import AssemblyError
 from kernmodel.isa.assembler import assemble
 from kernmodel.isa.elf import (
-    MACHINE_X86_64,
     SYMBOL_FUNCTION,
     SYMBOL_SECTION,
     ElfFile,
@@ -54,7 +53,7 @@ def number(elf: ElfFile, name: str) -> int:
 def test_sections_and_symbols() -> None:
     elf = elf_of(SOURCE)
     text, data = number(elf, ".text"), number(elf, ".data")
-    assert (elf.machine, elf.relocatable) == (MACHINE_X86_64, True)
+    assert (elf.machine, elf.relocatable) == ("EM_X86_64", True)
     assert [section.name for section in elf.sections if section.executable] == [".text"]
     assert elf.sections[text].data[:4] == bytes.fromhex("f20f1005")
     symbols = {symbol.name: symbol for symbol in elf.symbols}

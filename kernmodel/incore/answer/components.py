@@ -17,7 +17,7 @@ from typing import Protocol
 from kernmodel.incore.dependences.addresses import MemoryPolicy
 from kernmodel.incore.dependences.cycles import Cycle
 from kernmodel.incore.dependences.data_flow import Syntax, carrier_text
-from kernmodel.incore.dependences.graph import SYNCHRONISED, Graph
+from kernmodel.incore.dependences.graph import Graph, synchronised
 from kernmodel.incore.engine.analyser import Analyser, LoweredBlock
 from kernmodel.incore.engine.figures import ModelledCore, modelled_core, without_issue_limit
 from kernmodel.incore.engine.interface import Answer, Look
@@ -167,7 +167,9 @@ def _empty(analyser: Analyser, notion: Notion) -> Bounds:
 
 
 def _carrier(block: LoweredBlock, owner: int, value: int, syntax: Syntax) -> str:
-    return SYNCHRONISED if value < 0 else carrier_text(block.templates[owner].flow.carriers[value], syntax)
+    if value < 0:
+        return synchronised(block.templates[owner].instruction.isa)
+    return carrier_text(block.templates[owner].flow.carriers[value], syntax)
 
 
 def dependency_graph(

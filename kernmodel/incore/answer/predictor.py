@@ -25,12 +25,12 @@ from kernmodel.incore.dependences.addresses import (
 from kernmodel.incore.dependences.cycles import Cycle
 from kernmodel.incore.dependences.data_flow import HIGH, memory_text
 from kernmodel.incore.dependences.forwarding import links
-from kernmodel.incore.dependences.graph import SYNCHRONISED
+from kernmodel.incore.dependences.graph import synchronised
 from kernmodel.incore.dependences.line_splits import may_split, split_loads
 from kernmodel.incore.engine.analyser import WIDE_IMMEDIATE_BYTES, Analyser
 from kernmodel.incore.engine.figures import ModelledCore
 from kernmodel.incore.engine.interface import Answer, Look
-from kernmodel.incore.engine.lowering import WIDEST, Pair, Template
+from kernmodel.incore.engine.lowering import Pair, Template
 from kernmodel.incore.engine.memo import Memo
 from kernmodel.incore.model import Chain, InstructionData, Notion, Reason
 from kernmodel.incore.tables.estimate import ESTIMATED
@@ -355,7 +355,9 @@ class Predictor:
         for edge, owner, value in self._analyser.engine.cycle(answer.totals):
             edges.append(edge)
             owners[edge.source] = owner
-            carriers[edge.source] = SYNCHRONISED if value < 0 else known[owner].carrier(value, self.pieces)
+            waiting = known[owner]
+            carrier = synchronised(self._code.isa_name) if value < 0 else waiting.carrier(value, self.pieces)
+            carriers[edge.source] = carrier
         return chain_of(owners, carriers, Cycle(tuple(edges)))
 
     def _links(self, cut: _Cut, known: list[_Known]) -> tuple[Sequence[Forwarding], Sequence[Forwarding]]:
@@ -413,7 +415,7 @@ def _traits(instruction: Instruction, core: ModelledCore) -> int:
         _LOADS * any(reference.read for reference in memory)
         | _STORES * any(reference.written for reference in memory)
         | _BRANCHES * (instruction.branch not in (None, "call"))
-        | _WIDE * (core.closed is not None and instruction.vector_bytes == WIDEST)
+        | _WIDE * (core.closed is not None and isa_of(instruction.isa).fills_widest(instruction))
         | _SPLITS * may_split(instruction, core.splits)
     )
 

@@ -20,8 +20,12 @@ from kernmodel.incore.dependences.addresses import Forwarding, MemoryPolicy
 from kernmodel.incore.dependences.cycles import Edge
 from kernmodel.incore.dependences.data_flow import DataFlowFigures, data_flow_figures
 from kernmodel.incore.tables.core_parameters import AdderParameters, Parameters
+from kernmodel.isa import isa_of
 
-SYNCHRONISED = "rsp (stack engine)"
+
+def synchronised(isa_name: str) -> str:
+    """The carrier of the stack pointer where the stack engine hands it on."""
+    return f"{isa_of(isa_name).registers.stack_pointer} (stack engine)"
 
 
 @dataclass(frozen=True, slots=True)

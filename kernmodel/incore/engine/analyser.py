@@ -16,9 +16,10 @@ from kernmodel.incore.engine.compiled import CompiledEngine, knows
 from kernmodel.incore.engine.figures import ModelledCore
 from kernmodel.incore.engine.interface import Answer, Engine, Look
 from kernmodel.incore.engine.layout import WHOLE
-from kernmodel.incore.engine.lowering import WIDEST, Lowering, Pair, Template
+from kernmodel.incore.engine.lowering import Lowering, Pair, Template
 from kernmodel.incore.engine.memo import Memo
 from kernmodel.incore.model import InstructionData, Notion
+from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
 
 Rows = Sequence[InstructionData | None]
@@ -72,7 +73,7 @@ class Analyser:
         Args:
             closing: whether 512-bit registers close a port, on cores where they do.
         """
-        closed = closing and self.core.closed is not None and any(i.vector_bytes == WIDEST for i in instructions)
+        closed = closing and self.core.closed is not None and any(isa_of(i.isa).fills_widest(i) for i in instructions)
         known = [self._instruction(i, row, closed) for i, row in zip(instructions, rows, strict=True)]
         templates = tuple([template for template, _ in known])
         pairs = {}

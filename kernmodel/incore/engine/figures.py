@@ -69,7 +69,7 @@ def modelled_core(
         pipeline=pipeline_core(parameters, front) if front else None,
         graph=graph_figures(parameters, memory),
         switches=switches or Switches(memory=memory, blocked_loads=memory != "different"),
-        closed=parameters.closed_by_zmm,
+        closed=parameters.closed_by_widest,
         fusing=frozenset(parameters.fused_with_jumps),
         splits=parameters.loads.splits,
         op_cache=op_cache_parameters(parameters),

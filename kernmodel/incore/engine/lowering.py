@@ -22,8 +22,6 @@ from kernmodel.incore.model import InstructionData, PortUse
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
 
-WIDEST = 64
-"""Bytes of the registers that close a port on some cores."""
 _MOST_JUMPS = 64
 _NO_COST = Cost(0, 0, 0, False, 0, False, 0, ())
 _FLAGS = "CPAZSO"
@@ -175,7 +173,7 @@ class Lowering:
             bars_lsd=self.core.front is not None and bars_lsd(instruction, self.core.front),
             registers=registers,
             measured=row is not None and row.throughput is not None,
-            wide=instruction.vector_bytes == WIDEST,
+            wide=isa_of(instruction.isa).fills_widest(instruction),
             adds=isa_of(instruction.isa).is_fp_addition(instruction),
             special=special is not None,
             uses_stack=uses_stack,

@@ -185,13 +185,13 @@ class RegisterParameters(NamedTuple):
 
     Attributes:
         high_bytes_apart: ah, bh, ch, dh are renamed apart from their registers.
-        movzx_alias_eliminated: movzx from a low byte whose number is that of a high byte can be eliminated.
+        aliases_eliminated: moves of the variant `Isa.alias_variant` can be eliminated.
         false_dependencies: mnemonics that wait for the register they overwrite.
         synchronisation: cycles of the µop that adds to rsp what the stack engine keeps.
     """
 
     high_bytes_apart: Annotated[bool, Figure("high8 renamed separately", _FLAG)] = False
-    movzx_alias_eliminated: Annotated[bool, Figure("movzx high8-alias eliminated", _FLAG)] = True
+    aliases_eliminated: Annotated[bool, Figure("movzx high8-alias eliminated", _FLAG)] = True
     false_dependencies: Annotated[tuple[str, ...], Figure("false output dependencies", Words())] = ()
     synchronisation: Annotated[float | None, Figure("stack synchronisation latency", _TIME)] = None
 
@@ -363,7 +363,7 @@ class Parameters:
         front_end: its front end, None for the kind `none`; pipeline: what is behind one of the kind `intel-uop-cache`.
         misprediction: cycles of a mispredicted branch; foreseen_passes: passes of a loop, the same number each time, up
             to which the branch predictor is known to foresee its exit.
-        closed_by_zmm: the port that 512-bit instructions in flight take from vector µops.
+        closed_by_widest: the port that instructions on the widest vectors take from vector µops while in flight.
         fused_with_jumps: mnemonics that macro-fuse with any conditional jump, for cores whose table has no front-end
             column.
     """
@@ -382,7 +382,7 @@ class Parameters:
     pipeline: PipelineParameters | None = None
     misprediction: Annotated[float | None, Figure("branch misprediction", _TIME)] = None
     foreseen_passes: Annotated[int, Figure("foreseen loop passes", _DELAY)] = 0
-    closed_by_zmm: Annotated[str | None, Figure("zmm closes vector port", Port())] = None
+    closed_by_widest: Annotated[str | None, Figure("zmm closes vector port", Port())] = None
     fused_with_jumps: Annotated[tuple[str, ...], Figure("fused with conditional jumps", _FUSIBLE)] = ()
     loads: LoadParameters = field(default_factory=LoadParameters)
     registers: RegisterParameters = field(default_factory=RegisterParameters)

@@ -13,7 +13,6 @@ from typing import Protocol
 from kernmodel.incore.model import FrontEnd, InstructionData, Parameters
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
-from kernmodel.isa.protocol import HIGH_BYTE_ALIAS
 
 
 class RowSource(Protocol):
@@ -41,7 +40,8 @@ def find_row(table: RowSource, instruction: Instruction) -> InstructionData | No
     form, variant = lookup_key(instruction)
     row = (table.row(form + variant) if variant else None) or table.row(form)
     if row is not None:
-        stays = variant == HIGH_BYTE_ALIAS and not table.parameters.registers.movzx_alias_eliminated
+        aliased = bool(variant) and variant == isa_of(instruction.isa).alias_variant
+        stays = aliased and not table.parameters.registers.aliases_eliminated
         return _named(replace(row, eliminated=False) if stays else row, form)
     for candidate, reason in isa_of(instruction.isa).row_candidates(form):
         row = table.row(candidate)

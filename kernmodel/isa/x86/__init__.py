@@ -51,6 +51,7 @@ class X86(Isa):
     # SSE2 belongs to 64-bit mode (Intel 64 and IA-32 Architectures Software Developer's Manual, vol. 1, chapter 11)
     streaming_stores = True
     vector_names = MappingProxyType({64: "AVX-512", 32: "AVX", 16: "SSE"})
+    alias_variant = forms.HIGH_BYTE_ALIAS
 
     def read_listing(self, text: str, file: str, syntax: str | None) -> Listing:
         from kernmodel.isa.x86.listing import read_listing

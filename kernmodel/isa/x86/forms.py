@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from kernmodel.isa.model import FpOperation, Instruction, MemoryReference, Precision
-from kernmodel.isa.protocol import HIGH_BYTE_ALIAS, RegisterForm
+from kernmodel.isa.protocol import RegisterForm
 
 _MASK = re.compile(r"\{kz?\}")
 _SIZES = ("m64", "m32", "m128", "m256", "m512", "m16", "m8", "m", "m80")
@@ -26,6 +26,8 @@ _EVEX_TO_VEX |= {"vporq": "vpor", "vpxord": "vpxor", "vpxorq": "vpxor", "vextrac
 _EVEX_TO_VEX |= {"vinsertf64x2": "vinsertf128", "vinserti64x2": "vinserti128", "vextracti64x2": "vextracti128"}
 _REGISTERS = {"m8": ("r8",), "m16": ("r16", "r32"), "m32": ("r32", "xmm"), "m64": ("r64", "xmm", "mm"), "m": ("r64",)}
 _REGISTERS |= {"m128": ("xmm",), "m256": ("ymm",), "m512": ("zmm",)}
+HIGH_BYTE_ALIAS = " [high8 alias]"
+"""Row variant of a movzx whose source is encoded like a high byte."""
 _BITS = {"zmm": 512, "ymm": 256, "xmm": 128}
 _BROADCASTS = frozenset({"m16b", "m32b", "m64b"})
 

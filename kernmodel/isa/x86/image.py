@@ -11,7 +11,6 @@ from iced_x86 import Register
 
 from kernmodel.errors import AssemblyError
 from kernmodel.isa.elf import (
-    MACHINE_X86_64,
     SYMBOL_FILE,
     SYMBOL_FUNCTION,
     SYMBOL_SECTION,
@@ -27,6 +26,7 @@ from kernmodel.isa.model import Encoding, Instruction
 from kernmodel.isa.protocol import CodeSection, CodeSymbol, ObjectCode
 from kernmodel.isa.x86.decode import Fixup, decode_raw, disassemble, translate
 
+_MACHINE = "EM_X86_64"
 _PC_RELATIVE = {
     2: "",
     4: "",
@@ -142,7 +142,7 @@ def read_image(data: bytes, file: str) -> CodeImage:
         AssemblyError: not ELF, damaged, or of another architecture.
     """
     elf = read_elf(data, file)
-    if elf.machine != MACHINE_X86_64:
+    if elf.machine != _MACHINE:
         todo = "use a machine of that architecture"
         raise AssemblyError(f"holds {machine_name(elf.machine)} code, not x86-64", where=file, todo=todo)
     with damage_reported(file):
