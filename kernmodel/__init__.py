@@ -27,7 +27,7 @@ _PUBLIC = {
         *("list_instructions", "instructions", "instruction_coverage"),
         *("check_instructions", "import_instructions"),
     ),
-    "api.evaluation": ("evaluate_blocks", "BlockChoice"),
+    "api.evaluation": ("evaluate_blocks", "evaluate_kernels", "BlockChoice"),
     "studies.predict.request": ("Loop",),
     "api.options": ("Nest", "CacheOptions", "CodeOptions"),
     "api.result": ("Result",),

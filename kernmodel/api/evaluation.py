@@ -1,9 +1,9 @@
-"""How good predictions are: blocks of a file, predicted and compared with what the file says about them."""
+"""How good predictions are: blocks and kernels of files, predicted and compared with what the files say of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import fspath
 from typing import TYPE_CHECKING, Literal
 
@@ -12,6 +12,7 @@ from kernmodel.errors import InputError
 from kernmodel.user_files import File
 
 if TYPE_CHECKING:
+    from kernmodel.evaluate.kernel_model import JudgedSeries, KernelEvaluation
     from kernmodel.evaluate.model import Evaluation
     from kernmodel.incore.answer.batch import BlockResult
 
@@ -90,3 +91,63 @@ def evaluate_blocks(
         progress=lambda results: progress(results, len(chosen)),
     )
     return Result([answer], Views("evaluation:evaluation_report", "evaluation:evaluation_document"))
+
+
+def evaluate_kernels(
+    file: File,
+    *,
+    kernel: str = "",
+    machine: str = "",
+    sample: int | None = None,
+    cache: Literal["auto", "lc", "sim"] = "auto",
+    classic: bool = False,
+    worst: int = 5,
+    jobs: int | None = None,
+    progress: Callable[[Iterator[JudgedSeries], int], Iterator[JudgedSeries]] = lambda series, total: series,
+) -> Result[KernelEvaluation]:
+    """ECM predictions of measured kernels beside the measurements, as `kernmodel evaluate kernels`.
+
+    >>> [group.name for group in km.evaluate_kernels("measured.csv").answer.groups]
+
+    Args:
+        file: of measured kernels (CSV, plain or gzip).
+        kernel, machine: only those whose names contain this.
+        sample: at most so many points of each series; None: all.
+        cache: how the traffic is found, as for `ecm`; classic: predict as the textbook does.
+        worst: how many of the worst series the text has.
+        jobs: processes; None: all cores.
+        progress: is given the series as they come and their number, and gives them on.
+
+    Raises:
+        InputError: the file cannot be read, or has no such kernel.
+    """
+    from kernmodel.evaluate.kernel_files import read_kernels
+    from kernmodel.evaluate.kernels import evaluate_kernels as evaluate
+    from kernmodel.studies.predict.request import CodeRequest
+    from kernmodel.studies.sweep.executors import local_processes
+
+    source = read_kernels(fspath(file))
+    chosen = {
+        series: points
+        for series, points in source.series.items()
+        if kernel in series.kernel and machine in series.machine
+    }
+    if not chosen:
+        raise InputError("has no such kernel", where=fspath(file), todo="choose less with --kernel and --machine")
+    with local_processes(jobs, len(chosen)) as executor:
+        answer = evaluate(
+            replace(source, series=chosen),
+            cache=cache,
+            code=CodeRequest(classic=classic),
+            sample=sample,
+            executor=executor,
+            progress=lambda series: progress(series, len(chosen)),
+        )
+    return Result([answer], _KERNELS, {"worst": worst})
+
+
+_KERNELS = Views(
+    "kernel_evaluation:kernel_evaluation_report",
+    "kernel_evaluation:kernel_evaluation_document",
+    "kernel_evaluation:kernel_evaluation_figure",
+)

@@ -8,7 +8,7 @@ import click
 
 from kernmodel.cli import options
 from kernmodel.cli.command import Group
-from kernmodel.cli.output import Shown, show, show_json, show_result, with_progress
+from kernmodel.cli.output import Shown, show_picture, show_result, with_progress
 from kernmodel.errors import InputError
 
 if TYPE_CHECKING:
@@ -128,45 +128,21 @@ def kernels(
       kernmodel evaluate kernels measured.csv --worst 10
       kernmodel evaluate kernels measured.csv --kernel star --machine hsw --plot star.svg
     """
-    from dataclasses import replace
+    from kernmodel.api.evaluation import evaluate_kernels
 
-    from kernmodel.api.result import picture_file
-    from kernmodel.evaluate.kernel_files import read_kernels
-    from kernmodel.evaluate.kernels import evaluate_kernels
-    from kernmodel.studies.predict.request import CodeRequest
-    from kernmodel.studies.sweep.executors import local_processes
-
-    target = picture_file(plot) if plot is not None else None
-    source = read_kernels(file)
-    chosen = {
-        series: points
-        for series, points in source.series.items()
-        if (kernel or "") in series.kernel and (machine or "") in series.machine
-    }
-    if not chosen:
-        raise InputError("has no such kernel", where=file, todo="choose less with --kernel and --machine")
-    code = CodeRequest(classic=classic)
-    with local_processes(jobs, len(chosen)) as executor:
-        answer = evaluate_kernels(
-            replace(source, series=chosen),
-            cache=cache,
-            code=code,
-            sample=sample,
-            executor=executor,
-            progress=lambda series: with_progress(series, len(chosen), streamed=False),
-        )
-    if as_json:
-        from kernmodel.report.json.kernel_evaluation import kernel_evaluation_document
-
-        show_json(kernel_evaluation_document(answer))
-    else:
-        from kernmodel.report.text.kernel_evaluation import kernel_evaluation_report
-
-        show(kernel_evaluation_report(answer, worst))
-    if not answer.groups:
+    shown = Shown.of(as_json=as_json, plot=plot)
+    result = evaluate_kernels(
+        file,
+        kernel=kernel or "",
+        machine=machine or "",
+        sample=sample,
+        cache=cache,
+        classic=classic,
+        worst=worst,
+        jobs=jobs,
+        progress=lambda series, total: with_progress(series, total, streamed=False),
+    )
+    show_result(result, shown, picture=False)
+    if not result.answer.groups:
         raise InputError("no kernel has a prediction", where=file, todo="see why they are refused")
-    if target is not None:
-        from kernmodel.plot.kernel_evaluation import kernel_evaluation_figure
-        from kernmodel.plot.style import write
-
-        write(kernel_evaluation_figure(answer), target)
+    show_picture(result, shown)

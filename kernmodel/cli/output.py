@@ -15,7 +15,6 @@ from kernmodel.errors import UsageError
 
 if TYPE_CHECKING:
     from kernmodel.api.result import Result
-    from kernmodel.report.layout import Block
     from kernmodel.report.text.render import Style
 
 Value = TypeVar("Value")
@@ -95,13 +94,6 @@ def drawing_size() -> tuple[int, bool]:
     """Columns for a drawing on standard output, and whether it has to be in ASCII."""
     style = style_of(sys.stdout)
     return style.width or _PIPE_COLUMNS, style.ascii_only
-
-
-def show(blocks: Iterable[Block]) -> None:
-    """Print a report."""
-    from kernmodel.report.text.render import render
-
-    write_output(render(blocks, style_of(sys.stdout)))
 
 
 def print_line(text: str) -> None:

@@ -82,6 +82,7 @@ QUESTIONS: dict[str, Callable[[Path], km.Result[Any]]] = {
     "check_instructions": lambda folder: km.check_instructions(_readings(folder), uarch="CLX"),
     "import_instructions": lambda folder: km.import_instructions(_measurements(folder), "ADL-P"),
     "evaluate_blocks": lambda folder: km.evaluate_blocks(_measured(folder), jobs=1),
+    "evaluate_kernels": lambda folder: km.evaluate_kernels(_measured_kernels(folder), cache="lc", jobs=1),
     "list_machines": lambda _: km.list_machines(),
     "check_machines": lambda _: km.check_machines(["clx"]),
     "import_machine": lambda folder: km.import_machine(_kerncraft(folder)),
@@ -135,6 +136,14 @@ def _readings(folder: Path) -> Path:
 def _measured(folder: Path) -> Path:
     (folder / "measured.csv").write_text("arch,hex,measured,uica,facile,sane\nSKL,4801d8,1.0,1.0,1.0,1\n")
     return folder / "measured.csv"
+
+
+def _measured_kernels(folder: Path) -> Path:
+    (folder / "copy.s").write_text(LOOP)
+    (folder / "copy.c").write_text(TRIAD)
+    row = "triad,copy.c,copy.s,clx,N=100000,1,5.0"
+    (folder / "kernels.csv").write_text(f"kernel,source,listing,machine,sizes,cores,measured\n{row}\n")
+    return folder / "kernels.csv"
 
 
 def _measurements(folder: Path) -> Path:
