@@ -20,8 +20,10 @@ from dataclasses import dataclass, replace
 
 from kernmodel.code.compile import FoundCompiler, find_compiler, start_compile
 from kernmodel.code.listing import read_listing
-from kernmodel.code.match import Expectation, Fit, choose_loop, match_loops
+from kernmodel.code.loops import control_flow
+from kernmodel.code.match import Expectation, Fit, choose_fit, choose_loop
 from kernmodel.code.model import AssemblyLoop
+from kernmodel.code.strides import analyse
 from kernmodel.errors import AmbiguousLoopError, KernmodelError
 from kernmodel.isa.model import Listing
 from kernmodel.machine.load import load_machine
@@ -76,8 +78,7 @@ def outcome(source: Source, listing: Listing, machines: str, compiler: str, leve
     told = source.told
     try:
         found = choose_loop(listing, told)
-        loops = match_loops(listing, replace(told, function=None))
-        fit = next(fit for role, fit, _ in loops if role == "main" and fit)
+        fit = choose_fit(analyse(listing, control_flow(listing)), replace(told, function=None)).main
     except KernmodelError as error:
         ambiguous = isinstance(error, AmbiguousLoopError)
         verdict = "ambiguous" if ambiguous else "library" if "replaced the loop" in error.what else "missing"

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
+from typing import NamedTuple
 
 from kernmodel.code.balance import Block, ExpectedWork, Span, least_moved, most_moved, operations
 from kernmodel.code.describe import (
@@ -177,16 +178,36 @@ def choose_loop(
         AssemblyError: no loop fits, or the compiler replaced the loop by a library call.
         UsageError: the choice by hand names no loop.
     """
-    sources, trip_count = _sources(told), told.trip_count
     picked = pick_by_hand(listing, loop, lines, region)
     if picked is not None:
-        return _by_hand(listing, picked, sources, trip_count)
+        return _by_hand(listing, picked, _sources(told), told.trip_count)
     analysis = analyse(listing, control_flow(listing))
-    source, fits = _fitting(listing, _innermost(analysis, told.function), sources, trip_count)
-    main, notes = _choose(listing, fits, source, trip_count)
+    found, trip_count = choose_fit(analysis, told), told.trip_count
     return replace(
-        _result(listing, main, notes, source, trip_count), around=_around(analysis, main, fits, source, trip_count)
+        _result(listing, found.main, found.notes, found.source, trip_count),
+        around=_around(analysis, found.main, found.fits, found.source, trip_count),
     )
+
+
+class Choice(NamedTuple):
+    """How loops fit what the source says: the best of them, all that do, and what there is to note."""
+
+    main: Fit
+    fits: Sequence[Fit]
+    source: _Source
+    notes: tuple[Note, ...]
+
+
+def choose_fit(analysis: Analysis, told: Expectation) -> Choice:
+    """The innermost loop that executes the kernel.
+
+    Raises:
+        AmbiguousLoopError, AssemblyError: as `choose_loop`.
+    """
+    loops = _innermost(analysis, told.function)
+    source, fits = _fitting(analysis.listing, loops, _sources(told), told.trip_count)
+    main, notes = _choose(analysis.listing, fits, source, told.trip_count)
+    return Choice(main, fits, source, notes)
 
 
 def _around(
@@ -202,19 +223,6 @@ def _around(
     )
     remainders = {fit.strides.loop.number: fit.steps for fit in fits if fit is not main}
     return surroundings(analysis.listing, analysis.flow, main.strides.loop, remainders, step)
-
-
-def match_loops(listing: Listing, told: Expectation) -> tuple[tuple[str, Fit | None, LoopStrides], ...]:
-    """All innermost loops with their role: "main", "peeled", "remainder" or "unrelated".
-
-    Raises:
-        AmbiguousLoopError, AssemblyError: as `choose_loop`.
-    """
-    loops = _innermost(analyse(listing, control_flow(listing)), told.function)
-    source, fitting = _fitting(listing, loops, _sources(told), told.trip_count)
-    main, _ = _choose(listing, fitting, source, told.trip_count)
-    fits = {fit.strides.loop.number: fit for fit in fitting}
-    return tuple((_role(fits.get(s.loop.number), main), fits.get(s.loop.number), s) for s in loops)
 
 
 def _fitting(
@@ -258,15 +266,6 @@ def _works_otherwise(listing: Listing, strides: LoopStrides, source: _Source) ->
     """Whether only one of loop and source computes with floating-point numbers."""
     done = has_floating_work(body_of(listing, strides.loop))
     return done is not None and source.works is not None and done != source.works
-
-
-def _role(fit: Fit | None, main: Fit) -> str:
-    """What a loop is beside the main one: peeled if it stands before it, else a remainder (or a fallback version)."""
-    if fit is None:
-        return "unrelated"
-    if fit is main:
-        return "main"
-    return "peeled" if fit.strides.loop.number < main.strides.loop.number else "remainder"
 
 
 def _sources(told: Expectation) -> tuple[_Source, ...]:
