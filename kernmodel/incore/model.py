@@ -55,14 +55,12 @@ class InstructionData:
     """One row of an instruction table.
 
     Attributes:
-        form: key, as `assembly.Instruction.form`.
-        ports: port usage of its µops (empty: eliminated at rename or no execution port). Loads name the load ports
-            *and* the
-            load data paths ("2D", "3D") as two entries; dividers name their pipeline ("0DV") beside the port.
-        latencies: cycles from a source to a target. Sources and targets: "0", "1", … explicit operands; "F" flags
-            (with "C"
-            for carry apart where it differs); implicit registers by full name ("rax"). Sources of a memory operand k:
-            "Ak" its base register, "Xk" its index register, "Mk" the data in memory (after address and load). Address
+        form: key, as `Instruction.form`.
+        ports: port usage of its µops (empty: eliminated at rename or no execution port). Loads name the load ports and
+            the load data paths ("2D", "3D") as two entries; dividers name their pipeline ("0DV") beside the port.
+        latencies: cycles from a source to a target. Sources and targets: "0", "1", … explicit operands; "F" flags (with
+            "C" for carry apart where it differs); implicit registers by full name. Sources of a memory operand k: "Ak"
+            its base register, "Xk" its index register, "Mk" the data in memory (after address and load). Address
             latencies include the load. Absent pairs take `default_latency`.
         default_latency: for pairs that are not listed.
         uops: unfused µops.

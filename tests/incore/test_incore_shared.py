@@ -64,10 +64,10 @@ def test_steps_are_those_of_the_instruction_itself(code: str) -> None:
     for registers in range(8):  # the last byte names the registers of most of them
         data = bytearray.fromhex(code)
         data[-1] ^= registers
-        pieces = own.pieces.decode(bytes(data))
-        for piece in pieces or ():
+        block = own.decoder.decode(bytes(data))
+        for one in block or ():
             (expected,) = decode_bytes(bytes(data)).instructions
-            assert own.step(piece) == address_step(expected)
+            assert own.step(one) == address_step(expected)
 
 
 def test_garbage_is_collected_as_before_after_a_batch() -> None:

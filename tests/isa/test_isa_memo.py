@@ -40,26 +40,26 @@ def test_pieces_are_the_instructions_of_the_block(code: str) -> None:
     """But for address and target; and the same when asked again."""
     data = bytes.fromhex(code)
     whole = decode_bytes(data).instructions
-    pieces = X86Memo()
+    memo = X86Memo()
     for _ in range(2):
-        found = pieces.decode(data)
+        found = memo.decode(data)
         assert found is not None
         start = 0
-        for piece, instruction in zip(found, whole, strict=True):
-            assert placeless(pieces.instruction(piece)) == placeless(instruction)
-            assert piece.reach is None or (piece.reach + start) & (2**64 - 1) == instruction.target
-            start += piece.length
+        for one, instruction in zip(found, whole, strict=True):
+            assert placeless(memo.instruction(one)) == placeless(instruction)
+            assert one.reach is None or (one.reach + start) & (2**64 - 1) == instruction.target
+            start += one.length
 
 
-def test_what_is_no_code_is_not_cut() -> None:
+def test_what_is_no_code_is_not_decoded() -> None:
     assert X86Memo().decode(bytes.fromhex("9006")) is None
 
 
-def cut(pieces: X86Memo, code: str) -> Decoded:
-    found = pieces.decode(bytes.fromhex(code))
+def decoded_alone(memo: X86Memo, code: str) -> Decoded:
+    found = memo.decode(bytes.fromhex(code))
     assert found is not None
-    (piece,) = found
-    return piece
+    (one,) = found
+    return one
 
 
 @pytest.mark.parametrize(
@@ -73,8 +73,8 @@ def cut(pieces: X86Memo, code: str) -> Decoded:
     ],
 )
 def test_instructions_that_differ_in_registers_only_are_alike(one: str, other: str) -> None:
-    pieces = X86Memo()
-    assert cut(pieces, one).shape == cut(pieces, other).shape
+    memo = X86Memo()
+    assert decoded_alone(memo, one).shape == decoded_alone(memo, other).shape
 
 
 @pytest.mark.parametrize(
@@ -94,21 +94,21 @@ def test_instructions_that_differ_in_registers_only_are_alike(one: str, other: s
     ],
 )
 def test_instructions_that_do_something_else_are_not_alike(one: str, other: str) -> None:
-    pieces = X86Memo()
-    assert cut(pieces, one).shape != cut(pieces, other).shape
+    memo = X86Memo()
+    assert decoded_alone(memo, one).shape != decoded_alone(memo, other).shape
 
 
 @settings(max_examples=400, deadline=None)
 @given(st.lists(st.binary(min_size=1, max_size=7), min_size=1, max_size=6))
 def test_instructions_made_from_representatives_are_those_decoded(codes: list[bytes]) -> None:
     """Also where one that is alike came first."""
-    pieces = X86Memo()
+    memo = X86Memo()
     for code in codes:
-        for piece in pieces.decode(code) or ():
-            data = piece.key if isinstance(piece.key, bytes) else piece.key[0]
-            address = 0 if isinstance(piece.key, bytes) else piece.key[1]
+        for one in memo.decode(code) or ():
+            data = one.key if isinstance(one.key, bytes) else one.key[0]
+            address = 0 if isinstance(one.key, bytes) else one.key[1]
             (decoded,) = decode_bytes(data, address=address).instructions
-            assert pieces.instruction(piece) == replace(decoded, text="")
+            assert memo.instruction(one) == replace(decoded, text="")
 
 
 REGISTERS = st.integers(0, 15)
@@ -118,13 +118,13 @@ REGISTERS = st.integers(0, 15)
 @given(st.lists(st.tuples(st.sampled_from(ENCODINGS), REGISTERS, REGISTERS, REGISTERS), min_size=2, max_size=8))
 def test_what_is_alike_differs_in_registers_only(choices: list[tuple[str, int, int, int]]) -> None:
     """Of a few encodings with all registers, so that many are alike: each is what it is when decoded alone."""
-    pieces = X86Memo()
+    memo = X86Memo()
     for encoding, register, base, index in choices:
         rex = 0x48 | (register >> 3) << 2 | (index >> 3) << 1 | base >> 3
         modrm = 0x80 | (register & 7) << 3 | 4
         direct = 0xC0 | (register & 7) << 3 | base & 7
         fields = {"rex": rex, "modrm": modrm, "sib": 0x40 | (index & 7) << 3 | base & 7, "direct": direct}
         code = bytes(fields[part] if part in fields else int(part, 16) for part in encoding.split())
-        for piece in pieces.decode(code) or ():
+        for one in memo.decode(code) or ():
             (decoded,) = decode_bytes(code).instructions
-            assert pieces.instruction(piece) == replace(decoded, text="")
+            assert memo.instruction(one) == replace(decoded, text="")

@@ -101,27 +101,27 @@ leaves the block; it closes a port for others; its load may take longer across l
 class _Known(NamedTuple):
     """An instruction: its kind, its number in the engine, what it means for addresses."""
 
-    piece: Decoded
+    decoded: Decoded
     kind: _Kind
     number: int
 
-    def carrier(self, value: int, pieces: DecodeMemo) -> str:
+    def carrier(self, value: int, decoder: DecodeMemo) -> str:
         """Where one of the values is that the instruction loads or produces, as `DataFlow.carriers`."""
         template = self.kind.template
         place = None if template is None else template.loaded_or_stored(value)
         carrier = None if template is None else template.flow.carriers[value]
         if place is not None or not isinstance(carrier, str):
-            return memory_text(pieces.instruction(self.piece).memory[place or 0], "intel")
-        return self.piece.registers[self.kind.names.index(carrier)] if carrier in self.kind.names else carrier
+            return memory_text(decoder.instruction(self.decoded).memory[place or 0], "intel")
+        return self.decoded.registers[self.kind.names.index(carrier)] if carrier in self.kind.names else carrier
 
 
-class _Cut:
-    """A block in pieces, and which stores feed which loads, once that was asked for."""
+class _DecodedBlock:
+    """A decoded block, and which stores feed which loads, once that was asked for."""
 
-    __slots__ = ("feeding", "pieces")
+    __slots__ = ("feeding", "instructions")
 
-    def __init__(self, pieces: Sequence[Decoded] | None) -> None:
-        self.pieces = pieces
+    def __init__(self, instructions: Sequence[Decoded] | None) -> None:
+        self.instructions = instructions
         self.feeding: Sequence[Forwarding] | None = None
 
 
@@ -144,85 +144,85 @@ class _Facts(NamedTuple):
 class Code:
     """Instructions and blocks met before, whatever the core: predictors of several cores may share them."""
 
-    __slots__ = ("_cut", "_facts", "_steps", "_steps_alike", "isa_name", "memo", "pieces")
+    __slots__ = ("_blocks", "_facts", "_steps", "_steps_alike", "decoder", "isa_name", "memo")
 
     def __init__(self, isa_name: str = DEFAULT) -> None:
         self.isa_name = isa_name
-        self.pieces = isa_of(isa_name).memo()
+        self.decoder = isa_of(isa_name).memo()
         self.memo = Memo(isa_name)
         self._steps: dict[Key, AddressStep] = {}
         self._steps_alike: dict[Hashable, AddressStep] = {}
-        self._cut: dict[bytes, _Cut] = {}
+        self._blocks: dict[bytes, _DecodedBlock] = {}
         self._facts: dict[Hashable, _Facts] = {}
 
-    def cut(self, code: bytes) -> _Cut:
-        """A block in pieces; the same block is often asked for on several cores."""
-        found = self._cut.get(code)
+    def block(self, code: bytes) -> _DecodedBlock:
+        """A block, decoded; the same block is often asked for on several cores."""
+        found = self._blocks.get(code)
         if found is None:
-            found = _Cut(self.pieces.decode(code))
-            if len(self._cut) >= _MOST_BLOCKS:
-                self._cut.clear()
+            found = _DecodedBlock(self.decoder.decode(code))
+            if len(self._blocks) >= _MOST_BLOCKS:
+                self._blocks.clear()
             if len(code) <= _LONGEST_KEPT:
-                self._cut[code] = found
+                self._blocks[code] = found
         return found
 
-    def feeding(self, block: _Cut) -> Sequence[Forwarding]:
+    def feeding(self, block: _DecodedBlock) -> Sequence[Forwarding]:
         """Which stores of a block feed which loads, addresses followed from pass to pass."""
         if block.feeding is None:
-            pieces = block.pieces or []
+            decoded = block.instructions or []
             # of these, only whether they load and store is asked
-            alike = [self.pieces.representative(piece).instruction for piece in pieces]
-            block.feeding = forwardings(alike, "moving", [self.step(piece) for piece in pieces])[0]
+            alike = [self.decoder.representative(own).instruction for own in decoded]
+            block.feeding = forwardings(alike, "moving", [self.step(own) for own in decoded])[0]
         return block.feeding
 
-    def facts(self, piece: Decoded) -> _Facts:
+    def facts(self, decoded: Decoded) -> _Facts:
         """What is known of an instruction on all cores."""
-        found = self._facts.get(piece.shape)
+        found = self._facts.get(decoded.shape)
         if found is None:
             if len(self._facts) >= MOST_KNOWN:
                 self._facts.clear()
-            instruction, names = self.pieces.representative(piece)
+            instruction, names = self.decoder.representative(decoded)
             isa = isa_of(instruction.isa)
             needs, privileged = isa.features(instruction), isa.is_privileged(instruction)
             found = _Facts(instruction, names, needs, privileged, isa.names_by_top(instruction))
-            self._facts[piece.shape] = found
+            self._facts[decoded.shape] = found
         return found
 
-    def step(self, piece: Decoded) -> AddressStep:
+    def step(self, decoded: Decoded) -> AddressStep:
         """What an instruction means for addresses."""
-        found = self._steps.get(piece.key)
+        found = self._steps.get(decoded.key)
         if found is None:
             if len(self._steps) >= MOST_KNOWN:
                 self._steps.clear()
                 self._steps_alike.clear()
-            found = self._steps[piece.key] = self._step(piece)
+            found = self._steps[decoded.key] = self._step(decoded)
         return found
 
-    def _step(self, piece: Decoded) -> AddressStep:
-        alike, names = self.pieces.representative(piece)
-        step = self._steps_alike.get(piece.shape)
+    def _step(self, decoded: Decoded) -> AddressStep:
+        alike, names = self.decoder.representative(decoded)
+        step = self._steps_alike.get(decoded.shape)
         if step is None:
-            step = self._steps_alike[piece.shape] = address_step(alike)
-        if piece.is_its_own or not (step.places or step.writes):
+            step = self._steps_alike[decoded.shape] = address_step(alike)
+        if decoded.is_its_own or not (step.places or step.writes):
             return step
         if any(value is not None and value != ZERO for _, value in step.writes):
-            return address_step(self.pieces.instruction(piece))  # its own registers and constants enter
-        own = dict(zip(names, piece.registers, strict=True))
+            return address_step(self.decoder.instruction(decoded))  # its own registers and constants enter
+        own = dict(zip(names, decoded.registers, strict=True))
         if step.places:
-            return renamed_step(step, alike.memory[0], own, *piece.address_constants, alike.isa)
+            return renamed_step(step, alike.memory[0], own, *decoded.address_constants, alike.isa)
         return AddressStep((), tuple([(own.get(name, name), value) for name, value in step.writes]))
 
 
 class Predictor:
     """Predicts blocks on one core with the same settings."""
 
-    __slots__ = ("_analyser", "_code", "_kinds", "_known", "_numbers", "_pairs", "core", "pieces", "settings")
+    __slots__ = ("_analyser", "_code", "_kinds", "_known", "_numbers", "_pairs", "core", "decoder", "settings")
 
     def __init__(self, core: Core, settings: Settings, code: Code | None = None) -> None:
         self.core = core
         self.settings = settings
         self._code = code or Code()
-        self.pieces = self._code.pieces
+        self.decoder = self._code.decoder
         self._forget()
 
     def _forget(self) -> None:
@@ -251,8 +251,8 @@ class Predictor:
             return None
         if self.core.parameters.isa != self._code.isa_name:
             return None
-        cut = self._code.cut(code)
-        found = cut.pieces
+        block = self._code.block(code)
+        found = block.instructions
         if not found:
             return None
         known, traits, before = self._look_up(found, closed=False)
@@ -266,7 +266,7 @@ class Predictor:
         place = (offset if offset is not None else self.settings.offset or 0) % CODE_ALIGNMENT
         if traits & _WIDE:
             known = self._look_up(found, closed=True)[0]
-        look, pairs = self._look(cut, known, traits, chosen)
+        look, pairs = self._look(block, known, traits, chosen)
         answer = self._analyser.engine.block(look, look.request(chosen == "unrolled", place))
         if answer is None:
             return None
@@ -283,30 +283,32 @@ class Predictor:
 
     def _refuse(self, known: list[_Known]) -> None:
         missing = next(one for one in known if one.kind.traits & _MISSING)
-        instruction = replace(missing.kind.instruction, text=self.pieces.text(missing.piece))
+        instruction = replace(missing.kind.instruction, text=self.decoder.text(missing.decoded))
         refuse_missing((instruction,), self.core.lacked, self.core.parameters, "")
 
-    def _look_up(self, pieces: Sequence[Decoded], closed: bool) -> tuple[list[_Known], int, int]:
+    def _look_up(self, decoded: Sequence[Decoded], closed: bool) -> tuple[list[_Known], int, int]:
         """What is known of the instructions of a block; the traits of all, and of all but the last."""
         found = self._known[closed]
         known = []
         traits = before = 0
-        for piece in pieces:
+        for own in decoded:
             before = traits
-            one = found.get(piece.key) or self._find_out(piece, closed)
+            one = found.get(own.key) or self._find_out(own, closed)
             known.append(one)
             traits |= one.kind.traits
         return known, traits, before
 
-    def _look(self, cut: _Cut, known: list[_Known], traits: int, notion: Notion) -> tuple[Look, dict[int, Pair]]:
+    def _look(
+        self, block: _DecodedBlock, known: list[_Known], traits: int, notion: Notion
+    ) -> tuple[Look, dict[int, Pair]]:
         """What the engine is asked of a block, and its pairs that may macro-fuse."""
         feeding: Sequence[Forwarding] = ()
         simulated: Sequence[Forwarding] = ()
         splits: Sequence[float] = ()
         if traits & _STORES and traits & _LOADS:
-            feeding, simulated = self._links(cut, known)
+            feeding, simulated = self._links(block, known)
         if traits & _SPLITS and notion == "loop":
-            shares = split_loads([self._code.step(one.piece) for one in known], self.core.parameters.loads)
+            shares = split_loads([self._code.step(one.decoded) for one in known], self.core.parameters.loads)
             splits = [shares.get(number, 0.0) for number in range(len(known))] if shares else ()
         pair = self._fused_with_branch(known)
         place = len(known) - 2
@@ -356,29 +358,29 @@ class Predictor:
             edges.append(edge)
             owners[edge.source] = owner
             waiting = known[owner]
-            carrier = synchronised(self._code.isa_name) if value < 0 else waiting.carrier(value, self.pieces)
+            carrier = synchronised(self._code.isa_name) if value < 0 else waiting.carrier(value, self.decoder)
             carriers[edge.source] = carrier
         return chain_of(owners, carriers, Cycle(tuple(edges)))
 
-    def _links(self, cut: _Cut, known: list[_Known]) -> tuple[Sequence[Forwarding], Sequence[Forwarding]]:
+    def _links(self, block: _DecodedBlock, known: list[_Known]) -> tuple[Sequence[Forwarding], Sequence[Forwarding]]:
         """Which stores feed which loads, for the dependencies and for the simulation."""
         model = self.core.model
         if model.switches.memory == model.graph.memory == "moving":
-            found = self._code.feeding(cut)
+            found = self._code.feeding(block)
             return found, found
-        instructions = [self.pieces.instruction(one.piece) for one in known]
+        instructions = [self.decoder.instruction(one.decoded) for one in known]
         return forwardings(instructions, model.graph.memory)[0], links(instructions, model.switches.memory)
 
-    def _find_out(self, piece: Decoded, closed: bool) -> _Known:
-        kind = self._kinds.get((piece.shape, closed))
+    def _find_out(self, decoded: Decoded, closed: bool) -> _Known:
+        kind = self._kinds.get((decoded.shape, closed))
         if kind is None:
-            kind = self._kinds[piece.shape, closed] = self._kind_of(piece, closed)
+            kind = self._kinds[decoded.shape, closed] = self._kind_of(decoded, closed)
         number = -1
         if kind.template is not None:
-            own = self._resources(piece.registers)
+            own = self._resources(decoded.registers)
             resources = [own[slot] if slot >= 0 else ~slot for slot in kind.slots]
-            number = self._analyser.engine.instruction(kind.numbers, _layout(piece), resources)
-        known = self._known[closed][piece.key] = _Known(piece, kind, number)
+            number = self._analyser.engine.instruction(kind.numbers, _layout(decoded), resources)
+        known = self._known[closed][decoded.key] = _Known(decoded, kind, number)
         return known
 
     def _resources(self, registers: tuple[str, ...]) -> tuple[int, ...]:
@@ -390,8 +392,8 @@ class Predictor:
             found = self._numbers[registers] = (*map(number, registers), *high)
         return found
 
-    def _kind_of(self, piece: Decoded, closed: bool) -> _Kind:
-        instruction, names, needs, privileged, stack = self._code.facts(piece)
+    def _kind_of(self, decoded: Decoded, closed: bool) -> _Kind:
+        instruction, names, needs, privileged, stack = self._code.facts(decoded)
         row = row_of(instruction, self.core.table)
         # the registers of the x87 depend on the instructions before: analyse_block gives them fixed names
         missing = not needs.isdisjoint(self.core.lacked) and is_missing(instruction, self.core.lacked)
@@ -399,7 +401,7 @@ class Predictor:
         traits = _traits(instruction, self.core.model) | _MISSING * missing | _STACK * stack | _WARNED * bool(warnings)
         if missing or stack:
             return _Kind(instruction, row, warnings, names, None, (-1, -1), (), traits)
-        template = self._analyser.lowering.template(instruction, row, closed, piece.shape)
+        template = self._analyser.lowering.template(instruction, row, closed, decoded.shape)
         numbers = self._analyser.engine.template(template)
         return _Kind(instruction, row, warnings, names, template, numbers, self._slots(template, names), traits)
 
@@ -420,10 +422,10 @@ def _traits(instruction: Instruction, core: ModelledCore) -> int:
     )
 
 
-def _layout(piece: Decoded) -> tuple[int, int, int, int]:
-    encoding = piece.encoding
+def _layout(decoded: Decoded) -> tuple[int, int, int, int]:
+    encoding = decoded.encoding
     wide = encoding.immediate_bytes == WIDE_IMMEDIATE_BYTES
-    return piece.length, encoding.opcode_offset, encoding.length_changing_prefix, wide
+    return decoded.length, encoding.opcode_offset, encoding.length_changing_prefix, wide
 
 
 def _jumps_inside(last: Decoded, length: int) -> bool:
