@@ -21,8 +21,9 @@ _PUBLIC = {
     "api.code": ("analyse_loop", "analyse_loops", "analyse_blocks", "mix", "CoreOptions"),
     "api.inputs": (
         *("list_machines", "check_machines", "import_machine", "load_machine"),
-        *("list_kernels", "load_kernel", "simulate"),
+        *("list_kernels", "load_kernel"),
     ),
+    "api.caches": ("simulate",),
     "api.tables": (
         *("list_instructions", "instructions", "instruction_coverage"),
         *("check_instructions", "import_instructions"),

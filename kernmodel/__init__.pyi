@@ -1,3 +1,4 @@
+from kernmodel.api.caches import simulate as simulate
 from kernmodel.api.changes import compare_code as compare_code
 from kernmodel.api.changes import machine_figures as machine_figures
 from kernmodel.api.changes import sensitivity as sensitivity
@@ -18,7 +19,6 @@ from kernmodel.api.inputs import list_kernels as list_kernels
 from kernmodel.api.inputs import list_machines as list_machines
 from kernmodel.api.inputs import load_kernel as load_kernel
 from kernmodel.api.inputs import load_machine as load_machine
-from kernmodel.api.inputs import simulate as simulate
 from kernmodel.api.kernels import block as block
 from kernmodel.api.kernels import compare as compare
 from kernmodel.api.kernels import data_traffic as data_traffic

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kernmodel.api.inputs import simulate as simulated
+from kernmodel.api.caches import simulate as simulated
 from kernmodel.cachesim.model import POLICIES
 from kernmodel.cachesim.run import MOST_PHASES, RunOptions
 from kernmodel.cli import options
