@@ -76,8 +76,6 @@ def sweep(asked: dict[str, Any], cache: CacheOptions, code: CodeOptions, **given
     form = _form(given)
     own = {name: given[name] for name in ("strict", "unit", "plot")}
     shown = Shown.of(**own, as_json=form not in (None, "table"))  # no drawing among rows that a program reads
-    if given["scheduler"] is not None and given["jobs"] is not None:
-        raise UsageError("the processes of a cluster are its own", where="--jobs", todo="leave it out")
     vary = Vary(given["compilers"], given["flag_lists"], given["blocks"], given["changes"])
     grid = sweep_grid_of(
         **asked, machines=given["machines"], cores=given["cores"] or (), vary=vary, cache=cache, code=code

@@ -13,12 +13,12 @@ from kernmodel.evaluate.statistics import TOLERANCES
 from kernmodel.report.layout import Block, Blocks, Column, Fields, Heading, Line, entry, fields, left, right, table
 from kernmodel.report.number_text import MISSING, count, decimal
 from kernmodel.report.text.reasons import reason_text
+from kernmodel.report.text.sections import failures_section
 
 if TYPE_CHECKING:
     from kernmodel.evaluate.model import Category, Evaluation, Group, Judged
     from kernmodel.evaluate.statistics import Summary
 
-_SHOWN_FAILURES = 5
 _SHOWN_INSTRUCTIONS = 24
 
 
@@ -39,7 +39,7 @@ def evaluation_report(evaluation: Evaluation) -> Blocks:
         *_group_section(evaluation.groups),
         *_category_sections(evaluation.categories),
         *_worst_section(evaluation.worst, source.reference),
-        *_failure_section(evaluation.failed),
+        *failures_section("Blocks without a prediction", evaluation.failed),
     )
 
 
@@ -118,10 +118,3 @@ def _code_text(code: str) -> str:
     texts = [instruction.text for instruction in decode_bytes(parse_hex(code, "hex")).instructions]
     more = f"; … {len(texts) - _SHOWN_INSTRUCTIONS} more" if len(texts) > _SHOWN_INSTRUCTIONS else ""
     return "; ".join(texts[:_SHOWN_INSTRUCTIONS]) + more
-
-
-def _failure_section(failed: Sequence[tuple[int, str]]) -> Blocks:
-    lines: list[Block] = [Line(f"  line {line}: {error}", "warning") for line, error in failed[:_SHOWN_FAILURES]]
-    if len(failed) > _SHOWN_FAILURES:
-        lines.append(Line(f"  … and {len(failed) - _SHOWN_FAILURES} more"))
-    return (Heading("Blocks without a prediction"), *lines) if lines else ()

@@ -8,21 +8,18 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from kernmodel.report.layout import Block, Blocks, fields, left, lines, right, table
+from kernmodel.report.layout import Block, Blocks, fields, left, right, table
 from kernmodel.report.number_text import count, decimal
+from kernmodel.report.text.sections import failures_section
 
 if TYPE_CHECKING:
     from kernmodel.evaluate.kernel_model import ErrorSummary, JudgedPoint, JudgedSeries, KernelEvaluation, PointGroup
-
-_SHOWN_FAILURES = 5
 
 
 def kernel_evaluation_report(evaluation: KernelEvaluation, worst: int) -> Blocks:
     """The whole answer, with so many of the worst series."""
     points = [point for one in evaluation.series for point in one.points]
     failed = sorted(failure for one in evaluation.series for failure in one.failed)
-    skipped = [f"line {line}: {reason}" for line, reason in (*evaluation.skipped, *failed)]
-    more = [f"… and {len(skipped) - _SHOWN_FAILURES} more"] if len(skipped) > _SHOWN_FAILURES else []
     return (
         *fields(
             "Predictions against measured kernels",
@@ -44,7 +41,7 @@ def kernel_evaluation_report(evaluation: KernelEvaluation, worst: int) -> Blocks
             evaluation.traffic,
         ),
         *_worst_section(evaluation.series, worst),
-        *lines("Lines without a prediction", [*skipped[:_SHOWN_FAILURES], *more], "warning"),
+        *failures_section("Lines without a prediction", (*evaluation.skipped, *failed)),
     )
 
 

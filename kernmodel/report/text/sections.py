@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 NUMBERS = re.compile(r"((?<![\w.])\d+(?:[.,]\d+)*)")
 """Splits a text into what is around its numbers, and the numbers."""
+_SHOWN_FAILURES = 5
 _USED_PARAMETERS = ("load latency", "store forward latency")
 
 
@@ -120,6 +121,13 @@ def parameters_section(parameters: Parameters) -> Blocks:
     """Where the parameters come from that the in-core analysis uses; the front end's are not among them."""
     used = {key: parameters.sources[key] for key in _USED_PARAMETERS if key in parameters.sources}
     return sources_section(used, f"Sources of the parameters of {parameters.name}")
+
+
+def failures_section(title: str, failed: Sequence[tuple[int, str]]) -> Blocks:
+    """The first lines of a file that failed, by number, and why; nothing where none did."""
+    shown = [Line(f"  line {line}: {error}", "warning") for line, error in failed[:_SHOWN_FAILURES]]
+    more = len(failed) - _SHOWN_FAILURES
+    return (Heading(title), *shown, *([Line(f"  … and {more} more")] if more > 0 else ())) if failed else ()
 
 
 def sources_section(sources: Mapping[str, str], title: str) -> Blocks:
