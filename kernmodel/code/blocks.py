@@ -54,8 +54,8 @@ def block_of_bytes(code: bytes, *, file: str, address: int = 0, isa_name: str = 
     return _block(decode_block(code, file=file, address=address, isa_name=isa_name), file, isa_name)
 
 
-def _block(instructions: tuple[Instruction, ...], file: str, isa_name: str) -> AssemblyLoop:
-    """The block to take of instructions that stand one behind the other."""
+def _block(instructions: tuple[Instruction, ...], file: str, isa_name: str, alignment: int = 1) -> AssemblyLoop:
+    """The block to take of instructions that stand one behind the other, at addresses known modulo `alignment`."""
     first, end, evidence, notes = _chosen(instructions, file)
     body = instructions[first:end]
     return AssemblyLoop(
@@ -69,6 +69,7 @@ def _block(instructions: tuple[Instruction, ...], file: str, isa_name: str) -> A
         evidence=evidence,
         role="chosen",
         notes=(*notes, *privilege_notes(body, file)),
+        alignment=alignment,
     )
 
 
@@ -216,7 +217,7 @@ def block_in_range(path: str, first: int, end: int, isa_name: str = isa.DEFAULT)
             with damage_reported(file):
                 instructions = tuple(code.instructions(section, first, end))
             inside = section.data[first - section.address : end - section.address]
-            return _block(_complete(instructions, inside, file, first, isa_name), file, isa_name)
+            return _block(_complete(instructions, inside, file, first, isa_name), file, isa_name, section.alignment)
     places = (f"{one.name} {one.address:#x}-{one.address + len(one.data):#x}" for one in code.sections)
     what = f"has no code from {first:#x} to {end:#x}"
     raise AssemblyError(what, where=file, todo=f"its code is {', '.join(places) or 'empty'}")

@@ -80,16 +80,16 @@ def decode_elf(data: bytes, file: str, *, function: str | None = None, isa_name:
     found = isa_name or isa.of_object(data)
     code = read_object(data, file, found)
     with damage_reported(file):
+        parts = _chosen_parts(code, function, file)
         instructions = tuple(
-            instruction
-            for section, first, end in _chosen_parts(code, function, file)
-            for instruction in code.instructions(section, first, end)
+            instruction for section, first, end in parts for instruction in code.instructions(section, first, end)
         )
     if not instructions:
         raise AssemblyError("holds no code", where=file, todo="give an object with a loop in it")
     low, high = instructions[0].address, instructions[-1].address + instructions[-1].length
     labels = sorted((symbol.address, symbol.name) for symbol in code.symbols if low <= symbol.address < high)
-    return Listing(file, found, "binary", instructions, tuple((name, address) for address, name in labels))
+    alignment = min(section.alignment for section, _, _ in parts)
+    return Listing(file, found, "binary", instructions, tuple((name, address) for address, name in labels), alignment)
 
 
 def read_object(data: bytes, file: str, isa_name: str = isa.DEFAULT) -> ObjectCode:

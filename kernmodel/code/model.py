@@ -108,6 +108,7 @@ class AssemblyLoop:
         steps: steps of that variable per pass, None where no source was matched.
         around: the code around the loop; None where it is not known (a marked block, a stretch of lines).
         function: the function that holds it, "" where the code names none.
+        alignment: bytes modulo which the addresses of its instructions are known; 1 where nothing is.
     """
 
     instructions: tuple[Instruction, ...]
@@ -124,3 +125,4 @@ class AssemblyLoop:
     steps: int | None = None
     around: Surroundings | None = None
     function: str = ""
+    alignment: int = 1

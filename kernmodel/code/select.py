@@ -197,6 +197,7 @@ def assembly_loop(
         role=role,
         notes=notes + _branching(listing, strides.loop) + call_notes(listing, body) + avoided,
         function=_function_of(listing, body),
+        alignment=listing.alignment,
     )
 
 

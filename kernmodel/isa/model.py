@@ -148,6 +148,7 @@ class Listing:
     """A decoded stretch of code: instructions by ascending address, labels by name with their address.
 
     `syntax` is "binary" where it was not read from text, else as the instruction set calls it ("att", "intel").
+    `alignment`: bytes modulo which the addresses are known (`CodeSection`); 1 where nothing is.
     """
 
     file: str
@@ -155,3 +156,4 @@ class Listing:
     syntax: str
     instructions: tuple[Instruction, ...]
     labels: tuple[tuple[str, int], ...]
+    alignment: int = 1

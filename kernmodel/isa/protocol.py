@@ -97,12 +97,16 @@ class RegisterForm(NamedTuple):
 
 
 class CodeSection(NamedTuple):
-    """A stretch of machine code in an object or executable: its number in the file, name, address and bytes."""
+    """A stretch of machine code in an object or executable: its number in the file, name, address and bytes.
+
+    `alignment`: bytes modulo which its address is known; a linker may put it at any multiple of them.
+    """
 
     number: int
     name: str
     address: int
     data: bytes
+    alignment: int = 1
 
 
 class CodeSymbol(NamedTuple):

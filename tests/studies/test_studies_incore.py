@@ -189,3 +189,31 @@ def test_the_file_of_a_core_is_taken_not_the_carried_core_of_its_name(
     assert parameters.title == "mine"
     assert Path(parameters.table) == tmp_path / "HSW.txt"
     assert [one.microarchitecture for one in named_targets("hsw,haswell")] == ["HSW"]
+
+
+LOOP_F = "f: add %rax, %rbx\ndec %rcx\njne f\n.globl f\n.type f, @function\n.size f, .-f\n"
+
+
+@pytest.mark.parametrize("aligned", [1, 16, 64])
+def test_an_object_knows_its_addresses_modulo_the_alignment_of_its_section(tmp_path, aligned):
+    path = tmp_path / "x.o"
+    code = f".p2align {aligned.bit_length() - 1}\n{LOOP_F}"
+    subprocess.run(["as", "-o", str(path), "-"], input=code, text=True, check=True)
+    assert [loop.alignment for loop in read_loops(Loop(str(path), function="f", loop=1))] == [aligned]
+    assert [loop.alignment for loop in read_loops(Loop(str(path), addresses=(0, 8)))] == [aligned]
+
+
+def test_linked_code_knows_its_addresses(tmp_path):
+    path = tmp_path / "x.so"
+    made = subprocess.run(
+        ["gcc", "-nostdlib", "-shared", "-x", "assembler", "-", "-o", str(path)], input=LOOP_F, text=True, check=False
+    )
+    if made.returncode:
+        pytest.skip("no linker")
+    (loop,) = read_loops(Loop(str(path), function="f", loop=1))
+    assert loop.alignment % 64 == 0
+
+
+def test_bytes_know_nothing_of_their_address():
+    (loop,) = read_loops(Loop(hex_digits=HEX))
+    assert loop.alignment == 1

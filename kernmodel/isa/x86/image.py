@@ -44,6 +44,10 @@ _ABSOLUTE = {1: "", 3: "@GOT", 10: "", 11: "", 14: "", 21: "@DTPOFF", 23: "@TPOF
 """The same for fields that hold the address itself or an offset to some base."""
 
 
+_PAGE = 4096
+"""Bytes: loaders move linked code by whole pages."""
+
+
 @dataclass(frozen=True, slots=True)
 class CodeImage(ObjectCode):
     """Code sections by number with their address, the fields that relocations fill, the named symbols by section."""
@@ -57,7 +61,10 @@ class CodeImage(ObjectCode):
     def sections(self) -> tuple[CodeSection, ...]:
         """The sections that hold code."""
         every = self.elf.sections
-        return tuple(CodeSection(n, every[n].name, base, every[n].data) for n, base in self.layout.items())
+        return tuple(
+            CodeSection(n, every[n].name, base, every[n].data, every[n].alignment if self.elf.relocatable else _PAGE)
+            for n, base in self.layout.items()
+        )
 
     @property
     def symbols(self) -> tuple[CodeSymbol, ...]:

@@ -76,6 +76,7 @@ def _answer_json(answer: InCoreAnswer) -> Json:
         microarchitecture=answer.parameters,
         code=code_json(answer.origin, answer.loop),
         incore=incore_json(answer.incore),
+        placement=answer.placement,
         notes=answer.notes,
     )
 

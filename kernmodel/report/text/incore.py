@@ -12,7 +12,7 @@ from kernmodel.incore.answer.explain import FRONT_TO_BACK, binding_components
 from kernmodel.incore.core import CODE_ALIGNMENT
 from kernmodel.incore.tables.estimate import ESTIMATED
 from kernmodel.report.layout import Block, Blocks, Column, Line, Value, fields, left, right, table
-from kernmodel.report.number_text import count, decimal, quantity
+from kernmodel.report.number_text import count, decimal, quantity, with_interval
 from kernmodel.report.text.reasons import reason_text
 from kernmodel.report.text.sections import (
     code_fields,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kernmodel.incore.answer.explain import Explanation
     from kernmodel.incore.model import Chain, Component, InCore, InstructionReport
     from kernmodel.studies.predict.incore import Alignment, Outcome
+    from kernmodel.studies.predict.placement import Placement
     from kernmodel.studies.predict.request import InCoreAnswer
 
 _NO_PORT, _UNKNOWN, _GUESSED = "*", "?", "~"
@@ -50,7 +51,7 @@ def incore_report(
         extra += alignment_section(alignments) if alignments else ()
     return (
         *_inputs(answer),
-        *headline(answer.incore),
+        *headline(answer.incore, answer.placement),
         *components_section(answer.incore),
         *pressure_section(answer.incore),
         *extra,
@@ -166,9 +167,11 @@ def _sums(incore: InCore) -> tuple[tuple[str, ...], ...]:
     return (per_pass, ("", *shares, "", "", f"per source iteration ({incore.iterations_per_pass:g} in a pass)"))
 
 
-def headline(incore: InCore) -> Blocks:
-    """One number with its reason, and the bounds it is the maximum of."""
-    text = f"  {_per_pass(incore.prediction, incore)}, bound by {bound_text(incore)}"
+def headline(incore: InCore, placement: Placement | None = None) -> Blocks:
+    """One number with its reason, what the address of the code is worth, and the bounds it is the maximum of."""
+    interval = placement.interval if placement else None
+    number = with_interval(incore.prediction, interval, lambda cycles: f"{cycles:.2f} cy per pass")
+    text = f"  {number}{_per_iteration(incore.prediction, incore)}, bound by {bound_text(incore)}"
     if incore.uncertain:
         text += f"; uncertain: {count(len(incore.uncertain), 'unknown instruction')}"
     ports = f" (ports {', '.join(incore.binding_ports)})" if incore.binding_ports else ""
@@ -177,6 +180,7 @@ def headline(incore: InCore) -> Blocks:
     heading, bounds = fields(
         f"Prediction with data in L1 ({maximum})",
         ("reason", reason_text(incore.reason)),
+        *_alignment_field(placement),
         ("TP, throughput bound", f"{_per_pass(incore.throughput, incore)}{ports}"),
         ("LCD, loop-carried dependency", _per_pass(incore.lcd.cycles, incore) if incore.lcd else "none"),
         ("CP, critical path", path),
@@ -191,10 +195,25 @@ def bound_text(incore: InCore) -> str:
     return " and ".join(names) if names else "nothing"
 
 
+def _alignment_field(placement: Placement | None) -> tuple[tuple[str, str], ...]:
+    """What aligning the loop buys, where it does."""
+    if placement is None or not placement.aligning_helps:
+        return ()
+    return (
+        (
+            "alignment",
+            f"{CODE_ALIGNMENT} bytes (`-falign-loops={CODE_ALIGNMENT}`) make it {placement.aligned:.2f} cy per pass",
+        ),
+    )
+
+
 def _per_pass(cycles: float, incore: InCore) -> str:
-    text = f"{cycles:.2f} cy per pass"
+    return f"{cycles:.2f} cy per pass{_per_iteration(cycles, incore)}"
+
+
+def _per_iteration(cycles: float, incore: InCore) -> str:
     passes = incore.iterations_per_pass
-    return f"{text} = {quantity(cycles / passes, 'cy/It')}" if passes else text
+    return f" = {quantity(cycles / passes, 'cy/It')}" if passes else ""
 
 
 def _details(answer: InCoreAnswer) -> Blocks:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kernmodel.machine.model import Machine
     from kernmodel.models.ecm import EcmPrediction, ScalingPoint
     from kernmodel.source.model import LoopNest
+    from kernmodel.studies.predict.placement import Placement
     from kernmodel.traffic.model import Difference, Traffic
 
 
@@ -213,7 +214,11 @@ class TrafficAnswer:
 
 @dataclass(frozen=True, slots=True)
 class InCoreAnswer:
-    """The answer of `kernmodel incore`; `machine` is None where only a microarchitecture was named."""
+    """The answer of `kernmodel incore`.
+
+    `machine` is None where only a microarchitecture was named, `placement` where nobody asked what the address of the
+    code is worth.
+    """
 
     machine: Machine | None
     parameters: Parameters
@@ -221,6 +226,7 @@ class InCoreAnswer:
     incore: InCore
     origin: CodeOrigin
     notes: tuple[Note, ...]
+    placement: Placement | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,58 @@
+"""What the address of a block is worth: between what its prediction lies where it is unknown, and what aligning buys.
+
+Front ends fetch and cache aligned lines of code, so that the same loop may take one cycle per pass at one address and
+two at another. Linked code has its address; an object file knows it modulo the alignment of the section; of a listing
+or of bytes nothing is known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernmodel.code.model import AssemblyLoop
+from kernmodel.incore.core import CODE_ALIGNMENT, Core, Settings, offset_of, predictions_at
+from kernmodel.uncertainty import Interval
+
+CAUSE = "address of the code"
+_MATTERS = 0.005
+"""Predictions that differ by less than this share are the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """What the address of a block is worth.
+
+    Attributes:
+        interval: of the prediction, over all addresses that the block may get; None where its address is known, or
+            makes no difference.
+        aligned: cycles per pass with its first byte at a multiple of 64.
+        aligning_helps: whether that is less than what it takes at its address, or at some that it may get.
+    """
+
+    interval: Interval | None
+    aligned: float
+    aligning_helps: bool
+
+
+def placement(loop: AssemblyLoop, core: Core, settings: Settings, prediction: float) -> Placement:
+    """What the address of the block is worth on a core.
+
+    Args:
+        loop: the block, `loop.alignment` says what is known of its address.
+        core: with these settings opened.
+        settings: an offset among them is its address.
+        prediction: cycles per pass at the address that the analysis took.
+
+    Raises:
+        InstructionTableError: as the analysis of the block.
+    """
+    at = offset_of(loop, settings)
+    known = CODE_ALIGNMENT if settings.offset is not None else min(loop.alignment, CODE_ALIGNMENT)
+    places = range(at % known, CODE_ALIGNMENT, known)
+    aligned, *others = predictions_at(loop, core, settings, (0, *(place for place in places if place != at)))
+    low, high = min((prediction, *others)), max((prediction, *others))
+    interval = None
+    if high - low > _MATTERS * high:
+        assumed = f"first byte at {at} modulo {CODE_ALIGNMENT}"
+        interval = Interval(low, high, CAUSE, assumed)
+    return Placement(interval, aligned, high - aligned > _MATTERS * high)

@@ -1,0 +1,68 @@
+"""What the address of a block is worth: the interval of its prediction, and what alignment buys."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernmodel.code.blocks import block_of_bytes
+from kernmodel.code.model import AssemblyLoop
+from kernmodel.incore.core import CODE_ALIGNMENT, Core, Settings, analyse_block, predictions_at
+from kernmodel.studies.predict.placement import CAUSE, Placement, placement
+
+COPY = "c5fb1004c6c5fb1104c748ffc04839c875f1"  # vmovsd xmm0,[rsi+rax*8]; vmovsd [rdi+rax*8],xmm0; inc; cmp; jne
+CORES = ("SKL", "ICX", "ZEN4")
+
+
+@cache
+def core(name: str) -> Core:
+    return Core.open(name, Settings())
+
+
+def block(alignment: int = 1, address: int = 0) -> AssemblyLoop:
+    return replace(block_of_bytes(bytes.fromhex(COPY), file="x", address=address), alignment=alignment)
+
+
+def placed(loop: AssemblyLoop, name: str, options: Settings | None = None) -> Placement:
+    chosen = options or Settings()
+    return placement(loop, core(name), chosen, analyse_block(loop, core(name), chosen).prediction)
+
+
+@settings(max_examples=30)
+@given(st.sampled_from(CORES), st.sampled_from((1, 2, 16, 32, 64, 4096)), st.integers(0, 255))
+def test_the_interval_is_that_of_all_addresses_it_may_get(name: str, alignment: int, address: int) -> None:
+    loop = block(alignment, address)
+    found = placed(loop, name)
+    cycles = list(predictions_at(loop, core(name), Settings(), range(CODE_ALIGNMENT)))
+    step = min(alignment, CODE_ALIGNMENT)
+    possible = cycles[address % step :: step]
+    assert found.aligned == cycles[0]
+    if found.interval is None:
+        assert max(possible) <= 1.005 * min(possible)
+    else:
+        assert (found.interval.low, found.interval.high) == (min(possible), max(possible))
+        assert found.interval.cause == CAUSE
+    assert found.aligning_helps is (max(possible) - cycles[0] > 0.005 * max(possible))
+
+
+def test_a_jump_across_32_bytes_is_told_of() -> None:
+    """Skylake's microcode keeps a jump that touches the end of 32 bytes out of the µop cache (JCC erratum)."""
+    found = placed(block(), "SKL")
+    assert found.interval is not None
+    assert found.interval.low == found.aligned == 1.0
+    assert found.interval.high > 1.0
+    assert found.aligning_helps
+
+
+def test_a_given_address_leaves_no_interval() -> None:
+    assert placed(block(), "SKL", Settings(offset=18)).interval is None
+    assert placed(block(4096, 18), "SKL").interval is None
+
+
+@pytest.mark.parametrize(("address", "helps"), [(0, False), (18, True)])
+def test_aligning_linked_code_helps_where_it_is_faster(address: int, helps: bool) -> None:
+    assert placed(block(4096, address), "SKL").aligning_helps is helps
