@@ -26,6 +26,7 @@ from kernmodel.api.options import (
 )
 from kernmodel.api.result import Result, TableViews, Views
 from kernmodel.errors import UsageError
+from kernmodel.machine.cores import Placement, Schedule, Spread
 from kernmodel.user_files import File
 
 if TYPE_CHECKING:
@@ -136,6 +137,8 @@ def scale(
     machine: File,
     *,
     cores: Values = (),
+    schedule: Schedule = "static",
+    placement: Placement = "compact",
     cache: CacheMode | CacheOptions = "auto",
     code: CodeOptions = CODE,
     strict: bool = False,
@@ -147,6 +150,8 @@ def scale(
 
     Args:
         cores: core counts, such as "1-40"; none: all of the machine.
+        schedule: "static": every core has the same work, so that the slowest decides; "dynamic".
+        placement: "compact": one ccNUMA domain after the other; "scatter": round the domains.
         kernel, machine, cache, code, strict, sizes: as for `ecm`; up to 16 points of sizes.
 
     Raises:
@@ -157,7 +162,8 @@ def scale(
         what = f"{len(points)} points of sizes, but at most {MOST_SCALED} stand beside each other"
         raise UsageError(what, where="-D", todo="take fewer, or ask `kernmodel sweep`")
     request = kernel_request(kernel, machine, points[0], cache)
-    requests = [replace(request, sizes=point) for point in points]
+    spread = Spread(schedule, placement)
+    requests = [replace(request, sizes=point, spread=spread) for point in points]
     counts = values_of(cores, "--cores") if cores else ()
     return Result(_scaled(requests, code, counts), _SCALING, total=len(points), strict=strict)
 

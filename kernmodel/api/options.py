@@ -140,7 +140,7 @@ class CodeOptions:
         loop: number of the loop to take, as listed when ambiguous; lines: first and last line of the loop.
         iterations_per_pass: source iterations that a pass of the loop executes; None: by evidence.
         ports: how uops share ports, "optimal" or "even".
-        classic: leave out what is executed outside the innermost loop, as textbooks do.
+        classic: the textbook prediction, by widths and saturated bandwidths, of the innermost loop alone.
         mask_utilization: share of the lanes that masked instructions compute, in charts.
     """
 

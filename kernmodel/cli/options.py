@@ -233,7 +233,9 @@ flags_option = click.option("--flags", type=FLAGS, help="Compiler flags in one s
 
 
 classic_option = click.option(
-    "--classic", is_flag=True, help="The textbook prediction: leave out what is executed outside the innermost loop."
+    "--classic",
+    is_flag=True,
+    help="The textbook prediction: widths and saturated bandwidths, nothing executed outside the innermost loop.",
 )
 code_options = together(asm_option, compiler_option, flags_option, loop_options, classic_option)
 """What becomes `CodeOptions`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,9 @@ from kernmodel.cli.command import Command
 from kernmodel.cli.output import Shown, show_result
 from kernmodel.units import TIME_UNITS
 
+if TYPE_CHECKING:
+    from kernmodel.machine.cores import Placement, Schedule
+
 
 @click.command(cls=Command)
 @options.kernel_argument
@@ -19,6 +22,20 @@ from kernmodel.units import TIME_UNITS
 @options.kernel_options
 @click.option(
     "--cores", type=options.COUNTS, metavar="COUNTS", help="Core counts, such as 1-40.  [default: all of them]"
+)
+@click.option(
+    "--schedule",
+    type=click.Choice(["static", "dynamic"]),
+    default="static",
+    show_default=True,
+    help="Every core has the same work, or cores take work as they are ready.",
+)
+@click.option(
+    "--placement",
+    type=click.Choice(["compact", "scatter"]),
+    default="compact",
+    show_default=True,
+    help="Fill one ccNUMA domain after the other, or go round them.",
 )
 @options.cache_options("auto", "lc", "sim")
 @click.option(
@@ -31,7 +48,13 @@ from kernmodel.units import TIME_UNITS
 @options.output_options
 @options.gathered(shown=Shown.of, asked=options.asked, cache=CacheOptions, code=CodeOptions)
 def scaling(
-    asked: dict[str, Any], cores: tuple[int, ...] | None, cache: CacheOptions, code: CodeOptions, shown: Shown
+    asked: dict[str, Any],
+    cores: tuple[int, ...] | None,
+    schedule: Schedule,
+    placement: Placement,
+    cache: CacheOptions,
+    code: CodeOptions,
+    shown: Shown,
 ) -> None:
     """Performance of KERNEL (a C file, or the name of a carried one) over the cores of a machine, and what limits.
 
@@ -41,7 +64,17 @@ def scaling(
       kernmodel scaling -m clx stencil.c --cores 1-40 --plot scaling.svg
       kernmodel scaling -m hsw stencil.c -D M=1000 -D N=20000,120000 --cores 1-14 --unit FLOP/s
       kernmodel scaling -m zen2 3d-7pt.c -D N=400 --cache sim --cores 1,2,4,8
+      kernmodel scaling -m bdw stencil.c --schedule dynamic --placement scatter
     """
     from kernmodel.api.kernels import scale
 
-    show_result(scale(**asked, cores=cores or (), cache=cache, code=code, strict=shown.strict), shown)
+    result = scale(
+        **asked,
+        cores=cores or (),
+        schedule=schedule,
+        placement=placement,
+        cache=cache,
+        code=code,
+        strict=shown.strict,
+    )
+    show_result(result, shown)

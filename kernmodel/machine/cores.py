@@ -1,9 +1,43 @@
-"""What a machine cannot do, whatever is asked of it."""
+"""Active cores of a machine: what it cannot do, whatever is asked of it, and where threads and work go."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Literal
+
 from kernmodel.errors import InputError, UsageError
 from kernmodel.machine.model import Machine
+
+Schedule = Literal["static", "dynamic"]
+Placement = Literal["compact", "scatter"]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How work and threads are spread over cores.
+
+    Attributes:
+        schedule: "static": every core has the same work, as OpenMP's static schedule gives it, so that the slowest
+            decides; "dynamic": cores take work as they are ready.
+        placement: "compact": ccNUMA domains fill one after the other; "scatter": threads go round the domains.
+    """
+
+    schedule: Schedule = "static"
+    placement: Placement = "compact"
+
+    def by_domain(self, machine: Machine, cores: int) -> tuple[int, ...]:
+        """Active cores of each ccNUMA domain in use, the fullest first."""
+        topology = machine.topology
+        if self.placement == "scatter":
+            domains = topology.numa_domains
+            counts = [(cores + domains - 1 - number) // domains for number in range(domains)]
+        else:
+            full, rest = divmod(cores, topology.cores_per_numa_domain)
+            counts = [topology.cores_per_numa_domain] * full + [rest]
+        return tuple(count for count in counts if count)
+
+
+SPREAD = Spread()
 
 
 def check_cores(machine: Machine, cores: int) -> None:

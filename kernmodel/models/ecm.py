@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count, islice
 from typing import Literal
 
@@ -22,9 +23,11 @@ from kernmodel.incore.answer.components import DIVIDER, FRONT_END, PORTS, PRECED
 from kernmodel.incore.answer.verdict import reaches
 from kernmodel.incore.engine.ports import group_bound
 from kernmodel.incore.model import InCore, Reason
+from kernmodel.machine.cores import SPREAD, Spread
 from kernmodel.machine.model import BandwidthSeries, Machine, StreamMix, TransferPath
 from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate
 from kernmodel.models.outside import OUTSIDE, OutsideWork
+from kernmodel.models.streams import Flow, Streams, stream_cycles
 from kernmodel.traffic.model import ENDS, PathTraffic, Traffic
 from kernmodel.traffic.stores import default_stores, evasion_of
 from kernmodel.traffic.stream_runs import Runs, restart_cycles, shortest_run
@@ -57,10 +60,12 @@ class MemoryBandwidth:
 
 @dataclass(frozen=True, slots=True)
 class TransferTime:
-    """Time of one path: `cycles` in all, of which `penalty_cycles` are latency penalties (those of streams that start
-    anew among them) and not bandwidth.
+    """Time of one path: `cycles` of one core, of which `penalty_cycles` are beyond what the path's width, or the
+    bandwidth that all cores share, takes: latency that one core does not hide, streams that start anew. Negative where
+    the streams of one core say that it hides a part of that.
 
-    `bandwidth` is given where the time comes from a measured bandwidth, else None (the path's width in B/cy).
+    `bandwidth` is given where the path is shared and its bandwidth was measured, else None (the path has a width in
+    B/cy). `of_streams` says that `cycles` are what the machine's streams of one core imply.
     """
 
     name: str
@@ -68,6 +73,7 @@ class TransferTime:
     penalty_cycles: float
     bytes: float
     bandwidth: MemoryBandwidth | None
+    of_streams: bool = False
 
     @property
     def bandwidth_cycles(self) -> float:
@@ -122,7 +128,7 @@ class EcmPrediction:
 
     @property
     def t_out(self) -> float:
-        """T_out: cycles per unit of work outside the body of the innermost loop, which count in T_OL and in T_nOL."""
+        """T_out: cycles per unit of work outside the body of the innermost loop, which add to all others."""
         return 0.0 if self.outside is None else self.outside.cycles
 
     @property
@@ -138,7 +144,7 @@ class EcmPrediction:
 
     @property
     def times(self) -> dict[str, float]:
-        """All times by name: those of the overlap expression, and T_out, which counts in T_OL and in T_nOL."""
+        """All times by name: those of the overlap expression, and T_out, which adds to what it gives."""
         transfers = {transfer.name: transfer.cycles for transfer in self.transfers}
         return {"T_OL": self.t_ol, "T_nOL": self.t_nol, OUTSIDE: self.t_out, **transfers}
 
@@ -154,7 +160,7 @@ class EcmPrediction:
 
 @dataclass(frozen=True, slots=True)
 class ScalingPoint:
-    """Performance on `cores` cores, ccNUMA domains filled one after the other.
+    """Performance on `cores` cores.
 
     Attributes:
         domains: ccNUMA domains in use.
@@ -185,38 +191,41 @@ def predict(
     *,
     outside: OutsideWork | None = None,
     runs: Runs | None = None,
+    streams: Streams | None = None,
 ) -> EcmPrediction:
     """The single-core ECM prediction.
 
     Args:
         outside: what the core executes outside the body of the innermost loop; None leaves it out, as the textbook
             model does.
+        streams: what the machine's streams of one core imply for the paths and their composition; None takes widths,
+            saturated bandwidths and the machine's composition, as the textbook model does.
         runs: how far each reference walks contiguously, for machines that know what short runs cost; None leaves that
             out.
 
     Raises:
         MachineError: the machine file has no bandwidth for a path that needs one.
     """
+    if streams is not None:
+        machine = replace(machine, overlap=streams.overlap)
     passes = traffic.iterations_per_unit / (incore.iterations_per_pass or 1.0)
     t_ol, t_nol, bound_by = _incore_times(incore, machine, passes)
     restarts = [restart_cycles(path, traffic, runs or {}) for path in machine.paths]
-    transfers = tuple(
-        transfer_time(path, traffic.path(path.name), machine, restart)
-        for path, restart in zip(machine.paths, restarts, strict=True)
-    )
+    timed = partial(transfer_time, machine, streams)
+    transfers = tuple(timed(path, traffic.path(path.name), restart) for path, restart in _with(restarts, machine))
     body = {"T_OL": t_ol, "T_nOL": t_nol, **{t.name: t.cycles for t in transfers}}
     t_out = outside.cycles if outside else 0.0
-    times = _with_outside(body, t_out, outside)
-    levels = residence_predictions(machine, times)
+    times = _beside_outside(body, outside)
+    levels = tuple((level, t_out + cycles) for level, cycles in residence_predictions(machine, times))
     t_ecm, t_mem = levels[-1][1], transfers[-1].bandwidth_cycles
     binding, domain = binding_times(machine.overlap, times), machine.topology.cores_per_numa_domain
-    if t_out > 0:  # behind the in-core time that it adds to
-        with_outside = ((name, OUTSIDE) if name in ("T_OL", "T_nOL") else (name,) for name in binding)
-        binding = tuple(name for names in with_outside for name in names)
+    if t_out > 0:
+        binding = (*binding[:1], OUTSIDE, *binding[1:])
     intervals = (
-        _evasion_interval(traffic, machine, times, restarts[-1]),
+        _evasion_interval(traffic, machine, {**times, OUTSIDE: t_out}, partial(timed, restart=restarts[-1])),
         _exit_interval(machine, body, outside),
-        _traffic_interval(traffic, machine, times, restarts),
+        _traffic_interval(traffic, machine, {**times, OUTSIDE: t_out}, restarts, timed),
+        None if streams is None else _one_core_interval(machine, streams, {**times, OUTSIDE: t_out}, transfers[-1]),
     )
     return EcmPrediction(
         machine=machine.name,
@@ -232,30 +241,37 @@ def predict(
         saturation_simple=saturation_simple(t_ecm, t_mem, domain),
         saturation_recursive=saturation_recursive(t_ecm, t_mem, domain),
         work=_work(traffic, machine),
-        notes=(*_notes(incore, transfers), *_restart_notes(machine, traffic, runs or {}, restarts)),
+        notes=(
+            *_notes(incore, transfers),
+            *_stream_notes(machine, streams, transfers[-1]),
+            *_restart_notes(machine, traffic, runs or {}, restarts),
+        ),
         cycles_interval=union(intervals),
         outside=outside,
     )
 
 
-def _with_outside(body: Mapping[str, float], cycles: float, outside: OutsideWork | None) -> dict[str, float]:
-    """The times of the overlap expression where so many cycles are spent outside the loop's body: the core requests no
-    data then, so they count in T_OL and in T_nOL. Chains of several rows at once count less in T_OL."""
+def _beside_outside(body: Mapping[str, float], outside: OutsideWork | None) -> dict[str, float]:
+    """The times of the overlap expression, which T_out adds to; chains of several rows at once count less in T_OL."""
     overlap = outside.overlap_cycles if outside else 0.0
-    return {**body, "T_OL": max(0.0, body["T_OL"] - overlap) + cycles, "T_nOL": body["T_nOL"] + cycles}
+    return {**body, "T_OL": max(0.0, body["T_OL"] - overlap)}
 
 
 def _exit_interval(machine: Machine, body: Mapping[str, float], outside: OutsideWork | None) -> Interval | None:
     """T_ECM with exits of the inner loop that the branch predictor foresees, and with mispredicted ones."""
     if outside is None or outside.least_cycles == outside.cycles:
         return None
-    cycles = (outside.least_cycles, outside.cycles)
-    found = [evaluate(machine.overlap, _with_outside(body, one, outside)) for one in cycles]
+    inside = evaluate(machine.overlap, _beside_outside(body, outside))
+    found = [inside + cycles for cycles in (outside.least_cycles, outside.cycles)]
     return _interval(found, "whether the branch predictor foresees the end of the short inner loop", "it does not")
 
 
+def _with(restarts: Sequence[float], machine: Machine) -> Iterator[tuple[TransferPath, float]]:
+    return zip(machine.paths, restarts, strict=True)
+
+
 def _evasion_interval(
-    traffic: Traffic, machine: Machine, times: Mapping[str, float], restart: float
+    traffic: Traffic, machine: Machine, times: Mapping[str, float], timed: Callable[..., TransferTime]
 ) -> Interval | None:
     """T_ECM with the most and with the fewest write-allocates from memory that the evasion leaves possible."""
     evasion, memory = traffic.evasion, traffic.path(machine.paths[-1].name)
@@ -264,14 +280,18 @@ def _evasion_interval(
     found = []
     for share in (evasion.low, evasion.high):
         loads = memory.loads + (evasion.share - share) * memory.write_allocates
-        transfer = transfer_time(machine.paths[-1], replace(memory, loads=loads), machine, restart)
-        found.append(evaluate(machine.overlap, {**times, transfer.name: transfer.cycles}))
+        transfer = timed(machine.paths[-1], replace(memory, loads=loads))
+        found.append(times[OUTSIDE] + evaluate(machine.overlap, {**times, transfer.name: transfer.cycles}))
     assumed = f"{evasion.share:.0%} of them are evaded"
     return _interval(found, "how many write-allocates from memory are evaded", assumed)
 
 
 def _traffic_interval(
-    traffic: Traffic, machine: Machine, times: Mapping[str, float], restarts: Sequence[float]
+    traffic: Traffic,
+    machine: Machine,
+    times: Mapping[str, float],
+    restarts: Sequence[float],
+    timed: Callable[..., TransferTime],
 ) -> Interval | None:
     """T_ECM with the least and with the most traffic on every path whose traffic is not known."""
     known = union(interval for path in traffic.paths for interval in path.intervals.values())
@@ -279,12 +299,43 @@ def _traffic_interval(
         return None
     found = [evaluate(machine.overlap, times)]
     for end in ENDS:
-        moved = (
-            transfer_time(path, traffic.path(path.name).at(end), machine, restart)
-            for path, restart in zip(machine.paths, restarts, strict=True)
-        )
-        found.append(evaluate(machine.overlap, {**times, **{transfer.name: transfer.cycles for transfer in moved}}))
+        moved = (timed(path, traffic.path(path.name).at(end), restart) for path, restart in _with(restarts, machine))
+        moving = {transfer.name: transfer.cycles for transfer in moved}
+        found.append(times[OUTSIDE] + evaluate(machine.overlap, {**times, **moving}))
     return _interval(found, known.cause, known.assumed)
+
+
+def _one_core_interval(
+    machine: Machine, streams: Streams, times: Mapping[str, float], memory: TransferTime
+) -> Interval | None:
+    """T_ECM between what all cores together draw from memory and an equal part of what the fewest cores measured draw,
+    where the machine file has no streams of one core; one core draws no less than that part, and no more than all."""
+    if not _lacks_one_core(machine, streams, memory) or memory.bandwidth is None:
+        return None
+    series = [one for one in machine.bandwidths if one.level == memory.bandwidth.level and one.threads_per_core == 1]
+    least = min(one.bytes_per_second[0] / one.cores[0] for one in series if one.mix == memory.bandwidth.mix)
+    most = max(value for one in series if one.mix == memory.bandwidth.mix for value in one.bytes_per_second)
+    longest = memory.bandwidth_cycles * most / least + memory.penalty_cycles
+    both = (memory.cycles, longest)
+    found = [times[OUTSIDE] + evaluate(machine.overlap, {**times, memory.name: one}) for one in both]
+    return _interval(found, "what one core can draw from memory", "as much as all cores together")
+
+
+def _lacks_one_core(machine: Machine, streams: Streams | None, memory: TransferTime) -> bool:
+    """Whether a time of memory takes the bandwidth of many cores for that of one, since the file has no other."""
+    return streams is not None and machine.paths[-1].name not in streams.times and memory.bandwidth_cycles > 0
+
+
+def _stream_notes(machine: Machine, streams: Streams | None, memory: TransferTime) -> Iterator[Note]:
+    """Whether streams of one core decide, and what they show."""
+    if streams is not None and streams.shown:
+        yield Note("streams-overlap", streams.shown, "assumption")
+    if _lacks_one_core(machine, streams, memory):
+        text = (
+            f"the file of {machine.name} has no bandwidth of one core from memory, so that of many cores counts: one "
+            "core draws less"
+        )
+        yield Note("one-core-bandwidth", text, "assumption")
 
 
 def _interval(cycles: Sequence[float], cause: str, assumed: str) -> Interval | None:
@@ -336,19 +387,36 @@ def _bound_by(t_ol: float, ports: float, lcd: float, incore: InCore) -> OlBoundB
     return "front end" if incore.bound_by == "front end" else "scheduling"
 
 
-def transfer_time(path: TransferPath, moved: PathTraffic, machine: Machine, restart: float = 0.0) -> TransferTime:
-    """Time of one path per unit of work: half-duplex (loads + stores)/width, full-duplex the longer direction; and
-    `restart` cycles in which streams start anew."""
-    inward = moved.loads * machine.line_bytes
-    outward = moved.evictions * machine.line_bytes
-    occupying = inward + outward if path.duplex == "half" else max(inward, outward)
-    penalty = moved.loads * path.penalty_load + moved.evictions * path.penalty_store + restart
+def transfer_time(
+    machine: Machine, streams: Streams | None, path: TransferPath, moved: PathTraffic, restart: float = 0.0
+) -> TransferTime:
+    """Time of one path per unit of work: what the machine's streams of one core take for such lines, where they show
+    it; else half-duplex (loads + stores)/width, full-duplex the longer direction, and its latency penalties. With
+    `restart` cycles in which streams start anew.
+
+    Where figures of the machine file were changed, what the streams take changes in proportion to the width or the
+    shared bandwidth.
+    """
+    flow = Flow(moved.loads, moved.stores, moved.clean_victims)
+    least, bandwidth = _least_cycles(machine, path, flow)
+    known = streams.times.get(path.name, ()) if streams else ()
+    if streams and known and least:
+        own = next(one for one in streams.machine.paths if one.name == path.name)
+        cycles = stream_cycles(known, own, flow) * least / _least_cycles(streams.machine, own, flow)[0]
+    else:
+        cycles = least + moved.loads * path.penalty_load + moved.evictions * path.penalty_store
+    moved_bytes, penalty = (moved.loads + moved.evictions) * machine.line_bytes, cycles + restart - least
+    return TransferTime(path.time_name, cycles + restart, penalty, moved_bytes, bandwidth, bool(known))
+
+
+def _least_cycles(machine: Machine, path: TransferPath, flow: Flow) -> tuple[float, MemoryBandwidth | None]:
+    """What the width of a path takes for these lines, or the bandwidth of memory that all cores share, and that."""
+    occupying = flow.occupying(path) * machine.line_bytes
     if path.bytes_per_cycle is not None:
-        return TransferTime(path.time_name, occupying / path.bytes_per_cycle + penalty, penalty, inward + outward, None)
-    total = moved.loads + moved.stores
-    bandwidth = nearest_bandwidth(machine, path.outer, moved.loads / total if total else 1.0)
-    cycles = occupying / bandwidth.bytes_per_second * machine.clock_hz
-    return TransferTime(path.time_name, cycles + penalty, penalty, inward + outward, bandwidth)
+        return occupying / path.bytes_per_cycle, None
+    total = flow.loads + flow.stores
+    bandwidth = nearest_bandwidth(machine, path.outer, flow.loads / total if total else 1.0)
+    return occupying / bandwidth.bytes_per_second * machine.clock_hz, bandwidth
 
 
 def nearest_bandwidth(machine: Machine, level: str, read_share: float) -> MemoryBandwidth:
@@ -470,18 +538,19 @@ def saturation_recursive(t_ecm: float, t_mem: float, limit: int = _MANY_CORES) -
     return next((cores for cores, u in used if u >= 1.0), None)
 
 
-def scale(predict_at: Callable[[int], EcmPrediction], cores: int, machine: Machine) -> ScalingPoint:
-    """Performance on `cores` cores; domains fill one after the other, each saturates on its own.
+def scale(
+    predict_at: Callable[[int], EcmPrediction], cores: int, machine: Machine, spread: Spread = SPREAD
+) -> ScalingPoint:
+    """Performance on `cores` cores; each ccNUMA domain saturates on its own.
 
     Args:
         predict_at: the single-core prediction with that many cores active in a ccNUMA domain (they share its caches).
+        spread: which cores are active, and whether all have the same work.
     """
-    per_domain = machine.topology.cores_per_numa_domain
-    full, rest = divmod(cores, per_domain)
-    counts = [per_domain] * full + ([rest] if rest else [])
+    counts = spread.by_domain(machine, cores)
     single = {n: predict_at(n) for n in set(counts)}
     used = {n: utilization(n, one.cycles, one.memory_cycles) for n, one in single.items()}
-    total = sum(_domain_rate(single[n], n, used[n]) for n in counts)
+    total = together({n: _domain_rate(single[n], n, used[n]) for n in single}, counts, spread)
     return ScalingPoint(
         cores=cores,
         domains=len(counts),
@@ -491,6 +560,19 @@ def scale(predict_at: Callable[[int], EcmPrediction], cores: int, machine: Machi
         saturated=all(u >= 1.0 for u in used.values()),
         single_core_cycles=single[counts[0]].cycles,
     )
+
+
+def together(rates: Mapping[int, float], counts: Sequence[int], spread: Spread) -> float:
+    """Units of work per cycle of all domains.
+
+    With equal work for every core all wait for the slowest: n times its rate; else every domain does what it can.
+
+    Args:
+        rates: of a domain, by its active cores; counts: active cores of each domain.
+    """
+    if spread.schedule == "static":
+        return sum(counts) * min(rates[count] / count for count in counts)
+    return sum(rates[count] for count in counts)
 
 
 def _domain_rate(prediction: EcmPrediction, cores: int, used: float) -> float:

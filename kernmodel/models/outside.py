@@ -3,7 +3,7 @@
 Each time that the innermost loop is entered, the core executes the iterations that fill no pass of the compiled loop,
 the code of the loops around it, and leaves the loop by a branch that the predictor may not foresee. In-core analyses of
 loop bodies leave that out (Stengel et al., ICS'15, and all that follow). It is work of the core during which no data
-are requested: it adds to the in-core times T_OL and T_nOL.
+are requested: it adds to what all other times give.
 """
 
 from __future__ import annotations

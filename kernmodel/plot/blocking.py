@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kernmodel.errors import InputError
 from kernmodel.plot import style
 from kernmodel.plot.caption import answers_caption, draw_caption, on_machine
-from kernmodel.plot.ecm import stacks
+from kernmodel.plot.ecm import shown_times, stacks
 from kernmodel.plot.terminal_lines import TextLine, lines_text
 
 if TYPE_CHECKING:
@@ -134,8 +134,9 @@ def _overlapping(prediction: EcmPrediction) -> float:
 
 def _stacked(axes: Axes, sweep: Sequence[tuple[int, EcmPrediction]], sizes: Sequence[int]) -> None:
     bottoms = [0.0] * len(sizes)
-    for number, name in enumerate(name for name in sweep[0][1].times if name != "T_OL"):
-        tops = [bottom + found.times[name] for bottom, (_, found) in zip(bottoms, sweep, strict=True)]
+    shown = [shown_times(found) for _, found in sweep]
+    for number, name in enumerate(dict.fromkeys(name for one in shown for name in one)):
+        tops = [bottom + one.get(name, 0.0) for bottom, one in zip(bottoms, shown, strict=True)]
         axes.fill_between(sizes, bottoms, tops, linewidth=0.0, alpha=0.75, label=name, **style.part(number))
         bottoms = tops
 

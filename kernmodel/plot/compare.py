@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kernmodel.plot import style
 from kernmodel.plot.caption import answers_caption, draw_caption
-from kernmodel.plot.ecm import stacks
+from kernmodel.plot.ecm import shown_times, stacks
 from kernmodel.plot.scaling import performance, rate_of
 from kernmodel.plot.terminal_lines import TextBar, bars_text
 
@@ -103,11 +103,12 @@ def _legend(figure: Figure, axes: Axes) -> None:
 def _times(axes: Axes, rows: Sequence[Compared]) -> None:
     """T_nOL and the transfers, stacked where they add up and one below the other where they overlap; T_OL and T_ECM as
     marks, in ns per iteration."""
-    names = list(dict.fromkeys(name for row in rows for name in row.answer.prediction.times if name != "T_OL"))
+    shown = [shown_times(row.answer.prediction) for row in rows]
+    names = list(dict.fromkeys(name for times in shown for name in times))
     ends, stacked = [0.0] * len(rows), [stacks(row.answer.prediction) for row in rows]
     thin = 2 * _HALF / len(names)
     for number, name in enumerate(names):
-        values = [_ns(row, row.answer.prediction.times.get(name, 0.0)) for row in rows]
+        values = [_ns(row, times.get(name, 0.0)) for row, times in zip(rows, shown, strict=True)]
         places = [at if adds else at - _HALF + (number + 0.5) * thin for at, adds in enumerate(stacked)]
         heights = [2 * _HALF if adds else thin for adds in stacked]
         starts = [end if adds else 0.0 for end, adds in zip(ends, stacked, strict=True)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from kernmodel.models.outside import OUTSIDE
 from kernmodel.plot import style
 from kernmodel.plot.caption import answers_caption, draw_caption, on_machine
 from kernmodel.plot.scaling import (
@@ -51,7 +50,7 @@ def ecm_figure(answers: Sequence[EcmAnswer], unit: str) -> Figure:
 def _contributions(axes: Axes, answers: Sequence[EcmAnswer]) -> None:
     """The contributions, T_OL, which overlaps with them, as a line, and T_ECM as marks."""
     places = range(len(answers))
-    times = [answer.prediction.times for answer in answers]
+    times = [shown_times(answer.prediction) for answer in answers]
     if all(stacks(answer.prediction) for answer in answers):
         heights = _stacked(axes, times)
     else:
@@ -70,21 +69,34 @@ def _contributions(axes: Axes, answers: Sequence[EcmAnswer]) -> None:
 
 
 def stacks(prediction: EcmPrediction) -> bool:
-    """Whether T_ECM is the larger of T_OL with T_out and the sum of the other times, so that a stack of them shows it;
-    where transfers overlap it is not."""
+    """Whether T_ECM is the larger of the in-core times with T_out and a sum of the others, so that a stack of them
+    shows it; where transfers overlap it is not."""
+    return _added(prediction) is not None
+
+
+def shown_times(prediction: EcmPrediction) -> dict[str, float]:
+    """The times that a stack consists of; without one, all but T_OL. T_nOL is none of a stack where it overlaps."""
+    return _added(prediction) or {name: cycles for name, cycles in prediction.times.items() if name != "T_OL"}
+
+
+def _added(prediction: EcmPrediction) -> dict[str, float] | None:
     times = prediction.times
-    others = sum(cycles for name, cycles in times.items() if name != "T_OL")
     rounding = 1e-6 * max(prediction.cycles, 1e-9)
     # chains of several rows take something off T_OL
-    most = max(prediction.t_ol + times.get(OUTSIDE, 0.0), others)
-    return others - rounding <= prediction.cycles <= most + rounding
+    most = max(prediction.t_ol, prediction.t_nol) + prediction.t_out
+    for left_out in (("T_OL",), ("T_OL", "T_nOL")):
+        added = {name: cycles for name, cycles in times.items() if name not in left_out}
+        others = sum(added.values())
+        if others - rounding <= prediction.cycles <= max(most, others) + rounding:
+            return added
+    return None
 
 
 def _stacked(axes: Axes, times: Sequence[Mapping[str, float]]) -> list[float]:
     """T_nOL and the transfer times on one another; the heights that they reach."""
     ends = [0.0 for _ in times]
-    for number, name in enumerate(_others(times)):
-        values = [one[name] for one in times]
+    for number, name in enumerate(_names(times)):
+        values = [one.get(name, 0.0) for one in times]
         axes.bar(range(len(times)), values, 0.86, ends, label=name, linewidth=0.3, **style.part(number))
         ends = [end + value for end, value in zip(ends, values, strict=True)]
     return ends
@@ -92,18 +104,18 @@ def _stacked(axes: Axes, times: Sequence[Mapping[str, float]]) -> list[float]:
 
 def _side_by_side(axes: Axes, times: Sequence[Mapping[str, float]]) -> list[float]:
     """The same times beside one another, for machines on which they overlap; their heights."""
-    names = _others(times)
+    names = _names(times)
     wide, heights = 0.86 / len(names), [0.0]
     for number, name in enumerate(names):
-        values = [one[name] for one in times]
+        values = [one.get(name, 0.0) for one in times]
         places = [place + (number - (len(names) - 1) / 2) * wide for place in range(len(times))]
         axes.bar(places, values, wide, label=f"{name} (overlaps)", linewidth=0.3, **style.part(number))
         heights += values
     return heights
 
 
-def _others(times: Sequence[Mapping[str, float]]) -> list[str]:
-    return [name for name in times[0] if name != "T_OL"]
+def _names(times: Sequence[Mapping[str, float]]) -> list[str]:
+    return list(dict.fromkeys(name for one in times for name in one))
 
 
 def _size_label(answer: EcmAnswer, names: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kernmodel.errors import UsageError
 from kernmodel.plot import style
-from kernmodel.plot.ecm import stacks
+from kernmodel.plot.ecm import shown_times, stacks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 MOST_SERIES = 24
 _ACROSS = 3
-_OVERLAPPING = "T_OL"
 
 
 def kernel_evaluation_figure(evaluation: KernelEvaluation) -> Figure:
@@ -59,8 +58,9 @@ def _draw(axes: Axes, one: JudgedSeries) -> None:
     as a dashed line, T_ECM as a line, the measurements as crosses."""
     points = _single(one)
     sizes = [_size(point) for point in points]
-    names = [name for name in points[0].prediction.times if name != _OVERLAPPING]
-    values = {name: [point.prediction.times[name] for point in points] for name in names}
+    shown = [shown_times(point.prediction) for point in points]
+    names = list(dict.fromkeys(name for times in shown for name in times))
+    values = {name: [times.get(name, 0.0) for times in shown] for name in names}
     if all(stacks(point.prediction) for point in points):
         looks = [style.part(number) for number in range(len(names))]
         axes.stackplot(sizes, *values.values(), labels=names, colors=[look["color"] for look in looks], alpha=0.8)

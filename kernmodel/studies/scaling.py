@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kernmodel.errors import Note
-from kernmodel.machine.cores import check_cores
+from kernmodel.machine.cores import SPREAD, Spread, check_cores
 from kernmodel.models.outside import OUTSIDE
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest, Point
 from kernmodel.studies.predict.stages import Stages
@@ -53,6 +53,7 @@ class ScalingAnswer:
 
     Attributes:
         single: the answer for one core; rows: per core count, ascending.
+        spread: how work and threads are spread.
         saturation_simple, saturation_recursive: cores of the first domain that saturate it, by both rules, with the
             shared caches shared by as many; None: they do not.
         best_cores: fewest cores with at least 95 % of the best performance among the rows.
@@ -64,6 +65,7 @@ class ScalingAnswer:
     saturation_recursive: int | None
     best_cores: int
     notes: tuple[Note, ...]
+    spread: Spread = SPREAD
 
 
 def own_rate(work: Work) -> str:
@@ -89,7 +91,7 @@ _AnswerAt = Callable[[int], EcmAnswer]
 def scaling(
     kernel: KernelRequest, code: CodeRequest, cores: Sequence[int], *, stages: Stages | None = None
 ) -> ScalingAnswer:
-    """Performance over core counts, ccNUMA domains filled one after the other.
+    """Performance over core counts.
 
     Args:
         cores: core counts; empty: 1 to all of the machine.
@@ -100,15 +102,18 @@ def scaling(
         KernmodelError: any stage's error about its input.
     """
     known = stages or Stages()
+    if code.classic:  # textbooks add up the domains
+        kernel = replace(kernel, spread=replace(kernel.spread, schedule="dynamic"))
     machine = known.machine(kernel.machine)
     counts = sorted(set(cores)) or list(range(1, machine.topology.cores + 1))
     for count in counts:
         check_cores(machine, count)
     answer_at = cache(lambda active: known.answer(Point(replace(kernel, cores=active), code)))
-    rows = tuple(_rows(answer_at, counts))
+    rows = tuple(_rows(answer_at, counts, kernel.spread))
     domain = machine.topology.cores_per_numa_domain
     enough = ENOUGH * (1 - _ROUNDING) * max(row.point.units_per_cycle for row in rows)
-    used = [answer_at(n) for n in sorted({1, *(min(count, domain) for count in counts)})]
+    active = {n for count in counts for n in kernel.spread.by_domain(machine, count)}
+    used = [answer_at(n) for n in sorted({1, *active})]
     return ScalingAnswer(
         single=used[0],
         rows=rows,
@@ -116,29 +121,28 @@ def scaling(
         saturation_recursive=_first(domain, lambda n: _recursive_use(answer_at(n).prediction, n)),
         best_cores=next(row.point.cores for row in rows if row.point.units_per_cycle >= enough),
         notes=(*dict.fromkeys(note for answer in used for note in answer.notes), *_falls(rows)),
+        spread=kernel.spread,
     )
 
 
-def _rows(answer_at: _AnswerAt, counts: Sequence[int]) -> Iterator[ScalingRow]:
-    from kernmodel.models.ecm import scale
+def _rows(answer_at: _AnswerAt, counts: Sequence[int], spread: Spread) -> Iterator[ScalingRow]:
+    from kernmodel.models.ecm import scale, together
 
     single = answer_at(1)
     machine = single.machine
-    before = [1]
+    before: Sequence[int] = (1,)
     for count in counts:
-        point = scale(lambda active: answer_at(active).prediction, count, machine)
-        # active cores of each domain in use, the fullest first
-        full, rest = divmod(count, machine.topology.cores_per_numa_domain)
-        filled = [machine.topology.cores_per_numa_domain] * full + ([rest] if rest else [])
+        point = scale(lambda active: answer_at(active).prediction, count, machine, spread)
+        filled = spread.by_domain(machine, count)
         predictions = {active: answer_at(active).prediction for active in filled}
-        rate = sum(_simple_rate(predictions[active], active) for active in filled)
+        rate = together({n: _simple_rate(one, n) for n, one in predictions.items()}, filled, spread)
         speedup = point.units_per_cycle * single.prediction.cycles
         yield ScalingRow(
             point=point,
             simple_cycles=1 / rate if rate else 0.0,
             speedup=speedup,
             efficiency=speedup / count,
-            limit=_limit(predictions, filled),
+            limit=_limit(predictions, filled, spread),
             fits=_fits(answer_at, before, filled),
         )
         before = filled
@@ -235,12 +239,15 @@ def _simple_rate(prediction: EcmPrediction, cores: int) -> float:
 # {{{ what limits
 
 
-def _limit(predictions: dict[int, EcmPrediction], filled: Sequence[int]) -> str:
-    """What limits the domains: the bandwidth of those that are saturated, else what a core does."""
+def _limit(predictions: dict[int, EcmPrediction], filled: Sequence[int], spread: Spread) -> str:
+    """What limits the domains: the bandwidth of those that are saturated, else what a core does. Where all cores have
+    the same work, cores of other domains wait for those of saturated ones."""
     saturated = [active for active in filled if _recursive_use(predictions[active], active) >= 1.0]
     bandwidth = f"memory bandwidth of {len(saturated)} domain{'s' if len(saturated) > 1 else ''}"
     if len(saturated) == len(filled):
         return bandwidth
+    if saturated and spread.schedule == "static":
+        return f"{bandwidth}, which the others wait for"
     core = of_core(predictions[filled[-1]])
     return f"{bandwidth}; {core} in the last" if saturated else core
 

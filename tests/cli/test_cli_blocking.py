@@ -28,7 +28,7 @@ def few_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_best_block_stands_first(run):
-    outcome = run(*STENCIL)
+    outcome = run(*STENCIL, "--classic")
     assert (outcome.status, outcome.err) == (0, "")
     lines = outcome.out.splitlines()
     assert lines[0] == "Cache blocking of stencil on snb"

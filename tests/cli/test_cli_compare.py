@@ -30,7 +30,7 @@ def test_the_table_equals_the_single_commands(run):
 
 @needs_compiler
 def test_a_row_and_a_reason_for_each_machine(run):
-    outcome = run("compare", "-m", "snb", "-m", "zen2", "stencil", "triad")
+    outcome = run("compare", "-m", "snb", "-m", "zen2", "stencil", "triad", "--classic")
     assert (outcome.status, outcome.err) == (0, "")
     assert outcome.out.count("on 2 machines") == 2
     assert "{4.0 ‖ 4.0 | 8.0 | 10.7 | 16.8}" in outcome.out

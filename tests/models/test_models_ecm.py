@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kernmodel.errors import MachineError
 from kernmodel.incore.model import Chain, InCore, PortUse, Reason, Why
+from kernmodel.machine.cores import Spread
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import (
     BandwidthSeries,
@@ -252,9 +253,24 @@ def test_domains_fill_one_after_the_other() -> None:
     points = [scale(lambda _: result, n, machine()) for n in range(1, 17)]
     assert points[3].units_per_cycle == pytest.approx(1 / 9.6)  # one domain, saturated at 4 cores
     assert points[3].saturated
-    assert points[4].units_per_cycle == pytest.approx(1 / 9.6 + 1 / result.cycles)
-    assert not points[4].saturated
     assert points[15].units_per_cycle == pytest.approx(4 / 9.6)
+
+
+def test_equal_work_waits_for_the_slowest_core() -> None:
+    """Of 5 cores four saturate a domain: they decide where all have the same work, and add to the fifth where not."""
+    result = predict(traffic(), incore(), machine())
+    static, dynamic, scattered = (
+        scale(lambda _: result, 5, machine(), spread)
+        for spread in (Spread(), Spread("dynamic"), Spread("static", "scatter"))
+    )
+    assert static.units_per_cycle == pytest.approx(5 / 4 / 9.6)
+    assert dynamic.units_per_cycle == pytest.approx(1 / 9.6 + 1 / result.cycles)
+    assert not dynamic.saturated
+    assert (static.domains, scattered.domains) == (2, 4)
+    two = utilization(2, result.cycles, result.memory_cycles) / result.memory_cycles
+    assert scattered.units_per_cycle == pytest.approx(5 * min(two / 2, 1 / result.cycles))
+    assert Spread(placement="scatter").by_domain(machine(), 5) == (2, 1, 1, 1)
+    assert Spread().by_domain(machine(), 8) == (4, 4)
 
 
 TIMES = st.floats(0.01, 1e4)

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def answer():
-    return sensitivity(KernelRequest("stencil", "clx", {}), CodeRequest())
+    return sensitivity(KernelRequest("stencil", "clx", {}), CodeRequest(classic=True))
 
 
 def bars(axes) -> dict[str, list[tuple[float, float]]]:

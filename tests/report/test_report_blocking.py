@@ -147,7 +147,7 @@ def test_the_rest_of_the_report(answer):
 def test_verbose_has_the_parts_of_the_best_candidate(answer):
     text = text_of(answer, verbose=True)
     parts = "0.25 remainder + 0.12 outer loops + 0.50 exits, if mispredicted; each entry of the inner loop has 448"
-    assert f"T_out = 0.88 cy/CL, in T_OL and in T_nOL ({parts} iterations)" in text
+    assert f"T_out = 0.88 cy/CL, beside all other times ({parts} iterations)" in text
     assert section(text, "Why, candidate")[2].endswith("rows fit too.")
     assert "Traffic per path" in text
     assert section(text, "Times over block sizes")[3].split()[0] == "64"

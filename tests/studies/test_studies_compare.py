@@ -56,7 +56,8 @@ def test_ratios_are_of_times_and_not_of_cycles():
 
 
 def test_what_limits_is_told_with_numbers():
-    stencil, pi = (compare(requests(kernel), ("clx",), CodeRequest()).results[0] for kernel in ("stencil", "pi"))
+    code = CodeRequest(classic=True)
+    stencil, pi = (compare(requests(kernel), ("clx",), code).results[0] for kernel in ("stencil", "pi"))
     assert (stencil.limit_core, stencil.limit_domain) == ("T_nOL + transfers", "memory bandwidth")
     assert "5 of its 10 cores use all of its memory bandwidth (54.8 GB/s), which allows 2.284 GLUP/s" in stencil.because
     assert (pi.limit_core, pi.limit_domain) == ("T_OL", "T_OL of one core")

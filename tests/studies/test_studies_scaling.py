@@ -38,7 +38,7 @@ def stencil():
 @pytest.fixture(scope="module")
 def breaking():
     """A stencil whose rows no longer fit into the share of the L3 that ten cores of hsw have."""
-    return scaling(request("stencil", "hsw", N=120_000, M=1000), CodeRequest(), ())
+    return scaling(request("stencil", "hsw", N=120_000, M=1000), CodeRequest(classic=True), ())
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_within_what_fits_performance_does_not_fall(breaking):
 
 
 def test_sparse_core_counts_tell_the_change_too():
-    answer = scaling(request("stencil", "hsw", N=120_000, M=1000), CodeRequest(), (14, 2))
+    answer = scaling(request("stencil", "hsw", N=120_000, M=1000), CodeRequest(classic=True), (14, 2))
     assert [(row.point.cores, bool(row.fits)) for row in answer.rows] == [(2, False), (14, True)]
     assert (answer.saturation_simple, answer.saturation_recursive) == (4, 6)
 

@@ -167,7 +167,7 @@ def test_what_is_remembered_changes_no_answer(points) -> None:
 
 def test_changed_machines_give_what_they_must() -> None:
     axes = Axis("change", "L2.size", ("512KiB", "x1")), Axis("change", "memory.bandwidth", ("x1", "x2"))
-    found = list(evaluate(grid(*axes, sizes={"N": 20_000}), lambda _, answer: answer))
+    found = list(evaluate(grid(*axes, sizes={"N": 20_000}, classic=True), lambda _, answer: answer))
     answers = [outcome.view for outcome in found]
     between = [answer.prediction.transfers[1].cycles for answer in answers]
     # 32 N bytes are more than 512 KiB and less than 1 MiB

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 STENCIL = KernelRequest("stencil", "clx", {})
-CODE = CodeRequest()
+CODE = CodeRequest(classic=True)
 
 
 def changes(*texts: str) -> tuple[Change, ...]:
@@ -340,7 +340,8 @@ def test_a_step_that_is_none(step: float) -> None:
 
 
 def test_code_is_compared_to_the_first() -> None:
-    codes = [CODE, CodeRequest(flags=("-O1",)), CodeRequest(flags=("-O3", "-march=cascadelake", "-g"))]
+    flags = ("-O1",), ("-O3", "-march=cascadelake", "-g")
+    codes = [CODE, *(CodeRequest(flags=one, classic=True) for one in flags)]
     answer = compare_code(STENCIL, codes)
     assert [variant.error for variant in answer.variants] == [None, None, None]
     first, scalar, same = answer.variants
@@ -377,16 +378,29 @@ def test_all_ways_fail() -> None:
     with pytest.raises(ToolError, match="was not found"):
         compare_code(STENCIL, [CodeRequest(compiler="no-such-compiler"), CodeRequest(flags=("-frubbish",))])
     with pytest.raises(InputError, match="no such kernel"):
-        compare_code(KernelRequest("nothing-like-it", "clx", {}), [CODE, CodeRequest(flags=("-O1",))])
+        compare_code(KernelRequest("nothing-like-it", "clx", {}), [CODE, CodeRequest(flags=("-O1",), classic=True)])
 
 
 def test_code_on_a_changed_machine() -> None:
     change = changes("memory.bandwidth=x2")
-    answer = compare_code(STENCIL, [CODE, CodeRequest(flags=("-O1",))], 1, change)
-    expected = what_if(STENCIL, CodeRequest(flags=("-O1",)), change).effects[0]
+    answer = compare_code(STENCIL, [CODE, CodeRequest(flags=("-O1",), classic=True)], 1, change)
+    expected = what_if(STENCIL, CodeRequest(flags=("-O1",), classic=True), change).effects[0]
     assert answer.variants[1].answer.prediction == expected.after.prediction
     with pytest.raises(UsageError, match="no figure 'nothing'"):
         compare_code(STENCIL, [CODE], 1, changes("nothing=1"))
 
 
 # }}}
+
+
+def test_what_streams_take_changes_with_widths_and_bandwidths() -> None:
+    """Twice the width of a path or the bandwidth of memory halves what one core's streams take there; another clock
+    leaves the cycles of caches as they are, and those of memory follow it."""
+    answer = what_if(STENCIL, CodeRequest(), changes("L2L3.width=x2", "memory.bandwidth=x2", "clock=x2"))
+    before = answer.before.prediction.times
+    by_change = {str(effect.changes[0]): effect.after.prediction.times for effect in answer.effects}
+    wide, fast, clocked = (by_change[name] for name in ("L2L3.width=x2", "memory.bandwidth=x2", "clock=x2"))
+    assert wide["T_L2L3"] == pytest.approx(before["T_L2L3"] / 2)
+    assert fast["T_L3Mem"] == pytest.approx(before["T_L3Mem"] / 2)
+    assert clocked["T_L3Mem"] == pytest.approx(2 * before["T_L3Mem"])
+    assert (clocked["T_L1L2"], clocked["T_L2L3"]) == pytest.approx((before["T_L1L2"], before["T_L2L3"]))

@@ -115,7 +115,7 @@ def outside_fields(prediction: EcmPrediction) -> tuple[Pair, ...]:
     )
     listed = " + ".join(f"{cycles:.2f} {name}" for cycles, name in parts if cycles >= NEGLIGIBLE) or "in small parts"
     each = f"each entry of the inner loop has {outside.length:.4g} iterations"
-    text = f"T_out = {outside.cycles:.2f} cy/CL, in T_OL and in T_nOL ({listed}; {each}); --classic leaves it out"
+    text = f"T_out = {outside.cycles:.2f} cy/CL, beside all other times ({listed}; {each}); --classic leaves it out"
     if outside.overlap_cycles >= NEGLIGIBLE:
         text += f". Chains of several rows overlap: {outside.overlap_cycles:.2f} cy/CL less of T_OL"
     return (("outside", text),)

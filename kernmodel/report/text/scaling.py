@@ -40,6 +40,7 @@ def _one(answer: ScalingAnswer, unit: str, *, verbose: bool) -> Blocks:
         *kernel_fields(single.nest, single.sizes),
         *machine_fields(single.machine),
         ("ccNUMA domains", _domains(answer)),
+        ("work", _work(answer)),
         *code_fields(single.origin),
         ("unit of work", unit_of_work(single.traffic)),
         ("one core", f"{single.prediction.shorthand()}, T_ECM = {single.prediction.cycles:.2f} cy/CL"),
@@ -57,7 +58,13 @@ def _one(answer: ScalingAnswer, unit: str, *, verbose: bool) -> Blocks:
 def _domains(answer: ScalingAnswer) -> str:
     topology = answer.single.machine.topology
     domain = topology.cores_per_numa_domain
-    return f"{topology.cores // domain} of {count(domain, 'core')} each, filled one after the other"
+    how = "filled one after the other" if answer.spread.placement == "compact" else "filled in turn"
+    return f"{topology.cores // domain} of {count(domain, 'core')} each, {how}"
+
+
+def _work(answer: ScalingAnswer) -> str:
+    static = "the same for every core, so that the slowest decides (static schedule)"
+    return static if answer.spread.schedule == "static" else "as cores are ready for it (dynamic schedule)"
 
 
 def _summary(answer: ScalingAnswer, unit: str) -> Blocks:

@@ -16,6 +16,7 @@ from itertools import product
 from kernmodel.errors import KernmodelError, Note
 from kernmodel.machine.model import CacheLevel, Machine
 from kernmodel.models.ecm import EcmPrediction, predict
+from kernmodel.models.streams import streams_of
 from kernmodel.source.model import LoopNest
 from kernmodel.source.nest.sizes import sizes_of
 from kernmodel.source.nest.tiling import whole_blocks
@@ -121,9 +122,10 @@ class Modeller:
             iterations_per_sweep=known.iterations_per_sweep,
         )
         answer = symbolic.answer
-        runs = None if self._point.code.classic else runs_of(answer.nest, self.sizes, answer.machine)
-        outside = answer.prediction.outside
-        prediction = predict(traffic, answer.incore, answer.machine, outside=outside, runs=runs)
+        classic, outside = self._point.code.classic, answer.prediction.outside
+        runs = None if classic else runs_of(answer.nest, self.sizes, answer.machine)
+        streams = None if classic else streams_of(self._stages.machine(self._point.kernel.machine))
+        prediction = predict(traffic, answer.incore, answer.machine, outside=outside, runs=runs, streams=streams)
         return Modelled(symbolic.blocks, replace(answer, traffic=traffic, prediction=prediction))
 
     def by_default(self) -> Modelled:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from kernmodel.errors import Note, UsageError
+from kernmodel.machine.cores import SPREAD, Spread
 from kernmodel.traffic.options import CacheMode, SimulationOptions, StoreMode
 from kernmodel.user_files import Source, source_of
 
@@ -37,6 +38,7 @@ class KernelRequest:
             conditions where they are shown to hold, else simulation.
         stores: which stores the code has; None: as the compiled code and the machine say.
         simulation: choices of the simulation; None: nothing was chosen. With "auto", anything chosen means simulation.
+        spread: how work and threads are spread, where performance over cores is asked for.
     """
 
     kernel: str
@@ -49,6 +51,7 @@ class KernelRequest:
     cache: CacheMode = "auto"
     stores: StoreMode | None = None
     simulation: SimulationOptions | None = None
+    spread: Spread = SPREAD
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,8 @@ class CodeRequest:
         syntax: of the assembly, None: recognised by evidence.
         loop: number of the loop to take (1-based, as listed when ambiguous); lines: range of lines of the listing.
         port_model: "optimal" or "even".
-        classic: whether the prediction leaves out what is executed outside the innermost loop, as textbooks do.
+        classic: whether the prediction is that of textbooks: by widths and saturated bandwidths, without what is
+            executed outside the innermost loop.
         iterations_per_pass: source iterations that a pass of the loop executes, None: as found.
     """
 

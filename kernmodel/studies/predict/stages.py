@@ -294,6 +294,7 @@ class Stages:
 
     def _answer(self, case: _Case, code: Code, scaling_cores: Sequence[int], *, shared: Point | None) -> EcmAnswer:
         from kernmodel.models.ecm import predict, scale
+        from kernmodel.models.streams import streams_of
         from kernmodel.source.nest.sizes import deciding_names
         from kernmodel.traffic.stream_runs import runs_of
 
@@ -306,11 +307,14 @@ class Stages:
         classic = case.point.code.classic
         outside, unsure = (None, ()) if classic else self._outside(case, code, incore, traffic)
         runs = None if classic else runs_of(method.nest, case.sizes, machine)
+        streams = None if classic else streams_of(self.machine(case.point.kernel.machine))
+
+        spread = replace(case.point.kernel.spread, schedule="dynamic") if classic else case.point.kernel.spread
 
         def predict_at(active: int) -> EcmPrediction:
             if active not in predictions:
                 known = self._traffic(case, stores, active)
-                predictions[active] = predict(known, incore, machine, outside=outside, runs=runs)
+                predictions[active] = predict(known, incore, machine, outside=outside, runs=runs, streams=streams)
             return predictions[active]
 
         prediction = predict_at(cores)
@@ -330,7 +334,7 @@ class Stages:
             parameters=self._core(machine)[0],
             incore=incore,
             prediction=prediction,
-            scaling=tuple(scale(predict_at, count, machine) for count in scaling_cores),
+            scaling=tuple(scale(predict_at, count, machine, spread) for count in scaling_cores),
             notes=tuple(dict.fromkeys((*once, *notes))),
         )
 

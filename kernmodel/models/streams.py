@@ -1,0 +1,224 @@
+"""What one core's own streams imply: transfer times that reproduce the measured streams of a machine file.
+
+The width of a path is what a data sheet says, and the saturated bandwidth of memory is what many cores reach. One core
+reaches neither: it waits for lines whose number in flight is limited, so that a line takes as long as its latency
+divided by that number, beside its part of the shared bandwidth (J. D. McCalpin, The evolution of single-core bandwidth
+in multicore processors, 2023; the latency penalty that J. Hofmann et al., SuperFRI 7(2), 2020, fit). A machine
+file that has streams of one core in each level (likwid-bench) shows by itself how long that is: of each stream mix,
+what it takes longer with data from the next level, under the machine's own composition of times. That is the time of
+the path for the lines of this mix. No other kernel than these streams has a part in that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from statistics import fmean
+
+from kernmodel.machine.model import Machine, StreamMix, TransferPath
+from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate
+
+_MANY = 1e9
+"""Cycles beside which all other times are nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """Lines that cross a path per unit of work: toward the core, modified ones away from it, and unmodified ones."""
+
+    loads: float
+    stores: float
+    clean: float
+
+    def occupying(self, path: TransferPath) -> float:
+        """Lines that take time one after the other: all of them, or those of the busier direction."""
+        away = self.stores + self.clean
+        return self.loads + away if path.duplex == "half" else max(self.loads, away)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTime:
+    """What a stream mix implies for a path.
+
+    Attributes:
+        mixes: names of the stream mixes.
+        modified_share: modified lines away from the core for each line that occupies the path.
+        cycles_per_line: of the lines that occupy it (`Flow.occupying`).
+    """
+
+    mixes: tuple[str, ...]
+    modified_share: float
+    cycles_per_line: float
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """What the streams of one core imply.
+
+    Attributes:
+        machine: as in its file, before any change of its figures.
+        overlap: how times compose: the machine's expression, less what the streams contradict.
+        times: by path name, by ascending share of modified lines; paths to levels without such streams are missing.
+        shown: what the composition was shown by where it differs from the machine's, else "".
+    """
+
+    machine: Machine
+    overlap: Overlap
+    times: Mapping[str, Sequence[StreamTime]]
+    shown: str = ""
+
+
+def streams_of(machine: Machine) -> Streams:
+    """What the streams of one core in the machine's file imply; nothing where it has none."""
+    overlap, shown = _shown_overlap(machine)
+    return Streams(machine, overlap, _stream_times(replace(machine, overlap=overlap)), shown)
+
+
+# {{{ whether loads into registers add to transfers
+
+
+def _shown_overlap(machine: Machine) -> tuple[Overlap, str]:
+    """The composition of times: where streams show that loads into registers do not add to transfers, T_nOL overlaps.
+
+    Two streams that move the same lines and differ in how much of them they load into registers (copy, which
+    only stores to one of its lines, and daxpy, which loads it too) differ by the loads where these add, and
+    not where they overlap. Where they add to lines from the second cache only, they overlap with what comes from
+    further out.
+    """
+    match machine.overlap:
+        case Max((Time(core), Sum((Time(loads), *rest)))) if (core, loads) == ("T_OL", "T_nOL") and rest:
+            inner, transfers = rest[0], rest[0] if len(rest) == 1 else Sum(tuple(rest))
+        case _:
+            return machine.overlap, ""
+    pairs = list(_same_lines(machine, machine.levels[1].name))
+    if not pairs:
+        return machine.overlap, ""
+    longer = sum(more - less for _, less, more, _ in pairs) / sum(loads for *_, loads in pairs)
+    told = ", ".join(f"{names} take {less:.2f} and {more:.2f} cy" for names, less, more, _ in pairs)
+    adds = longer >= _ADDS
+    overlap = Max((Time(core), Sum((Time(loads), inner)) if adds else Time(loads), transfers))
+    where = f"add to lines from {machine.levels[1].name} only" if adds else "overlap with transfers"
+    return overlap, f"loads into registers {where}, as one core's streams show: {told}"
+
+
+_ADDS = 0.5
+"""Share of the cycles of added loads by which a stream has to become longer for them to add rather than overlap."""
+
+
+def _same_lines(machine: Machine, level: str) -> Iterator[tuple[str, float, float, float]]:
+    """Pairs of mixes that move the same lines and load different numbers of them: their names, what they take with data
+    in a level, fewer loads first, and the cycles that the loads more take."""
+    width = machine.core.load_bytes_per_cycle
+    measured = ((mix, _one_core_cycles(machine, mix, level)) for mix in _mixes(machine))
+    known = [(mix, cycles) for mix, cycles in measured if cycles is not None]
+    for (less, first), (more, second) in product(known, known):
+        same = (_loaded(less), less.write) == (_loaded(more), more.write)
+        if same and less.read < more.read and width:
+            loads = (more.read - less.read) * machine.line_bytes / width
+            yield f"{less.name} and {more.name} in {level}", first, second, loads
+
+
+# }}}
+# {{{ what a line takes
+
+
+def _stream_times(machine: Machine) -> dict[str, tuple[StreamTime, ...]]:
+    """By path what its lines take; mixes that the core itself takes as long for are left out."""
+    found: dict[str, dict[float, list[tuple[str, float]]]] = {}
+    for mix in _mixes(machine):
+        for name, share, cycles in _implied(machine, mix):
+            found.setdefault(name, {}).setdefault(share, []).append((mix.name, cycles))
+    return {
+        name: tuple(
+            StreamTime(tuple(mix for mix, _ in group), share, fmean(cycles for _, cycles in group))
+            for share, group in sorted(shares.items())
+        )
+        for name, shares in found.items()
+    }
+
+
+def stream_cycles(times: Sequence[StreamTime], path: TransferPath, flow: Flow) -> float:
+    """Cycles of a path for these lines: between mixes linear in the share of modified lines, beyond them the nearest.
+
+    Args:
+        times: of the path, at least one.
+    """
+    lines = flow.occupying(path)
+    if not lines:
+        return 0.0
+    share = flow.stores / lines
+    below = [time for time in times if time.modified_share <= share]
+    above = [time for time in times if time.modified_share >= share]
+    low, high = (below or above[:1])[-1], (above or below[-1:])[0]
+    width = high.modified_share - low.modified_share
+    part = (share - low.modified_share) / width if width else 0.0
+    return lines * (low.cycles_per_line + part * (high.cycles_per_line - low.cycles_per_line))
+
+
+def _implied(machine: Machine, mix: StreamMix) -> Iterator[tuple[str, float, float]]:
+    """By path its name, the share of modified lines of a mix, and the cycles of an occupying line."""
+    core = machine.core
+    in_l1 = _one_core_cycles(machine, mix, machine.levels[0].name) or 0.0
+    loads = mix.read * machine.line_bytes / core.load_bytes_per_cycle if core.load_bytes_per_cycle else in_l1
+    fixed = {"T_OL": max(in_l1, loads), "T_nOL": loads}
+    per_line: dict[str, float] = {}
+    for depth, path in enumerate(machine.paths):
+        flows = _flows(machine, mix, depth)
+        inner = {
+            one.time_name: flow.occupying(one) * per_line[one.name]
+            for one, flow in zip(machine.paths[:depth], flows, strict=False)
+            if one.name in per_line
+        }
+        cycles, lines = _one_core_cycles(machine, mix, path.outer), flows[depth].occupying(path)
+        found = None if cycles is None else _solved(machine, fixed | inner, path.time_name, cycles)
+        if found is not None and len(inner) == depth:
+            per_line[path.name] = found / lines
+            yield path.name, round(flows[depth].stores / lines, 9), found / lines
+        elif path.bytes_per_cycle is not None:
+            per_line[path.name] = machine.line_bytes / path.bytes_per_cycle
+
+
+def _mixes(machine: Machine) -> Sequence[StreamMix]:
+    return tuple(dict.fromkeys(series.mix for series in machine.bandwidths))
+
+
+def _loaded(mix: StreamMix) -> int:
+    """Lines that a mix loads, write-allocates among them."""
+    return mix.read + mix.write - mix.read_write
+
+
+def _one_core_cycles(machine: Machine, mix: StreamMix, level: str) -> float | None:
+    """Cycles in which one core moves a line of each stream of a mix with data in a level; None: not measured."""
+    for series in machine.bandwidths:
+        if (series.mix, series.level, series.threads_per_core) == (mix, level, 1) and series.cores[0] == 1:
+            return (mix.read + mix.write) * machine.line_bytes / series.bytes_per_second[0] * machine.clock_hz
+    return None
+
+
+def _flows(machine: Machine, mix: StreamMix, depth: int) -> list[Flow]:
+    """The lines of a mix over the paths up to the one with this index, with data in the level beyond it."""
+    loads = _loaded(mix)
+    found = []
+    for index, outer in enumerate(machine.levels[1 : depth + 2]):
+        victims = outer.filled_by == "victims"
+        passing = outer.loads_pass_by and index < depth
+        clean = loads - mix.write if victims and outer.clean_victims else 0
+        found.append(Flow(0.0 if victims and passing else loads, mix.write, max(0, clean)))
+    return found if depth + 1 < len(machine.levels) else [*found, Flow(loads, mix.write, 0.0)]
+
+
+_SEEN = 1.1
+"""A path shows in a stream where it makes it longer by more than measurements vary."""
+
+
+def _solved(machine: Machine, times: Mapping[str, float], name: str, cycles: float) -> float | None:
+    """The time of a path for which the composition gives so many cycles; None where the other times take as long."""
+    others = evaluate(machine.overlap, times)
+    if cycles <= _SEEN * others:
+        return None
+    added = evaluate(machine.overlap, {**times, name: _MANY}) - _MANY
+    return cycles - added
+
+
+# }}}

@@ -1,0 +1,78 @@
+"""What one core's streams imply for transfers and their composition, held to the measured streams themselves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kernmodel.machine.load import load_machine
+from kernmodel.machine.overlap import evaluate
+from kernmodel.models.streams import Flow, stream_cycles, streams_of
+
+# cycles per unit of the streams, from the bandwidths of the machine files: bytes over bandwidth times clock
+MIXES = {"load": (1, 0, 0), "copy": (1, 1, 0), "update": (1, 1, 1), "daxpy": (2, 1, 1), "triad": (3, 1, 0)}
+
+
+def measured(machine, name: str, level: str) -> float:
+    for series in machine.bandwidths:
+        if (series.mix.name, series.level, series.threads_per_core) == (name, level, 1):
+            assert series.cores[0] == 1
+            return (series.mix.read + series.mix.write) * 64 / series.bytes_per_second[0] * machine.clock_hz
+    raise KeyError(name)
+
+
+@pytest.mark.parametrize("name", ["snb", "ivb", "hsw", "bdw", "skx", "clx", "zen", "zen2"])
+@pytest.mark.parametrize("mix", MIXES)
+def test_streams_of_one_core_take_what_was_measured(name, mix):
+    """The model of each machine predicts its own streams from memory, which two widths and a bandwidth do not."""
+    machine = load_machine(name)
+    streams = streams_of(machine)
+    read, write, both = MIXES[mix]
+    loads = read + write - both
+    passing = any(level.loads_pass_by for level in machine.levels)
+    clean = loads - write if machine.levels[-1].clean_victims else 0
+    flows = (Flow(loads, write, 0), Flow(0 if passing else loads, write, clean), Flow(loads, write, 0))
+    times = {"T_nOL": read * 64 / machine.core.load_bytes_per_cycle}
+    for path, flow in zip(machine.paths, flows, strict=True):
+        if path.name in streams.times:
+            times[path.time_name] = stream_cycles(streams.times[path.name], path, flow)
+    # mixes with the same share of modified lines (copy and daxpy) share their mean
+    assert evaluate(streams.overlap, times) == pytest.approx(measured(machine, mix, "Mem"), rel=0.09)
+
+
+@pytest.mark.parametrize(
+    ("name", "overlap"),
+    [
+        ("snb", "max(T_OL, T_nOL + T_L1L2, T_L1L2 + T_L2L3 + T_L3Mem)"),
+        ("ivb", "max(T_OL, T_nOL + T_L1L2, T_L1L2 + T_L2L3 + T_L3Mem)"),
+        ("hsw", "max(T_OL, T_nOL, T_L1L2 + T_L2L3 + T_L3Mem)"),
+        ("skx", "max(T_OL, T_nOL, T_L1L2 + T_L2L3 + T_L3Mem)"),
+        ("zen2", "max(T_OL, T_nOL, T_L1L2, T_L2L3, T_L3Mem)"),
+    ],
+)
+def test_whether_loads_add_to_transfers_is_seen_where_only_loads_differ(name, overlap):
+    """daxpy moves the lines of copy and loads one more of each: 2.2 cycles longer in L2 on Sandy Bridge, where that
+    load takes 2; 0.1 longer on Haswell, where it takes 1."""
+    assert str(streams_of(load_machine(name)).overlap) == overlap
+
+
+def test_linear_between_mixes_and_nearest_beyond():
+    machine = load_machine("hsw")
+    path = machine.paths[0]
+    times = streams_of(machine).times[path.name]
+    load, update = times[0], times[-1]
+    assert (load.modified_share, update.modified_share) == (0.0, 0.5)
+    assert stream_cycles(times, path, Flow(4, 0, 0)) == pytest.approx(4 * load.cycles_per_line)
+    assert stream_cycles(times, path, Flow(0, 3, 0)) == pytest.approx(3 * update.cycles_per_line)
+    between = stream_cycles(times, path, Flow(9, 1, 0)) / 10
+    triad = next(time for time in times if time.mixes == ("triad",))
+    assert between == pytest.approx((load.cycles_per_line + triad.cycles_per_line) / 2)
+    assert stream_cycles(times, path, Flow(0, 0, 0)) == 0.0
+
+
+def test_a_file_without_streams_of_one_core_implies_nothing():
+    machine = load_machine("skx-6140")
+    assert streams_of(machine).times == {}
+    assert streams_of(machine).overlap == machine.overlap
+    assert streams_of(replace(machine, bandwidths=())).shown == ""
