@@ -81,7 +81,8 @@ def check_instructions(
     >>> [row.form for row in km.check_instructions("clx.csv", machine="clx") if not row.explanation]
 
     Args:
-        readings: of InstLatx64 (CSV).
+        readings: of InstLatx64 (CSV); or a folder with the measurements that carried tables were made of: then the
+            rows of whose form two sources (micro-experiments, uops.info, InstLatx64, LLVM) differ by more than 20 %.
         machine, uarch: as for `list_instructions`.
         explained: whether the text lists the rows whose difference is explained too.
 
@@ -89,14 +90,19 @@ def check_instructions(
         KernmodelError: the input is at fault.
     """
     from kernmodel.incore.tables.importers.contradictions import contradictions
+    from kernmodel.incore.tables.importers.disagreements import disagreements
     from kernmodel.incore.tables.importers.recipes import reference_of
 
-    table = _table(machine, uarch)
-    reference = reference_of(Path(readings), table.parameters.name)
-    rows = (row for form in table.forms() if form.partition(" [")[0] == form and (row := table.row(form)))
-    found = tuple(contradictions(rows, reference))
+    table, path = _table(machine, uarch), Path(readings)
+    if several := path.is_dir():
+        found = tuple(disagreements(table, path))
+    else:
+        reference = reference_of(path, table.parameters.name)
+        rows = (row for form in table.forms() if form.partition(" [")[0] == form and (row := table.row(form)))
+        found = tuple(contradictions(rows, reference))
     views = Views("instruction:contradictions_report", "", together=True)
-    return Result(found, views, {"parameters": table.parameters, "explained": explained}, total=len(found))
+    options = {"parameters": table.parameters, "explained": explained, "several": several}
+    return Result(found, views, options, total=len(found))
 
 
 def import_instructions(source: File, uarch: str) -> Result[tuple[str, ImportReport]]:

@@ -78,6 +78,10 @@ def check_(ctx: click.Context, readings: str, machine: str | None, uarch: str | 
     """List the rows that contradict READINGS, reciprocal throughputs measured by InstLatx64 (CSV), by more than 15 %,
     with what explains it; exit status 1 if nothing explains one.
 
+    READINGS may be a folder with the measurements that the carried tables were made of (uops, latency-throughput):
+    then those on which two sources (micro-experiments, uops.info, InstLatx64, LLVM) differ by more than 20 %, and which
+    one the table follows.
+
     \b
     Example:
       kernmodel instructions check clx.csv -m clx

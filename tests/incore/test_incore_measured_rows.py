@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from kernmodel.code.blocks import block_of_bytes
@@ -10,10 +12,12 @@ from kernmodel.incore.core import Core, Settings, analyse_block
 from kernmodel.incore.model import InstructionData, PortUse
 from kernmodel.incore.tables.importers import measured
 from kernmodel.incore.tables.importers.contradictions import throughput_of
+from kernmodel.incore.tables.importers.disagreements import disagreements
 from kernmodel.incore.tables.importers.measured import as_measured
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable
 
+FACTS = Path(__file__).parents[2] / "../shared/data"
 WIDTH = 6
 TOLERANCE = 0.05
 
@@ -97,6 +101,19 @@ def test_gather_and_its_mask_fill_the_measured_time(table: InstructionTable, for
     row = table.row(form)
     assert row is not None
     assert (row.uops + 1) / WIDTH == slots
+
+
+@pytest.mark.skipif(not FACTS.is_dir(), reason="measurements are not at hand")
+def test_where_sources_differ_the_table_follows_the_more_trusted_or_says_why_not(table: InstructionTable) -> None:
+    found = list(disagreements(table, FACTS))
+    assert len(found) > 100
+    assert [item.form for item in found if not item.explanation] == []
+
+
+def test_a_core_without_several_sources_is_refused() -> None:
+    table = InstructionTable.open(load_parameters("BDW"))
+    with pytest.raises(InstructionTableError, match="no three sources"):
+        list(disagreements(table, FACTS))
 
 
 def test_zero_idiom_is_done_at_rename(table: InstructionTable) -> None:

@@ -65,15 +65,21 @@ def coverage_report(forms: Sequence[Coverage], parameters: Parameters) -> Blocks
     return (*(inexact or (Heading(title),)), Line(f"{count(len(forms), 'form')}: {summary}"))
 
 
-def contradictions_report(found: Sequence[Contradiction], parameters: Parameters, *, explained: bool) -> Blocks:
-    """Rows that measured throughputs contradict: those that nothing explains, and on demand the others."""
+def contradictions_report(
+    found: Sequence[Contradiction], parameters: Parameters, *, explained: bool, several: bool = False
+) -> Blocks:
+    """Rows that measured throughputs contradict, or on which several sources do not agree: those that nothing explains,
+    and on demand the others.
+    """
     columns = (
         left("form", "form"),
         right("table cy", "table", short),
-        right("measured cy", "measured", short),
+        right("other source cy" if several else "measured cy", "measured", short),
         left("explanation", "explanation", fold=True),
     )
     title = f"Rows of {parameters.name} that differ by more than 15 % from the readings"
+    if several:
+        title = f"Rows of {parameters.name} on which two sources differ by more than 20 %"
     if not found:
         return (Heading(title), Line("none"))
     shown = table(title, columns, (item for item in found if explained or not item.explanation))

@@ -84,6 +84,15 @@ def contradictions(rows: Iterable[InstructionData], reference: Reference) -> Ite
             yield Contradiction(row.form, row.source, table, reading.throughput, why)
 
 
+def explanation_of(row: InstructionData, reference: Reference) -> str:
+    """Why a row and the reading of its form may both be right, or which is not trusted; "" if nothing explains it."""
+    reading = reference.readings.get(row.form)
+    if reading is None or reading.throughput is None:
+        return ""
+    table = throughput_of(row, reference.issue_width)
+    return _by_cpu(row, reading.throughput, table, reference) or _explanation(row, reading, table, reference)
+
+
 def _by_cpu(row: InstructionData, measured: float, table: float, reference: Reference) -> str:
     """What the CPU that was read explains."""
     if reference.client and _agree(throughput_of(_with_one_unit(row), reference.issue_width), measured):

@@ -16,6 +16,8 @@ from kernmodel.incore.tables.importers.facts import facts, facts_of
 from kernmodel.incore.tables.table import parse_latencies, parse_ports, with_variants
 
 FILE = "measured.yml"
+MEASURED = "measured: "
+"""Begins what the sources of rows say of experiments."""
 _KINDS = {"V": "[xy]mm", "W": "[xyz]mm", "R": "r(?:32|64)"}
 _MASK = re.compile(r"\{kz?\}")
 _MEMORY = re.compile(r"\bm\d+b?\b")
