@@ -61,6 +61,7 @@ def machine_report(machine: Machine, *, verbose: bool = False) -> Blocks:
         *_overview(machine),
         *_caches(machine.levels),
         *_paths(machine.paths),
+        *_streams(machine),
         *(_all_bandwidths(machine) if verbose else _bandwidths(machine)),
         *fields("Compilers and flags", *compilers),
         *sources_section(machine.sources, "Sources"),
@@ -151,6 +152,27 @@ def _paths(paths: Sequence[TransferPath]) -> Blocks:
         *table("Transfer paths", columns, paths, always=True),
         *fields("Cycles per line by length of contiguous runs", *lengths),
     )
+
+
+def _streams(machine: Machine) -> Blocks:
+    """What one core's streams take a line, beside the published width; nothing where the file has no such streams."""
+    from kernmodel.models.streams import streams_of
+
+    streams = streams_of(machine)
+    rows = [(path, time) for path in machine.paths for time in streams.times.get(path.name, ())]
+    columns = (
+        left("path", lambda row: row[0].name),
+        left("published", lambda row: _width(row[0])),
+        right("width cy/line", lambda row: _by_width(row[0], machine)),
+        right("streams cy/line", lambda row: row[1].cycles_per_line),
+        left("streams", lambda row: ", ".join(row[1].mixes)),
+    )
+    composed = (Line(f"  composition  {streams.overlap}"), Line(f"  {streams.shown}")) if streams.shown else ()
+    return (*table("Lines of one core's streams (what predictions take)", columns, rows), *composed)
+
+
+def _by_width(path: TransferPath, machine: Machine) -> float | None:
+    return machine.line_bytes / path.bytes_per_cycle if path.bytes_per_cycle else None
 
 
 def _width(path: TransferPath) -> str:

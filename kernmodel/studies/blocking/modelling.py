@@ -16,7 +16,6 @@ from itertools import product
 from kernmodel.errors import KernmodelError, Note
 from kernmodel.machine.model import CacheLevel, Machine
 from kernmodel.models.ecm import EcmPrediction, predict
-from kernmodel.models.streams import streams_of
 from kernmodel.source.model import LoopNest
 from kernmodel.source.nest.sizes import sizes_of
 from kernmodel.source.nest.tiling import whole_blocks
@@ -124,7 +123,7 @@ class Modeller:
         answer = symbolic.answer
         classic, outside = self._point.code.classic, answer.prediction.outside
         runs = None if classic else runs_of(answer.nest, self.sizes, answer.machine)
-        streams = None if classic else streams_of(self._stages.machine(self._point.kernel.machine))
+        streams = None if classic else self._stages.streams(self._point.kernel.machine)
         prediction = predict(traffic, answer.incore, answer.machine, outside=outside, runs=runs, streams=streams)
         return Modelled(symbolic.blocks, replace(answer, traffic=traffic, prediction=prediction))
 

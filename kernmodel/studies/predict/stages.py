@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from kernmodel.machine.model import Machine
     from kernmodel.models.ecm import EcmPrediction
     from kernmodel.models.outside import OutsideWork
+    from kernmodel.models.streams import Streams
     from kernmodel.source.model import LoopNest
     from kernmodel.traffic.model import Traffic
     from kernmodel.traffic.options import StoreMode
@@ -80,6 +81,7 @@ class Stages:
         self._codes: Memo[Code] = Memo(_FEW)
         self._incores: Memo[InCore] = Memo(_FEW)
         self._arounds: Memo[OutsideCycles] = Memo(_FEW)
+        self._streams: Memo[Streams] = Memo(_FEW)
         self._started: dict[Hashable, Compilation] = {}
 
     def answer(
@@ -159,6 +161,16 @@ class Stages:
 
         figures = self._figures.get(name, lambda: MachineFigures.open(name))
         return figures.machine((change.path, change.value) for change in changes)
+
+    def streams(self, name: str) -> Streams:
+        """What the streams of one core in the file of this machine imply, before any change of its figures.
+
+        Raises:
+            MachineError: the file is missing or malformed.
+        """
+        from kernmodel.models.streams import streams_of
+
+        return self._streams.get(name, lambda: streams_of(self.machine(name)))
 
     def nest(self, kernel: KernelRequest, blocks: Blocks = ()) -> LoopNest:
         """The nest that is asked for, read with the sizes of the request, and blocked.
@@ -294,7 +306,6 @@ class Stages:
 
     def _answer(self, case: _Case, code: Code, scaling_cores: Sequence[int], *, shared: Point | None) -> EcmAnswer:
         from kernmodel.models.ecm import predict, scale
-        from kernmodel.models.streams import streams_of
         from kernmodel.source.nest.sizes import deciding_names
         from kernmodel.traffic.stream_runs import runs_of
 
@@ -307,7 +318,7 @@ class Stages:
         classic = case.point.code.classic
         outside, unsure = (None, ()) if classic else self._outside(case, code, incore, traffic)
         runs = None if classic else runs_of(method.nest, case.sizes, machine)
-        streams = None if classic else streams_of(self.machine(case.point.kernel.machine))
+        streams = None if classic else self.streams(case.point.kernel.machine)
 
         spread = replace(case.point.kernel.spread, schedule="dynamic") if classic else case.point.kernel.spread
 
