@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kernmodel.code.blocks import block_of_bytes
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.incore.core import CODE_ALIGNMENT, Core, Settings, analyse_block, predictions_at
-from kernmodel.studies.predict.placement import CAUSE, Placement, placement
+from kernmodel.studies.predict.placement import CAUSE, Placement, placement, placement_notes
 
 COPY = "c5fb1004c6c5fb1104c748ffc04839c875f1"  # vmovsd xmm0,[rsi+rax*8]; vmovsd [rdi+rax*8],xmm0; inc; cmp; jne
 CORES = ("SKL", "ICX", "ZEN4")
@@ -56,6 +56,13 @@ def test_a_jump_across_32_bytes_is_told_of() -> None:
     assert found.interval.low == found.aligned == 1.0
     assert found.interval.high > 1.0
     assert found.aligning_helps
+
+
+def test_an_answer_that_uses_the_in_core_time_has_a_note() -> None:
+    (note,) = placement_notes(placed(block(), "SKL"), "x")
+    assert note.code == "code-address"
+    assert "1.00 to 3.00 cycles per pass; `-falign-loops=64` makes it 1.00" in note.text
+    assert placement_notes(placed(block(4096), "SKL"), "x") == ()
 
 
 def test_a_given_address_leaves_no_interval() -> None:

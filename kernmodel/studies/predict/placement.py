@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernmodel.code.model import AssemblyLoop
+from kernmodel.errors import Location, Note
 from kernmodel.incore.core import CODE_ALIGNMENT, Core, Settings, offset_of, predictions_at
 from kernmodel.uncertainty import Interval
 
@@ -56,3 +57,15 @@ def placement(loop: AssemblyLoop, core: Core, settings: Settings, prediction: fl
         assumed = f"first byte at {at} modulo {CODE_ALIGNMENT}"
         interval = Interval(low, high, CAUSE, assumed)
     return Placement(interval, aligned, high - aligned > _MATTERS * high)
+
+
+def placement_notes(found: Placement, file: str) -> tuple[Note, ...]:
+    """The interval as an assumption, for answers that use the in-core time as one of several."""
+    if found.interval is None:
+        return ()
+    low, high = found.interval.low, found.interval.high
+    text = (
+        f"the address of the loop is not known ({found.interval.assumed} is taken): in the core it takes {low:.2f} to "
+        f"{high:.2f} cycles per pass; `-falign-loops={CODE_ALIGNMENT}` makes it {found.aligned:.2f}"
+    )
+    return (Note("code-address", text, "assumption", Location(file)),)

@@ -82,6 +82,7 @@ class Stages:
         self._incores: Memo[InCore] = Memo(_FEW)
         self._arounds: Memo[OutsideCycles] = Memo(_FEW)
         self._streams: Memo[Streams] = Memo(_FEW)
+        self._placements: Memo[tuple[Note, ...]] = Memo(_FEW)
         self._started: dict[Hashable, Compilation] = {}
 
     def answer(
@@ -285,10 +286,27 @@ class Stages:
 
     def _incore(self, code: Code, machine: Machine, request: CodeRequest) -> InCore:
         from kernmodel.incore.answer.analyse import analyse
+        from kernmodel.incore.core import Settings, offset_of
 
         parameters, table = self._core(machine)
         key = (code.key, parameters.name, request.port_model)
-        return self._incores.get(key, lambda: analyse(code.loop, parameters, table, port_model=request.port_model))
+        offset = offset_of(code.loop, Settings())
+        model = request.port_model
+        return self._incores.get(key, lambda: analyse(code.loop, parameters, table, port_model=model, offset=offset))
+
+    def _placement(self, code: Code, machine: Machine, request: CodeRequest, incore: InCore) -> tuple[Note, ...]:
+        """What the unknown address of the loop may change, as a note; nothing where it makes no difference."""
+        from kernmodel.incore.core import Core, Settings
+        from kernmodel.studies.predict.placement import placement, placement_notes
+
+        settings = Settings(notion=incore.notion, port_model=request.port_model)
+        parameters, _ = self._core(machine)
+
+        def find() -> tuple[Note, ...]:
+            found = placement(code.loop, Core.of(parameters, settings), settings, incore.prediction)
+            return placement_notes(found, code.loop.file)
+
+        return self._placements.get((code.key, parameters.name, request.port_model), find)
 
     def _outside(
         self, case: _Case, code: Code, incore: InCore, traffic: Traffic
@@ -331,6 +349,8 @@ class Stages:
         prediction = predict_at(cores)
         notes = (*told, *method.nest.notes, *traffic.notes, *loop.notes, *incore.notes, *unsure, *prediction.notes)
         notes = (*notes, *left_out_notes(machine, incore))
+        if not classic:
+            notes = (*notes, *self._placement(code, machine, case.point.code, incore))
         once: tuple[Note, ...] = ()
         if shared is not None and case.point.code.asm is None:
             deciding = deciding_names(self.nest(shared.kernel), shared.kernel.sizes)
