@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from kernmodel.models.outside import OUTSIDE
 from kernmodel.plot import style
 from kernmodel.plot.caption import answers_caption, draw_caption, on_machine
 from kernmodel.plot.scaling import (
@@ -83,7 +84,7 @@ def _added(prediction: EcmPrediction) -> dict[str, float] | None:
     times = prediction.times
     rounding = 1e-6 * max(prediction.cycles, 1e-9)
     # chains of several rows take something off T_OL
-    most = max(prediction.t_ol, prediction.t_nol) + prediction.t_out
+    most = max(times["T_OL"], times["T_nOL"]) + times.get(OUTSIDE, 0.0)
     for left_out in (("T_OL",), ("T_OL", "T_nOL")):
         added = {name: cycles for name, cycles in times.items() if name not in left_out}
         others = sum(added.values())
