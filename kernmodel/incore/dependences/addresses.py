@@ -39,12 +39,15 @@ class Forwarding(NamedTuple):
         store, load: (instruction, number of its memory reference).
         passes: passes of the loop from the store to the load.
         whole: whether the store wrote all the bytes that the load reads; else the core cannot forward them.
+        cycles: from stored to loaded data beyond what the row of the store says, -1 where all loads of the core get
+            them after the same time.
     """
 
     store: tuple[int, int]
     load: tuple[int, int]
     passes: int
     whole: bool
+    cycles: int = -1
 
 
 class _Access(NamedTuple):
@@ -293,8 +296,8 @@ def _accesses(
     return loads, stores, strides
 
 
-class MovingLoad(NamedTuple):
-    """A load whose address moves by the same number of bytes from pass to pass.
+class MovingAccess(NamedTuple):
+    """A load or store whose address moves by the same number of bytes from pass to pass.
 
     Attributes:
         instruction: number of the instruction.
@@ -310,21 +313,25 @@ class MovingLoad(NamedTuple):
     anchored: bool
 
 
-def moving_loads(steps: Sequence[AddressStep]) -> list[MovingLoad]:
-    """The loads of a loop body whose addresses move by the same number of bytes from pass to pass.
+def moving_accesses(steps: Sequence[AddressStep]) -> tuple[list[MovingAccess], list[MovingAccess]]:
+    """The loads and the stores of a loop body whose addresses move by the same number of bytes from pass to pass.
 
     Args:
         steps: `address_step` of each instruction.
     """
-    loads, _, strides = _accesses(steps)
+    loads, stores, strides = _accesses(steps)
+    return _moving(loads, strides), _moving(stores, strides)
+
+
+def _moving(accesses: Sequence[_Access], strides: Mapping[str, Linear | None]) -> list[MovingAccess]:
     found = []
-    for load in loads:
-        stride = _stride(load, strides)
+    for access in accesses:
+        stride = _stride(access, strides)
         if stride is not None and not stride.terms:
-            terms = load.address.terms
+            terms = access.address.terms
             still = [name for name, factor in terms if factor == 1 and name not in strides]
             anchored = len(still) == 1 < len(terms) and not any(_FRESH in name for name, _ in terms)
-            found.append(MovingLoad(load.place[0], load.address, load.size, stride.constant, anchored))
+            found.append(MovingAccess(access.place[0], access.address, access.size, stride.constant, anchored))
     return found
 
 

@@ -268,13 +268,18 @@ def _loads(
         key = operand_key(instruction, reference)
         waits: dict[str, float] = {}
         slowest = 0.0
-        scaled = figures.scaled_index if reference.scale > 1 and not _has_vector(instruction) else 0.0
+        scaled = scaled_index(instruction, reference, figures)
         for source, register in address_registers(key, reference) or [("A" + key, program_counter)]:
             latency = _load_latency(row, source, "M" + key, targets, figures) + scaled
             waits[register] = max(latency, waits.get(register, 0.0))
             slowest = max(slowest, latency)
         loads.append(_Load("M" + key, place, waits, slowest))
     return loads
+
+
+def scaled_index(instruction: Instruction, reference: MemoryReference, figures: DataFlowFigures) -> float:
+    """Cycles that a load takes longer since its index is scaled."""
+    return figures.scaled_index if reference.scale > 1 and not _has_vector(instruction) else 0.0
 
 
 def _has_vector(instruction: Instruction) -> bool:

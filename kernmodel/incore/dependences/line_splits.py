@@ -7,10 +7,12 @@ loads the alignment is taken that costs least. What a split load costs is a figu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import gcd
+from typing import NamedTuple
 
-from kernmodel.incore.dependences.addresses import AddressStep, MovingLoad, moving_loads
+from kernmodel.incore.dependences.addresses import AddressStep, MovingAccess, moving_accesses
+from kernmodel.incore.engine.layout import PHASES, Access
 from kernmodel.incore.model import PortUse
 from kernmodel.incore.tables.core_parameters import LoadParameters
 from kernmodel.isa.model import Instruction
@@ -27,8 +29,8 @@ def split_loads(steps: Sequence[AddressStep], parameters: LoadParameters) -> dic
     costs, line = parameters.splits, parameters.line_bytes
     if line is None:
         return {}
-    alike: dict[object, list[MovingLoad]] = {}
-    for load in moving_loads(steps):
+    alike: dict[object, list[MovingAccess]] = {}
+    for load in moving_accesses(steps)[0]:
         if load.size in costs:
             alike.setdefault(load.address.terms, []).append(load)
     shares: dict[int, float] = {}
@@ -39,7 +41,7 @@ def split_loads(steps: Sequence[AddressStep], parameters: LoadParameters) -> dic
     return shares
 
 
-def _shares(loads: Sequence[MovingLoad], start: int, line: int) -> list[float]:
+def _shares(loads: Sequence[MovingAccess], start: int, line: int) -> list[float]:
     """The share of passes in which each load is split if what their addresses share is `start` modulo a line."""
     found = []
     for load in loads:
@@ -49,7 +51,7 @@ def _shares(loads: Sequence[MovingLoad], start: int, line: int) -> list[float]:
     return found
 
 
-def _cost(loads: Sequence[MovingLoad], shares: Sequence[float], costs: Mapping[int, float]) -> float:
+def _cost(loads: Sequence[MovingAccess], shares: Sequence[float], costs: Mapping[int, float]) -> float:
     return sum(share * costs[load.size] for load, share in zip(loads, shares, strict=True))
 
 
@@ -69,3 +71,116 @@ def split_cycles(uses: Sequence[PortUse], instruction: Instruction, costs: Mappi
 def may_split(instruction: Instruction, costs: Mapping[int, float]) -> bool:
     """Whether the instruction loads so many bytes that it takes longer across lines."""
     return any(reference.read and reference.size_bytes in costs for reference in instruction.memory)
+
+
+_EVERY_OTHER = int("01" * (PHASES // 2), 2)
+
+
+class Lines(NamedTuple):
+    """What accesses cross that take longer then.
+
+    Attributes:
+        line_bytes: of a cache line. block_bytes: of the blocks that stores of `block_bytes` must not cross.
+        grouped: whether a group of vector stores costs half a cycle more.
+    """
+
+    line_bytes: int
+    block_bytes: int | None
+    grouped: bool = False
+
+    def of_store(self, size: int) -> int | None:
+        """The size of what a store must not cross; None where it takes as long across lines."""
+        if size >= self.line_bytes:
+            return None
+        return self.block_bytes if self.block_bytes == size else self.line_bytes
+
+
+def slow_accesses(steps: Sequence[AddressStep], general: Collection[int], lines: Lines) -> list[Access]:
+    """What becomes of the accesses of a loop body by their addresses.
+
+    Where an index moves along a base that the loop leaves alone, the base is taken for the start of an array at a
+    cache line; of other sets of accesses that share a base the alignment is taken with the fewest crossings.
+
+    Args:
+        steps: of the instructions; general: those that store from general-purpose registers, two of which go to one
+            line in a cycle; lines: of the core.
+    """
+    loads, stores = moving_accesses(steps)
+    alike: dict[object, list[tuple[MovingAccess, int | None, bool]]] = {}
+    for load in loads:
+        alike.setdefault(load.address.terms, []).append((load, lines.line_bytes, False))
+    for store in stores:
+        alike.setdefault(store.address.terms, []).append((store, lines.of_store(store.size), True))
+    slow: dict[int, list[int]] = {}
+    for own in alike.values():
+        starts = (
+            {0} if own[0][0].anchored else {0, *(-access.address.constant % lines.line_bytes for access, *_ in own)}
+        )
+        found = min(
+            ([_crossing(access, start, block) for access, block, _ in own] for start in sorted(starts)), key=_count
+        )
+        for (access, _, writes), passes in zip(own, found, strict=True):
+            if passes:
+                slow.setdefault(access.instruction, [0, 0])[writes] |= passes
+    for number in _first_of_groups(steps, general, lines) if lines.grouped else ():
+        slow.setdefault(number, [0, 0])[1] |= _EVERY_OTHER
+    alone = {number for number in general if not _paired(number, stores, general, lines)}
+    return [
+        Access(number, *_halves(slow.get(number, [0, 0])[0]), *_halves(slow.get(number, [0, 0])[1]), number in alone)
+        for number in sorted({*slow, *alone})
+    ]
+
+
+def _first_of_groups(steps: Sequence[AddressStep], general: Collection[int], lines: Lines) -> list[int]:
+    """The first store of each group of vector stores that no load stands between, around the loop, beside at least
+    twice as many loads."""
+    kinds = []
+    for number, step in enumerate(steps):
+        for _, _, size, read, written in step.places:
+            if read:
+                kinds.append((number, "load"))
+            if written:
+                kinds.append((number, "other" if number in general or size >= lines.line_bytes else "store"))
+    loads = sum(kind == "load" for _, kind in kinds)
+    if 2 * sum(kind == "store" for _, kind in kinds) > loads:
+        return []
+    return [
+        number
+        for place, (number, kind) in enumerate(kinds)
+        if kind == "store" and kinds[place - 1][1] != "store" and kinds[(place + 1) % len(kinds)][1] == "store"
+    ]
+
+
+def _crossing(access: MovingAccess, start: int, block: int | None) -> int:
+    """Of 64 passes, as bits, those in which an access crosses multiples of `block` bytes."""
+    if block is None:
+        return 0
+    first = start + access.address.constant
+    places = [(first + access.stride * number) % block for number in range(PHASES)]
+    return sum(1 << number for number, place in enumerate(places) if place + access.size > block)
+
+
+def _count(passes: Sequence[int]) -> int:
+    return sum(own.bit_count() for own in passes)
+
+
+def _paired(number: int, stores: Sequence[MovingAccess], general: Collection[int], lines: Lines) -> bool:
+    """Whether the store before or behind, around the loop, is such a store, too, to the same line in most passes."""
+    places = [place for place, store in enumerate(stores) if store.instruction == number]
+    if not places:
+        return False
+    own = stores[places[0]]
+    for step in (1, -1):
+        place = (places[0] + step) % len(stores)
+        other = stores[place]
+        around = own.stride * step if (place - places[0]) * step <= 0 else 0
+        apart = other.address.constant + around - own.address.constant
+        if other.instruction in general and other.address.terms == own.address.terms and abs(apart) < lines.line_bytes:
+            return True
+    return False
+
+
+def _halves(passes: int) -> tuple[int, int]:
+    """The lower and the higher 32 bits, as signed numbers."""
+    low, high = passes & 0xFFFFFFFF, passes >> 32
+    return low - (low >> 31 << 32), high - (high >> 31 << 32)

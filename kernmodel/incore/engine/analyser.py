@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from kernmodel.incore.dependences.addresses import Forwarding, forwardings
 from kernmodel.incore.dependences.forwarding import links as named_links
-from kernmodel.incore.dependences.line_splits import may_split, split_loads
+from kernmodel.incore.dependences.line_splits import may_split, slow_accesses, split_loads
 from kernmodel.incore.engine.compiled import CompiledEngine, knows
 from kernmodel.incore.engine.figures import ModelledCore
 from kernmodel.incore.engine.interface import Answer, Engine, Look
-from kernmodel.incore.engine.layout import WHOLE
-from kernmodel.incore.engine.lowering import Lowering, Pair, Template
+from kernmodel.incore.engine.layout import WHOLE, Access
+from kernmodel.incore.engine.lowering import Lowering, Pair, Template, forward_cycles
 from kernmodel.incore.engine.memo import Memo
 from kernmodel.incore.model import InstructionData, Notion
 from kernmodel.isa import isa_of
@@ -34,6 +34,7 @@ class LoweredBlock(NamedTuple):
         look: what the engine is asked; shares: by instruction, the share of passes in which its load crosses lines, of
             a loop.
         incomparable: whether some addresses of loads and stores could not be compared (they are taken to differ).
+        accesses: what becomes of loads and stores by their addresses, in a loop.
     """
 
     templates: tuple[Template, ...]
@@ -41,6 +42,7 @@ class LoweredBlock(NamedTuple):
     look: Look
     shares: Mapping[int, float]
     incomparable: bool
+    accesses: Sequence[Access] = ()
 
     @property
     def blocked(self) -> tuple[Forwarding, ...]:
@@ -92,7 +94,7 @@ class Analyser:
             simulated_links=simulated,
             places=places_of(instructions),
         )
-        return LoweredBlock(templates, pairs, look, shares, incomparable)
+        return LoweredBlock(templates, pairs, look, shares, incomparable, self._accesses(instructions, templates))
 
     def bound(
         self, block: LoweredBlock, notion: Notion, offset: int, all_parts: bool = False, scope: int = WHOLE
@@ -101,6 +103,8 @@ class Analyser:
         look = block.look
         if block.shares and notion == "loop":
             look = look._replace(splits=[block.shares.get(n, 0.0) for n in range(len(block.templates))])
+        if block.accesses and notion == "loop":
+            look = look._replace(accesses=block.accesses)
         return self.engine.block(look, look.request(notion == "unrolled", offset, all_parts, scope))
 
     def _links(
@@ -114,10 +118,24 @@ class Analyser:
         if stores and loads:
             steps = [template.flow.step for template in templates]
             found, incomparable = forwardings(instructions, self.core.graph.memory, steps)
+            forwards = self.core.pipeline and self.core.pipeline.forwards
+            if forwards:
+                found = [link._replace(cycles=forward_cycles(link, instructions, forwards)) for link in found]
         memory = self.core.switches.memory
         if self.core.pipeline is None or (memory == self.core.graph.memory == "moving"):
             return found, found if self.core.pipeline else (), incomparable
         return found, named_links(instructions, memory), incomparable
+
+    def _accesses(self, instructions: Sequence[Instruction], templates: Sequence[Template]) -> Sequence[Access]:
+        lines = self.core.pipeline and self.core.pipeline.lines
+        if not lines or not any(template.flow.special for template in templates):
+            return ()
+        general = {
+            number
+            for number, instruction in enumerate(instructions)
+            if not instruction.vector_bytes and any(reference.written for reference in instruction.memory)
+        }
+        return slow_accesses([template.flow.step for template in templates], general, lines)
 
     def _instruction(self, instruction: Instruction, row: InstructionData | None, closed: bool) -> tuple[Template, int]:
         if self._kept is None:

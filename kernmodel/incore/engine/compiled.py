@@ -20,6 +20,7 @@ from kernmodel.incore.engine.figures import ModelledCore, figures_of, simulated_
 from kernmodel.incore.engine.interface import Answer, BlockGraph, Look, Program
 from kernmodel.incore.engine.layout import (
     COMPONENTS,
+    PORTS,
     REASONS,
     Core,
     Entry,
@@ -126,9 +127,11 @@ class CompiledEngine:
         """What bounds a block; None for one of more port sets or µops than the engine counts."""
         pairs = [number for pair in look.pairs for number in pair]
         given = array("i", [*how, *look.instructions, *pairs, *look.places])
+        for access in look.accesses:
+            given.extend(access)
         feeding = array("i")
         for link in (*look.links, *look.simulated_links) if look.links or look.simulated_links else ():
-            feeding.extend((*link.store, *link.load, link.passes, link.whole))
+            feeding.extend((*link.store, *link.load, link.passes, link.whole, link.cycles))
         split = array("d", look.splits)
         shares = _place(split) if look.splits else None
         result = self._library.km_block(self._handle, *_sized(given), _place(feeding), shares, *self._results)
@@ -166,7 +169,7 @@ class CompiledEngine:
         numbers = Core().numbers()
         self._library.km_program(self._handle, _place(numbers), *(None,) * 6)
         core = Core.of(numbers)
-        sizes = (9 * core.units, 2 * core.entries, core.slots + 1, 7 * (core.microops + 1), 3 * core.waits)
+        sizes = (9 * core.units, 2 * core.entries, core.slots + 1, 9 * (core.microops + 1), 3 * core.waits)
         parts = [array("i", bytes(4 * size)) for size in (*sizes, core.schedule)]
         self._library.km_program(self._handle, _place(numbers), *(_place(part) for part in parts))
         units, entries, first_microop, microops, waits, schedule = parts
@@ -175,7 +178,7 @@ class CompiledEngine:
             _rows(FetchUnit, 9, units),
             _rows(Entry, 2, entries),
             tuple(first_microop),
-            _rows(MicroOp, 7, microops),
+            _rows(MicroOp, 9, microops),
             _rows(Wait, 3, waits),
             tuple(schedule),
         )
@@ -184,6 +187,7 @@ class CompiledEngine:
         numbers, times = array("i", (len(slots),)), array("d")
         _pack_uops(uops, self._core, slots, numbers)
         self._pack_uses(pair, numbers, times)
+        numbers.append(pair is not None and pair.keeps_ports)
         return _checked(self._library.km_add_uops(self._handle, *_sized(numbers), *_sized(times)))
 
     def _pack_uses(self, own: Template | Pair | None, numbers: array[int], times: array[float]) -> None:
@@ -206,7 +210,7 @@ def simulate(program: Program) -> tuple[int, ...] | None:
     engine = library()
     if engine is None:
         return None
-    result = array("q", bytes(8 * (4 + len(REASONS) + 16)))
+    result = array("q", bytes(8 * (4 + len(REASONS) + PORTS)))
     numbers = [program.core.numbers(), *(_flat(part) for part in program[1:-1])]
     if engine.km_pipeline(*[_place(part) for part in numbers], program.floor, _place(result)):
         raise MemoryError("the pipeline simulation needs more memory")

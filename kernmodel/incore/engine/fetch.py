@@ -12,7 +12,7 @@ from kernmodel.incore.front_end.dsb import erratum_branches
 from kernmodel.incore.front_end.lsd import fits_lsd
 from kernmodel.incore.front_end.model import FrontEndBlock, Notion, Unit
 from kernmodel.incore.front_end.predecode import fetch_cycles
-from kernmodel.incore.tables.core_parameters import FrontEndParameters
+from kernmodel.incore.tables.core_parameters import FrontEndParameters, OpCacheParameters
 
 
 def fetch_of(
@@ -47,6 +47,23 @@ def fetch_of(
         repeats=repeats,
         schedule=_schedule(block, units, front, notion, offset, barred_from) if decodes else (),
     )
+
+
+def op_cache_fetch(
+    units: Sequence[Unit], entries: Sequence[int], core: OpCacheParameters, cached: bool, offset: int
+) -> Fetch:
+    """The fetch from the op cache, or from decoders that are all alike.
+
+    Args:
+        units: in order; entries: of the queue, of each.
+        core: the front end; cached: whether the op cache delivers; offset: address of the first byte.
+    """
+    line = core.code_line_bytes
+    placed = []
+    for unit, count in zip(units, entries, strict=True):
+        first, last = ((offset + unit.start) // line, (offset + unit.end - 1) // line) if line else (0, 0)
+        placed.append(FetchUnit(count, count, 0, 0, 0, 0, first, last, 0))
+    return Fetch("DSB" if cached else "decoders", tuple(placed), 1, len(placed), False, ())
 
 
 def _source(

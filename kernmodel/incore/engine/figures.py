@@ -9,10 +9,27 @@ from typing import Any
 from kernmodel.incore.dependences.addresses import MemoryPolicy
 from kernmodel.incore.dependences.data_flow import data_flow_figures
 from kernmodel.incore.dependences.graph import GraphFigures, graph_figures
-from kernmodel.incore.engine.layout import GROUPS, KINDS, Core, Figures, Times, port_mask
-from kernmodel.incore.engine.model import ANY_NUMBER, LIMITS, PipelineCore, Switches
+from kernmodel.incore.dependences.line_splits import Lines
+from kernmodel.incore.engine.layout import (
+    GROUPS,
+    KINDS,
+    PORTS,
+    SCHEDULERS,
+    Core,
+    Figures,
+    Times,
+    port_mask,
+)
+from kernmodel.incore.engine.model import ANY_NUMBER, LIMITS, Forwards, PipelineCore, Switches
 from kernmodel.incore.front_end.figures import front_end_parameters, op_cache_parameters
-from kernmodel.incore.tables.core_parameters import FrontEndParameters, OpCacheParameters, Parameters, execution_ports
+from kernmodel.incore.tables.core_parameters import (
+    FrontEndParameters,
+    OpCacheParameters,
+    Parameters,
+    PipelineParameters,
+    ZenPipelineParameters,
+    execution_ports,
+)
 
 _AMPLE = 2048
 """Entries of an idealised buffer, and an idealised retire width: more than any block of a period fills."""
@@ -66,7 +83,7 @@ def modelled_core(
     return ModelledCore(
         parameters=parameters,
         front=front,
-        pipeline=pipeline_core(parameters, front) if front else None,
+        pipeline=pipeline_core(parameters, front) if front else zen_pipeline(parameters),
         graph=graph_figures(parameters, memory),
         switches=switches or Switches(memory=memory, blocked_loads=memory != "different"),
         closed=parameters.closed_by_widest,
@@ -82,6 +99,7 @@ def without_issue_limit(core: ModelledCore) -> ModelledCore:
     if pipeline is None:
         return core
     schedulers = [size for size in (pipeline.scheduler, pipeline.load_scheduler, pipeline.store_scheduler) if size]
+    schedulers += [size for _, size in pipeline.schedulers]
     width = min(pipeline.idq, *schedulers, pipeline.reorder_buffer) // 2
     return replace(core, pipeline=replace(pipeline, issue_width=width, retire_width=max(width, pipeline.retire_width)))
 
@@ -104,6 +122,9 @@ def figures_of(core: ModelledCore) -> Figures:
             op_cache_entries=zen.op_cache_entries,
             op_cache_width=zen.op_cache_width or 0,
             issue_instructions=zen.issue_instructions or 0,
+            code_line_bytes=zen.code_line_bytes or 0,
+            simulated=pipeline is not None,
+            forward_latency=pipeline.forward_latency if pipeline else 0,
         )
     if front is None or pipeline is None:
         return common
@@ -166,14 +187,79 @@ def simulated_core(pipeline: PipelineCore, switches: Switches) -> Core:
         "load_scheduler": 0 if ample else pipeline.load_scheduler,
         "store_scheduler": 0 if ample else pipeline.store_scheduler,
         "reorder_buffer": _AMPLE if ample else pipeline.reorder_buffer,
+        **_schedulers(pipeline, ample),
     }
     return Core(**{**same, **own, **LIMITS._asdict()})
+
+
+def _schedulers(pipeline: PipelineCore, ample: bool) -> dict[str, Any]:
+    """Those that belong to ports; the last one is of ports that are in none, and has room for all."""
+    if not pipeline.schedulers:
+        return {"rotating": 0, "queued": 0}
+    own = {port: number for number, (ports, _) in enumerate(pipeline.schedulers) for port in ports}
+    of_ports = [own.get(port, SCHEDULERS - 1) for port in pipeline.ports]
+    rooms = [_AMPLE] * SCHEDULERS
+    if not ample:
+        rooms[: len(pipeline.schedulers)] = [entries for _, entries in pipeline.schedulers]
+    return {
+        "by_port": 1,
+        "rotating": port_mask(pipeline.rotating, pipeline.ports),
+        "queued": port_mask(pipeline.queued, pipeline.ports),
+        "queue_entries": _AMPLE if ample else pipeline.queue_entries,
+        "rooms": tuple(rooms),
+        "scheduler_of": tuple(of_ports + [SCHEDULERS - 1] * (PORTS - len(of_ports))),
+    }
+
+
+def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
+    """The pipeline of a core whose schedulers belong to ports; None where nothing is known of it."""
+    figures, front = parameters.pipeline, op_cache_parameters(parameters)
+    if front is None or not isinstance(figures, ZenPipelineParameters):
+        return None
+    entries = (*figures.scheduler_entries,)
+    return PipelineCore(
+        ports=execution_ports(parameters.ports),
+        issue_width=parameters.issue_width,
+        retire_width=figures.retire_width,
+        reorder_buffer=figures.reorder_buffer,
+        scheduler=sum(entries),
+        idq=figures.queue,
+        decoders=front.decoders,
+        dispatch_delay=figures.dispatch_delay,
+        load_latency=round(parameters.load_latency),
+        forward_latency=round(parameters.store_forward_latency),
+        load_ports=_sets(figures.load_ports),
+        store_data_ports=_sets(figures.store_ports),
+        flows=data_flow_figures(parameters),
+        halved_bytes=None,
+        schedulers=tuple(zip(figures.schedulers, entries, strict=True)),
+        rotating=figures.rotating,
+        queued=figures.queued,
+        counter_gap=figures.counter_gap,
+        queue_entries=figures.queue_entries,
+        address_ports=_sets(figures.address_ports),
+        value_ports=_sets(figures.value_ports),
+        passed_bytes=figures.passed_bytes,
+        wide_store_loads=figures.wide_store_loads,
+        extra_slots=front.extra_slots,
+        lines=Lines(figures.line_bytes, figures.store_block_bytes, figures.grouped_stores)
+        if figures.line_bytes
+        else None,
+        forwards=Forwards(
+            general=round(figures.forward_general),
+            vector=round(parameters.store_forward_latency),
+            to_vector=round(figures.forward_to_vector),
+            to_general=round(figures.forward_to_general),
+            partial=round(figures.forward_partial),
+            renamed=None if figures.renamed_load is None else round(figures.renamed_load),
+        ),
+    )
 
 
 def pipeline_core(parameters: Parameters, front: FrontEndParameters) -> PipelineCore | None:
     """The pipeline of a core with this front end; None where nothing is known of it."""
     figures, loads = parameters.pipeline, parameters.loads
-    if figures is None:
+    if not isinstance(figures, PipelineParameters):
         return None
     pointer = parameters.load_latency - (loads.pointer_latency or 0.0)
     own: dict[str, Any] = {

@@ -12,6 +12,7 @@ from kernmodel.incore.engine.layout import (
     COMPONENTS,
     REASONS,
     WHOLE,
+    Access,
     Core,
     Entry,
     FetchUnit,
@@ -36,6 +37,7 @@ class Look(NamedTuple):
         places: where instructions start, in bytes from the first; empty where each follows the one before.
         links: which stores feed which loads; simulated_links: by the policy of the pipeline.
         splits: per instruction, the share of passes in which its load crosses lines; empty if none does.
+        accesses: what becomes of loads and stores by their addresses.
     """
 
     instructions: Sequence[int]
@@ -44,6 +46,7 @@ class Look(NamedTuple):
     simulated_links: Sequence[Forwarding]
     places: Sequence[int] = ()
     splits: Sequence[float] = ()
+    accesses: Sequence[Access] = ()
 
     def request(self, unrolled: bool, offset: int, all_parts: bool = False, scope: int = WHOLE) -> Request:
         """How it is looked at; arguments as in `Request`."""
@@ -57,6 +60,7 @@ class Look(NamedTuple):
             bool(self.places),
             all_parts,
             scope,
+            len(self.accesses),
         )
 
 

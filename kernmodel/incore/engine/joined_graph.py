@@ -106,8 +106,8 @@ class JoinedGraph:
                 raise ValueError("a link names an instruction that accesses no memory")
             store = self._first[link.store[0]] + dict(storing.stores)[link.store[1]]
             load, latency = next((n, c) for n, (place, c) in enumerate(loading.loads) if place == link.load[1])
-            cycles = self.figures.forward
-            if self.figures.shortest is not None:
+            cycles = self.figures.forward if link.cycles < 0 else float(link.cycles)
+            if self.figures.shortest is not None and link.cycles < 0:
                 cycles = latency - self.figures.shortest + (link.store[0] == link.load[0])
             self.edges.append(Edge(store, self._first[link.load[0]] + load, cycles, link.passes))
 

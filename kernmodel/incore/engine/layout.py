@@ -11,25 +11,48 @@ import sys
 from array import array
 from collections.abc import Sequence
 from functools import cache
+from itertools import islice
 from textwrap import wrap
 from typing import NamedTuple
 
 GROUPS = 4
 """Port sets that may alternate."""
-PORTS = 16
+PORTS = 20
 """Most ports that the simulation keeps count of."""
+SCHEDULERS = 8
+"""Most schedulers."""
+PHASES = 64
+"""Passes after which accesses stand at the same place in a line again, whatever their stride."""
 SOURCES = ("ideal", "LSD", "DSB", "decoders")
 """Where µops come from; numbered in this order."""
 REASONS = ("front end", "scheduler", "reorder buffer")
 """Why the renamer stands still; numbered in this order."""
 KINDS = ("none", "uop cache", "op cache")
 """What feeds the renamer: nothing is known of it; predecoder, decoders, DSB and LSD; Zen's decoders and op cache."""
+LOAD, STORE = 1, 2
+"""Of which accesses a µop is the data path."""
+ON, PASSES, LINES = 1, 2, 4
+"""What ends the delivery of a cycle with `Core.line_fetch`, as bits: its width alone; a pass; a line of code."""
 COMPONENTS = ("predecode", "decode", "DSB", "LSD", "issue", "ports", "divider", "precedence", "pipeline")
 """The parts of a core whose bounds the engine gives, in the order in which a µop meets them."""
 
 
+_SIZES = {"alternating": GROUPS, "rooms": SCHEDULERS, "scheduler_of": PORTS}
+"""Fields that hold several numbers."""
+
+
 class Core(NamedTuple):
-    """The simulated pipeline, and the sizes of the block in it."""
+    """The simulated pipeline, and the sizes of the block in it.
+
+    Attributes:
+        by_port: whether schedulers belong to ports, and a µop that finds no place in one stops the dispatch; else there
+            are the three of `UopTraits.scheduler`. The further ones are of such cores:
+        rotating: ports that µops are given in rotation, unless `counter_gap` fewer wait for another; µops of others go to
+            the port for which fewest wait.
+        queued: ports whose µops pass through a queue of `queue_entries` before they get port and scheduler.
+        rooms: entries of each scheduler; scheduler_of: the scheduler of each port.
+        line_fetch: whether units come line of code by line of code, `dsb_width` a cycle, each pass for itself.
+    """
 
     issue_width: int = 0
     retire_width: int = 0
@@ -60,6 +83,13 @@ class Core(NamedTuple):
     barred_from: int = 0
     repeats: int = 0
     alternating: tuple[int, ...] = (0,) * GROUPS
+    by_port: int = 0
+    rotating: int = 0
+    queued: int = 0
+    queue_entries: int = 0
+    rooms: tuple[int, ...] = (0,) * SCHEDULERS
+    scheduler_of: tuple[int, ...] = (0,) * PORTS
+    line_fetch: int = 0
     units: int = 0
     entries: int = 0
     slots: int = 0
@@ -76,9 +106,12 @@ class Core(NamedTuple):
     @classmethod
     def of(cls, numbers: Sequence[int]) -> Core:
         """What `numbers` gave."""
-        place = cls._fields.index("alternating")
-        groups = tuple(numbers[place : place + GROUPS])
-        return cls._make((*numbers[:place], groups, *numbers[place + GROUPS :]))
+        values: list[int | tuple[int, ...]] = []
+        rest = iter(numbers)
+        for name in cls._fields:
+            size = _SIZES.get(name)
+            values.append(next(rest) if size is None else tuple(islice(rest, size)))
+        return cls._make(values)
 
     def numbers(self) -> array[int]:
         """All of them in one piece."""
@@ -96,7 +129,7 @@ class Figures(NamedTuple):
         fetches: µops come as slowly as the front end delivers them; else the renamer always finds some.
         fusion_line_bytes: no pair fuses whose jump starts at a multiple of this address.
         branch_ends_group: nothing is decoded behind a branch in the same cycle.
-        fetch_bytes, op_cache_entries, op_cache_width, issue_instructions: as in `OpCacheFigures`.
+        fetch_bytes, op_cache_entries, op_cache_width, issue_instructions, code_line_bytes: as in `OpCacheParameters`.
         synchronise_ports, synchronise_latency: of the stack engine's µop; synchronises: whether it is inserted.
         forward_as_load: whether a forwarded load takes its own latency less the shortest one.
         adders: whether others wait longer for additions than their rows say.
@@ -124,6 +157,7 @@ class Figures(NamedTuple):
     op_cache_entries: int = 0
     op_cache_width: int = 0
     issue_instructions: int = 0
+    code_line_bytes: int = 0
     partial_erratum: int = 0
     group_boundary: int = 0
     synchronises: int = 0
@@ -175,6 +209,7 @@ class Request(NamedTuple):
         links, simulated_links: forwardings for the dependencies, and for the simulation.
         pairs: instructions that macro-fuse with the branch behind them, wherever the block stands.
         placed: whether places of the instructions are given; else each follows the one before.
+        accesses: so many `Access` stand at the end.
         all: whether the bounds of parts that the block does not meet are wanted, too.
         scope: how much is looked at.
     """
@@ -188,6 +223,7 @@ class Request(NamedTuple):
     placed: int = 0
     all: int = 0
     scope: int = WHOLE
+    accesses: int = 0
 
 
 class Totals(NamedTuple):
@@ -240,7 +276,8 @@ NOTHING = Totals(*[0] * len(Totals._fields))
 
 
 class Link(NamedTuple):
-    """A load that reads what a store wrote, by numbers of instructions and of their memory references."""
+    """A load that reads what a store wrote, by numbers of instructions and of their memory references; `cycles` from
+    the stored data to the loaded ones, -1 for as store and load say."""
 
     store: int
     store_place: int
@@ -248,6 +285,25 @@ class Link(NamedTuple):
     load_place: int
     passes: int
     whole: int
+    cycles: int
+
+
+class Access(NamedTuple):
+    """What becomes of the memory accesses of an instruction in a loop by their addresses.
+
+    Attributes:
+        instruction: its number.
+        load_low, load_high, store_low, store_high: of 64 passes, as bits, those in which its loads, and its stores,
+            keep their data path for a cycle longer since they cross lines.
+        single: whether its stores take the first of their ports only.
+    """
+
+    instruction: int
+    load_low: int = 0
+    load_high: int = 0
+    store_low: int = 0
+    store_high: int = 0
+    single: int = 0
 
 
 class Traits(NamedTuple):
@@ -310,7 +366,7 @@ class TraitTimes(NamedTuple):
 
 class UopTraits(NamedTuple):
     """A µop of an instruction: whether it is an eliminated move, which scheduler it takes a place of, its ports, and
-    the other figures of `engine.uops.Uop`."""
+    the other figures of `engine.uops.Uop`; `access`: LOAD for the data path of a load, STORE for that of a store."""
 
     move: int
     scheduler: int
@@ -319,6 +375,7 @@ class UopTraits(NamedTuple):
     divider: int
     data: int
     alone: int
+    access: int
 
 
 class FetchUnit(NamedTuple):
@@ -329,7 +386,8 @@ class FetchUnit(NamedTuple):
             microcode.
         complex: needs the complex decoder; simple: decoders that may work beside it.
         fusible: of a kind that macro-fuses; ends_group: nothing behind it is decoded in the same cycle.
-        block: aligned block of code that the DSB keeps it under; line: its line there; wide: takes one more place.
+        block: aligned block of code that the DSB keeps it under; line: its line there; wide: takes one more place. With
+            `line_fetch`, block and line are the lines of code of its first and its last byte.
     """
 
     entries: int
@@ -360,6 +418,7 @@ class MicroOp(NamedTuple):
         alone: cycles before the next µop with such a figure may dispatch.
         first_wait: number of the first thing that it waits for; what it waits for ends where that of the next begins.
         scheduler: 0 for the scheduler of all, 1 for that of loads, 2 for that of stores.
+        slow_low, slow_high: of 64 passes, as bits, those in which it keeps its data path one cycle longer.
     """
 
     ports: int
@@ -369,6 +428,8 @@ class MicroOp(NamedTuple):
     alone: int
     first_wait: int
     scheduler: int
+    slow_low: int = 0
+    slow_high: int = 0
 
 
 class Wait(NamedTuple):
@@ -398,6 +459,7 @@ _STRUCTS = (
     (Times, "double"),
     (Request, "int32_t"),
     (Link, "int32_t"),
+    (Access, "int32_t"),
     (Totals, "int64_t"),
 )
 _ENUMS = (
@@ -413,10 +475,12 @@ def header() -> str:
     """The text of `native/layout.h`."""
     lines = ["/* Made by kernmodel.incore.engine.layout, which says what the fields mean. */", ""]
     lines += ["#ifndef KERNMODEL_LAYOUT_H", "#define KERNMODEL_LAYOUT_H", "", "#include <stdint.h>", ""]
-    lines += [f"enum {{ PORTS = {PORTS}, GROUPS = {GROUPS} }};"]
+    lines += [f"enum {{ PORTS = {PORTS}, GROUPS = {GROUPS}, SCHEDULERS = {SCHEDULERS}, PHASES = {PHASES} }};"]
+    lines += [f"enum {{ LOAD = {LOAD}, STORE = {STORE} }};"]
+    lines += [f"enum {{ ON = {ON}, PASSES = {PASSES}, LINES = {LINES} }};"]
     lines += [f"enum {{ {', '.join(prefix + _constant(name) for name in names)} }};" for prefix, names in _ENUMS]
     for struct, number in _STRUCTS:
-        fields = ", ".join(name + "[GROUPS]" * (name == "alternating") for name in struct._fields)
+        fields = ", ".join(name + (f"[{_SIZES[name]}]" if name in _SIZES else "") for name in struct._fields)
         lines += ["", "typedef struct {", *wrap(f"    {number} {fields};", 118, subsequent_indent="        ")]
         lines.append(f"}} {struct.__name__};")
     return "\n".join([*lines, "", "#endif", ""])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from kernmodel.incore.dependences.addresses import Forwarding
-from kernmodel.incore.engine.layout import Entry, MicroOp, UopTraits, Wait
+from kernmodel.incore.engine.layout import LOAD, Access, Entry, MicroOp, UopTraits, Wait
 from kernmodel.incore.engine.model import PipelineCore, Switches
 from kernmodel.incore.engine.program import Lowered
 from kernmodel.incore.engine.uops import Inside, InstructionUops, Outside, Uop
@@ -48,6 +48,7 @@ def link(
     core: PipelineCore,
     switches: Switches,
     longer: Callable[[int, int], float],
+    accesses: Sequence[Access] = (),
 ) -> Linked:
     """Join the µops of a block.
 
@@ -57,6 +58,7 @@ def link(
         links: which stores feed which loads.
         core: its pipeline; switches: what is idealised.
         longer: gives the cycles that one instruction waits longer for another than rows say; whole cycles of it count.
+        accesses: what becomes of loads and stores by their addresses.
     """
     linker = _Linker(core, switches, longer)
     linker.dirty = _dirty_at_end(instructions, units) and switches.synchronisation
@@ -65,7 +67,7 @@ def link(
         if own is not None:
             linker.add(unit, instructions[unit.number], own)
     linker.close(links)
-    microops, waits = linker.microops()
+    microops, waits = linker.microops({access.instruction: access for access in accesses})
     return Linked(microops, waits, tuple(linker.slots), tuple(linker.entries), tuple(linker.unit_entries))
 
 
@@ -210,12 +212,12 @@ class _Linker:
             if link.load not in loads or link.store not in stores or link.passes > _FARTHEST:
                 continue
             load, latency = loads[link.load]
-            if not link.whole and self.switches.blocked_loads:
+            if not link.whole and self.switches.blocked_loads and link.cycles < 0:
                 self._block(load)
                 continue
             placed, data, address, forward = stores[link.store]
-            sources = [(placed.first + data, forward - latency)]
-            if address is not None and self.switches.store_address:
+            sources = [(placed.first + data, forward + max(link.cycles, 0) - latency)]
+            if address is not None and self.switches.store_address and link.cycles < 0:
                 later = self.core.forward_latency + self.core.forward_address - latency
                 sources.append((placed.first + address, later))
             for waits, wait in users[load]:
@@ -226,17 +228,23 @@ class _Linker:
         owner, uop = self.uops[load]
         self.uops[load] = (owner, uop._replace(alone=self.core.blocked_load))
 
-    def microops(self) -> tuple[tuple[MicroOp, ...], tuple[Wait, ...]]:
+    def microops(self, accesses: Mapping[int, Access]) -> tuple[tuple[MicroOp, ...], tuple[Wait, ...]]:
         """The µops in the order of issue, and one behind, and what they wait for, none twice."""
         place = {number: k for k, number in enumerate(self.order)}
         found: list[MicroOp] = []
         waits: list[Wait] = []
         for number in self.order:
-            traits = self.uops[number][1].traits(self.core)
-            found.append(_microop(traits, len(waits)))
+            owner, uop = self.uops[number]
+            found.append(_microop(uop.traits(self.core), len(waits), accesses.get(owner)))
             waits += sorted({w._replace(microop=place[w.microop]) for w in self.waits[number]})
         return (*found, MicroOp(0, 0, 0, 0, 0, len(waits), 0)), tuple(waits)
 
 
-def _microop(own: UopTraits, first_wait: int) -> MicroOp:
-    return MicroOp(own.ports, own.latency, own.divider, own.data, own.alone, first_wait, own.scheduler)
+def _microop(own: UopTraits, first_wait: int, access: Access | None) -> MicroOp:
+    made = MicroOp(own.ports, own.latency, own.divider, own.data, own.alone, first_wait, own.scheduler)
+    if access is None or not own.access:
+        return made
+    if own.access == LOAD:
+        return made._replace(slow_low=access.load_low, slow_high=access.load_high)
+    ports = own.ports & -own.ports if access.single else own.ports
+    return made._replace(ports=ports, slow_low=access.store_low, slow_high=access.store_high)

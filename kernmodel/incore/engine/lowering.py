@@ -7,22 +7,26 @@ their registers only share one.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from kernmodel.incore.dependences.addresses import Forwarding
 from kernmodel.incore.dependences.data_flow import DataFlow, is_eliminated_move, is_idiom
 from kernmodel.incore.dependences.line_splits import split_cycles
 from kernmodel.incore.engine.figures import ModelledCore
 from kernmodel.incore.engine.layout import Traits, TraitTimes, port_mask
 from kernmodel.incore.engine.memo import Memo
-from kernmodel.incore.engine.uops import InstructionUops, uops_of
+from kernmodel.incore.engine.model import Forwards
+from kernmodel.incore.engine.uops import InstructionUops, keeps_ports, uops_of
 from kernmodel.incore.front_end.costs import Cost, bars_lsd, instruction_cost, op_cache_cost
 from kernmodel.incore.model import InstructionData, PortUse
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
 
 _MOST_JUMPS = 64
+_RENAMED_BYTES = 4
+"""Size of the smallest loads that memory renaming serves."""
 _NO_COST = Cost(0, 0, 0, False, 0, False, 0, ())
 _FLAGS = "CPAZSO"
 DIVIDER_SUFFIX = "DV"
@@ -64,13 +68,17 @@ class Template(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """An instruction and the branch that it macro-fuses with: their µops and port usage, as in `Template`."""
+    """An instruction and the branch that it macro-fuses with: their µops and port usage, as in `Template`.
+
+    The port usage is what the branch leaves of that of the first; with `keeps_ports` it is that of both.
+    """
 
     uops: InstructionUops | None
     uses: tuple[PortUse, ...]
     masks: tuple[int, ...]
     splits: tuple[float, ...]
     registers: tuple[str, ...]
+    keeps_ports: bool
 
 
 class Lowering:
@@ -122,15 +130,19 @@ class Lowering:
         fuses = mnemonic in first.jumps or bool(first.traits.fusing_flags & branch.traits.flags)
         if branch.traits.jump < 0 or not fuses or not first.traits.unit or not branch.traits.unit or first.row is None:
             return None
+        pipeline = self.core.pipeline
+        keeps = pipeline is not None and keeps_ports(first.instruction, pipeline)
         if is_done_at_rename(first.instruction, first.row):
             uses: tuple[PortUse, ...] = ()
+        elif keeps:
+            uses = first.row.ports
         else:
             uses = _without_compare(first.row.ports, branch.row.ports if branch.row else ())
-        uops, pipeline = None, self.core.pipeline
+        uops = None
         if pipeline is not None:
             uops = uops_of(first.instruction, first.row, branch.row, pipeline, self.core.switches)
         masks = self._masks(uses)
-        return Pair(uops, uses, masks, split_cycles(uses, first.instruction, self.core.splits), first.registers)
+        return Pair(uops, uses, masks, split_cycles(uses, first.instruction, self.core.splits), first.registers, keeps)
 
     def _traits(
         self, instruction: Instruction, row: InstructionData | None, flow: DataFlow, registers: int
@@ -163,7 +175,7 @@ class Lowering:
             fusible=bool(fusible_with) and self.core.front is not None,
             jumps_low=_signed(jumps),
             jumps_high=_signed(jumps >> 32),
-            fusing_flags=_flag_bits(_fusing_flags(instruction, self.core.fusing)) if by_flags else 0,
+            fusing_flags=_flag_bits(self._fusing_flags(instruction)) if by_flags else 0,
             branch=instruction.branch is not None,
             jump=self._jump(instruction.mnemonic) if conditional else -1,
             flags=_flag_bits(instruction.flags_read) if conditional else 0,
@@ -189,7 +201,16 @@ class Lowering:
         """What the instruction costs in the front end; None if it counts as bytes only."""
         if self.core.front is not None:
             return None if row is None else instruction_cost(instruction, row, self.core.front)
-        return op_cache_cost(row, self.core.op_cache)
+        return op_cache_cost(instruction, row, self.core.op_cache)
+
+    def _fusing_flags(self, instruction: Instruction) -> str:
+        """The flags of which a jump must read one to fuse with the instruction; none if it fuses with no jump."""
+        core = self.core
+        barred = bool(instruction.memory) and (
+            (core.op_cache is not None and not core.op_cache.fuses_memory)
+            or any(operand.immediate is not None for operand in instruction.operands)
+        )
+        return instruction.flags_written if instruction.mnemonic in core.fusing and not barred else ""
 
     def _masks(self, uses: tuple[PortUse, ...]) -> tuple[int, ...]:
         return tuple([port_mask(use.ports, self.core.parameters.ports) for use in uses])
@@ -197,6 +218,24 @@ class Lowering:
     def _jump(self, mnemonic: str) -> int:
         number = self._jumps.setdefault(mnemonic, len(self._jumps))
         return number if number < _MOST_JUMPS else -1
+
+
+def forward_cycles(link: Forwarding, instructions: Sequence[Instruction], forwards: Forwards) -> int:
+    """Cycles from stored to loaded data, beyond what the row of the store says."""
+    storing, loading = instructions[link.store[0]], instructions[link.load[0]]
+    if not link.whole:
+        return forwards.partial
+    if storing.vector_bytes or loading.vector_bytes:
+        if storing.vector_bytes and loading.vector_bytes:
+            return forwards.vector
+        return forwards.to_general if storing.vector_bytes else forwards.to_vector
+    if forwards.renamed is not None:
+        if loading.memory[link.load[1]].written:
+            return 0
+        plain = not loading.flags_written and not any(o.read and o.register for o in loading.operands)
+        if plain and loading.memory[link.load[1]].size_bytes >= _RENAMED_BYTES:
+            return forwards.renamed
+    return forwards.general
 
 
 def is_done_at_rename(instruction: Instruction, row: InstructionData) -> bool:
@@ -223,12 +262,6 @@ def _without_port(ports: tuple[PortUse, ...], closed: str) -> tuple[PortUse, ...
         PortUse(tuple(port for port in use.ports if port != closed), use.cycles) if set(use.ports) - {closed} else use
         for use in ports
     )
-
-
-def _fusing_flags(instruction: Instruction, fusing: frozenset[str]) -> str:
-    """The flags of which a jump must read one to fuse with the instruction; none if it fuses with no jump."""
-    compares_immediate = instruction.memory and any(o.immediate is not None for o in instruction.operands)
-    return instruction.flags_written if instruction.mnemonic in fusing and not compares_immediate else ""
 
 
 def _times(instruction: Instruction, row: InstructionData | None, flow: DataFlow) -> TraitTimes:

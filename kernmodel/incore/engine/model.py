@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from kernmodel.incore.dependences.data_flow import DataFlowFigures
+from kernmodel.incore.dependences.line_splits import Lines
 from kernmodel.incore.engine.layout import FetchUnit
 
 Memory = Literal["moving", "different", "stack", "none"]
@@ -16,9 +17,10 @@ Memory = Literal["moving", "different", "stack", "none"]
 ("moving"); only where the registers of both addresses hold the same values ("different", uiCA's policy "all addresses
 different"); the same with all registers but rsp and rbp equal at the start ("stack", Facile's); nowhere ("none")."""
 
-Role = Literal["load", "compute", "store address", "store data", "move", "value", "synchronise"]
-"""What a µop does. A "move" was eliminated at rename; a "value" only joins what others compute (zero idioms too); both
-need no port. "synchronise" brings rsp up to date with the stack engine."""
+Role = Literal["load", "load address", "compute", "store address", "store data", "move", "value", "synchronise"]
+"""What a µop does. Where address generators are told from load pipes, a load is two, "load address" and "load". A
+"move" was eliminated at rename; a "value" only joins what others compute (zero idioms too); both need no port.
+"synchronise" brings rsp up to date with the stack engine."""
 
 Source = Literal["ideal", "LSD", "DSB", "decoders"]
 """Where the µops come from: without limit; the loop buffer; the µop cache, up to the first unit that it cannot hold;
@@ -70,6 +72,25 @@ class Switches:
 
 
 @dataclass(frozen=True, slots=True)
+class Forwards:
+    """Cycles from stored data to a load that reads them, beyond what the row of the store says.
+
+    Attributes:
+        general, vector: between registers of a kind; to_vector, to_general: from one kind to the other.
+        partial: where the load needs bytes that the store did not write.
+        renamed: where the core renames memory, for a plain load of what a general-purpose register held; an instruction
+            that loads, changes and stores it again gets it at once. None where it does not.
+    """
+
+    general: int
+    vector: int
+    to_vector: int
+    to_general: int
+    partial: int
+    renamed: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineCore:
     """What the pipeline behind the fetch can do.
 
@@ -107,6 +128,17 @@ class PipelineCore:
         load_ports, store_address_ports, store_data_ports: the port sets by which these µops are told from those that
             compute; on load ports those that no load data path goes with are store addresses.
         flows: what the data flow of its instructions depends on.
+        schedulers: ports and entries of each scheduler, on cores whose schedulers belong to ports; the further ones are
+            of such cores: ports that are in no scheduler take their µops from the load and store queues.
+        rotating: ports that µops are given in rotation; others go to the port for which fewest wait.
+        queued: ports whose µops wait in a queue of `queue_entries` before the schedulers.
+        address_ports: of address generators; `load_ports` are then load pipes and `store_data_ports` store pipes.
+        value_ports: that bring what a vector store stores to the store pipes.
+        passed_bytes: size of the vectors that go through a pipe in two passes, None for none.
+        wide_store_loads: cycles for which a store of such a vector keeps one of the first group of load pipes.
+        extra_slots: what takes a slot more at dispatch than rows say, as in `OpCacheParameters`.
+        forwards: of stores to loads.
+        lines: what accesses take longer to cross, None where nothing of that is known.
     """
 
     ports: tuple[str, ...]
@@ -115,35 +147,46 @@ class PipelineCore:
     reorder_buffer: int
     scheduler: int
     idq: int
-    dsb_width: int
-    dsb_lines: int
-    dsb_ends: bool
     decoders: int
-    iq: int
-    predecode_width: int
-    fusible_last: bool
-    microcode_switch: int
-    microcode_exit: int
-    microcode_width: int
-    predecode_delay: int
     dispatch_delay: int
-    counter_gap: int
-    alternating: tuple[tuple[str, ...], ...]
     load_latency: int
     forward_latency: int
-    forward_address: int
-    blocked_load: int
-    pointer_saving: int
-    pointer_reach: int | None
-    halved_bytes: int | None
-    dsb_line_uops: int
-    dsb_block_lines: int
-    synchronise_ports: tuple[str, ...]
-    synchronise_latency: int
     load_ports: tuple[frozenset[str], ...]
-    store_address_ports: tuple[frozenset[str], ...]
     store_data_ports: tuple[frozenset[str], ...]
+    dsb_width: int = 0
+    dsb_lines: int = 0
+    dsb_ends: bool = False
+    iq: int = 0
+    predecode_width: int = 0
+    fusible_last: bool = True
+    microcode_switch: int = 0
+    microcode_exit: int = 0
+    microcode_width: int = 0
+    predecode_delay: int = 0
+    counter_gap: int = 0
+    alternating: tuple[tuple[str, ...], ...] = ()
+    forward_address: int = 0
+    blocked_load: int = 0
+    pointer_saving: int = 0
+    pointer_reach: int | None = None
+    halved_bytes: int | None = None
+    dsb_line_uops: int = 0
+    dsb_block_lines: int = 0
+    synchronise_ports: tuple[str, ...] = ()
+    synchronise_latency: int = 0
+    store_address_ports: tuple[frozenset[str], ...] = ()
     flows: DataFlowFigures | None = None
+    schedulers: tuple[tuple[tuple[str, ...], int], ...] = ()
+    rotating: tuple[str, ...] = ()
+    queued: tuple[str, ...] = ()
+    queue_entries: int = 0
+    address_ports: tuple[frozenset[str], ...] = ()
+    value_ports: tuple[frozenset[str], ...] = ()
+    passed_bytes: int | None = None
+    wide_store_loads: int = 0
+    extra_slots: tuple[str, ...] = ()
+    forwards: Forwards | None = None
+    lines: Lines | None = None
     forward_by_table: bool = False
     unlaminated_slots: int = ANY_NUMBER
     unlaminated_first: int = ANY_NUMBER

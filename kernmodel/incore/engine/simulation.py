@@ -4,19 +4,23 @@ Every cycle, in this order: finished µops retire in order; ready ones dispatch,
 issues queue entries and gives their µops ports; the fetch refills the queue. The renamer knows how many µops of each
 port have issued and not dispatched before this cycle. µops in its first and third slot go to the port with the fewest,
 those in the others to the one with the second fewest unless that has far more; ties go to the higher port (uiCA, ICS
-2022, section 4.2.2). The run ends when the state of the pipeline is one that was there before.
+2022, section 4.2.2). Where schedulers belong to ports (`Core.by_port`), a slot is dispatched if all its µops find
+entries, and µops of queued ports wait for theirs in order, behind it. The run ends when the state of the pipeline is
+one that was there before.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 from kernmodel.incore.engine.interface import Program
-from kernmodel.incore.engine.layout import PORTS, SOURCES, MicroOp, Wait
+from kernmodel.incore.engine.layout import LINES, PASSES, PHASES, PORTS, SCHEDULERS, SOURCES, MicroOp, Wait
 from kernmodel.incore.engine.model import STEADY_SHARE, is_at
 
 _HISTORY = 16
+_LOW = 0xFFFFFFFF
 _SAVING = 4
 """The next state is kept for comparison after so many passes, and a share of one in so many of those so far."""
 _SNAPSHOTS = 32
@@ -28,7 +32,7 @@ Counts = tuple[int, ...]
 class _InFlight:
     """A µop in flight: `base` is the cycle that those who wait for it count from, once it is known."""
 
-    __slots__ = ("base", "done", "id", "known", "pending", "port", "ready")
+    __slots__ = ("base", "done", "id", "known", "pending", "port", "ready", "scheduler", "slow")
 
     def __init__(self, number: int, now: int) -> None:
         self.id = number
@@ -37,6 +41,8 @@ class _InFlight:
         self.known = False
         self.pending = 0
         self.port = -1
+        self.scheduler = 0
+        self.slow = 0
 
 
 class Pipeline:
@@ -56,6 +62,8 @@ class Pipeline:
             for microop, passes, cycles in self._waits_of(u):
                 self.users[microop].append((u, passes, cycles))
         self.ports = range(max(m[0] for m in self.microops).bit_length())
+        self.by_port = bool(self.core.by_port and self.core.issue_ports)
+        self.phased = any(m.slow_low or m.slow_high for m in self.microops)
         self.kinds = [sum(m[0] >> port & 1 for m in self.microops) for port in self.ports]
         self._start()
 
@@ -66,7 +74,10 @@ class Pipeline:
         self.ready: list[_InFlight] = []
         self.slots_issued = self.slots_retired = self.microops_issued = self.passes = 0
         self.slot_in_entry = 0
-        self.scheduled = [0, 0, 0]
+        self.scheduled = [0] * SCHEDULERS
+        self.queue: deque[_InFlight] = deque()
+        self.rotation = [port for port in self.ports if self.core.rotating >> port & 1]
+        self.opened = 0
         self.counters = [0] * len(self.ports)
         self.starting = list(self.counters)
         self.turn = [0] * len(self.core.alternating)
@@ -94,6 +105,8 @@ class Pipeline:
         else:
             self._dispatch_free()
         self._issue()
+        if self.by_port:
+            self._leave_queue()
         self._deliver()
         self.now += 1
 
@@ -113,10 +126,10 @@ class Pipeline:
                     self._all_known(y)
 
     def _all_known(self, x: _InFlight) -> None:
-        if self.microops[x.id % self.core.microops][0]:
-            self.calendar.setdefault(max(x.ready, self.now + 1), []).append(x)
-        else:
+        if not self.microops[x.id % self.core.microops].ports:
             self._know(x, x.ready)
+        elif x.port >= 0 or not self.by_port:
+            self.calendar.setdefault(max(x.ready, self.now + 1), []).append(x)
 
     def _queue_up(self, x: _InFlight) -> None:
         place = len(self.ready)
@@ -137,26 +150,24 @@ class Pipeline:
             self.slots_retired += 1
 
     def _can_dispatch(self, microop: MicroOp, port: int) -> bool:
-        _, _, divider, data, alone, _, _ = microop
         return not (
-            (divider and self.divider_free > self.now)
-            or (alone and self.alone_free > self.now)
-            or (data and self.data_free[port] > self.now)
+            (microop.divider and self.divider_free > self.now)
+            or (microop.alone and self.alone_free > self.now)
+            or (microop.data and self.data_free[port] > self.now)
         )
 
     def _dispatch(self, x: _InFlight, microop: MicroOp) -> None:
-        _, latency, divider, data, alone, _, scheduler = microop
-        if divider:
-            self.divider_free = self.now + divider
-        if alone:
-            self.alone_free = self.now + alone
-        if data:
-            self.data_free[x.port] = self.now + data
+        if microop.divider:
+            self.divider_free = self.now + microop.divider
+        if microop.alone:
+            self.alone_free = self.now + microop.alone
+        if microop.data:
+            self.data_free[x.port] = self.now + microop.data + x.slow
         self.counters[x.port] -= 1
         self.dispatched[x.port] += 1
-        self.scheduled[scheduler] -= 1
+        self.scheduled[x.scheduler] -= 1
         self.ready.remove(x)
-        x.done = self.now + latency
+        x.done = self.now + microop.latency
         self._know(x, self.now)
 
     def _dispatch_bound(self) -> None:
@@ -191,19 +202,90 @@ class Pipeline:
             return best
         return others[0]
 
-    def _issue_microop(self, executed: int, u: int, slot: int) -> None:
+    # ---- schedulers that belong to ports ----
+
+    def _has_room(self, port: int, coming: Sequence[int]) -> bool:
+        scheduler = self.core.scheduler_of[port]
+        return self.scheduled[scheduler] + coming.count(scheduler) < self.core.rooms[scheduler]
+
+    def _port_with_room(self, ports: int, coming: Sequence[int] = ()) -> int:
+        """In rotation, unless far fewer µops wait for another one; else the port for which fewest wait, behind the
+        queue at the start of the cycle. -1 where no scheduler has room."""
+        if ports & ~self.core.rotating:
+            counters = self.starting if ports & self.core.queued else self.counters
+            able = [port for port in self.ports if ports >> port & 1 and self._has_room(port, coming)]
+            return min(reversed(able), key=lambda port: counters[port], default=-1)
+        turn = self.turn[0]
+        order = self.rotation[turn:] + self.rotation[:turn]
+        able = [port for port in order if ports >> port & 1 and self._has_room(port, coming)]
+        if not able:
+            return -1
+        self.turn[0] = (turn + 1) % len(self.rotation)
+        least = min(able, key=lambda port: self.counters[port])
+        return least if self.counters[able[0]] - self.counters[least] >= self.core.counter_gap else able[0]
+
+    def _place_slot(self, slot: int) -> list[int] | None:
+        """The ports of the µops of a slot, -1 for those without and queued ones; None if one finds no room."""
+        turn, queued = self.turn[0], len(self.queue)
+        given: list[int] = []
+        coming: list[int] = []
+        for microop in self.microops[self.first_microop[slot] : self.first_microop[slot + 1]]:
+            enters = bool(microop.ports & self.core.queued)
+            port = -1 if enters or not microop.ports else self._port_with_room(microop.ports, coming)
+            queued += enters
+            if (microop.ports and not enters and port < 0) or (enters and queued > self.core.queue_entries):
+                break
+            given.append(port)
+            if port >= 0:
+                coming.append(self.core.scheduler_of[port])
+                self.counters[port] += 1
+        for port in given:
+            if port >= 0:
+                self.counters[port] -= 1
+        if len(given) == self.first_microop[slot + 1] - self.first_microop[slot]:
+            return given
+        self.turn[0] = turn
+        return None
+
+    def _take_entry(self, x: _InFlight, port: int) -> None:
+        x.port = port
+        x.scheduler = self.core.scheduler_of[port]
+        self.counters[port] += 1
+        self.scheduled[x.scheduler] += 1
+
+    def _leave_queue(self) -> None:
+        """Move µops from the queue to their schedulers, in order."""
+        while self.queue:
+            x = self.queue[0]
+            port = self._port_with_room(self.microops[x.id % self.core.microops].ports)
+            if port < 0:
+                return
+            self._take_entry(self.queue.popleft(), port)
+            if not x.pending:
+                self._all_known(x)
+
+    def _issue_microop(self, executed: int, u: int, slot: int, given: int) -> None:
         number = executed * self.core.microops + u
         x = self.flight[number] = _InFlight(number, self.now)
         self.microops_issued = number + 1
-        ports = self.microops[u][0]
+        microop = self.microops[u]
+        ports = microop.ports
+        x.slow = (microop.slow_low & _LOW | (microop.slow_high & _LOW) << 32) >> executed % PHASES & 1
+        x.scheduler = microop.scheduler
         if ports:
             x.ready += self.core.dispatch_delay
-            self.scheduled[self.microops[u][6]] += 1
+        if ports and self.by_port:
+            if given < 0:
+                self.queue.append(x)
+            else:
+                self._take_entry(x, given)
+        elif ports:
+            self.scheduled[x.scheduler] += 1
             if self.core.issue_ports:
                 x.port = self._choose_port(ports, slot)
                 self.counters[x.port] += 1
-        for microop, passes, cycles in self._waits_of(u):
-            source = (executed - passes) * self.core.microops + microop
+        for other, passes, cycles in self._waits_of(u):
+            source = (executed - passes) * self.core.microops + other
             if source < 0:
                 continue
             y = self.flight.get(source)  # None: it issues later than what waits for it
@@ -219,8 +301,8 @@ class Pipeline:
         if self.slots_issued - self.slots_retired + core.issue_width > core.reorder_buffer:
             self.stalls[2] += 1
             return
-        sizes = (core.scheduler, core.load_scheduler, core.store_scheduler)
-        if any(size and own + core.issue_width > size for own, size in zip(self.scheduled, sizes, strict=True)):
+        sizes = () if self.by_port else (core.scheduler, core.load_scheduler, core.store_scheduler)
+        if any(size and own + core.issue_width > size for own, size in zip(self.scheduled, sizes, strict=False)):
             self.stalls[1] += 1
             return
         if self.entries_issued >= self.delivered:
@@ -238,13 +320,20 @@ class Pipeline:
                 break
             taken, unlaminated = taken + 1, unlaminated + together
             slot = self._issue_entry(executed, slots, slot)
+            if slot < 0:
+                return
 
     def _issue_entry(self, executed: int, slots: int, slot: int) -> int:
-        """Issue what is left of a queue entry, as far as it fits; the next free slot."""
+        """Issue what is left of a queue entry, as far as it fits; the next free slot, -1 where schedulers lack room."""
         while self.slot_in_entry < slots and slot < self.core.issue_width:
             k = self.slots_issued % self.core.slots
-            for u in range(self.first_microop[k], self.first_microop[k + 1]):
-                self._issue_microop(executed, u, slot)
+            first, end = self.first_microop[k], self.first_microop[k + 1]
+            given = self._place_slot(k) if self.by_port else [-1] * (end - first)
+            if given is None:
+                self.stalls[1] += 1
+                return -1
+            for number, own in enumerate(given):
+                self._issue_microop(executed, first + number, slot, own)
             self.slots_issued += 1
             self.slot_in_entry += 1
             slot += 1
@@ -260,6 +349,9 @@ class Pipeline:
             self.delivered = self.entries_issued + self.core.issue_width
             return
         queued = self.delivered - self.entries_issued
+        if self.core.line_fetch:
+            self._fetch_line(queued)
+            return
         decoding = self.decoding
         if not self._microcode(queued, self.core.microcode_exit if decoding else self.core.microcode_switch):
             if decoding:
@@ -320,6 +412,31 @@ class Pipeline:
             if entries > decoded:
                 self.microcode_left, self.microcode_wait = entries - decoded, core.microcode_switch
                 return
+
+    def _fetch_line(self, queued: int) -> None:
+        """No more entries than the width; those of one pass, and of one more line of code each cycle."""
+        core = self.core
+        room = core.dsb_width
+        if queued + room > core.idq:
+            return
+        self.opened += 1
+        while room > 0:
+            n = self.fetched % core.units
+            unit = self.units[n]
+            if core.line_fetch & PASSES and not self.unit_part and not n and room < core.dsb_width:
+                return
+            if core.line_fetch & LINES and unit.line - self.units[0].block >= self.opened:
+                return
+            part = min(unit.entries - self.unit_part, room)
+            self.delivered += part
+            self.unit_part += part
+            room -= part
+            if self.unit_part < unit.entries:
+                return
+            self.unit_part = 0
+            self.fetched += 1
+            if self.fetched % core.units == 0:
+                self.opened = 0
 
     def _start_decoding(self) -> None:
         """The DSB holds no more of the pass: the decoders go on. The predecoder has run ahead meanwhile."""
@@ -389,12 +506,19 @@ class Pipeline:
             self.microcode_left,
             (self.predecode_step, self.decoded % core.units, *history) if self.decoding else (),
             tuple(self.turn),
+            self.passes_issued() % PHASES if self.phased else 0,
+            len(self.queue),
+            self.opened if core.line_fetch & LINES else 0,
             self._left(self.divider_free),
             self._left(self.alone_free),
             tuple(self.counters),
             tuple(map(self._left, self.data_free)),
             tuple(self._trace(number) for number in range(self._oldest_needed(), self.microops_issued)),
         )
+
+    def passes_issued(self) -> int:
+        """Passes of which all slots were issued."""
+        return self.slots_issued // self.core.slots
 
     def _oldest_needed(self) -> int:
         core = self.core

@@ -11,17 +11,21 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from kernmodel.incore.dependences.cycles import Cycle, Edge, maximum_cycle_ratio
-from kernmodel.incore.engine.fetch import fetch_of
+from kernmodel.incore.engine.fetch import fetch_of, op_cache_fetch
 from kernmodel.incore.engine.figures import ModelledCore, figures_of, simulated_core
 from kernmodel.incore.engine.interface import Answer, BlockGraph, Look, Program
 from kernmodel.incore.engine.joined_graph import JoinedGraph
 from kernmodel.incore.engine.layout import (
     COMPONENTS,
     DEPENDENCES,
+    LINES,
+    ON,
+    PASSES,
     REASONS,
     SOURCES,
     WITHOUT_PORTS,
     WITHOUT_WAITS,
+    Core,
     Entry,
     Request,
     Totals,
@@ -172,14 +176,19 @@ class PythonEngine:
     ) -> tuple[Linked | None, Fetch]:
         """The µops of the block, and how they are fetched."""
         core = self._core
-        if core.pipeline is None or core.front is None:
+        if core.pipeline is None:
             return None, _NO_FETCH
         uops = {number: pair.uops for number, pair in pairs.items() if pair.uops is not None}
         longer = graph.added.cycles if graph.added else lambda source, target: 0.0
         links = look.simulated_links
-        linked = link(instructions, block.units, uops, links, core.pipeline, core.switches, longer)
+        linked = link(instructions, block.units, uops, links, core.pipeline, core.switches, longer, look.accesses)
         notion: Notion = "unrolled" if how.unrolled else "loop"
         units, entries = block.units, linked.unit_entries
+        if core.op_cache is not None:
+            cached = op_cache_path(units, core.op_cache, notion) == "DSB"
+            return linked, op_cache_fetch(units, entries, core.op_cache, cached, how.offset)
+        if core.front is None:
+            return None, _NO_FETCH
         return linked, fetch_of(
             instructions, block, units, entries, core.pipeline, core.front, notion, how.offset, core.switches
         )
@@ -190,7 +199,7 @@ class PythonEngine:
         """The bounds of the parts of the front end that the µops of the block come through, and those of others."""
         core = self._core
         if linked is None or core.front is None:
-            return self._widths(block, notion, bool(how.all))
+            return self._widths(block, notion, how.offset, bool(how.all))
         applied: _Bounds = {}
         if block.units and core.switches.front_end:
             applied = self._path(block, fetch, notion, how.offset, core.front)
@@ -237,16 +246,17 @@ class PythonEngine:
             return dsb_bound(block.units, block.length, front, pipeline.taken_branches)
         return sum(unit.decoded for unit in block.units) / front.dsb_width
 
-    def _widths(self, block: FrontEndBlock, notion: Notion, all_parts: bool) -> tuple[_Bounds, _Bounds]:
+    def _widths(self, block: FrontEndBlock, notion: Notion, offset: int, all_parts: bool) -> tuple[_Bounds, _Bounds]:
         """The same for a core without a simulation: the widths of its parts on Zen; on others no more than the µops
         renamed per cycle, where every instruction takes a slot, also one that needs no port."""
         core = self._core.op_cache
         if core is None:
             return {"issue": sum(unit.slots for unit in block.units) / self._core.parameters.issue_width}, {}
         cached = op_cache_path(block.units, core, notion) == "DSB"
-        applied = _delivery(block, core, cached) if self._core.switches.front_end else {}
+        applied = _delivery(block, core, cached, offset) if self._core.switches.front_end else {}
         applied["issue"] = dispatch_bound(block.units, core)
-        found = _delivery(block, core, False) | (_delivery(block, core, True) if notion == "loop" else {})
+        found = _delivery(block, core, False, offset)
+        found |= _delivery(block, core, True, offset) if notion == "loop" else {}
         return applied, {n: cycles for n, cycles in found.items() if n not in applied} if all_parts else {}
 
     def _program(self, linked: Linked, fetch: Fetch, applied: _Bounds, how: Request) -> Program:
@@ -262,9 +272,8 @@ class PythonEngine:
         for count in linked.slots:
             first.append(first[-1] + count)
         schedule = fetch.schedule or (0,)
-        core = simulated_core(pipeline, switches)._replace(
+        core = self._fetching(fetch, simulated_core(pipeline, switches))._replace(
             group_boundary=int(switches.group_boundary and (fetch.source == "LSD" or pipeline.dsb_ends)),
-            source=SOURCES.index(fetch.source),
             copies=fetch.copies,
             barred_from=fetch.barred_from,
             repeats=int(fetch.repeats),
@@ -279,6 +288,17 @@ class PythonEngine:
         )
         floor = 0.0 if how.scope else max(applied.values())
         return Program(core, fetch.units, linked.entries, tuple(first), microops, waits, schedule, floor)
+
+    def _fetching(self, fetch: Fetch, core: Core) -> Core:
+        """The core with what delivers its µops."""
+        zen, cached = self._core.op_cache, fetch.source == "DSB"
+        if zen is None:
+            return core._replace(source=SOURCES.index(fetch.source))
+        width = (zen.op_cache_width or 0) if cached else zen.decoders
+        if not width or not self._core.switches.front_end:
+            return core._replace(source=SOURCES.index("ideal"), dsb_width=width)
+        ends = PASSES | LINES if cached and zen.code_line_bytes else 0
+        return core._replace(source=SOURCES.index(fetch.source), dsb_width=width, line_fetch=ON | ends)
 
     def _simulate(self, program: Program | None, applied: _Bounds, how: Request) -> tuple[int, ...]:
         """The numbers of the simulation; its bound goes to the others."""
@@ -341,10 +361,10 @@ def _decoding(block: FrontEndBlock, front: FrontEndParameters, notion: Notion, o
     return {"predecode": predecode_bound(block, front, notion, offset), "decode": decode_bound(block.units, front)}
 
 
-def _delivery(block: FrontEndBlock, core: OpCacheParameters, cached: bool) -> _Bounds:
+def _delivery(block: FrontEndBlock, core: OpCacheParameters, cached: bool, offset: int) -> _Bounds:
     """The bounds of the parts on one path to dispatch, as far as their widths are known."""
     found = (
-        {"DSB": op_cache_bound(block.units, core)}
+        {"DSB": op_cache_bound(block.units, core, block.length, offset)}
         if cached
         else {"predecode": fetch_bound(block.length, core), "decode": decode_bound(block.units, core)}
     )
@@ -363,6 +383,8 @@ def _uses_of(
     ports: list[PortUse] = []
     dividers: list[PortUse] = []
     for number, instruction in enumerate(instructions):
+        if number - 1 in fused and pairs[number - 1].keeps_ports:
+            continue
         own: Template | Pair = pairs[number] if number in fused else instruction.template
         for use, split in zip(own.uses, own.splits, strict=True):
             share = shares[number] if shares else 0.0

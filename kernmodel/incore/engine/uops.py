@@ -21,15 +21,20 @@ from kernmodel.incore.dependences.data_flow import (
     is_idiom,
     latency_of,
     operand_key,
+    scaled_index,
     sources_of,
     targets_of,
 )
-from kernmodel.incore.engine.layout import UopTraits, port_mask
+from kernmodel.incore.engine.layout import LOAD, STORE, UopTraits, port_mask
 from kernmodel.incore.engine.model import PipelineCore, Role, Switches
+from kernmodel.incore.front_end.costs import dispatch_slots
 from kernmodel.incore.model import InstructionData
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction, MemoryReference
 
+_FEW_UOPS = 6
+"""µops that are dispatched with the first slot of an instruction, where schedulers belong to ports: no more than every
+scheduler has room for."""
 _MOST_UOPS = 1000
 """µops of one kind, and issue slots, that an instruction is simulated with: privileged ones (wbinvd) have millions."""
 
@@ -66,12 +71,15 @@ class Uop(NamedTuple):
 
     def traits(self, core: PipelineCore) -> UopTraits:
         """Its numbers on a core."""
-        ports, scheduler = port_mask(self.ports, core.ports), 0
+        ports, scheduler, access = port_mask(self.ports, core.ports), 0, 0
+        if core.schedulers and self.role in ("load", "store data"):
+            access = LOAD if self.role == "load" else STORE
         if self.role == "load" and core.load_scheduler:
             scheduler = 1
         elif self.role in ("store address", "store data") and core.store_scheduler:
             scheduler = 2
-        return UopTraits(self.role == "move", scheduler, ports, self.latency, self.divider, self.data, self.alone)
+        moves = self.role == "move"
+        return UopTraits(moves, scheduler, ports, self.latency, self.divider, self.data, self.alone, access)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +107,15 @@ class InstructionUops:
 
 
 class _Ports(NamedTuple):
-    """The µops of a row by what they do, each as its ports."""
+    """The µops of a row by what they do, each as its ports; `busy`: cycles for which loads, what computes, and stores
+    keep their pipes."""
 
     loads: list[tuple[str, ...]]
     compute: list[tuple[str, ...]]
     addresses: list[tuple[str, ...]]
     data: list[tuple[str, ...]]
     divider: int
+    busy: tuple[int, int, int]
 
 
 Source = tuple[str, Outside | Inside]
@@ -129,16 +139,24 @@ def uops_of(
         switches: `elimination`, `dividers`, `data_paths` and `one_at_a_time` are looked at.
     """
     builder = _Builder(instruction, row, core, switches)
-    ports = _ports(row, builder.halved, core)
-    if branch is not None:
-        _merge_branch(ports.compute, _ports(branch, False, core).compute)
+    ports = _ports(instruction, row, builder, core)
+    if branch is not None and not keeps_ports(instruction, core):
+        _merge_branch(ports.compute, _ports(instruction, branch, None, core).compute)
     at_rename = switches.elimination and is_eliminated_move(instruction, row)
     idiom = row.breaks_dependency == "zero" and is_idiom(instruction, row)
     if at_rename or idiom or not (ports.loads or ports.compute or ports.addresses or ports.data):
         builder.at_rename("move" if at_rename else "value", idiom, at_rename)
     else:
         builder.executed(ports)
+    if core.schedulers:
+        return builder.finish_in(dispatch_slots(instruction, row, core.extra_slots))
     return builder.finish(row.front_end.retire_slots if row.front_end else len(builder.uops))
+
+
+def keeps_ports(instruction: Instruction, core: PipelineCore) -> bool:
+    """Whether a macro-fused pair goes to the ports of its first instruction, not to those of the branch: where
+    schedulers belong to ports, one that writes a register."""
+    return bool(core.schedulers) and any(o.written and o.register for o in instruction.operands)
 
 
 def is_halved(instruction: Instruction, core: PipelineCore) -> bool:
@@ -146,11 +164,15 @@ def is_halved(instruction: Instruction, core: PipelineCore) -> bool:
     return any(reference.size_bytes == core.halved_bytes for reference in instruction.memory)
 
 
-def _ports(row: InstructionData, halved: bool, core: PipelineCore) -> _Ports:
+def _ports(instruction: Instruction, row: InstructionData, builder: _Builder | None, core: PipelineCore) -> _Ports:
     """The µops of a row; of those on the load ports, so many are loads as use load data paths."""
+    if core.schedulers:
+        return _ports_with_pipes(instruction, row, core)
+    halved = builder is not None and builder.halved
+    data = builder.data if builder else 1
     paths = sum(use.cycles for use in row.ports if use.ports[0].endswith("D"))
     loads_left = ceil(paths / 2) if halved else round(paths)
-    found = _Ports([], [], [], [], max((ceil(u.cycles) for u in row.ports if u.ports[0].endswith("DV")), default=0))
+    found = _Ports([], [], [], [], _divider(row), (data, 0, data))
     for use in row.ports:
         if use.ports[0].endswith(("DV", "D")):
             continue
@@ -169,6 +191,52 @@ def _ports(row: InstructionData, halved: bool, core: PipelineCore) -> _Ports:
     return found
 
 
+def _divider(row: InstructionData) -> int:
+    """Cycles for which the row keeps a divider busy."""
+    return max((ceil(use.cycles) for use in row.ports if use.ports[0].endswith("DV")), default=0)
+
+
+def _ports_with_pipes(instruction: Instruction, row: InstructionData, core: PipelineCore) -> _Ports:
+    """The µops of a row where address generators are told from load and store pipes.
+
+    An access is one address, and keeps its pipe for as many cycles as there are uses of the pipe. Vectors that go
+    through a unit in two passes are one µop.
+    """
+    addresses = _uses(row, core.address_ports)
+    loads, stores = _uses(row, core.load_ports), _uses(row, core.store_data_ports)
+    written = sum(reference.written for reference in instruction.memory)
+    store_count = min(len(stores), max(written, len(addresses) - len(loads), 1))
+    load_count = min(len(loads), max(1, len(addresses)))
+    passes = 2 if core.passed_bytes is not None and instruction.vector_bytes == core.passed_bytes else 1
+    compute: list[tuple[str, ...]] = []
+    accesses = (*core.address_ports, *core.load_ports, *core.store_data_ports)
+    even = True
+    for use in row.ports:
+        if not use.ports[0].endswith("DV") and frozenset(use.ports) not in accesses:
+            count = min(round(use.cycles), _MOST_UOPS)
+            even &= count % passes == 0
+            compute.extend([use.ports] * max(1, count))
+    passes = passes if even else 1
+    for use in row.ports:  # a divider belongs to the port that it is named after
+        if use.ports[0].endswith("DV"):
+            port = use.ports[0].removesuffix("DV")
+            place = next((number for number, own in enumerate(compute) if port in own), None)
+            if place is not None:
+                compute[place] = (port,)
+    whole = [own for number, own in enumerate(compute) if number % passes == 0]
+    busy = (ceil(len(loads) / max(load_count, 1)), passes, ceil(len(stores) / max(store_count, 1)))
+    return _Ports(loads[:load_count], whole, addresses, stores[:store_count], _divider(row), busy)
+
+
+def _uses(row: InstructionData, groups: Sequence[frozenset[str]]) -> list[tuple[str, ...]]:
+    """The µops of a row on some groups of ports."""
+    found: list[tuple[str, ...]] = []
+    for use in row.ports:
+        if frozenset(use.ports) in groups:
+            found.extend([use.ports] * min(round(use.cycles), _MOST_UOPS))
+    return found
+
+
 def _merge_branch(compute: list[tuple[str, ...]], branch: list[tuple[str, ...]]) -> None:
     """Put the jump in the place of the µop that merges into it: the one that shares ports with it."""
     if not compute or not branch:
@@ -184,6 +252,7 @@ class _Builder:
     """The µops of one instruction as they are made."""
 
     __slots__ = (
+        "busy",
         "core",
         "data",
         "halved",
@@ -208,6 +277,7 @@ class _Builder:
         advanced = advanced_pointers(instruction)
         targets = targets_of(instruction, row, core.flows)
         self.targets = [target for target in targets if target[0] not in advanced]
+        self.busy = (self.data, 0, self.data)
         self.uops: list[Uop] = []
         self.slots: list[tuple[int, ...]] = []
         self.results: list[tuple[str, tuple[Inside, ...]]] = []
@@ -230,21 +300,27 @@ class _Builder:
 
     def executed(self, ports: _Ports) -> None:
         """Loads, what computes, stores."""
-        loaded = self._add_loads(ports.loads)
+        self.busy = ports.busy
+        loaded = self._add_loads(ports.loads, ports.addresses)
         sources: list[Source] = [(key, Outside(resource, 0)) for key, resource in self._sources()]
         sources += loaded
         first = len(self.uops)
-        given = self._compute(ports, sources) if ports.compute else {}
+        moves = bool(self.core.value_ports) and self._moves(ports)
+        given = (self._value_only(ports, sources) if moves else self._compute(ports, sources)) if ports.compute else {}
         computing = [number for number in range(first, len(self.uops)) if self.uops[number].role != "value"]
         if not ports.compute and self.loads:
             given = self._loaded_only(sources, loaded)
         stores = self._add_stores(ports, sources, given)
+        if self.core.wide_store_loads and any(r.written for r in self.instruction.memory) and ports.busy[1] > 1:
+            busy = self.core.wide_store_loads
+            self.uops.append(Uop("store address", tuple(sorted(self.core.load_ports[0])), 1, 0, busy, 0, (), ()))
         values = [number for number in range(first, len(self.uops)) if self.uops[number].role == "value"]
         for target, _, resources in self.targets:
             if not isinstance(resources, int) and target in given:
                 self.results += [(resource, given[target]) for resource in resources]
         loads = [number for number in range(first) if self.uops[number].role == "load"]
-        self._slot(loads, computing, stores, values)
+        if not self.core.schedulers:
+            self._slot(loads, computing, stores, values)
         if self.row.throughput is not None and self.switches.one_at_a_time:
             self._alone((computing or loads or [number for pair in stores for number in pair])[-1])
 
@@ -252,31 +328,37 @@ class _Builder:
         """Latency keys and resources that results wait for; address registers stand in their own µops."""
         return sources_of(self.instruction, self.row, self.core.flows)
 
-    def _add_loads(self, ports: Sequence[tuple[str, ...]]) -> list[Source]:
+    def _add_loads(self, ports: Sequence[tuple[str, ...]], generators: list[tuple[str, ...]]) -> list[Source]:
         references = [(k, r) for k, r in enumerate(self.instruction.memory) if r.read]
         loaded: list[Source] = []
         for place, (k, reference) in enumerate(references):
             key = operand_key(self.instruction, reference)
             addresses = address_registers(key, reference)
-            latency = self._load_latency(key, addresses)
+            latency = self._load_latency(key, reference, addresses)
             for number, own in enumerate(ports[place :: len(references)]):
                 reads = tuple(Outside(register, 0) for _, register in addresses)
-                loaded.append(("M" + key, Inside(len(self.uops), latency)))
+                inside: tuple[Inside, ...] = ()
+                rest = latency
+                if self.core.schedulers and generators:
+                    self.uops.append(Uop("load address", generators.pop(0), 1, 0, 0, 0, reads, ()))
+                    reads, inside, rest = (), (Inside(len(self.uops) - 1, 1),), max(latency - 1, 0)
+                loaded.append(("M" + key, Inside(len(self.uops), rest)))
                 if not number:
-                    self.loads.append((k, len(self.uops), latency))
-                self.uops.append(Uop("load", own, latency, 0, self.data, 0, reads, ()))
+                    self.loads.append((k, len(self.uops), rest))
+                self.uops.append(Uop("load", own, rest, 0, self.busy[0], 0, reads, inside))
         return loaded
 
-    def _load_latency(self, key: str, addresses: Sequence[tuple[str, str]]) -> int:
+    def _load_latency(self, key: str, reference: MemoryReference, addresses: Sequence[tuple[str, str]]) -> int:
         """Cycles from the address to the data: what an address takes longer than data in memory."""
         slowest = 0.0 if addresses else float(self.core.load_latency)
+        scaled = scaled_index(self.instruction, reference, self.core.flows) if self.core.flows else 0.0
         for source, _ in addresses:
             listed = self.row.latencies
             known = [
                 listed[source, t] - self._cycles("M" + key, t) for t, _, _ in self.targets if (source, t) in listed
             ]
             slowest = max(slowest, *known, 0.0) if known else max(slowest, float(self.core.load_latency))
-        return int(slowest)
+        return int(slowest + scaled)
 
     def _cycles(self, source: str, target: str) -> float:
         return latency_of(self.row, source, target) if source else 0.0
@@ -310,13 +392,24 @@ class _Builder:
         divider = self._divider(ports, first)
         for number, own in enumerate(ports.compute, first):
             busy = ports.divider if number == divider else 0
-            self.uops.append(Uop("compute", own, latency, busy, 0, 0, tuple(reads[number]), tuple(inside[number])))
+            data = self.busy[1]
+            self.uops.append(Uop("compute", own, latency, busy, data, 0, tuple(reads[number]), tuple(inside[number])))
         numbers = (last, *range(first + len(levels), last))
         among = None if exact else sources
         return {
             t: () if clears_mask(self.instruction, t) else self._result(t, own, numbers, among)
             for t, own in least.items()
         }
+
+    def _value_only(self, ports: _Ports, sources: Sequence[Source]) -> dict[str, tuple[Inside, ...]]:
+        """The µops that bring what is stored to the store pipes."""
+        reads: list[Outside] = []
+        inside: list[Inside] = []
+        for _, source in sources:
+            _append(source, 0, reads, inside)
+        first = len(self.uops)
+        self.uops += [Uop("compute", own, 1, 0, self.busy[1], 0, tuple(reads), tuple(inside)) for own in ports.compute]
+        return {target: (Inside(first, 1),) for target, _, _ in self.targets}
 
     def _least(self, target: str, sources: Sequence[Source]) -> float:
         """Cycles from the last µop to the target: the shortest latency, of those that pass through it."""
@@ -352,7 +445,8 @@ class _Builder:
         """What targets wait for where nothing computes: the loads, which also wait for what they merge with."""
         merged = tuple(source for _, source in sources if isinstance(source, Outside))
         for number, uop in enumerate(self.uops):
-            self.uops[number] = uop._replace(reads=uop.reads + merged)
+            if uop.role == "load":
+                self.uops[number] = uop._replace(reads=uop.reads + merged)
         return {
             target: tuple(
                 Inside(s.uop, s.cycles + int(self._cycles(k, target))) for k, s in loaded if type(s) is Inside
@@ -376,9 +470,13 @@ class _Builder:
                 for _, source in () if ports.compute else sources:
                     _append(source, 0, reads, inside)
             data.append(len(self.uops))
-            self.uops.append(Uop("store data", own, 1, 0, self.data, 0, tuple(reads), tuple(inside)))
+            self.uops.append(Uop("store data", own, 1, 0, self.busy[2], 0, tuple(reads), tuple(inside)))
         for target, place in stored if data else ():
-            if self.core.forward_by_table:
+            if self.core.schedulers:
+                self.stores.append(
+                    (place, self._stored(ports, sources, given.get(target, ())), None, self._moved(target))
+                )
+            elif self.core.forward_by_table:
                 cycles = 0.0 if ports.compute else max((self._cycles(key, target) for key, _ in sources), default=0.0)
                 self.stores.append((place, self._renamed(data[-1]), None, round(cycles)))
             else:
@@ -386,6 +484,25 @@ class _Builder:
         pairs = zip(addresses, data, strict=False)
         rest = addresses[len(data) :] + data[len(addresses) :]
         return [*pairs, *((number,) for number in rest)]
+
+    def _stored(self, ports: _Ports, sources: Sequence[Source], given: tuple[Inside, ...]) -> int:
+        """A value that is there when what is stored is: what is computed, or what a plain store moves."""
+        reads: list[Outside] = []
+        inside = list(given) if not self._moves(ports) else []
+        for _, source in sources if self._moves(ports) else ():
+            _append(source, 0, reads, inside)
+        self.uops.append(Uop("value", (), 0, 0, 0, 0, tuple(reads), tuple(inside)))
+        return len(self.uops) - 1
+
+    def _moves(self, ports: _Ports) -> bool:
+        """Whether nothing is computed of what is stored."""
+        return all(frozenset(own) in self.core.value_ports for own in ports.compute)
+
+    def _moved(self, target: str) -> int:
+        """Cycles that the row says from the stored register to memory, beside those of what computes."""
+        if any(uop.role == "compute" and frozenset(uop.ports) not in self.core.value_ports for uop in self.uops):
+            return 0
+        return round(max((self._cycles(key, target) for key, _ in self._sources()), default=0.0))
 
     def _renamed(self, data: int) -> int:
         """A value that is there with what a store-data µop waits for: what loads get where memory is renamed."""
@@ -421,6 +538,17 @@ class _Builder:
         self.slots = [*head, *tail]
         if values:
             self.slots[-1] += tuple(values)
+
+    def finish_in(self, count: int) -> InstructionUops:
+        """All together, spread over so many slots."""
+        count = max(1, min(count, _MOST_UOPS))
+        numbers = range(len(self.uops))
+        if len(numbers) <= _FEW_UOPS:
+            self.slots = [tuple(numbers), *[()] * (count - 1)]
+        else:
+            each = ceil(len(numbers) / count)
+            self.slots = [tuple(numbers[k : k + each]) for k in range(0, len(numbers), each)]
+        return self.finish(count)
 
     def finish(self, retire_slots: int) -> InstructionUops:
         """All together, in as many slots as the row says."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from kernmodel.incore.model import InstructionData
 from kernmodel.incore.tables.core_parameters import FrontEndParameters, OpCacheParameters
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
+
+_WIDE_BYTES = 512 // 8
 
 
 class Cost(NamedTuple):
@@ -66,15 +69,34 @@ def estimated_cost(instruction: Instruction, row: InstructionData, core: FrontEn
     return Cost(decoded, microcoded, slots, fused > 1, beside, False, 0, ())
 
 
-def op_cache_cost(row: InstructionData | None, core: OpCacheParameters | None) -> Cost:
+def dispatch_slots(instruction: Instruction, row: InstructionData | None, extra: Sequence[str]) -> int:
+    """Slots that an instruction takes at dispatch: those of its row, and one for what `OpCacheParameters` names."""
+    slots = max(row.uops, 1) if row else 1
+    accesses = [r for r in instruction.memory if r.read or r.written]
+    if not accesses or not extra:
+        return slots
+    reference = accesses[0]
+    general, indexed = not instruction.vector_bytes, reference.index is not None
+    alone = not any(operand.read and operand.register for operand in instruction.operands)
+    found = (
+        ("read-modify-write" in extra and reference.read and reference.written)
+        or ("wide-store" in extra and reference.written and reference.size_bytes == _WIDE_BYTES)
+        or ("indexed-store" in extra and reference.written and indexed and general)
+        or ("indexed-operation" in extra and reference.read and indexed and general and not alone)
+    )
+    return slots + found
+
+
+def op_cache_cost(instruction: Instruction, row: InstructionData | None, core: OpCacheParameters | None) -> Cost:
     """The costs of an instruction on a Zen core, or on one of whose front end no more than the width is known.
 
     Every instruction takes a place of a decoder and a slot at dispatch, also one that needs no port, or that the table
     does not know; a fused pair takes those of its first instruction.
     """
-    slots = max(row.uops, 1) if row else 1
+    macro_ops = max(row.uops, 1) if row else 1
+    slots = dispatch_slots(instruction, row, core.extra_slots) if core else macro_ops
     fusible_with = row.front_end.fusible_with if row and row.front_end else ()
-    decoded = slots if core and core.op_cache_of_macro_ops else 1
+    decoded = macro_ops if core and core.op_cache_of_macro_ops else 1
     return Cost(decoded, 0, slots, False, core.decoders - 1 if core else 0, False, slots - 1, fusible_with)
 
 

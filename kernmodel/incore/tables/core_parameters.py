@@ -53,7 +53,7 @@ class Words(NamedTuple):
         for word in found:
             if self.known and word not in self.known:
                 raise RejectedError(f"{word!r} is unknown", suggest(word, self.known))
-            if not (word.isascii() and word.isalnum() and word.islower()):
+            if not self.known and not (word.isascii() and word.isalnum() and word.islower()):
                 raise RejectedError(f"{word!r} is no mnemonic", "write mnemonics with spaces between them")
         return found
 
@@ -91,6 +91,17 @@ class PortGroups:
     def __call__(self, node: yaml.Node) -> tuple[tuple[str, ...], ...]:
         """The names of each group."""
         return tuple(tuple(text(item) for item in items(group)) for group in items(node))
+
+
+class Counts:
+    """A list of whole numbers."""
+
+    values = "list of whole numbers"
+
+    def __call__(self, node: yaml.Node) -> tuple[int, ...]:
+        """The numbers."""
+        count = Integer(1, 10_000)
+        return tuple(count(item) for item in items(node))
 
 
 class Copies:
@@ -138,6 +149,8 @@ _DELAY = Integer(0, 1000)
 _BLOCK = PowerOfTwo(64)
 _TIME = Quantity("cycles", zero=True, most="1000 cy")
 _FUSIBLE = Words(("test", "cmp", "add", "sub", "and", "or", "xor", "inc", "dec"))
+
+_EXTRA_SLOTS = ("indexed-store", "indexed-operation", "read-modify-write", "wide-store")
 
 _ISSUE = Figure("issue width", _WIDTH)
 _RETIRE = Figure("retire width", _WIDTH)
@@ -332,6 +345,13 @@ class OpCacheParameters:
         op_cache_entries: macro-ops, or instructions, that the op cache holds; op_cache_width: delivered per cycle, None
             where not known; op_cache_of_macro_ops: whether macro-ops are counted, not instructions.
         fetch_bytes: fetched per cycle for the decoders, None where not known.
+        code_line_bytes: size of the aligned lines of code of which the op cache delivers one per cycle, each pass of a
+            loop for itself; None where nothing of that is known.
+        extra_slots: what takes one more slot at dispatch than its row says: stores of indexed addresses from
+            general-purpose registers ("indexed-store"), operations of such registers on indexed loads
+            ("indexed-operation"), operations that store to where they loaded ("read-modify-write"), 512-bit stores
+            ("wide-store").
+        fuses_memory: whether compares with a memory operand macro-fuse, if they have no immediate.
     """
 
     issue_width: Annotated[int, _ISSUE]
@@ -341,11 +361,65 @@ class OpCacheParameters:
     op_cache_width: Annotated[int | None, Figure("op cache width", _WIDTH)] = None
     fetch_bytes: Annotated[int | None, Figure("fetched bytes per cycle", Integer(1, 1024))] = None
     issue_instructions: Annotated[int | None, Figure("issued instructions per cycle", _WIDTH)] = None
+    code_line_bytes: Annotated[int | None, Figure("code line bytes", _BLOCK)] = None
+    extra_slots: Annotated[tuple[str, ...], Figure("extra dispatch slots", Words(_EXTRA_SLOTS))] = ()
+    fuses_memory: Annotated[bool, Figure("fusion with memory operands", _FLAG)] = True
 
     @property
     def fusible_last(self) -> bool:
         """As in `FrontEndParameters`."""
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class ZenPipelineParameters:
+    """What is behind a front end of the kind `zen-op-cache`, for the simulation.
+
+    Attributes:
+        queue: entries of the queue between op cache or decoders and dispatch.
+        dispatch_delay: cycles from dispatch until a µop can be picked.
+        schedulers: ports of each, scheduler_entries: entries of each that can be filled.
+        rotating: ports that are given in rotation at dispatch, unless `counter_gap` fewer µops wait for another; for
+            other ports the one is taken for which fewest µops wait.
+        queued: ports whose µops wait in a queue of `queue_entries` until a scheduler has a place.
+        address_ports, load_ports, store_ports: groups of address generators, load pipes and store pipes.
+        value_ports: groups of ports that bring vectors to the store pipes.
+        passed_bytes: size of the vectors that take two passes through a pipe.
+        forward_general, forward_to_vector, forward_to_general: cycles from stored to loaded data between
+            general-purpose registers, and from one kind of register to the other; forward_partial: where the load needs
+            more bytes than the store wrote.
+        renamed_load: cycles of a load that memory renaming serves; without the figure there is none.
+        wide_store_loads: cycles for which a store of such a vector keeps a load pipe.
+        grouped_stores: a group of vector stores without a load between them costs half a cycle more, beside twice as
+            many loads.
+        line_bytes: loads and stores that cross its multiples keep their pipe a cycle longer, and so do stores of 256
+            bits that cross those of store_block_bytes; None where nothing of that is known.
+    """
+
+    retire_width: Annotated[int, _RETIRE]
+    reorder_buffer: Annotated[int, _ROB]
+    queue: Annotated[int, Figure("op queue entries", _ENTRIES)]
+    dispatch_delay: Annotated[int, Figure("dispatch delay", _DELAY)]
+    schedulers: Annotated[tuple[tuple[str, ...], ...], Figure("scheduler ports", PortGroups())]
+    scheduler_entries: Annotated[tuple[int, ...], Figure("scheduler entries", Counts())]
+    address_ports: Annotated[tuple[tuple[str, ...], ...], Figure("address ports", PortGroups())]
+    load_ports: Annotated[tuple[tuple[str, ...], ...], Figure("load pipes", PortGroups())]
+    store_ports: Annotated[tuple[tuple[str, ...], ...], Figure("store pipes", PortGroups())]
+    value_ports: Annotated[tuple[tuple[str, ...], ...], Figure("stored vector ports", PortGroups())]
+    forward_general: Annotated[float, Figure("general-purpose store forward latency", _TIME)]
+    forward_to_vector: Annotated[float, Figure("store forward latency to vectors", _TIME)]
+    forward_to_general: Annotated[float, Figure("store forward latency from vectors", _TIME)]
+    forward_partial: Annotated[float, Figure("partial store forward latency", _TIME)]
+    queued: Annotated[tuple[str, ...], Figure("queued ports", Ports())] = ()
+    queue_entries: Annotated[int, Figure("non-scheduling queue entries", _ENTRIES)] = 0
+    rotating: Annotated[tuple[str, ...], Figure("rotating ports", Ports())] = ()
+    counter_gap: Annotated[int, Figure("port counter gap", Integer(1, 1000))] = 1
+    passed_bytes: Annotated[int | None, Figure("vector bytes of two passes", PowerOfTwo(4096))] = None
+    renamed_load: Annotated[float | None, Figure("renamed load latency", _TIME)] = None
+    wide_store_loads: Annotated[int, Figure("load pipe cycles of 512-bit stores", _DELAY)] = 0
+    grouped_stores: Annotated[bool, Figure("stores in groups delay loads", _FLAG)] = False
+    line_bytes: Annotated[int | None, Figure("line bytes of loads and stores", PowerOfTwo(4096))] = None
+    store_block_bytes: Annotated[int | None, Figure("block bytes of 256-bit stores", PowerOfTwo(4096))] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,7 +434,7 @@ class Parameters:
         issue_width: fused-domain µops (Zen: macro-ops) issued per cycle.
         table: file name of the instruction table; aliases: other names.
         sources: source of each figure by key.
-        front_end: its front end, None for the kind `none`; pipeline: what is behind one of the kind `intel-uop-cache`.
+        front_end: its front end, None for the kind `none`; pipeline: what is behind it.
         misprediction: cycles of a mispredicted branch; foreseen_passes: passes of a loop, the same number each time, up
             to which the branch predictor is known to foresee its exit.
         closed_by_widest: the port that instructions on the widest vectors take from vector µops while in flight.
@@ -379,7 +453,7 @@ class Parameters:
     aliases: tuple[str, ...]
     sources: Mapping[str, str]
     front_end: FrontEndParameters | OpCacheParameters | None = None
-    pipeline: PipelineParameters | None = None
+    pipeline: PipelineParameters | ZenPipelineParameters | None = None
     misprediction: Annotated[float | None, Figure("branch misprediction", _TIME)] = None
     foreseen_passes: Annotated[int, Figure("foreseen loop passes", _DELAY)] = 0
     closed_by_widest: Annotated[str | None, Figure("zmm closes vector port", Port())] = None
@@ -400,7 +474,7 @@ MECHANISMS: Mapping[str, type] = {
 
 FRONT_ENDS: Mapping[FrontEndKind, Mapping[str, type]] = {
     "intel-uop-cache": {"front_end": FrontEndParameters, "pipeline": PipelineParameters},
-    "zen-op-cache": {"front_end": OpCacheParameters},
+    "zen-op-cache": {"front_end": OpCacheParameters, "pipeline": ZenPipelineParameters},
     "none": {},
 }
 """By kind of front end, the groups of figures that its cores have besides."""

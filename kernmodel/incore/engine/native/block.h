@@ -40,6 +40,7 @@ typedef struct {
     int32_t count, unrolled, offset, all, scope;
     const int32_t *places; /* where instructions start, NULL where each follows the one before */
     const InstructionUops **pairs; /* by instruction, the µops of it and the branch behind it, NULL where they do not fuse */
+    const Access **accesses; /* by instruction, NULL where there is nothing to say */
     const double *split;   /* by instruction, the share of passes in which its load crosses lines; NULL for none */
     Links links, simulated_links;
     Arena *arena;
@@ -81,6 +82,7 @@ int see_front_end(Block *b);
 int bound_op_cache(Block *b);
 int link_microops(Block *b);
 int plan_fetch(Block *b);
+int plan_op_cache_fetch(Block *b);
 int bound_front_end(Block *b);
 int bound_ports(Block *b);
 int bound_dependencies(Block *b);
@@ -90,6 +92,9 @@ int32_t fetch_cycles(const Block *b, int32_t **cycles);
 
 /* Number of executions after which unrolled code stands at the same place in the fetched blocks. */
 int32_t executions(const Block *b);
+
+/* Whether the op cache delivers the block. */
+int is_cached(const Block *b);
 
 /* Whether the JCC erratum concerns a unit. */
 int hit_by_erratum(const Block *b, const Unit *unit);

@@ -72,14 +72,23 @@ EXPORT void km_free(Analyser *a)
     free(a);
 }
 
+/* Whether every port has a scheduler, and the queue before them entries. */
+static int schedules(const Core *c)
+{
+    for (int32_t port = 0; port < PORTS; port++)
+        if (c->scheduler_of[port] < 0 || c->scheduler_of[port] >= SCHEDULERS)
+            return 0;
+    return c->queue_entries > 0 || !c->queued;
+}
+
 /* Figures by which something is divided, or that count places. */
 static int is_sound(const Machine *m)
 {
     const Figures *f = &m->figures;
     if (f->issue_width < 1 || f->issue_width > 64 || f->decoders < 0 || f->decoders >= 32)
         return 0;
-    if (!f->simulated)
-        return f->kind == KIND_NONE || f->decoders;
+    if (!f->simulated || f->kind == KIND_OP_CACHE)
+        return (f->kind == KIND_NONE || f->decoders) && schedules(&m->core);
     const int32_t positive[] = {f->decoders,  f->fusion_line_bytes, f->predecode_width,     f->predecode_bytes,
                                 f->dsb_width, f->dsb_bytes,         f->dsb_line_bytes,      m->core.issue_width,
                                 f->idq_uops,  f->issue_width,       m->core.predecode_width};
@@ -202,13 +211,16 @@ static int analyse(Block *b)
 {
     int (*const simulated[])(Block *) = {see_front_end,   bound_dependencies, link_microops, plan_fetch,
                                          bound_front_end, bound_ports,        simulate_block};
+    int (*const zen[])(Block *) = {see_front_end,  bound_dependencies, link_microops, plan_op_cache_fetch,
+                                   bound_op_cache, bound_ports,        simulate_block};
     int (*const bounded[])(Block *) = {see_front_end, bound_dependencies, bound_op_cache, bound_ports};
-    const int all = b->machine->figures.simulated;
+    const Figures *f = &b->machine->figures;
+    int (*const *steps)(Block *) = !f->simulated ? bounded : f->kind == KIND_OP_CACHE ? zen : simulated;
     int failure = 0;
     if (b->scope == DEPENDENCES)
         return bound_dependencies(b);
-    for (int k = 0; k < (all ? 7 : 4) && !failure; k++)
-        failure = (all ? simulated : bounded)[k](b);
+    for (int k = 0; k < (f->simulated ? 7 : 4) && !failure; k++)
+        failure = steps[k](b);
     return failure;
 }
 
@@ -267,6 +279,22 @@ static int take_pairs(Analyser *a, Block *b, const int32_t *pairs, int32_t count
     return 0;
 }
 
+static int take_accesses(Analyser *a, Block *b, const Access *accesses, int32_t count)
+{
+    if (!count)
+        return 0;
+    b->accesses = arena_take(&a->work, b->count, sizeof *b->accesses);
+    if (!b->accesses)
+        return NO_MEMORY;
+    memset(b->accesses, 0, sizeof *b->accesses * (size_t)b->count);
+    for (int32_t k = 0; k < count; k++) {
+        if (accesses[k].instruction < 0 || accesses[k].instruction >= b->count)
+            return MALFORMED;
+        b->accesses[accesses[k].instruction] = &accesses[k];
+    }
+    return 0;
+}
+
 /* What bounds a block: `given` is a Request and what stands behind it, `split` as in Block. `numbers`: Totals and the
    stalls by reason; `cycles`: of the components, of ports alone, and what was measured. */
 EXPORT int32_t km_block(Analyser *a, const int32_t *given, int64_t count, const Link *links, const double *split,
@@ -280,11 +308,14 @@ EXPORT int32_t km_block(Analyser *a, const int32_t *given, int64_t count, const 
     memcpy(&how, given, sizeof how);
     const int sound = how.instructions > 0 && how.instructions <= 1 << 20 && how.offset >= 0 && how.offset <= 1 << 12 &&
                       how.links >= 0 && how.simulated_links >= 0 && how.pairs >= 0 && how.pairs < how.instructions;
-    if (!sound || count - head != how.instructions + 2 * (int64_t)how.pairs + (how.placed ? how.instructions : 0))
+    const int64_t placed = how.placed ? how.instructions : 0, each = sizeof(Access) / sizeof(int32_t);
+    if (!sound || how.accesses < 0 || how.accesses > how.instructions ||
+        count - head != how.instructions + 2 * (int64_t)how.pairs + placed + each * how.accesses)
         return MALFORMED;
     const int32_t *instructions = given + head, *pairs = instructions + how.instructions, *places = pairs + 2 * how.pairs;
     int failure = begin(a, b, instructions, how.instructions);
-    if (failure || (failure = take_pairs(a, b, pairs, how.pairs)))
+    if (failure || (failure = take_pairs(a, b, pairs, how.pairs)) ||
+        (failure = take_accesses(a, b, (const Access *)(places + placed), how.accesses)))
         return failure;
     b->unrolled = how.unrolled;
     b->offset = how.offset;

@@ -439,12 +439,29 @@ int bound_front_end(Block *b)
 
 /* ---- Zen, and cores of whose front end no more than its width is known ---- */
 
+int is_cached(const Block *b)
+{
+    return !b->unrolled && decoded_microops(b->units, b->unit_count) <= b->machine->figures.op_cache_entries;
+}
+
+/* Where lines of code count, a pass takes whole cycles, one for each line that it touches. */
+static double delivered_by_op_cache(const Block *b)
+{
+    const Figures *f = &b->machine->figures;
+    const int32_t entries = decoded_microops(b->units, b->unit_count), line = f->code_line_bytes;
+    if (!line)
+        return (double)entries / f->op_cache_width;
+    const int32_t lines = (b->offset + b->length - 1) / line - b->offset / line + 1;
+    const int32_t cycles = divided_up(entries, f->op_cache_width);
+    return lines > cycles ? lines : cycles;
+}
+
 static void bound_delivery(Block *b, int applies, int from_cache)
 {
     const Figures *f = &b->machine->figures;
     if (from_cache) {
         if (f->op_cache_width)
-            apply(b, applies, PART_DSB, (double)decoded_microops(b->units, b->unit_count) / f->op_cache_width);
+            apply(b, applies, PART_DSB, delivered_by_op_cache(b));
         return;
     }
     if (f->fetch_bytes)
@@ -462,12 +479,15 @@ int bound_op_cache(Block *b)
     const double issue = (double)slots / f->issue_width;
     const double taken = f->issue_instructions ? (double)b->unit_count / f->issue_instructions : 0.0;
     apply(b, 1, PART_ISSUE, issue > taken ? issue : taken);
-    b->core.copies = 1;
-    b->core.source = IDEAL;
+    if (!f->simulated) {
+        b->core.copies = 1;
+        b->core.source = IDEAL;
+    }
     if (f->kind != KIND_OP_CACHE)
         return 0;
-    const int fits = decoded_microops(b->units, b->unit_count) <= f->op_cache_entries, cached = !b->unrolled && fits;
-    b->core.source = cached ? DSB : DECODERS;
+    const int cached = is_cached(b);
+    if (!f->simulated)
+        b->core.source = cached ? DSB : DECODERS;
     if (f->fetches)
         bound_delivery(b, 1, cached);
     if (b->all)

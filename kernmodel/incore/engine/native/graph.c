@@ -210,8 +210,8 @@ static int add_link(Graph *g, const Link *link)
     if (load < 0 || store < 0)
         return MALFORMED;
     const Times *times = &b->machine->times;
-    double latency = times->forward;
-    if (b->machine->figures.forward_as_load)
+    double latency = link->cycles < 0 ? times->forward : link->cycles;
+    if (b->machine->figures.forward_as_load && link->cycles < 0)
         latency = loading->load[load].cycles - times->shortest + (link->store == link->load);
     add_edge(b, g->first[link->store] + store, g->first[link->load] + load, latency, link->passes);
     return 0;

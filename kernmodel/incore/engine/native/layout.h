@@ -5,7 +5,9 @@
 
 #include <stdint.h>
 
-enum { PORTS = 16, GROUPS = 4 };
+enum { PORTS = 20, GROUPS = 4, SCHEDULERS = 8, PHASES = 64 };
+enum { LOAD = 1, STORE = 2 };
+enum { ON = 1, PASSES = 2, LINES = 4 };
 enum { IDEAL, LSD, DSB, DECODERS };
 enum { FRONT_END, SCHEDULER, REORDER_BUFFER, REASONS };
 enum { KIND_NONE, KIND_UOP_CACHE, KIND_OP_CACHE };
@@ -16,8 +18,9 @@ typedef struct {
     int32_t issue_width, retire_width, reorder_buffer, scheduler, load_scheduler, store_scheduler, idq, dsb_width,
         dsb_lines, decoders, iq, predecode_width, fusible_last, microcode_switch, microcode_exit, microcode_width,
         predecode_delay, unlaminated_slots, unlaminated_first, taken_branches, dispatch_delay, counter_gap,
-        issue_ports, group_boundary, source, copies, barred_from, repeats, alternating[GROUPS], units, entries, slots,
-        microops, waits, schedule, farthest, longest, most_cycles, least_passes, steady_cycles, floor_cycles;
+        issue_ports, group_boundary, source, copies, barred_from, repeats, alternating[4], by_port, rotating, queued,
+        queue_entries, rooms[8], scheduler_of[20], line_fetch, units, entries, slots, microops, waits, schedule,
+        farthest, longest, most_cycles, least_passes, steady_cycles, floor_cycles;
 } Core;
 
 typedef struct {
@@ -31,7 +34,7 @@ typedef struct {
 } TraitTimes;
 
 typedef struct {
-    int32_t move, scheduler, ports, latency, divider, data, alone;
+    int32_t move, scheduler, ports, latency, divider, data, alone, access;
 } UopTraits;
 
 typedef struct {
@@ -43,7 +46,7 @@ typedef struct {
 } Entry;
 
 typedef struct {
-    int32_t ports, latency, divider, data, alone, first_wait, scheduler;
+    int32_t ports, latency, divider, data, alone, first_wait, scheduler, slow_low, slow_high;
 } MicroOp;
 
 typedef struct {
@@ -53,9 +56,9 @@ typedef struct {
 typedef struct {
     int32_t kind, simulated, fetches, decoders, fusible_last, fusion_line_bytes, branch_ends_group, predecode_width,
         predecode_bytes, prefix_cycles, issue_width, dsb_width, dsb_bytes, dsb_line_bytes, dsb_ends, jcc_bytes,
-        idq_uops, lsd, fetch_bytes, op_cache_entries, op_cache_width, issue_instructions, partial_erratum,
-        group_boundary, synchronises, synchronise_ports, synchronise_latency, pointer_saving, blocked_loads,
-        blocked_load, store_address, forward_latency, forward_address, facile_stack, forward_as_load,
+        idq_uops, lsd, fetch_bytes, op_cache_entries, op_cache_width, issue_instructions, code_line_bytes,
+        partial_erratum, group_boundary, synchronises, synchronise_ports, synchronise_latency, pointer_saving,
+        blocked_loads, blocked_load, store_address, forward_latency, forward_address, facile_stack, forward_as_load,
         dsb_line_microops, dsb_block_lines, adders;
 } Figures;
 
@@ -64,12 +67,16 @@ typedef struct {
 } Times;
 
 typedef struct {
-    int32_t instructions, unrolled, offset, links, simulated_links, pairs, placed, all, scope;
+    int32_t instructions, unrolled, offset, links, simulated_links, pairs, placed, all, scope, accesses;
 } Request;
 
 typedef struct {
-    int32_t store, store_place, load, load_place, passes, whole;
+    int32_t store, store_place, load, load_place, passes, whole, cycles;
 } Link;
+
+typedef struct {
+    int32_t instruction, load_low, load_high, store_low, store_high, single;
+} Access;
 
 typedef struct {
     int64_t applies, idle, units, complex_units, decoded, slots, entries, synchronisations, erratum, length, prefixed,

@@ -325,7 +325,7 @@ static int forward(Linker *l, const Link *link, int32_t own)
     if (!load || !store || link->passes > FARTHEST)
         return 0;
     const int32_t number = loading->first + load->uop;
-    if (!link->whole && f->blocked_loads) {
+    if (!link->whole && f->blocked_loads && link->cycles < 0) {
         l->uop[number].alone = f->blocked_load;
         return 0;
     }
@@ -335,10 +335,11 @@ static int forward(Linker *l, const Link *link, int32_t own)
         const Join *wait = &l->join[k];
         if (wait->source != number)
             continue;
-        const int32_t passes = wait->passes + link->passes, data = store->forward - load->latency;
+        const int32_t cycles = store->forward + (link->cycles < 0 ? 0 : link->cycles);
+        const int32_t passes = wait->passes + link->passes, data = cycles - load->latency;
         const int32_t later = f->forward_latency + f->forward_address - load->latency;
         l->join[l->joins++] = (Join){wait->target, storing->first + store->data, passes, wait->cycles + data};
-        if (store->address >= 0 && f->store_address)
+        if (store->address >= 0 && f->store_address && link->cycles < 0)
             l->join[l->joins++] = (Join){wait->target, storing->first + store->address, passes, wait->cycles + later};
     }
     return 0;
@@ -410,6 +411,16 @@ static void add_waits(Block *b, Join *joins, int32_t count)
     }
 }
 
+/* What the addresses of an instruction mean for the data path of its loads, or of its stores. */
+static void place_access(MicroOp *m, int32_t kind, const Access *own)
+{
+    const int stores = kind == STORE;
+    m->slow_low = stores ? own->store_low : own->load_low;
+    m->slow_high = stores ? own->store_high : own->load_high;
+    if (stores && own->single)
+        m->ports &= -m->ports;
+}
+
 static int write_microops(Linker *l)
 {
     Block *b = l->b;
@@ -424,12 +435,15 @@ static int write_microops(Linker *l)
         const Placing *own = &l->uop[l->order[k]];
         const UopTraits *is = &own->uop->is;
         const int32_t ported = b->scope != WITHOUT_PORTS;
-        b->microops[k] = (MicroOp){ported ? is->ports : 0, is->latency,   is->divider, ported ? is->data : 0,
-                                   ported ? own->alone : 0, b->core.waits, is->scheduler};
+        MicroOp *m = &b->microops[k];
+        *m = (MicroOp){ported ? is->ports : 0, is->latency,   is->divider, ported ? is->data : 0,
+                       ported ? own->alone : 0, b->core.waits, is->scheduler, 0, 0};
+        if (ported && is->access && b->accesses && b->accesses[own->owner])
+            place_access(m, is->access, b->accesses[own->owner]);
         if (b->scope != WITHOUT_WAITS)
             add_waits(b, joins + first[k], first[k + 1] - first[k]);
     }
-    b->microops[l->uops] = (MicroOp){0, 0, 0, 0, 0, b->core.waits, 0};
+    b->microops[l->uops] = (MicroOp){0, 0, 0, 0, 0, b->core.waits, 0, 0, 0};
     b->core.microops = l->uops;
     b->core.slots = l->slots;
     b->core.entries = l->entries;
@@ -640,4 +654,30 @@ int plan_fetch(Block *b)
     b->schedule[0] = 0;
     const int decodes = b->core.source == DSB || b->core.source == DECODERS;
     return decodes && b->core.barred_from < b->unit_count ? make_schedule(b) : 0;
+}
+
+/* Code from the op cache, or from decoders that are all alike. */
+int plan_op_cache_fetch(Block *b)
+{
+    const Figures *f = &b->machine->figures;
+    const int32_t line = f->code_line_bytes;
+    b->fetch = arena_take(b->arena, b->unit_count, sizeof(FetchUnit));
+    b->schedule = arena_take(b->arena, 1, sizeof(int32_t));
+    if (!b->fetch || !b->schedule)
+        return NO_MEMORY;
+    const int cached = is_cached(b);
+    b->core.line_fetch = ON | (cached && line ? PASSES | LINES : 0);
+    b->core.dsb_width = cached ? f->op_cache_width : f->decoders;
+    b->core.source = f->fetches && b->core.dsb_width ? cached ? DSB : DECODERS : IDEAL;
+    b->core.line_fetch = b->core.source == IDEAL ? 0 : b->core.line_fetch;
+    for (int32_t k = 0; k < b->unit_count; k++) {
+        const Unit *unit = &b->units[k];
+        const int32_t first = line ? (b->offset + unit->start) / line : 0;
+        const int32_t last = line ? (b->offset + unit->end - 1) / line : 0;
+        b->fetch[k] = (FetchUnit){b->unit_entries[k], b->unit_entries[k], 0, 0, 0, 0, first, last, 0};
+    }
+    b->core.units = b->core.barred_from = b->unit_count;
+    b->core.copies = b->core.schedule = 1;
+    b->schedule[0] = 0;
+    return 0;
 }

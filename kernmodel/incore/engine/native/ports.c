@@ -100,14 +100,18 @@ int bound_ports(Block *b)
 {
     Confined ports = {.count = 0}, dividers = {.count = 0};
     int32_t divides = 0;
+    static const Uses none = {0, NULL};
     const Uses **uses = arena_take(b->arena, b->count, sizeof *uses);
     if (!uses)
         return NO_MEMORY;
     for (int32_t n = 0; n < b->count; n++)
         uses[n] = &b->known[n]->template->uses;
     for (int32_t k = 0; k < b->unit_count; k++)
-        if (b->units[k].fused)
+        if (b->units[k].fused) {
             uses[b->units[k].number] = &b->units[k].fused->uses;
+            if (b->units[k].fused->keeps_ports)
+                uses[b->units[k].number + 1] = &none;
+        }
     b->slow = 0.0;
     for (int32_t n = 0; n < b->count; n++) {
         const Template *t = b->known[n]->template;

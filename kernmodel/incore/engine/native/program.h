@@ -8,7 +8,7 @@
 #include "arena.h"
 #include "layout.h"
 
-enum { SCHEDULERS = 3, CORE_NUMBERS = sizeof(Core) / sizeof(int32_t) };
+enum { CORE_NUMBERS = sizeof(Core) / sizeof(int32_t) };
 /* Failures: of memory; numbers that do not hold together; a block of more than is counted here. */
 enum { NO_MEMORY = -1, MALFORMED = -2, BEYOND = -3 };
 

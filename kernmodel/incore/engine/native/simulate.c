@@ -9,19 +9,21 @@
 enum { HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, SCALARS = 128, STEADY_SHARE = 100 };
 
 /* A µop of the block with all that issue and dispatch ask of it; `limited`: by more than its port; `group`: its port set
-   alternates, -1 if not. */
+   alternates, -1 if not; `slow`: passes in which its data path is kept one cycle longer. */
 typedef struct {
     int32_t ports, latency, divider, data, alone, limited, scheduler, group, first_wait, waits_end, first_user, users_end;
+    uint64_t slow;
 } Op;
 
-/* A µop in flight. `base`: cycle that those who wait for it count from, once `known`. As large as a power of two, so that
-   its place is found by shifting. */
+/* A µop in flight. `base`: cycle that those who wait for it count from, once `known`; `scheduler`: of which it takes an
+   entry; `slow`: its data path is kept one cycle longer. As large as a power of two, so that its place is found by
+   shifting. */
 typedef struct {
     int64_t id, base, ready, done;
     const Op *op;
     int32_t pending, next;
-    int16_t port, known;
-    int32_t room[3];
+    int16_t port, known, scheduler, slow;
+    int16_t room[4];
 } Instance;
 
 /* What is ahead of a µop in flight, relative to a cycle; `base`: when it is ready, until that is known. */
@@ -66,12 +68,15 @@ typedef struct {
     int64_t pass_issuing, pass_retiring, first_retiring;
     int32_t slot_issuing, slot_retiring, entry_issuing, unit_fetching, unit_decoding;
     int32_t scheduled[SCHEDULERS], slot_in_entry;
+    int32_t coming[SCHEDULERS], *given; /* of the slot that is dispatched: entries that it takes, the port of each µop */
+    int64_t *queue, queue_begin, queue_end; /* µops on the way to schedulers, around */
+    int32_t rotation[PORTS], in_rotation, phases;
     int32_t counters[PORTS], starting[PORTS], turn[GROUPS];
     int32_t turns[GROUPS], in_turn[GROUPS][PORTS]; /* ports of each set that alternates */
     int64_t divider_free, alone_free, data_free[PORTS];
 
     int64_t entries_delivered, entries_issued, fetched, predecoded, decoded, decodable[HISTORY];
-    int32_t unit_part, decoding, microcode_wait, microcode_left, predecode_step;
+    int32_t unit_part, decoding, microcode_wait, microcode_left, predecode_step, opened; /* lines of code so far of the pass */
 
     Tally tally;
 
@@ -97,10 +102,10 @@ static void know(Sim *s, Instance *x, int64_t base);
 
 static void all_known(Sim *s, Instance *x)
 {
-    if (x->op->ports)
-        set_alarm(s, x);
-    else
+    if (!x->op->ports)
         know(s, x, x->ready);
+    else if (x->port >= 0 || !s->core->by_port || !s->core->issue_ports)
+        set_alarm(s, x);
 }
 
 static void know(Sim *s, Instance *x, int64_t base)
@@ -194,11 +199,11 @@ static void dispatch(Sim *s, Instance *x, const Op *m, int32_t port)
         if (m->alone)
             s->alone_free = s->now + m->alone;
         if (m->data)
-            s->data_free[port] = s->now + m->data;
+            s->data_free[port] = s->now + m->data + x->slow;
     }
     s->counters[port]--;
     s->tally.dispatched[port]++;
-    s->scheduled[m->scheduler]--;
+    s->scheduled[x->scheduler]--;
     x->done = s->now + m->latency;
     know(s, x, s->now);
 }
@@ -280,6 +285,111 @@ static int32_t choose_port(Sim *s, const Op *m, int32_t slot)
     return PORTS - 1 - second % PORTS;
 }
 
+/* ---- schedulers that belong to ports ---- */
+
+static int has_room(const Sim *s, int32_t port)
+{
+    const int32_t scheduler = s->core->scheduler_of[port];
+    return s->scheduled[scheduler] + s->coming[scheduler] < s->core->rooms[scheduler];
+}
+
+/* In rotation: the next port that the µop can go to, unless fewer µops by the gap wait for another one; -1 where no
+   scheduler has room. */
+static int32_t port_in_rotation(Sim *s, const Op *m)
+{
+    int32_t next = -1, least = -1;
+    for (int32_t k = 0; k < s->in_rotation; k++) {
+        const int32_t port = s->rotation[(s->turn[0] + k) % s->in_rotation];
+        if (!(m->ports >> port & 1) || !has_room(s, port))
+            continue;
+        next = next < 0 ? port : next;
+        if (least < 0 || s->counters[port] < s->counters[least])
+            least = port;
+    }
+    if (next < 0)
+        return -1;
+    s->turn[0] = (s->turn[0] + 1) % s->in_rotation;
+    return s->counters[next] - s->counters[least] >= s->core->counter_gap ? least : next;
+}
+
+/* The port for which fewest µops wait, behind the queue at the start of the cycle; -1 where no scheduler has room. */
+static int32_t least_used_port(const Sim *s, const Op *m)
+{
+    int32_t best = -1;
+    const int32_t *counters = m->ports & s->core->queued ? s->starting : s->counters;
+    for (uint32_t rest = (uint32_t)m->ports; rest; rest &= rest - 1) {
+        const int32_t port = __builtin_ctz(rest);
+        if (has_room(s, port) && (best < 0 || counters[port] <= counters[best]))
+            best = port;
+    }
+    return best;
+}
+
+static int32_t port_with_room(Sim *s, const Op *m)
+{
+    return m->ports & ~s->core->rotating ? least_used_port(s, m) : port_in_rotation(s, m);
+}
+
+static void take_entry(Sim *s, Instance *x, int32_t port)
+{
+    x->port = (int16_t)port;
+    x->scheduler = (int16_t)s->core->scheduler_of[port];
+    s->counters[port]++;
+    s->scheduled[x->scheduler]++;
+}
+
+/* Move µops from the queue to their schedulers, in order. */
+static void leave_queue(Sim *s)
+{
+    while (s->queue_begin < s->queue_end) {
+        Instance *x = instance(s, s->queue[s->queue_begin % s->core->queue_entries]);
+        const int32_t port = port_with_room(s, x->op);
+        if (port < 0)
+            return;
+        take_entry(s, x, port);
+        s->queue_begin++;
+        if (!x->pending)
+            all_known(s, x);
+    }
+}
+
+/* Give the µops of a slot their ports, -1 to those without and those that are queued; 0 if one finds no room. */
+static int place_slot(Sim *s, int32_t slot)
+{
+    const Core *c = s->core;
+    const int32_t first = s->first_microop[slot], end = s->first_microop[slot + 1], turn = s->turn[0];
+    int64_t queued = s->queue_end - s->queue_begin;
+    int fits = 1;
+    int32_t u = first;
+    for (; u < end && fits; u++) {
+        const Op *m = &s->ops[u];
+        const int enters = m->ports & c->queued;
+        const int32_t port = enters || !m->ports ? -1 : port_with_room(s, m);
+        s->given[u - first] = port;
+        fits = enters ? ++queued <= c->queue_entries : port >= 0 || !m->ports;
+        if (port >= 0) {
+            s->coming[c->scheduler_of[port]]++;
+            s->counters[port]++;
+        }
+    }
+    while (u-- > first)
+        if (s->given[u - first] >= 0) {
+            s->coming[c->scheduler_of[s->given[u - first]]]--;
+            s->counters[s->given[u - first]]--;
+        }
+    if (!fits)
+        s->turn[0] = turn;
+    return fits;
+}
+
+static void enter_by_port(Sim *s, Instance *x, int32_t port)
+{
+    if (port < 0)
+        s->queue[s->queue_end++ % s->core->queue_entries] = x->id;
+    else
+        take_entry(s, x, port);
+}
+
 static void issue_microop(Sim *s, int64_t pass, int32_t u, int32_t slot)
 {
     const Core *c = s->core;
@@ -291,9 +401,14 @@ static void issue_microop(Sim *s, int64_t pass, int32_t u, int32_t slot)
     x->base = x->done = 0;
     x->known = x->pending = 0;
     x->port = -1;
+    x->slow = (int16_t)(m->slow >> (pass % PHASES) & 1);
+    x->scheduler = (int16_t)m->scheduler;
     x->ready = s->now;
     s->microops_issued = id + 1;
-    if (m->ports) {
+    if (m->ports && c->by_port && c->issue_ports) {
+        x->ready += c->dispatch_delay;
+        enter_by_port(s, x, s->given[u - s->first_microop[s->slot_issuing]]);
+    } else if (m->ports) {
         x->ready += c->dispatch_delay;
         s->scheduled[m->scheduler]++;
         if (c->issue_ports) {
@@ -324,9 +439,10 @@ static void issue(Sim *s)
         s->tally.stalls[REORDER_BUFFER]++;
         return;
     }
-    if (s->scheduled[0] + c->issue_width > c->scheduler ||
+    const int by_port = c->by_port && c->issue_ports;
+    if (!by_port && (s->scheduled[0] + c->issue_width > c->scheduler ||
         (c->load_scheduler && s->scheduled[1] + c->issue_width > c->load_scheduler) ||
-        (c->store_scheduler && s->scheduled[2] + c->issue_width > c->store_scheduler)) {
+        (c->store_scheduler && s->scheduled[2] + c->issue_width > c->store_scheduler))) {
         s->tally.stalls[SCHEDULER]++;
         return;
     }
@@ -346,6 +462,10 @@ static void issue(Sim *s)
         unlaminated += entry->together;
         while (s->slot_in_entry < entry->slots && slot < c->issue_width) {
             const int32_t k = s->slot_issuing;
+            if (by_port && !place_slot(s, k)) {
+                s->tally.stalls[SCHEDULER]++;
+                return;
+            }
             for (int32_t u = s->first_microop[k]; u < s->first_microop[k + 1]; u++)
                 issue_microop(s, pass, u, slot);
             s->slots_issued++;
@@ -488,6 +608,33 @@ static void decode(Sim *s, int64_t queued)
     }
 }
 
+/* No more entries per cycle than the width; those of one pass (PASSES) and of one line of code (LINES). */
+static void fetch_line(Sim *s, int64_t queued)
+{
+    const Core *c = s->core;
+    int32_t room = c->dsb_width;
+    if (queued + room > c->idq)
+        return;
+    s->opened++;
+    while (room > 0) {
+        const FetchUnit *unit = &s->units[s->unit_fetching];
+        if (c->line_fetch & PASSES && !s->unit_part && !s->unit_fetching && room < c->dsb_width)
+            return;
+        if (c->line_fetch & LINES && unit->line - s->units->block >= s->opened)
+            return;
+        const int32_t left = unit->entries - s->unit_part, part = left < room ? left : room;
+        s->entries_delivered += part;
+        s->unit_part += part;
+        room -= part;
+        if (s->unit_part < unit->entries)
+            return;
+        s->unit_part = 0;
+        s->fetched++;
+        if (++s->unit_fetching == c->units)
+            s->unit_fetching = s->opened = 0;
+    }
+}
+
 static void predecode(Sim *s)
 {
     const Core *c = s->core;
@@ -508,6 +655,10 @@ static void deliver(Sim *s)
     const int64_t queued = s->entries_delivered - s->entries_issued;
     if (c->source == IDEAL || c->source == LSD) {
         s->entries_delivered = s->entries_issued + c->issue_width;
+        return;
+    }
+    if (c->line_fetch) {
+        fetch_line(s, queued);
         return;
     }
     const int decoding = s->decoding;
@@ -558,6 +709,9 @@ static int32_t scalars(const Sim *s, int64_t *out)
         out[n++] = s->decoding ? s->decodable[(s->now + HISTORY - k) % HISTORY] - s->decoded : 0;
     for (int32_t g = 0; g < GROUPS; g++)
         out[n++] = s->turn[g];
+    out[n++] = s->phases > 1 ? s->pass_issuing % s->phases : 0;
+    out[n++] = s->queue_end - s->queue_begin;
+    out[n++] = c->line_fetch & LINES ? s->opened : 0;
     out[n++] = left(s, s->divider_free);
     out[n++] = left(s, s->alone_free);
     for (int32_t port = 0; port < PORTS; port++) {
@@ -583,7 +737,7 @@ static inline Trace trace(const Sim *s, const Instance *x)
 {
     const int64_t now = s->now;
     if (!x->known)
-        return (Trace){x->ready > now ? (int32_t)(x->ready - now) : 0, -1, (int16_t)x->pending, x->port};
+        return (Trace){x->ready > now ? (int32_t)(x->ready - now) : 0, -1, x->pending, x->port};
     const int64_t base = x->base - now, oldest = -s->core->longest;
     return (Trace){(int32_t)(base > oldest ? base : oldest), x->done > now ? (int32_t)(x->done - now) : 0, 0, x->port};
 }
@@ -660,6 +814,8 @@ static void list_turns(Sim *s)
     for (int32_t g = 0; g < GROUPS; g++)
         for (uint32_t rest = (uint32_t)s->core->alternating[g] & ((1u << PORTS) - 1); rest; rest &= rest - 1)
             s->in_turn[g][s->turns[g]++] = __builtin_ctz(rest);
+    for (uint32_t rest = (uint32_t)s->core->rotating; rest; rest &= rest - 1)
+        s->rotation[s->in_rotation++] = __builtin_ctz(rest);
 }
 
 static int32_t alternating_group(const Core *c, int32_t ports)
@@ -680,13 +836,18 @@ static int make_ops(Sim *s, const Program *program)
     if (!ops || !waits || !users)
         return NO_MEMORY;
     int32_t longest = 0;
-    for (int32_t u = 0; u < c->microops; u++)
-        longest = m[u].data > longest ? m[u].data : longest;
+    for (int32_t u = 0; u < c->microops; u++) {
+        const int32_t own = m[u].data + (m[u].slow_low || m[u].slow_high);
+        longest = own > longest ? own : longest;
+    }
     const int32_t paths = longest > 1; /* who holds a data path for one cycle keeps nobody off a port */
-    for (int32_t u = 0; u < c->microops; u++)
+    for (int32_t u = 0; u < c->microops; u++) {
         ops[u] = (Op){m[u].ports, m[u].latency, m[u].divider, m[u].data, m[u].alone,
                       m[u].divider || (m[u].data && paths) || m[u].alone, m[u].scheduler,
-                      alternating_group(c, m[u].ports), m[u].first_wait, m[u + 1].first_wait, 0, 0};
+                      alternating_group(c, m[u].ports), m[u].first_wait, m[u + 1].first_wait, 0, 0,
+                      (uint32_t)m[u].slow_low | (uint64_t)(uint32_t)m[u].slow_high << 32};
+        s->phases = ops[u].slow ? PHASES : s->phases;
+    }
     for (int32_t e = 0; e < c->waits; e++)
         ops[program->waits[e].microop].users_end++; /* counts at first */
     for (int32_t u = 0, first = 0; u < c->microops; u++) {
@@ -716,7 +877,7 @@ static int allocate(Sim *s, const Program *program)
     const int64_t in_flight = ((int64_t)c->reorder_buffer + 2 * c->issue_width) * most_in_slot;
     const int64_t ring = power_of_two(((int64_t)c->farthest + 2) * c->microops + in_flight);
     const int64_t ready = c->scheduler + c->load_scheduler + c->store_scheduler +
-                          SCHEDULERS * 2 * c->issue_width * most_in_slot;
+                          (c->by_port ? c->reorder_buffer : 0) + 6 * c->issue_width * most_in_slot;
     if (ring > INT32_MAX / 2)
         return NO_MEMORY;
     s->ring_mask = ring - 1;
@@ -725,8 +886,10 @@ static int allocate(Sim *s, const Program *program)
     s->calendar = arena_take(s->arena, s->calendar_mask + 1, sizeof(int32_t));
     s->ready_room = (int32_t)(2 * ready); /* so that moving to the front is rare */
     s->ready[0] = arena_take(s->arena, 2 * ready * PORTS, sizeof(int64_t));
+    s->queue = arena_take(s->arena, c->queue_entries + 1, sizeof(int64_t));
+    s->given = arena_take(s->arena, most_in_slot, sizeof(int32_t));
     s->snapshots = arena_take(s->arena, SNAPSHOTS, sizeof(Snapshot));
-    if (!s->ring || !s->calendar || !s->ready[0] || !s->snapshots || make_ops(s, program))
+    if (!s->ring || !s->queue || !s->given || !s->calendar || !s->ready[0] || !s->snapshots || make_ops(s, program))
         return NO_MEMORY;
     for (int32_t k = 0; k < SNAPSHOTS; k++)
         s->snapshots[k].room = 0;
@@ -757,6 +920,8 @@ static void cycle(Sim *s)
     else
         dispatch_free(s);
     issue(s);
+    if (c->by_port && c->issue_ports)
+        leave_queue(s);
     deliver(s);
     s->now++;
 }

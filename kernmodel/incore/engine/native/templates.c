@@ -246,6 +246,7 @@ const InstructionUops *read_uops(Arena *keep, const int32_t *numbers, int64_t co
         read_slots(&r, p);
         read_ends(&r, p);
         p->uses = read_uses(&r);
+        p->keeps_ports = number(&r);
     }
     if (!over(&r))
         return p;

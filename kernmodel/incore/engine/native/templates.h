@@ -63,6 +63,7 @@ typedef struct {
     const UopLoad *load;
     const UopStore *store;
     Uses uses;
+    int32_t keeps_ports; /* of a pair: the branch needs no other ports */
 } InstructionUops;
 
 /* An instruction: its registers, and its bytes as the front end sees them. */
