@@ -151,6 +151,8 @@ class Why(StrEnum):
     """Delivery from the µop cache (entries)."""
     OP_CACHE = "op cache"
     """Delivery from the op cache of a Zen core (entries)."""
+    CODE_LINES = "code lines"
+    """Delivery of one aligned line of code a cycle (lines that the pass touches, bytes of it)."""
     LOOP_BUFFER = "loop buffer"
     """Replay by the loop buffer (uops, passes in a round)."""
     ISSUE = "issue"

@@ -97,9 +97,28 @@ def test_nothing_is_said_of_a_fetch_that_is_not_published() -> None:
 def test_loops_come_from_the_op_cache(name: str, width: int) -> None:
     """AnandTech: 8 per cycle on Zen 2, 9 on Zen 4; fetch and decoders are idle."""
     incore = incore_of(loop_of(NOP * 17), name)
-    assert part(incore, "DSB") == Component("DSB", 18 / width, True, Reason(Why.OP_CACHE, 18 / width, {"entries": 18}))
+    took = 18 / width
+    assert part(incore, "DSB") == Component("DSB", took, True, Reason(Why.OP_CACHE, took, {"entries": 18}))
     decode = part(incore, "decode")
     assert decode == Component("decode", 18 / 4, False, Reason(Why.IDLE, names=("DSB",)))
+
+
+def test_on_zen_4_a_pass_takes_whole_cycles_of_the_op_cache() -> None:
+    """Measured: ten to twelve macro-ops, eliminated moves and a fused pair, take 2.00 cycles, not 1.67 and 1.83."""
+    found = part(incore_of(loop_of("4889d8" * 9), "ZEN4"), "DSB")
+    assert found == Component("DSB", 2.0, True, Reason(Why.OP_CACHE, 2.0, {"entries": 10}))
+
+
+@pytest.mark.parametrize(("offset", "took"), [(0, 1.0), (8, 1.0), (40, 1.0), (44, 2.0), (50, 2.0), (62, 2.0)])
+def test_on_zen_4_a_pass_takes_a_cycle_for_each_line_of_code(offset: int, took: float) -> None:
+    """Measured: a copy loop of 22 bytes takes 1.00 cycles at the addresses 0 to 40 and 2.00 at 44 to 62."""
+    copy = "c5fb1004c7c5fb1104c648ffc04839d075ee"  # of 18 bytes; a nop of four makes 22
+    incore = incore_of("0f1f4000" + copy, "ZEN4", notion="loop", offset=offset)
+    assert incore.prediction == took
+    if took > 1:
+        assert reason_text(incore.reason) == (
+            "the loop's 22 bytes lie in 2 lines of code, of which the op cache delivers one a cycle: 2.00 cycles per pass"
+        )
 
 
 @pytest.mark.parametrize("name", ["ZEN", "ZEN3"])
@@ -253,7 +272,7 @@ def test_copies_of_straight_line_code_take_as_long_as_the_code_again_and_again(
         assert cycles(often).get(component, 0.0) == pytest.approx(copies * cycles(once).get(component, 0.0))
 
 
-@given(codes, st.sampled_from(ZENS))
+@given(codes, st.sampled_from([name for name in ZENS if name != "ZEN4"]))  # there lines of code count
 @settings(max_examples=40, deadline=None)
 def test_a_loop_from_the_op_cache_is_no_slower_than_its_straight_line_code(code: str, name: str) -> None:
     def front(notion: str) -> float:

@@ -30,6 +30,7 @@ from kernmodel.incore.dependences.line_splits import may_split, split_loads
 from kernmodel.incore.engine.analyser import WIDE_IMMEDIATE_BYTES, Analyser
 from kernmodel.incore.engine.figures import ModelledCore
 from kernmodel.incore.engine.interface import Answer, Look
+from kernmodel.incore.engine.layout import Access
 from kernmodel.incore.engine.lowering import Pair, Template
 from kernmodel.incore.engine.memo import Memo
 from kernmodel.incore.model import Chain, InstructionData, Notion, Reason
@@ -216,7 +217,18 @@ class Code:
 class Predictor:
     """Predicts blocks on one core with the same settings."""
 
-    __slots__ = ("_analyser", "_code", "_kinds", "_known", "_numbers", "_pairs", "core", "decoder", "settings")
+    __slots__ = (
+        "_analyser",
+        "_code",
+        "_kinds",
+        "_known",
+        "_numbers",
+        "_pairs",
+        "_scaled",
+        "core",
+        "decoder",
+        "settings",
+    )
 
     def __init__(self, core: Core, settings: Settings, code: Code | None = None) -> None:
         self.core = core
@@ -231,6 +243,7 @@ class Predictor:
         self._pairs: dict[tuple[int, int], tuple[Pair, int] | None] = {}
         self._numbers: dict[tuple[str, ...], tuple[int, ...]] = {}
         self._analyser = Analyser(self.core.model, self._code.memo)
+        self._scaled = self.core.model.graph.flows.scaled_index > 0
 
     def predict(self, code: bytes, notion: Notion | None = None, offset: int | None = None) -> Prediction | None:
         """The prediction for a block, None where `analyse_block` has to look at it.
@@ -310,10 +323,14 @@ class Predictor:
         if traits & _SPLITS and notion == "loop":
             shares = split_loads([self._code.step(one.decoded) for one in known], self.core.parameters.loads)
             splits = [shares.get(number, 0.0) for number in range(len(known))] if shares else ()
+        accesses: Sequence[Access] = ()
+        if traits & (_STORES | _LOADS) and notion == "loop":
+            alike = [one.kind.instruction for one in known]
+            accesses = self._analyser.accesses(alike, lambda: [self._code.step(one.decoded) for one in known])
         pair = self._fused_with_branch(known)
         place = len(known) - 2
         pairs = () if pair is None else ((place, pair[1]),)
-        look = Look([one.number for one in known], pairs, feeding, simulated, (), splits)
+        look = Look([one.number for one in known], pairs, feeding, simulated, (), splits, accesses)
         return look, {} if pair is None else {place: pair[0]}
 
     def _prediction(self, warned: list[_Kind], notion: Notion, filled: Filled, blocked: bool) -> Prediction:
@@ -366,15 +383,16 @@ class Predictor:
         """Which stores feed which loads, for the dependencies and for the simulation."""
         model = self.core.model
         if model.switches.memory == model.graph.memory == "moving":
-            found = self._code.feeding(block)
+            found = self._analyser.timed(self._code.feeding(block), [one.kind.instruction for one in known])
             return found, found
         instructions = [self.decoder.instruction(one.decoded) for one in known]
         return forwardings(instructions, model.graph.memory)[0], links(instructions, model.switches.memory)
 
     def _find_out(self, decoded: Decoded, closed: bool) -> _Known:
-        kind = self._kinds.get((decoded.shape, closed))
+        shape = (decoded.shape, self._scaled and decoded.address_constants[0] > 1)
+        kind = self._kinds.get((shape, closed))
         if kind is None:
-            kind = self._kinds[decoded.shape, closed] = self._kind_of(decoded, closed)
+            kind = self._kinds[shape, closed] = self._kind_of(decoded, closed, shape)
         number = -1
         if kind.template is not None:
             own = self._resources(decoded.registers)
@@ -392,8 +410,10 @@ class Predictor:
             found = self._numbers[registers] = (*map(number, registers), *high)
         return found
 
-    def _kind_of(self, decoded: Decoded, closed: bool) -> _Kind:
+    def _kind_of(self, decoded: Decoded, closed: bool, shape: Hashable) -> _Kind:
         instruction, names, needs, privileged, stack = self._code.facts(decoded)
+        if self._scaled:
+            instruction = _with_scale(instruction, decoded.address_constants[0])
         row = row_of(instruction, self.core.table)
         # the registers of the x87 depend on the instructions before: analyse_block gives them fixed names
         missing = not needs.isdisjoint(self.core.lacked) and is_missing(instruction, self.core.lacked)
@@ -401,7 +421,7 @@ class Predictor:
         traits = _traits(instruction, self.core.model) | _MISSING * missing | _STACK * stack | _WARNED * bool(warnings)
         if missing or stack:
             return _Kind(instruction, row, warnings, names, None, (-1, -1), (), traits)
-        template = self._analyser.lowering.template(instruction, row, closed, decoded.shape)
+        template = self._analyser.lowering.template(instruction, row, closed, shape)
         numbers = self._analyser.engine.template(template)
         return _Kind(instruction, row, warnings, names, template, numbers, self._slots(template, names), traits)
 
@@ -409,6 +429,16 @@ class Predictor:
         own = {name: place for place, name in enumerate((*names, *[name + HIGH for name in names]))}
         number = self._code.memo.number
         return tuple([own[name] if name in own else ~number(name) for name in template.registers])
+
+
+def _with_scale(instruction: Instruction, scale: int) -> Instruction:
+    """The instruction with another scale of its index."""
+    if not instruction.memory or instruction.memory[0].index is None or instruction.memory[0].scale == scale:
+        return instruction
+    own, *others = instruction.memory
+    scaled = replace(own, scale=scale)
+    operands = tuple([replace(o, memory=scaled) if o.memory == own else o for o in instruction.operands])
+    return replace(instruction, memory=(scaled, *others), operands=operands)
 
 
 def _traits(instruction: Instruction, core: ModelledCore) -> int:

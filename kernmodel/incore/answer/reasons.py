@@ -14,6 +14,7 @@ from kernmodel.incore.engine.interface import Answer
 from kernmodel.incore.engine.layout import NOTHING, SOURCES, Totals
 from kernmodel.incore.engine.lowering import Pair, Template
 from kernmodel.incore.model import Chain, Reason, Why
+from kernmodel.incore.tables.core_parameters import OpCacheParameters
 
 _SEEN = 0.005
 """Share of the cycles from which on it is told that the renamer stands still: half of what percent show."""
@@ -39,6 +40,7 @@ class Filled(NamedTuple):
         mnemonics: of the instructions of the block; issue_width: of the core.
         components: cycles of the components that the block meets; applied: of those that count.
         front: what there is to say of the front end, None where nothing is known.
+        op_cache: the front end of a Zen core, None for others.
         stalls: gives those of the simulation, None without it.
         lcd, ports, divider: give the longest loop-carried dependency, and what keeps ports and dividers busy.
     """
@@ -48,6 +50,7 @@ class Filled(NamedTuple):
     components: Mapping[str, float]
     applied: Mapping[str, float]
     front: Totals | None
+    op_cache: OpCacheParameters | None
     stalls: Callable[[], Mapping[str, float] | None]
     lcd: Callable[[], Chain | None]
     ports: Callable[[], Busy]
@@ -94,6 +97,7 @@ def filled_of(
         components=met,
         applied=answer.applied if answer.overtaken else met,
         front=parts.front_of(analyser.core, answer),
+        op_cache=analyser.core.op_cache,
         stalls=lambda: answer.stall_shares,
         lcd=lcd,
         ports=largest,
@@ -122,7 +126,7 @@ def idle_reason(name: str, filled: Filled) -> Reason:
 def _predecode(filled: Filled) -> Reason:
     seen = filled.front or NOTHING
     figures = {"instructions": len(filled.mnemonics), "bytes": seen.length, "prefixed": seen.prefixed}
-    return Reason(Why.PREDECODE if seen.entries else Why.FETCH, filled.components[parts.PREDECODE], figures)
+    return Reason(Why.FETCH if filled.op_cache else Why.PREDECODE, filled.components[parts.PREDECODE], figures)
 
 
 def _decode(filled: Filled) -> Reason:
@@ -133,9 +137,10 @@ def _decode(filled: Filled) -> Reason:
 
 
 def _dsb(filled: Filled) -> Reason:
-    seen = filled.front or NOTHING
-    why = Why.UOP_CACHE if seen.entries else Why.OP_CACHE
-    return Reason(why, filled.components[parts.DSB], {"entries": seen.decoded})
+    seen, cycles, core = filled.front or NOTHING, filled.components[parts.DSB], filled.op_cache
+    if core is not None and cycles > -(-seen.decoded // (core.op_cache_width or seen.decoded)):
+        return Reason(Why.CODE_LINES, cycles, {"lines": round(cycles), "bytes": seen.length})
+    return Reason(Why.UOP_CACHE if core is None else Why.OP_CACHE, cycles, {"entries": seen.decoded})
 
 
 def _lsd(filled: Filled) -> Reason:
@@ -148,9 +153,9 @@ def _issue(filled: Filled) -> Reason:
     if seen is None:
         return Reason(Why.ISSUE, cycles, {"uops": round(cycles * width), "width": width, "synchronisations": 0})
     figures: dict[str, float] = {"uops": seen.slots, "width": width, "synchronisations": seen.synchronisations}
-    if seen.entries and cycles > seen.entries / width:
+    if filled.op_cache is None and cycles > seen.entries / width:
         return Reason(Why.ISSUE_GROUPS, cycles, figures)
-    if not seen.entries and cycles > seen.slots / width:
+    if filled.op_cache is not None and cycles > seen.slots / width:
         return Reason(Why.ISSUE_INSTRUCTIONS, cycles, {**figures, "instructions": round(seen.units / cycles)})
     return Reason(Why.ISSUE, cycles, figures)
 

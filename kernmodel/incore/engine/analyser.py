@@ -5,11 +5,11 @@ The engine is the compiled one where it was built and knows the core, else its t
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from kernmodel.incore.dependences.addresses import Forwarding, forwardings
+from kernmodel.incore.dependences.addresses import AddressStep, Forwarding, forwardings
 from kernmodel.incore.dependences.forwarding import links as named_links
 from kernmodel.incore.dependences.line_splits import may_split, slow_accesses, split_loads
 from kernmodel.incore.engine.compiled import CompiledEngine, knows
@@ -87,6 +87,7 @@ class Analyser:
         shares: dict[int, float] = {}
         if self.core.splits and any(may_split(instruction, self.core.splits) for instruction in instructions):
             shares = split_loads([template.flow.step for template in templates], self.core.parameters.loads)
+        accesses = self.accesses(instructions, lambda: [template.flow.step for template in templates])
         look = Look(
             instructions=[number for _, number in known],
             pairs=[(number, self.engine.pair(pair)) for number, pair in pairs.items()],
@@ -94,7 +95,7 @@ class Analyser:
             simulated_links=simulated,
             places=places_of(instructions),
         )
-        return LoweredBlock(templates, pairs, look, shares, incomparable, self._accesses(instructions, templates))
+        return LoweredBlock(templates, pairs, look, shares, incomparable, accesses)
 
     def bound(
         self, block: LoweredBlock, notion: Notion, offset: int, all_parts: bool = False, scope: int = WHOLE
@@ -118,24 +119,37 @@ class Analyser:
         if stores and loads:
             steps = [template.flow.step for template in templates]
             found, incomparable = forwardings(instructions, self.core.graph.memory, steps)
-            forwards = self.core.pipeline and self.core.pipeline.forwards
-            if forwards:
-                found = [link._replace(cycles=forward_cycles(link, instructions, forwards)) for link in found]
+            found = self.timed(found, instructions)
         memory = self.core.switches.memory
         if self.core.pipeline is None or (memory == self.core.graph.memory == "moving"):
             return found, found if self.core.pipeline else (), incomparable
         return found, named_links(instructions, memory), incomparable
 
-    def _accesses(self, instructions: Sequence[Instruction], templates: Sequence[Template]) -> Sequence[Access]:
+    def timed(self, links: Sequence[Forwarding], instructions: Sequence[Instruction]) -> Sequence[Forwarding]:
+        """The forwardings, with their cycles where these depend on store and load."""
+        forwards = self.core.pipeline and self.core.pipeline.forwards
+        if not forwards:
+            return links
+        return [link._replace(cycles=forward_cycles(link, instructions, forwards)) for link in links]
+
+    def accesses(
+        self, instructions: Sequence[Instruction], steps: Callable[[], Sequence[AddressStep]]
+    ) -> Sequence[Access]:
+        """What becomes of the loads and stores of a loop body by their addresses.
+
+        Args:
+            instructions: the body; of the registers that addresses are made of nothing is asked.
+            steps: gives what each of them means for addresses.
+        """
         lines = self.core.pipeline and self.core.pipeline.lines
-        if not lines or not any(template.flow.special for template in templates):
+        if not lines or not any(instruction.memory for instruction in instructions):
             return ()
         general = {
             number
             for number, instruction in enumerate(instructions)
             if not instruction.vector_bytes and any(reference.written for reference in instruction.memory)
         }
-        return slow_accesses([template.flow.step for template in templates], general, lines)
+        return slow_accesses(steps(), general, lines)
 
     def _instruction(self, instruction: Instruction, row: InstructionData | None, closed: bool) -> tuple[Template, int]:
         if self._kept is None:

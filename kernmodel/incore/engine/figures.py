@@ -216,16 +216,20 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
     figures, front = parameters.pipeline, op_cache_parameters(parameters)
     if front is None or not isinstance(figures, ZenPipelineParameters):
         return None
-    entries = (*figures.scheduler_entries,)
+    entries = figures.scheduler_entries
+
+    def cycles(figure: float | None) -> int:
+        return round(parameters.store_forward_latency if figure is None else figure)
+
     return PipelineCore(
         ports=execution_ports(parameters.ports),
         issue_width=parameters.issue_width,
         retire_width=figures.retire_width,
         reorder_buffer=figures.reorder_buffer,
         scheduler=sum(entries),
-        idq=figures.queue,
+        idq=figures.queue or _AMPLE,
         decoders=front.decoders,
-        dispatch_delay=figures.dispatch_delay,
+        dispatch_delay=1,
         load_latency=round(parameters.load_latency),
         forward_latency=round(parameters.store_forward_latency),
         load_ports=_sets(figures.load_ports),
@@ -246,11 +250,11 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
         if figures.line_bytes
         else None,
         forwards=Forwards(
-            general=round(figures.forward_general),
-            vector=round(parameters.store_forward_latency),
-            to_vector=round(figures.forward_to_vector),
-            to_general=round(figures.forward_to_general),
-            partial=round(figures.forward_partial),
+            general=cycles(figures.forward_general),
+            vector=cycles(None),
+            to_vector=cycles(figures.forward_to_vector),
+            to_general=cycles(figures.forward_to_general),
+            partial=cycles(figures.forward_partial),
             renamed=None if figures.renamed_load is None else round(figures.renamed_load),
         ),
     )

@@ -47,8 +47,8 @@ class Core(NamedTuple):
     Attributes:
         by_port: whether schedulers belong to ports, and a µop that finds no place in one stops the dispatch; else there
             are the three of `UopTraits.scheduler`. The further ones are of such cores:
-        rotating: ports that µops are given in rotation, unless `counter_gap` fewer wait for another; µops of others go to
-            the port for which fewest wait.
+        rotating: ports that µops are given in rotation, unless `counter_gap` fewer wait for another; those of others
+            go to the port for which fewest wait.
         queued: ports whose µops pass through a queue of `queue_entries` before they get port and scheduler.
         rooms: entries of each scheduler; scheduler_of: the scheduler of each port.
         line_fetch: whether units come line of code by line of code, `dsb_width` a cycle, each pass for itself.

@@ -18,7 +18,7 @@ from kernmodel.incore.engine.figures import ModelledCore
 from kernmodel.incore.engine.layout import Traits, TraitTimes, port_mask
 from kernmodel.incore.engine.memo import Memo
 from kernmodel.incore.engine.model import Forwards
-from kernmodel.incore.engine.uops import InstructionUops, keeps_ports, uops_of
+from kernmodel.incore.engine.uops import UNKNOWN, InstructionUops, keeps_ports, uops_of
 from kernmodel.incore.front_end.costs import Cost, bars_lsd, instruction_cost, op_cache_cost
 from kernmodel.incore.model import InstructionData, PortUse
 from kernmodel.isa import isa_of
@@ -107,6 +107,8 @@ class Lowering:
             row = replace(row, ports=_without_port(row.ports, self.core.closed))
         flow = self._flows.of(shape, instruction, row)
         uops = None if row is None or self._uops is None else self._uops.of(shape, instruction, row)
+        if row is None and self.core.op_cache is not None and self._uops is not None:
+            uops = UNKNOWN  # every instruction takes a slot there
         uses = () if row is None or is_done_at_rename(instruction, row) else row.ports
         registers = _registers(flow, uops)
         jumps, traits = self._traits(instruction, row, flow, len(registers))

@@ -291,14 +291,15 @@ class PythonEngine:
 
     def _fetching(self, fetch: Fetch, core: Core) -> Core:
         """The core with what delivers its µops."""
+        core = core._replace(source=SOURCES.index(fetch.source))
         zen, cached = self._core.op_cache, fetch.source == "DSB"
         if zen is None:
-            return core._replace(source=SOURCES.index(fetch.source))
-        width = (zen.op_cache_width or 0) if cached else zen.decoders
-        if not width or not self._core.switches.front_end:
-            return core._replace(source=SOURCES.index("ideal"), dsb_width=width)
+            return core
+        width = (zen.op_cache_width if cached else zen.decoders) if self._core.switches.front_end else None
+        if width is None:
+            return core._replace(dsb_width=2 * core.issue_width, line_fetch=ON)  # more than is dispatched
         ends = PASSES | LINES if cached and zen.code_line_bytes else 0
-        return core._replace(source=SOURCES.index(fetch.source), dsb_width=width, line_fetch=ON | ends)
+        return core._replace(dsb_width=width, line_fetch=ON | ends)
 
     def _simulate(self, program: Program | None, applied: _Bounds, how: Request) -> tuple[int, ...]:
         """The numbers of the simulation; its bound goes to the others."""

@@ -106,6 +106,10 @@ class InstructionUops:
     pointer: bool
 
 
+UNKNOWN = InstructionUops((), ((),), (), (), (), False, False)
+"""Of an instruction that the table does not know: it takes a slot at dispatch."""
+
+
 class _Ports(NamedTuple):
     """The µops of a row by what they do, each as its ports; `busy`: cycles for which loads, what computes, and stores
     keep their pipes."""

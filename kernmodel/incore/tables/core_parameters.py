@@ -376,8 +376,7 @@ class ZenPipelineParameters:
     """What is behind a front end of the kind `zen-op-cache`, for the simulation.
 
     Attributes:
-        queue: entries of the queue between op cache or decoders and dispatch.
-        dispatch_delay: cycles from dispatch until a µop can be picked.
+        queue: entries of the queue between op cache or decoders and dispatch, None where not known.
         schedulers: ports of each, scheduler_entries: entries of each that can be filled.
         rotating: ports that are given in rotation at dispatch, unless `counter_gap` fewer µops wait for another; for
             other ports the one is taken for which fewest µops wait.
@@ -387,7 +386,7 @@ class ZenPipelineParameters:
         passed_bytes: size of the vectors that take two passes through a pipe.
         forward_general, forward_to_vector, forward_to_general: cycles from stored to loaded data between
             general-purpose registers, and from one kind of register to the other; forward_partial: where the load needs
-            more bytes than the store wrote.
+            more bytes than the store wrote. Each as `store_forward_latency` where it is not known.
         renamed_load: cycles of a load that memory renaming serves; without the figure there is none.
         wide_store_loads: cycles for which a store of such a vector keeps a load pipe.
         grouped_stores: a group of vector stores without a load between them costs half a cycle more, beside twice as
@@ -398,18 +397,17 @@ class ZenPipelineParameters:
 
     retire_width: Annotated[int, _RETIRE]
     reorder_buffer: Annotated[int, _ROB]
-    queue: Annotated[int, Figure("op queue entries", _ENTRIES)]
-    dispatch_delay: Annotated[int, Figure("dispatch delay", _DELAY)]
     schedulers: Annotated[tuple[tuple[str, ...], ...], Figure("scheduler ports", PortGroups())]
     scheduler_entries: Annotated[tuple[int, ...], Figure("scheduler entries", Counts())]
     address_ports: Annotated[tuple[tuple[str, ...], ...], Figure("address ports", PortGroups())]
     load_ports: Annotated[tuple[tuple[str, ...], ...], Figure("load pipes", PortGroups())]
     store_ports: Annotated[tuple[tuple[str, ...], ...], Figure("store pipes", PortGroups())]
     value_ports: Annotated[tuple[tuple[str, ...], ...], Figure("stored vector ports", PortGroups())]
-    forward_general: Annotated[float, Figure("general-purpose store forward latency", _TIME)]
-    forward_to_vector: Annotated[float, Figure("store forward latency to vectors", _TIME)]
-    forward_to_general: Annotated[float, Figure("store forward latency from vectors", _TIME)]
-    forward_partial: Annotated[float, Figure("partial store forward latency", _TIME)]
+    queue: Annotated[int | None, Figure("op queue entries", _ENTRIES)] = None
+    forward_general: Annotated[float | None, Figure("general-purpose store forward latency", _TIME)] = None
+    forward_to_vector: Annotated[float | None, Figure("store forward latency to vectors", _TIME)] = None
+    forward_to_general: Annotated[float | None, Figure("store forward latency from vectors", _TIME)] = None
+    forward_partial: Annotated[float | None, Figure("partial store forward latency", _TIME)] = None
     queued: Annotated[tuple[str, ...], Figure("queued ports", Ports())] = ()
     queue_entries: Annotated[int, Figure("non-scheduling queue entries", _ENTRIES)] = 0
     rotating: Annotated[tuple[str, ...], Figure("rotating ports", Ports())] = ()

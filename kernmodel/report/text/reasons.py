@@ -111,6 +111,10 @@ SENTENCES: Mapping[Why, Callable[[Reason], str]] = {
     Why.OP_CACHE: lambda r: (
         f"the op cache takes {_cycles(r)} per pass to deliver {_count(r.figures['entries'], 'entry', 'entries')}"
     ),
+    Why.CODE_LINES: lambda r: (
+        f"the loop's {r.figures['bytes']} bytes lie in {_count(r.figures['lines'], 'line')} of code, "
+        f"of which the op cache delivers one a cycle: {_cycles(r)} per pass"
+    ),
     Why.LOOP_BUFFER: lambda r: (
         f"the loop buffer takes {_cycles(r)} per pass to replay {r.figures['uops']} µops, "
         f"{_count(r.figures['passes'], 'pass', 'passes')} a round"

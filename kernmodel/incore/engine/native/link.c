@@ -666,10 +666,10 @@ int plan_op_cache_fetch(Block *b)
     if (!b->fetch || !b->schedule)
         return NO_MEMORY;
     const int cached = is_cached(b);
-    b->core.line_fetch = ON | (cached && line ? PASSES | LINES : 0);
-    b->core.dsb_width = cached ? f->op_cache_width : f->decoders;
-    b->core.source = f->fetches && b->core.dsb_width ? cached ? DSB : DECODERS : IDEAL;
-    b->core.line_fetch = b->core.source == IDEAL ? 0 : b->core.line_fetch;
+    const int32_t width = f->fetches ? cached ? f->op_cache_width : f->decoders : 0;
+    b->core.line_fetch = ON | (cached && line && width ? PASSES | LINES : 0);
+    b->core.dsb_width = width ? width : 2 * f->issue_width; /* more than is dispatched */
+    b->core.source = cached ? DSB : DECODERS;
     for (int32_t k = 0; k < b->unit_count; k++) {
         const Unit *unit = &b->units[k];
         const int32_t first = line ? (b->offset + unit->start) / line : 0;

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from kernmodel.incore.model import InstructionData, Parameters, PortUse
+from kernmodel.incore.tables.core_parameters import PipelineParameters
 from kernmodel.incore.tables.importers.dividers import DIVIDES, with_full_operands
 from kernmodel.incore.tables.importers.instlatx64 import Reading
 from kernmodel.incore.tables.importers.uops import (
