@@ -117,7 +117,8 @@ def test_on_zen_4_a_pass_takes_a_cycle_for_each_line_of_code(offset: int, took: 
     assert incore.prediction == took
     if took > 1:
         assert reason_text(incore.reason) == (
-            "the loop's 22 bytes lie in 2 lines of code, of which the op cache delivers one a cycle: 2.00 cycles per pass"
+            "the loop's 22 bytes lie in 2 lines of code, of which the op cache delivers one a cycle: "
+            "2.00 cycles per pass"
         )
 
 

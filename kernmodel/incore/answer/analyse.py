@@ -157,6 +157,7 @@ def _filled_even(
         components=cycles,
         applied=cycles,
         front=None,
+        op_cache=None,
         stalls=lambda: None,
         lcd=lambda: lcd,
         ports=busy,

@@ -96,7 +96,11 @@ class Bounds:
         """Per instruction, its port usage after elimination and fusion, and with what loads across lines take."""
         shares = self.block.shares if self.notion == "loop" else {}
         owned = (self.fused.get(number, own) for number, own in enumerate(self.block.templates))
-        return tuple([_uses(own, shares.get(number, 0.0)) for number, own in enumerate(owned)])
+        found = [_uses(own, shares.get(number, 0.0)) for number, own in enumerate(owned)]
+        for number, pair in self.fused.items():
+            if pair.keeps_ports:  # told of the branch, as where it keeps its own
+                found[number : number + 2] = [(), found[number]]
+        return tuple(found)
 
 
 def _uses(own: Template | Pair, share: float) -> tuple[PortUse, ...]:

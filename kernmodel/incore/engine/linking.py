@@ -15,6 +15,7 @@ from kernmodel.incore.front_end.model import Unit
 _FARTHEST = 32
 """Passes beyond which a forwarded store has long been done: no figure of a core, only so that fewer waits are made."""
 _STACK_POINTER = "stack pointer"
+_NO_ACCESSES: Mapping[int, Access] = {}
 
 
 class Linked(NamedTuple):
@@ -228,7 +229,7 @@ class _Linker:
         owner, uop = self.uops[load]
         self.uops[load] = (owner, uop._replace(alone=self.core.blocked_load))
 
-    def microops(self, accesses: Mapping[int, Access]) -> tuple[tuple[MicroOp, ...], tuple[Wait, ...]]:
+    def microops(self, accesses: Mapping[int, Access] = _NO_ACCESSES) -> tuple[tuple[MicroOp, ...], tuple[Wait, ...]]:
         """The µops in the order of issue, and one behind, and what they wait for, none twice."""
         place = {number: k for k, number in enumerate(self.order)}
         found: list[MicroOp] = []
