@@ -23,6 +23,7 @@ from kernmodel.incore.answer.components import DIVIDER, FRONT_END, PORTS, PRECED
 from kernmodel.incore.answer.verdict import reaches
 from kernmodel.incore.engine.ports import group_bound
 from kernmodel.incore.model import InCore, Reason
+from kernmodel.incore.tables.core_parameters import with_dividers
 from kernmodel.machine.cores import SPREAD, Spread
 from kernmodel.machine.model import BandwidthSeries, Machine, StreamMix, TransferPath
 from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate
@@ -363,7 +364,7 @@ def _incore_times(incore: InCore, machine: Machine, passes: float) -> tuple[floa
     uses = [use for row in incore.uses for use in row]
     # a throughput that no port explains (a locked or microcoded instruction) was measured: it occupies the core
     measured = 0.0 if incore.binding_ports else incore.throughput
-    ports = max(group_bound(uses, machine.core.overlapping_ports), measured)
+    ports = max(group_bound(uses, with_dividers(machine.core.overlapping_ports)), measured)
     idle = any(part.name == PRECEDENCE and not part.applies for part in incore.components)
     lcd = incore.lcd.cycles if incore.lcd and not idle else 0.0
     rest = [part.cycles for part in incore.components if part.applies and part.name not in _BY_MACHINE]

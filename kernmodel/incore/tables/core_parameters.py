@@ -489,6 +489,14 @@ def execution_ports(ports: Iterable[str]) -> tuple[str, ...]:
     return tuple(port for port in ports if not (len(port) > 1 and port.endswith(_PSEUDO)))
 
 
+def with_dividers(ports: Iterable[str]) -> tuple[str, ...]:
+    """Ports, and the dividers that belong to them where those are not named."""
+    named = tuple(ports)
+    return named + tuple(
+        port + _PSEUDO[0] for port in named if not port.endswith(_PSEUDO) and port + _PSEUDO[0] not in named
+    )
+
+
 def front_end_kind(parameters: Parameters) -> FrontEndKind:
     """The kind of front end that the parameters have."""
     if isinstance(parameters.front_end, FrontEndParameters):

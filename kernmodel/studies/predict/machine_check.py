@@ -7,6 +7,7 @@ from pathlib import Path
 
 from kernmodel.errors import InputError, Location, MachineError, Note
 from kernmodel.incore.model import InCore, Parameters
+from kernmodel.incore.tables.core_parameters import with_dividers
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.machine.files.schema import MACHINE_FILE, examine
 from kernmodel.machine.model import Machine
@@ -57,7 +58,7 @@ def check_core(machine: Machine, parameters: Parameters) -> None:
 
 def left_out_notes(machine: Machine, incore: InCore) -> tuple[Note, ...]:
     """A warning for ports that a loop needs and that the machine file puts neither into T_OL nor into T_nOL."""
-    named = {port for group in _GROUPS for port in getattr(machine.core, group)}
+    named = {port for group in _GROUPS for port in with_dividers(getattr(machine.core, group))}
     busy = [port for port, cycles in zip(incore.ports, incore.port_sums, strict=True) if cycles and port not in named]
     if not busy:
         return ()
@@ -97,7 +98,7 @@ def _contradictions(machine: Machine, parameters: Parameters) -> Iterator[tuple[
             if port not in parameters.ports:
                 what = f"names port {port!r}, which {parameters.name} lacks"
                 yield f"core.{group}", what, suggest(port, parameters.ports), "error"
-    left_out = [port for port in parameters.ports if port not in named]
+    left_out = [port for port in parameters.ports if port not in with_dividers(named)]
     if left_out:
         what = f"leaves out {_ports(left_out)} of {parameters.name}"
         todo = "name each in overlapping_ports or non_overlapping_ports: else its time counts nowhere"
