@@ -19,10 +19,10 @@ def floating_work(body: Iterable[Instruction], *, half: bool = False) -> Counter
     """
     work: Counter[str] = Counter()
     for instruction in body:
-        kind = isa_of(instruction.isa).fp_kind(instruction.mnemonic)
-        if kind is None:
+        found = isa_of(instruction.isa).fp_work(instruction)
+        if found is None:
             continue
-        lanes = kind.lanes(instruction.vector_bytes)
+        kind, lanes = found
         lanes = 2 if half and kind.lane_bytes == 4 and lanes == 4 else lanes
         for operation, times in kind.work:
             for part in _parts(operation, kind):
@@ -106,7 +106,9 @@ def vector_bytes(body: Iterable[Instruction]) -> int:
 def _packed_bytes(instruction: Instruction) -> int:
     """Width of a packed floating-point operation or of a moved vector; constants of the data section do not count."""
     isa = isa_of(instruction.isa)
-    if isa.packed_element(instruction.mnemonic) and floating_work((instruction,)):
+    if isa.packed_element(instruction) and floating_work((instruction,)):
         return instruction.vector_bytes
     constants = isa.registers.program_counter
-    return max((m.size_bytes for m in instruction.memory if m.size_bytes >= 16 and m.base != constants), default=0)
+    moved = max((m.size_bytes for m in instruction.memory if m.size_bytes >= 16 and m.base != constants), default=0)
+    # a pair or a structure is several vectors
+    return min(moved, instruction.vector_bytes or moved)

@@ -59,7 +59,7 @@ def read_listing(text: str, file: str, *, syntax: str | None = None, isa_name: s
     """
     expected = isa_name or isa.DEFAULT
     likely = isa.likeliest(text, expected)
-    if likely != expected and (isa_name is not None or not isa.is_readable(likely)):
+    if likely != expected and isa_name is not None:
         todo = f"use a machine of that architecture, or give a listing of {expected} code"
         raise AssemblyError(f"looks like {isa.title(likely)} assembly, not {expected}", where=file, todo=todo)
     return isa.isa_of(likely).read_listing(text, file, syntax)

@@ -179,14 +179,15 @@ def _sets_errno(graph: _Graph, hot: frozenset[int], cold: frozenset[int], names:
 
 
 def _computes_root(instruction: Instruction) -> bool:
-    kind = isa_of(instruction.isa).fp_kind(instruction.mnemonic)
+    work = isa_of(instruction.isa).fp_work(instruction)
+    kind = None if work is None else work[0]
     return kind is not None and (kind.replaces == "sqrt" or any(operation == "sqrt" for operation, _ in kind.work))
 
 
 def _compares_numbers(instruction: Instruction) -> bool:
     """Whether flags tell the order of two floating-point numbers after the instruction."""
-    kind = isa_of(instruction.isa).fp_kind(instruction.mnemonic) if instruction.flags_written else None
-    return kind is not None and any(operation == "compare" for operation, _ in kind.work)
+    work = isa_of(instruction.isa).fp_work(instruction) if instruction.flags_written else None
+    return work is not None and any(operation == "compare" for operation, _ in work[0].work)
 
 
 def _out_of_line(graph: _Graph, hot: frozenset[int], cold: frozenset[int]) -> bool:

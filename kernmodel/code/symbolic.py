@@ -140,7 +140,7 @@ def trace(listing: Listing, flow: ControlFlow) -> Trace:
             if instruction.memory:
                 addresses[index] = tuple(address or ZERO for address in effect.addresses)
             if instruction.branch == "conditional":
-                branches[index] = run.state.flags
+                branches[index] = effect.compared or run.state.flags
             run.execute(instruction, index, effect)
         after[block] = run.state
     final = {loop.number: _close_loop(run, flow, loop, after, initial[loop.number]) for loop in flow.loops}

@@ -14,9 +14,14 @@ from kernmodel.isa.protocol import Isa
 
 DEFAULT = "x86-64"
 """The instruction set of code that says nothing about it (bytes in hex digits)."""
-_CARRIED = {"x86-64": "kernmodel.isa.x86"}
-_DESCRIBED = {"aarch64": "kernmodel.isa.aarch64"}
-"""Instruction sets that machine files may name and listings are told by, although their code cannot be read yet."""
+_CARRIED = {
+    "x86-64": ("kernmodel.isa.x86", "ISA"),
+    "aarch64": ("kernmodel.isa.aarch64.isa", "ISA"),
+    **{f"aarch64-sve{bits}": ("kernmodel.isa.aarch64.isa", f"SVE{bits}") for bits in (128, 256, 512)},
+}
+"""Module and name of each carried instruction set."""
+_TOLD_BY = {name: "kernmodel.isa.aarch64.evidence" for name in _CARRIED if name != DEFAULT}
+"""Modules that tell listings of an instruction set from others, so that the rest is imported for its own code only."""
 _TITLES = {"aarch64": "AArch64"}
 _E_MACHINE = slice(18, 20)  # bytes of an ELF header
 _known: dict[str, Isa] = {}
@@ -29,18 +34,17 @@ def register(isa: Isa) -> None:
 
 def names() -> tuple[str, ...]:
     """The names that machine files, parameter files and listings may give."""
-    return tuple(dict.fromkeys((*_CARRIED, *_DESCRIBED, *_known)))
-
-
-def is_readable(name: str) -> bool:
-    """Whether code of this instruction set can be read."""
-    return name in _known or name in _CARRIED
+    return tuple(dict.fromkeys((*_CARRIED, *_known)))
 
 
 def evidence(text: str) -> dict[str, int]:
     """By instruction set, how many lines of a listing can be of it; without those that are not told by texts."""
-    told = {name: isa_of(name).evidence(text) for name in dict.fromkeys((*_CARRIED, *_known))}
-    told |= {name: import_module(path).evidence(text) for name, path in _DESCRIBED.items() if name not in _known}
+    told = {
+        name: import_module(_TOLD_BY[name]).evidence(text)
+        if name in _TOLD_BY and name not in _known
+        else isa_of(name).evidence(text)
+        for name in dict.fromkeys((*_CARRIED, *_known))
+    }
     return {name: lines for name, lines in told.items() if lines is not None}
 
 
@@ -70,7 +74,8 @@ def isa_of(name: str) -> Isa:
     """
     found = _known.get(name)
     if found is None and name in _CARRIED:
-        found = _known[name] = import_module(_CARRIED[name]).ISA
+        module, member = _CARRIED[name]
+        found = _known[name] = getattr(import_module(module), member)
     if found is None:
         known = ", ".join(dict.fromkeys((*_CARRIED, *_known)))
         raise AssemblyError(f"{name} code cannot be read", todo=f"use a machine with one of: {known}")

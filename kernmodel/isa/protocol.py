@@ -61,7 +61,8 @@ class Effect(NamedTuple):
         addresses: of its memory references, in their order; None where one is no linear expression (gathers).
         registers: new values of registers, where these are known.
         stores: (number of the memory reference, value), where the value is known.
-        compared: what the flags stand for after it, None where that is not known.
+        compared: what the flags stand for after it, or what a branch that compares by itself tests; None where that
+            is not known.
         transfer: "copy" where all it does is hand on a register, extended or not; "address" where all it does is to
             compute the address of its memory reference; None for all others.
         bits: width of what it hands on or computes.
@@ -255,9 +256,10 @@ class Isa(ABC):
 
     # ---- work ----
 
-    @abstractmethod
     def fp_kind(self, mnemonic: str) -> FpKind | None:
-        """What an instruction computes with floating-point numbers; None for any other and where that is not known."""
+        """What a mnemonic computes with floating-point numbers; None for any other, and where that is not known of the
+        mnemonic alone. An instruction set whose operands tell the precision gives `fp_work` instead."""
+        return None
 
     def is_unclassified(self, mnemonic: str) -> bool:
         """Whether it computes with floating-point numbers, but it is not known what."""
@@ -271,9 +273,9 @@ class Isa(ABC):
         widths = [instruction.vector_bytes, *(reference.size_bytes for reference in instruction.memory)]
         return kind, kind.lanes(max(widths))
 
-    def packed_element(self, mnemonic: str) -> int:
+    def packed_element(self, instruction: Instruction) -> int:
         """Bytes of an element of a packed floating-point operation that is no move, 0 for others."""
-        kind = self.fp_kind(mnemonic)
+        kind = self.fp_kind(instruction.mnemonic)
         return 0 if kind is None else kind.lane_bytes
 
     def element_bytes(self, instruction: Instruction) -> int:

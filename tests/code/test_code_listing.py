@@ -435,7 +435,8 @@ def test_aarch64_is_not_guessed_to_be_x86_nor_the_other_way_round() -> None:  # 
     found = isa.evidence("vaddpd ymm0, ymm1, [rax + x2]\n")
     assert not found["aarch64"] > found["x86-64"]
     with pytest.raises(AssemblyError, match=r"^test.s: looks like AArch64 assembly, not x86-64; use a machine of"):
-        read(AARCH64)
+        read_listing(AARCH64, "test.s", isa_name="x86-64")
+    assert read(AARCH64).isa == "aarch64"
 
 
 # --- bad input -----------------------------------------------------------------------------------------------
@@ -556,7 +557,7 @@ def test_objects_that_cannot_be_read(object_file: Path, tmp_path: Path, monkeypa
     ):
         broken.write_bytes(bytes(change.get(i, byte) for i, byte in enumerate(data)))
         with pytest.raises(AssemblyError, match=message):
-            read_file(broken)
+            read_file(broken, isa_name="x86-64")
     monkeypatch.setattr("kernmodel.isa.protocol.DECODED_BYTES", Limit("bytes of code", 4, "B"))
     with pytest.raises(AssemblyError, match="choose one function of it"):
         read_file(object_file)

@@ -29,9 +29,8 @@ def test_a_listing_of_another_instruction_set_is_named(text: str) -> None:
 
 
 def test_code_of_instruction_sets_that_cannot_be_read() -> None:
-    with pytest.raises(AssemblyError, match="aarch64 code cannot be read; use a machine with one of: x86-64"):
-        read_listing(AARCH64, "k.s", isa_name="aarch64")
-    assert "aarch64" in isa.names()
+    with pytest.raises(AssemblyError, match="riscv code cannot be read; use a machine with one of: x86-64, aarch64"):
+        isa.isa_of("riscv")
 
 
 def test_an_object_of_another_instruction_set_is_named(tmp_path: Path) -> None:
@@ -41,7 +40,7 @@ def test_an_object_of_another_instruction_set_is_named(tmp_path: Path) -> None:
     header[52:54] = (64).to_bytes(2, "little")
     (tmp_path / "arm.o").write_bytes(header)
     with pytest.raises(AssemblyError, match=r"holds AArch64 code, not x86-64; use a machine of that architecture"):
-        read_file(tmp_path / "arm.o")
+        read_file(tmp_path / "arm.o", isa_name="x86-64")
 
 
 def test_a_core_executes_code_of_its_instruction_set() -> None:

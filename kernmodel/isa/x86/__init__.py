@@ -131,9 +131,9 @@ class X86(Isa):
         # a narrowing conversion of a broadcast element shows its lanes only there
         return work[0], int(broadcast[1])
 
-    def packed_element(self, mnemonic: str) -> int:
-        moves = mnemonic.removeprefix("v").startswith("mov")
-        return 0 if moves else _PACKED.get(mnemonic[-2:], 0)
+    def packed_element(self, instruction: Instruction) -> int:
+        moves = instruction.mnemonic.removeprefix("v").startswith("mov")
+        return 0 if moves else _PACKED.get(instruction.mnemonic[-2:], 0)
 
     def element_bytes(self, instruction: Instruction) -> int:
         gathers = any(operand.kind.startswith("vsib") for operand in instruction.operands)

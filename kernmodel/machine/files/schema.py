@@ -306,7 +306,7 @@ def undeclared_stores(name: str) -> StoreBehaviour:
     The pairs of AArch64 (STNP) are a hint that need not keep lines out of the caches (Arm Architecture Reference
     Manual, "Load/store non-temporal pair").
     """
-    return StoreBehaviour(streaming=isa.is_readable(name) and isa.isa_of(name).streaming_stores, evasion="unknown")
+    return StoreBehaviour(streaming=isa.isa_of(name).streaming_stores, evasion="unknown")
 
 
 def _build_bandwidths(section: Values) -> tuple[BandwidthSeries, ...]:

@@ -199,9 +199,7 @@ def lanes(loop: AssemblyLoop, nest: LoopNest) -> float:
     """Elements that one vector instruction computes; where none does, that one instruction stores (else loads)."""
     element_of = isa_of(loop.isa).packed_element
     packed = [
-        instruction.vector_bytes / element
-        for instruction in loop.instructions
-        if (element := element_of(instruction.mnemonic))
+        instruction.vector_bytes / element for instruction in loop.instructions if (element := element_of(instruction))
     ]
     if packed:
         return max(1.0, *packed)
