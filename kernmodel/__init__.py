@@ -21,7 +21,7 @@ _PUBLIC = {
     "api.code": ("analyse_loop", "analyse_loops", "analyse_blocks", "mix", "CoreOptions"),
     "api.inputs": (
         *("list_machines", "check_machines", "import_machine", "load_machine"),
-        *("list_kernels", "load_kernel"),
+        *("find_nests", "list_kernels", "load_kernel"),
     ),
     "api.caches": ("simulate",),
     "api.tables": (

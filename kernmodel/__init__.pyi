@@ -14,6 +14,7 @@ from kernmodel.api.evaluation import BlockChoice as BlockChoice
 from kernmodel.api.evaluation import evaluate_blocks as evaluate_blocks
 from kernmodel.api.evaluation import evaluate_kernels as evaluate_kernels
 from kernmodel.api.inputs import check_machines as check_machines
+from kernmodel.api.inputs import find_nests as find_nests
 from kernmodel.api.inputs import import_machine as import_machine
 from kernmodel.api.inputs import list_kernels as list_kernels
 from kernmodel.api.inputs import list_machines as list_machines

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kernmodel.machine.model import Machine
     from kernmodel.report.text.kernel import KernelSummary
     from kernmodel.schema.fields import Problem
+    from kernmodel.source.load import FoundNest
     from kernmodel.source.model import LoopNest
 
 
@@ -117,10 +118,33 @@ def load_kernel(kernel: Kernel, **sizes: Sizes) -> Result[LoopNest]:
     from kernmodel.source.nest.sizes import sizes_of
 
     nest, given = kernel if isinstance(kernel, Nest) else Nest(kernel), one_point_of(sizes)
-    loaded = load(source_of(nest.source), given, nest=nest.nest, function=nest.function)
+    defines: dict[str, str | int] = {**dict.fromkeys(nest.macros, "1"), **given}
+    chosen = {"nest": nest.nest, "line": nest.line}
+    loaded = load(source_of(nest.source), defines, function=nest.function, include=nest.include, **chosen)
     # a kernel without default sizes can be shown, but sizes that are given must fit
     known = sizes_of(loaded, given) if given or set(loaded.symbols) <= set(loaded.defaults) else {}
     return Result([loaded], _KERNEL, {"values": known})
 
 
+def find_nests(kernel: Kernel, **sizes: Sizes) -> Result[FoundNest]:
+    """All loop nests of a file, each with what is read of it or why it is not, as `kernmodel kernel loops`.
+
+    >>> [(found.function, found.number) for found in km.find_nests("stencil.c")]
+
+    Args:
+        kernel, sizes: as for `ecm`; of a `Nest` its function limits what is listed.
+
+    Raises:
+        SourceError: it cannot be read as C.
+    """
+    from kernmodel.source.load import find_nests as find
+
+    nest, given = kernel if isinstance(kernel, Nest) else Nest(kernel), one_point_of(sizes)
+    defines: dict[str, str | int] = {**dict.fromkeys(nest.macros, "1"), **given}
+    found = find(source_of(nest.source), defines, include=nest.include)
+    chosen = [one for one in found if nest.function in (None, one.function)]
+    return Result(chosen, _NESTS, total=len(chosen))
+
+
+_NESTS = Views("kernel:nests_report", "carried:nests_document", together=True)
 _KERNEL = Views("kernel:kernel_report", "carried:kernel_document")

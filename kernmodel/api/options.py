@@ -45,11 +45,21 @@ class Nest:
     Attributes:
         source: a C file, the name of a carried kernel, or C source.
         nest: its number, from 1; function: the C function that it stands in. None where there is only one.
+        line: a line of its innermost loop, in place of both.
+        include: folders in which headers are looked for, besides that of the file.
+        macros: names of macros to define, as -D of a compiler does without a value.
     """
 
     source: Source
     nest: int | None = None
     function: str | None = None
+    line: int | None = None
+    include: Sequence[str] = ()
+    macros: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if self.line is not None:
+            refuse({"--nest": self.nest, "--function": self.function}, "--source-line names the loop")
 
 
 Kernel = Source | Nest
@@ -194,6 +204,9 @@ def kernel_request(
         sizes=sizes,
         nest=nest.nest,
         function=nest.function,
+        line=nest.line,
+        include=tuple(nest.include),
+        macros=tuple((name, "1") for name in nest.macros),
         cores=cores,
         safety=options.safety,
         cache=options.mode,

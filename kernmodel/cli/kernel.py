@@ -1,4 +1,4 @@
-"""`kernmodel kernel`: list, show."""
+"""`kernmodel kernel`: list, show, loops."""
 
 from __future__ import annotations
 
@@ -37,8 +37,7 @@ def list_(as_json: bool) -> None:
 @kernel.command("show", short_help="Show what is derived from a kernel's source.")
 @click.argument("kernel", type=options.KERNEL, metavar="NAME")
 @options.defines_option
-@options.nest_option
-@options.function_option
+@options.choice_options
 @options.json_option
 @options.gathered(shown=Shown.of, asked=options.asked)
 def show_(asked: dict[str, Any], shown: Shown) -> None:
@@ -49,3 +48,20 @@ def show_(asked: dict[str, Any], shown: Shown) -> None:
       kernmodel kernel show stencil
     """
     show_result(api.load_kernel(**asked), shown)
+
+
+@kernel.command("loops", short_help="List the loop nests of a file.")
+@click.argument("kernel", type=options.KERNEL, metavar="FILE")
+@options.defines_option
+@options.function_option
+@options.include_option
+@options.json_option
+@options.gathered(shown=Shown.of, asked=options.asked)
+def loops_(asked: dict[str, Any], shown: Shown) -> None:
+    """List every loop nest of FILE: function, number, line, loops, arrays, and whether it is modelled or why not.
+
+    \b
+    Example:
+      kernmodel kernel loops stencil
+    """
+    show_result(api.find_nests(**asked), shown)

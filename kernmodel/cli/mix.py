@@ -23,8 +23,7 @@ _WEIGHT = re.compile(r"([0-9]+)=([0-9]+(?:\.[0-9]+)?(?:[eE][0-9]+)?)")
 @options.uarch_option
 @click.option("--mix", "mix_file", metavar="FILE", type=click.Path(), help="A mix as a file, in place of code.")
 @options.defines_option
-@options.nest_option
-@options.function_option
+@options.choice_options
 @click.option("--nests", metavar="NUMBERS", help="Several loop nests, each weighted by its iterations: 1,2 or 1-3.")
 @options.asm_option
 @options.compiler_option

@@ -185,7 +185,8 @@ defines_option = click.option(
     "defines",
     multiple=True,
     metavar="NAME=VALUES",
-    help="Value of a size: 4000, 1,2,4, 1-20 (all), 100-10000:20 (20 points), 100-10000:20log. Several give a table.",
+    help="Value of a size: 4000, 1,2,4, 1-20 (all), 100-10000:20 (20 points), 100-10000:20log. Several give a table. "
+    "A NAME alone is a macro.",
 )
 cores_help = "Active cores that share the shared caches: 8, 1,2,4, 1-20. Several give a table."
 ports_option = click.option(
@@ -196,13 +197,24 @@ ports_option = click.option(
     help="How uops share ports: the exact bound, or equal shares.",
 )
 output_options = together(verbose_option, strict_option, json_option)
-nest_help = "Number of the loop nest in the file."
+include_option = click.option(
+    "-I",
+    "include",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=str),
+    metavar="FOLDER",
+    help="Folder in which headers are looked for; the file's own is one.",
+)
+nest_help = "Number of the loop nest in its function."
 nest_option = click.option("--nest", type=Count(min=1), metavar="K", help=nest_help)
 function_option = click.option("--function", metavar="F", help="C function to take.")
+line_help = "A line of the innermost loop, in place of --function and --nest."
+line_option = click.option("--source-line", "line", type=Count(min=1), metavar="L", help=line_help)
+choice_options = together(nest_option, function_option, line_option, include_option)
+"""Which nest of the file."""
 kernel_options = together(
     defines_option,
-    nest_option,
-    function_option,
+    choice_options,
     click.option(
         "--safety",
         type=Factor("--safety", "0.5", most=100.0),
@@ -333,17 +345,20 @@ def asked(
     defines: tuple[str, ...] = (),
     nest: int | None = None,
     function: str | None = None,
+    line: int | None = None,
+    include: tuple[str, ...] = (),
 ) -> dict[str, Any]:
     """Which kernels on which machine: arguments of the functions of `kernmodel.api`.
 
     Raises:
         UsageError: a size that cannot be read.
     """
-    words: dict[str, Any] = {"sizes": parse_defines(defines)}
+    macros = tuple(text for text in defines if re.fullmatch(r"[A-Za-z_]\w*", text))
+    words: dict[str, Any] = {"sizes": parse_defines(text for text in defines if text not in macros)}
     if kernel is not None:
-        words["kernel"] = Nest(kernel, nest, function)
+        words["kernel"] = Nest(kernel, nest, function, line, include, macros)
     if kernels is not None:
-        words["kernels"] = [Nest(one, nest, function) for one in kernels]
+        words["kernels"] = [Nest(one, nest, function, line, include, macros) for one in kernels]
     if machine is not None:
         words["machine"] = machine
     return words

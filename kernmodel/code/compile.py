@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -214,14 +214,17 @@ def start_compile(
     name: str,
     compiler: FoundCompiler,
     flags: tuple[str, ...],
-    defines: Mapping[str, int],
+    defines: Mapping[str, int | str],
+    include: Sequence[str] = (),
+    lines: bool = False,
 ) -> Compilation:
     """Start to compile C source to assembly.
 
     Args:
         source_text: the source; name: its path, used in messages and to find the files it includes.
         compiler: as `find_compiler` gives it.
-        flags: machine's or user's; defines: values of macros (-D).
+        flags: machine's or user's; defines: values of macros (-D); include: folders of headers, besides the source's.
+        lines: whether the assembly is to say from which lines of the source it comes (`markers.lines_of_source`).
 
     Raises:
         ToolError: the compiler cannot be run.
@@ -229,6 +232,8 @@ def start_compile(
     macros = tuple(f"-D{macro}={value}" for macro, value in defines.items())
     folder = Path(name).parent
     added = (*_ALWAYS, *_FAMILY_FLAGS.get(compiler.name, ()), "-iquote", str(folder))
+    # in angle brackets too, but behind the system's own headers
+    added += (*(f"-I{path}" for path in include), "-idirafter", str(folder), *(("-g1",) if lines else ()))
     command = (compiler.command, "-S", *flags, *macros, *added, "-o", "-", "-x", "c", "-")
     quoted = name.replace("\\", "\\\\").replace('"', '\\"')
     return Compilation(name, compiler, flags, command, f'# 1 "{quoted}"\n{source_text}')

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from kernmodel.errors import AssemblyError, Location
 from kernmodel.isa import isa_of
@@ -144,3 +145,26 @@ def _iaca_error(listing: Listing, item: Instruction, what: str) -> AssemblyError
     """The error for IACA's markers at `item`."""
     where = Location(listing.file, item.line or None)
     return AssemblyError(what, where=where, todo="put both markers around the instructions of the loop")
+
+
+_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+(?:"[^"]*"\s+)?"([^"]*)"')
+_LOCATION = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)")
+
+
+def lines_of_source(text: str, file: str) -> dict[int, int]:
+    """The line of the source `file` by line of a listing, from `.loc` directives; empty without them.
+
+    Lines that come from other files are left out.
+    """
+    names: dict[str, str] = {}
+    found: dict[int, int] = {}
+    current: int | None = None
+    for number, line in enumerate(text.splitlines(), 1):
+        if ".file" in line and (match := _FILE.match(line)):
+            names[match[1]] = match[2]
+        elif ".loc" in line and (match := _LOCATION.match(line)):
+            own = Path(names.get(match[1], "")).name == Path(file).name
+            current = int(match[2]) if own and match[2] != "0" else None
+        elif current is not None:
+            found[number] = current
+    return found

@@ -11,7 +11,7 @@ docs/loop-finding.md.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import NamedTuple
 
@@ -68,6 +68,9 @@ class Expectation:
         variable: name of the innermost loop's variable.
         trip_count: iterations of the innermost loop, where they are known and the same in every execution.
         function: the C function: only this one is looked at, if the listing has a label of that name.
+        lines: first and last line of the innermost loop in its source, if known.
+        source_lines: line of the source by line of the listing, where the compiler says it: only loops that come mostly
+            from `lines` are looked at, if there are any.
     """
 
     expected: tuple[ExpectedAccess, ...]
@@ -77,6 +80,8 @@ class Expectation:
     variable: str = ""
     trip_count: int | None = None
     function: str | None = None
+    lines: tuple[int, int] | None = None
+    source_lines: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +209,7 @@ def choose_fit(analysis: Analysis, told: Expectation) -> Choice:
     Raises:
         AmbiguousLoopError, AssemblyError: as `choose_loop`.
     """
-    loops = _innermost(analysis, told.function)
+    loops = _from_lines(_innermost(analysis, told.function), analysis.listing, told)
     source, fits = _fitting(analysis.listing, loops, _sources(told), told.trip_count)
     main, notes = _choose(analysis.listing, fits, source, told.trip_count)
     return Choice(main, fits, source, notes)
@@ -291,6 +296,20 @@ def _innermost(analysis: Analysis, function: str | None) -> list[LoopStrides]:
     inner = [body for body in analysis.flow.loops if body.innermost]
     inside = [body for body in inner if start <= listing.instructions[body.instructions[0]].address < end]
     return [loop_strides(analysis, body) for body in inside]
+
+
+def _from_lines(loops: list[LoopStrides], listing: Listing, told: Expectation) -> list[LoopStrides]:
+    """The loops that come mostly from the lines of the source's loop; all where none does, or it is not known."""
+    if told.lines is None or not told.source_lines:
+        return loops
+    first, last = told.lines
+
+    def share(strides: LoopStrides) -> float:
+        known = (told.source_lines.get(instruction.line) for instruction in body_of(listing, strides.loop))
+        lines = [line for line in known if line is not None]
+        return sum(first <= line <= last for line in lines) / max(1, len(lines))
+
+    return [strides for strides in loops if share(strides) > 1 / 2] or loops
 
 
 def _extent(listing: Listing, function: str | None) -> tuple[float, float]:

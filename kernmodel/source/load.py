@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from kernmodel.errors import SourceError
+from kernmodel.errors import Location, SourceError
 from kernmodel.source.model import LoopNest
-from kernmodel.source.parse.build import build_nest, choose_function, choose_nest
+from kernmodel.source.parse.build import build_nest, choose_function, choose_nest, nest_at_line
+from kernmodel.source.parse.chains import chains
+from kernmodel.source.parse.loops import loop_variable
 from kernmodel.source.parse.preprocess import integer_literal
 from kernmodel.source.parse.syntax import Program, parse_program
 from kernmodel.source.text import find_source
@@ -19,15 +22,23 @@ _NONE: Defines = MappingProxyType({})
 
 
 def load_kernel(
-    name_or_path: str, defines: Defines = _NONE, *, nest: int | None = None, function: str | None = None
+    name_or_path: str,
+    defines: Defines = _NONE,
+    *,
+    nest: int | None = None,
+    function: str | None = None,
+    line: int | None = None,
+    include: Sequence[str] = (),
 ) -> LoopNest:
     """The loop nest in a C file, or in a kernel that the package carries.
 
     Args:
         name_or_path: a path first, else the name of a carried kernel, with or without `.c`.
         defines: macros as with a compiler's -D; integers also give sizes their values (`LoopNest.defaults`).
-        nest: which of several top-level loop nests, from 1.
+        nest: which of several loop nests of the function, from 1.
         function: which of several functions.
+        line: a line of the innermost loop, in place of both.
+        include: folders in which headers are looked for, after that of the file.
 
     Raises:
         InputError: no such file.
@@ -35,11 +46,18 @@ def load_kernel(
         UnsupportedKernelError: C that the models do not cover; the message says what is supported.
     """
     text, file = find_source(name_or_path)
-    return parse_kernel(text, file, defines, nest=nest, function=function)
+    return parse_kernel(text, file, defines, nest=nest, function=function, line=line, include=include)
 
 
 def parse_kernel(
-    text: str, file: str, defines: Defines = _NONE, *, nest: int | None = None, function: str | None = None
+    text: str,
+    file: str,
+    defines: Defines = _NONE,
+    *,
+    nest: int | None = None,
+    function: str | None = None,
+    line: int | None = None,
+    include: Sequence[str] = (),
 ) -> LoopNest:
     """The loop nest in a text; `file` names it in messages, and includes are looked for beside it.
 
@@ -47,13 +65,56 @@ def parse_kernel(
         As `load_kernel`.
     """
     try:
-        program = parse_program(text, file, defines)
+        program = parse_program(text, file, defines, include)
         _refuse_wrong_sizes(program, text, defines)
-        chosen = choose_function(program, function)
-        statement = choose_nest(program, chosen, nest)
-        return build_nest(program, chosen, statement, text, Path(file).stem)
+        if line is not None:
+            chosen, chain = nest_at_line(program, line)
+        else:
+            chosen = choose_function(program, function)
+            chain = choose_nest(program, chosen, nest)
+        return build_nest(program, chosen, chain, text, Path(file).stem)
     except RecursionError as error:
         raise SourceError("is nested too deeply to be read", where=file, todo="split long expressions") from error
+
+
+@dataclass(frozen=True, slots=True)
+class FoundNest:
+    """A loop nest of a file.
+
+    Attributes:
+        function: the function that it stands in, "" for a bare nest; number: which of its nests, from 1.
+        variables: of its loops, outermost first.
+        location: of its innermost loop.
+        nest: the nest as it is modelled, or why it is not.
+    """
+
+    function: str
+    number: int
+    variables: tuple[str, ...]
+    location: Location
+    nest: LoopNest | SourceError
+
+
+def find_nests(name_or_path: str, defines: Defines = _NONE, *, include: Sequence[str] = ()) -> tuple[FoundNest, ...]:
+    """All loop nests of a file in the order of the source, each with what is read of it.
+
+    Raises:
+        InputError: no such file; SourceError: it cannot be read as C.
+    """
+    text, file = find_source(name_or_path)
+    program = parse_program(text, file, defines, include)
+    found = []
+    for function in program.functions:
+        for number, chain in enumerate(chains(function), 1):
+            nest: LoopNest | SourceError
+            try:
+                nest = build_nest(program, function, chain, text, Path(file).stem)
+            except SourceError as error:
+                nest = error
+            name = "" if program.bare else str(function.decl.name)
+            variables = tuple(loop_variable(level.statement) or "?" for level in chain.levels)
+            found.append(FoundNest(name, number, variables, program.location(chain.inner), nest))
+    return tuple(found)
 
 
 def _refuse_wrong_sizes(program: Program, text: str, defines: Defines) -> None:

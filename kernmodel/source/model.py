@@ -202,6 +202,7 @@ class LoopNest:
         notes: what was assumed (e.g. "index a[j*N+i] was split into a[j][i]").
         between: of every statement between loops that is more than index arithmetic, the number of loops around it and
             its place.
+        inner_lines: first and last line of the innermost loop in its file, as far as known.
     """
 
     name: str
@@ -216,6 +217,7 @@ class LoopNest:
     function: str | None
     notes: tuple[Note, ...]
     between: tuple[tuple[int, Location], ...] = ()
+    inner_lines: tuple[int, int] | None = None
 
     @property
     def inner(self) -> Loop:

@@ -123,6 +123,63 @@ def function_bodies(bare: str) -> tuple[int, ...]:
     return tuple(bodies)
 
 
+def other_bodies_blanked(text: str, function: str) -> str:
+    """The text with the bodies of functions that a function does not call, itself or through others, as `;`.
+
+    Every line keeps its number. Text whose braces do not match, as where `#if` picks one of two, stays as it is.
+    """
+    bare = without_comments(text, directives=False)
+    if bare.count("{") != bare.count("}"):
+        return text
+    found: dict[str, tuple[int, int]] = {}
+    for start in function_bodies(bare):
+        head = _HEAD.search(_without_groups(bare[:start]))
+        end = _closing_brace(bare, start)
+        if head is None or end is None:
+            return text
+        found[head[1]] = (start, end)
+    if function not in found:
+        return text
+    # macros may hide a call
+    hidden = set(re.findall(r"\w+", "\n".join(line[0] for line in _DIRECTIVE.finditer(text))))
+    kept: set[str] = set()
+    frontier = [function, *(name for name in found if name in hidden)]
+    while frontier:
+        name = frontier.pop()
+        if name not in kept:
+            kept.add(name)
+            words = set(re.findall(r"\w+", text[slice(*found[name])]))
+            frontier += [other for other in found if other in words]
+    for name, (start, end) in sorted(found.items(), key=lambda item: item[1], reverse=True):
+        if name not in kept:
+            gap = re.sub(r"[^\n]", " ", text[start + 1 : end])
+            text = f"{text[:start]};{gap}{text[end:]}"
+    return text
+
+
+_HEAD = re.compile(r"(\w+)\s*$")
+
+
+def _without_groups(head: str) -> str:
+    """What stands before the parameters at the end of a text."""
+    depth = 0
+    for position in range(len(head.rstrip()) - 1, -1, -1):
+        depth += (head[position] == ")") - (head[position] == "(")
+        if depth == 0:
+            return head[:position]
+    return ""
+
+
+def _closing_brace(bare: str, start: int) -> int | None:
+    """The position behind the brace that closes the one at `start`."""
+    depth = 0
+    for token in re.compile("[{}]").finditer(bare, start):
+        depth += 1 if token[0] == "{" else -1
+        if depth == 0:
+            return token.end()
+    return None
+
+
 def top_level_words(bare: str, words: frozenset[str]) -> tuple[tuple[int, int], ...]:
     """Start and end of these words where they stand outside of all braces and parentheses."""
     found = []

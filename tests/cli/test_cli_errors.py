@@ -30,7 +30,6 @@ def assert_refused(outcome, status: int, *parts: str) -> None:
         (("-D", "N=0"), ("not positive",)),
         (("-D", "N=-4"), ("not positive",)),
         (("-D", "N=99999999999999999999"), ("overflows",)),
-        (("-D", "N"), ("is not NAME=VALUE",)),
         (("-D", "N="), ("-D N",)),
         (("-D", "N=20-10"), ("empty",)),
         (("-D", "N=1e6"), ("-D N", "'1e6'")),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernmodel.errors import SourceError, UnsupportedKernelError
+from kernmodel.errors import SourceError
 from kernmodel.source.load import load_kernel, parse_kernel
 from kernmodel.source.model import Access, LoopNest
 from kernmodel.source.nest.counting import compiled, numeric_loops, put_in
@@ -327,14 +327,6 @@ def test_carried_tiled_kernels_touch_what_the_plain_ones_do(name: str, block: in
 
 
 # What is refused
-
-
-def test_loops_side_by_side_are_refused_with_two_ways_out() -> None:
-    with pytest.raises(UnsupportedKernelError) as caught:
-        body("for (int j=0;j<n;++j) { for (int i=0;i<m;++i) x[i] = 1; for (int i=0;i<m;++i) y[i] = 1; }")
-    text = str(caught.value)
-    assert text.startswith("x.c:5:57: a second loop stands beside the first")
-    assert "loop fission" in text and "--nest K" in text and "fuse" in text
 
 
 def test_what_fission_gives_can_be_chosen() -> None:

@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
+from kernmodel.errors import SourceError
 from kernmodel.report.json.document import Json, document, kernel_json, pick, plain, record
 
 if TYPE_CHECKING:
     from kernmodel.machine.model import Machine
     from kernmodel.report.text.kernel import KernelSummary
     from kernmodel.schema.fields import Problem
+    from kernmodel.source.load import FoundNest
     from kernmodel.source.model import LoopNest
 
 
@@ -86,6 +88,23 @@ def kernel_document(nest: LoopNest, values: Mapping[str, int]) -> Json:
         source=nest.text,
         notes=nest.notes,
     )
+
+
+def nests_document(nests: Iterable[FoundNest]) -> Json:
+    """The loop nests of a file; `reason` is null where one is modelled, and what is read of it null where it is not."""
+    return document("kernmodel.kernel-loops/1", nests=[_nest_json(found) for found in nests])
+
+
+def _nest_json(found: FoundNest) -> Json:
+    nest, error = (None, found.nest) if isinstance(found.nest, SourceError) else (found.nest, None)
+    return {
+        **pick(found, "function", "number", "location"),
+        "variables": list(found.variables),
+        "modelled": nest is not None,
+        "arrays": None if nest is None else list(nest.arrays),
+        "flops_per_iteration": None if nest is None else nest.operations.flops_per_iteration,
+        "reason": None if error is None else str(error),
+    }
 
 
 def kernel_list_document(kernels: Iterable[KernelSummary]) -> Json:

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kernmodel.errors import SourceError
 from kernmodel.report.layout import Blocks, Heading, Line, Table, cells, fields, left, right, table
 from kernmodel.report.number_text import MISSING, count, sizes
 from kernmodel.report.text.sections import notes_section
 
 if TYPE_CHECKING:
+    from kernmodel.source.load import FoundNest
     from kernmodel.source.model import Access, Loop, LoopNest
 
 _COMMENT = re.compile(r"\s*(?:/\*(.*?)\*/|((?://[^\n]*\n?)+))", re.DOTALL)
@@ -63,6 +65,27 @@ def kernel_report(nest: LoopNest, values: Mapping[str, int]) -> Blocks:
         Line(nest.text.rstrip("\n")),
         *notes_section(nest.notes),
     )
+
+
+def nests_report(nests: Iterable[FoundNest]) -> Blocks:
+    """One line for each loop nest of a file, and below why some are not modelled."""
+    found = tuple(nests)
+    columns = (
+        left("function", lambda one: one.function or "(bare)"),
+        right("nest", "number"),
+        right("line", lambda one: one.location.line or MISSING),
+        left("loops", lambda one: ", ".join(one.variables)),
+        left("arrays", lambda one: MISSING if isinstance(one.nest, SourceError) else ", ".join(one.nest.arrays)),
+        left("FLOP/It", _flops),
+        left("modelled", lambda one: "no" if isinstance(one.nest, SourceError) else "yes"),
+    )
+    reasons = tuple(Line(f"{one.nest}") for one in found if isinstance(one.nest, SourceError))
+    head = (Heading("Not modelled"),) if reasons else ()
+    return (*table("Loop nests", columns, found, always=True), *head, *reasons)
+
+
+def _flops(one: FoundNest) -> str:
+    return MISSING if isinstance(one.nest, SourceError) else str(one.nest.operations.flops_per_iteration)
 
 
 def _overview(nest: LoopNest, values: Mapping[str, int]) -> Blocks:

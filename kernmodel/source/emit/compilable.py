@@ -8,12 +8,13 @@ Sizes stay macros, so that -D reaches them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 
 from kernmodel.source.emit.whole_function import compilable_function, compiler_defines, missing_headers
 from kernmodel.source.load import Defines
 from kernmodel.source.model import LoopNest
+from kernmodel.source.parse.preprocess import preprocess
 from kernmodel.source.parse.syntax import (
     Node,
     Program,
@@ -26,18 +27,27 @@ from kernmodel.source.parse.syntax import (
 )
 
 
-def compilable_source(nest: LoopNest, defines: Defines | None = None) -> str:
+def compilable_source(nest: LoopNest, defines: Defines | None = None, include: Sequence[str] = ()) -> str:
     """A C translation unit with the kernel, to be compiled with `compiler_defines(nest.text, defines)` as -D flags.
 
     Args:
         nest: the kernel, as `load_kernel` gave it.
-        defines: the macros it was read with.
+        defines: the macros it was read with; include: the folders of its headers.
     """
     given = dict(defines or {})
     if nest.function is not None:
-        return compilable_function(nest.text, nest.file, compiler_defines(nest.text, given))
-    program = parse_program(nest.text, nest.file, given)
+        return compilable_function(nest.text, nest.file, compiler_defines(nest.text, given), nest.function)
+    program = parse_program(nest.text, nest.file, given, include)
     return _wrapped(nest, program)
+
+
+def defines_beside(nest: LoopNest, defines: Defines, include: Sequence[str] = ()) -> dict[str, str | int]:
+    """The macros that a compiler has to be given besides these, because it passes over their definitions where the
+    file or a header defines them only if one of these is not defined."""
+    if nest.function is None or not defines:
+        return {}
+    preprocessed = preprocess(nest.text, nest.file, defines, include)
+    return dict(preprocessed.values) if preprocessed.hidden else {}
 
 
 def function_name(nest: LoopNest) -> str:
@@ -48,7 +58,9 @@ def function_name(nest: LoopNest) -> str:
 def _wrapped(nest: LoopNest, program: Program) -> str:
     body = tuple(statements(program.functions[0].body))
     loop = next(
-        node for node in body if isinstance(node, c_ast.For) and program.location(node) == nest.loops[0].location
+        node
+        for node in body
+        if any(isinstance(n, c_ast.For) and program.location(n) == nest.loops[0].location for n in walk(node))
     )
     before = body[: body.index(loop)]
     roles = _roles(before, loop)

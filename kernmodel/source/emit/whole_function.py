@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 
-from kernmodel.source.parse.standard_headers import MATH_FUNCTIONS, STANDARD_TYPEDEFS
+from kernmodel.source.parse.standard_headers import MATH_FUNCTIONS, STANDARD_HEADERS, STANDARD_TYPEDEFS
 from kernmodel.source.text import (
     blanked,
     find_source,
     function_bodies,
+    other_bodies_blanked,
     refuse_other_languages,
     top_level_words,
     without_comments,
@@ -21,15 +22,20 @@ from kernmodel.source.text import (
 _HEADERS = {"size_t": "stddef.h", "ptrdiff_t": "stddef.h", "ssize_t": "sys/types.h", "bool": "stdbool.h"}
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _TYPE_WORDS = r"(?:int|long|short|char|signed|unsigned|float|double|_Bool|\w+_t|const)"
+_INCLUDED = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]+)", re.MULTILINE)
 _LINKAGE = frozenset({"static", "inline", "__inline", "__inline__"})
 
 
-def quick_compilable(name_or_path: str, defines: Collection[str] = ()) -> str | None:
+def quick_compilable(name_or_path: str, defines: Collection[str] = (), *, function: str | None = None) -> str | None:
     """The text for the compiler if the file visibly holds a whole C function, else None.
 
     Args:
         name_or_path: as for `load_kernel`.
         defines: names of the macros that are given to the compiler with -D.
+        function: the function that is wanted.
+
+    Returns:
+        None also where headers may hold a size that -D gives: what stands beside it is found by reading them.
 
     Raises:
         InputError: no such file; SourceError: it cannot be read, or is C++ or Fortran.
@@ -38,15 +44,20 @@ def quick_compilable(name_or_path: str, defines: Collection[str] = ()) -> str | 
     refuse_other_languages(text, file)
     if not function_bodies(without_comments(text, directives=False)):
         return None
-    return compilable_function(text, file, defines)
+    if defines and any(name not in STANDARD_HEADERS for name in _INCLUDED.findall(text)):
+        return None
+    return compilable_function(text, file, defines, function)
 
 
-def compilable_function(text: str, file: str, defines: Collection[str] = ()) -> str:
+def compilable_function(text: str, file: str, defines: Collection[str] = (), function: str | None = None) -> str:
     """A whole function as the compiler needs it; every line keeps its number.
 
     Functions lose `static` and `inline`, so that the compiler keeps them; a `#define` of a name that -D gives is taken
-    out, so that -D wins; standard headers that the text uses but does not include are included.
+    out, so that -D wins; standard headers that the text uses but does not include are included. What the function that
+    is wanted does not call is left out.
     """
+    if function is not None:
+        text = other_bodies_blanked(text, function)
     for name in defines:
         text = re.sub(
             rf"^[ \t]*#[ \t]*define[ \t]+{re.escape(name)}\b(?:[^\n\\]|\\.|\\\n)*", blanked, text, flags=re.MULTILINE

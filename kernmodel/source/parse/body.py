@@ -12,9 +12,10 @@ import sympy
 from kernmodel.errors import Location, UnsupportedKernelError
 from kernmodel.source.model import ElementType, FlopCount, Loop, Operation, Operations
 from kernmodel.source.parse.c_types import DOUBLE, FLOAT, INT, LONG, LONG_DOUBLE, common_type
+from kernmodel.source.parse.chains import branches
 from kernmodel.source.parse.scope import Scope
 from kernmodel.source.parse.standard_headers import MATH_FUNCTIONS
-from kernmodel.source.parse.syntax import Node, c_ast, memory_reads, subscripts, written
+from kernmodel.source.parse.syntax import Node, c_ast, memory_reads, statements, subscripts, written
 from kernmodel.source.parse.value_numbers import Origin, ValueNumbers
 
 Kind = Literal["read", "write"]
@@ -73,6 +74,7 @@ class Body:
         self._carried: dict[str, _Carried] = {}
         self._elements: dict[str, str] = {}
         self._written: set[str] = set()
+        self._ever_written: set[str] = set()
         self._exposed: dict[str, None] = {}
 
     def read(self, statement: Node, depth: int, *, after_inner: bool = False) -> None:
@@ -88,15 +90,49 @@ class Body:
                 self.read(part, depth, after_inner=after_inner)
         elif isinstance(statement, c_ast.Decl):
             self._declaration(statement)
-        elif isinstance(statement, (c_ast.Assignment, c_ast.UnaryOp, c_ast.FuncCall, c_ast.ExprList, c_ast.Cast)):
-            self.evaluate(statement)
-        elif not isinstance(statement, (c_ast.ID, c_ast.Constant)):
+        elif isinstance(statement, (c_ast.If, c_ast.Switch)):
+            self._branches(statement)
+        elif isinstance(statement, (c_ast.Case, c_ast.Default, c_ast.Label, c_ast.Compound)):
+            for part in branches(statement):
+                self._all(part)
+        elif type(statement) in _HANDLERS:
+            self._effect(statement)
+        elif not isinstance(statement, (c_ast.Goto, c_ast.Continue, c_ast.Break, c_ast.Return)):
             what = type(statement).__name__
             raise self.scope.unsupported(
                 f"a statement of this kind ({what}) in a loop nest is not supported",
                 statement,
-                "a nest may hold declarations of scalars, assignments and calls of math functions",
+                "a nest may hold declarations of scalars, assignments, branches and calls of math functions",
             )
+
+    def _all(self, body: Node | None) -> None:
+        for item in statements(body):
+            self.read(item, self._depth, after_inner=self._after_inner)
+
+    def _effect(self, statement: Node) -> None:
+        """An expression for its own sake; a name or a number alone does nothing."""
+        if not isinstance(statement, (c_ast.ID, c_ast.Constant)):
+            self.evaluate(statement)
+
+    def _branches(self, statement: Node) -> None:
+        """All sides of a branch; what one side alone writes may still have its old value behind it."""
+        test = self.evaluate(statement.cond)
+        written, carried = set(self._written), dict(self._carried)
+        sides = []
+        for part in branches(statement):
+            self._written, self._carried = set(written), dict(carried)
+            self._all(part)
+            sides.append((self._written, self._carried))
+        if isinstance(statement, c_ast.Switch) or statement.iffalse is None:
+            sides.append((written, carried))
+        self._written = set.intersection(*(names for names, _ in sides))
+        changed = dict.fromkeys(name for _, after in sides for name in after if after[name] is not carried.get(name))
+        self._carried = dict(carried)
+        for name in changed:
+            before = carried.get(name, frozenset({name}))
+            self._carried[name] = test.carried.union(*(after.get(name, before) for _, after in sides))
+            if name in self.scope.scalars:
+                self._values.assign(name, self._values.fresh())
 
     def operations(self) -> Operations:
         """What has been read of the innermost body, kinds of operations in the order in which they first occur.
@@ -109,7 +145,7 @@ class Body:
             conversions=self._conversions,
             scalars=self._scalars,
             reductions=tuple(dict.fromkeys(self._elements.get(n, n) for n in self._carried if n in self._reached(n))),
-            carried_scalars=tuple(name for name in self._exposed if name in self._written),
+            carried_scalars=tuple(name for name in self._exposed if name in self._ever_written),
         )
 
     def _reached(self, name: str) -> set[str]:
@@ -135,6 +171,7 @@ class Body:
             self._note_scalar(node.name)
             self._carried[node.name] = value.carried
             self._written.add(node.name)
+            self._ever_written.add(node.name)
 
     def _assignment(self, node: Node) -> Value:
         target, operator = node.lvalue, node.op.removesuffix("=")
@@ -198,6 +235,7 @@ class Body:
             self._note_scalar(name)
             self._carried[name] = value.carried
             self._written.add(name)
+            self._ever_written.add(name)
         if source is not None and self.scope.scalars[name].kind == "integer":
             self.scope.assign(name, source)
         self._values.assign(name, value.origin)

@@ -12,13 +12,13 @@ from kernmodel.errors import Location, Note, SourceError, UnsupportedKernelError
 from kernmodel.limits import REFERENCES
 from kernmodel.source.model import Access, Array, Loop, LoopNest
 from kernmodel.source.parse.body import Body, Reference
+from kernmodel.source.parse.chains import Chain, Level, chains, holds_loop
+from kernmodel.source.parse.conditions import condition_notes, refuse_jumps
 from kernmodel.source.parse.delinearise import access, inner_invariant, shape_array
-from kernmodel.source.parse.loops import Level, levels, loop_steps, read_loop
+from kernmodel.source.parse.loops import loop_steps, read_loop, take_repeating
 from kernmodel.source.parse.pragmas import updates_said
 from kernmodel.source.parse.scope import Scope
-from kernmodel.source.parse.syntax import Node, Program, c_ast, statements, walk
-
-_UNLOOPED = (c_ast.While, c_ast.DoWhile, c_ast.If, c_ast.Switch, c_ast.Label)
+from kernmodel.source.parse.syntax import Node, Program, c_ast, pragma_words, walk
 
 
 def choose_function(program: Program, wanted: str | None) -> Node:
@@ -29,10 +29,12 @@ def choose_function(program: Program, wanted: str | None) -> Node:
     """
     if wanted is not None and not program.bare:
         return _named_function(program, wanted)
-    looped = [function for function in program.functions if any(isinstance(n, c_ast.For) for n in walk(function.body))]
+    looped = [function for function in program.functions if holds_loop(function.body)]
     file = program.preprocessed.file
+    marked = [function for function in looped if any(map(_is_marked, walk(function.body)))]
+    looped = marked if len(marked) == 1 else looped
     if not looped:
-        _refuse_other_loops(program)
+        _refuse_other_loops(program, *program.functions)
         raise SourceError("has no loop", where=file, todo="give a kernel with at least one for-loop")
     if len(looped) > 1:
         listed = ", ".join(f"{function.decl.name} at {program.location(function.decl)}" for function in looped)
@@ -52,8 +54,13 @@ def _named_function(program: Program, wanted: str) -> Node:
     return program.functions[names.index(wanted)]
 
 
-def _refuse_other_loops(program: Program) -> None:
-    for function in program.functions:
+def _is_marked(node: Node) -> bool:
+    """Whether a pragma says that the kernel stands here, as polyhedral tools mark it."""
+    return pragma_words(node)[:1] == ["scop"]
+
+
+def _refuse_other_loops(program: Program, *functions: Node) -> None:
+    for function in functions:
         for node in walk(function.body):
             if isinstance(node, (c_ast.While, c_ast.DoWhile)):
                 raise Scope(program, function).unsupported(
@@ -61,43 +68,57 @@ def _refuse_other_loops(program: Program) -> None:
                 )
 
 
-def choose_nest(program: Program, function: Node, wanted: int | None) -> Node:
-    """The `for` statement of the kernel: number `wanted` (from 1), else the only one at the top level of the function.
+def choose_nest(program: Program, function: Node, wanted: int | None) -> Chain:
+    """The chain of loops of the kernel: number `wanted` (from 1) of its function, else the only one.
 
     Raises:
         SourceError: none, or several to choose from.
     """
-    top = tuple(statements(function.body))
-    nests = [statement for statement in top if isinstance(statement, c_ast.For)]
+    found = chains(function)
     name = program.preprocessed.file if program.bare else f"{program.preprocessed.file}: {function.decl.name}"
-    if not nests:
-        for statement in top:
-            if isinstance(statement, _UNLOOPED) and any(isinstance(n, c_ast.For) for n in walk(statement)):
-                keyword = type(statement).__name__.lower().replace("dowhile", "do-while")
-                raise Scope(program, function).unsupported(
-                    f"the loop stands under {keyword}",
-                    statement,
-                    "give the loop nest at the top level of the function",
-                )
+    if not found:
+        _refuse_other_loops(program, function)
         raise SourceError("has no loop", where=name, todo="give a kernel with at least one for-loop")
-    listed = ", ".join(f"{k} at {program.location(nest)}" for k, nest in enumerate(nests, 1))
-    if wanted is None and len(nests) > 1:
-        raise SourceError(f"{len(nests)} loop nests: {listed}", where=name, todo="choose one with --nest K")
-    if wanted is not None and not 1 <= wanted <= len(nests):
+    listed = ", ".join(f"{k} at {program.location(_named(chain))}" for k, chain in enumerate(found, 1))
+    if wanted is None and len(found) > 1:
+        raise SourceError(f"{len(found)} loop nests: {listed}", where=name, todo="choose one with --nest K")
+    if wanted is not None and not 1 <= wanted <= len(found):
         raise SourceError(f"there is no loop nest {wanted}", where=name, todo=f"choose among {listed}")
-    return nests[(wanted or 1) - 1]
+    return found[(wanted or 1) - 1]
 
 
-def build_nest(program: Program, function: Node, statement: Node, text: str, name: str) -> LoopNest:
-    """The `LoopNest` of this `for` statement.
+def nest_at_line(program: Program, line: int) -> tuple[Node, Chain]:
+    """The function and the chain of loops whose innermost loop stands at a line of the file.
+
+    Raises:
+        SourceError: none does.
+    """
+    found = [(function, chain) for function in program.functions for chain in chains(function)]
+    for function, chain in found:
+        first, last = lines_of(chain.inner, program) or (0, -1)
+        if first <= line <= last and program.location(chain.inner).file == program.preprocessed.file:
+            return function, chain
+    where = Location(program.preprocessed.file, line)
+    raise SourceError("no innermost loop stands at this line", where=where, todo="see them with kernmodel kernel loops")
+
+
+def _named(chain: Chain) -> Node:
+    """The loop by which a chain is named: where others share its outer loops, the first that they do not share."""
+    others = {id(node) for node in chain.beside}
+    alone = (level.statement for level in chain.levels if not any(id(node) in others for node in walk(level.statement)))
+    return next(alone, chain.inner)
+
+
+def build_nest(program: Program, function: Node, found: Chain, text: str, name: str) -> LoopNest:
+    """The `LoopNest` of this chain of loops.
 
     Raises:
         UnsupportedKernelError: the nest holds what the models do not cover.
         SourceError: an undeclared name, a step without value.
     """
-    scope = Scope(program, function)
-    _read_until(statement, function, scope)
-    chain = levels(statement, scope)
+    scope, chain, statement = Scope(program, function), found.levels, found.levels[0].statement
+    refuse_jumps(found, scope)
+    _read_until(found, scope)
     scope.fixed = _fixed_steps(chain, scope)
     loops = _read_loops(chain, scope)
     body = _read_body(chain, loops, scope)
@@ -115,21 +136,47 @@ def build_nest(program: Program, function: Node, statement: Node, text: str, nam
         accesses=accesses,
         operations=replace(body.operations(), updates=updates_said(program, function, statement)),
         symbols=symbols,
-        defaults={n: v for n, v in values.items() if n in symbols} | scope.fixed,
+        defaults={n: v for n, v in {**scope.given, **values}.items() if n in symbols} | scope.fixed,
         file=program.preprocessed.file,
         text=text,
         function=None if program.bare else function.decl.name,
-        notes=(*_step_notes(scope, chain, loops), *notes),
-        between=tuple(_between(chain, scope)),
+        notes=(*_chain_notes(found, scope), *_step_notes(scope, chain, loops), *notes),
+        between=tuple(_between(found, scope)),
+        inner_lines=lines_of(found.inner, program),
     )
 
 
-def _between(chain: Sequence[Level], scope: Scope) -> Iterator[tuple[int, Location]]:
-    """The statements between loops that are more than index arithmetic, with the number of loops around them."""
-    for depth, level in enumerate(chain[:-1], 1):
+def lines_of(node: Node, program: Program) -> tuple[int, int] | None:
+    """The first and the last line of a statement in its file, as far as its parts tell."""
+    first = program.location(node)
+    places = [program.location(part) for part in walk(node) if part.coord is not None]
+    lines = [place.line for place in places if place.file == first.file and place.line is not None]
+    return (min(lines), max(lines)) if lines else None
+
+
+def _between(found: Chain, scope: Scope) -> Iterator[tuple[int, Location]]:
+    """The statements between loops that are more than index arithmetic, with the number of loops around them; the loops
+    that stand beside those of the chain are such statements too."""
+    for depth, level in enumerate(found.levels[:-1], 1):
         for statement in (*level.before, *level.after):
             if not _is_index_arithmetic(statement, scope):
                 yield depth, scope.location(statement)
+        inside = {id(node) for node in walk(found.levels[depth].statement)}
+        mine = {id(node) for node in walk(level.statement)} - inside
+        for loop in found.beside:
+            if id(loop) in mine:
+                yield depth, scope.location(loop)
+
+
+def _chain_notes(found: Chain, scope: Scope) -> Iterator[Note]:
+    """What is assumed of loops around and beside the chain, and of branches."""
+    for loop in found.repeated:
+        text = "this loop calls functions: it is taken to repeat the nest, and nothing to stay in caches between"
+        yield Note("repeating-loop", text, "assumption", scope.location(loop))
+    for loop in found.beside:
+        text = "the loop beside it is a nest of its own: what both find in caches of one another is not counted"
+        yield Note("loops-beside", text, where=scope.location(loop))
+    yield from condition_notes(found, scope)
 
 
 def _is_index_arithmetic(statement: Node, scope: Scope) -> bool:
@@ -146,11 +193,11 @@ def _is_index_arithmetic(statement: Node, scope: Scope) -> bool:
     return silent or (value is not None and not any(symbol.name in scope.indirect for symbol in value.free_symbols))
 
 
-def _read_until(nest: Node, function: Node, scope: Scope) -> None:
-    """Take the declarations and integer assignments before the nest into the scope."""
-    for statement in statements(function.body):
-        if statement is nest:
-            return
+def _read_until(found: Chain, scope: Scope) -> None:
+    """Take what is declared and set before the nest into the scope, and the variables of loops that only repeat it."""
+    for loop in found.repeated:
+        take_repeating(loop, scope)
+    for statement in found.passed:
         _take_integers(statement, scope)
         _take_pointers(statement, scope)
 
@@ -232,7 +279,7 @@ def _read_loops(chain: Sequence[Level], scope: Scope) -> tuple[Loop, ...]:
     loops = []
     for level in chain:
         loops.append(read_loop(level.statement, scope))
-        for statement in level.before:
+        for statement in (*level.passed, *level.before):
             # bounds of inner loops may use integers that are set between the loops
             _take_integers(statement, scope)
     return tuple(loops)

@@ -1,76 +1,21 @@
-"""A C `for` statement as a normalised `Loop`, and the chain of loops of a nest with the statements between them."""
+"""A C `for` statement as a normalised `Loop`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import sympy
 
 from kernmodel.errors import UnsupportedKernelError
 from kernmodel.source.model import Loop
 from kernmodel.source.nest.affine import linear_parts, pushed_in
-from kernmodel.source.parse.scope import Scope
-from kernmodel.source.parse.syntax import Node, c_ast, statements, walk, written_names
+from kernmodel.source.parse.c_types import INT
+from kernmodel.source.parse.chains import Level
+from kernmodel.source.parse.scope import Scope, size_symbol
+from kernmodel.source.parse.syntax import Node, c_ast, walk, written_names
 
 _SUPPORTED = "write the loop as for (i = start; i < stop; i += constant), with <, <=, >, >= or != in either direction"
-_JUMPS = (
-    c_ast.While,
-    c_ast.DoWhile,
-    c_ast.If,
-    c_ast.Switch,
-    c_ast.Goto,
-    c_ast.Label,
-    c_ast.Break,
-    c_ast.Continue,
-    c_ast.Return,
-)
 _SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """One `for` of a nest: the statements before and after the next inner loop (all in `before` for the innermost)."""
-
-    statement: Node
-    before: tuple[Node, ...]
-    after: tuple[Node, ...]
-
-
-def levels(statement: Node, scope: Scope) -> tuple[Level, ...]:
-    """The loops of the nest that starts with this `for`, outermost first.
-
-    Raises:
-        UnsupportedKernelError: branches or jumps in the nest, or two loops side by side in one body.
-    """
-    _refuse_jumps(statement, scope)
-    found = []
-    node: Node | None = statement
-    while node is not None:
-        body = tuple(statements(node.stmt))
-        inner = [k for k, item in enumerate(body) if isinstance(item, c_ast.For)]
-        if len(inner) > 1:
-            raise scope.unsupported(
-                "a second loop stands beside the first in the body of a loop",
-                body[inner[1]],
-                "a nest is a chain of loops: give each inner loop an outer loop of its own (loop fission) and choose "
-                "with --nest K, or fuse the inner loops into one",
-            )
-        split = inner[0] if inner else len(body)
-        found.append(Level(node, body[:split], body[split + 1 :]))
-        node = body[split] if inner else None
-    return tuple(found)
-
-
-def _refuse_jumps(statement: Node, scope: Scope) -> None:
-    for node in walk(statement):
-        if isinstance(node, _JUMPS):
-            keyword = type(node).__name__.lower().replace("dowhile", "do-while")
-            raise scope.unsupported(
-                f"{keyword} in a loop nest is not supported",
-                node,
-                "a nest may hold for-loops and straight-line statements; write a condition as ?:, a while as for",
-            )
 
 
 def loop_steps(nest: tuple[Level, ...]) -> tuple[Node, ...]:
@@ -101,6 +46,19 @@ def read_loop(statement: Node, scope: Scope) -> Loop:
     loop = Loop(name, start, stop, step, scope.location(statement))
     _refuse_curved_bounds(loop, statement, scope)
     return loop
+
+
+def loop_variable(statement: Node) -> str | None:
+    """The variable that a `for` steps, None where it steps none."""
+    return _step_parts(statement)[0]
+
+
+def take_repeating(statement: Node, scope: Scope) -> None:
+    """Take the variable of a loop that only repeats the nest into the scope: for the nest it is a size."""
+    name = _step_parts(statement)[0]
+    if name is not None:
+        scope.scalars[name] = INT
+        scope.values[name] = size_symbol(name)
 
 
 def _start(statement: Node, scope: Scope) -> tuple[str, Node]:

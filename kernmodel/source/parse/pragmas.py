@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from kernmodel.errors import SourceError
-from kernmodel.source.parse.syntax import Node, Program, c_ast, walk
+from kernmodel.source.parse.syntax import Node, Program, c_ast, pragma_words, walk
 
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 
@@ -47,15 +47,15 @@ def _opened(node: Node) -> Iterator[Node]:
 
 
 def _own(node: Node) -> bool:
-    return isinstance(node, c_ast.Pragma) and node.string.split()[:1] == ["kernmodel"]
+    return pragma_words(node)[:1] == ["kernmodel"]
 
 
 def _updates(program: Program, node: Node) -> float:
-    words = node.string.split()[1:]
+    words = pragma_words(node)[1:]
     if len(words) != 2 or words[0] != "updates" or not _NUMBER.fullmatch(words[1]):
         raise _wrong(program, node, "cannot be read", "write #pragma kernmodel updates 2, with a number from 0")
     return float(words[1])
 
 
 def _wrong(program: Program, node: Node, what: str, todo: str) -> SourceError:
-    return SourceError(f"#pragma {node.string.strip()} {what}", where=program.location(node), todo=todo)
+    return SourceError(f"#pragma {' '.join(pragma_words(node))} {what}", where=program.location(node), todo=todo)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ from pcpp import evaluator
 
 from kernmodel.errors import Location, SourceError
 from kernmodel.limits import MACRO_TOKENS, SOURCE_TOKENS, STATEMENT_TOKENS, Limit
-from kernmodel.source.parse.standard_headers import STANDARD_TYPEDEFS
+from kernmodel.source.parse.standard_headers import STANDARD_HEADERS, STANDARD_TYPEDEFS
 from kernmodel.source.text import read_source
 
 # GNU spellings that the parser does not know; all of them leave the meaning of a kernel alone.
@@ -33,6 +33,11 @@ _SPELLINGS = (
     "__volatile__ volatile",
     "__extension__",
     "__attribute__(x)",
+    "__asm__(x)",
+    "__asm(x)",
+    "_Noreturn",
+    "__signed__ signed",
+    "__typeof__(x) int",
     "__declspec(x)",
     "__STDC__ 1",
     "__STDC_VERSION__ 201112L",
@@ -53,12 +58,17 @@ class Preprocessed:
         origins: (line, column) in `text` of each token → its place in the user's file.
         values: the integer macros that stayed names, with their values.
         file: name of the user's file, for places that have no token.
+        missing: the includes in angle brackets that are neither standard headers nor found, with their places.
+        hidden: whether a size given with -D is one that the file or its headers define themselves, so that a compiler
+            that is given it alone may pass over definitions that stand beside it.
     """
 
     text: str
     origins: Mapping[tuple[int, int], Location]
     values: Mapping[str, int]
     file: str
+    missing: tuple[tuple[str, Location], ...] = ()
+    hidden: bool = False
 
     def location(self, line: int | None, column: int | None) -> Location:
         """The user's place of a position in `text`: that of the last token at or before it."""
@@ -68,6 +78,13 @@ class Preprocessed:
             return origin
         before = [position for position in self.origins if position <= key]
         return self.origins[max(before)] if before else Location(self.file)
+
+    def advice(self, todo: str) -> str:
+        """What to do about what is not understood: find the headers that are missing, else `todo`."""
+        if not self.missing:
+            return todo
+        names = ", ".join(f"<{name}> ({place})" for name, place in self.missing)
+        return f"headers were not found: {names}; give their folder with -I, else {todo}"
 
 
 def integer_literal(text: str) -> int | None:
@@ -86,13 +103,17 @@ def integer_literal(text: str) -> int | None:
     return int(digits, 8 if octal else 10)
 
 
-def preprocess(text: str, file: str, defines: Mapping[str, str | int]) -> Preprocessed:
+def preprocess(text: str, file: str, defines: Mapping[str, str | int], include: Sequence[str] = ()) -> Preprocessed:
     """Expand the text; `defines` act as -D on a compiler's command line and win over `#define` lines of the file.
+
+    Headers are looked for beside the file and in the folders `include`, those in angle brackets too. What tests for a
+    size of `defines` that the file or a header defines itself sees it as not defined before: what stands beside that
+    definition holds as well.
 
     Raises:
         SourceError: a malformed directive, `#error`, an include of the user that is missing.
     """
-    preprocessor = _Preprocessor(file, defines)
+    preprocessor = _Preprocessor(file, defines, include)
     try:
         preprocessor.parse(text, file)
         tokens = preprocessor.tokens_of()
@@ -103,7 +124,8 @@ def preprocess(text: str, file: str, defines: Mapping[str, str | int]) -> Prepro
         raise SourceError("a preprocessor line cannot be read", where=Location(file, line)) from error
     prelude = "".join(f"typedef {meaning} {name};\n" for name, meaning in STANDARD_TYPEDEFS.items() if name in text)
     expanded, origins = _join(_placed(tokens, preprocessor), prelude)
-    return Preprocessed(expanded, origins, preprocessor.values, file)
+    missing = tuple(preprocessor.missing.items())
+    return Preprocessed(expanded, origins, preprocessor.values, file, missing, bool(preprocessor.hidden))
 
 
 class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]  # pcpp has no types
@@ -113,26 +135,36 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]  # pcpp has no typ
         values: the integer macros that stand for themselves.
         texts: per file read, where its lines start.
         uses: per file, the macro names in the text with their positions, in order.
+        missing: headers in angle brackets that are not found.
+        hidden: given sizes that a file defines itself, as macros.
     """
 
-    def __init__(self, file: str, defines: Mapping[str, str | int]) -> None:
+    def __init__(self, file: str, defines: Mapping[str, str | int], include: Sequence[str]) -> None:
         self.file = file
+        self.missing: dict[str, Location] = {}
+        self.hidden: dict[str, Any] = {}
         self.values: dict[str, int] = {}
         self.texts: dict[str, _Lines] = {}
         self.uses: dict[str, list[tuple[int, str]]] = {}
         self._depth = 0
         self._given: frozenset[str] = frozenset()
+        self._sizes: frozenset[str] = frozenset()
         super().__init__()  # defines its own macros through `define` below
         for spelling in _SPELLINGS:
             self.define(spelling)
         for name, value in defines.items():
             self.define(f"{name} {value}")
         self._given = frozenset(defines)
+        self._sizes = frozenset(name for name, value in defines.items() if isinstance(value, int))
+        for folder in (str(Path(file).parent), *include):
+            self.add_path(str(Path(folder).absolute()))
 
     def define(self, tokens: Any) -> None:
         written = isinstance(tokens, str)
         name = tokens.partition(" ")[0] if written else tokens[0].value
         if name in self._given:
+            if name in self.hidden:
+                self.macros[name] = self.hidden[name]
             return
         super().define(tokens)
         macro = self.macros.get(name)
@@ -150,6 +182,9 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]  # pcpp has no typ
 
     def group_lines(self, text: str, abssource: Any) -> Any:
         self.texts[str(abssource)] = _Lines(text)
+        for name in self._sizes - self.hidden.keys():
+            if name in self.values and re.search(rf"^[ \t]*#[ \t]*define[ \t]+{re.escape(name)}\b", text, re.MULTILINE):
+                self.hidden[name] = self.macros.pop(name)
         return super().group_lines(text, abssource)
 
     def expand_macros(self, tokens: list[Any], expanding_from: Any = ()) -> Any:
@@ -202,22 +237,34 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]  # pcpp has no typ
         return self.values.get(ident, 0)
 
     def on_file_open(self, is_system_include: bool, includepath: str) -> Any:
-        # what the standard headers declare is known already; their text would only slow the parser down
-        if is_system_include or not Path(includepath).is_file():
+        if not Path(includepath).is_file():
             raise FileNotFoundError(includepath)
         return io.StringIO(read_source(Path(includepath)))
 
     def on_include_not_found(
         self, is_malformed: bool, is_system_include: bool, curdir: str, includepath: str
     ) -> NoReturn:
-        if is_system_include:
-            raise pcpp.OutputDirective(pcpp.Action.IgnoreAndRemove)
         directive = self.lastdirective
+        where = Location(self._shown(str(directive.source)), directive.lineno)
+        if is_system_include:
+            # much is modelled without it: it matters only where a name is not known
+            self.missing.setdefault(includepath, where)
+            raise pcpp.OutputDirective(pcpp.Action.IgnoreAndRemove)
         raise SourceError(
             f"include file {includepath} is not found",
-            where=Location(self.file, directive.lineno),
-            todo="put it beside the kernel, or write what the kernel needs of it into the file",
+            where=where,
+            todo="give its folder with -I, or put it beside the kernel",
         )
+
+    def include(self, tokens: Any, original_line: Any) -> Any:
+        written = "".join(str(token.value) for token in tokens).strip("<> ")
+        # what the standard headers declare is known already; their text would only slow the parser down
+        if tokens and tokens[0].value == "<" and written in STANDARD_HEADERS:
+            return
+        yield from super().include(tokens, original_line)
+
+    def _shown(self, source: str) -> str:
+        return self.file if source == str(Path(self.file).absolute()) else source
 
     def on_directive_unknown(self, directive: Any, toks: Any, ifpassthru: bool, precedingtoks: Any) -> bool | None:
         if directive.value == "error":

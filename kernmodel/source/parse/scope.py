@@ -15,11 +15,10 @@ from kernmodel.errors import Location, SourceError, UnsupportedKernelError
 from kernmodel.source.model import ElementType, IndirectIndex
 from kernmodel.source.parse.c_types import element_type
 from kernmodel.source.parse.preprocess import integer_literal
+from kernmodel.source.parse.standard_headers import MAXIMA, MINIMA
 from kernmodel.source.parse.syntax import Node, Program, c_ast, memory_reads, subscripts, walk, written, written_names
 
 _MACRO_NAME = re.compile(r"^[A-Z][A-Z0-9_]*$")
-_MINIMUM = frozenset({"min", "MIN", "Min", "imin", "fmin", "fminf"})
-_MAXIMUM = frozenset({"max", "MAX", "Max", "imax", "fmax", "fmaxf"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +56,7 @@ class Scope:
         values: integer names whose value is known: size symbols, loop variables, substituted locals.
         fixed: size symbols that must be numbers because a loop steps by them, with their values.
         indirect: by the name of their symbol, the values from index arrays that integer expressions contain.
+        given: integer parameters for which the calls in the file give a number, with that number.
     """
 
     def __init__(self, program: Program, function: Node) -> None:
@@ -72,9 +72,13 @@ class Scope:
         self._writes = Counter(name for name, _ in written_names(function))
         for node in program.globals:
             self.declare(node)
+        self.given: dict[str, int] = {}
         parameters = getattr(function.decl.type, "args", None)
-        for node in parameters.params if parameters else ():
+        for number, node in enumerate(parameters.params if parameters else ()):
             self.declare(node, parameter=True)
+            name = getattr(node, "name", None)
+            if name in self.values and name not in program.preprocessed.values:
+                self._take_argument(name, argument_of(program, function, number))
 
     def location(self, node: Node) -> Location:
         """Where the node stands in the user's file."""
@@ -123,6 +127,13 @@ class Scope:
             self.values[name] = size_symbol(name)
         elif node.init is not None:
             self.assign(name, node.init, final="const" in (node.quals or ()))
+
+    def _take_argument(self, name: str, argument: Node | None) -> None:
+        """An integer parameter to which every call in the file gives one size is that size; a number is its default."""
+        if isinstance(argument, c_ast.ID) and argument.name in self.program.preprocessed.values:
+            self.values[name] = size_symbol(argument.name)
+        elif isinstance(argument, c_ast.Constant) and (value := integer_literal(argument.value)):
+            self.given[name] = value
 
     def point(self, name: str, value: Node | None, node: Node) -> None:
         """Note that a pointer takes this value at this node; None: it moves on from where it points."""
@@ -250,6 +261,7 @@ class Scope:
         names = [*self.arrays, *self.scalars, *self.values, *self.program.preprocessed.values]
         near = get_close_matches(node.name, names, n=3)
         hint = f"did you mean {' or '.join(near)}?" if near else f"declare it, or define it with -D {node.name}=…"
+        hint = self.program.preprocessed.advice(hint)
         return SourceError(f"{what} {node.name} is not declared", where=self.location(node), todo=hint)
 
     def _unary(self, node: Node) -> sympy.Expr:
@@ -295,9 +307,9 @@ class Scope:
 
     def _call(self, node: Node) -> sympy.Expr:
         name = getattr(node.name, "name", "")
-        if name in _MINIMUM or name in _MAXIMUM:
+        if name in MINIMA or name in MAXIMA:
             arguments = [self.index(argument) for argument in node.args.exprs]
-            return sympy.Min(*arguments) if name in _MINIMUM else sympy.Max(*arguments)
+            return sympy.Min(*arguments) if name in MINIMA else sympy.Max(*arguments)
         raise self._no_integer(node, f"the call of {name}")
 
     def _cast(self, node: Node) -> sympy.Expr:
@@ -359,3 +371,29 @@ def _computed_pointer(value: Node) -> bool:
 def _arguments(value: Node) -> frozenset[str]:
     """The names in the arguments of the call that gives a value."""
     return frozenset(node.name for node in walk(value) if isinstance(node, c_ast.ID))
+
+
+def argument_of(program: Program, function: Node, number: int) -> Node | None:
+    """What the calls in the file give a function as its argument `number`, through a variable of the caller that is set
+    once; None where there is none, or they differ."""
+    found: dict[str, Node] = {}
+    for caller in program.functions:
+        for call in walk(caller.body):
+            if isinstance(call, c_ast.FuncCall) and getattr(call.name, "name", "") == function.decl.name:
+                arguments = call.args.exprs if call.args else ()
+                value = _followed(arguments[number], caller) if number < len(arguments) else None
+                if value is None:
+                    return None
+                found[written(value)] = value
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+def _followed(argument: Node, caller: Node) -> Node | None:
+    """The argument, or what the variable that it names is set to, once in the caller."""
+    if not isinstance(argument, c_ast.ID):
+        return argument
+    writes = [node for name, node in written_names(caller) if name == argument.name]
+    if not writes:
+        return argument
+    value = writes[0].init if isinstance(writes[0], c_ast.Decl) else getattr(writes[0], "rvalue", None)
+    return value if len(writes) == 1 else None

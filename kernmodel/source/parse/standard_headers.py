@@ -17,8 +17,48 @@ STANDARD_TYPEDEFS = {
     "uint32_t": "unsigned int",
     "uint64_t": "unsigned long",
     "bool": "_Bool",
+    "int_fast32_t": "long",
+    "int_fast64_t": "long",
+    "uint_fast32_t": "unsigned long",
+    "wchar_t": "int",
+    "time_t": "long",
+    "clock_t": "long",
+    "off_t": "long",
+    "pid_t": "int",
+    "u_int": "unsigned int",
+    "uint": "unsigned int",
+    "ulong": "unsigned long",
+    "ushort": "unsigned short",
+    "FILE": "struct _FILE",
+    "va_list": "char *",
+    "jmp_buf": "long",
+    "div_t": "struct _div",
+    "pthread_t": "unsigned long",
+    "__builtin_va_list": "char *",
+    "__int128": "long",
+    "_Float128": "long double",
+    "__float128": "long double",
+    "_Float64": "double",
+    "_Float32": "float",
+    "_Float64x": "long double",
+    "_Float32x": "double",
 }
 """Types of the standard headers, which the parser does not read, as they are on LP64."""
+
+# fmt: off
+_HEADERS = (
+    "aio", "alloca", "arm_neon", "arm_sve", "assert", "complex", "cpuid", "ctype", "dirent", "dlfcn", "emmintrin",
+    "endian", "errno", "fcntl", "features", "fenv", "float", "getopt", "immintrin", "inttypes", "iso646", "libgen",
+    "limits", "locale", "malloc", "math", "memory", "mm_malloc", "nmmintrin", "omp", "pmmintrin", "poll", "pthread",
+    "sched", "semaphore", "setjmp", "signal", "smmintrin", "stdalign", "stdarg", "stdatomic", "stdbool", "stddef",
+    "stdint", "stdio", "stdlib", "stdnoreturn", "string", "strings", "sys/mman", "sys/param", "sys/resource",
+    "sys/stat", "sys/time", "sys/times", "sys/types", "sys/wait", "syscall", "termios", "tgmath", "threads", "time",
+    "tmmintrin", "uchar", "unistd", "wchar", "wctype", "x86intrin", "xmmintrin",
+)
+# fmt: on
+
+STANDARD_HEADERS = frozenset(f"{name}.h" for name in _HEADERS)
+"""Headers of C, POSIX and compilers, which are not read."""
 
 # fmt: off
 MATH_FUNCTIONS = frozenset({
@@ -29,3 +69,16 @@ MATH_FUNCTIONS = frozenset({
 })
 # fmt: on
 """The functions of <math.h> that kernels may call, by their double-precision name."""
+
+MINIMA = frozenset({"min", "MIN", "Min", "imin", "fmin", "fminf"})
+MAXIMA = frozenset({"max", "MAX", "Max", "imax", "fmax", "fmaxf"})
+"""Names by which functions and macros that give the least and the greatest of values go."""
+
+INTEGER_FUNCTIONS = frozenset({"abs", "labs", "llabs"})
+
+
+def is_known_function(name: str) -> bool:
+    """Whether a call of this function has no other effect than its value, which is known what it is."""
+    name = name.removeprefix("__builtin_")
+    known = MATH_FUNCTIONS | MINIMA | MAXIMA | INTEGER_FUNCTIONS
+    return name in known or (name[-1:] in ("f", "l") and name[:-1] in MATH_FUNCTIONS)

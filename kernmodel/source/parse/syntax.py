@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ __all__ = [
     "c_generator",
     "memory_reads",
     "parse_program",
+    "pragma_words",
     "statements",
     "subscripts",
     "walk",
@@ -62,14 +63,14 @@ class Program:
         return self.preprocessed.location(coord.line - (1 if self.bare else 0), coord.column)
 
 
-def parse_program(text: str, file: str, defines: Mapping[str, str | int]) -> Program:
-    """The program that `text` holds.
+def parse_program(text: str, file: str, defines: Mapping[str, str | int], include: Sequence[str] = ()) -> Program:
+    """The program that `text` holds; `include` are folders in which its headers are looked for.
 
     Raises:
         SourceError: empty, C++ or Fortran, a preprocessor line that cannot be read, a syntax error.
     """
     refuse_other_languages(text, file)
-    preprocessed = preprocess(text, file, defines)
+    preprocessed = preprocess(text, file, defines, include)
     plain = without_comments(preprocessed.text, directives=False)
     _refuse_stray_brace(plain, preprocessed)
     bare = not function_bodies(plain)
@@ -116,7 +117,9 @@ def _syntax_error(message: str, last: Any, preprocessed: Preprocessed, bare: boo
     else:
         line, column, message = getattr(last, "lineno", 1), getattr(last, "column", 1), message.lstrip(": ")
     where = preprocessed.location(line - (1 if bare else 0), column)
-    return SourceError(f"syntax error ({message})", where=where, todo="give C that a compiler accepts")
+    return SourceError(
+        f"syntax error ({message})", where=where, todo=preprocessed.advice("give C that a compiler accepts")
+    )
 
 
 def _known_cause(text: str, wrong: SourceError) -> SourceError | None:
@@ -137,6 +140,13 @@ def _known_cause(text: str, wrong: SourceError) -> SourceError | None:
         todo = "use two arrays, for the real and the imaginary parts"
         return UnsupportedKernelError("complex numbers are not supported", where=place, todo=todo)
     return None
+
+
+def pragma_words(node: Node) -> list[str]:
+    """The words of a pragma; none of another node."""
+    # _Pragma("…") holds its text as a constant
+    text = getattr(node.string, "value", node.string) if isinstance(node, c_ast.Pragma) else ""
+    return str(text or "").strip('"').split()
 
 
 def walk(node: Node) -> Iterator[Node]:

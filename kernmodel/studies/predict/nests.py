@@ -23,7 +23,8 @@ def read_nest(kernel: KernelRequest) -> LoopNest:
     """
     from kernmodel.source.load import load_kernel
 
-    return load_kernel(kernel.kernel, kernel.sizes, nest=kernel.nest, function=kernel.function)
+    chosen = {"nest": kernel.nest, "line": kernel.line}
+    return load_kernel(kernel.kernel, kernel.defines, function=kernel.function, include=kernel.include, **chosen)
 
 
 def sizes_at(nest: LoopNest, point: Sizes) -> tuple[dict[str, int], dict[str, int]]:

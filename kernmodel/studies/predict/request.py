@@ -32,6 +32,8 @@ class KernelRequest:
     Attributes:
         sizes: values for the size symbols, one point.
         nest: which loop nest of the file (1-based), function: which function; None where there is only one.
+        line: a line of the innermost loop, in place of both.
+        include: folders in which headers are looked for; macros: other macros than sizes, with their texts.
         cores: active cores that share the shared caches.
         safety: factor on the cache sizes in layer conditions.
         cache: how the traffic is found: "lc" layer conditions, "sim" simulation, "both" (`traffic` only), "auto" layer
@@ -52,6 +54,19 @@ class KernelRequest:
     stores: StoreMode | None = None
     simulation: SimulationOptions | None = None
     spread: Spread = SPREAD
+    line: int | None = None
+    include: tuple[str, ...] = ()
+    macros: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def defines(self) -> Mapping[str, str | int]:
+        """All that -D says."""
+        return {**dict(self.macros), **self.sizes}
+
+    @property
+    def is_one_of_several(self) -> bool:
+        """Whether a nest was chosen, so that other loops may stand beside it in its function."""
+        return self.nest is not None or self.line is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -228,7 +228,7 @@ class Stages:
             pending = self._started.pop(key, None) or _start(stack, at, machine)
             nest = self.nest(kernel, at.blocks)
             if pending is None and code.asm is None:
-                pending = start_late(stack, self._written(at), code, machine, kernel.sizes)
+                pending = start_late(stack, self._written(at), code, machine, kernel)
             with suppress(KernmodelError):
                 meanwhile()
             sizes, _ = self.sizes(at, at)
@@ -244,7 +244,9 @@ class Stages:
         from kernmodel.source.load import parse_kernel
 
         text = tiled_source(nest, dict(at.blocks))
-        return parse_kernel(text, nest.file, kernel.sizes, nest=kernel.nest, function=kernel.function)
+        return parse_kernel(
+            text, nest.file, kernel.defines, nest=kernel.nest, function=kernel.function, include=kernel.include
+        )
 
     def sizes(self, point: Point, at: Point) -> tuple[dict[str, int], dict[str, int]]:
         """The checked sizes of a point whose nest is read with the sizes of `at`, and those for reports.
@@ -372,7 +374,7 @@ class Stages:
 
 def _start(stack: ExitStack, at: Point, machine: Machine) -> Compilation | None:
     """Start the compiler before the source is analysed, where its text can be compiled as it stands."""
-    return None if at.blocks else start_early(stack, at.kernel, at.code, machine, at.kernel.sizes)
+    return None if at.blocks else start_early(stack, at.kernel, at.code, machine)
 
 
 def compiled_once(shown: Mapping[str, int], deciding: Sequence[str], blocks: Blocks = ()) -> Note:
@@ -400,7 +402,8 @@ def _stores_of(loop: AssemblyLoop, method: TrafficMethod) -> tuple[StoreMode, tu
 
 def nest_key(kernel: KernelRequest, blocks: Blocks) -> Hashable:
     """What decides how a kernel is read and blocked."""
-    return kernel.kernel, kernel.nest, kernel.function, tuple(kernel.sizes.items()), blocks
+    chosen = kernel.nest, kernel.function, kernel.line, kernel.include, kernel.macros
+    return kernel.kernel, chosen, tuple(kernel.sizes.items()), blocks
 
 
 def traffic_key(machine: Machine) -> Hashable:

@@ -1,0 +1,151 @@
+"""The loop nests of a function: every chain of loops from an outermost loop down to an innermost one.
+
+Loops that stand side by side in a loop give a chain each. A loop that calls functions which are not known only repeats
+what stands in it: its chains begin inside of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from kernmodel.source.parse.standard_headers import is_known_function
+from kernmodel.source.parse.syntax import Node, c_ast, statements, walk
+
+OPENED = (c_ast.If, c_ast.Switch, c_ast.Case, c_ast.Default, c_ast.Label)
+"""Statements whose parts are taken as statements of the body around them where they hold loops."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One `for` of a chain.
+
+    Attributes:
+        statement: the `for`.
+        before, after: the statements of its body before and after the next inner loop of the chain (all in `before` for
+            the innermost); those between two inner loops belong to the chain of the first.
+        passed: what of the body stands before the inner loop and belongs to other chains.
+    """
+
+    statement: Node
+    before: tuple[Node, ...]
+    after: tuple[Node, ...]
+    passed: tuple[Node, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A chain of loops, outermost first.
+
+    Attributes:
+        levels: its loops.
+        passed: the statements that are executed before it, in the order of the source: the function's and those of the
+            loops that repeat it.
+        repeated: the loops around it that only repeat it, outermost first.
+        beside: other innermost loops that stand in loops of the chain.
+        conditions: the branches that it stands under.
+    """
+
+    levels: tuple[Level, ...]
+    passed: tuple[Node, ...] = ()
+    repeated: tuple[Node, ...] = ()
+    beside: tuple[Node, ...] = ()
+    conditions: tuple[Node, ...] = ()
+
+    @property
+    def inner(self) -> Node:
+        """The innermost `for`."""
+        return self.levels[-1].statement
+
+
+def chains(function: Node) -> tuple[Chain, ...]:
+    """The chains of loops of a function in the order of the source."""
+    return tuple(_inside(function.body, Chain(())))
+
+
+def _inside(body: Node | None, above: Chain) -> Iterator[Chain]:
+    """The chains in a body that is executed within the loops `above`."""
+    opened, conditions = _opened(body)
+    places = [place for place, item in enumerate(opened) if isinstance(item, c_ast.For)]
+    inner = [node for place in places for node in innermost(opened[place])]
+    above = replace(above, conditions=(*above.conditions, *conditions))
+    for number, place in enumerate(places):
+        loop = opened[place]
+        start = places[number - 1] + 1 if number else 0
+        end = places[number + 1] if number + 1 < len(places) else len(opened)
+        around = above
+        if above.levels:
+            level = above.levels[-1]
+            before, after = () if number else tuple(opened[:place]), tuple(opened[place + 1 : end])
+            passed = tuple(item for item in opened[:start] if not isinstance(item, c_ast.For))
+            around = replace(above, levels=(*above.levels[:-1], Level(level.statement, before, after, passed)))
+        else:
+            around = replace(above, passed=(*above.passed, *opened[:place]))
+        mine = {id(node) for node in innermost(loop)}
+        around = replace(around, beside=(*around.beside, *(node for node in inner if id(node) not in mine)))
+        yield from _of_loop(loop, around if above.levels else replace(around, beside=()))
+
+
+def _of_loop(loop: Node, above: Chain) -> Iterator[Chain]:
+    opened, _ = _opened(loop.stmt)
+    if not any(isinstance(item, c_ast.For) for item in opened):
+        level = Level(loop, tuple(statements(loop.stmt)), ())
+        yield replace(above, levels=(*above.levels, level))
+    elif calls_unknown(loop.init, loop.cond, *(item for item in opened if not isinstance(item, c_ast.For))):
+        # what the call does to caches and variables is not known, so nothing is carried over from one time to the next
+        passed = above.passed
+        for level in above.levels:
+            passed += (*level.passed, *level.before)
+        outer = (*above.repeated, *(level.statement for level in above.levels), loop)
+        yield from _inside(loop.stmt, Chain((), passed, outer, (), above.conditions))
+    else:
+        yield from _inside(loop.stmt, replace(above, levels=(*above.levels, Level(loop, (), ()))))
+
+
+def _opened(body: Node | None) -> tuple[list[Node], list[Node]]:
+    """The statements of a body, those of branches that hold loops among them, and these branches."""
+    found: list[Node] = []
+    conditions: list[Node] = []
+    for item in statements(body):
+        if not isinstance(item, OPENED) or not holds_loop(item):
+            found.append(item)
+            continue
+        if not isinstance(item, c_ast.Label):
+            conditions.append(item)
+        if isinstance(item, (c_ast.If, c_ast.Switch)):
+            found.append(item.cond)
+        for part in branches(item):
+            more, deeper = _opened(part)
+            found += more
+            conditions += deeper
+    return found, conditions
+
+
+def branches(node: Node) -> tuple[Node, ...]:
+    """The statements that a branch, a case or a label may lead to."""
+    if isinstance(node, c_ast.If):
+        return tuple(part for part in (node.iftrue, node.iffalse) if part is not None)
+    if isinstance(node, (c_ast.Case, c_ast.Default)):
+        return tuple(node.stmts or ())
+    if isinstance(node, c_ast.Compound):
+        return (node,)
+    return (node.stmt,)
+
+
+def holds_loop(node: Node) -> bool:
+    """Whether a `for` stands in the node."""
+    return any(isinstance(part, c_ast.For) for part in walk(node))
+
+
+def innermost(node: Node) -> tuple[Node, ...]:
+    """The innermost loops in the node."""
+    loops = [part for part in walk(node) if isinstance(part, c_ast.For)]
+    return tuple(loop for loop in loops if not holds_loop(loop.stmt))
+
+
+def calls_unknown(*nodes: Node | None) -> bool:
+    """Whether a function is called that is neither one of <math.h> nor a minimum or maximum."""
+    parts = (part for node in nodes if node is not None for part in walk(node))
+    return any(
+        isinstance(part, c_ast.FuncCall) and not is_known_function(getattr(part.name, "name", "")) for part in parts
+    )

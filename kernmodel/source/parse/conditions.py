@@ -1,0 +1,70 @@
+"""Branches in the body of a loop: both sides are taken as executed, as in code with masks; what is assumed is noted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kernmodel.errors import Note
+from kernmodel.source.parse.chains import Chain
+from kernmodel.source.parse.scope import Scope
+from kernmodel.source.parse.syntax import Node, c_ast, walk
+
+
+def refuse_jumps(found: Chain, scope: Scope) -> None:
+    """Refuse loops that are no `for`, and jumps back, in the statements of a chain.
+
+    Raises:
+        UnsupportedKernelError: there is one.
+    """
+    for node in _parts(found):
+        if isinstance(node, (c_ast.While, c_ast.DoWhile)):
+            keyword = "do-while" if isinstance(node, c_ast.DoWhile) else "while"
+            todo = "write it as a for loop with a counter"
+            raise scope.unsupported(f"{keyword} in a loop nest is not supported", node, todo)
+    _refuse_unconditional_ends(found, scope)
+    passed: set[str] = set()
+    for node in _parts(found):
+        if isinstance(node, c_ast.Label):
+            passed.add(node.name)
+        elif isinstance(node, c_ast.Goto) and node.name in passed:
+            what = f"goto {node.name} jumps back: a loop that is no for-loop"
+            raise scope.unsupported(what, node, "write the loop as a for-loop")
+
+
+def _refuse_unconditional_ends(found: Chain, scope: Scope) -> None:
+    labels = {node.name for node in _parts(found) if isinstance(node, c_ast.Label)}
+    for level in found.levels:
+        for node in (*level.before, *level.after):
+            if isinstance(node, (c_ast.Break, c_ast.Return)) or (
+                isinstance(node, c_ast.Goto) and node.name not in labels
+            ):
+                what = f"{type(node).__name__.lower()} ends the loop in its first iteration"
+                raise scope.unsupported(what, node, "take the loop away, or put the statement under its condition")
+
+
+def condition_notes(found: Chain, scope: Scope) -> Iterator[Note]:
+    """What is assumed of the branches of a chain."""
+    parts = tuple(_parts(found))
+    branches = [*found.conditions, *(node for node in parts if isinstance(node, (c_ast.If, c_ast.Switch)))]
+    for node in branches:
+        text = (
+            "all sides of this branch are taken as executed each time, as in masked code: accesses and FLOP are bounds"
+        )
+        yield Note("branch", text, "assumption", scope.location(node))
+    labels = {node.name for node in parts if isinstance(node, c_ast.Label)}
+    inside = {id(part) for node in parts if isinstance(node, c_ast.Switch) for part in walk(node)}
+    for node in parts:
+        leaves = isinstance(node, c_ast.Goto) and node.name not in labels
+        if leaves or isinstance(node, c_ast.Return) or (isinstance(node, c_ast.Break) and id(node) not in inside):
+            text = "the loop may be left here: it is taken to run to its end"
+            yield Note("early-exit", text, where=scope.location(node))
+
+
+def _parts(found: Chain) -> Iterator[Node]:
+    """All nodes of the statements of a chain, in the order of the source."""
+    for level in found.levels:
+        for statement in level.before:
+            yield from walk(statement)
+    for level in reversed(found.levels):
+        for statement in level.after:
+            yield from walk(statement)

@@ -1,0 +1,132 @@
+"""Files as users have them: headers, several functions and nests, loops side by side, branches, repeating loops."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernmodel.errors import SourceError
+from kernmodel.source.load import find_nests, parse_kernel
+from kernmodel.source.model import LoopNest
+from kernmodel.source.parse.preprocess import preprocess
+from kernmodel.source.text import other_bodies_blanked
+
+SIDE_BY_SIDE = """
+#define N 100
+#define STEPS 10
+double a[N], b[N], w[N];
+void step(int steps)
+{
+    for (int t = 0; t < steps; ++t) {
+        w[t] = 1;
+        for (int i = 1; i < N - 1; ++i)
+            b[i] = a[i - 1] + a[i + 1];
+        w[t + 1] = 2;
+        for (int k = 1; k < N - 1; ++k)
+            a[k] = b[k];
+        w[t + 2] = 3;
+    }
+}
+int main(void) { int steps = STEPS; step(steps); return 0; }
+"""
+
+
+def nest_of(text: str, **chosen: int) -> LoopNest:
+    return parse_kernel(text, "x.c", {}, **chosen)
+
+
+def test_loops_side_by_side_are_chains_that_share_what_stands_around_them() -> None:
+    first, second = (nest_of(SIDE_BY_SIDE, nest=number) for number in (1, 2))
+    assert [loop.variable for loop in first.loops] == ["t", "i"]
+    assert [loop.variable for loop in second.loops] == ["t", "k"]
+    texts = [[access.text for access in nest.accesses] for nest in (first, second)]
+    # each statement between the loops belongs to one chain only
+    assert texts == [["w[t]", "a[i-1]", "a[i+1]", "b[i]", "w[t+1]"], ["b[k]", "a[k]", "w[t+2]"]]
+    assert {note.code for note in first.notes} >= {"loops-beside"}
+    assert (1, second.loops[1].location) in first.between
+    assert (first.inner_lines, second.inner_lines) == ((9, 10), (12, 13))
+    assert nest_of(SIDE_BY_SIDE, line=13).inner == second.inner
+
+
+def test_a_parameter_that_calls_give_a_size_is_that_size() -> None:
+    nest = nest_of(SIDE_BY_SIDE, nest=1)
+    assert str(nest.loops[0].stop) == "STEPS" and nest.defaults["STEPS"] == 10
+    literal = nest_of(SIDE_BY_SIDE.replace("step(steps);", "step(7);"), nest=1)
+    assert str(literal.loops[0].stop) == "steps" and literal.defaults["steps"] == 7
+    twice = nest_of(SIDE_BY_SIDE.replace("step(steps);", "step(7); step(8);"), nest=1)
+    assert "steps" in twice.symbols and "steps" not in twice.defaults
+
+
+def test_a_loop_that_calls_functions_only_repeats_the_nest() -> None:
+    text = """void dummy(double *); void f(double *a, int n, int m) {
+    for (int r = 0; r < m; ++r) { double s = 2; for (int i = 0; i < n; ++i) a[i] = s; dummy(a); } }"""
+    nest = nest_of(text)
+    assert [loop.variable for loop in nest.loops] == ["i"]
+    assert [note.code for note in nest.notes if note.code == "repeating-loop"] == ["repeating-loop"]
+
+
+BRANCHES = {
+    "if (a[i] > 0) b[i] = a[i] * c[i];": (["a[i]", "c[i]", "b[i]"], 1, ()),
+    "if (a[i] > 0) b[i] = 1; else c[i] = a[i] + 1;": (["a[i]", "b[i]", "c[i]"], 1, ()),
+    "if (a[i] > s) s = a[i];": (["a[i]"], 0, ("s",)),
+    "if (a[i] > s) { s = a[i]; k = i; }": (["a[i]"], 0, ("s", "k")),
+    "if (a[i] < 0) continue; b[i] = a[i] + s;": (["a[i]", "b[i]"], 1, ()),
+    "if (a[i] < 0) goto low; b[i] = 1; low: c[i] = 2;": (["a[i]", "b[i]", "c[i]"], 0, ()),
+    "switch (k) { case 1: a[i] += s; break; default: b[i] = 2; }": (["a[i]", "a[i]", "b[i]"], 1, ()),
+    "if (a[i] < 0) break; s += a[i];": (["a[i]"], 1, ("s",)),
+}
+
+
+@pytest.mark.parametrize("body", BRANCHES)
+def test_all_sides_of_branches_are_read(body: str) -> None:
+    texts, flops, reductions = BRANCHES[body]
+    nest = nest_of(f"void f(double *a, double *b, double *c, int n, double s, int k) {{\n"
+                   f"for (int i = 0; i < n; ++i) {{ {body} }} c[0] = s + k; }}")  # fmt: skip
+    assert [access.text for access in nest.accesses] == texts
+    assert nest.operations.flops_per_iteration == flops
+    assert nest.operations.reductions == reductions
+    codes = {note.code for note in nest.notes}
+    assert "branch" in codes and ("early-exit" in codes) == body.endswith("break; s += a[i];")
+
+
+def test_headers_are_found_beside_the_file_and_in_folders(tmp_path: Path) -> None:
+    (tmp_path / "include").mkdir()
+    (tmp_path / "own.h").write_text("#define ELEMENT double\n")
+    (tmp_path / "include" / "sizes.h").write_text(
+        "#if !defined(N) && !defined(M)\n#define N 50\n#define M 60\n#endif\n"
+    )
+    text = "#include <own.h>\n#include <sizes.h>\nELEMENT a[N][M];\n" + (
+        "void f(void) { for (int j = 0; j < N; ++j) for (int i = 0; i < M; ++i) a[j][i] = 1; }\n"
+    )
+    file = tmp_path / "kernel.c"
+    file.write_text(text)
+    found = find_nests(str(file), include=[str(tmp_path / "include")])
+    assert [(one.function, one.number, one.variables) for one in found] == [("f", 1, ("j", "i"))]
+    assert isinstance(found[0].nest, LoopNest) and found[0].nest.defaults == {"N": 50, "M": 60}
+    # what stands beside the definition of a size that -D gives holds as well
+    given = preprocess(text, str(file), {"N": 7}, [str(tmp_path / "include")])
+    assert given.values == {"N": 7, "M": 60} and given.hidden
+    with pytest.raises(SourceError, match=r"syntax error.*headers were not found: <own2.h>.*-I"):
+        parse_kernel(text.replace("own.h", "own2.h"), str(file), include=[str(tmp_path / "include")])
+
+
+def test_functions_that_are_not_called_lose_their_bodies() -> None:
+    text = (
+        "#define CALL helper(1)\nint helper(int a)\n{ return a; }\nint other(void) {\n return 2; }\nint f() { CALL; }\n"
+    )
+    kept = other_bodies_blanked(text, "f")
+    assert kept.count("\n") == text.count("\n")
+    assert "return a" in kept
+    assert "other(void) ;" in kept and "int f() { CALL; }" in kept
+
+
+def test_what_a_preprocessor_wrote_is_read() -> None:
+    text = """# 1 "k.c"
+# 1 "/usr/include/math.h" 1 3 4
+extern double sqrt (double __x) __attribute__ ((__nothrow__ , __leaf__));
+__extension__ typedef unsigned long size_t;
+# 3 "k.c" 2
+void f(double *__restrict a, const size_t n) { for (size_t i = 0; i < n; ++i) a[i] = sqrt(a[i]); }
+"""
+    assert [access.text for access in nest_of(text).accesses] == ["a[i]", "a[i]"]
