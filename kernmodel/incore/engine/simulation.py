@@ -83,6 +83,7 @@ class Pipeline:
         self.turn = [0] * len(self.core.alternating)
         self.divider_free = self.alone_free = 0
         self.data_free = [0] * len(self.ports)
+        self.held = 0
         self.delivered = self.entries_issued = 0
         self.fetched = self.predecoded = self.decoded = 0
         self.decodable = [0] * _HISTORY
@@ -104,6 +105,7 @@ class Pipeline:
             self._dispatch_bound()
         else:
             self._dispatch_free()
+        self._hold_paths()
         self._issue()
         if self.by_port:
             self._leave_queue()
@@ -163,12 +165,21 @@ class Pipeline:
             self.alone_free = self.now + microop.alone
         if microop.data:
             self.data_free[x.port] = self.now + microop.data + x.slow
+        if x.slow and microop.data == 1:
+            self.held |= microop.ports
         self.counters[x.port] -= 1
         self.dispatched[x.port] += 1
         self.scheduled[x.scheduler] -= 1
         self.ready.remove(x)
         x.done = self.now + microop.latency
         self._know(x, self.now)
+
+    def _hold_paths(self) -> None:
+        """The second half of an access across lines takes the paths of all its ports in the cycle behind the first."""
+        for port in self.ports:
+            if self.held >> port & 1:
+                self.data_free[port] = max(self.data_free[port], self.now + 2)
+        self.held = 0
 
     def _dispatch_bound(self) -> None:
         for port in self.ports:

@@ -74,6 +74,7 @@ typedef struct {
     int32_t counters[PORTS], starting[PORTS], turn[GROUPS];
     int32_t turns[GROUPS], in_turn[GROUPS][PORTS]; /* ports of each set that alternates */
     int64_t divider_free, alone_free, data_free[PORTS];
+    uint32_t held; /* ports whose data paths accesses that began in this cycle take in the next, too */
 
     int64_t entries_delivered, entries_issued, fetched, predecoded, decoded, decodable[HISTORY];
     int32_t unit_part, decoding, microcode_wait, microcode_left, predecode_step, opened; /* lines of code so far of the pass */
@@ -200,6 +201,8 @@ static void dispatch(Sim *s, Instance *x, const Op *m, int32_t port)
             s->alone_free = s->now + m->alone;
         if (m->data)
             s->data_free[port] = s->now + m->data + x->slow;
+        if (x->slow && m->data == 1)
+            s->held |= (uint32_t)m->ports;
     }
     s->counters[port]--;
     s->tally.dispatched[port]++;
@@ -218,6 +221,17 @@ static void take_out(Sim *s, int32_t port, int32_t k)
         s->first_ready[port] = s->ready_end[port] = 0;
         s->waiting &= ~(1u << port);
     }
+}
+
+/* The second half of an access across lines takes the paths of all its ports in the cycle behind the first, so that two
+   such accesses of one cycle take two cycles, and one beside another access, too. */
+static void hold_paths(Sim *s)
+{
+    for (uint32_t rest = s->held; rest; rest &= rest - 1) {
+        int64_t *path = &s->data_free[__builtin_ctz(rest)];
+        *path = *path > s->now + 2 ? *path : s->now + 2;
+    }
+    s->held = 0;
 }
 
 static void dispatch_bound(Sim *s)
@@ -919,6 +933,7 @@ static void cycle(Sim *s)
         dispatch_bound(s);
     else
         dispatch_free(s);
+    hold_paths(s);
     issue(s);
     if (c->by_port && c->issue_ports)
         leave_queue(s);
