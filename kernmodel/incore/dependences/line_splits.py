@@ -73,7 +73,7 @@ def may_split(instruction: Instruction, costs: Mapping[int, float]) -> bool:
     return any(reference.read and reference.size_bytes in costs for reference in instruction.memory)
 
 
-_EVERY_OTHER = int("01" * (PHASES // 2), 2)
+_EVERY = (1 << PHASES) - 1
 
 
 class Lines(NamedTuple):
@@ -122,8 +122,8 @@ def slow_accesses(steps: Sequence[AddressStep], general: Collection[int], lines:
         for (access, _, writes), passes in zip(own, found, strict=True):
             if passes:
                 slow.setdefault(access.instruction, [0, 0])[writes] |= passes
-    for number in _first_of_groups(steps, general, lines) if lines.grouped else ():
-        slow.setdefault(number, [0, 0])[1] |= _EVERY_OTHER
+    for number in _before_groups(steps, general, lines) if lines.grouped else ():
+        slow.setdefault(number, [0, 0])[0] |= _EVERY
     alone = {number for number in general if not _paired(number, stores, general, lines)}
     return [
         Access(number, *_halves(slow.get(number, [0, 0])[0]), *_halves(slow.get(number, [0, 0])[1]), number in alone)
@@ -131,9 +131,8 @@ def slow_accesses(steps: Sequence[AddressStep], general: Collection[int], lines:
     ]
 
 
-def _first_of_groups(steps: Sequence[AddressStep], general: Collection[int], lines: Lines) -> list[int]:
-    """The first store of each group of vector stores that no load stands between, around the loop, beside at least
-    twice as many loads."""
+def _before_groups(steps: Sequence[AddressStep], general: Collection[int], lines: Lines) -> list[int]:
+    """The load before each group of vector stores that no load stands between, around the loop."""
     kinds = []
     for number, step in enumerate(steps):
         for _, _, size, read, written in step.places:
@@ -141,11 +140,8 @@ def _first_of_groups(steps: Sequence[AddressStep], general: Collection[int], lin
                 kinds.append((number, "load"))
             if written:
                 kinds.append((number, "other" if number in general or size >= lines.line_bytes else "store"))
-    loads = sum(kind == "load" for _, kind in kinds)
-    if 2 * sum(kind == "store" for _, kind in kinds) > loads:
-        return []
     return [
-        number
+        next((kinds[place - back][0] for back in range(1, len(kinds)) if kinds[place - back][1] == "load"), number)
         for place, (number, kind) in enumerate(kinds)
         if kind == "store" and kinds[place - 1][1] != "store" and kinds[(place + 1) % len(kinds)][1] == "store"
     ]

@@ -315,8 +315,8 @@ class _Builder:
         if not ports.compute and self.loads:
             given = self._loaded_only(sources, loaded)
         stores = self._add_stores(ports, sources, given)
-        if self.core.wide_store_loads and any(r.written for r in self.instruction.memory) and ports.busy[1] > 1:
-            busy = self.core.wide_store_loads
+        busy, wide = self.core.wide_store_loads, self.core.passed_bytes
+        if busy and any(r.written and r.size_bytes == wide for r in self.instruction.memory):
             self.uops.append(Uop("store address", tuple(sorted(self.core.load_ports[0])), 1, 0, busy, 0, (), ()))
         values = [number for number in range(first, len(self.uops)) if self.uops[number].role == "value"]
         for target, _, resources in self.targets:
