@@ -222,18 +222,17 @@ class Pipeline:
     def _port_with_room(self, ports: int, coming: Sequence[int] = ()) -> int:
         """In rotation, unless far fewer µops wait for another one; else the port for which fewest wait, behind the
         queue at the start of the cycle. -1 where no scheduler has room."""
-        if ports & ~self.core.rotating:
+        able = [port for port in self.ports if ports >> port & 1 and self._has_room(port, coming)]
+        if not ports & self.core.rotating:
             counters = self.starting if ports & self.core.queued else self.counters
-            able = [port for port in self.ports if ports >> port & 1 and self._has_room(port, coming)]
             return min(reversed(able), key=lambda port: counters[port], default=-1)
-        turn = self.turn[0]
-        order = self.rotation[turn:] + self.rotation[:turn]
-        able = [port for port in order if ports >> port & 1 and self._has_room(port, coming)]
         if not able:
             return -1
+        turn = self.turn[0]
         self.turn[0] = (turn + 1) % len(self.rotation)
         least = min(able, key=lambda port: self.counters[port])
-        return least if self.counters[able[0]] - self.counters[least] >= self.core.counter_gap else able[0]
+        following = next((port for port in self.rotation[turn:] + self.rotation[:turn] if port in able), least)
+        return least if self.counters[following] - self.counters[least] >= self.core.counter_gap else following
 
     def _place_slot(self, slot: int) -> list[int] | None:
         """The ports of the µops of a slot, -1 for those without and queued ones; None if one finds no room."""

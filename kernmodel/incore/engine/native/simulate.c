@@ -312,16 +312,18 @@ static int has_room(const Sim *s, int32_t port)
 static int32_t port_in_rotation(Sim *s, const Op *m)
 {
     int32_t next = -1, least = -1;
-    for (int32_t k = 0; k < s->in_rotation; k++) {
+    for (int32_t k = 0; k < s->in_rotation && next < 0; k++) {
         const int32_t port = s->rotation[(s->turn[0] + k) % s->in_rotation];
-        if (!(m->ports >> port & 1) || !has_room(s, port))
-            continue;
-        next = next < 0 ? port : next;
-        if (least < 0 || s->counters[port] < s->counters[least])
+        next = m->ports >> port & 1 && has_room(s, port) ? port : -1;
+    }
+    for (uint32_t rest = (uint32_t)m->ports; rest; rest &= rest - 1) {
+        const int32_t port = __builtin_ctz(rest);
+        if (has_room(s, port) && (least < 0 || s->counters[port] < s->counters[least]))
             least = port;
     }
-    if (next < 0)
+    if (least < 0)
         return -1;
+    next = next < 0 ? least : next;
     s->turn[0] = (s->turn[0] + 1) % s->in_rotation;
     return s->counters[next] - s->counters[least] >= s->core->counter_gap ? least : next;
 }
@@ -341,7 +343,7 @@ static int32_t least_used_port(const Sim *s, const Op *m)
 
 static int32_t port_with_room(Sim *s, const Op *m)
 {
-    return m->ports & ~s->core->rotating ? least_used_port(s, m) : port_in_rotation(s, m);
+    return m->ports & s->core->rotating ? port_in_rotation(s, m) : least_used_port(s, m);
 }
 
 static void take_entry(Sim *s, Instance *x, int32_t port)
