@@ -220,19 +220,21 @@ class Pipeline:
         return self.scheduled[scheduler] + coming.count(scheduler) < self.core.rooms[scheduler]
 
     def _port_with_room(self, ports: int, coming: Sequence[int] = ()) -> int:
-        """In rotation, unless far fewer µops wait for another one; else the port for which fewest wait, behind the
-        queue at the start of the cycle. -1 where no scheduler has room."""
+        """In rotation, unless far fewer µops wait for another one, or any fewer where a µop may go beside the rotation;
+        else the port for which fewest wait, behind the queue at the start of the cycle. -1 where none has room."""
         able = [port for port in self.ports if ports >> port & 1 and self._has_room(port, coming)]
         if not ports & self.core.rotating:
             counters = self.starting if ports & self.core.queued else self.counters
             return min(reversed(able), key=lambda port: counters[port], default=-1)
         if not able:
             return -1
-        turn = self.turn[0]
-        self.turn[0] = (turn + 1) % len(self.rotation)
+        turn, gap = self.turn[0], 1 if ports & ~self.core.rotating else self.core.counter_gap
         least = min(able, key=lambda port: self.counters[port])
         following = next((port for port in self.rotation[turn:] + self.rotation[:turn] if port in able), least)
-        return least if self.counters[following] - self.counters[least] >= self.core.counter_gap else following
+        chosen = least if self.counters[following] - self.counters[least] >= gap else following
+        if self.core.rotating >> chosen & 1:
+            self.turn[0] = (turn + 1) % len(self.rotation)
+        return chosen
 
     def _place_slot(self, slot: int) -> list[int] | None:
         """The ports of the µops of a slot, -1 for those without and queued ones; None if one finds no room."""

@@ -307,8 +307,8 @@ static int has_room(const Sim *s, int32_t port)
     return s->scheduled[scheduler] + s->coming[scheduler] < s->core->rooms[scheduler];
 }
 
-/* In rotation: the next port that the µop can go to, unless fewer µops by the gap wait for another one; -1 where no
-   scheduler has room. */
+/* In rotation: the next port that the µop can go to, unless fewer µops by the gap wait for another one, or any fewer where
+   it may also go to one that is not in the rotation; -1 where no scheduler has room. */
 static int32_t port_in_rotation(Sim *s, const Op *m)
 {
     int32_t next = -1, least = -1;
@@ -324,8 +324,11 @@ static int32_t port_in_rotation(Sim *s, const Op *m)
     if (least < 0)
         return -1;
     next = next < 0 ? least : next;
-    s->turn[0] = (s->turn[0] + 1) % s->in_rotation;
-    return s->counters[next] - s->counters[least] >= s->core->counter_gap ? least : next;
+    const int32_t gap = m->ports & ~s->core->rotating ? 1 : s->core->counter_gap;
+    const int32_t chosen = s->counters[next] - s->counters[least] >= gap ? least : next;
+    if (s->core->rotating >> chosen & 1)
+        s->turn[0] = (s->turn[0] + 1) % s->in_rotation;
+    return chosen;
 }
 
 /* The port for which fewest µops wait, behind the queue at the start of the cycle; -1 where no scheduler has room. */
