@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from kernmodel.cli.options import Bytes
+from kernmodel.cli.options import BYTES
 from kernmodel.errors import UsageError
 
 STENCIL = ("traffic", "-m", "clx", "stencil", "-D", "N=1000", "-D", "M=400")
@@ -255,13 +255,13 @@ def test_ecm_takes_one_way_at_a_time(run):
 
 @pytest.mark.parametrize(("text", "number"), [("64", 64), ("64 B", 64), ("4 KiB", 4096), ("1kB", 1000), ("0", 0)])
 def test_bytes(text: str, number: int):
-    assert Bytes().convert(text, None, None) == number
+    assert BYTES.convert(text, None, None) == number
 
 
 @pytest.mark.parametrize("text", ["", "B", "1.5 B", "64 cy", "nan", "inf", "1 EiB"])
 def test_no_bytes(text: str):
     with pytest.raises(UsageError, match="--pad"):
-        Bytes().convert(text, None, None)
+        BYTES.convert(text, None, None)
 
 
 @pytest.mark.parametrize("cache", ["lc", "sim"])

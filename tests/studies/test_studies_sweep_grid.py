@@ -29,15 +29,8 @@ def test_every_combination_once_the_last_axis_fastest(axes) -> None:
     combinations = list(product(*(axis.values for axis in axes)))
     assert [grid.coordinates(k) for k in range(len(grid))] == combinations
     assert len(grid) == prod(len(axis.values) for axis in axes)
-    assert [tuple(p.kernel.sizes[axis.name] for axis in axes) for p in grid] == combinations
-
-
-@given(axes_of, st.data())
-def test_points_from_anywhere(axes, data) -> None:
-    grid = Grid(BASE, axes)
-    start = data.draw(st.integers(0, len(grid)))
-    assert list(grid[start:]) == list(grid)[start:]
-    assert grid[-1] == grid.point(len(grid) - 1)
+    points = [grid.point(k) for k in range(len(grid))]
+    assert [tuple(point.kernel.sizes[axis.name] for axis in axes) for point in points] == combinations
 
 
 def test_a_grid_of_millions_takes_no_memory() -> None:
@@ -48,7 +41,8 @@ def test_a_grid_of_millions_takes_no_memory() -> None:
 
 
 def test_no_axis_is_the_base_alone() -> None:
-    assert list(Grid(BASE, ())) == [BASE]
+    grid = Grid(BASE, ())
+    assert len(grid) == 1 and grid.point(0) == BASE
 
 
 def test_what_each_kind_of_axis_sets() -> None:
@@ -71,10 +65,10 @@ def test_an_unknown_kind_of_axis() -> None:
         at(Axis("colour", "", ("red",)))
 
 
-@pytest.mark.parametrize("index", [2, 100, -3])
+@pytest.mark.parametrize("index", [2, 100, -1])
 def test_points_that_are_not_there(index) -> None:
     with pytest.raises(IndexError, match="no point"):
-        Grid(BASE, (Axis("size", "N", (1, 2)),))[index]
+        Grid(BASE, (Axis("size", "N", (1, 2)),)).point(index)
 
 
 def test_grids_travel_between_processes() -> None:
