@@ -13,9 +13,10 @@ from kernmodel.errors import Location, UnsupportedKernelError
 from kernmodel.source.model import ElementType, FlopCount, Loop, Operation, Operations
 from kernmodel.source.parse.c_types import DOUBLE, FLOAT, INT, LONG, LONG_DOUBLE, common_type
 from kernmodel.source.parse.chains import branches
-from kernmodel.source.parse.scope import Scope
-from kernmodel.source.parse.standard_headers import MATH_FUNCTIONS
-from kernmodel.source.parse.syntax import Node, c_ast, memory_reads, statements, subscripts, written
+from kernmodel.source.parse.inductions import Induction, amount, at_start
+from kernmodel.source.parse.scope import MOST_CALLS, Scope, View, returned
+from kernmodel.source.parse.standard_headers import ENDING_FUNCTIONS, MATH_FUNCTIONS
+from kernmodel.source.parse.syntax import Node, c_ast, memory_reads, statements, subscripts, written, written_names
 from kernmodel.source.parse.value_numbers import Origin, ValueNumbers
 
 Kind = Literal["read", "write"]
@@ -57,9 +58,15 @@ class Body:
 
     Attributes:
         references: array references in execution order (what a statement reads before what it writes).
+        moving: the variables that advance with a loop; the scope has their values at the start of an iteration.
+        exchanged: where pointers to buffers change places.
     """
 
-    def __init__(self, scope: Scope, loops: Sequence[Loop]) -> None:
+    def __init__(self, scope: Scope, loops: Sequence[Loop], moving: Mapping[str, Induction]) -> None:
+        self.moving = moving
+        self._loops = tuple(loops)
+        self.exchanged: list[Location] = []
+        self._bound: list[dict[str, Value]] = []
         self.scope = scope
         self.references: list[Reference] = []
         self._flops: Counter[tuple[Operation, ElementType, str]] = Counter()
@@ -119,10 +126,23 @@ class Body:
         test = self.evaluate(statement.cond)
         written, carried = set(self._written), dict(self._carried)
         sides = []
+        places, ends = self._places(), []
+        known, after = dict(self.scope.values), []
         for part in branches(statement):
+            self.scope.values = dict(known)
+            self._place(places)
             self._written, self._carried = set(written), dict(carried)
             self._all(part)
             sides.append((self._written, self._carried))
+            ends.append(self._places())
+            after.append(self.scope.values)
+        if isinstance(statement, c_ast.Switch) or statement.iffalse is None:
+            after.append(known)
+        self.scope.values = {
+            name: value for name, value in after[0].items() if all(end.get(name) == value for end in after)
+        }
+        # of the sides that move a variable the first counts
+        self._place({name: next((end[name] for end in ends if end[name] != old), old) for name, old in places.items()})
         if isinstance(statement, c_ast.Switch) or statement.iffalse is None:
             sides.append((written, carried))
         self._written = set.intersection(*(names for names, _ in sides))
@@ -133,6 +153,19 @@ class Body:
             self._carried[name] = test.carried.union(*(after.get(name, before) for _, after in sides))
             if name in self.scope.scalars:
                 self._values.assign(name, self._values.fresh())
+
+    def _places(self) -> dict[str, sympy.Expr]:
+        """Where the variables that advance with a loop are now."""
+        known = {name: self.scope.values.get(name) for name in self.moving}
+        views = {name: self.scope.views[name].offset for name in self.moving if name in self.scope.views}
+        return {name: value for name, value in {**known, **views}.items() if value is not None}
+
+    def _place(self, places: Mapping[str, sympy.Expr]) -> None:
+        for name, value in places.items():
+            if name in self.scope.views:
+                self.scope.views[name] = replace(self.scope.views[name], offset=value)
+            else:
+                self.scope.values[name] = value
 
     def operations(self) -> Operations:
         """What has been read of the innermost body, kinds of operations in the order in which they first occur.
@@ -161,12 +194,20 @@ class Body:
 
     def _declaration(self, node: Node) -> None:
         self.scope.declare(node)
+        if node.name in self.scope.moving and node.name in self.scope.values:
+            started = at_start(self.moving[node.name], self.scope.values.pop(node.name), self._loops)
+            if started is not None:
+                self.scope.values[node.name] = started
         if node.name in self.scope.arrays:
-            if node.init is not None or self.scope.arrays[node.name].computed:
+            if node.init is not None and node.name not in self.scope.views:
                 raise self._pointer_change(node.name, node)
+            if node.name in self.scope.moving:
+                self._set_moving(node.name, self.scope.views.get(node.name), node)
             return
         value = self.evaluate(node.init) if node.init is not None else Value(INT, self._values.fresh(), True)
         self._values.assign(node.name, value.origin)
+        if node.init is not None and node.name not in self.scope.moving and value.element.kind == "integer":
+            self._set_integer(node.name, node.init)
         if self._depth == self._innermost:
             self._note_scalar(node.name)
             self._carried[node.name] = value.carried
@@ -175,8 +216,11 @@ class Body:
 
     def _assignment(self, node: Node) -> Value:
         target, operator = node.lvalue, node.op.removesuffix("=")
+        if isinstance(target, c_ast.ID) and target.name in self.scope.arrays:
+            return self._pointer(target.name, node)
         place = self._target(target)
         value = self.evaluate(node.rvalue)
+        self._move(target, node)
         if operator:
             # `a[i] += x` reads a[i] first, as the operand of the operation
             old = self._fetch(target, place)
@@ -187,11 +231,66 @@ class Body:
         """The array element an assignment writes, None for a scalar."""
         if not isinstance(target, c_ast.ID):
             return self._reference(target, "write")
-        if target.name in self.scope.arrays:
-            raise self._pointer_change(target.name, target)
         if target.name not in self.scope.scalars:
             raise self.scope.undeclared(target)
         return None
+
+    def _set_integer(self, name: str, source: Node | None) -> None:
+        """The value that an integer takes; None: one that is no formula."""
+        if self.scope.scalars[name].kind != "integer":
+            return
+        if source is not None:
+            self.scope.set_now(name, source)
+        else:
+            self.scope.values.pop(name, None)
+
+    def _pointer(self, name: str, node: Node) -> Value:
+        """A pointer that moves, or takes another value."""
+        plain = isinstance(node, c_ast.Assignment) and node.op == "="
+        if name in self.scope.moving and plain and not self._advances(name):
+            self._set_moving(name, self.scope.view(name, node.rvalue), node)
+        elif name in self.scope.moving and name in self.scope.views:
+            if self._advances(name) and (moved := amount(node, name, self.scope)) is not None:
+                view = self.scope.views[name]
+                self.scope.views[name] = replace(view, offset=view.offset + moved)
+        elif plain and self._exchanged(node):
+            self.exchanged.append(self.scope.location(node))
+        elif plain and (found := self.scope.view(name, node.rvalue)) is not None:
+            self.scope.views[name] = found
+        else:
+            raise self._pointer_change(name, node)
+        return Value(LONG, self._values.fresh(), True)
+
+    def _move(self, target: Node, node: Node) -> None:
+        """The advance of an integer that advances with a loop."""
+        name = target.name if isinstance(target, c_ast.ID) else ""
+        if name in self.scope.moving and name in self.scope.values and self._advances(name):
+            moved = amount(node, name, self.scope)
+            if moved is not None:
+                self.scope.values[name] += moved
+
+    def forget(self, statements_: Sequence[Node]) -> None:
+        """Forget the integers that these statements of a loop write, whose values at its start are not known."""
+        for statement in statements_:
+            for name, _ in written_names(statement):
+                if name in self.scope.scalars and name not in self.scope.moving and self.scope.writes(name) > 1:
+                    self.scope.values.pop(name, None)
+
+    def _set_moving(self, name: str, view: View | None, node: Node) -> None:
+        """A pointer that advances with an inner loop is set anew."""
+        offset = None if view is None else at_start(self.moving[name], view.offset, self._loops)
+        if view is None or offset is None:
+            raise self._pointer_change(name, node)
+        self.scope.views[name] = replace(view, offset=offset)
+
+    def _exchanged(self, node: Node) -> bool:
+        """Whether pointers to buffers change places at the end of an outer loop's iteration."""
+        names = (getattr(node.rvalue, "name", ""), node.lvalue.name)
+        return self._after_inner and all(name in self.scope.arrays for name in names)
+
+    def _advances(self, name: str) -> bool:
+        """Whether the loop around this statement is the one that moves the variable."""
+        return self.moving[name].level == self._depth - 1
 
     def _pointer_change(self, name: str, node: Node) -> Exception:
         return self.scope.unsupported(
@@ -236,8 +335,8 @@ class Body:
             self._carried[name] = value.carried
             self._written.add(name)
             self._ever_written.add(name)
-        if source is not None and self.scope.scalars[name].kind == "integer":
-            self.scope.assign(name, source)
+        if name not in self.scope.moving:
+            self._set_integer(name, source)
         self._values.assign(name, value.origin)
         return Value(self.scope.scalars[name], value.origin, carried=value.carried)
 
@@ -265,6 +364,8 @@ class Body:
 
     def _name(self, node: Node) -> Value:
         name = node.name
+        if self._bound and name in self._bound[-1]:
+            return self._bound[-1][name]
         if name in self.scope.scalars:
             return self._scalar(name)
         if name in self.scope.arrays:
@@ -299,7 +400,10 @@ class Body:
         operator = node.op.removeprefix("p")
         if operator == "*":
             return self._array(node)
+        if operator in ("++", "--") and getattr(node.expr, "name", "") in self.scope.arrays:
+            return self._pointer(node.expr.name, node)
         if operator in ("++", "--"):
+            self._move(node.expr, node)
             place = self._target(node.expr)
             old = self._fetch(node.expr, place)
             one = Value(INT, self._values.constant("1"))
@@ -376,6 +480,10 @@ class Body:
 
     def _call(self, node: Node) -> Value:
         written = getattr(node.name, "name", "")
+        if written in ENDING_FUNCTIONS:
+            return Value(INT, self._values.fresh(), True)
+        if (inlined := self._inlined(written, node)) is not None:
+            return inlined
         name = written.removeprefix("__builtin_")
         function, element = math_function(name)
         if function is None or element is None:
@@ -390,6 +498,28 @@ class Body:
         self._count(operation, element, name=function if operation == "function" else "", literal=literal)
         origin = self._computed(operation, values, function, element)
         return Value(element, origin, literal, frozenset().union(*(value.carried for value in values)))
+
+    def _inlined(self, name: str, node: Node) -> Value | None:
+        """The value of a function of the file that only returns an expression of its scalar parameters."""
+        found = returned(self.scope.program, name)
+        arguments = list(node.args.exprs) if node.args else []
+        if found is None or len(found[0]) != len(arguments) or len(self._bound) > MOST_CALLS:
+            return None
+        known = (self.scope.type_of(part) for part in found[0].values())
+        types = [element for element in known if element is not None]
+        whole = self.scope.type_of(found[2])
+        if len(types) != len(arguments) or whole is None:
+            return None
+        values = {}
+        for parameter, argument, element in zip(found[0], arguments, types, strict=True):
+            value = self.evaluate(argument)
+            self._convert(value, element)
+            values[parameter] = replace(value, element=element)
+        self._bound.append(values)
+        result = self.evaluate(found[1])
+        self._bound.pop()
+        self._convert(result, whole)
+        return replace(result, element=whole)
 
     def _structure(self, node: Node) -> Value:
         raise self.scope.unsupported(
@@ -407,6 +537,8 @@ class Body:
         base, nodes = subscripts(node)
         if isinstance(base, c_ast.StructRef):
             self._structure(base)
+        if isinstance(base, c_ast.UnaryOp) and base.op in ("++", "--", "p++", "p--"):
+            return self._walked(base, nodes, node, kind)
         if not isinstance(base, c_ast.ID):
             raise self.scope.unsupported("an address that is computed is not supported", node, "index a named array")
         array = self.scope.arrays.get(base.name)
@@ -439,8 +571,25 @@ class Body:
             for part in memory_reads(index):
                 self._array(part)
         indices = tuple(self.scope.index(index) for index in nodes)
-        place = self.scope.location(node)
-        return Reference(base.name, kind, indices, self._depth, written(node), place, self._after_inner)
+        place, name = self.scope.location(node), base.name
+        view = self.scope.views.get(name)
+        if view is not None:
+            name, indices = view.array, (*view.prefix, sympy.expand(view.offset + indices[0]), *indices[1:])
+        return Reference(name, kind, indices, self._depth, written(node), place, self._after_inner)
+
+    def _walked(self, base: Node, nodes: Sequence[Node], node: Node, kind: Kind) -> Reference:
+        """`*p++` and its like: the element before or after the pointer moves."""
+        if not isinstance(base.expr, c_ast.ID) or base.expr.name not in self.scope.arrays:
+            raise self.scope.unsupported("an address that is computed is not supported", node, "index a named array")
+        if base.op in ("++", "--"):
+            self._pointer(base.expr.name, base)
+        plain: Node = base.expr
+        for index in nodes:
+            plain = c_ast.ArrayRef(plain, index, node.coord)
+        found = self._reference(plain, kind)
+        if base.op in ("p++", "p--"):
+            self._pointer(base.expr.name, base)
+        return replace(found, text=written(node), location=self.scope.location(node))
 
     def _element(self, array: str, node: Node) -> ElementType:
         element = self.scope.arrays[array].element

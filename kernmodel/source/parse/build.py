@@ -15,9 +15,10 @@ from kernmodel.source.parse.body import Body, Reference
 from kernmodel.source.parse.chains import Chain, Level, chains, holds_loop
 from kernmodel.source.parse.conditions import condition_notes, refuse_jumps
 from kernmodel.source.parse.delinearise import access, inner_invariant, shape_array
+from kernmodel.source.parse.inductions import Induction, advancing, at_start, inductions
 from kernmodel.source.parse.loops import loop_steps, read_loop, take_repeating
 from kernmodel.source.parse.pragmas import updates_said
-from kernmodel.source.parse.scope import Scope
+from kernmodel.source.parse.scope import Scope, View
 from kernmodel.source.parse.syntax import Node, Program, c_ast, pragma_words, walk
 
 
@@ -118,10 +119,17 @@ def build_nest(program: Program, function: Node, found: Chain, text: str, name: 
     """
     scope, chain, statement = Scope(program, function), found.levels, found.levels[0].statement
     refuse_jumps(found, scope)
+    scope.moving = advancing(found)
     _read_until(found, scope)
     scope.fixed = _fixed_steps(chain, scope)
+    moving = inductions(found, scope)
+    for name in scope.moving - set(moving):
+        scope.values.pop(name, None)
+    scope.moving = frozenset(moving)
+    scope.enter()
     loops = _read_loops(chain, scope)
-    body = _read_body(chain, loops, scope)
+    _start_moving(moving, loops, scope)
+    body = _read_body(chain, Body(scope, loops, moving))
     _refuse_views(body.references, scope)
     arrays, accesses, notes = _arrays(body.references, loops, scope)
     if REFERENCES.exceeded(len(accesses)):
@@ -140,7 +148,12 @@ def build_nest(program: Program, function: Node, found: Chain, text: str, name: 
         file=program.preprocessed.file,
         text=text,
         function=None if program.bare else function.decl.name,
-        notes=(*_chain_notes(found, scope), *_step_notes(scope, chain, loops), *notes),
+        notes=(
+            *_chain_notes(found, scope),
+            *_taken_notes(scope, body, symbols),
+            *_step_notes(scope, chain, loops),
+            *notes,
+        ),
         between=tuple(_between(found, scope)),
         inner_lines=lines_of(found.inner, program),
     )
@@ -285,9 +298,34 @@ def _read_loops(chain: Sequence[Level], scope: Scope) -> tuple[Loop, ...]:
     return tuple(loops)
 
 
-def _read_body(chain: Sequence[Level], loops: Sequence[Loop], scope: Scope) -> Body:
-    body = Body(scope, loops)
+def _start_moving(moving: Mapping[str, Induction], loops: tuple[Loop, ...], scope: Scope) -> None:
+    """Give variables that advance with a loop their values at the start of an iteration."""
+    for name, induction in moving.items():
+        if name in scope.arrays:
+            view = scope.views.get(name) or View(name, (), sympy.Integer(0))
+            offset = at_start(induction, view.offset, loops)
+            if offset is not None:
+                scope.views[name] = replace(view, offset=offset)
+            continue
+        value = at_start(induction, scope.values[name], loops) if name in scope.values else None
+        scope.values.pop(name, None)
+        if value is not None:
+            scope.values[name] = value
+
+
+def _taken_notes(scope: Scope, body: Body, symbols: Mapping[str, sympy.Symbol]) -> Iterator[Note]:
+    """What is assumed of sizes that come from outside, and of pointers that change places."""
+    for name, place in scope.asked.items():
+        if name in symbols:
+            yield Note("size-from-outside", f"{name} is set here from outside: it is a size", "assumption", place)
+    for place in body.exchanged:
+        text = "pointers change places here: each is taken to stay with its array"
+        yield Note("pointers-exchanged", text, "assumption", place)
+
+
+def _read_body(chain: Sequence[Level], body: Body) -> Body:
     for depth, level in enumerate(chain, 1):
+        body.forget([part for inner in chain[depth - 1 :] for part in (*inner.before, *inner.after)])
         for statement in level.before:
             body.read(statement, depth)
     for depth, level in reversed(tuple(enumerate(chain, 1))):

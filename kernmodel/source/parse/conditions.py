@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from kernmodel.errors import Note
 from kernmodel.source.parse.chains import Chain
 from kernmodel.source.parse.scope import Scope
+from kernmodel.source.parse.standard_headers import ENDING_FUNCTIONS
 from kernmodel.source.parse.syntax import Node, c_ast, walk
 
 
@@ -55,6 +56,7 @@ def condition_notes(found: Chain, scope: Scope) -> Iterator[Note]:
     inside = {id(part) for node in parts if isinstance(node, c_ast.Switch) for part in walk(node)}
     for node in parts:
         leaves = isinstance(node, c_ast.Goto) and node.name not in labels
+        leaves = leaves or (isinstance(node, c_ast.FuncCall) and getattr(node.name, "name", "") in ENDING_FUNCTIONS)
         if leaves or isinstance(node, c_ast.Return) or (isinstance(node, c_ast.Break) and id(node) not in inside):
             text = "the loop may be left here: it is taken to run to its end"
             yield Note("early-exit", text, where=scope.location(node))

@@ -15,8 +15,18 @@ from kernmodel.errors import Location, SourceError, UnsupportedKernelError
 from kernmodel.source.model import ElementType, IndirectIndex
 from kernmodel.source.parse.c_types import element_type
 from kernmodel.source.parse.preprocess import integer_literal
-from kernmodel.source.parse.standard_headers import MAXIMA, MINIMA
-from kernmodel.source.parse.syntax import Node, Program, c_ast, memory_reads, subscripts, walk, written, written_names
+from kernmodel.source.parse.standard_headers import MAXIMA, MINIMA, is_known_function
+from kernmodel.source.parse.syntax import (
+    Node,
+    Program,
+    c_ast,
+    memory_reads,
+    statements,
+    subscripts,
+    walk,
+    written,
+    written_names,
+)
 
 _MACRO_NAME = re.compile(r"^[A-Z][A-Z0-9_]*$")
 
@@ -43,6 +53,19 @@ class DeclaredArray:
     derived: tuple[tuple[str, Location], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a pointer points at: `p[x]` is `array[prefix…][offset + x]`."""
+
+    array: str
+    prefix: tuple[sympy.Expr, ...]
+    offset: sympy.Expr
+
+
+MOST_CALLS = 8
+"""Functions within functions that are inlined."""
+
+
 def size_symbol(name: str) -> sympy.Symbol:
     """The symbol of a size: a positive integer."""
     return sympy.Symbol(name, integer=True, positive=True)
@@ -57,6 +80,9 @@ class Scope:
         fixed: size symbols that must be numbers because a loop steps by them, with their values.
         indirect: by the name of their symbol, the values from index arrays that integer expressions contain.
         given: integer parameters for which the calls in the file give a number, with that number.
+        views: by name, the pointers that point into other arrays, or move.
+        moving: the names of variables that advance with a loop, whose values are not those they are set to.
+        asked: integers whose values come from memory or calls before the nest: sizes to be given, with their places.
     """
 
     def __init__(self, program: Program, function: Node) -> None:
@@ -67,6 +93,11 @@ class Scope:
         self.values: dict[str, sympy.Expr] = {}
         self.fixed: dict[str, int] = {}
         self.indirect: dict[str, IndirectIndex] = {}
+        self.views: dict[str, View] = {}
+        self.moving: frozenset[str] = frozenset()
+        self.asked: dict[str, Location] = {}
+        self._before = True
+        self._within: list[str] = []
         self._unread: dict[str, UnsupportedKernelError] = {}
         self._types: dict[str, Node] = {}
         self._writes = Counter(name for name, _ in written_names(function))
@@ -113,7 +144,7 @@ class Scope:
     def _declare_variable(self, node: Node, parameter: bool) -> None:
         element, dimensions = self._resolved(node.type)
         name = node.name
-        for known in (self.arrays, self.scalars, self.values, self._unread):
+        for known in (self.arrays, self.scalars, self.values, self.views, self._unread):
             known.pop(name, None)
         if dimensions:
             self.arrays[name] = DeclaredArray(name, element, tuple(dimensions), self.location(node), None)
@@ -137,6 +168,12 @@ class Scope:
 
     def point(self, name: str, value: Node | None, node: Node) -> None:
         """Note that a pointer takes this value at this node; None: it moves on from where it points."""
+        self.views.pop(name, None)
+        seen = None if value is None else self.view(name, value)
+        if seen is not None:
+            self.views[name] = seen
+            self.arrays[name] = replace(self.arrays[name], computed=None, derived=())
+            return
         computed = value is None or _computed_pointer(value)
         called = _arguments(value) if value is not None and not computed else frozenset()
         place = self.location(node)
@@ -147,6 +184,50 @@ class Scope:
             change = written(node) if value is None else f"{name} = {written(value)}"
         known = self.arrays[name]
         self.arrays[name] = replace(known, computed=place if computed else None, change=change, derived=others)
+
+    def view(self, name: str, value: Node) -> View | None:
+        """What the pointer `name` points at with this value, where that is an element or a row of a known array."""
+        try:
+            found = self._pointed(value)
+        except (SourceError, UnsupportedKernelError):
+            return None
+        if found is None or found.array == name:
+            return None
+        own, other = self.arrays[name], self.arrays[found.array]
+        if (
+            other.computed
+            or None in other.dimensions[1:]
+            or len(found.prefix) + len(own.dimensions) != len(other.dimensions)
+        ):
+            return None
+        return found if own.element == other.element else None
+
+    def _pointed(self, value: Node) -> View | None:
+        while isinstance(value, c_ast.Cast):
+            value = value.expr
+        if isinstance(value, c_ast.ID) and value.name in self.arrays:
+            return self.views.get(value.name) or View(value.name, (), sympy.Integer(0))
+        if isinstance(value, c_ast.BinaryOp) and value.op in ("+", "-"):
+            inner = self._pointed(value.left)
+            if inner is not None:
+                moved = self.integer(value.right)
+                return replace(inner, offset=inner.offset + (moved if value.op == "+" else -moved))
+            inner = self._pointed(value.right) if value.op == "+" else None
+            return None if inner is None else replace(inner, offset=inner.offset + self.integer(value.left))
+        address = isinstance(value, c_ast.UnaryOp) and value.op == "&"
+        base, nodes = subscripts(value.expr if address else value)
+        if not isinstance(base, c_ast.ID) or base.name not in self.arrays or not nodes:
+            return None
+        place = [self.integer(node) for node in nodes]
+        whole = self.views.get(base.name) or View(base.name, (), sympy.Integer(0))
+        place[0] += whole.offset
+        if address:
+            return View(whole.array, (*whole.prefix, *place[:-1]), place[-1])
+        return View(whole.array, (*whole.prefix, *place), sympy.Integer(0))
+
+    def enter(self) -> None:
+        """From here on, what is read stands in the nest."""
+        self._before = False
 
     def point_perhaps(self, statement: Node) -> None:
         """Note the pointers that change within a statement that may be executed any number of times, or never."""
@@ -169,6 +250,11 @@ class Scope:
             return element, dimensions + more
         return element_type(inner.names), dimensions
 
+    def type_of(self, declaration: Node) -> ElementType | None:
+        """The arithmetic type of a scalar that is declared so, or of what a function returns; None for others."""
+        element, dimensions = self._resolved(declaration.type)
+        return None if dimensions else element
+
     def cast_type(self, node: Node) -> ElementType:
         """The arithmetic type a cast names."""
         element, dimensions = self._resolved(node.to_type.type)
@@ -180,9 +266,13 @@ class Scope:
 
     def assign(self, name: str, value: Node, *, final: bool = False) -> None:
         """Remember the value of an integer that is written once in the function, if it is an integer expression."""
-        if self._writes[name] > 1 and not final:
+        if self._writes[name] > 1 and not final and name not in self.moving:
             return
         self.values.pop(name, None)
+        if self._before and _comes_from_outside(value):
+            self.values[name] = size_symbol(name)
+            self.asked[name] = self.location(value)
+            return
         try:
             self.values[name] = self.index(value)
         except UnsupportedKernelError as error:
@@ -190,6 +280,23 @@ class Scope:
             self._unread[name] = error
         except SourceError:
             return
+
+    def set_now(self, name: str, value: Node) -> None:
+        """The value that an integer takes in the order of execution, forgotten where it is no integer expression."""
+        found: sympy.Expr | None = None
+        try:
+            found = self.index(value)
+        except UnsupportedKernelError as error:
+            self._unread[name] = error
+        except SourceError:
+            pass
+        self.values.pop(name, None)
+        if found is not None:
+            self.values[name] = found
+
+    def writes(self, name: str) -> int:
+        """How many statements of the function write a variable."""
+        return self._writes[name]
 
     # Integer expressions
 
@@ -310,6 +417,16 @@ class Scope:
         if name in MINIMA or name in MAXIMA:
             arguments = [self.index(argument) for argument in node.args.exprs]
             return sympy.Min(*arguments) if name in MINIMA else sympy.Max(*arguments)
+        found, arguments = returned(self.program, name), node.args.exprs if node.args else []
+        if found is not None and len(found[0]) == len(arguments) and len(self._within) < MOST_CALLS:
+            given = dict(zip(found[0], map(self.index, arguments), strict=True))
+            outside, self.values = self.values, {**self.values, **given}
+            self._within.append(name)
+            try:
+                return self.index(found[1])
+            finally:
+                self.values = outside
+                self._within.pop()
         raise self._no_integer(node, f"the call of {name}")
 
     def _cast(self, node: Node) -> sympy.Expr:
@@ -365,12 +482,38 @@ def _computed_pointer(value: Node) -> bool:
     """Whether the value of a pointer is computed from another pointer (a call, such as malloc, gives a new array)."""
     while isinstance(value, c_ast.Cast):
         value = value.expr
-    return not isinstance(value, (c_ast.FuncCall, c_ast.InitList, c_ast.Constant))
+    if isinstance(value, c_ast.UnaryOp) and value.op == "*":
+        return not any(isinstance(part, c_ast.StructRef) for part in walk(value))
+    return not isinstance(value, (c_ast.FuncCall, c_ast.InitList, c_ast.Constant, c_ast.StructRef))
+
+
+def _comes_from_outside(value: Node) -> bool:
+    """Whether an integer is read from a structure, through a cast pointer or from a call, so that nothing tells it."""
+    while isinstance(value, c_ast.Cast):
+        value = value.expr
+    if isinstance(value, c_ast.FuncCall):
+        return not is_known_function(getattr(value.name, "name", ""))
+    if isinstance(value, c_ast.UnaryOp) and value.op == "*":
+        return any(isinstance(part, (c_ast.Cast, c_ast.StructRef)) for part in walk(value))
+    return isinstance(value, c_ast.StructRef)
 
 
 def _arguments(value: Node) -> frozenset[str]:
     """The names in the arguments of the call that gives a value."""
+    if isinstance(value, c_ast.StructRef):
+        return frozenset()
     return frozenset(node.name for node in walk(value) if isinstance(node, c_ast.ID))
+
+
+def returned(program: Program, name: str) -> tuple[dict[str, Node], Node, Node] | None:
+    """The parameters by name, the value and the type of a function of the file that only returns an expression."""
+    function = next((one for one in program.functions if one.decl.name == name), None)
+    body = list(statements(function.body)) if function is not None else []
+    if function is None or len(body) != 1 or not isinstance(body[0], c_ast.Return) or body[0].expr is None:
+        return None
+    declared = function.decl.type.args
+    parameters = [part for part in (declared.params if declared else ()) if isinstance(part, c_ast.Decl)]
+    return {part.name: part for part in parameters}, body[0].expr, function.decl.type
 
 
 def argument_of(program: Program, function: Node, number: int) -> Node | None:

@@ -77,8 +77,12 @@ MAXIMA = frozenset({"max", "MAX", "Max", "imax", "fmax", "fmaxf"})
 INTEGER_FUNCTIONS = frozenset({"abs", "labs", "llabs"})
 
 
+ENDING_FUNCTIONS = frozenset({"exit", "abort", "_exit", "__builtin_unreachable", "__builtin_trap"})
+"""Functions that end the program."""
+
+
 def is_known_function(name: str) -> bool:
     """Whether a call of this function has no other effect than its value, which is known what it is."""
     name = name.removeprefix("__builtin_")
-    known = MATH_FUNCTIONS | MINIMA | MAXIMA | INTEGER_FUNCTIONS
+    known = ENDING_FUNCTIONS | MATH_FUNCTIONS | MINIMA | MAXIMA | INTEGER_FUNCTIONS
     return name in known or (name[-1:] in ("f", "l") and name[:-1] in MATH_FUNCTIONS)

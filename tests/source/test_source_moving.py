@@ -1,0 +1,126 @@
+"""Pointers into other arrays, walking pointers, variables that advance with a loop: each against the C as executed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import sympy
+
+from kernmodel.errors import UnsupportedKernelError
+from kernmodel.source.load import parse_kernel
+from kernmodel.source.model import LoopNest
+from kernmodel.source.nest.counting import compiled, numeric_loops, put_in
+
+SIZES = {"n": 5, "m": 4}
+BODIES = (
+    "int j = 0; for (int i = 0; i < n; ++i) { x[j] += 1; j += 2; }",
+    "int j = -1; for (int i = 0; i < n; ++i) { j++; x[j] += 1; }",
+    "int j = -1; for (int i = 0; i < n; ++i) if (i >= 0) { j++; x[j] += 1; } else { j++; }",
+    "int k = 7; for (int i = n - 1; i >= 0; --i) { x[k] += 1; k -= 1; }",
+    "int k = 0; for (int j = 0; j < m; ++j) for (int i = 0; i < n; ++i) { x[k] += 1; k++; }",
+    "for (int j = 0; j < m; ++j) { int k = j; for (int i = 0; i < n; i += 2) { x[k] += 1; k += 4; } }",
+    "int k = 3; for (int j = 0; j < m; ++j) { for (int i = 0; i < n; ++i) x[k + i] += 1; k = k + n; }",
+    "for (int i = 0; i < n; ++i) { int c = i; c = c + 2; x[c] += 1; }",
+    "int *p = x + 3; for (int i = 0; i < n; ++i) *p++ += 1;",
+    "int *p = x; for (int i = 0; i < n; ++i) { *++p += 1; }",
+    "int *p = x; for (int i = 0; i < n; ++i) { p[1] += 1; p += 3; }",
+    "for (int i = 0; i < n; ++i) { *x += 1; x++; }",
+    "for (int j = 0; j < m; ++j) { int *p = x + j * n; for (int i = 0; i < n; ++i) { *p += 1; p++; } }",
+    "int *p; for (int j = 0; j < m; ++j) { p = &a[j][1]; for (int i = 0; i < n; ++i) { *p += 1; p++; } }",
+    "int *p = x; for (int j = 0; j < m; ++j) for (int i = 0; i < n; ++i) { *p += 1; p++; }",
+    "int *q = &x[2 * m]; int *r = q + 1; for (int i = 0; i < n; ++i) r[i] += 1;",
+    "for (int j = 0; j < m; ++j) { int *row = a[j]; for (int i = 0; i < n; ++i) row[i] += 1; }",
+    "for (int j = 0; j < m; ++j) { int *row = a[j] + j; for (int i = 0; i < 3; ++i) row[i] += 1; }",
+    "for (int i = 0; i < n; ++i) x[twice(i) + 1] += 1;",
+)
+HEAD = "static inline int twice(int v) { return 2 * v; }\nvoid f%d(int *x, int n, int m, int a[8][9])\n{ %s }\n"
+
+
+def written(nest: LoopNest) -> Counter[tuple[str, int]]:
+    """How often a nest writes each element."""
+    numbers = {name: sympy.Integer(value) for name, value in SIZES.items()}
+    loops, found = numeric_loops(nest.loops, SIZES), Counter[tuple[str, int]]()
+    offsets = [(a, compiled(put_in(a.offset, numbers, [one.symbol for one in nest.loops]))) for a in nest.writes()]
+
+    def walk(depth: int, environment: dict[str, int]) -> None:
+        for access, offset in offsets:
+            if access.depth == depth:
+                found[access.array, offset(environment)] += access.count
+        if depth < len(loops):
+            for value in loops[depth].values(environment):
+                walk(depth + 1, environment | {loops[depth].variable: value})
+
+    walk(0, {})
+    return found
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory: pytest.TempPathFactory) -> list[Counter[tuple[str, int]]]:
+    """How often each body writes each element when it is executed."""
+    if shutil.which("gcc") is None:
+        pytest.skip("no gcc")
+    folder: Path = tmp_path_factory.mktemp("moving")
+    text = "#include <stdio.h>\n#include <string.h>\n" + HEAD.partition("\n")[0] + "\n"
+    text += "".join(HEAD.partition("\n")[2] % (number, body) for number, body in enumerate(BODIES))
+    calls = "".join(
+        f"memset(x,0,sizeof x);memset(a,0,sizeof a);f{k}(x,{SIZES['n']},{SIZES['m']},a);show();\n"
+        for k in range(len(BODIES))
+    )
+    text += (
+        "static int x[99], a[8][9];\nstatic void show(void) { for (int i = 0; i < 99; ++i) printf(\"%d \", x[i]);"
+        " for (int i = 0; i < 72; ++i) printf(\"%d \", a[0][i]); puts(\"\"); }\n"
+        f"int main(void) {{ {calls} return 0; }}\n"
+    )  # fmt: skip
+    (folder / "moving.c").write_text(text)
+    subprocess.run(["gcc", "-O0", "-o", folder / "moving", folder / "moving.c"], check=True, capture_output=True)
+    rows = subprocess.run([folder / "moving"], check=True, capture_output=True, text=True).stdout.splitlines()
+    numbers = [list(map(int, row.split())) for row in rows]
+    return [
+        Counter({("x", k): v for k, v in enumerate(row[:99]) if v} | {("a", k): v for k, v in enumerate(row[99:]) if v})
+        for row in numbers
+    ]
+
+
+@pytest.mark.parametrize("number", range(len(BODIES)))
+def test_elements_are_those_that_the_code_touches(number: int, executed: list[Counter[tuple[str, int]]]) -> None:
+    assert written(parse_kernel(HEAD % (number, BODIES[number]), "x.c", function=f"f{number}")) == executed[number]
+
+
+REFUSED = {
+    "int k = 0; for (int i = 0; i < n; ++i) { x[k] = 1; k += i; }": "the variable k",
+    "int k = 0; for (int j = 0; j < m; ++j) { for (int i = 0; i < n; ++i) { x[k] = 1; k++; } k++; }": "the variable k",
+    "int k = 0; for (int j = 0; j < m; ++j) for (int i = 0; i < j; ++i) { x[k] = 1; k++; }": "the variable k",
+    "int k = 0; for (int i = 0; i < n; ++i) { x[k] = 1; k = k * 2; }": "the variable k",
+    "int k = 0; for (int i = 0; i < n; ++i) { if (x[i] > 0) k = i; x[k] = 1; }": "the variable k",
+    "int *p = x; for (int i = 0; i < n; ++i) { *p = 1; p += i; }": "the pointer p changes",
+}
+
+
+@pytest.mark.parametrize("body", REFUSED)
+def test_what_is_no_formula_is_refused(body: str) -> None:
+    with pytest.raises(UnsupportedKernelError, match=REFUSED[body]):
+        parse_kernel(HEAD % (0, body), "x.c", function="f0")
+
+
+def test_sizes_and_arrays_from_structures_are_asked_for_by_name() -> None:
+    text = """struct problem { int n; double *x; };
+    void f(struct problem *p, double *y) {
+        int n = p->n; double *x = p->x; int step = *(int *)p;
+        for (int i = 0; i < n; ++i) y[i] = x[i + step];
+    }"""
+    nest = parse_kernel(text, "x.c")
+    assert set(nest.symbols) == {"n", "step"} and set(nest.arrays) == {"x", "y"}
+    assert sum(note.code == "size-from-outside" for note in nest.notes) == 2
+
+
+def test_buffers_that_change_places_stay_with_their_arrays() -> None:
+    text = """void f(double *a, double *b, int n, int steps) {
+    for (int t = 0; t < steps; ++t) { for (int i = 0; i < n; ++i) b[i] = a[i];
+        double *c = a; a = b; b = c; } }"""
+    nest = parse_kernel(text, "x.c")
+    assert [access.text for access in nest.accesses] == ["a[i]", "b[i]"]
+    assert "pointers-exchanged" in {note.code for note in nest.notes}
