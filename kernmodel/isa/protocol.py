@@ -176,6 +176,11 @@ class Isa(ABC):
     alias_variant: str = ""
 
     @property
+    def family(self) -> str:
+        """The name that instruction sets share which read the same code, as with vectors of several lengths."""
+        return self.name
+
+    @property
     def widest_access(self) -> int:
         """Bytes of the widest access that is one load or store; instructions that move more save the state."""
         return max(16, *self.vector_bytes, 0)

@@ -44,7 +44,8 @@ def test_the_file_of_extensions_is_no_core():
 @pytest.mark.parametrize("name", known_microarchitectures())
 def test_every_carried_core_says_what_it_lacks(name):
     """A new core needs an alias that is LLVM's name for it, or a line of its own in extensions.yaml."""
-    assert "FMA4" in lacked_extensions(load_parameters(name))
+    parameters = load_parameters(name)
+    assert parameters.isa != "x86-64" or "FMA4" in lacked_extensions(parameters)
 
 
 @pytest.mark.parametrize(

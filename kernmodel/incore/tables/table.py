@@ -8,7 +8,7 @@ A line holds eight cells, separated by `|`:
    index register), `[0]` (the immediate is 0), `[b+i*s+d]` (the shape of the address of a lea), `[full]` (operands
    that take a divider longest; the row without it holds for easy ones);
 2. ports: `cycles*ports` joined by `+`. `p01` are the ports "0" and "1", `p23D` the load data paths "2D" and "3D",
-   `p0DV` the divider pipeline "0DV", `FP01` the ports "FP0" and "FP1";
+   `p0DV` the divider pipeline "0DV", `FP01` the ports "FP0" and "FP1"; `EXAB/EAGAB` ports of two kinds of names;
 3. unfused µops;
 4. latencies in cycles: the default, then `source>target:cycles` for the pairs that differ from it. `0`, `1`, … are
    operands, `F` the flags; of a memory operand k, `Ak` is its base register, `Xk` its index register (as `Ak` where it
@@ -50,7 +50,8 @@ before Skylake finish early, or those that take longest."""
 
 SIMPLE_DECODERS = 4  # the number uops.info gives where an instruction restricts none; left out of the cells
 
-_PORTS = re.compile(r"([\d.]+)\*(p|[A-Z]{2,}?)([0-9AB]*)(DV|D)?")
+_CYCLES = re.compile(r"[\d.]+")
+_PORTS = re.compile(r"(p|[A-Z]{2,}?)([0-9AB]*)(DV|D)?")
 _PORT_NAME = re.compile(r"()([0-9AB])(DV|D)?|([A-Z]{2,}?)([0-9]?)(DV|D)?")
 _PAIR = re.compile(r"(\w+)>(\w+):(-?[\d.]+)")
 _FRONT = re.compile(r"(\d+)/(\d+)/(\d+)(?: ([cs])(\d))?(?: f=(\w+))?")
@@ -67,13 +68,18 @@ def parse_ports(text: str) -> tuple[PortUse, ...]:
         return ()
     uses = []
     for part in text.split("+"):
-        match = _PORTS.fullmatch(part)
-        if match is None:
+        cycles, _, groups = part.partition("*")
+        matches = [_PORTS.fullmatch(group) for group in groups.split("/")]
+        if _CYCLES.fullmatch(cycles) is None or None in matches:
             raise ValueError(f"{part!r} is no port usage such as 1*p01")
-        prefix = "" if match[2] == "p" else match[2]
-        suffix = match[4] or ""
-        uses.append(PortUse(tuple(prefix + unit + suffix for unit in match[3]) or (prefix + suffix,), float(match[1])))
+        ports = tuple(port for match in matches if match is not None for port in _ports_of(match))
+        uses.append(PortUse(ports, float(cycles)))
     return tuple(uses)
+
+
+def _ports_of(group: re.Match[str]) -> tuple[str, ...]:
+    prefix, suffix = "" if group[1] == "p" else group[1], group[3] or ""
+    return tuple(prefix + unit + suffix for unit in group[2]) or (prefix + suffix,)
 
 
 def format_ports(uses: Iterable[PortUse]) -> str:
@@ -82,11 +88,11 @@ def format_ports(uses: Iterable[PortUse]) -> str:
 
 
 def _format_group(ports: tuple[str, ...]) -> str:
-    parts = [_port_parts(port) for port in ports]
-    prefix, _, suffix = parts[0]
-    if any((part[0], part[2]) != (prefix, suffix) for part in parts):
-        raise ValueError(f"ports {ports} have no common name")
-    return (prefix or "p") + "".join(unit for _, unit, _ in parts) + suffix
+    groups: dict[tuple[str, str], str] = {}
+    for port in ports:
+        prefix, unit, suffix = _port_parts(port)
+        groups[prefix, suffix] = groups.get((prefix, suffix), "") + unit
+    return "/".join((prefix or "p") + units + suffix for (prefix, suffix), units in groups.items())
 
 
 def _port_parts(port: str) -> tuple[str, str, str]:

@@ -47,6 +47,10 @@ class AArch64(Isa):
         self._context = Context(self.name, sve_bytes)
 
     @property
+    def family(self) -> str:
+        return "aarch64"
+
+    @property
     def widest_access(self) -> int:
         """Four vectors: LD4 and its like are one instruction."""
         return 4 * self.vector_bytes[0]

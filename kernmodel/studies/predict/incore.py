@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from kernmodel.code.model import AssemblyLoop
-from kernmodel.errors import AssemblyError, InstructionTableError, Note, UsageError
+from kernmodel.errors import AssemblyError, InstructionTableError, KernmodelError, Note, UsageError
 from kernmodel.incore.answer.components import row_of
 from kernmodel.incore.core import CODE_ALIGNMENT, Core, Settings, analyse_block, predictions_at
 from kernmodel.incore.model import InCore
 from kernmodel.incore.tables.parameters import canonical_name, known_microarchitectures
-from kernmodel.isa import DEFAULT
+from kernmodel.isa import DEFAULT, isa_of
 from kernmodel.studies.predict.placement import placement
 from kernmodel.studies.predict.request import CodeOrigin, InCoreAnswer, Loop
 
@@ -27,10 +28,12 @@ ALL = "all"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What the code runs on: the core of a machine, or a microarchitecture."""
+    """What the code runs on: the core of a machine, or a microarchitecture; whether it is named, so that
+    code that it does not execute is an error."""
 
     microarchitecture: str
     machine: Machine | None = None
+    any_code: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +98,9 @@ def named_targets(names: str) -> tuple[Target, ...]:
             where="--uarch",
             todo="write --uarch SKL, or --uarch all",
         )
-    wanted = known_microarchitectures() if any(name.lower() == ALL for name in given) else given
-    return tuple(Target(name) for name in dict.fromkeys(map(canonical_name, wanted)))
+    every = any(name.lower() == ALL for name in given)
+    wanted = known_microarchitectures() if every else given
+    return tuple(Target(name, any_code=not every) for name in dict.fromkeys(map(canonical_name, wanted)))
 
 
 def analyse_one(source: Loop, target: Target, settings: Settings) -> InCoreAnswer:
@@ -118,11 +122,38 @@ def analyse_many(source: Loop, targets: Sequence[Target], settings: Settings) ->
         KernmodelError: the code cannot be read, or a core is not known.
     """
     cores = [Core.open(target.microarchitecture, settings) for target in targets]
-    executed = {core.parameters.isa for core in cores}
-    loops = read_loops(source, executed.pop() if len(executed) == 1 else None)
+    loops = _loops_for(source, tuple(dict.fromkeys(core.parameters.isa for core in cores)))
     for target, core in zip(targets, cores, strict=True):
-        for loop in loops:
+        own = loops.get(core.parameters.isa)
+        if own is None and not target.any_code:
+            continue
+        for loop in own or next(iter(loops.values())):
             yield _outcome(loop, source, target, core, settings)
+
+
+def _loops_for(source: Loop, names: tuple[str, ...]) -> dict[str, tuple[AssemblyLoop, ...]]:
+    """The loops by each of these instruction sets that can read the code; where none can, by the one that it is of.
+
+    Raises:
+        KernmodelError: the code cannot be read.
+    """
+    if len(names) == 1:
+        return {names[0]: tuple(read_loops(source, names[0]))}
+    told: KernmodelError | None = None
+    try:
+        plain = tuple(read_loops(source, None))
+        family = isa_of(plain[0].isa).family
+        found = {plain[0].isa: plain}
+    except AssemblyError as error:  # it may need the length of a core's vectors
+        family, found, told = "", {}, error
+    for name in names:
+        if name in found or (family and isa_of(name).family != family):
+            continue
+        with suppress(AssemblyError):
+            found[name] = tuple(read_loops(source, name))
+    if told is not None and not found:
+        raise told
+    return found
 
 
 def _outcome(loop: AssemblyLoop, source: Loop, target: Target, core: Core, settings: Settings) -> Outcome:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kernmodel.errors import InstructionTableError
+from kernmodel.incore.tables.importers.aarch64 import aarch64_recipes, aarch64_table
 from kernmodel.incore.tables.importers.recipes import intel_table, recipes
 from kernmodel.incore.tables.importers.uops import ImportReport
 from kernmodel.incore.tables.importers.uopsxml import is_xml, read_xml
@@ -32,6 +33,10 @@ def import_uops(path: Path, name: str) -> tuple[str, ImportReport]:
         ToolError: llvm-mca is needed and missing.
     """
     name = name.upper()
+    if name in aarch64_recipes():
+        text = aarch64_table(path, name)
+        rows = sum(not line.startswith("#") for line in text.splitlines())
+        return text, ImportReport(rows, rows, 0, {})
     if is_xml(path):
         if name.startswith("ZEN"):
             todo = "give the pack of JSON lines: integer ports, dividers and memory units come from other inputs"

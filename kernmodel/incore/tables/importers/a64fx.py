@@ -1,0 +1,153 @@
+"""What Fujitsu's manual says of A64FX, in place of LLVM's model: latencies, pipelines and what blocks them.
+
+A row of the manual is taken for a form where its instruction and the kinds of the operands leave one reading; sequences
+that depend on the vector length stay as LLVM has them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from kernmodel.incore.model import InstructionData, PortUse
+
+_UNITS = {
+    "EX*": ("EXA", "EXB"),
+    "EAG*": ("EAGA", "EAGB"),
+    "FL*": ("FLA", "FLB"),
+    **{unit: (unit,) for unit in ("EXA", "EXB", "EAGA", "EAGB", "FLA", "FLB", "PR", "BR")},
+}
+_LATENCY = re.compile(r"(?:\[([\d,]+)\])?(\d+)")
+_TYPES = re.compile(r"<([RTV])> = \{?([^}\s]+)\}?")
+_LOADS = {"x": 5.0, "w": 5.0, "b": 8.0, "h": 8.0, "s": 8.0, "d": 8.0, "q": 8.0, "z": 11.0, "p": 9.0}
+"""Load-to-use latencies of the first level by the kind of register (manual 1.8.1, section 11.1 and Table 16)."""
+_PLAIN_ACCESS = re.compile(r"(ld|st)(n?p|u?r)(?:s?[bhw]|sw)?")
+_PREDICATE = frozenset({"p/m", "p/z", "p"})
+
+
+class _Entry(NamedTuple):
+    """What the manual says: qualifier behind the name, option, pipelines and latency as printed, whether it blocks."""
+
+    qualifier: str
+    option: str
+    pipeline: str
+    latency: str
+    blocks: bool
+
+
+def corrected(
+    rows: Mapping[str, InstructionData], records: Iterable[Mapping[str, str]], source: str
+) -> dict[str, InstructionData]:
+    """The rows, those of which the manual speaks as it has them."""
+    entries = _entries(records)
+    return {form: _access(row, source) or _computing(row, entries, source) or row for form, row in rows.items()}
+
+
+def _entries(records: Iterable[Mapping[str, str]]) -> dict[tuple[str, str], list[_Entry]]:
+    found: dict[tuple[str, str], list[_Entry]] = defaultdict(list)
+    for record in records:
+        name, _, qualifier = record["instruction"].partition(" ")
+        blocks = record["marks"] == "E"
+        entry = _Entry(qualifier.strip("()"), record["option"], record["pipeline"], record["latency"], blocks)
+        found[record["section"], name.lower()].append(entry)
+    return found
+
+
+def _access(row: InstructionData, source: str) -> InstructionData | None:
+    """Loads and stores of one or two registers: each an address, a store's data, and the base that is written back."""
+    mnemonic, _, text = row.form.partition(" ")
+    match = _PLAIN_ACCESS.fullmatch(mnemonic)
+    kind = text.partition(",")[0]
+    if match is None or kind not in _LOADS or "[" not in text:
+        return None
+    times = 2.0 if match[2].endswith("p") else 1.0
+    uses = [PortUse(_UNITS["EAG*"], times)]
+    if match[1] == "st":
+        uses.append(PortUse(("EXA",) if kind in ("x", "w") else ("FLA",), times))
+    if text.endswith("!") or "]," in text:
+        uses.append(PortUse((*_UNITS["EX*"], *_UNITS["EAG*"]), 1.0))
+    pairs = {pair: _LOADS[kind] if pair[0][0] == "A" else cycles for pair, cycles in row.latencies.items()}
+    uops = round(times) + (text.endswith("!") or "]," in text)
+    return replace(row, ports=tuple(uses), latencies=pairs, uops=uops, source=source)
+
+
+def _computing(
+    row: InstructionData, entries: Mapping[tuple[str, str], list[_Entry]], source: str
+) -> InstructionData | None:
+    """A form that computes, where the manual leaves one reading."""
+    mnemonic, _, text = row.form.partition(" ")
+    kinds = text.split(",")
+    if "[x" in text or "[z" in text:
+        return None
+    section = "SVE" if any(kind[:2] in ("z.", "p.") or kind in _PREDICATE for kind in kinds) else ""
+    section = section or (
+        "SIMD&FP" if any(kind[:2] == "v." or kind in ("b", "h", "s", "d", "q") for kind in kinds) else "ARMv8"
+    )
+    suited = [entry for entry in entries.get((section, mnemonic), ()) if _suits(entry, kinds)]
+    readings = {(entry.pipeline, entry.latency, entry.blocks) for entry in suited}
+    if len(readings) != 1:
+        return None
+    return _with(row, *readings.pop(), source)
+
+
+def _suits(entry: _Entry, kinds: list[str]) -> bool:
+    """Whether a qualifier and an option of the manual speak of operands of these kinds."""
+    qualifier = entry.qualifier
+    vector = any(kind[:2] == "v." for kind in kinds)
+    element = any(kind.endswith("[i]") for kind in kinds[1:])
+    shifted = any(kind[:3] in ("lsl", "lsr", "asr", "ror") for kind in kinds)
+    extended = any(kind[1:3] == "xt" for kind in kinds)
+    constant = any(kind[:1] == "#" for kind in kinds)
+    tests = {
+        "scalar": not vector,
+        "vector": vector and not element,
+        "by element": element,
+        "immediate": constant,
+        "shifted register": not constant and not extended,
+        "extended register": extended,
+        "vectors, predicated": any(kind == "p/m" for kind in kinds) and not constant,
+        "vectors, unpredicated": not _PREDICATE & set(kinds) and not constant and not element,
+        "vectors": not constant,
+        "indexed": element,
+        "register": not constant,
+    }
+    if qualifier and not tests.get(qualifier, False):
+        return False
+    if not qualifier and (element or extended or shifted):
+        return False
+    return _option_suits(entry.option, kinds, shifted=shifted)
+
+
+def _option_suits(option: str, kinds: list[str], *, shifted: bool) -> bool:
+    """Whether an option on the types or on the amount of a shift holds."""
+    if "<amount>" in option:
+        plain = "= 0" in option and "&&" not in option
+        return not shifted if plain else "lsl#1-4" in kinds if "[1-4]" in option else False
+    types = _TYPES.search(option)
+    if types is None:
+        return not option and (not shifted or "lsl#5+" in kinds)
+    named = types[2].split("|")
+    return any(kinds[0].upper() in (name, f"V.{name}", f"Z.{name}") for name in named)
+
+
+def _with(row: InstructionData, pipeline: str, latency: str, blocks: bool, source: str) -> InstructionData | None:
+    """The row with a sequence of µops as the manual prints it; None for what is not printed plainly."""
+    steps, times = pipeline.split(" / "), latency.split(" / ")
+    if len(steps) != len(times) or "(" in pipeline or " x " in pipeline or "," in pipeline:
+        return None
+    done: list[float] = []
+    uses: list[PortUse] = []
+    for step, time in zip(steps, times, strict=True):
+        units = tuple(port for part in step.split("|") for port in _UNITS.get(part.strip(), ()))
+        match = _LATENCY.fullmatch(time.strip())
+        if not units or match is None:
+            return None
+        after = (
+            [done[int(number) - 1] for number in match[1].split(",") if int(number) <= len(done)] if match[1] else [0.0]
+        )
+        done.append(max(after, default=0.0) + float(match[2]))
+        uses.append(PortUse(units, float(match[2]) if blocks else 1.0))
+    return replace(row, ports=tuple(uses), default_latency=done[-1], latencies={}, uops=len(uses), source=source)

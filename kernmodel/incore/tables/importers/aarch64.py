@@ -1,0 +1,306 @@
+"""Instruction tables of AArch64 cores: readings before published data before LLVM's model, one source for each row.
+
+The inputs are comma-separated files: `tables/<model>.csv.gz` of LLVM's scheduling models as llvm-mca shows them,
+and in `sources/` OSACA's data, WINIC's readings on Neoverse V2 and the tables of the A64FX manual. `aarch64.yml` says
+what is taken of them for each core.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from kernmodel.errors import InstructionTableError
+from kernmodel.incore.model import InstructionData, PortUse
+from kernmodel.incore.tables.table import table_text
+from kernmodel.isa.aarch64.grammar import NotReadError, Statement, parse
+from kernmodel.isa.aarch64.roles import role
+from kernmodel.schema.yaml_nodes import load
+
+_RECIPES = Path(__file__).with_name("aarch64.yml")
+_SOURCES = {
+    "l": "LLVM 19.1.7, scheduling model of {model}, as llvm-mca shows it",
+    "o": "OSACA's data, commit e00d5f6 ({osaca})",
+    "p": "{model}: OSACA's data, commit e00d5f6; loads: Laukemann et al., PMBS 2019, Table II; latencies: LLVM 19.1.7",
+    "i": "LLVM 19.1.7, scheduling model of {model}, with one ALU µop less, since it counts that of a write-back twice",
+    "w": "WINIC, readings on Grace at 3.2 GHz, 2025-08; ports: LLVM 19.1.7",
+    "m": "Fujitsu, A64FX Microarchitecture Manual 1.8.1, Tables 16-1 to 16-3",
+}
+_CHAIN = re.compile(r"(\d+)([bi]?)>(\d+):([\d.]+)")
+_USE = re.compile(r"([\d.]+)\*(.+)")
+_TOLD_BY_PORTS = 1.3
+"""Readings up to this factor above the bound of the ports need no cell of their own."""
+_ISSUE = 0.25
+"""Cycles: readings down to here can be the limit of the loop that was read, not of the instruction."""
+_LIST = re.compile(r"\*(\d)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What a table is made of; see `aarch64.yml`."""
+
+    model: str
+    units: Mapping[str, str]
+    osaca: str = ""
+    osaca_units: Mapping[str, str] = field(default_factory=dict)
+    winic: str = ""
+    manual: bool = False
+    store_data: str = ""
+    index_twice: bool = False
+
+
+@cache
+def aarch64_recipes() -> Mapping[str, Recipe]:
+    """The recipes by the name of the core."""
+    found: Mapping[str, Any] = load(_RECIPES.read_text(encoding="utf-8"), str(_RECIPES))
+    return {name: Recipe(**values) for name, values in found.items()}
+
+
+def aarch64_table(folder: Path, name: str) -> str:
+    """The text of the table of a core; `folder` holds `tables/` and `sources/`.
+
+    Raises:
+        InstructionTableError: an input is missing, or says what is not understood.
+    """
+    recipe = aarch64_recipes()[name]
+    rows = {}
+    for record in _records(folder / "tables" / f"{recipe.model}.csv.gz"):
+        row = _of_llvm(record, recipe)
+        rows[row.form] = row
+    if recipe.manual:
+        from kernmodel.incore.tables.importers.a64fx import corrected
+
+        rows = corrected(rows, tuple(_records(folder / "sources" / "a64fx_manual.csv.gz")), _source("m", recipe))
+    if recipe.osaca:
+        rows |= _of_osaca(folder / "sources" / f"osaca_{recipe.osaca}.csv.gz", rows, recipe)
+    if recipe.winic:
+        rows |= _of_winic(folder / "sources" / f"winic_{recipe.winic}.csv.gz", rows, recipe)
+    header = (f"{name}: AArch64 forms, built by `kernmodel instructions import`; docs/aarch64.md explains the forms.",)
+    return table_text(header, rows.values(), {tag: _source(tag, recipe) for tag in _SOURCES})
+
+
+def _source(tag: str, recipe: Recipe) -> str:
+    return _SOURCES[tag].format(model=recipe.model, osaca=recipe.osaca)
+
+
+def _records(path: Path) -> Iterator[dict[str, str]]:
+    try:
+        with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
+            yield from csv.DictReader(file)
+    except OSError as error:
+        raise InstructionTableError(f"cannot be read ({error.strerror or error})", where=str(path)) from None
+
+
+def _of_llvm(record: Mapping[str, str], recipe: Recipe) -> InstructionData:
+    """A row of LLVM's model; the form is that of the example, as the grammar spells it."""
+    try:
+        statement = parse(record["example"])
+    except NotReadError as error:
+        raise InstructionTableError(f"{record['example']!r}: {error}", where=recipe.model) from None
+    uses = _uses(record["ports"], recipe.units)
+    does = role(statement.mnemonic)
+    tag = "l"
+    if does.loads or does.stores:
+        mended = _of_memory(statement, uses, recipe)
+        tag = "l" if mended == uses else "p" if recipe.store_data else "i"
+        uses = mended
+    latency = float(record["latency"] or 0)
+    return InstructionData(
+        form=statement.form,
+        ports=tuple(uses),
+        latencies=_pairs(statement, record, latency),
+        default_latency=1.0 if does.loads or does.stores else latency,
+        uops=_uops(statement, uses),
+        throughput=None,
+        breaks_dependency="no",
+        eliminated=False,
+        front_end=None,
+        indexed=None,
+        source=_source(tag, recipe),
+    )
+
+
+_FEW = 3.0
+"""More cycles on a group of units are the occupancy of one µop, as of a divider, not µops."""
+
+
+def _uops(statement: Statement, uses: list[PortUse]) -> int:
+    """The µops that a row's ports make; the address and the data of a store are one up to the scheduler."""
+    does, address = role(statement.mnemonic), statement.parts[-1].address if statement.parts else None
+    if does.stores and not does.loads:
+        pair = statement.mnemonic in _PAIRS
+        return 1 + pair + (address is not None and address.written_back)
+    return max(1, round(sum(use.cycles if use.cycles <= _FEW else 1 for use in uses)))
+
+
+_PAIRS = frozenset({"ldp", "ldnp", "stp", "stnp", "ldpsw"})
+
+
+def _uses(text: str, units: Mapping[str, str]) -> list[PortUse]:
+    """The port usage of a model: `1*P0 + 2*P4|P5`."""
+    found = []
+    for part in filter(None, text.split(" + ")):
+        match = _USE.fullmatch(part)
+        if match is None:
+            raise InstructionTableError(f"{part!r} is no port usage", where="LLVM's model")
+        ports = tuple(sorted(units.get(unit, unit) for unit in match[2].split("|")))
+        found.append(PortUse(ports, float(match[1])))
+    return found
+
+
+def _of_memory(statement: Statement, uses: list[PortUse], recipe: Recipe) -> list[PortUse]:
+    """What a model says of a load or store, with what it is known to leave out or count twice."""
+    address = statement.parts[-1].address
+    advanced = address is not None and address.written_back
+    found = list(uses)
+    if recipe.index_twice and advanced:
+        found = [_once_less(use) if _is_integer(use) else use for use in found]
+    if recipe.store_data and _ACCESS.fullmatch(statement.mnemonic):
+        return _of_thunderx(statement, recipe, advanced=advanced)
+    return [use for use in found if use.cycles]
+
+
+def _is_integer(use: PortUse) -> bool:
+    return use.cycles > 1 and use.ports[0].startswith("INT")
+
+
+def _once_less(use: PortUse) -> PortUse:
+    return PortUse(use.ports, use.cycles - 1)
+
+
+_ACCESS = re.compile(r"(?:ld|st)(?:n?p|u?r)(?:s?[bhw]|sw)?")
+_ALUS = ("0", "1", "2")
+
+
+def _of_thunderx(statement: Statement, recipe: Recipe, *, advanced: bool) -> list[PortUse]:
+    """Loads and stores of ThunderX2 as OSACA's data have stores and pairs, and the 2019 paper (Table II) loads.
+
+    Each access takes an address port, a store one for its data too (both of a pair, of vectors), a pair that is loaded
+    and a base that is written back an ALU.
+    """
+    does, pair = role(statement.mnemonic), statement.mnemonic in _PAIRS
+    found = [PortUse(("3", "4"), 1.0 + pair)]
+    if does.stores:
+        vectors = statement.parts[0].kind in ("s", "d", "q")
+        found.append(PortUse((recipe.store_data,), 1.0 + (pair and vectors)))
+    if advanced or (does.loads and pair):
+        found.append(PortUse(_ALUS, 1.0))
+    return found
+
+
+def _pairs(statement: Statement, record: Mapping[str, str], latency: float) -> dict[tuple[str, str], float]:
+    """The latencies that differ from the default one, by operand."""
+    does = role(statement.mnemonic)
+    places = _places(statement)
+    if does.loads or does.stores:
+        return _memory_pairs(statement, places, latency, loads=does.loads)
+    found: dict[tuple[str, str], float] = {}
+    for match in _CHAIN.finditer(record["chain_latencies"]):
+        cycles = float(match[4])
+        if cycles != latency and not match[2]:
+            found[str(places[int(match[1])]), str(places[int(match[3])])] = cycles
+    own = record["self_latency"]
+    if own and does.writes and float(own) != latency and _reads_result(statement):
+        found["0", "0"] = float(own)
+    return found
+
+
+def _reads_result(statement: Statement) -> bool:
+    return role(statement.mnemonic).reads_first or (len(statement.parts) > 1 and statement.parts[1].kind == "p/m")
+
+
+def _places(statement: Statement) -> list[int]:
+    """The number of the first operand of each kind in the form: lists are several operands."""
+    return [number for number, part in enumerate(statement.parts) if part.kind]
+
+
+def _memory_pairs(
+    statement: Statement, places: list[int], latency: float, *, loads: bool
+) -> dict[tuple[str, str], float]:
+    """A load gives its data after its latency, a base that is written back after one cycle; a store takes none."""
+    memory = next(
+        (n for n, part in enumerate(statement.parts) if part.address is not None or part.kind == "label"), None
+    )
+    if memory is None:
+        return {}
+    if not loads:
+        return {(str(n), f"M{memory}"): 0.0 for n, part in enumerate(statement.parts) if part.register}
+    listed = sum(part.kind[:1] == "{" or not part.kind for part in statement.parts)
+    targets = range(listed) if listed else range(role(statement.mnemonic).writes)
+    found = {(f"A{memory}", str(n)): latency for n in targets} | {(f"M{memory}", str(n)): 0.0 for n in targets}
+    behind = {(str(n), str(t)): latency for n in range(memory) for t in targets if n not in targets}
+    if any(part.address is not None and part.address.post_register for part in statement.parts):
+        # by what the base is advanced the data do not wait
+        behind |= {(str(memory + 1), str(t)): 0.0 for t in targets}
+    return found | behind
+
+
+def _of_osaca(path: Path, rows: Mapping[str, InstructionData], recipe: Recipe) -> dict[str, InstructionData]:
+    """Rows of computing forms that OSACA has: latency and ports; memory operands it does not tell apart."""
+    found = {}
+    for record in _records(path):
+        for form in _forms_of_osaca(record["form_osaca"]):
+            row = rows.get(form)
+            if row is None or not record["latency"] or not record["ports"] or not float(record["throughput"]):
+                continue
+            uses = [use for use in _osaca_uses(record["ports"], recipe) if use.cycles]
+            found[form] = replace(
+                row,
+                ports=tuple(uses),
+                default_latency=float(record["latency"]),
+                latencies={},
+                uops=1,
+                source=_source("o", recipe),
+            )
+    return found
+
+
+_OSACA_VECTORS = {"v.s": ("v.4s", "v.2s"), "v.d": ("v.2d",), "v.b": ("v.16b", "v.8b")}
+
+
+def _forms_of_osaca(text: str) -> Iterator[str]:
+    """The forms that OSACA's entry stands for; () for memory operands and wildcards."""
+    mnemonic, _, kinds = text.partition(" ")
+    if mnemonic[:1] == "@" or mnemonic[:2] in ("ld", "st") or "*" in kinds or not kinds or "label" in kinds:
+        return
+    short = next((kind for kind in _OSACA_VECTORS if kind in kinds.split(",")), None)
+    for vector in _OSACA_VECTORS[short] if short else ("",):
+        yield f"{mnemonic} {','.join(vector if kind == short else kind for kind in kinds.split(','))}"
+
+
+def _osaca_uses(text: str, recipe: Recipe) -> Iterator[PortUse]:
+    for use in _uses(text, recipe.osaca_units):
+        yield PortUse(tuple(unit for port in use.ports for unit in port.split("|")), use.cycles)
+
+
+def _as_read(uses: tuple[PortUse, ...], ratio: float) -> list[PortUse]:
+    """The ports with as much time on them as a reading leaves, where the model has more."""
+    return list(uses) if ratio >= 1 / _TOLD_BY_PORTS else [PortUse(use.ports, use.cycles * ratio) for use in uses]
+
+
+def _of_winic(path: Path, rows: Mapping[str, InstructionData], recipe: Recipe) -> dict[str, InstructionData]:
+    """Rows with the latencies that WINIC read, and its throughput where the ports do not tell it."""
+    found = {}
+    for record in _records(path):
+        row = rows.get(record["form"])
+        pairs = {(m[1], m[3]): float(m[4]) for m in _CHAIN.finditer(record["latencies"]) if not m[2]}
+        if row is None or not pairs or not record["latency"]:
+            continue
+        default = max(pairs.values())
+        measured = float(record["rthroughput"] or 0)
+        bound = max((use.cycles / len(use.ports) for use in row.ports), default=0.0)
+        found[row.form] = replace(
+            row,
+            ports=tuple(_as_read(row.ports, measured / bound if bound else 1.0)),
+            default_latency=default,
+            latencies={pair: cycles for pair, cycles in pairs.items() if cycles != default},
+            throughput=measured if measured > _TOLD_BY_PORTS * max(bound, _ISSUE) else None,
+            source=_source("w", recipe),
+        )
+    return found
