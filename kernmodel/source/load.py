@@ -15,7 +15,7 @@ from kernmodel.source.parse.chains import chains
 from kernmodel.source.parse.loops import loop_variable
 from kernmodel.source.parse.preprocess import integer_literal
 from kernmodel.source.parse.syntax import Program, parse_program
-from kernmodel.source.text import find_source
+from kernmodel.source.text import find_source, other_bodies_blanked
 
 Defines = Mapping[str, str | int]
 _NONE: Defines = MappingProxyType({})
@@ -65,7 +65,9 @@ def parse_kernel(
         As `load_kernel`.
     """
     try:
-        program = parse_program(text, file, defines, include)
+        # what a large file holds besides the function would only take time
+        own = text if function is None else other_bodies_blanked(text, function, callers=True)
+        program = parse_program(own, file, defines, include)
         _refuse_wrong_sizes(program, text, defines)
         if line is not None:
             chosen, chain = nest_at_line(program, line)

@@ -123,17 +123,18 @@ def function_bodies(bare: str) -> tuple[int, ...]:
     return tuple(bodies)
 
 
-def other_bodies_blanked(text: str, function: str) -> str:
+def other_bodies_blanked(text: str, function: str, *, callers: bool = False) -> str:
     """The text with the bodies of functions that a function does not call, itself or through others, as `;`.
 
-    Every line keeps its number. Text whose braces do not match, as where `#if` picks one of two, stays as it is.
+    With `callers`, functions that name it keep theirs too, but not what else these call. Every line keeps its number.
+    Text whose braces do not match, as where `#if` picks one of two, stays as it is.
     """
     bare = without_comments(text, directives=False)
     if bare.count("{") != bare.count("}"):
         return text
     found: dict[str, tuple[int, int]] = {}
     for start in function_bodies(bare):
-        head = _HEAD.search(_without_groups(bare[:start]))
+        head = _HEAD.search(_before_parameters(bare, start))
         end = _closing_brace(bare, start)
         if head is None or end is None:
             return text
@@ -150,6 +151,8 @@ def other_bodies_blanked(text: str, function: str) -> str:
             kept.add(name)
             words = set(re.findall(r"\w+", text[slice(*found[name])]))
             frontier += [other for other in found if other in words]
+    if callers:
+        kept |= {name for name, place in found.items() if re.search(rf"\b{function}\b", text[slice(*place)])}
     for name, (start, end) in sorted(found.items(), key=lambda item: item[1], reverse=True):
         if name not in kept:
             gap = re.sub(r"[^\n]", " ", text[start + 1 : end])
@@ -158,15 +161,16 @@ def other_bodies_blanked(text: str, function: str) -> str:
 
 
 _HEAD = re.compile(r"(\w+)\s*$")
+_LONGEST_NAME = 500
 
 
-def _without_groups(head: str) -> str:
-    """What stands before the parameters at the end of a text."""
+def _before_parameters(bare: str, end: int) -> str:
+    """What stands before the parameters of the function whose body starts at `end`, as far as its name reaches."""
     depth = 0
-    for position in range(len(head.rstrip()) - 1, -1, -1):
-        depth += (head[position] == ")") - (head[position] == "(")
-        if depth == 0:
-            return head[:position]
+    for position in range(end - 1, -1, -1):
+        depth += (bare[position] == ")") - (bare[position] == "(")
+        if depth == 0 and bare[position] == "(":
+            return bare[max(0, position - _LONGEST_NAME) : position]
     return ""
 
 

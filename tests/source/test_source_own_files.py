@@ -130,3 +130,24 @@ __extension__ typedef unsigned long size_t;
 void f(double *__restrict a, const size_t n) { for (size_t i = 0; i < n; ++i) a[i] = sqrt(a[i]); }
 """
     assert [access.text for access in nest_of(text).accesses] == ["a[i]", "a[i]"]
+
+
+CONVERGING = (
+    "do {{ {} err = sqrt(err); }} while (err > tol);",
+    "while (err > tol) {{ {} }}",
+    "for (;;) {{ {} if (err < tol) break; }}",
+    "for (int k = 1; k < n && err > tol; k++) {{ {} }}",
+)
+
+
+@pytest.mark.parametrize("loop", CONVERGING)
+def test_loops_until_convergence_repeat_their_nests(loop: str) -> None:
+    nests = """for (int j = 1; j < n - 1; j++) for (int i = 1; i < n - 1; i++) b[j][i] = a[j][i - 1] + a[j + 1][i];
+    for (int j = 1; j < n - 1; j++) for (int i = 1; i < n - 1; i++) err += b[j][i];"""
+    text = f"void f(double **a, double **b, int n, double err, double tol) {{ {loop.format(nests)} }}"
+    first, second = (nest_of(text, nest=number) for number in (1, 2))
+    assert [loop.variable for loop in first.loops] == ["j", "i"]
+    # rows behind pointers lie one after the other, each as long as the loops reach
+    assert [str(extent) for extent in first.arrays["a"].shape] == ["n", "n - 1"]
+    assert second.operations.reductions == ("err",)
+    assert {note.code for note in first.notes} == {"repeating-loop", "inferred-extent", "rows-behind-pointers"}

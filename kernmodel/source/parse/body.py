@@ -555,12 +555,6 @@ class Body:
                 where=array.computed,
                 todo="index the array itself in the nest, as in x[i + 1] for x1[i] with x1 = x + 1",
             )
-        if None in array.dimensions[1:]:
-            raise self.scope.unsupported(
-                f"{base.name} is an array of pointers; following pointers is not supported",
-                node,
-                "use a two-dimensional array, or one pointer with a[j*N+i]",
-            )
         if len(nodes) != len(array.dimensions):
             raise self.scope.unsupported(
                 f"{base.name} has {len(array.dimensions)} dimension(s) but {len(nodes)} index(es)",

@@ -123,8 +123,8 @@ def build_nest(program: Program, function: Node, found: Chain, text: str, name: 
     _read_until(found, scope)
     scope.fixed = _fixed_steps(chain, scope)
     moving = inductions(found, scope)
-    for name in scope.moving - set(moving):
-        scope.values.pop(name, None)
+    for other in scope.moving - set(moving):
+        scope.values.pop(other, None)
     scope.moving = frozenset(moving)
     scope.enter()
     loops = _read_loops(chain, scope)
@@ -184,7 +184,9 @@ def _between(found: Chain, scope: Scope) -> Iterator[tuple[int, Location]]:
 def _chain_notes(found: Chain, scope: Scope) -> Iterator[Note]:
     """What is assumed of loops around and beside the chain, and of branches."""
     for loop in found.repeated:
-        text = "this loop calls functions: it is taken to repeat the nest, and nothing to stay in caches between"
+        text = (
+            "this loop only repeats the nest (it calls functions, or counts nothing): nothing stays in caches between"
+        )
         yield Note("repeating-loop", text, "assumption", scope.location(loop))
     for loop in found.beside:
         text = "the loop beside it is a nest of its own: what both find in caches of one another is not counted"

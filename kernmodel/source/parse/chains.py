@@ -1,7 +1,7 @@
 """The loop nests of a function: every chain of loops from an outermost loop down to an innermost one.
 
-Loops that stand side by side in a loop give a chain each. A loop that calls functions which are not known only repeats
-what stands in it: its chains begin inside of it.
+Loops that stand side by side in a loop give a chain each. A loop that calls functions which are not known, or that runs
+until something has converged, only repeats what stands in it: its chains begin inside of it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def chains(function: Node) -> tuple[Chain, ...]:
 def _inside(body: Node | None, above: Chain) -> Iterator[Chain]:
     """The chains in a body that is executed within the loops `above`."""
     opened, conditions = _opened(body)
-    places = [place for place, item in enumerate(opened) if isinstance(item, c_ast.For)]
+    places = [place for place, item in enumerate(opened) if _is_loop(item)]
     inner = [node for place in places for node in innermost(opened[place])]
     above = replace(above, conditions=(*above.conditions, *conditions))
     for number, place in enumerate(places):
@@ -77,7 +77,7 @@ def _inside(body: Node | None, above: Chain) -> Iterator[Chain]:
         if above.levels:
             level = above.levels[-1]
             before, after = () if number else tuple(opened[:place]), tuple(opened[place + 1 : end])
-            passed = tuple(item for item in opened[:start] if not isinstance(item, c_ast.For))
+            passed = tuple(item for item in opened[:start] if not _is_loop(item))
             around = replace(above, levels=(*above.levels[:-1], Level(level.statement, before, after, passed)))
         else:
             around = replace(above, passed=(*above.passed, *opened[:place]))
@@ -88,11 +88,11 @@ def _inside(body: Node | None, above: Chain) -> Iterator[Chain]:
 
 def _of_loop(loop: Node, above: Chain) -> Iterator[Chain]:
     opened, _ = _opened(loop.stmt)
-    if not any(isinstance(item, c_ast.For) for item in opened):
+    if not any(map(_is_loop, opened)):
         level = Level(loop, tuple(statements(loop.stmt)), ())
         yield replace(above, levels=(*above.levels, level))
-    elif calls_unknown(loop.init, loop.cond, *(item for item in opened if not isinstance(item, c_ast.For))):
-        # what the call does to caches and variables is not known, so nothing is carried over from one time to the next
+    elif not _counts(loop) or calls_unknown(loop.init, loop.cond, *(item for item in opened if not _is_loop(item))):
+        # how often it runs, or what the call does to caches and variables, is not known: nothing is carried over
         passed = above.passed
         for level in above.levels:
             passed += (*level.passed, *level.before)
@@ -100,6 +100,29 @@ def _of_loop(loop: Node, above: Chain) -> Iterator[Chain]:
         yield from _inside(loop.stmt, Chain((), passed, outer, (), above.conditions))
     else:
         yield from _inside(loop.stmt, replace(above, levels=(*above.levels, Level(loop, (), ()))))
+
+
+def _is_loop(item: Node) -> bool:
+    """A `for`, or another loop around one."""
+    return isinstance(item, c_ast.For) or (isinstance(item, (c_ast.While, c_ast.DoWhile)) and holds_loop(item))
+
+
+def _counts(loop: Node) -> bool:
+    """Whether a loop looks like one that steps a variable to a bound; others run until something has converged."""
+    if not isinstance(loop, c_ast.For) or loop.init is None or loop.cond is None or loop.next is None:
+        return False
+    target = loop.next.expr if isinstance(loop.next, c_ast.UnaryOp) else getattr(loop.next, "lvalue", None)
+    tests = [loop.cond]
+    while any(isinstance(test, c_ast.BinaryOp) and test.op == "&&" for test in tests):
+        tests = [
+            part
+            for test in tests
+            for part in ((test.left, test.right) if isinstance(test, c_ast.BinaryOp) and test.op == "&&" else (test,))
+        ]
+    name = getattr(target, "name", None)
+    return name is not None and all(
+        any(isinstance(part, c_ast.ID) and part.name == name for part in walk(test)) for test in tests
+    )
 
 
 def _opened(body: Node | None) -> tuple[list[Node], list[Node]]:

@@ -86,17 +86,24 @@ def _declared_shape(
     loops: Sequence[Loop],
 ) -> Shaped:
     notes: tuple[Note, ...] = ()
-    if extents[0] is None:
-        touched = _touched([(index[0], loops[: ref.depth]) for index, ref in zip(indices, references, strict=True)])
+    for number, declared_extent in enumerate(extents):
+        if declared_extent is not None:
+            continue
+        own = [(index[number], loops[: ref.depth]) for index, ref in zip(indices, references, strict=True)]
+        touched = _touched(own)
         if touched is None:
+            which = "first dimension" if not number else f"dimension {number + 1}"
             raise UnsupportedKernelError(
-                f"the first dimension of {declared.name} has no extent, and the loops do not give one",
+                f"the {which} of {declared.name} has no extent, and the loops do not give one",
                 where=declared.location,
                 todo=f"declare {declared.name} with all its extents",
             )
-        extents[0] = touched
+        extents[number] = touched
         text = f"{declared.name}: the first extent is not declared; {touched} is what the loops touch"
-        notes = (Note("inferred-extent", text, "assumption", declared.location),)
+        if number:
+            text = f"{declared.name}: rows behind pointers are taken to lie one after the other, of {touched} elements"
+        code = "rows-behind-pointers" if number else "inferred-extent"
+        notes += (Note(code, text, "assumption", declared.location),)
     shape = tuple(extent for extent in extents if extent is not None)
     return Shaped(Array(declared.name, element, shape, declared.location), tuple(indices), notes)
 

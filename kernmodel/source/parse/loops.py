@@ -85,7 +85,7 @@ def _integer_variable(name: str, node: Node, scope: Scope) -> str:
 
 def _step_parts(statement: Node) -> tuple[str | None, Node | None, int]:
     """Variable, step expression (None for ++ and --) and direction of the increment; no variable for other forms."""
-    node = statement.next
+    node = getattr(statement, "next", None)
     if (
         isinstance(node, c_ast.UnaryOp)
         and node.op.removeprefix("p") in ("++", "--")
