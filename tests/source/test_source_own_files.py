@@ -151,3 +151,21 @@ def test_loops_until_convergence_repeat_their_nests(loop: str) -> None:
     assert [str(extent) for extent in first.arrays["a"].shape] == ["n", "n - 1"]
     assert second.operations.reductions == ("err",)
     assert {note.code for note in first.notes} == {"repeating-loop", "inferred-extent", "rows-behind-pointers"}
+
+
+def test_sizes_that_are_set_elsewhere_or_in_turn() -> None:
+    text = """int nx, points[3]; double u[64][64];
+    void set(void) { nx = 10; points[0] = 5; }
+    void f(void) {
+        int lo = 1, hi = nx - 1;
+        for (int i = lo; i < hi; i++) u[0][i] = 1;
+        lo = 2; hi = points[0] - 1;
+        for (int i = lo; i < hi; i++) u[1][i] = 2;
+    }"""
+    first, second = (nest_of(text, nest=number).inner for number in (1, 2))
+    assert [str(first.start), str(first.stop)] == ["1", "nx - 1"]
+    assert [str(second.start), str(second.stop)] == ["2", "points_0 - 1"]
+    # what a branch or a loop before the nest may have set is not known
+    for before in ("if (nx > 3) lo = 4;", "for (int k = 0; k < 3; k++) lo = k;"):
+        with pytest.raises(SourceError, match="the variable lo"):
+            nest_of(text.replace("lo = 2;", before), nest=2 + before.startswith("for"))

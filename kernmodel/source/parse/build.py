@@ -19,7 +19,7 @@ from kernmodel.source.parse.inductions import Induction, advancing, at_start, in
 from kernmodel.source.parse.loops import loop_steps, read_loop, take_repeating
 from kernmodel.source.parse.pragmas import updates_said
 from kernmodel.source.parse.scope import Scope, View
-from kernmodel.source.parse.syntax import Node, Program, c_ast, pragma_words, walk
+from kernmodel.source.parse.syntax import Node, Program, c_ast, pragma_words, walk, written_names
 
 
 def choose_function(program: Program, wanted: str | None) -> Node:
@@ -213,8 +213,12 @@ def _read_until(found: Chain, scope: Scope) -> None:
     for loop in found.repeated:
         take_repeating(loop, scope)
     for statement in found.passed:
-        _take_integers(statement, scope)
+        _take_integers(statement, scope, in_order=not found.repeated)
         _take_pointers(statement, scope)
+    for level in found.levels:
+        for name, _ in written_names(level.statement):
+            if scope.writes(name) > 1 and name in scope.scalars and name not in scope.moving:
+                scope.values.pop(name, None)
 
 
 def _take_pointers(statement: Node, scope: Scope) -> None:
@@ -242,8 +246,21 @@ def _refuse_views(references: Sequence[Reference], scope: Scope) -> None:
                 )
 
 
-def _take_integers(statement: Node, scope: Scope) -> None:
+def _take_integers(statement: Node, scope: Scope, *, in_order: bool = False) -> None:
+    """Take what a statement declares and sets; `in_order`: what stands before is executed once, so the last counts."""
     scope.declare(statement)
+    if in_order:
+        plain = isinstance(statement, c_ast.Assignment) and statement.op == "="
+        for name, node in written_names(statement):
+            known = scope.scalars.get(name)
+            if known is None or known.kind != "integer" or name in scope.moving or scope.writes(name) <= 1:
+                continue
+            if plain and node is statement:
+                scope.set_now(name, statement.rvalue)
+            elif isinstance(statement, c_ast.Decl) and statement.init is not None:
+                scope.set_now(name, statement.init)
+            else:
+                scope.values.pop(name, None)
     if isinstance(statement, c_ast.Assignment) and statement.op == "=" and isinstance(statement.lvalue, c_ast.ID):
         name = statement.lvalue.name
         if name in scope.scalars and scope.scalars[name].kind == "integer":

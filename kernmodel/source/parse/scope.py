@@ -103,6 +103,10 @@ class Scope:
         self._writes = Counter(name for name, _ in written_names(function))
         for node in program.globals:
             self.declare(node)
+        for known, element in self.scalars.items():
+            # a variable of the file that the function only reads is set elsewhere, as a parameter is
+            if element.kind == "integer" and element.size_bytes and not self._writes[known]:
+                self.values.setdefault(known, size_symbol(known))
         self.given: dict[str, int] = {}
         parameters = getattr(function.decl.type, "args", None)
         for number, node in enumerate(parameters.params if parameters else ()):
@@ -274,7 +278,7 @@ class Scope:
             self.asked[name] = self.location(value)
             return
         try:
-            self.values[name] = self.index(value)
+            self.values[name] = self._taken(value)
         except UnsupportedKernelError as error:
             # the value matters only if an index or a bound uses the name, which then says why it is not known
             self._unread[name] = error
@@ -285,7 +289,7 @@ class Scope:
         """The value that an integer takes in the order of execution, forgotten where it is no integer expression."""
         found: sympy.Expr | None = None
         try:
-            found = self.index(value)
+            found = self._taken(value)
         except UnsupportedKernelError as error:
             self._unread[name] = error
         except SourceError:
@@ -293,6 +297,10 @@ class Scope:
         self.values.pop(name, None)
         if found is not None:
             self.values[name] = found
+
+    def _taken(self, value: Node) -> sympy.Expr:
+        """The value of an integer; before the nest, elements of index arrays in it are sizes."""
+        return self.integer(value) if self._before else self.index(value)
 
     def writes(self, name: str) -> int:
         """How many statements of the function write a variable."""
@@ -309,7 +317,13 @@ class Scope:
         """
         expression = self.index(node)
         for symbol in expression.free_symbols:
-            if symbol.name in self.indirect:
+            entry = self.indirect.get(symbol.name)
+            if entry is not None and all(other.is_positive for other in entry.position.free_symbols):
+                # an element that no loop moves is a size that happens to stand in an array
+                name = re.sub(r"\W+", "_", entry.text).strip("_")
+                self.asked[name] = self.location(node)
+                expression = expression.xreplace({symbol: size_symbol(name)})
+            elif entry is not None:
                 raise self.unsupported(
                     f"{self.indirect[symbol.name].text} is read from memory, so bounds and extents cannot be computed "
                     "from it",
