@@ -7,6 +7,7 @@ process ends; the user's directory is only read (for `#include "…"`).
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import tempfile
@@ -18,6 +19,7 @@ from types import TracebackType
 from typing import Protocol
 
 from kernmodel.errors import Location, ToolError
+from kernmodel.isa import DEFAULT, isa_of
 from kernmodel.isa.assembler import english
 from kernmodel.limits import COMPILER_SECONDS
 from kernmodel.processes import limit_met, start, stop, wait
@@ -78,29 +80,60 @@ class CompiledAssembly:
     command: tuple[str, ...]
 
 
-def find_compiler(preferred: tuple[CompilerChoice, ...], requested: str | None = None) -> FoundCompiler:
+def find_compiler(
+    preferred: tuple[CompilerChoice, ...], requested: str | None = None, isa_name: str = DEFAULT
+) -> FoundCompiler:
     """The compiler to use: the one requested, else the first of the machine's that is installed.
+
+    For an instruction set that this host does not execute, gcc is its cross compiler and clang is told the target.
 
     Args:
         preferred: the machine's compilers with their flags, the best first.
         requested: a family ("clang"), a command ("gcc-12") or a path.
+        isa_name: the instruction set that it is to compile for.
 
     Raises:
         ToolError: none is installed, or not the one requested.
     """
+    prefix = _cross_prefix(isa_name)
     if requested is not None:
-        command = _command(requested)
+        command = _command_for(requested, prefix)
         if command is None:
-            todo = "give the path of a C compiler, or an assembly listing with --asm"
+            todo = f"{_package(prefix)}give the path of a C compiler, or an assembly listing with --asm"
             raise ToolError(f"the compiler {requested!r} was not found", todo=todo)
-        return FoundCompiler(_family(command), command, _flags_for(_family(requested), preferred))
+        flags = _flags_for(_family(requested), preferred)
+        return FoundCompiler(_family(command), command, (*_target_flags(_family(command), prefix), *flags))
     for choice in preferred:
-        command = _command(choice.name)
+        command = _command_for(choice.name, prefix)
         if command is not None:
-            return FoundCompiler(choice.name, command, choice.flags)
+            return FoundCompiler(choice.name, command, (*_target_flags(choice.name, prefix), *choice.flags))
     names = ", ".join(choice.name for choice in preferred) or "none"
-    todo = "install gcc or clang, name one with --compiler, or give an assembly listing with --asm"
-    raise ToolError(f"no C compiler was found (the machine file names: {names})", todo=todo)
+    first = _package(prefix) or "install gcc or clang, "
+    todo = f"{first}name one with --compiler, or give an assembly listing with --asm"
+    what = f"no C compiler{f' for {isa_name}' if prefix else ''} was found (the machine file names: {names})"
+    raise ToolError(what, todo=todo)
+
+
+def _cross_prefix(isa_name: str) -> str:
+    """What the commands of compilers for an instruction set begin with, "" where those of the host are meant."""
+    isa = isa_of(isa_name)
+    return "" if not isa.hosts or platform.machine().lower() in isa.hosts else isa.cross_prefix
+
+
+def _command_for(name: str, prefix: str) -> str | None:
+    """The path of a command that compiles for the target: of gcc and its like the one with the prefix."""
+    if prefix and _family(name) in ("gcc", "cc") and prefix not in name and os.sep not in name:
+        return _command(f"{prefix}{name}")
+    return _command(name)
+
+
+def _target_flags(family: str, prefix: str) -> tuple[str, ...]:
+    return (f"--target={prefix.rstrip('-')}",) if prefix and family == "clang" else ()
+
+
+def _package(prefix: str) -> str:
+    """What to install for another target."""
+    return f"install gcc-{prefix.rstrip('-').replace('_', '-')} (Debian, Ubuntu) or clang, " if prefix else ""
 
 
 def _family(command: str) -> str:

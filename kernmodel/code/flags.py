@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from kernmodel.code.compile import CompilerChoice, find_compiler
 from kernmodel.errors import ToolError
+from kernmodel.isa import DEFAULT
 from kernmodel.isa.assembler import english
 
 _QUOTED = r"[‘'`\"]([^’'\"]+)[’'\"]"
@@ -26,13 +27,14 @@ class Refusal(NamedTuple):
     todo: str
 
 
-def refused_flags(choice: CompilerChoice) -> tuple[Refusal, ...] | None:
+def refused_flags(choice: CompilerChoice, isa_name: str = DEFAULT) -> tuple[Refusal, ...] | None:
     """The flags that a compiler refuses, each tried by itself where all together fail; None if it is not installed."""
     try:
-        command = find_compiler((choice,)).command
+        compiler = find_compiler((choice,), isa_name=isa_name)
     except ToolError:
         return None
-    if _messages(command, choice.flags) is None:
+    command = compiler.command
+    if _messages(command, compiler.flags) is None:
         return ()
     found = []
     for flag in choice.flags:

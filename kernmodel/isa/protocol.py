@@ -164,6 +164,8 @@ class Isa(ABC):
         vector_bytes: widths of its vector registers, the widest first.
         streaming_stores: whether each of its processors has stores past the caches.
         vector_names: what operations of such a width are called; others by their lanes.
+        hosts: machines, as `platform.machine` names them, whose own compilers make its code; () where none is known to.
+        cross_prefix: what the commands of compilers for it begin with elsewhere ("aarch64-linux-gnu-").
         alias_variant: variant of rows of moves that fewer cores eliminate, "" where there are none.
     """
 
@@ -173,6 +175,8 @@ class Isa(ABC):
     vector_bytes: tuple[int, ...] = ()
     streaming_stores: bool = False
     vector_names: Mapping[int, str] = MappingProxyType({})
+    hosts: tuple[str, ...] = ()
+    cross_prefix: str = ""
     alias_variant: str = ""
 
     @property

@@ -145,7 +145,8 @@ def _head(state: _Import, data: Mapping[str, Any]) -> Facts:
     return {
         "title": state.missing("model name", title),
         "vendor": state.missing("vendor", next((name for name in vendors if name in kind), None)),
-        "isa": "x86-64" if isa == "x86" else isa,
+        # a carried machine of the core knows the length of its vectors, too
+        "isa": state.kin.isa if state.kin and state.kin.isa.startswith(isa) else "x86-64" if isa == "x86" else isa,
         "clock": state.missing("clock", _text(data.get("clock"))),
         "cache_line": state.missing("cacheline size", f"{line} B" if line else None),
         "source": state.source,

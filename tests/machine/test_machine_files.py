@@ -1,13 +1,14 @@
 """The machine files that the package carries: fit, sourced, and true to what their sources say."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from kernmodel.code.compile import find_compiler
+from kernmodel.errors import ToolError
 from kernmodel.machine.load import FOLDER, load_machine
-from kernmodel.machine.model import Machine, StoreBehaviour
+from kernmodel.machine.model import Compiler, Machine, StoreBehaviour
 from kernmodel.machine.overlap import names
 from kernmodel.resources import carried_files
 from kernmodel.studies.predict.machine_check import check_machine_file
@@ -26,11 +27,16 @@ FACTS = {
     "snb": ("SNB", 2.7e9, 16, 1, 20 * MIB, 8),
     "zen": ("ZEN", 2.3e9, 48, 4, 8 * MIB, 3),
     "zen2": ("ZEN2", 2.35e9, 32, 4, 16 * MIB, 4),
+    "tx2": ("TX2", 2.2e9, 64, 1, 32 * MIB, 32),
+    "a64fx": ("A64FX", 1.8e9, 48, 4, 8 * MIB, 12),
 }
+CODE = {"tx2": ("aarch64", 64), "a64fx": ("aarch64-sve512", 256)}
+"""Instruction set and cache line of machines that are not x86-64."""
 SERIAL = "max(T_OL, T_nOL + T_L1L2 + T_L2L3 + T_L3Mem)"
 OVERLAPS = {
     "zen": "max(T_OL, T_nOL, T_L1L2, T_L2L3 + T_L3Mem)",
     "zen2": "max(T_OL, T_nOL, T_L1L2, T_L2L3, T_L3Mem)",
+    "a64fx": "max(T_OL, T_nOL + T_L1L2 + T_L2Mem)",
 }
 # widths in B/cy and duplexity of L1L2 and L2L3: field notes C.3, the Kerncraft machine files
 WIDTHS = {
@@ -43,6 +49,8 @@ WIDTHS = {
     "clx": ((64, "half"), (16, "full")),
     "zen": ((32, "full"), (32, "half")),
     "zen2": ((32, "full"), (24, "half")),
+    "tx2": ((64, "half"), (32, "half")),
+    "a64fx": ((64, "half"),),
 }
 
 
@@ -64,24 +72,25 @@ def test_facts(machine: Machine) -> None:
     microarchitecture, clock, cores, domains, size, sharing = FACTS[machine.name]
     last = machine.levels[-1]
     assert machine.core.microarchitecture == microarchitecture
-    assert (machine.clock_hz, machine.isa, machine.line_bytes) == (clock, "x86-64", 64)
+    assert (machine.clock_hz, machine.isa, machine.line_bytes) == (clock, *CODE.get(machine.name, ("x86-64", 64)))
     assert (machine.topology.cores, machine.topology.numa_domains_per_socket) == (cores, domains)
     assert (last.size_bytes, last.cores_sharing) == (size, sharing)
 
 
 def test_paths_and_overlap(machine: Machine) -> None:
-    inner, outer, memory = machine.paths
-    assert ((inner.bytes_per_cycle, inner.duplex), (outer.bytes_per_cycle, outer.duplex)) == WIDTHS[machine.name]
+    *inner, memory = machine.paths
+    assert tuple((path.bytes_per_cycle, path.duplex) for path in inner) == WIDTHS[machine.name]
     assert memory.bytes_per_cycle is None
     assert str(machine.overlap) == OVERLAPS.get(machine.name, SERIAL)
     assert set(names(machine.overlap)) == {"T_OL", "T_nOL", *(path.time_name for path in machine.paths)}
     penalties = (memory.penalty_load, memory.penalty_store)
-    assert penalties == ((0.585, 2.57) if machine.name == "zen2" else (0, 0))
+    assert penalties == {"zen2": (0.585, 2.57), "tx2": (2.56, 2.56)}.get(machine.name, (0, 0))
 
 
 def test_victim_caches(machine: Machine) -> None:
-    victims = machine.core.microarchitecture in {"SKX", "CLX", "ZEN", "ZEN2"}
-    assert [level.filled_by for level in machine.levels] == ["miss", "miss", "victims" if victims else "miss"]
+    victims = machine.core.microarchitecture in {"SKX", "CLX", "ZEN", "ZEN2", "TX2"}
+    assert [level.filled_by for level in machine.levels[:2]] == ["miss", "miss"]
+    assert machine.levels[-1].filled_by == ("victims" if victims else "miss")
     assert machine.levels[-1].clean_victims is victims
 
 
@@ -92,9 +101,10 @@ def test_every_section_has_its_source(machine: Machine) -> None:
     assert all(len(source) > 10 for source in machine.sources.values())
 
 
-def test_no_carried_machine_evades_by_itself(machine: Machine) -> None:
-    """Field notes C.5: evasion begins with Ice Lake SP; AMD cores need explicit non-temporal stores."""
-    assert machine.stores == StoreBehaviour(streaming=True, evasion="never", evades_from_cores=None)
+def test_evasion_of_write_allocates(machine: Machine) -> None:
+    """Field notes C.5: it begins with Ice Lake SP; AMD needs non-temporal stores, ThunderX2 nothing, A64FX DC ZVA."""
+    evades = {"tx2": "always", "a64fx": "instruction"}.get(machine.name, "never")
+    assert machine.stores == StoreBehaviour(machine.name not in CODE, evades, evades_from_cores=None)  # type: ignore[arg-type]
 
 
 def test_ports(machine: Machine) -> None:
@@ -103,6 +113,8 @@ def test_ports(machine: Machine) -> None:
         small = machine.core.microarchitecture in {"SNB", "IVB"}
         assert others == {"2D", "3D"}
         assert overlapping == {"0", "0DV", "1", "2", "3", "4", "5"} | (set() if small else {"6", "7"})
+    elif machine.name in CODE:
+        assert others == {"tx2": {"3", "4", "5"}, "a64fx": {"EAGA", "EAGB"}}[machine.name]
     else:
         assert others == {"LD0", "LD1"}
         assert overlapping >= {"FP0", "FP3", "FP3DV", "ALU0", "ALU3", "IDV", "AGU0", "AGU1", "ST"}
@@ -143,7 +155,7 @@ def test_table_1_of_adcarm() -> None:
 def test_every_series_says_the_size_of_its_accesses(machine: Machine) -> None:
     """As the names of the benchmarks say; Zen's copy is measured with SSE, all others with the widest instructions."""
     sizes = {series.mix.name: series.mix.access_bytes for series in machine.bandwidths}
-    widest = {"SKX": 64, "CLX": 64}.get(machine.core.microarchitecture, 32)
+    widest = {"SKX": 64, "CLX": 64, "A64FX": 64, "TX2": 16}.get(machine.core.microarchitecture, 32)
     small = {"zen": {"copy"}, "skx-6140": {"load-sse"}}.get(machine.name, set())
     assert sizes == {name: 16 if name in small else widest for name in sizes}
 
@@ -156,9 +168,9 @@ def test_measured_figures_of_adcarm() -> None:
     assert {key: value[0] / 1e9 for key, value in found.items()} == pytest.approx(expected)
 
 
-def _compilations() -> list[tuple[str, tuple[str, ...]]]:
+def _compilations() -> list[tuple[str, tuple[str, ...], str]]:
     machines = [load_machine(name) for name in FILES]
-    return sorted({(compiler.name, compiler.flags) for machine in machines for compiler in machine.compilers})
+    return sorted({(one.name, one.flags, machine.isa) for machine in machines for one in machine.compilers})
 
 
 def test_default_compiler_is_gcc(machine: Machine) -> None:
@@ -167,15 +179,14 @@ def test_default_compiler_is_gcc(machine: Machine) -> None:
     assert not flags & {"-fopenmp", "-ffast-math", "-Ofast"}
 
 
-@pytest.mark.parametrize(("name", "flags"), _compilations())
-def test_flags_are_accepted(name: str, flags: tuple[str, ...], tmp_path: Path) -> None:
-    command = shutil.which(name) or shutil.which(f"{name}-19")
-    if command is None:
-        pytest.skip(f"no {name} here")
-    if "x86_64" not in subprocess.run([command, "-dumpmachine"], capture_output=True, text=True, check=True).stdout:
-        pytest.skip(f"{name} compiles for another instruction set")
+@pytest.mark.parametrize(("name", "flags", "isa_name"), _compilations())
+def test_flags_are_accepted(name: str, flags: tuple[str, ...], isa_name: str, tmp_path: Path) -> None:
+    try:
+        found = find_compiler((Compiler(name, flags),), isa_name=isa_name)
+    except ToolError:
+        pytest.skip(f"no {name} for {isa_name} here")
     source = tmp_path / "copy.c"
     source.write_text("void copy(double *a, const double *b, long n) { for (long i = 0; i < n; ++i) a[i] = b[i]; }\n")
-    command_line = [command, *flags, "-Werror", "-S", "-o", str(tmp_path / "copy.s"), str(source)]
+    command_line = [found.command, *found.flags, "-Werror", "-S", "-o", str(tmp_path / "copy.s"), str(source)]
     done = subprocess.run(command_line, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -160,7 +160,6 @@ def test_carried_machines_agree_with_their_origin(name: str, tmp_path: Path) -> 
         ("IvyBridgeEP_E5-2690v2", "inconsistent-size", "22118400 B of L3 is not sets × ways × line = 25 MiB"),
         ("ARMv8_ThunderX2-CN9980", "misspelt-key", "'penalty cycles per cachlinie store'"),
         ("A64FX_qpace4", "missing-fact", "FLOPs per cycle of DP are not given"),
-        ("A64FX_qpace4", "foreign-ports", "no carried machine has the core A64FX"),
         ("Zen_Ryzen7-1700X", "foreign-measurements", "go to more cores than the machine has"),
         ("Zen_EPYC-7451", "loads-through-victims", "L3 takes victims, yet loads go through it too"),
         ("SkylakeSP_Gold-6148", "its-own-doubts", "bandwidth measurements need valida"),

@@ -11,7 +11,7 @@ from kernmodel.errors import MachineError
 from kernmodel.machine.load import list_machines, load_machine
 from kernmodel.report.json.carried import machine_json
 
-CARRIED = ("bdw", "clx", "hsw", "ivb", "skx", "skx-6140", "snb", "zen", "zen2")
+CARRIED = ("a64fx", "bdw", "clx", "hsw", "ivb", "skx", "skx-6140", "snb", "tx2", "zen", "zen2")
 
 
 def test_name_with_and_without_ending_and_path(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_unknown_name_and_directory(tmp_path: Path) -> None:
 def test_list() -> None:
     machines = list_machines()
     assert tuple(machine.name for machine in machines) == CARRIED
-    clx = machines[1]
+    clx = machines[2]
     assert (clx.core.microarchitecture, clx.topology.cores, clx.topology.numa_domains, clx.clock_hz) == (
         "CLX",
         40,

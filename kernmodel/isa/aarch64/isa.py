@@ -34,6 +34,8 @@ class AArch64(Isa):
 
     registers = effects.REGISTERS
     elf_machine = 183
+    hosts = ("aarch64", "arm64")
+    cross_prefix = "aarch64-linux-gnu-"
     # STNP is a hint that need not keep lines out of the caches (DDI 0487, load/store non-temporal pair)
     streaming_stores = False
 

@@ -47,6 +47,8 @@ class X86(Isa):
     name = "x86-64"
     registers = effects.REGISTERS
     elf_machine = 62
+    hosts = ("x86_64", "amd64", "i686")
+    cross_prefix = "x86_64-linux-gnu-"
     vector_bytes = (64, 32, 16)
     # SSE2 belongs to 64-bit mode (Intel 64 and IA-32 Architectures Software Developer's Manual, vol. 1, chapter 11)
     streaming_stores = True

@@ -51,7 +51,7 @@ def chosen_compiler(machine: Machine, code: CodeRequest) -> tuple[FoundCompiler,
     """
     from kernmodel.code.compile import find_compiler
 
-    compiler = find_compiler(machine.compilers, code.compiler)
+    compiler = find_compiler(machine.compilers, code.compiler, machine.isa)
     return compiler, compiler.flags if code.flags is None else code.flags
 
 

@@ -120,7 +120,7 @@ def _check_compilers(reading: Reading, machine: Machine) -> None:
 
     for compiler in machine.compilers:
         key = f"compilers.{compiler.name}"
-        answer = refused_flags(compiler)
+        answer = refused_flags(compiler, machine.isa)
         if answer is None:
             reading.problem(key, "is not installed here, so its flags were not tried", None, "warning")
             continue
