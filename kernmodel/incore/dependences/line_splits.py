@@ -73,9 +73,6 @@ def may_split(instruction: Instruction, costs: Mapping[int, float]) -> bool:
     return any(reference.read and reference.size_bytes in costs for reference in instruction.memory)
 
 
-_EVERY = (1 << PHASES) - 1
-
-
 class Lines(NamedTuple):
     """What accesses cross that take longer then.
 
@@ -122,13 +119,13 @@ def slow_accesses(steps: Sequence[AddressStep], general: Collection[int], lines:
         for (access, _, writes), passes in zip(own, found, strict=True):
             if passes:
                 slow.setdefault(access.instruction, [0, 0])[writes] |= passes
-    for number in _before_groups(steps, general, lines) if lines.grouped else ():
-        slow.setdefault(number, [0, 0])[0] |= _EVERY
+    longer = frozenset(_before_groups(steps, general, lines) if lines.grouped else ())
     alone = {number for number in general if not _paired(number, stores, general, lines)}
-    return [
-        Access(number, *_halves(slow.get(number, [0, 0])[0]), *_halves(slow.get(number, [0, 0])[1]), number in alone)
-        for number in sorted({*slow, *alone})
-    ]
+    made = []
+    for number in sorted({*slow, *alone, *longer}):
+        loading, storing = slow.get(number, (0, 0))
+        made.append(Access(number, *_halves(loading), *_halves(storing), number in alone, number in longer))
+    return made
 
 
 def _before_groups(steps: Sequence[AddressStep], general: Collection[int], lines: Lines) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -181,7 +181,7 @@ def simulated_core(pipeline: PipelineCore, switches: Switches) -> Core:
     same = {name: getattr(pipeline, name) for name in Core._fields if name in PipelineCore.__slots__}
     own = {
         "issue_ports": switches.issue_ports,
-        "alternating": tuple(groups + [0] * (GROUPS - len(groups))),
+        "alternating": _padded(groups),
         "retire_width": pipeline.retire_width if switches.retirement else _AMPLE,
         "scheduler": _AMPLE if ample else pipeline.scheduler,
         "load_scheduler": 0 if ample else pipeline.load_scheduler,
@@ -195,7 +195,7 @@ def simulated_core(pipeline: PipelineCore, switches: Switches) -> Core:
 def _schedulers(pipeline: PipelineCore, ample: bool) -> dict[str, Any]:
     """Those that belong to ports; the last one is of ports that are in none, and has room for all."""
     if not pipeline.schedulers:
-        return {"rotating": 0, "queued": 0}
+        return {"rotating": _padded(()), "gaps": _padded(()), "queued": 0}
     own = {port: number for number, (ports, _) in enumerate(pipeline.schedulers) for port in ports}
     of_ports = [own.get(port, SCHEDULERS - 1) for port in pipeline.ports]
     rooms = [_AMPLE] * SCHEDULERS
@@ -203,12 +203,18 @@ def _schedulers(pipeline: PipelineCore, ample: bool) -> dict[str, Any]:
         rooms[: len(pipeline.schedulers)] = [entries for _, entries in pipeline.schedulers]
     return {
         "by_port": 1,
-        "rotating": port_mask(pipeline.rotating, pipeline.ports),
+        "rotating": _padded([port_mask(group, pipeline.ports) for group in pipeline.rotating]),
+        "gaps": _padded(pipeline.gaps),
         "queued": port_mask(pipeline.queued, pipeline.ports),
         "queue_entries": _AMPLE if ample else pipeline.queue_entries,
         "rooms": tuple(rooms),
         "scheduler_of": tuple(of_ports + [SCHEDULERS - 1] * (PORTS - len(of_ports))),
     }
+
+
+def _padded(numbers: Sequence[int]) -> tuple[int, ...]:
+    """One for each group of ports that the engine knows."""
+    return (*numbers[:GROUPS], *[0] * (GROUPS - len(numbers)))
 
 
 def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
@@ -239,7 +245,7 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
         schedulers=tuple(zip(figures.schedulers, entries, strict=True)),
         rotating=figures.rotating,
         queued=figures.queued,
-        counter_gap=figures.counter_gap,
+        gaps=figures.gaps,
         queue_entries=figures.queue_entries,
         address_ports=_sets(figures.address_ports),
         value_ports=_sets(figures.value_ports),

@@ -37,7 +37,7 @@ COMPONENTS = ("predecode", "decode", "DSB", "LSD", "issue", "ports", "divider", 
 """The parts of a core whose bounds the engine gives, in the order in which a µop meets them."""
 
 
-_SIZES = {"alternating": GROUPS, "rooms": SCHEDULERS, "scheduler_of": PORTS}
+_SIZES = {"alternating": GROUPS, "rotating": GROUPS, "gaps": GROUPS, "rooms": SCHEDULERS, "scheduler_of": PORTS}
 """Fields that hold several numbers."""
 
 
@@ -47,8 +47,8 @@ class Core(NamedTuple):
     Attributes:
         by_port: whether schedulers belong to ports, and a µop that finds no place in one stops the dispatch; else there
             are the three of `UopTraits.scheduler`. The further ones are of such cores:
-        rotating: ports that µops are given in rotation, unless `counter_gap` fewer wait for another; those of others
-            go to the port for which fewest wait.
+        rotating: groups of ports that µops are given in rotation, unless fewer by the group's number of `gaps` wait for
+            another; those of others go to the port for which fewest wait.
         queued: ports whose µops pass through a queue of `queue_entries` before they get port and scheduler.
         rooms: entries of each scheduler; scheduler_of: the scheduler of each port.
         line_fetch: whether units come line of code by line of code, `dsb_width` a cycle, each pass for itself.
@@ -84,7 +84,8 @@ class Core(NamedTuple):
     repeats: int = 0
     alternating: tuple[int, ...] = (0,) * GROUPS
     by_port: int = 0
-    rotating: int = 0
+    rotating: tuple[int, ...] = (0,) * GROUPS
+    gaps: tuple[int, ...] = (0,) * GROUPS
     queued: int = 0
     queue_entries: int = 0
     rooms: tuple[int, ...] = (0,) * SCHEDULERS
@@ -296,6 +297,7 @@ class Access(NamedTuple):
         load_low, load_high, store_low, store_high: of 64 passes, as bits, those in which its loads, and its stores,
             keep their data path for a cycle longer since they cross lines.
         single: whether its stores take the first of their ports only.
+        longer: cycles for which its loads keep their pipe longer in every pass.
     """
 
     instruction: int
@@ -304,6 +306,7 @@ class Access(NamedTuple):
     store_low: int = 0
     store_high: int = 0
     single: int = 0
+    longer: int = 0
 
 
 class Traits(NamedTuple):

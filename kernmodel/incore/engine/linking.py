@@ -246,6 +246,7 @@ def _microop(own: UopTraits, first_wait: int, access: Access | None) -> MicroOp:
     if access is None or not own.access:
         return made
     if own.access == LOAD:
-        return made._replace(slow_low=access.load_low, slow_high=access.load_high)
+        data = own.data + access.longer
+        return made._replace(data=data, slow_low=access.load_low, slow_high=access.load_high)
     ports = own.ports & -own.ports if access.single else own.ports
     return made._replace(ports=ports, slow_low=access.store_low, slow_high=access.store_high)

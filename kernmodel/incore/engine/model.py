@@ -130,7 +130,8 @@ class PipelineCore:
         flows: what the data flow of its instructions depends on.
         schedulers: ports and entries of each scheduler, on cores whose schedulers belong to ports; the further ones are
             of such cores: ports that are in no scheduler take their µops from the load and store queues.
-        rotating: ports that µops are given in rotation; others go to the port for which fewest wait.
+        rotating: groups of ports that µops are given in rotation, unless fewer by the group's number of `gaps` wait for
+            another; others go to the port for which fewest wait.
         queued: ports whose µops wait in a queue of `queue_entries` before the schedulers.
         address_ports: of address generators; `load_ports` are then load pipes and `store_data_ports` store pipes.
         value_ports: that bring what a vector store stores to the store pipes.
@@ -177,7 +178,8 @@ class PipelineCore:
     store_address_ports: tuple[frozenset[str], ...] = ()
     flows: DataFlowFigures | None = None
     schedulers: tuple[tuple[tuple[str, ...], int], ...] = ()
-    rotating: tuple[str, ...] = ()
+    rotating: tuple[tuple[str, ...], ...] = ()
+    gaps: tuple[int, ...] = ()
     queued: tuple[str, ...] = ()
     queue_entries: int = 0
     address_ports: tuple[frozenset[str], ...] = ()

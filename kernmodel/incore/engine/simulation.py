@@ -76,7 +76,7 @@ class Pipeline:
         self.slot_in_entry = 0
         self.scheduled = [0] * SCHEDULERS
         self.queue: deque[_InFlight] = deque()
-        self.rotation = [port for port in self.ports if self.core.rotating >> port & 1]
+        self.rotations = [[port for port in range(PORTS) if group >> port & 1] for group in self.core.rotating]
         self.opened = 0
         self.counters = [0] * len(self.ports)
         self.starting = list(self.counters)
@@ -223,22 +223,24 @@ class Pipeline:
         """In rotation, unless far fewer µops wait for another one, or any fewer where a µop may go beside the rotation;
         else the port for which fewest wait, behind the queue at the start of the cycle. -1 where none has room."""
         able = [port for port in self.ports if ports >> port & 1 and self._has_room(port, coming)]
-        if not ports & self.core.rotating:
+        rotating = next((number for number, group in enumerate(self.core.rotating) if ports & group), None)
+        if rotating is None:
             counters = self.starting if ports & self.core.queued else self.counters
             return min(reversed(able), key=lambda port: counters[port], default=-1)
         if not able:
             return -1
-        turn, gap = self.turn[0], 1 if ports & ~self.core.rotating else self.core.counter_gap
+        group, order = self.core.rotating[rotating], self.rotations[rotating]
+        turn, gap = self.turn[rotating], 1 if ports & ~group else self.core.gaps[rotating]
         least = min(able, key=lambda port: self.counters[port])
-        following = next((port for port in self.rotation[turn:] + self.rotation[:turn] if port in able), least)
+        following = next((port for port in order[turn:] + order[:turn] if port in able), least)
         chosen = least if self.counters[following] - self.counters[least] >= gap else following
-        if self.core.rotating >> chosen & 1:
-            self.turn[0] = (turn + 1) % len(self.rotation)
+        if group >> chosen & 1:
+            self.turn[rotating] = (turn + 1) % len(order)
         return chosen
 
     def _place_slot(self, slot: int) -> list[int] | None:
         """The ports of the µops of a slot, -1 for those without and queued ones; None if one finds no room."""
-        turn, queued = self.turn[0], len(self.queue)
+        turn, queued = list(self.turn), len(self.queue)
         given: list[int] = []
         coming: list[int] = []
         for microop in self.microops[self.first_microop[slot] : self.first_microop[slot + 1]]:
@@ -256,7 +258,7 @@ class Pipeline:
                 self.counters[port] -= 1
         if len(given) == self.first_microop[slot + 1] - self.first_microop[slot]:
             return given
-        self.turn[0] = turn
+        self.turn = turn
         return None
 
     def _take_entry(self, x: _InFlight, port: int) -> None:

@@ -378,8 +378,8 @@ class ZenPipelineParameters:
     Attributes:
         queue: entries of the queue between op cache or decoders and dispatch, None where not known.
         schedulers: ports of each, scheduler_entries: entries of each that can be filled.
-        rotating: ports that are given in rotation at dispatch, unless `counter_gap` fewer µops wait for another; for
-            other ports the one is taken for which fewest µops wait.
+        rotating: groups of ports that are given in rotation, unless fewer µops by the group's number of `gaps` wait for
+            another; for other ports the one is taken for which fewest µops wait.
         queued: ports whose µops wait in a queue of `queue_entries` until a scheduler has a place.
         address_ports, load_ports, store_ports: groups of address generators, load pipes and store pipes.
         value_ports: groups of ports that bring vectors to the store pipes.
@@ -410,8 +410,8 @@ class ZenPipelineParameters:
     forward_partial: Annotated[float | None, Figure("partial store forward latency", _TIME)] = None
     queued: Annotated[tuple[str, ...], Figure("queued ports", Ports())] = ()
     queue_entries: Annotated[int, Figure("non-scheduling queue entries", _ENTRIES)] = 0
-    rotating: Annotated[tuple[str, ...], Figure("rotating ports", Ports())] = ()
-    counter_gap: Annotated[int, Figure("port counter gap", Integer(1, 1000))] = 1
+    rotating: Annotated[tuple[tuple[str, ...], ...], Figure("rotating ports", PortGroups())] = ()
+    gaps: Annotated[tuple[int, ...], Figure("rotation gaps", Counts())] = ()
     passed_bytes: Annotated[int | None, Figure("vector bytes of two passes", PowerOfTwo(4096))] = None
     renamed_load: Annotated[float | None, Figure("renamed load latency", _TIME)] = None
     wide_store_loads: Annotated[int, Figure("load pipe cycles of 512-bit stores", _DELAY)] = 0

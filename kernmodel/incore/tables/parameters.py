@@ -229,6 +229,8 @@ def _check_ports(reading: Reading, figure: Figure, value: Any, ports: Sequence[s
 _CHASING = ("fast pointer chasing latency", "fast pointer chasing displacement")
 _SPLITS = ("split 256-bit load", "split 512-bit load")
 _QUEUES = tuple(f"{queue} entries" for queue in ("ROB", "RS", "IDQ", "IQ", "load scheduler", "store scheduler"))
+_OF_EACH = (("scheduler ports", "scheduler entries", 7), ("rotating ports", "rotation gaps", 4))
+"""Figures that give groups, those that give a number for each, and how many the simulation has room for."""
 _WIDTHS = ("issue width", "DSB width", "decoders", "predecode width")
 
 
@@ -242,6 +244,15 @@ def _check_figures(reading: Reading, values: Values) -> None:
     latency, fast = values.get("load latency"), values.get(_CHASING[0])
     if latency is not None and fast is not None and fast > latency:
         reading.problem(f"figures.{_CHASING[0]}", f"{fast:g} cy is longer than the load latency", "check both")
+    for groups, numbers, most in _OF_EACH:
+        found, given = values.get(groups) or (), values.get(numbers) or ()
+        if len(found) != len(given):
+            what = f"has {len(given)} numbers for {len(found)} {groups}"
+            reading.problem(f"figures.{numbers}", what, "write one for each")
+        elif len(found) > most:
+            reading.problem(f"figures.{groups}", f"are {len(found)}, more than {most}", f"write up to {most}")
+    if values.get("queued ports") and not values.get("non-scheduling queue entries"):
+        reading.problem("figures.non-scheduling queue entries", "is missing", "give it, or leave out queued ports")
     if values.get("DSB width") is not None:
         widest = max(values.get(key) or 0 for key in _WIDTHS)
         for key in _QUEUES:

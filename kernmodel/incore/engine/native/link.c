@@ -419,6 +419,8 @@ static void place_access(MicroOp *m, int32_t kind, const Access *own)
     m->slow_high = stores ? own->store_high : own->load_high;
     if (stores && own->single)
         m->ports &= -m->ports;
+    if (!stores)
+        m->data += own->longer;
 }
 
 static int write_microops(Linker *l)

@@ -70,7 +70,7 @@ typedef struct {
     int32_t scheduled[SCHEDULERS], slot_in_entry;
     int32_t coming[SCHEDULERS], *given; /* of the slot that is dispatched: entries that it takes, the port of each µop */
     int64_t *queue, queue_begin, queue_end; /* µops on the way to schedulers, around */
-    int32_t rotation[PORTS], in_rotation, phases;
+    int32_t rotation[GROUPS][PORTS], in_rotation[GROUPS], phases;
     int32_t counters[PORTS], starting[PORTS], turn[GROUPS];
     int32_t turns[GROUPS], in_turn[GROUPS][PORTS]; /* ports of each set that alternates */
     int64_t divider_free, alone_free, data_free[PORTS];
@@ -309,11 +309,12 @@ static int has_room(const Sim *s, int32_t port)
 
 /* In rotation: the next port that the µop can go to, unless fewer µops by the gap wait for another one, or any fewer where
    it may also go to one that is not in the rotation; -1 where no scheduler has room. */
-static int32_t port_in_rotation(Sim *s, const Op *m)
+static int32_t port_in_rotation(Sim *s, const Op *m, int32_t group)
 {
+    const Core *c = s->core;
     int32_t next = -1, least = -1;
-    for (int32_t k = 0; k < s->in_rotation && next < 0; k++) {
-        const int32_t port = s->rotation[(s->turn[0] + k) % s->in_rotation];
+    for (int32_t k = 0; k < s->in_rotation[group] && next < 0; k++) {
+        const int32_t port = s->rotation[group][(s->turn[group] + k) % s->in_rotation[group]];
         next = m->ports >> port & 1 && has_room(s, port) ? port : -1;
     }
     for (uint32_t rest = (uint32_t)m->ports; rest; rest &= rest - 1) {
@@ -324,10 +325,10 @@ static int32_t port_in_rotation(Sim *s, const Op *m)
     if (least < 0)
         return -1;
     next = next < 0 ? least : next;
-    const int32_t gap = m->ports & ~s->core->rotating ? 1 : s->core->counter_gap;
+    const int32_t gap = m->ports & ~c->rotating[group] ? 1 : c->gaps[group];
     const int32_t chosen = s->counters[next] - s->counters[least] >= gap ? least : next;
-    if (s->core->rotating >> chosen & 1)
-        s->turn[0] = (s->turn[0] + 1) % s->in_rotation;
+    if (c->rotating[group] >> chosen & 1)
+        s->turn[group] = (s->turn[group] + 1) % s->in_rotation[group];
     return chosen;
 }
 
@@ -346,7 +347,10 @@ static int32_t least_used_port(const Sim *s, const Op *m)
 
 static int32_t port_with_room(Sim *s, const Op *m)
 {
-    return m->ports & s->core->rotating ? port_in_rotation(s, m) : least_used_port(s, m);
+    for (int32_t group = 0; group < GROUPS; group++)
+        if (m->ports & s->core->rotating[group])
+            return port_in_rotation(s, m, group);
+    return least_used_port(s, m);
 }
 
 static void take_entry(Sim *s, Instance *x, int32_t port)
@@ -376,10 +380,12 @@ static void leave_queue(Sim *s)
 static int place_slot(Sim *s, int32_t slot)
 {
     const Core *c = s->core;
-    const int32_t first = s->first_microop[slot], end = s->first_microop[slot + 1], turn = s->turn[0];
+    const int32_t first = s->first_microop[slot], end = s->first_microop[slot + 1];
+    int32_t turn[GROUPS];
     int64_t queued = s->queue_end - s->queue_begin;
     int fits = 1;
     int32_t u = first;
+    memcpy(turn, s->turn, sizeof turn);
     for (; u < end && fits; u++) {
         const Op *m = &s->ops[u];
         const int enters = m->ports & c->queued;
@@ -397,7 +403,7 @@ static int place_slot(Sim *s, int32_t slot)
             s->counters[s->given[u - first]]--;
         }
     if (!fits)
-        s->turn[0] = turn;
+        memcpy(s->turn, turn, sizeof turn);
     return fits;
 }
 
@@ -833,8 +839,9 @@ static void list_turns(Sim *s)
     for (int32_t g = 0; g < GROUPS; g++)
         for (uint32_t rest = (uint32_t)s->core->alternating[g] & ((1u << PORTS) - 1); rest; rest &= rest - 1)
             s->in_turn[g][s->turns[g]++] = __builtin_ctz(rest);
-    for (uint32_t rest = (uint32_t)s->core->rotating; rest; rest &= rest - 1)
-        s->rotation[s->in_rotation++] = __builtin_ctz(rest);
+    for (int32_t g = 0; g < GROUPS; g++)
+        for (uint32_t rest = (uint32_t)s->core->rotating[g] & ((1u << PORTS) - 1); rest; rest &= rest - 1)
+            s->rotation[g][s->in_rotation[g]++] = __builtin_ctz(rest);
 }
 
 static int32_t alternating_group(const Core *c, int32_t ports)

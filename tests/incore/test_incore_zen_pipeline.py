@@ -1,0 +1,100 @@
+"""The simulated pipeline of Zen 4 against loops measured on the core, each for one mechanism (docs/front-end.md)."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from kernmodel.code.blocks import block_of_bytes
+from kernmodel.incore.core import Core, Settings, analyse_block
+
+_BACK = "48ffc80f85"
+"""dec rax, and the opcode of jnz with four bytes of displacement."""
+
+
+@cache
+def _core() -> Core:
+    return Core.open("ZEN4", Settings())
+
+
+def cycles(code: str) -> float:
+    """Cycles per pass of a loop in L1 from address 0."""
+    return analyse_block(
+        block_of_bytes(bytes.fromhex(code), file="x"), _core(), Settings(notion="loop", offset=0)
+    ).prediction
+
+
+def closed(body: str) -> str:
+    """The body closed by dec rax and jnz back to its start."""
+    length = len(body) // 2 + 9
+    return body + _BACK + (-length & 0xFFFFFFFF).to_bytes(4, "little").hex()
+
+
+def chains(pairs: int) -> str:
+    """Independent chains of so many pairs of vmulsd and vaddsd, at least 96 pairs in all."""
+    body = ""
+    for number in range(max(2, 96 // pairs)):
+        register = number % 8
+        target = 0x79 - 8 * register  # xmm0 to xmm7 as second operand of VEX
+        multiply = bytes([0xC4, 0xC1, target + 2, 0x59, 0xC6 + 8 * register]).hex()
+        add = bytes([0xC4, 0xC1, target + 2, 0x58, 0xC7 + 8 * register]).hex()
+        body += bytes([0xC5, 0x79, 0x29, 0xE8 + register]).hex() + (multiply + add) * pairs
+    return closed(body)
+
+
+@pytest.mark.parametrize(("pairs", "measured"), [(6, 0.688), (8, 0.874), (12, 1.123), (16, 1.362), (24, 1.797)])
+def test_the_schedulers_of_the_floating_point_units_hold_so_many_waiting_operations(
+    pairs: int, measured: float
+) -> None:
+    """Cycles per pair; with more entries all would take 0.50."""
+    assert cycles(chains(pairs)) / (max(2, 96 // pairs) * pairs) == pytest.approx(measured, rel=0.06)
+
+
+@pytest.mark.parametrize(
+    ("code", "measured", "near"),
+    [
+        (
+            "4901d84901d94901da488d40ff4885c075ee",
+            1.0,
+            0.04,
+        ),  # three additions, lea, test fused with jnz: the fused pair has an ALU of its own
+        (
+            "4c89074c8b074c89074c8b074c89074c8b074c89074c8b0748ffc875e3",
+            4.0,
+            0.01,
+        ),  # mov [rdi],r8; mov r8,[rdi] four times: memory is renamed
+        ("4c01074c01074c01074c010748ffc875ef", 4.0, 0.01),  # add [rdi],r8 four times
+        (
+            "4c89074c03074c89074c03074c89074c03074c89074c030748ffc875e3",
+            32.4,
+            0.02,
+        ),  # mov [rdi],r8; add r8,[rdi] four times: not renamed
+        (
+            "c5f81107c5f81007c5f81107c5f81007c5f81107c5f81007c5f81107c5f8100748ffc875db",
+            36.0,
+            0.01,
+        ),  # store and load of xmm four times
+        ("c5fc1107c5fc1007c5fc1107c5fc1007c5fc1107c5fc1007c5fc1107c5fc100748ffc875db", 40.0, 0.01),  # of ymm
+        (
+            "c5fc1006c5fc100fc5fc110ac5fc104620c5fc104f20c5fc114a20c5fc104640c5fc104f40c5fc114a40c5fc104660c5"
+            "fc104f60c5fc114a6048ffc875c2",
+            4.0,
+            0.07,
+        ),  # two loads and a store of 256 bits, four times: measured 1.00 to 1.07
+        (
+            "c5fc1006c5fc104e20c5fc105640c5fc105e60c5fc10a780000000c5fc10afa0000000c5fc10b7c0000000c5fc10bfe0"
+            "000000c5fc1102c5fc114a20c5fc115240c5fc115a6048ffc875b5",
+            4.66,
+            0.06,
+        ),  # eight loads, then four stores
+        (
+            "62f17c48100662f17c48100f62f17c48110a62f17c4810460162f17c48104f0162f17c48114a0162f17c4810460262f1"
+            "7c48104f0262f17c48114a0262f17c4810460362f17c48104f0362f17c48114a0348ffc875aa",
+            10.0,
+            0.02,
+        ),  # two loads and a store of 512 bits, four times
+    ],
+)
+def test_loops_take_the_measured_time(code: str, measured: float, near: float) -> None:
+    assert cycles(code) == pytest.approx(measured, rel=near)
