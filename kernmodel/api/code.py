@@ -17,6 +17,7 @@ from kernmodel.api.options import (
     Port,
     Sizes,
     Values,
+    check_alignment,
     is_c_source,
     kernel_request,
     one_point_of,
@@ -48,6 +49,8 @@ class CoreOptions:
     Attributes:
         notion: "loop", "unrolled" (copied one behind the other), or "auto": a loop if it ends in a branch.
         align: address of the first byte modulo 64; None: as it stands; "all": every one (`analyse_loop` only).
+        data_align: bytes at multiples of which arrays begin; the prediction takes them there and at no multiple of
+            more. None: at cache lines.
         operands: of divisions, "full": those that take longest, "easy": few bits.
         memory: which loads read what the block stored, "moving", "different" or "stack".
         estimate: give instructions without a row that of their nearest relative.
@@ -56,14 +59,19 @@ class CoreOptions:
 
     notion: Literal["auto", "loop", "unrolled"] = "auto"
     align: int | Literal["all"] | None = None
+    data_align: int | None = None
     operands: Literal["full", "easy"] = "full"
     memory: Literal["moving", "different", "stack"] = "moving"
     estimate: bool = False
     ports: Port = "optimal"
 
+    def __post_init__(self) -> None:
+        check_alignment(self.data_align)
+
     def request(self) -> Settings:
         """The request for the stages."""
-        from kernmodel.incore.core import Settings
+        from kernmodel.incore.core import CODE_ALIGNMENT, Settings
+        from kernmodel.incore.dependences.line_splits import Places
 
         return Settings(
             notion=self.notion,
@@ -72,6 +80,8 @@ class CoreOptions:
             operands=self.operands,
             memory=self.memory,
             estimate=self.estimate,
+            places=Places((self.data_align or 0) % CODE_ALIGNMENT),
+            data_align=self.data_align,
         )
 
 
@@ -279,6 +289,8 @@ def block_queries(
         raise UsageError("takes one microarchitecture", where="--batch", todo="call it once for each")
     if core.align == ALL:
         raise UsageError("wants one block", where="--align all", todo="give one offset for all blocks of --batch")
+    if core.data_align is not None:
+        raise UsageError("wants loops, not a batch of blocks", where="--data-align", todo="leave it out of --batch")
     return _queries(fspath(file), hex_column, targets[0].microarchitecture), core.request()
 
 

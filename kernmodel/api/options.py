@@ -151,6 +151,9 @@ class CodeOptions:
         iterations_per_pass: source iterations that a pass of the loop executes; None: by evidence.
         ports: how uops share ports, "optimal" or "even".
         classic: the textbook prediction, by widths and saturated bandwidths, of the innermost loop alone.
+        data_align: bytes at multiples of which all arrays begin; the prediction takes them there and at no multiple of
+            more. None: they begin at cache lines, and may begin anywhere that the code allows.
+        array_offsets: of arrays by name, where they begin modulo a cache line; or texts "NAME=BYTES".
         mask_utilization: share of the lanes that masked instructions compute, in charts.
     """
 
@@ -163,11 +166,14 @@ class CodeOptions:
     iterations_per_pass: float | None = None
     ports: Port = "optimal"
     classic: bool = False
+    data_align: int | None = None
+    array_offsets: Mapping[str, int] | Sequence[str] = ()
     mask_utilization: float = 1.0
 
     def __post_init__(self) -> None:
         one_of("--syntax", self.syntax, get_args(Syntax))
         one_of("--ports", self.ports, get_args(Port))
+        check_alignment(self.data_align)
 
     def request(self) -> CodeRequest:
         """The request for the stages.
@@ -185,7 +191,38 @@ class CodeOptions:
             port_model=self.ports,
             classic=self.classic,
             iterations_per_pass=self.iterations_per_pass,
+            data_align=self.data_align,
+            array_offsets=_offsets(self.array_offsets),
         )
+
+
+def check_alignment(align: int | None) -> None:
+    """Refuse what is no alignment of data.
+
+    Raises:
+        UsageError: it is no power of two up to 4096.
+    """
+    if align is not None and (isinstance(align, bool) or align not in _ALIGNMENTS):
+        todo = "write --data-align 16: what malloc gives"
+        raise UsageError(f"{align!r} is not a power of two from 1 to 4096", where="--data-align", todo=todo)
+
+
+_ALIGNMENTS = frozenset(2**power for power in range(13))
+
+
+def _offsets(given: Mapping[str, int] | Sequence[str]) -> tuple[tuple[str, int], ...]:
+    """Offsets of arrays by name.
+
+    Raises:
+        UsageError: one is not of the form NAME=BYTES.
+    """
+    found: dict[str, int] = {}
+    for name, value in given.items() if isinstance(given, Mapping) else (text.partition("=")[::2] for text in given):
+        if not re.fullmatch(r"[A-Za-z_]\w*", name) or not re.fullmatch(r"[0-9]{1,12}", str(value)):
+            what, todo = f"{name}={value} is no offset of an array", "write --array-offset a=8 (bytes)"
+            raise UsageError(what, where="--array-offset", todo=todo)
+        found[name] = int(value)
+    return tuple(found.items())
 
 
 def kernel_request(

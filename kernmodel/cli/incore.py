@@ -75,6 +75,7 @@ _model_options = options.together(
         metavar="N|all",
         help="Address of the first byte modulo 64; all: every one.",
     ),
+    options.data_align_option,
     click.option(
         "--operands",
         type=click.Choice(["full", "easy"]),

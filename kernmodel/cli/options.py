@@ -249,7 +249,21 @@ classic_option = click.option(
     is_flag=True,
     help="The textbook prediction: widths and saturated bandwidths, nothing executed outside the innermost loop.",
 )
-code_options = together(asm_option, compiler_option, flags_option, loop_options, classic_option)
+data_align_option = click.option(
+    "--data-align",
+    type=Count(min=1),
+    metavar="BYTES",
+    help="Arrays begin at multiples of BYTES (16: malloc).  [default: at cache lines]",
+)
+array_offset_option = click.option(
+    "--array-offset",
+    "array_offsets",
+    multiple=True,
+    metavar="NAME=BYTES",
+    help="Where an array begins, modulo a cache line.",
+)
+array_options = together(data_align_option, array_offset_option)
+code_options = together(asm_option, compiler_option, flags_option, loop_options, classic_option, array_options)
 """What becomes `CodeOptions`."""
 
 time_unit_option = click.option(

@@ -33,15 +33,32 @@ class ExpectedAccess:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamStart:
+    """Where a memory reference points in the first pass of a loop.
+
+    Attributes:
+        base: what it is counted from: a register at the entry of the function, or a name of the listing.
+        offset: bytes from there, the first time that the loop is entered.
+        rows: of each loop around, the bytes that it moves per pass, and the passes where they are known; from within.
+    """
+
+    base: str
+    offset: int
+    rows: tuple[tuple[int, int | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class AddressStream:
     """How the address of one memory reference of a loop advances.
 
-    `stride_bytes` is per pass of the loop body; None where it is not a constant.
+    `stride_bytes` is per pass of the loop body; None where it is not a constant. `start` is where it begins, None where
+    that is not known.
     """
 
     instruction: int
     reference: MemoryReference
     stride_bytes: int | None
+    start: StreamStart | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kernmodel.code.loops import ControlFlow, LoopBody
-from kernmodel.code.model import AddressStream
+from kernmodel.code.model import AddressStream, StreamStart
 from kernmodel.code.symbolic import Trace, trace
 from kernmodel.isa import isa_of
 from kernmodel.isa.linear import ZERO, Comparison, Linear
 from kernmodel.isa.model import Condition, Instruction, Listing
+
+_PASSES = "passes#"
+"""With the number of a loop, the symbol of the passes of it that were done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +107,7 @@ def loop_strides(analysis: Analysis, loop: LoopBody) -> LoopStrides:
             step = steps[loop.number].of(address)
             step = step if step is None else _resolve(analysis, steps, step)
             stride = step.constant if step is not None and not step.terms else None
-            streams.append(AddressStream(place, reference, stride))
+            streams.append(AddressStream(place, reference, stride, _start(analysis, steps, loop, address)))
             addresses.append(address)
             symbolic.append(stride is None and step is not None)
     passes, counter = _passes(analysis, steps, loop)
@@ -124,7 +127,7 @@ def _resolve(analysis: Analysis, steps: dict[int, _Steps], value: Linear) -> Lin
             total += Linear(0, ((name, factor),))
         else:
             total += _resolve(analysis, steps, analysis.trace.initial[number][name]) * factor
-            total += Linear(0, ((f"passes#{number}", step.constant * factor),) if step.constant else ())
+            total += Linear(0, ((f"{_PASSES}{number}", step.constant * factor),) if step.constant else ())
     return total
 
 
@@ -135,6 +138,18 @@ def _entry(analysis: Analysis, steps: dict[int, _Steps], loop: LoopBody, value: 
     for name, factor in value.terms:
         total += start.get(name, Linear(0, ((name, 1),))) * factor
     return _resolve(analysis, steps, total)
+
+
+def _start(analysis: Analysis, steps: dict[int, _Steps], loop: LoopBody, address: Linear) -> StreamStart | None:
+    """Where an address begins, if it is some bytes from what one register held at the entry, or from one name."""
+    first = _entry(analysis, steps, loop, address)
+    outer = [other for other in analysis.flow.loops if other != loop and set(other.blocks).issuperset(loop.blocks)]
+    around = {f"{_PASSES}{other.number}": other for other in sorted(outer, key=lambda other: -other.depth)}
+    bases = [(name, factor) for name, factor in first.terms if name not in around]
+    if len(bases) != 1 or bases[0][1] != 1:
+        return None
+    rows = tuple((first.coefficient(name), _passes(analysis, steps, other)[0]) for name, other in around.items())
+    return StreamStart(bases[0][0], first.constant, rows)
 
 
 def _passes(analysis: Analysis, steps: dict[int, _Steps], loop: LoopBody) -> tuple[int | None, int | None]:

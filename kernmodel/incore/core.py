@@ -11,6 +11,7 @@ from kernmodel.errors import InstructionTableError
 from kernmodel.incore.answer.analyse import PortModel, analyse
 from kernmodel.incore.answer.components import bounds_of, row_of
 from kernmodel.incore.dependences.addresses import MemoryPolicy
+from kernmodel.incore.dependences.line_splits import AT_LINES, Places
 from kernmodel.incore.engine.analyser import Analyser
 from kernmodel.incore.engine.figures import ModelledCore, modelled_core
 from kernmodel.incore.model import InCore, Notion, Parameters
@@ -36,6 +37,7 @@ class Settings:
         operands: of divisions and square roots.
         memory: which loads read what stores of the block wrote.
         estimate: whether instructions without a row take that of their nearest relative.
+        places: where the arrays of a loop lie; data_align: bytes at multiples of which they begin, None: not known.
     """
 
     notion: Literal["auto", "loop", "unrolled"] = "auto"
@@ -44,6 +46,8 @@ class Settings:
     operands: Operands = "full"
     memory: MemoryPolicy = "moving"
     estimate: bool = False
+    places: Places = AT_LINES
+    data_align: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,7 @@ def analyse_block(loop: AssemblyLoop, core: Core, settings: Settings) -> InCore:
         memory=settings.memory,
         notion=notion_of(loop, settings),
         offset=offset_of(loop, settings),
+        places=settings.places,
         model=core.model,
     )
     estimated = estimate_notes(loop.instructions, tuple(row.source for row in incore.rows), loop.file)
@@ -121,13 +126,38 @@ def predictions_at(loop: AssemblyLoop, core: Core, settings: Settings, offsets: 
     refuse_missing(instructions, core.lacked, core.parameters, loop.file)
     rows = tuple(row_of(instruction, core.table) for instruction in instructions)
     analyser = Analyser(core.model)
-    block = analyser.lower(instructions, rows)
+    block = analyser.lower(instructions, rows, places=settings.places)
     for offset in offsets:
         answer = analyser.bound(block, notion, offset)
         if answer is None:
-            yield bounds_of(instructions, rows, core.model, notion, offset).prediction
+            yield bounds_of(instructions, rows, core.model, notion, offset, places=settings.places).prediction
         else:
             yield max(answer.applied.values(), default=0.0)
+
+
+def predictions_placed(
+    loop: AssemblyLoop, core: Core, settings: Settings, layouts: Iterable[Places]
+) -> Iterator[float]:
+    """Cycles per pass of a loop with its arrays in each of several places.
+
+    Raises:
+        InstructionTableError: as `analyse_block`.
+    """
+    instructions, offset = isa_of(loop.isa).with_named_registers(loop.instructions), offset_of(loop, settings)
+    refuse_missing(instructions, core.lacked, core.parameters, loop.file)
+    analyser = Analyser(core.model)
+    block = analyser.lower(instructions, tuple(row_of(instruction, core.table) for instruction in instructions))
+    known: dict[object, float] = {}
+    for places in layouts:
+        placed = analyser.placed(block, instructions, places)
+        key = tuple(placed.accesses), tuple(placed.shares.items())
+        if key not in known:
+            answer = analyser.bound(placed, notion_of(loop, settings), offset)
+            if answer is None:
+                known[key] = analyse_block(loop, core, replace(settings, places=places)).prediction
+            else:
+                known[key] = max(answer.applied.values(), default=0.0)
+        yield known[key]
 
 
 def notion_of(loop: AssemblyLoop, settings: Settings) -> Notion:

@@ -38,6 +38,7 @@ class Registers:
         general: those that can hold addresses and counters.
         program_counter: the base of addresses relative to the code, "" where there are none.
         clobbered: what a called function may overwrite of the general ones.
+        arguments: those of the first integer and pointer arguments of a function, in their order.
         halved: those whose second byte some cores rename apart (ah of rax).
         advanced: pointers that instructions advance beside what they do; these wait for nothing but themselves.
     """
@@ -47,6 +48,7 @@ class Registers:
     general: frozenset[str]
     program_counter: str = ""
     clobbered: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
     halved: frozenset[str] = frozenset()
     advanced: frozenset[str] = frozenset()
 

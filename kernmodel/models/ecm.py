@@ -181,6 +181,17 @@ class ScalingPoint:
     single_core_cycles: float
 
 
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """The in-core analysis of the same code, with its arrays where they are the least and the most in the way.
+
+    `assumed` is where the prediction itself takes them to lie, in words.
+    """
+
+    incores: tuple[InCore, ...]
+    assumed: str
+
+
 _MANY_CORES = 100_000
 """More than any machine has: a saturation point beyond is none."""
 
@@ -193,6 +204,7 @@ def predict(
     outside: OutsideWork | None = None,
     runs: Runs | None = None,
     streams: Streams | None = None,
+    elsewhere: Elsewhere | None = None,
 ) -> EcmPrediction:
     """The single-core ECM prediction.
 
@@ -203,6 +215,7 @@ def predict(
             saturated bandwidths and the machine's composition, as the textbook model does.
         runs: how far each reference walks contiguously, for machines that know what short runs cost; None leaves that
             out.
+        elsewhere: the code with its arrays elsewhere, where that makes a difference.
 
     Raises:
         MachineError: the machine file has no bandwidth for a path that needs one.
@@ -222,7 +235,12 @@ def predict(
     binding, domain = binding_times(machine.overlap, times), machine.topology.cores_per_numa_domain
     if t_out > 0:
         binding = (*binding[:1], OUTSIDE, *binding[1:])
+    bodies = [body]
+    for other in elsewhere.incores if elsewhere else ():
+        one_ol, one_nol, _ = _incore_times(other, machine, passes)
+        bodies.append({**body, "T_OL": one_ol, "T_nOL": one_nol})
     intervals = (
+        *_array_intervals(machine, bodies, outside, elsewhere),
         _evasion_interval(traffic, machine, {**times, OUTSIDE: t_out}, partial(timed, restart=restarts[-1])),
         _exit_interval(machine, body, outside),
         _traffic_interval(traffic, machine, {**times, OUTSIDE: t_out}, restarts, timed),
@@ -265,6 +283,19 @@ def _exit_interval(machine: Machine, body: Mapping[str, float], outside: Outside
     inside = evaluate(machine.overlap, _beside_outside(body, outside))
     found = [inside + cycles for cycles in (outside.least_cycles, outside.cycles)]
     return _interval(found, "whether the branch predictor foresees the end of the short inner loop", "it does not")
+
+
+def _array_intervals(
+    machine: Machine, bodies: Sequence[Mapping[str, float]], outside: OutsideWork | None, elsewhere: Elsewhere | None
+) -> Iterator[Interval | None]:
+    """T_ECM with the arrays elsewhere, and what exits of inner loops make of it there; the first body is as taken."""
+    if elsewhere is None:
+        return
+    t_out = outside.cycles if outside else 0.0
+    found = [t_out + evaluate(machine.overlap, _beside_outside(body, outside)) for body in bodies]
+    yield _interval(found, "addresses of the arrays", elsewhere.assumed)
+    for body in bodies[1:]:
+        yield _exit_interval(machine, body, outside)
 
 
 def _with(restarts: Sequence[float], machine: Machine) -> Iterator[tuple[TransferPath, float]]:

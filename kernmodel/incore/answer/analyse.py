@@ -29,7 +29,7 @@ from kernmodel.incore.answer.verdict import verdict_of
 from kernmodel.incore.dependences.addresses import MemoryPolicy
 from kernmodel.incore.dependences.cycles import Cycle, Edge, longest_path
 from kernmodel.incore.dependences.graph import Graph
-from kernmodel.incore.dependences.line_splits import may_split
+from kernmodel.incore.dependences.line_splits import AT_LINES, Places, may_split
 from kernmodel.incore.engine.analyser import Analyser
 from kernmodel.incore.engine.figures import ModelledCore, modelled_core
 from kernmodel.incore.engine.layout import DEPENDENCES, WHOLE
@@ -56,6 +56,7 @@ def analyse(
     memory: MemoryPolicy = "moving",
     notion: Notion = "loop",
     offset: int = 0,
+    places: Places = AT_LINES,
     model: ModelledCore | Analyser | None = None,
 ) -> InCore:
     """Analyse a block (a loop body, or a marked region).
@@ -70,6 +71,7 @@ def analyse(
         memory: which stores and loads meet.
         notion: how the block is repeated.
         offset: address of the first byte modulo 64.
+        places: where the arrays of a loop lie.
         model: of the core for this memory policy, where it is at hand or something is idealised; or an analyser of it,
             which the caller has for many blocks.
 
@@ -88,6 +90,7 @@ def analyse(
         syntax="att" if loop.syntax == "att" else "intel",
         scope=DEPENDENCES if even else WHOLE,
         closing=not even,
+        places=places,
     )
     uses = _even_uses(bounds) if even else bounds.uses
     graph = bounds.graph

@@ -18,6 +18,7 @@ from kernmodel.incore.dependences.addresses import MemoryPolicy
 from kernmodel.incore.dependences.cycles import Cycle
 from kernmodel.incore.dependences.data_flow import Syntax, carrier_text
 from kernmodel.incore.dependences.graph import Graph, synchronised
+from kernmodel.incore.dependences.line_splits import AT_LINES, Places
 from kernmodel.incore.engine.analyser import Analyser, LoweredBlock
 from kernmodel.incore.engine.figures import ModelledCore, modelled_core, without_issue_limit
 from kernmodel.incore.engine.interface import Answer, Look
@@ -120,6 +121,7 @@ def bounds_of(
     syntax: Syntax = "att",
     scope: int = WHOLE,
     closing: bool = True,
+    places: Places = AT_LINES,
 ) -> Bounds:
     """What bounds a block.
 
@@ -130,11 +132,12 @@ def bounds_of(
         notion: how the block is repeated; offset: address of its first byte.
         syntax: how memory carriers are written.
         scope: how much is looked at, as in `Request`; closing: whether 512-bit registers close a port.
+        places: where the arrays of a loop lie.
     """
     analyser = core if isinstance(core, Analyser) else Analyser(core)
     if not instructions:
         return _empty(analyser, notion)
-    block = analyser.lower(instructions, rows, closing)
+    block = analyser.lower(instructions, rows, closing, places)
     answer = analyser.bound(block, notion, offset, True, scope)
     if answer is None:
         from kernmodel.incore.engine.twin import PythonEngine

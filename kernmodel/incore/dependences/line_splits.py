@@ -9,36 +9,64 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from math import gcd
+from types import MappingProxyType
 from typing import NamedTuple
 
 from kernmodel.incore.dependences.addresses import AddressStep, MovingAccess, moving_accesses
 from kernmodel.incore.engine.layout import PHASES, Access
 from kernmodel.incore.model import PortUse
-from kernmodel.incore.tables.core_parameters import LoadParameters
+from kernmodel.incore.tables.core_parameters import LoadParameters, Parameters
 from kernmodel.isa.model import Instruction
 
 _DATA_PATH = "D"
 
 
-def split_loads(steps: Sequence[AddressStep], parameters: LoadParameters) -> dict[int, float]:
+class Places(NamedTuple):
+    """Where the arrays of a loop lie, modulo a cache line.
+
+    Attributes:
+        base: of arrays that an index moves along, from a base that the loop leaves alone.
+        starts: by instruction, the address that its access has in the first pass, each of the times (up to 64) that the
+            loop is entered; of instructions that are not here, `base` or the alignment with the fewest crossings holds.
+    """
+
+    base: int = 0
+    starts: Mapping[int, Sequence[int]] = MappingProxyType({})
+
+
+AT_LINES = Places()
+"""Arrays that begin at cache lines."""
+
+
+def costs_of_lines(parameters: Parameters) -> bool:
+    """Whether it is known what accesses across lines cost on a core."""
+    return bool(parameters.loads.splits) or getattr(parameters.pipeline, "line_bytes", None) is not None
+
+
+def split_loads(
+    steps: Sequence[AddressStep], parameters: LoadParameters, places: Places = AT_LINES
+) -> dict[int, float]:
     """By instruction, the share of the passes in which its load crosses lines; 0 is left out.
 
     Args:
         steps: of the instructions of the block, a loop body; parameters: of the core, with its cache line.
+        places: where the arrays lie.
     """
     costs, line = parameters.splits, parameters.line_bytes
     if line is None:
         return {}
     alike: dict[object, list[MovingAccess]] = {}
-    for load in moving_accesses(steps)[0]:
-        if load.size in costs:
-            alike.setdefault(load.address.terms, []).append(load)
     shares: dict[int, float] = {}
+    for load in moving_accesses(steps)[0]:
+        if load.size in costs and load.instruction in places.starts:
+            shares[load.instruction] = _crossing(load, places.starts[load.instruction], line).bit_count() / PHASES
+        elif load.size in costs:
+            alike.setdefault(load.address.terms, []).append(load)
     for loads in alike.values():
-        starts = (0,) if loads[0].anchored else range(line)
+        starts = (places.base,) if loads[0].anchored else range(line)
         found = min((_shares(loads, start, line) for start in starts), key=lambda shares: _cost(loads, shares, costs))
         shares |= {load.instruction: share for load, share in zip(loads, found, strict=True) if share}
-    return shares
+    return {instruction: share for instruction, share in shares.items() if share}
 
 
 def _shares(loads: Sequence[MovingAccess], start: int, line: int) -> list[float]:
@@ -92,7 +120,9 @@ class Lines(NamedTuple):
         return self.block_bytes if self.block_bytes == size else self.line_bytes
 
 
-def slow_accesses(steps: Sequence[AddressStep], general: Collection[int], lines: Lines) -> list[Access]:
+def slow_accesses(
+    steps: Sequence[AddressStep], general: Collection[int], lines: Lines, places: Places = AT_LINES
+) -> list[Access]:
     """What becomes of the accesses of a loop body by their addresses.
 
     Where an index moves along a base that the loop leaves alone, the base is taken for the start of an array at a
@@ -100,21 +130,28 @@ def slow_accesses(steps: Sequence[AddressStep], general: Collection[int], lines:
 
     Args:
         steps: of the instructions; general: those that store from general-purpose registers, two of which go to one
-            line in a cycle; lines: of the core.
+            line in a cycle; lines: of the core; places: where the arrays lie.
     """
     loads, stores = moving_accesses(steps)
     alike: dict[object, list[tuple[MovingAccess, int | None, bool]]] = {}
-    for load in loads:
-        alike.setdefault(load.address.terms, []).append((load, lines.line_bytes, False))
-    for store in stores:
-        alike.setdefault(store.address.terms, []).append((store, lines.of_store(store.size), True))
     slow: dict[int, list[int]] = {}
+    both = [(load, lines.line_bytes, False) for load in loads]
+    for access, block, writes in [*both, *((store, lines.of_store(store.size), True) for store in stores)]:
+        if access.instruction not in places.starts:
+            alike.setdefault(access.address.terms, []).append((access, block, writes))
+        elif passes := _crossing(access, places.starts[access.instruction], block):
+            slow.setdefault(access.instruction, [0, 0])[writes] |= passes
     for own in alike.values():
-        starts = (
-            {0} if own[0][0].anchored else {0, *(-access.address.constant % lines.line_bytes for access, *_ in own)}
-        )
+        if own[0][0].anchored:
+            starts = {places.base}
+        else:
+            starts = {0, *(-access.address.constant % lines.line_bytes for access, *_ in own)}
         found = min(
-            ([_crossing(access, start, block) for access, block, _ in own] for start in sorted(starts)), key=_count
+            (
+                [_crossing(one, (start + one.address.constant,), block) for one, block, _ in own]
+                for start in sorted(starts)
+            ),
+            key=_count,
         )
         for (access, _, writes), passes in zip(own, found, strict=True):
             if passes:
@@ -144,13 +181,20 @@ def _before_groups(steps: Sequence[AddressStep], general: Collection[int], lines
     ]
 
 
-def _crossing(access: MovingAccess, start: int, block: int | None) -> int:
-    """Of 64 passes, as bits, those in which an access crosses multiples of `block` bytes."""
-    if block is None:
-        return 0
-    first = start + access.address.constant
-    places = [(first + access.stride * number) % block for number in range(PHASES)]
-    return sum(1 << number for number, place in enumerate(places) if place + access.size > block)
+def _crossing(access: MovingAccess, starts: Sequence[int], block: int | None) -> int:
+    """Of 64 passes, as bits, those in which an access crosses multiples of `block` bytes.
+
+    Args:
+        starts: where it begins, each of the times that the loop is entered; each has its share of the passes.
+    """
+    return 0 if block is None else crossing_passes(starts, access.stride, access.size, block)
+
+
+def crossing_passes(starts: Sequence[int], stride: int, size: int, block: int) -> int:
+    """Of 64 passes, as bits, those in which accesses of `size` bytes, `stride` apart, cross multiples of `block`."""
+    rows = len(starts)
+    places = [(starts[number * rows // PHASES] + stride * number) % block for number in range(PHASES)]
+    return sum(1 << number for number, place in enumerate(places) if place + size > block)
 
 
 def _count(passes: Sequence[int]) -> int:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kernmodel.incore.dependences.addresses import AddressStep, Forwarding, forwardings
 from kernmodel.incore.dependences.forwarding import links as named_links
-from kernmodel.incore.dependences.line_splits import may_split, slow_accesses, split_loads
+from kernmodel.incore.dependences.line_splits import AT_LINES, Places, may_split, slow_accesses, split_loads
 from kernmodel.incore.engine.compiled import CompiledEngine, knows
 from kernmodel.incore.engine.figures import ModelledCore
 from kernmodel.incore.engine.interface import Answer, Engine, Look
@@ -69,11 +69,14 @@ class Analyser:
         self._kept = {}
         return self
 
-    def lower(self, instructions: Sequence[Instruction], rows: Rows, closing: bool = True) -> LoweredBlock:
+    def lower(
+        self, instructions: Sequence[Instruction], rows: Rows, closing: bool = True, places: Places = AT_LINES
+    ) -> LoweredBlock:
         """A block, made of its instructions and their rows (the indexed variant where it applies, None for unknown).
 
         Args:
             closing: whether 512-bit registers close a port, on cores where they do.
+            places: where the arrays lie, for a loop.
         """
         closed = closing and self.core.closed is not None and any(isa_of(i.isa).fills_widest(i) for i in instructions)
         known = [self._instruction(i, row, closed) for i, row in zip(instructions, rows, strict=True)]
@@ -84,10 +87,6 @@ class Analyser:
             if pair is not None:
                 pairs[number] = pair
         links, simulated, incomparable = self._links(instructions, templates)
-        shares: dict[int, float] = {}
-        if self.core.splits and any(may_split(instruction, self.core.splits) for instruction in instructions):
-            shares = split_loads([template.flow.step for template in templates], self.core.parameters.loads)
-        accesses = self.accesses(instructions, lambda: [template.flow.step for template in templates])
         look = Look(
             instructions=[number for _, number in known],
             pairs=[(number, self.engine.pair(pair)) for number, pair in pairs.items()],
@@ -95,7 +94,16 @@ class Analyser:
             simulated_links=simulated,
             places=places_of(instructions),
         )
-        return LoweredBlock(templates, pairs, look, shares, incomparable, accesses)
+        return self.placed(LoweredBlock(templates, pairs, look, {}, incomparable), instructions, places)
+
+    def placed(self, block: LoweredBlock, instructions: Sequence[Instruction], places: Places) -> LoweredBlock:
+        """The same block with its arrays elsewhere, in a loop."""
+        shares: dict[int, float] = {}
+        if self.core.splits and any(may_split(instruction, self.core.splits) for instruction in instructions):
+            steps = [template.flow.step for template in block.templates]
+            shares = split_loads(steps, self.core.parameters.loads, places)
+        accesses = self.accesses(instructions, lambda: [template.flow.step for template in block.templates], places)
+        return block._replace(shares=shares, accesses=accesses)
 
     def bound(
         self, block: LoweredBlock, notion: Notion, offset: int, all_parts: bool = False, scope: int = WHOLE
@@ -133,13 +141,17 @@ class Analyser:
         return [link._replace(cycles=forward_cycles(link, instructions, forwards)) for link in links]
 
     def accesses(
-        self, instructions: Sequence[Instruction], steps: Callable[[], Sequence[AddressStep]]
+        self,
+        instructions: Sequence[Instruction],
+        steps: Callable[[], Sequence[AddressStep]],
+        places: Places = AT_LINES,
     ) -> Sequence[Access]:
         """What becomes of the loads and stores of a loop body by their addresses.
 
         Args:
             instructions: the body; of the registers that addresses are made of nothing is asked.
             steps: gives what each of them means for addresses.
+            places: where the arrays lie.
         """
         lines = self.core.pipeline and self.core.pipeline.lines
         if not lines or not any(instruction.memory for instruction in instructions):
@@ -149,7 +161,7 @@ class Analyser:
             for number, instruction in enumerate(instructions)
             if not instruction.vector_bytes and any(reference.written for reference in instruction.memory)
         }
-        return slow_accesses(steps(), general, lines)
+        return slow_accesses(steps(), general, lines, places)
 
     def _instruction(self, instruction: Instruction, row: InstructionData | None, closed: bool) -> tuple[Template, int]:
         if self._kept is None:

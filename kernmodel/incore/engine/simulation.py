@@ -45,6 +45,11 @@ class _InFlight:
         self.slow = 0
 
 
+def _takes_all(x: _InFlight, microop: MicroOp) -> bool:
+    """Whether an access goes to two lines at once, by all its pipes."""
+    return bool(x.slow and microop.data == 1 and microop.ports & (microop.ports - 1))
+
+
 class Pipeline:
     """The state of the pipeline; `run` says what comes out."""
 
@@ -83,7 +88,8 @@ class Pipeline:
         self.turn = [0] * len(self.core.alternating)
         self.divider_free = self.alone_free = 0
         self.data_free = [0] * len(self.ports)
-        self.held = 0
+        slow = [m for m in self.microops if (m.slow_low or m.slow_high) and m.data == 1 and m.ports & (m.ports - 1)]
+        self.pipes = {port for port in self.ports if any(m.ports >> port & 1 for m in slow)}
         self.delivered = self.entries_issued = 0
         self.fetched = self.predecoded = self.decoded = 0
         self.decodable = [0] * _HISTORY
@@ -105,7 +111,6 @@ class Pipeline:
             self._dispatch_bound()
         else:
             self._dispatch_free()
-        self._hold_paths()
         self._issue()
         if self.by_port:
             self._leave_queue()
@@ -164,9 +169,7 @@ class Pipeline:
         if microop.alone:
             self.alone_free = self.now + microop.alone
         if microop.data:
-            self.data_free[x.port] = self.now + microop.data + x.slow
-        if x.slow and microop.data == 1:
-            self.held |= microop.ports
+            self.data_free[x.port] = self.now + microop.data + (0 if _takes_all(x, microop) else x.slow)
         self.counters[x.port] -= 1
         self.dispatched[x.port] += 1
         self.scheduled[x.scheduler] -= 1
@@ -174,15 +177,30 @@ class Pipeline:
         x.done = self.now + microop.latency
         self._know(x, self.now)
 
-    def _hold_paths(self) -> None:
-        """The second half of an access across lines takes the paths of all its ports in the cycle behind the first."""
-        for port in self.ports:
-            if self.held >> port & 1:
-                self.data_free[port] = max(self.data_free[port], self.now + 2)
-        self.held = 0
+    def _dispatch_in_order(self) -> None:
+        """Where accesses may go to two lines at once, pipes are taken in order: one that needs all of them waits until
+        they are free, and the younger ones wait for it."""
+        unused = set(self.pipes)
+        while unused:
+            x = next((x for x in self.ready if x.port in self.pipes), None)
+            if x is None:
+                return
+            microop = self.microops[x.id % self.core.microops]
+            wanted = {port for port in self.ports if microop.ports >> port & 1}
+            able = unused & wanted
+            if not able or (_takes_all(x, microop) and able != wanted):
+                return
+            port = x.port if x.port in able else min(able)
+            unused -= able if _takes_all(x, microop) else {port}
+            if self._can_dispatch(microop, port):
+                self.counters[x.port] -= 1
+                self.counters[port] += 1
+                x.port = port
+                self._dispatch(x, microop)
 
     def _dispatch_bound(self) -> None:
-        for port in self.ports:
+        self._dispatch_in_order()
+        for port in (port for port in self.ports if port not in self.pipes):
             for x in self.ready:
                 microop = self.microops[x.id % self.core.microops]
                 if x.port == port and self._can_dispatch(microop, port):

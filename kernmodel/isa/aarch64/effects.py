@@ -20,6 +20,7 @@ REGISTERS = Registers(
     frame=frozenset({"sp", "x29"}),
     general=frozenset(GENERAL),
     # Procedure Call Standard for the Arm 64-bit Architecture (AAPCS64), 6.1.1
+    arguments=tuple(f"x{number}" for number in range(8)),
     clobbered=tuple(f"x{number}" for number in (*range(19), 30)),
     # a written-back base waits for itself, not for the data that is loaded or stored (DDI 0487, C1.3.3)
     advanced=frozenset(GENERAL),

@@ -20,6 +20,7 @@ REGISTERS = Registers(
     general=frozenset(GENERAL),
     program_counter="rip",
     # System V psABI, 3.2.1
+    arguments=("rdi", "rsi", "rdx", "rcx", "r8", "r9"),
     clobbered=("rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11"),
     halved=frozenset({"rax", "rbx", "rcx", "rdx"}),
     advanced=frozenset({"rsp", "rsi", "rdi"}),

@@ -14,7 +14,7 @@ from kernmodel.incore.core import CODE_ALIGNMENT, Core, Settings, analyse_block,
 from kernmodel.incore.model import InCore
 from kernmodel.incore.tables.parameters import canonical_name, known_microarchitectures
 from kernmodel.isa import DEFAULT, isa_of
-from kernmodel.studies.predict.placement import placement
+from kernmodel.studies.predict.placement import array_notes, placement
 from kernmodel.studies.predict.request import CodeOrigin, InCoreAnswer, Loop
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def _answer(loop: AssemblyLoop, source: Loop, target: Target, core: Core, settin
         check_core(target.machine, core.parameters)
     incore = analyse_block(loop, core, settings)
     origin = CodeOrigin(source.file or source.title, None, None, (), ())
-    notes = (*loop.notes, *incore.notes)
+    notes = (*loop.notes, *incore.notes, *array_notes(loop, core, settings, incore.prediction))
     placed = placement(loop, core, settings, incore.prediction)
     return InCoreAnswer(target.machine, core.parameters, loop, incore, origin, notes, placed)
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import Location, Note
-from kernmodel.incore.core import CODE_ALIGNMENT, Core, Settings, offset_of, predictions_at
+from kernmodel.incore.core import CODE_ALIGNMENT, Core, Settings, offset_of, predictions_at, predictions_placed
+from kernmodel.incore.dependences.line_splits import Places
 from kernmodel.uncertainty import Interval
 
 CAUSE = "address of the code"
@@ -57,6 +58,24 @@ def placement(loop: AssemblyLoop, core: Core, settings: Settings, prediction: fl
         assumed = f"first byte at {at} modulo {CODE_ALIGNMENT}"
         interval = Interval(low, high, CAUSE, assumed)
     return Placement(interval, aligned, high - aligned > _MATTERS * high)
+
+
+def array_notes(loop: AssemblyLoop, core: Core, settings: Settings, prediction: float) -> tuple[Note, ...]:
+    """What the addresses of arrays may change, where they are known to begin at multiples of some bytes; for loops that
+    move an index along bases that they leave alone, all of which are taken to lie alike."""
+    align = settings.data_align
+    if align is None or settings.port_model == "even":
+        return ()
+    layouts = [Places(base) for base in range(0, CODE_ALIGNMENT, align)]
+    found = [prediction, *predictions_placed(loop, core, settings, layouts)]
+    low, high = min(found), max(found)
+    if high - low <= _MATTERS * high:
+        return ()
+    text = (
+        f"arrays that begin at multiples of {align} bytes: {low:.2f} to {high:.2f} cycles per pass "
+        f"({settings.places.base} modulo {CODE_ALIGNMENT} is taken)"
+    )
+    return (Note("array-addresses", text, "assumption", Location(loop.file)),)
 
 
 def placement_notes(found: Placement, file: str) -> tuple[Note, ...]:

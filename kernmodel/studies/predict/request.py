@@ -83,6 +83,8 @@ class CodeRequest:
         classic: whether the prediction is that of textbooks: by widths and saturated bandwidths, without what is
             executed outside the innermost loop.
         iterations_per_pass: source iterations that a pass of the loop executes, None: as found.
+        data_align: bytes at multiples of which all arrays begin, None: as the code says.
+        array_offsets: of arrays by name, where they begin modulo a cache line.
     """
 
     asm: str | None = None
@@ -94,6 +96,13 @@ class CodeRequest:
     port_model: Literal["optimal", "even"] = "optimal"
     classic: bool = False
     iterations_per_pass: float | None = None
+    data_align: int | None = None
+    array_offsets: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def given_places(self) -> bool:
+        """Whether something is said of where arrays lie."""
+        return self.data_align is not None or bool(self.array_offsets)
 
     @property
     def by_hand(self) -> tuple[object, ...]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import KernmodelError, Note
+from kernmodel.incore.dependences.line_splits import AT_LINES, Places, costs_of_lines
 from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.machine.cores import check_cores
 from kernmodel.machine.load import load_machine
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from kernmodel.models.outside import OutsideWork
     from kernmodel.models.streams import Streams
     from kernmodel.source.model import LoopNest
+    from kernmodel.studies.predict.arrays import ArrayPlaces
     from kernmodel.traffic.model import Traffic
     from kernmodel.traffic.options import StoreMode
 
@@ -286,15 +288,44 @@ class Stages:
         core = machine.core
         return self._cores.get((core.microarchitecture, core.overlapping_ports, core.non_overlapping_ports), read)
 
-    def _incore(self, code: Code, machine: Machine, request: CodeRequest) -> InCore:
+    def _places(self, case: _Case, code: Code) -> ArrayPlaces | None:
+        """Where the arrays lie; None where it makes no difference to the core, or is left out."""
+        from kernmodel.studies.predict.arrays import array_places
+
+        machine, request = case.method.machine, case.point.code
+        parameters, _ = self._core(machine)
+        if request.port_model == "even" or not (request.given_places or costs_of_lines(parameters)):
+            return None
+        if request.classic and not request.given_places:
+            return None
+        offsets = dict(request.array_offsets)
+        return array_places(code.loop, case.method.nest, machine.line_bytes, request.data_align, offsets)
+
+    def _elsewhere(self, code: Code, machine: Machine, request: CodeRequest, places: ArrayPlaces) -> tuple[InCore, ...]:
+        """The analyses with the arrays where they are the least and the most in the way; none if all are alike."""
+        from kernmodel.incore.core import Core, Settings, predictions_placed
+
+        parameters, _ = self._core(machine)
+        settings = Settings(notion="loop", port_model=request.port_model)
+        cycles = predictions_placed(code.loop, Core.of(parameters, settings), settings, places.others)
+        found = sorted((one, number) for number, one in enumerate(cycles))
+        if not found or found[0][0] == found[-1][0]:
+            return ()
+        ends = (places.others[found[0][1]], places.others[found[-1][1]])
+        return tuple(self._incore(code, machine, request, one) for one in ends)
+
+    def _incore(self, code: Code, machine: Machine, request: CodeRequest, places: Places | None = None) -> InCore:
         from kernmodel.incore.answer.analyse import analyse
         from kernmodel.incore.core import Settings, offset_of
 
         parameters, table = self._core(machine)
-        key = (code.key, parameters.name, request.port_model)
+        place = AT_LINES if places is None else places
+        key = (code.key, parameters.name, request.port_model, place.base, tuple(place.starts.items()))
         offset = offset_of(code.loop, Settings())
         model = request.port_model
-        return self._incores.get(key, lambda: analyse(code.loop, parameters, table, port_model=model, offset=offset))
+        return self._incores.get(
+            key, lambda: analyse(code.loop, parameters, table, port_model=model, offset=offset, places=place)
+        )
 
     def _placement(self, code: Code, machine: Machine, request: CodeRequest, incore: InCore) -> tuple[Note, ...]:
         """What the unknown address of the loop may change, as a note; nothing where it makes no difference."""
@@ -325,13 +356,16 @@ class Stages:
         return work, outside_notes(work, code.loop, around, parameters)
 
     def _answer(self, case: _Case, code: Code, scaling_cores: Sequence[int], *, shared: Point | None) -> EcmAnswer:
-        from kernmodel.models.ecm import predict, scale
+        from kernmodel.models.ecm import Elsewhere, predict, scale
         from kernmodel.source.nest.sizes import deciding_names
         from kernmodel.traffic.stream_runs import runs_of
 
         method, cores, loop = case.method, case.point.kernel.cores, code.loop
         machine = method.machine
-        incore = self._incore(code, machine, case.point.code)
+        places = self._places(case, code)
+        incore = self._incore(code, machine, case.point.code, places.taken if places else None)
+        elsewhere = () if places is None else self._elsewhere(code, machine, case.point.code, places)
+        laid_out = Elsewhere(elsewhere, places.assumed) if places and elsewhere else None
         stores, told = _stores_of(loop, method)
         predictions: dict[int, EcmPrediction] = {}
         traffic = self._traffic(case, stores, cores)
@@ -345,7 +379,9 @@ class Stages:
         def predict_at(active: int) -> EcmPrediction:
             if active not in predictions:
                 known = self._traffic(case, stores, active)
-                predictions[active] = predict(known, incore, machine, outside=outside, runs=runs, streams=streams)
+                predictions[active] = predict(
+                    known, incore, machine, outside=outside, runs=runs, streams=streams, elsewhere=laid_out
+                )
             return predictions[active]
 
         prediction = predict_at(cores)

@@ -74,7 +74,7 @@ typedef struct {
     int32_t counters[PORTS], starting[PORTS], turn[GROUPS];
     int32_t turns[GROUPS], in_turn[GROUPS][PORTS]; /* ports of each set that alternates */
     int64_t divider_free, alone_free, data_free[PORTS];
-    uint32_t held; /* ports whose data paths accesses that began in this cycle take in the next, too */
+    uint32_t pipes; /* ports of accesses that may go to two lines at once */
 
     int64_t entries_delivered, entries_issued, fetched, predecoded, decoded, decodable[HISTORY];
     int32_t unit_part, decoding, microcode_wait, microcode_left, predecode_step, opened; /* lines of code so far of the pass */
@@ -186,6 +186,9 @@ static void retire(Sim *s)
     }
 }
 
+/* Whether an access goes to two lines at once, by all its pipes. */
+static int takes_all(const Instance *x, const Op *m) { return x->slow && m->data == 1 && (m->ports & (m->ports - 1)); }
+
 static int can_dispatch(const Sim *s, const Op *m, int32_t port)
 {
     return !m->limited || (!(m->divider && s->divider_free > s->now) && !(m->alone && s->alone_free > s->now) &&
@@ -200,9 +203,7 @@ static void dispatch(Sim *s, Instance *x, const Op *m, int32_t port)
         if (m->alone)
             s->alone_free = s->now + m->alone;
         if (m->data)
-            s->data_free[port] = s->now + m->data + x->slow;
-        if (x->slow && m->data == 1)
-            s->held |= (uint32_t)m->ports;
+            s->data_free[port] = s->now + m->data + (takes_all(x, m) ? 0 : x->slow);
     }
     s->counters[port]--;
     s->tally.dispatched[port]++;
@@ -223,20 +224,40 @@ static void take_out(Sim *s, int32_t port, int32_t k)
     }
 }
 
-/* The second half of an access across lines takes the paths of all its ports in the cycle behind the first, so that two
-   such accesses of one cycle take two cycles, and one beside another access, too. */
-static void hold_paths(Sim *s)
+/* Where accesses may go to two lines at once, pipes are taken in order: one that needs all of them waits until they are
+   free, and the younger ones wait for it. */
+static void dispatch_in_order(Sim *s)
 {
-    for (uint32_t rest = s->held; rest; rest &= rest - 1) {
-        int64_t *path = &s->data_free[__builtin_ctz(rest)];
-        *path = *path > s->now + 2 ? *path : s->now + 2;
+    for (uint32_t unused = s->pipes; unused;) {
+        Instance *x = NULL;
+        for (uint32_t rest = s->waiting & s->pipes; rest; rest &= rest - 1) {
+            const int32_t port = __builtin_ctz(rest);
+            Instance *first = instance(s, s->ready[port][s->first_ready[port]]);
+            x = !x || first->id < x->id ? first : x;
+        }
+        if (!x)
+            return;
+        const Op *m = x->op;
+        const uint32_t able = unused & (uint32_t)m->ports;
+        if (!able || (takes_all(x, m) && able != (uint32_t)m->ports))
+            return;
+        const int32_t port = able >> x->port & 1 ? x->port : __builtin_ctz(able);
+        unused &= takes_all(x, m) ? ~able : ~(1u << port);
+        if (!can_dispatch(s, m, port))
+            continue;
+        take_out(s, x->port, s->first_ready[x->port]);
+        s->counters[x->port]--;
+        s->counters[port]++;
+        x->port = (int16_t)port;
+        dispatch(s, x, m, port);
     }
-    s->held = 0;
 }
 
 static void dispatch_bound(Sim *s)
 {
-    for (uint32_t rest = s->waiting; rest; rest &= rest - 1) {
+    if (s->pipes)
+        dispatch_in_order(s);
+    for (uint32_t rest = s->waiting & ~s->pipes; rest; rest &= rest - 1) {
         const int32_t port = __builtin_ctz(rest);
         for (int32_t k = s->first_ready[port]; k < s->ready_end[port]; k++) {
             Instance *x = instance(s, s->ready[port][k]);
@@ -873,6 +894,7 @@ static int make_ops(Sim *s, const Program *program)
                       alternating_group(c, m[u].ports), m[u].first_wait, m[u + 1].first_wait, 0, 0,
                       (uint32_t)m[u].slow_low | (uint64_t)(uint32_t)m[u].slow_high << 32};
         s->phases = ops[u].slow ? PHASES : s->phases;
+        s->pipes |= ops[u].slow && m[u].data == 1 && (m[u].ports & (m[u].ports - 1)) ? (uint32_t)m[u].ports : 0;
     }
     for (int32_t e = 0; e < c->waits; e++)
         ops[program->waits[e].microop].users_end++; /* counts at first */
@@ -945,7 +967,6 @@ static void cycle(Sim *s)
         dispatch_bound(s);
     else
         dispatch_free(s);
-    hold_paths(s);
     issue(s);
     if (c->by_port && c->issue_ports)
         leave_queue(s);

@@ -1,0 +1,111 @@
+"""Where arrays lie, and what accesses across lines make of it: `--data-align`, `--array-offset`, the interval."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import kernmodel as km
+from kernmodel.code.listing import read_listing
+from kernmodel.code.match import choose_loop
+from kernmodel.code.model import AssemblyLoop
+from kernmodel.errors import UsageError
+from kernmodel.incore.core import Core, Settings, predictions_placed
+from kernmodel.source.load import load_kernel
+from kernmodel.source.model import LoopNest
+from kernmodel.studies.predict.arrays import array_places
+from kernmodel.studies.predict.expectation import expectation
+
+HOST = Path(__file__).parents[2] / "../shared/data/measured/zen4-host.yml"
+SIZES = {"N": 210, "M": 6}
+STENCIL = """stencil:
+    vbroadcastsd %xmm0, %ymm1
+    leaq 1680(%rdi), %rdx
+    leaq 1688(%rsi), %rcx
+    leaq 8400(%rdi), %r9
+.L2:
+    xorl %eax, %eax
+.L3:
+    vmovupd 16(%rdx,%rax), %ymm2
+    vaddpd (%rdx,%rax), %ymm2, %ymm0
+    vaddpd -1672(%rdx,%rax), %ymm0, %ymm0
+    vaddpd 1688(%rdx,%rax), %ymm0, %ymm0
+    vmulpd %ymm1, %ymm0, %ymm0
+    vmovupd %ymm0, (%rcx,%rax)
+    addq $32, %rax
+    cmpq $1664, %rax
+    jne .L3
+    addq $1680, %rdx
+    addq $1680, %rcx
+    cmpq %rdx, %r9
+    jne .L2
+    ret
+"""
+
+
+@cache
+def stencil() -> tuple[AssemblyLoop, LoopNest]:
+    """The stencil as gcc -O3 compiles it for 256-bit vectors, less what is in the way of reading it."""
+    nest = load_kernel("stencil", SIZES)
+    listing = read_listing(STENCIL, "stencil.s", isa_name="x86-64")
+    return choose_loop(listing, expectation(nest, SIZES)), nest
+
+
+def test_streams_know_where_they_begin() -> None:
+    loop, _ = stencil()
+    starts = [stream.start for stream in loop.streams]
+    assert all(start is not None and start.rows == ((1680, 4),) for start in starts)
+    found = [(start.base, start.offset) for start in starts if start is not None]
+    assert found == [("rdi", 1696), ("rdi", 1680), ("rdi", 8), ("rdi", 3368), ("rsi", 1688)]
+
+
+def test_each_row_has_its_own_place_in_the_lines() -> None:
+    loop, nest = stencil()
+    places = array_places(loop, nest, 64, None, {"a": 8})
+    # 1680 bytes a row, so that rows begin 16 bytes further in a line: a[1][2], a[2][2], …, eight bytes off
+    assert places.taken.starts[0] == (40, 56, 8, 24)
+    assert places.assumed == "a at 8 modulo 64, arrays at cache lines"
+    assert len(places.others) == 8  # of b, at multiples of an element
+
+
+def test_known_alignment_leaves_fewer_places() -> None:
+    loop, nest = stencil()
+    places = array_places(loop, nest, 64, 16, {})
+    assert (places.taken.base, len(places.others)) == (16, 16)
+    assert places.taken.starts[0][0] == (16 + 1696) % 64
+
+
+def test_what_is_not_known_is_refused() -> None:
+    loop, nest = stencil()
+    with pytest.raises(UsageError, match="no array q"):
+        array_places(loop, nest, 64, None, {"q": 8})
+    hidden = replace(loop, streams=tuple(replace(stream, start=None) for stream in loop.streams))
+    with pytest.raises(UsageError, match="does not show"):
+        array_places(hidden, nest, 64, None, {"a": 8})
+    with pytest.raises(UsageError, match="power of two"):
+        km.CodeOptions(data_align=24)
+    with pytest.raises(UsageError, match="no offset"):
+        km.CodeOptions(array_offsets=["a"]).request()
+
+
+def test_crossing_rows_take_as_long_as_was_measured() -> None:
+    """6.03 cycles per line (two passes) on an EPYC of family 25, model 17; 4.0 if no access crossed a line."""
+    loop, nest = stencil()
+    settings = Settings(notion="loop")
+    core = Core.open("ZEN4", settings)
+    places = array_places(loop, nest, 64, None, {})
+    (cycles,) = predictions_placed(loop, core, settings, [places.taken])
+    assert 2 * cycles == pytest.approx(6.03, rel=0.05)
+
+
+@pytest.mark.skipif(not HOST.exists(), reason="the machine file of the measured host is not here")
+def test_ecm_shows_what_the_addresses_of_arrays_may_change() -> None:
+    answer = km.ecm("stencil", str(HOST), sizes=SIZES)[0]
+    interval = answer.prediction.cycles_interval
+    assert interval is not None
+    assert "addresses of the arrays" in interval.cause
+    assert interval.low <= 6.03 * 1.005
+    assert interval.high >= 6.07
