@@ -30,6 +30,7 @@ _SOURCES = {
     "p": "{model}: OSACA's data, commit e00d5f6; loads: Laukemann et al., PMBS 2019, Table II; latencies: LLVM 19.1.7",
     "i": "LLVM 19.1.7, scheduling model of {model}, with one ALU µop less, since it counts that of a write-back twice",
     "w": "WINIC, readings on Grace at 3.2 GHz, 2025-08; ports: LLVM 19.1.7",
+    "x": "Arm Architecture Reference Manual, DDI 0487, movprfx; that it is packed with the next: A64FX manual 1.8.1",
     "m": "Fujitsu, A64FX Microarchitecture Manual 1.8.1, Tables 16-1 to 16-3",
 }
 _CHAIN = re.compile(r"(\d+)([bi]?)>(\d+):([\d.]+)")
@@ -81,8 +82,30 @@ def aarch64_table(folder: Path, name: str) -> str:
         rows |= _of_osaca(folder / "sources" / f"osaca_{recipe.osaca}.csv.gz", rows, recipe)
     if recipe.winic:
         rows |= _of_winic(folder / "sources" / f"winic_{recipe.winic}.csv.gz", rows, recipe)
+    rows |= {row.form: row for row in _prefixes() if _SVE_FORM in rows}
     header = (f"{name}: AArch64 forms, built by `kernmodel instructions import`; docs/aarch64.md explains the forms.",)
     return table_text(header, rows.values(), {tag: _source(tag, recipe) for tag in _SOURCES})
+
+
+_SVE_FORM = "fmla z.d,p/m,z.d,z.d"
+
+
+def _prefixes() -> Iterator[InstructionData]:
+    """movprfx: one instruction with the next (DDI 0487; A64FX's decoders pack the two). Merging ones differ by core."""
+    for form in ("movprfx z,z", *(f"movprfx z.{size},p/z,z.{size}" for size in "bhsd")):
+        yield InstructionData(
+            form=form,
+            ports=(),
+            latencies={},
+            default_latency=0.0,
+            uops=0,
+            throughput=None,
+            breaks_dependency="no",
+            eliminated=False,
+            front_end=None,
+            indexed=None,
+            source=_SOURCES["x"],
+        )
 
 
 def _source(tag: str, recipe: Recipe) -> str:
@@ -292,6 +315,10 @@ def _of_winic(path: Path, rows: Mapping[str, InstructionData], recipe: Recipe) -
         pairs = {(m[1], m[3]): float(m[4]) for m in _CHAIN.finditer(record["latencies"]) if not m[2]}
         if row is None or not pairs or not record["latency"]:
             continue
+        mnemonic, _, kinds = row.form.partition(" ")
+        if role(mnemonic).reads_first and ",p/m," in kinds and ("0", "0") not in pairs and ("1", "0") in pairs:
+            # no chain leads from a vector to a predicate: what was read there is the accumulator's
+            pairs["0", "0"] = pairs.pop(("1", "0"))
         default = max(pairs.values())
         measured = float(record["rthroughput"] or 0)
         bound = max((use.cycles / len(use.ports) for use in row.ports), default=0.0)
