@@ -71,7 +71,7 @@ def test_safety_and_cores_make_blocks_smaller(run, monkeypatch):
 
 def test_loops_are_chosen(run):
     outcome = run(
-        "blocking", "-m", "snb", "matmul.c", "-D", "M=100", "-D", "N=600", "-D", "K=300", "--loops", "i, k", "--json"
+        "blocking", "-m", "snb", "matmul.c", "-D", "M=20", "-D", "N=600", "-D", "K=300", "--loops", "i, k", "--json"
     )
     found = json.loads(outcome.out)["candidates"]
     assert found and all(set(candidate["blocks"]) <= {"i", "k"} for candidate in found)

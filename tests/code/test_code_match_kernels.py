@@ -31,17 +31,18 @@ def benchmark() -> ModuleType:
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc on this system")
-@pytest.mark.parametrize("machine", ["snb", "clx", "zen2"])
-def test_every_kernel_is_found_at_every_level(machine: str) -> None:
+@pytest.mark.parametrize(("machine", "levels"), [("snb", ("-O3",)), ("clx", ("-O1", "-O2", "-O3")), ("zen2", ("-O3",))])
+def test_every_kernel_is_found_at_every_level(machine: str, levels: tuple[str, ...]) -> None:
+    """Below -O3, where little is vectorised, one machine's code is as another's."""
     names = [file.stem for file in carried_files("kernels", ".c")]
-    results = list(benchmark().outcomes(names, [machine], ["-O1", "-O2", "-O3"], ["gcc"]))
-    assert len(results) == 3 * len(names)
+    results = list(benchmark().outcomes(names, [machine], levels, ["gcc"]))
+    assert len(results) == len(levels) * len(names)
     unfound = {(r.kernel, r.level): r.evidence for r in results if r.verdict not in ("checked", "bytes")}
     assert not unfound, unfound
     verdicts = Counter(result.verdict for result in results)
     # iterations that differ from row to row have no passes to compare with
     uncounted = ("trmv", "stencil-blocked", "matmul-blocked")
-    assert verdicts["checked"] >= 3 * (len(names) - len(uncounted))
+    assert verdicts["checked"] >= len(levels) * (len(names) - len(uncounted))
     assert all(r.iterations == 1 for r in results if r.level == "-O1")
     vectorised = {r.kernel for r in results if r.level == "-O3" and (r.iterations or 0) > 1}
     assert {"stencil", "triad", "daxpy", "3d-7pt", "himeno"} <= vectorised

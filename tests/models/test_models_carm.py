@@ -109,7 +109,7 @@ def test_ratios_in_words() -> None:
 # {{{ laws
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(cases())
 def test_scaled_roofs_never_exceed_those_of_carm(case: Case) -> None:
     """For every machine, mix, ratio and number of cores."""
