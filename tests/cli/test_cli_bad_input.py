@@ -27,14 +27,12 @@ KERNELS = {
     "complex numbers": ("k.c", f"#define N 9\ndouble complex a[N], b[N];\n{LOOP}\n", "k.c:2:8: complex numbers"),
     "struct": ("k.c", "struct { double x; } a[9];\nfor (int i = 0; i < 9; ++i) a[i].x = 0;\n", "k.c:2:29: a member"),
     "while": ("k.c", "double a[9]; int i = 0;\nwhile (i < 9) a[i++] = 0;\n", "k.c:2:"),
-    "switch": ("k.c", "double a[9];\nfor (int i = 0; i < 9; ++i) switch (i) { case 0: a[i] = 0; }\n", "k.c:2:"),
     "unknown function": ("k.c", "double a[9];\nfor (int i = 0; i < 9; ++i) a[i] = g(i);\n", "k.c:2:"),
     "parameter without value": ("k.c", "void f(int n, double *a) { for (int i = 0; i < n; ++i) a[i] = 0; }\n", "-D n="),
     "two functions": ("k.c", f"double a[9], b[9];\nvoid f() {{ {LOOP} }}\nvoid g() {{ {LOOP} }}\n", "--function"),
     "no loop": ("k.c", "double a[10];\na[0] = 1;\n", "loop"),
     "two nests": ("k.c", f"#define N 10\ndouble a[N], b[N];\n{LOOP}\n{LOOP}\n", "--nest"),
     "indirect index": ("k.c", "double a[10]; int p[10];\nfor (int i = 0; i < 10; ++i) a[p[i]] = 0;\n", "k.c:2:"),
-    "if in the loop": ("k.c", "double a[10];\nfor (int i = 0; i < 10; ++i) if (i > 3) a[i] = 0;\n", "k.c:2:"),
     "not affine": ("k.c", "double a[100];\nfor (int i = 0; i < 10; ++i) a[i*i] = 0;\n", "k.c:2:"),
 }
 
