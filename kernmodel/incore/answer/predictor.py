@@ -224,7 +224,6 @@ class Predictor:
         "_known",
         "_numbers",
         "_pairs",
-        "_scaled",
         "core",
         "decoder",
         "settings",
@@ -243,7 +242,6 @@ class Predictor:
         self._pairs: dict[tuple[int, int], tuple[Pair, int] | None] = {}
         self._numbers: dict[tuple[str, ...], tuple[int, ...]] = {}
         self._analyser = Analyser(self.core.model, self._code.memo)
-        self._scaled = self.core.model.graph.flows.scaled_index > 0
 
     def predict(self, code: bytes, notion: Notion | None = None, offset: int | None = None) -> Prediction | None:
         """The prediction for a block, None where `analyse_block` has to look at it.
@@ -389,10 +387,9 @@ class Predictor:
         return forwardings(instructions, model.graph.memory)[0], links(instructions, model.switches.memory)
 
     def _find_out(self, decoded: Decoded, closed: bool) -> _Known:
-        shape = (decoded.shape, self._scaled and decoded.address_constants[0] > 1)
-        kind = self._kinds.get((shape, closed))
+        kind = self._kinds.get((decoded.shape, closed))
         if kind is None:
-            kind = self._kinds[shape, closed] = self._kind_of(decoded, closed, shape)
+            kind = self._kinds[decoded.shape, closed] = self._kind_of(decoded, closed)
         number = -1
         if kind.template is not None:
             own = self._resources(decoded.registers)
@@ -410,10 +407,8 @@ class Predictor:
             found = self._numbers[registers] = (*map(number, registers), *high)
         return found
 
-    def _kind_of(self, decoded: Decoded, closed: bool, shape: Hashable) -> _Kind:
+    def _kind_of(self, decoded: Decoded, closed: bool) -> _Kind:
         instruction, names, needs, privileged, stack = self._code.facts(decoded)
-        if self._scaled:
-            instruction = _with_scale(instruction, decoded.address_constants[0])
         row = row_of(instruction, self.core.table)
         # the registers of the x87 depend on the instructions before: analyse_block gives them fixed names
         missing = not needs.isdisjoint(self.core.lacked) and is_missing(instruction, self.core.lacked)
@@ -421,7 +416,7 @@ class Predictor:
         traits = _traits(instruction, self.core.model) | _MISSING * missing | _STACK * stack | _WARNED * bool(warnings)
         if missing or stack:
             return _Kind(instruction, row, warnings, names, None, (-1, -1), (), traits)
-        template = self._analyser.lowering.template(instruction, row, closed, shape)
+        template = self._analyser.lowering.template(instruction, row, closed, decoded.shape)
         numbers = self._analyser.engine.template(template)
         return _Kind(instruction, row, warnings, names, template, numbers, self._slots(template, names), traits)
 
@@ -429,16 +424,6 @@ class Predictor:
         own = {name: place for place, name in enumerate((*names, *[name + HIGH for name in names]))}
         number = self._code.memo.number
         return tuple([own[name] if name in own else ~number(name) for name in template.registers])
-
-
-def _with_scale(instruction: Instruction, scale: int) -> Instruction:
-    """The instruction with another scale of its index."""
-    if not instruction.memory or instruction.memory[0].index is None or instruction.memory[0].scale == scale:
-        return instruction
-    own, *others = instruction.memory
-    scaled = replace(own, scale=scale)
-    operands = tuple([replace(o, memory=scaled) if o.memory == own else o for o in instruction.operands])
-    return replace(instruction, memory=(scaled, *others), operands=operands)
 
 
 def _traits(instruction: Instruction, core: ModelledCore) -> int:
