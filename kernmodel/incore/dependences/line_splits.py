@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from math import gcd
-from types import MappingProxyType
 from typing import NamedTuple
 
 from kernmodel.incore.dependences.addresses import AddressStep, MovingAccess, moving_accesses
@@ -19,6 +18,9 @@ from kernmodel.incore.tables.core_parameters import LoadParameters, Parameters
 from kernmodel.isa.model import Instruction
 
 _DATA_PATH = "D"
+
+
+_NOWHERE: Mapping[int, Sequence[int]] = {}  # settings go to other processes, which read-only views cannot
 
 
 class Places(NamedTuple):
@@ -31,7 +33,7 @@ class Places(NamedTuple):
     """
 
     base: int = 0
-    starts: Mapping[int, Sequence[int]] = MappingProxyType({})
+    starts: Mapping[int, Sequence[int]] = _NOWHERE
 
 
 AT_LINES = Places()
