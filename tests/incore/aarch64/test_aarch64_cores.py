@@ -65,16 +65,19 @@ GAUSS_SEIDEL = """
 
 
 def test_gauss_seidel_of_the_2019_paper() -> None:
-    """TP 2.46, LCD 18 and CP 25 cy/it of four iterations a pass; measured 18.5.
-
-    The paper's port sums are 9.83 9.83 1.33 8 8 4: one µop less, since it gives the written-back base of
-    `str d5, [x14], 8` none (OSACA's later data do). Its critical path, 100, is longer by more than the registers carry.
-    """
+    """Table I: TP 2.46, LCD 18 and CP 25 cy/it of four iterations a pass; measured 18.5. Table II: the port sums."""
     answer = km.analyse_loop(GAUSS_SEIDEL, uarch="TX2", core=km.CoreOptions(ports="even")).answer.incore
     assert answer.lcd.cycles == 4 * 18.0
     sums = dict(zip(answer.ports, answer.port_sums, strict=True))
-    assert [round(sums[port], 2) for port in ("0", "1", "2", "3", "4", "5")] == [10.0, 10.0, 2.0, 8.0, 8.0, 4.0]
-    assert answer.critical_path.cycles == 4 + 13 * 6
+    assert [sums[port] for port in ("3", "4", "5")] == [8.0, 8.0, 4.0]
+    # two ALU uops that the paper's data lack are on ports 0 to 2 alike: `mov` (the paper: half on 0 and 1 each) may go
+    # to 2 as other moves do (LLVM), and the base that `str d5, [x14], 8` writes back is added to (OSACA e00d5f6)
+    for port, paper in (("0", 9.83), ("1", 9.83)):
+        assert sums[port] == pytest.approx(paper - 1 / 2 + 1 / 3 + 1 / 3, abs=0.005)
+    assert sums["2"] == pytest.approx(1.33 + 2 / 3, abs=0.005)
+    # the paper's critical path, 100, waits for the data of `str d5` (4) before its written-back base is loaded through
+    # (4) and added (6), which the registers do not make it do, and ends with the latency of a store (4)
+    assert answer.critical_path.cycles == 4 * 25 - (4 + 4 + 6) - 4
 
 
 def chain(text: str, core: str) -> float:
@@ -172,7 +175,7 @@ def test_no_form_of_a_cores_own_code_is_unknown() -> None:
 
 @facts_at_hand
 def test_measured_loops_of_thunderx2() -> None:
-    """Loops with the data in L1: those of chains are met; those that store streams are above their ports."""
+    """Loops with the data in L1: a mean error of 10 %. OSACA 0.7.1 and llvm-mca 19: see docs/aarch64.md."""
     errors = {}
     with (FACTS / "tx2-measured-dev.csv").open(encoding="utf-8", newline="") as file:
         for record in csv.DictReader(file):
@@ -181,6 +184,7 @@ def test_measured_loops_of_thunderx2() -> None:
             predicted = km.analyse_loop(text, uarch="TX2").answer.incore.prediction
             errors[record["kernel"][:3], record["variant"]] = abs(predicted - measured) / measured
     assert len(errors) == 10
-    assert sum(errors.values()) / len(errors) < 0.17
+    assert sum(errors.values()) / len(errors) < 0.1
+    assert max(errors.values()) < 0.18
     assert errors["sum", "gcc.O3"] < 0.01
     assert errors["gau", "gcc"] < 0.03

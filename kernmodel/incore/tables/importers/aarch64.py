@@ -28,6 +28,7 @@ _SOURCES = {
     "l": "LLVM 19.1.7, scheduling model of {model}, as llvm-mca shows it",
     "o": "OSACA's data, commit e00d5f6 ({osaca})",
     "p": "{model}: OSACA's data, commit e00d5f6; loads: Laukemann et al., PMBS 2019, Table II; latencies: LLVM 19.1.7",
+    "r": "{model}: as source p; one uop more for a register offset: LLVM 19.1.7, GCC 14 (thunderx2t99_addrcost_table)",
     "i": "LLVM 19.1.7, scheduling model of {model}, with one ALU µop less, since it counts that of a write-back twice",
     "w": "WINIC, readings on Grace at 3.2 GHz, 2025-08; ports: LLVM 19.1.7",
     "x": "Arm Architecture Reference Manual, DDI 0487, movprfx; that it is packed with the next: A64FX manual 1.8.1",
@@ -53,6 +54,7 @@ class Recipe:
     winic: str = ""
     manual: bool = False
     store_data: str = ""
+    offset_uop: bool = False
     index_twice: bool = False
 
 
@@ -133,13 +135,15 @@ def _of_llvm(record: Mapping[str, str], recipe: Recipe) -> InstructionData:
         mended = _of_memory(statement, uses, recipe)
         tag = "l" if mended == uses else "p" if recipe.store_data else "i"
         uses = mended
+    added = recipe.offset_uop and _has_register_offset(statement)
+    tag = "r" if added else tag
     latency = float(record["latency"] or 0)
     return InstructionData(
         form=statement.form,
         ports=tuple(uses),
         latencies=_pairs(statement, record, latency),
         default_latency=1.0 if does.loads or does.stores else latency,
-        uops=_uops(statement, uses),
+        uops=_uops(statement, uses) + added,
         throughput=None,
         breaks_dependency="no",
         eliminated=False,
@@ -160,6 +164,12 @@ def _uops(statement: Statement, uses: list[PortUse]) -> int:
         pair = statement.mnemonic in _PAIRS
         return 1 + pair + (address is not None and address.written_back)
     return max(1, round(sum(use.cycles if use.cycles <= _FEW else 1 for use in uses)))
+
+
+def _has_register_offset(statement: Statement) -> bool:
+    """Whether the address is the sum of two registers."""
+    address = statement.parts[-1].address if statement.parts else None
+    return address is not None and address.indexed_by is not None and not address.written_back
 
 
 _PAIRS = frozenset({"ldp", "ldnp", "stp", "stnp", "ldpsw"})
