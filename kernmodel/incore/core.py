@@ -126,9 +126,9 @@ def predictions_at(loop: AssemblyLoop, core: Core, settings: Settings, offsets: 
     refuse_missing(instructions, core.lacked, core.parameters, loop.file)
     rows = tuple(row_of(instruction, core.table) for instruction in instructions)
     analyser = Analyser(core.model)
-    block = analyser.lower(instructions, rows, places=settings.places)
+    block = analyser.lower(instructions, rows, notion, places=settings.places)
     for offset in offsets:
-        answer = analyser.bound(block, notion, offset)
+        answer = analyser.bound(block, offset)
         if answer is None:
             yield bounds_of(instructions, rows, core.model, notion, offset, places=settings.places).prediction
         else:
@@ -145,14 +145,15 @@ def predictions_placed(
     """
     instructions, offset = isa_of(loop.isa).with_named_registers(loop.instructions), offset_of(loop, settings)
     refuse_missing(instructions, core.lacked, core.parameters, loop.file)
+    rows = tuple(row_of(instruction, core.table) for instruction in instructions)
     analyser = Analyser(core.model)
-    block = analyser.lower(instructions, tuple(row_of(instruction, core.table) for instruction in instructions))
+    block = analyser.lower(instructions, rows, notion_of(loop, settings))
     known: dict[object, float] = {}
     for places in layouts:
-        placed = analyser.placed(block, instructions, places)
-        key = tuple(placed.accesses), tuple(placed.shares.items())
+        placed = analyser.placed(block, places)
+        key = tuple(placed.look.accesses), tuple(placed.look.splits)
         if key not in known:
-            answer = analyser.bound(placed, notion_of(loop, settings), offset)
+            answer = analyser.bound(placed, offset)
             if answer is None:
                 known[key] = analyse_block(loop, core, replace(settings, places=places)).prediction
             else:

@@ -7,6 +7,7 @@ from functools import cache
 import pytest
 
 from kernmodel.code.blocks import block_of_bytes
+from kernmodel.incore.answer.predictor import Predictor
 from kernmodel.incore.core import Core, Settings, analyse_block
 
 _BACK = "48ffc80f85"
@@ -98,3 +99,16 @@ def test_the_schedulers_of_the_floating_point_units_hold_so_many_waiting_operati
 )
 def test_loops_take_the_measured_time(code: str, measured: float, near: float) -> None:
     assert cycles(code) == pytest.approx(measured, rel=near)
+
+
+@pytest.mark.parametrize(
+    ("code", "cycles_a_pass"),
+    [("4803501048895010", 8.0), ("4889501048035010", 8.0), ("48894b104d0341104983c001", 2.0)],
+)
+def test_a_batch_tells_addresses_named_alike_by_their_own_registers(code: str, cycles_a_pass: float) -> None:
+    """`mov [rax+16],rdx` and `add rdx,[rax+16]` name memory alike, which hinders renaming; with [rbx+16] and [r9+16],
+    or if one went by the registers of another `mov` that stands for it, they would not."""
+    settings = Settings(notion="loop", offset=0)
+    found = Predictor(_core(), settings).predict(bytes.fromhex(code))
+    assert found is not None
+    assert found.cycles == cycles(code) == cycles_a_pass

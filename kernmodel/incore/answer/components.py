@@ -21,7 +21,7 @@ from kernmodel.incore.dependences.graph import Graph, synchronised
 from kernmodel.incore.dependences.line_splits import AT_LINES, Places
 from kernmodel.incore.engine.analyser import Analyser, LoweredBlock
 from kernmodel.incore.engine.figures import ModelledCore, modelled_core, without_issue_limit
-from kernmodel.incore.engine.interface import Answer, Look
+from kernmodel.incore.engine.interface import Answer
 from kernmodel.incore.engine.layout import (
     COMPONENTS,
     DEPENDENCES,
@@ -95,9 +95,10 @@ class Bounds:
     @property
     def uses(self) -> Uses:
         """Per instruction, its port usage after elimination and fusion, and with what loads across lines take."""
-        shares = self.block.shares if self.notion == "loop" else {}
-        owned = (self.fused.get(number, own) for number, own in enumerate(self.block.templates))
-        found = [_uses(own, shares.get(number, 0.0)) for number, own in enumerate(owned)]
+        templates = self.block.templates
+        shares = self.block.look.splits or (0.0,) * len(templates)
+        owned = (self.fused.get(number, own) for number, own in enumerate(templates))
+        found = [_uses(own, share) for own, share in zip(owned, shares, strict=True)]
         for number, pair in self.fused.items():
             if pair.keeps_ports:  # told of the branch, as where it keeps its own
                 found[number : number + 2] = [(), found[number]]
@@ -137,14 +138,14 @@ def bounds_of(
     analyser = core if isinstance(core, Analyser) else Analyser(core)
     if not instructions:
         return _empty(analyser, notion)
-    block = analyser.lower(instructions, rows, closing, places)
-    answer = analyser.bound(block, notion, offset, True, scope)
+    block = analyser.lower(instructions, rows, notion, closing, places)
+    answer = analyser.bound(block, offset, True, scope)
     if answer is None:
         from kernmodel.incore.engine.twin import PythonEngine
 
         analyser = Analyser(analyser.core, engine=PythonEngine(analyser.core))
-        block = analyser.lower(instructions, rows, closing)
-        answer = analyser.bound(block, notion, offset, True, scope)
+        block = analyser.lower(instructions, rows, notion, closing, places)
+        answer = analyser.bound(block, offset, True, scope)
     if answer is None:
         raise ValueError("the engine in Python has no limits")
     joined = analyser.engine.graph(answer.totals)
@@ -169,8 +170,9 @@ def _empty(analyser: Analyser, notion: Notion) -> Bounds:
     met = (PORTS, PRECEDENCE) if analyser.core.front else (ISSUE, PORTS, PRECEDENCE)
     totals = NOTHING._replace(applies=sum(1 << COMPONENTS.index(name) for name in met))
     answer = Answer(totals, (0,) * len(REASONS), (0.0,) * len(COMPONENTS), 0.0, 0.0)
-    block = LoweredBlock((), {}, Look((), (), (), ()), {}, False)
-    return Bounds(analyser, block, notion, answer, {}, Graph((), (), (), (), (), (), False), None)
+    return Bounds(
+        analyser, analyser.lower((), (), notion), notion, answer, {}, Graph((), (), (), (), (), (), False), None
+    )
 
 
 def _carrier(block: LoweredBlock, owner: int, value: int, syntax: Syntax) -> str:

@@ -24,14 +24,10 @@ from kernmodel.incore.dependences.addresses import (
 )
 from kernmodel.incore.dependences.cycles import Cycle
 from kernmodel.incore.dependences.data_flow import HIGH, memory_text
-from kernmodel.incore.dependences.forwarding import links
 from kernmodel.incore.dependences.graph import synchronised
-from kernmodel.incore.dependences.line_splits import may_split, split_loads
-from kernmodel.incore.engine.analyser import WIDE_IMMEDIATE_BYTES, Analyser
-from kernmodel.incore.engine.figures import ModelledCore
-from kernmodel.incore.engine.interface import Answer, Look
-from kernmodel.incore.engine.layout import Access
-from kernmodel.incore.engine.lowering import Pair, Template
+from kernmodel.incore.engine.analyser import FREE, WIDE, Analyser, Kind, layout_of
+from kernmodel.incore.engine.interface import Answer
+from kernmodel.incore.engine.lowering import Template
 from kernmodel.incore.engine.memo import Memo
 from kernmodel.incore.model import Chain, InstructionData, Notion, Reason
 from kernmodel.incore.tables.estimate import ESTIMATED
@@ -75,55 +71,65 @@ class _Kind(NamedTuple):
     """What was found out about instructions that are alike.
 
     Attributes:
-        instruction, row: one of them, and the row of all.
+        instruction: one of them.
         warnings: codes of warnings about them.
         names: what `instruction` has in place of the registers that others name.
-        template: in the engine, and `numbers` of it; None where the core lacks it.
+        lowered: in the engine; None where it cannot be there.
         slots: per register of the template, the place among the registers that an instruction names and their high
             bytes, or ~ the number of another resource.
         traits: what a block with one of them has, as bits.
     """
 
     instruction: Instruction
-    row: InstructionData | None
     warnings: tuple[str, ...]
     names: tuple[str, ...]
-    template: Template | None
-    numbers: tuple[int, int]
+    lowered: Kind | None
     slots: tuple[int, ...]
     traits: int
 
 
-_MISSING, _STACK, _LOADS, _STORES, _BRANCHES, _WIDE, _SPLITS, _WARNED = (1 << bit for bit in range(8))
-"""Traits of instructions: the core lacks an extension for it; it uses the stack of the x87; it accesses memory; it
-leaves the block; it closes a port for others; its load may take longer across lines; there are warnings about it."""
+_MISSING, _STACK, _BRANCHES, _WARNED = (FREE << bit for bit in range(4))
+"""Further traits of instructions: the core lacks an extension for it; it uses the stack of the x87; it leaves the
+block; there are warnings about it."""
 
 
 class _Known(NamedTuple):
-    """An instruction: its kind, its number in the engine, what it means for addresses."""
+    """An instruction: its kind, and its number in the engine."""
 
     decoded: Decoded
     kind: _Kind
     number: int
 
-    def carrier(self, value: int, decoder: DecodeMemo) -> str:
+    def carrier(self, value: int, template: Template, decoder: DecodeMemo) -> str:
         """Where one of the values is that the instruction loads or produces, as `DataFlow.carriers`."""
-        template = self.kind.template
-        place = None if template is None else template.loaded_or_stored(value)
-        carrier = None if template is None else template.flow.carriers[value]
+        place, carrier = template.loaded_or_stored(value), template.flow.carriers[value]
         if place is not None or not isinstance(carrier, str):
             return memory_text(decoder.instruction(self.decoded).memory[place or 0], "intel")
         return self.decoded.registers[self.kind.names.index(carrier)] if carrier in self.kind.names else carrier
 
 
 class _DecodedBlock:
-    """A decoded block, and which stores feed which loads, once that was asked for."""
+    """A decoded block, and which stores feed which loads, once that was asked for; its methods as in `Addresses`."""
 
-    __slots__ = ("feeding", "instructions")
+    __slots__ = ("_code", "_feeding", "decoded")
 
-    def __init__(self, instructions: Sequence[Decoded] | None) -> None:
-        self.instructions = instructions
-        self.feeding: Sequence[Forwarding] | None = None
+    def __init__(self, decoded: Sequence[Decoded], code: Code) -> None:
+        self.decoded = decoded
+        self._code = code
+        self._feeding: tuple[Sequence[Forwarding], bool] | None = None
+
+    def instructions(self) -> Sequence[Instruction]:
+        return [self._code.decoder.instruction(own) for own in self.decoded]
+
+    def steps(self) -> Sequence[AddressStep]:
+        return [self._code.step(own) for own in self.decoded]
+
+    def feeding(self) -> tuple[Sequence[Forwarding], bool]:
+        if self._feeding is None:
+            # of these, only whether they load and store is asked
+            alike = [self._code.decoder.representative(own).instruction for own in self.decoded]
+            self._feeding = forwardings(alike, "moving", self.steps())
+        return self._feeding
 
 
 class _Facts(NamedTuple):
@@ -160,21 +166,12 @@ class Code:
         """A block, decoded; the same block is often asked for on several cores."""
         found = self._blocks.get(code)
         if found is None:
-            found = _DecodedBlock(self.decoder.decode(code))
+            found = _DecodedBlock(self.decoder.decode(code) or (), self)
             if len(self._blocks) >= _MOST_BLOCKS:
                 self._blocks.clear()
             if len(code) <= _LONGEST_KEPT:
                 self._blocks[code] = found
         return found
-
-    def feeding(self, block: _DecodedBlock) -> Sequence[Forwarding]:
-        """Which stores of a block feed which loads, addresses followed from pass to pass."""
-        if block.feeding is None:
-            decoded = block.instructions or []
-            # of these, only whether they load and store is asked
-            alike = [self.decoder.representative(own).instruction for own in decoded]
-            block.feeding = forwardings(alike, "moving", [self.step(own) for own in decoded])[0]
-        return block.feeding
 
     def facts(self, decoded: Decoded) -> _Facts:
         """What is known of an instruction on all cores."""
@@ -223,7 +220,6 @@ class Predictor:
         "_kinds",
         "_known",
         "_numbers",
-        "_pairs",
         "core",
         "decoder",
         "settings",
@@ -239,7 +235,6 @@ class Predictor:
     def _forget(self) -> None:
         self._kinds: dict[tuple[Hashable, bool], _Kind] = {}
         self._known: tuple[dict[Key, _Known], dict[Key, _Known]] = ({}, {})
-        self._pairs: dict[tuple[int, int], tuple[Pair, int] | None] = {}
         self._numbers: dict[tuple[str, ...], tuple[int, ...]] = {}
         self._analyser = Analyser(self.core.model, self._code.memo)
 
@@ -263,7 +258,7 @@ class Predictor:
         if self.core.parameters.isa != self._code.isa_name:
             return None
         block = self._code.block(code)
-        found = block.instructions
+        found = block.decoded
         if not found:
             return None
         known, traits, before = self._look_up(found, closed=False)
@@ -275,17 +270,18 @@ class Predictor:
         if chosen == "auto":
             chosen = "loop" if known[-1].kind.instruction.branch in ("conditional", "jump") else "unrolled"
         place = (offset if offset is not None else self.settings.offset or 0) % CODE_ALIGNMENT
-        if traits & _WIDE:
+        if traits & WIDE:
             known = self._look_up(found, closed=True)[0]
-        look, pairs = self._look(block, known, traits, chosen)
-        answer = self._analyser.engine.block(look, look.request(chosen == "unrolled", place))
+        kinds = [one.kind.lowered for one in known if one.kind.lowered is not None]
+        lowered = self._analyser.join(kinds, [one.number for one in known], traits, block, chosen)
+        answer = self._analyser.bound(lowered, place)
         if answer is None:
             return None
-        fused = pairs if answer.totals.fused else {}
-        templates = [one.kind.template for one in known if one.kind.template is not None]
-        filled = filled_of(self._analyser, templates, fused, answer, lambda: self._carried(known, answer))
+        fused = lowered.pairs if answer.totals.fused else {}
+        templates = lowered.templates
+        filled = filled_of(self._analyser, templates, fused, answer, lambda: self._carried(known, templates, answer))
         warned = [one.kind for one in known if one.kind.warnings] if traits & _WARNED else []
-        return self._prediction(warned, chosen, filled, not all(link.whole for link in look.links))
+        return self._prediction(warned, chosen, filled, bool(lowered.blocked))
 
     def _tells_shapes_apart(self) -> bool:
         """Whether instructions of one shape are alike on this core: some cores tell their displacements apart."""
@@ -309,28 +305,6 @@ class Predictor:
             traits |= one.kind.traits
         return known, traits, before
 
-    def _look(
-        self, block: _DecodedBlock, known: list[_Known], traits: int, notion: Notion
-    ) -> tuple[Look, dict[int, Pair]]:
-        """What the engine is asked of a block, and its pairs that may macro-fuse."""
-        feeding: Sequence[Forwarding] = ()
-        simulated: Sequence[Forwarding] = ()
-        splits: Sequence[float] = ()
-        if traits & _STORES and traits & _LOADS:
-            feeding, simulated = self._links(block, known)
-        if traits & _SPLITS and notion == "loop":
-            shares = split_loads([self._code.step(one.decoded) for one in known], self.core.parameters.loads)
-            splits = [shares.get(number, 0.0) for number in range(len(known))] if shares else ()
-        accesses: Sequence[Access] = ()
-        if traits & (_STORES | _LOADS) and notion == "loop":
-            alike = [one.kind.instruction for one in known]
-            accesses = self._analyser.accesses(alike, lambda: [self._code.step(one.decoded) for one in known])
-        pair = self._fused_with_branch(known)
-        place = len(known) - 2
-        pairs = () if pair is None else ((place, pair[1]),)
-        look = Look([one.number for one in known], pairs, feeding, simulated, (), splits, accesses)
-        return look, {} if pair is None else {place: pair[0]}
-
     def _prediction(self, warned: list[_Kind], notion: Notion, filled: Filled, blocked: bool) -> Prediction:
         applied, cycles = dict(filled.applied), filled.prediction
         component, bound_by = verdict_of(applied, cycles, filled.stalls)
@@ -349,20 +323,7 @@ class Predictor:
             warnings=_warnings(warned, blocked),
         )
 
-    def _fused_with_branch(self, known: list[_Known]) -> tuple[Pair, int] | None:
-        """The last two instructions as one, with its number, if they are of kinds that macro-fuse."""
-        if len(known) < 2 or known[-1].kind.instruction.branch != "conditional":
-            return None
-        first, branch = known[-2].kind, known[-1].kind
-        if first.template is None or branch.template is None:
-            return None
-        key = (first.numbers[0], branch.numbers[0])
-        if key not in self._pairs:
-            pair = self._analyser.lowering.pair(first.template, branch.template)
-            self._pairs[key] = None if pair is None else (pair, self._analyser.engine.pair(pair))
-        return self._pairs[key]
-
-    def _carried(self, known: list[_Known], answer: Answer) -> Chain | None:
+    def _carried(self, known: list[_Known], templates: Sequence[Template], answer: Answer) -> Chain | None:
         """The longest loop-carried dependency of the latest block."""
         if not answer.totals.cycle_length:
             return None
@@ -372,29 +333,22 @@ class Predictor:
         for edge, owner, value in self._analyser.engine.cycle(answer.totals):
             edges.append(edge)
             owners[edge.source] = owner
-            waiting = known[owner]
-            carrier = synchronised(self._code.isa_name) if value < 0 else waiting.carrier(value, self.decoder)
-            carriers[edge.source] = carrier
+            if value < 0:
+                carriers[edge.source] = synchronised(self._code.isa_name)
+            else:
+                carriers[edge.source] = known[owner].carrier(value, templates[owner], self.decoder)
         return chain_of(owners, carriers, Cycle(tuple(edges)))
-
-    def _links(self, block: _DecodedBlock, known: list[_Known]) -> tuple[Sequence[Forwarding], Sequence[Forwarding]]:
-        """Which stores feed which loads, for the dependencies and for the simulation."""
-        model = self.core.model
-        if model.switches.memory == model.graph.memory == "moving":
-            found = self._analyser.timed(self._code.feeding(block), [one.kind.instruction for one in known])
-            return found, found
-        instructions = [self.decoder.instruction(one.decoded) for one in known]
-        return forwardings(instructions, model.graph.memory)[0], links(instructions, model.switches.memory)
 
     def _find_out(self, decoded: Decoded, closed: bool) -> _Known:
         kind = self._kinds.get((decoded.shape, closed))
         if kind is None:
             kind = self._kinds[decoded.shape, closed] = self._kind_of(decoded, closed)
         number = -1
-        if kind.template is not None:
+        if kind.lowered is not None:
             own = self._resources(decoded.registers)
             resources = [own[slot] if slot >= 0 else ~slot for slot in kind.slots]
-            number = self._analyser.engine.instruction(kind.numbers, _layout(decoded), resources)
+            layout = layout_of(decoded.length, decoded.encoding)
+            number = self._analyser.engine.instruction(kind.lowered.numbers, layout, resources)
         known = self._known[closed][decoded.key] = _Known(decoded, kind, number)
         return known
 
@@ -413,34 +367,18 @@ class Predictor:
         # the registers of the x87 depend on the instructions before: analyse_block gives them fixed names
         missing = not needs.isdisjoint(self.core.lacked) and is_missing(instruction, self.core.lacked)
         warnings = _warnings_about(instruction, row, privileged)
-        traits = _traits(instruction, self.core.model) | _MISSING * missing | _STACK * stack | _WARNED * bool(warnings)
+        branches = instruction.branch not in (None, "call")
+        traits = _MISSING * missing | _STACK * stack | _BRANCHES * branches | _WARNED * bool(warnings)
         if missing or stack:
-            return _Kind(instruction, row, warnings, names, None, (-1, -1), (), traits)
-        template = self._analyser.lowering.template(instruction, row, closed, decoded.shape)
-        numbers = self._analyser.engine.template(template)
-        return _Kind(instruction, row, warnings, names, template, numbers, self._slots(template, names), traits)
+            return _Kind(instruction, warnings, names, None, (), traits)
+        kind = self._analyser.kind(instruction, row, closed, decoded.shape)
+        slots = self._slots(kind.template, names)
+        return _Kind(instruction, warnings, names, kind, slots, traits | kind.traits)
 
     def _slots(self, template: Template, names: tuple[str, ...]) -> tuple[int, ...]:
         own = {name: place for place, name in enumerate((*names, *[name + HIGH for name in names]))}
         number = self._code.memo.number
         return tuple([own[name] if name in own else ~number(name) for name in template.registers])
-
-
-def _traits(instruction: Instruction, core: ModelledCore) -> int:
-    memory = instruction.memory
-    return (
-        _LOADS * any(reference.read for reference in memory)
-        | _STORES * any(reference.written for reference in memory)
-        | _BRANCHES * (instruction.branch not in (None, "call"))
-        | _WIDE * (core.closed is not None and isa_of(instruction.isa).fills_widest(instruction))
-        | _SPLITS * may_split(instruction, core.splits)
-    )
-
-
-def _layout(decoded: Decoded) -> tuple[int, int, int, int]:
-    encoding = decoded.encoding
-    wide = encoding.immediate_bytes == WIDE_IMMEDIATE_BYTES
-    return decoded.length, encoding.opcode_offset, encoding.length_changing_prefix, wide
 
 
 def _jumps_inside(last: Decoded, length: int) -> bool:

@@ -5,9 +5,9 @@ The engine is the compiled one where it was built and knows the core, else its t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from kernmodel.incore.dependences.addresses import AddressStep, Forwarding, forwardings
 from kernmodel.incore.dependences.forwarding import links as named_links
@@ -20,10 +20,51 @@ from kernmodel.incore.engine.lowering import Lowering, Pair, Template, forward_c
 from kernmodel.incore.engine.memo import Memo
 from kernmodel.incore.model import InstructionData, Notion
 from kernmodel.isa import isa_of
-from kernmodel.isa.model import Instruction
+from kernmodel.isa.model import Encoding, Instruction
 
 Rows = Sequence[InstructionData | None]
 WIDE_IMMEDIATE_BYTES = 8
+
+LOADS, STORES, JUMPS, SPLITS, WIDE, FREE = (1 << bit for bit in range(6))
+"""Traits of instructions: it loads; it stores; it may macro-fuse with the one before; its load may take longer across
+lines; it closes a port for others. From `FREE` on, bits are for others to use."""
+
+
+class Addresses(Protocol):
+    """What is asked about the addresses of a block, each only where something depends on it."""
+
+    def instructions(self) -> Sequence[Instruction]:
+        """The instructions with their own registers and constants."""
+
+    def steps(self) -> Sequence[AddressStep]:
+        """What each of them means for addresses."""
+
+    def feeding(self) -> tuple[Sequence[Forwarding], bool]:
+        """Which stores feed which loads, followed from pass to pass; whether some addresses could not be compared."""
+
+
+class _Listed(NamedTuple):
+    """The addresses of a block that is looked at once."""
+
+    listed: Sequence[Instruction]
+    kinds: Sequence[Kind]
+
+    def instructions(self) -> Sequence[Instruction]:
+        return self.listed
+
+    def steps(self) -> Sequence[AddressStep]:
+        return [kind.template.flow.step for kind in self.kinds]
+
+    def feeding(self) -> tuple[Sequence[Forwarding], bool]:
+        return forwardings(self.listed, "moving", self.steps())
+
+
+class Kind(NamedTuple):
+    """Instructions of one template: `numbers` of it and its µops in the engine, what a block has with one, as bits."""
+
+    template: Template
+    numbers: tuple[int, int]
+    traits: int
 
 
 class LoweredBlock(NamedTuple):
@@ -31,18 +72,18 @@ class LoweredBlock(NamedTuple):
 
     Attributes:
         templates: of its instructions; pairs: by first instruction, those that may macro-fuse.
-        look: what the engine is asked; shares: by instruction, the share of passes in which its load crosses lines, of
-            a loop.
+        look: what the engine is asked.
         incomparable: whether some addresses of loads and stores could not be compared (they are taken to differ).
-        accesses: what becomes of loads and stores by their addresses, in a loop.
+        notion: how it is repeated; traits: what its instructions have, as bits; addresses: what they say.
     """
 
-    templates: tuple[Template, ...]
+    templates: Sequence[Template]
     pairs: Mapping[int, Pair]
     look: Look
-    shares: Mapping[int, float]
     incomparable: bool
-    accesses: Sequence[Access] = ()
+    notion: Notion
+    traits: int
+    addresses: Addresses
 
     @property
     def blocked(self) -> tuple[Forwarding, ...]:
@@ -53,7 +94,7 @@ class LoweredBlock(NamedTuple):
 class Analyser:
     """Lowers instructions for one core and knows them by their numbers in its engine."""
 
-    __slots__ = ("_kept", "_memo", "_ports", "core", "engine", "lowering")
+    __slots__ = ("_kept", "_memo", "_pairs", "_ports", "core", "engine", "lowering")
 
     def __init__(self, core: ModelledCore, memo: Memo | None = None, engine: Engine | None = None) -> None:
         """For a core; the memo may serve several, the engine is chosen if none is given."""
@@ -61,7 +102,8 @@ class Analyser:
         self._memo = memo or Memo(core.parameters.isa)
         self.lowering = Lowering(core, self._memo)
         self.engine: Engine = engine or (CompiledEngine(core) if knows(core) else _twin(core))
-        self._kept: dict[Hashable, tuple[Template, int]] | None = None
+        self._kept: dict[Hashable, tuple[Kind, int]] | None = None
+        self._pairs: dict[tuple[int, int], tuple[Pair, int] | None] = {}
         self._ports: dict[int, tuple[str, ...]] = {}
 
     def keep(self) -> Analyser:
@@ -70,100 +112,106 @@ class Analyser:
         return self
 
     def lower(
-        self, instructions: Sequence[Instruction], rows: Rows, closing: bool = True, places: Places = AT_LINES
+        self,
+        instructions: Sequence[Instruction],
+        rows: Rows,
+        notion: Notion = "loop",
+        closing: bool = True,
+        places: Places = AT_LINES,
     ) -> LoweredBlock:
         """A block, made of its instructions and their rows (the indexed variant where it applies, None for unknown).
 
         Args:
+            notion: how it is repeated.
             closing: whether 512-bit registers close a port, on cores where they do.
             places: where the arrays lie, for a loop.
         """
         closed = closing and self.core.closed is not None and any(isa_of(i.isa).fills_widest(i) for i in instructions)
         known = [self._instruction(i, row, closed) for i, row in zip(instructions, rows, strict=True)]
-        templates = tuple([template for template, _ in known])
-        pairs = {}
-        for number, (first, branch) in enumerate(pairwise(templates)):
-            pair = self.lowering.pair(first, branch) if branch.traits.jump >= 0 else None
-            if pair is not None:
-                pairs[number] = pair
-        links, simulated, incomparable = self._links(instructions, templates)
-        look = Look(
-            instructions=[number for _, number in known],
-            pairs=[(number, self.engine.pair(pair)) for number, pair in pairs.items()],
-            links=links,
-            simulated_links=simulated,
-            places=places_of(instructions),
-        )
-        return self.placed(LoweredBlock(templates, pairs, look, {}, incomparable), instructions, places)
+        kinds, traits = [kind for kind, _ in known], 0
+        for kind in kinds:
+            traits |= kind.traits
+        numbers, addresses = [number for _, number in known], _Listed(instructions, kinds)
+        return self.join(kinds, numbers, traits, addresses, notion, places_of(instructions), places)
 
-    def placed(self, block: LoweredBlock, instructions: Sequence[Instruction], places: Places) -> LoweredBlock:
-        """The same block with its arrays elsewhere, in a loop."""
-        shares: dict[int, float] = {}
-        if self.core.splits and any(may_split(instruction, self.core.splits) for instruction in instructions):
-            steps = [template.flow.step for template in block.templates]
-            shares = split_loads(steps, self.core.parameters.loads, places)
-        accesses = self.accesses(instructions, lambda: [template.flow.step for template in block.templates], places)
-        return block._replace(shares=shares, accesses=accesses)
-
-    def bound(
-        self, block: LoweredBlock, notion: Notion, offset: int, all_parts: bool = False, scope: int = WHOLE
-    ) -> Answer | None:
-        """What bounds a block at an address; None if it is beyond the engine. Further arguments as in `Request`."""
-        look = block.look
-        if block.shares and notion == "loop":
-            look = look._replace(splits=[block.shares.get(n, 0.0) for n in range(len(block.templates))])
-        if block.accesses and notion == "loop":
-            look = look._replace(accesses=block.accesses)
-        return self.engine.block(look, look.request(notion == "unrolled", offset, all_parts, scope))
-
-    def _links(
-        self, instructions: Sequence[Instruction], templates: Sequence[Template]
-    ) -> tuple[Sequence[Forwarding], Sequence[Forwarding], bool]:
-        """Forwardings for dependencies and for the simulation, and whether some addresses could not be compared."""
-        specials = [template.flow.special for template in templates]
-        stores, loads = (any(own is not None and getattr(own, n) for own in specials) for n in ("stores", "loads"))
-        found: Sequence[Forwarding] = ()
-        incomparable = False
-        if stores and loads:
-            steps = [template.flow.step for template in templates]
-            found, incomparable = forwardings(instructions, self.core.graph.memory, steps)
-            found = self.timed(found, instructions)
-        memory = self.core.switches.memory
-        if self.core.pipeline is None or (memory == self.core.graph.memory == "moving"):
-            return found, found if self.core.pipeline else (), incomparable
-        return found, named_links(instructions, memory), incomparable
-
-    def timed(self, links: Sequence[Forwarding], instructions: Sequence[Instruction]) -> Sequence[Forwarding]:
-        """The forwardings, with their cycles where these depend on store and load."""
-        forwards = self.core.pipeline and self.core.pipeline.forwards
-        if not forwards:
-            return links
-        return [link._replace(cycles=forward_cycles(link, instructions, forwards)) for link in links]
-
-    def accesses(
+    def join(
         self,
-        instructions: Sequence[Instruction],
-        steps: Callable[[], Sequence[AddressStep]],
+        kinds: Sequence[Kind],
+        numbers: Sequence[int],
+        traits: int,
+        addresses: Addresses,
+        notion: Notion,
+        starts: Sequence[int] = (),
         places: Places = AT_LINES,
-    ) -> Sequence[Access]:
-        """What becomes of the loads and stores of a loop body by their addresses.
+    ) -> LoweredBlock:
+        """A block, made of instructions that the engine has.
 
         Args:
-            instructions: the body; of the registers that addresses are made of nothing is asked.
-            steps: gives what each of them means for addresses.
-            places: where the arrays lie.
+            kinds: of them; numbers: in the engine; traits: of all, as bits.
+            addresses: what they say.
+            notion: how the block is repeated.
+            starts: as in `Look.places`; places: where the arrays lie, for a loop.
         """
-        lines = self.core.pipeline and self.core.pipeline.lines
-        if not lines or not any(instruction.memory for instruction in instructions):
-            return ()
-        general = {
-            number
-            for number, instruction in enumerate(instructions)
-            if not instruction.vector_bytes and any(reference.written for reference in instruction.memory)
-        }
-        return slow_accesses(steps(), general, lines, places)
+        pairs = self._fusing(kinds) if traits & JUMPS else {}
+        links, simulated, incomparable = (
+            self._links(addresses) if traits & LOADS and traits & STORES else ((), (), False)
+        )
+        look = Look(numbers, [(place, number) for place, (_, number) in pairs.items()], links, simulated, starts)
+        fused = {place: pair for place, (pair, _) in pairs.items()}
+        templates = [kind.template for kind in kinds]
+        return self.placed(LoweredBlock(templates, fused, look, incomparable, notion, traits, addresses), places)
 
-    def _instruction(self, instruction: Instruction, row: InstructionData | None, closed: bool) -> tuple[Template, int]:
+    def placed(self, block: LoweredBlock, places: Places) -> LoweredBlock:
+        """The same block with its arrays elsewhere, which matters in a loop."""
+        lines = self.core.pipeline and self.core.pipeline.lines
+        splits, slow = block.traits & SPLITS, lines and block.traits & (LOADS | STORES)
+        if block.notion != "loop" or not (splits or slow):
+            return block
+        steps = block.addresses.steps()
+        shares = split_loads(steps, self.core.parameters.loads, places) if splits else {}
+        accesses: Sequence[Access] = ()
+        if slow and lines:
+            general = {
+                number
+                for number, template in enumerate(block.templates)
+                if not template.instruction.vector_bytes and any(r.written for r in template.instruction.memory)
+            }
+            accesses = slow_accesses(steps, general, lines, places)
+        each = [shares.get(number, 0.0) for number in range(len(block.templates))] if shares else ()
+        return block._replace(look=block.look._replace(splits=each, accesses=accesses))
+
+    def bound(self, block: LoweredBlock, offset: int, all_parts: bool = False, scope: int = WHOLE) -> Answer | None:
+        """What bounds a block at an address; None if it is beyond the engine. Further arguments as in `Request`."""
+        return self.engine.block(block.look, block.look.request(block.notion == "unrolled", offset, all_parts, scope))
+
+    def _links(self, addresses: Addresses) -> tuple[Sequence[Forwarding], Sequence[Forwarding], bool]:
+        """Forwardings for dependencies and for the simulation, and whether some addresses could not be compared."""
+        policy, memory = self.core.graph.memory, self.core.switches.memory
+        moving = policy == "moving"
+        found, incomparable = addresses.feeding() if moving else forwardings(addresses.instructions(), policy)
+        forwards = self.core.pipeline and self.core.pipeline.forwards
+        if forwards and found:
+            own = addresses.instructions()
+            found = [link._replace(cycles=forward_cycles(link, own, forwards)) for link in found]
+        if self.core.pipeline is None or (moving and memory == policy):
+            return found, found if self.core.pipeline else (), incomparable
+        return found, named_links(addresses.instructions(), memory), incomparable
+
+    def _fusing(self, kinds: Sequence[Kind]) -> dict[int, tuple[Pair, int]]:
+        """By first instruction, the pairs that may macro-fuse, with their numbers in the engine."""
+        found = {}
+        for place, (first, branch) in enumerate(pairwise(kinds)):
+            if branch.traits & JUMPS:
+                key = first.numbers[0], branch.numbers[0]
+                if key not in self._pairs:
+                    pair = self.lowering.pair(first.template, branch.template)
+                    self._pairs[key] = None if pair is None else (pair, self.engine.pair(pair))
+                known = self._pairs[key]
+                if known is not None:
+                    found[place] = known
+        return found
+
+    def _instruction(self, instruction: Instruction, row: InstructionData | None, closed: bool) -> tuple[Kind, int]:
         if self._kept is None:
             return self._new(instruction, row, closed)
         key = (_key_of(instruction), closed, row is None)
@@ -172,11 +220,24 @@ class Analyser:
             found = self._kept[key] = self._new(instruction, row, closed)
         return found
 
-    def _new(self, instruction: Instruction, row: InstructionData | None, closed: bool) -> tuple[Template, int]:
-        template = self.lowering.template(instruction, row, closed)
-        resources = [self._memo.number(name) for name in template.registers]
-        number = self.engine.instruction(self.engine.template(template), layout_of(instruction), resources)
-        return template, number
+    def _new(self, instruction: Instruction, row: InstructionData | None, closed: bool) -> tuple[Kind, int]:
+        kind = self.kind(instruction, row, closed)
+        resources = [self._memo.number(name) for name in kind.template.registers]
+        layout = layout_of(instruction.length, instruction.encoding)
+        return kind, self.engine.instruction(kind.numbers, layout, resources)
+
+    def kind(self, instruction: Instruction, row: InstructionData | None, closed: bool, shape: Hashable = None) -> Kind:
+        """The kind of an instruction; arguments as in `Lowering.template`."""
+        template = self.lowering.template(instruction, row, closed, shape)
+        memory = instruction.memory
+        traits = (
+            LOADS * any(reference.read for reference in memory)
+            | STORES * any(reference.written for reference in memory)
+            | JUMPS * (template.traits.jump >= 0)
+            | SPLITS * may_split(instruction, self.core.splits)
+            | WIDE * (self.core.closed is not None and isa_of(instruction.isa).fills_widest(instruction))
+        )
+        return Kind(template, self.engine.template(template), traits)
 
     def ports(self, mask: int) -> tuple[str, ...]:
         """The ports of a set, in the order of display."""
@@ -191,14 +252,23 @@ def _key_of(instruction: Instruction) -> Hashable:
     """What a template and the layout of an instruction depend on: everything but its place and its text."""
     i = instruction
     implicit = (i.implicit_reads, i.implicit_writes, i.flags_read, i.flags_written)
-    return (i.form, i.operands, i.memory, implicit, i.branch, i.same_register, i.has_mask, layout_of(i))
+    return (
+        i.form,
+        i.operands,
+        i.memory,
+        implicit,
+        i.branch,
+        i.same_register,
+        i.has_mask,
+        layout_of(i.length, i.encoding),
+    )
 
 
-def layout_of(instruction: Instruction) -> tuple[int, int, int, int]:
-    """Its length, the place of its opcode, whether it has a length-changing prefix, or an immediate of 8 bytes."""
-    encoding = instruction.encoding
+def layout_of(length: int, encoding: Encoding) -> tuple[int, int, int, int]:
+    """Length of an instruction, the place of its opcode, whether it has a length-changing prefix, or an immediate of 8
+    bytes."""
     wide = encoding.immediate_bytes == WIDE_IMMEDIATE_BYTES
-    return instruction.length, encoding.opcode_offset, encoding.length_changing_prefix, wide
+    return length, encoding.opcode_offset, encoding.length_changing_prefix, wide
 
 
 def places_of(instructions: Sequence[Instruction]) -> Sequence[int]:
