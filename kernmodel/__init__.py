@@ -29,6 +29,7 @@ _PUBLIC = {
         *("check_instructions", "import_instructions"),
     ),
     "api.evaluation": ("evaluate_blocks", "evaluate_kernels", "BlockChoice"),
+    "api.measuring": ("measure_block", "measure_peaks", "measure_instruction"),
     "studies.predict.request": ("Loop",),
     "api.options": ("Nest", "CacheOptions", "CodeOptions"),
     "api.result": ("Result",),
@@ -44,6 +45,7 @@ _PUBLIC = {
         "StrictError",
         "UsageError",
         "ToolError",
+        "MeasurementError",
         "Note",
     ),
 }

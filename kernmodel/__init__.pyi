@@ -25,6 +25,9 @@ from kernmodel.api.kernels import compare as compare
 from kernmodel.api.kernels import data_traffic as data_traffic
 from kernmodel.api.kernels import ecm as ecm
 from kernmodel.api.kernels import scale as scale
+from kernmodel.api.measuring import measure_block as measure_block
+from kernmodel.api.measuring import measure_instruction as measure_instruction
+from kernmodel.api.measuring import measure_peaks as measure_peaks
 from kernmodel.api.options import CacheOptions as CacheOptions
 from kernmodel.api.options import CodeOptions as CodeOptions
 from kernmodel.api.options import Nest as Nest
@@ -43,6 +46,7 @@ from kernmodel.errors import InputError as InputError
 from kernmodel.errors import InstructionTableError as InstructionTableError
 from kernmodel.errors import KernmodelError as KernmodelError
 from kernmodel.errors import MachineError as MachineError
+from kernmodel.errors import MeasurementError as MeasurementError
 from kernmodel.errors import Note as Note
 from kernmodel.errors import SourceError as SourceError
 from kernmodel.errors import StrictError as StrictError

@@ -131,6 +131,10 @@ class ToolError(KernmodelError):
     exit_status = 3
 
 
+class MeasurementError(ToolError):
+    """This host did not let something be measured (exit status 3): no compiler, too busy, code that raises a signal."""
+
+
 def refuse_warnings(notes: tuple[Note, ...]) -> None:
     """Raise `StrictError` for the first warning among the notes (the meaning of `--strict`)."""
     for note in notes:

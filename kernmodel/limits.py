@@ -73,6 +73,7 @@ LISTING_LINES = Limit("lines of an assembly listing, those that directives repea
 DECODED_BYTES = Limit("bytes of code in a listing, or in an object of which no function is chosen", 256 * KIB, "B")
 ASSEMBLER_SECONDS = Limit("time of the assembler", 10, "s")
 COMPILER_SECONDS = Limit("time of a compiler", 120, "s")
+CALL_SECONDS = Limit("time of one round of a measurement", 60, "s")
 TOOL_BYTES = Limit("memory of an assembler or compiler", 4 * GIB, "B")
 TOOL_OUTPUT_BYTES = Limit("output of an assembler or compiler", 128 * MIB, "B")
 

@@ -92,7 +92,10 @@ QUESTIONS: dict[str, Callable[[Path], km.Result[Any]]] = {
     "load_kernel": lambda _: km.load_kernel("triad.c"),
     "simulate": lambda folder: km.simulate(_trace(folder), machine="clx"),
 }
-"""Every function of the public face."""
+"""Every function of the public face that answers by itself."""
+
+ON_THIS_HOST = {"measure_block", "measure_instruction", "measure_peaks"}
+"""Functions that measure (tests/measure)."""
 
 WITHOUT_DOCUMENT = {"instruction_coverage", "check_instructions", "import_instructions", "import_machine"}
 COMMANDS = {
@@ -177,7 +180,7 @@ def test_public_names_are_no_modules_and_types_know_them() -> None:
 
 def test_every_function_is_asked() -> None:
     functions = {name for name in kernmodel.__all__ if inspect.isfunction(getattr(km, name))}
-    assert functions == set(QUESTIONS)
+    assert functions == set(QUESTIONS) | ON_THIS_HOST
     for name in functions:
         assert len(inspect.signature(getattr(km, name)).parameters) <= 9, name
         assert ">>> " in (getattr(km, name).__doc__ or "") or name == "machine_figures"

@@ -1,0 +1,119 @@
+"""x86-64 code around what is measured: functions as the harness calls them, in bytes.
+
+A function gets how often it is to repeat itself in rdi, an argument in rsi and the buffers in rdx. All registers belong
+to what is measured; what the function itself needs lies at an address that fits 32 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from kernmodel.isa import isa_of
+from kernmodel.isa.assembler import AssemblerTarget, assemble
+
+SAVE, DATA = 0x22000000, 0x24000000
+"""As in native/harness.c: what functions save, and the first page of data."""
+GENERAL = (
+    *("rax", "rcx", "rdx", "rbx", "rbp", "rsi", "rdi"),
+    *("r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"),
+)
+_SAVED = ("rbx", "rbp", "r12", "r13", "r14", "r15")
+_REPETITIONS, _ARGUMENT, _BUFFERS, _NUMBERS = SAVE + 8, SAVE + 16, SAVE + 24, SAVE + 256
+_APART, _SHIFT = 0x100000, 0x100
+"""Bytes between the places that registers point to, and how far each is moved against a page."""
+_TARGET = AssemblerTarget("x86-64", "Intel syntax", ("x86_64", "amd64", "i686"), "x86_64-linux-gnu-as", ("--64",))
+
+
+@cache
+def host_features() -> frozenset[str]:
+    """The extensions of this host's processors, as Linux names them (avx2, fma, avx512f)."""
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+        if line.startswith("flags"):
+            return frozenset(line.partition(":")[2].split())
+    return frozenset()
+
+
+def vector_bytes() -> int:
+    """Bytes of the widest vector registers of this host."""
+    features = host_features()
+    return 64 if {"avx512f", "avx512vl"} <= features else 32 if "avx" in features else 16
+
+
+def assembled(text: str) -> bytes:
+    """The machine code of lines in Intel syntax.
+
+    Raises:
+        AssemblyError: the assembler rejects a line; ToolError: there is none.
+    """
+    data = assemble(f".intel_syntax noprefix\n.text\n{text}\n", _TARGET, file="<code to be measured>")
+    sections = isa_of("x86-64").read_object(data, "<code to be measured>").sections
+    return b"".join(section.data for section in sections if section.name == ".text")
+
+
+def start_value(register: str) -> int:
+    """What a general register holds before each pass over the copies: an address in a stretch of its own."""
+    number = (*GENERAL, "rsp").index(register)
+    return DATA + (number + 1) * _APART + number * _SHIFT
+
+
+def function(body: str, *, set_up: bool = True, legacy: bool = False, first: Sequence[str] = ()) -> bytes:
+    """A function that repeats `body` as often as it is told, with fences around it.
+
+    Args:
+        set_up: whether registers are set before each repetition.
+        legacy: whether the upper parts of vector registers are to be zero (SSE code).
+        first: lines before the body, each repetition, that set registers to other values.
+    """
+    lines = [*(f"push {name}" for name in _SAVED), f"mov qword ptr ds:[{SAVE}], rsp"]
+    for name, place in (("rdi", _REPETITIONS), ("rsi", _ARGUMENT), ("rdx", _BUFFERS)):
+        lines.append(f"mov qword ptr ds:[{place}], {name}")
+    if set_up:
+        lines += _vectors(legacy)
+    lines.append("7:")
+    if set_up:
+        lines += [f"mov {name}, {start_value(name)}" for name in (*GENERAL, "rsp")]
+    lines += [*first, "lfence", body, "lfence", f"dec qword ptr ds:[{_REPETITIONS}]", "jnz 7b"]
+    lines += [f"mov rsp, qword ptr ds:[{SAVE}]", *(["vzeroupper"] if "avx" in host_features() else [])]
+    lines += [*(f"pop {name}" for name in reversed(_SAVED)), "cld", "ret"]
+    return assembled("\n".join(lines))
+
+
+def _vectors(legacy: bool) -> list[str]:
+    """Every vector register holds numbers near 1, masks are full."""
+    width = 16 if legacy else vector_bytes()
+    name, move = {64: ("zmm", "vmovups"), 32: ("ymm", "vmovups"), 16: ("xmm", "movups")}[width]
+    lines = ["vzeroupper"] if legacy and "avx" in host_features() else []
+    lines += [f"{move} {name}{n}, [{_NUMBERS}]" for n in range(32 if width == 64 else 16)]
+    if vector_bytes() == 64 and not legacy:
+        lines += [f"kxnorw k{n}, k{n}, k{n}" for n in range(1, 8)]
+    return lines
+
+
+def as_bytes(code: bytes) -> str:
+    """A line that puts these bytes."""
+    return f".byte {', '.join(map(str, code))}" if code else ""
+
+
+def repeated(code: bytes, copies: int) -> str:
+    """So many copies of the code, or twice as many where the argument is 2."""
+    once = f".rept {copies}\n{as_bytes(code)}\n.endr"
+    # the flags that the comparison writes are those of no copy
+    return f"cmp qword ptr ds:[{_ARGUMENT}], 2\njne 8f\n{once}\n8:\n{once}"
+
+
+def counted(code: bytes, counter: str, *, offset: int = 0) -> str:
+    """The code as a loop of as many passes as the argument says, closed by `dec counter; jnz`."""
+    return f"mov {counter}, qword ptr ds:[{_ARGUMENT}]\n{aligned(offset)}9:\n{as_bytes(code)}\ndec {counter}\njnz 9b"
+
+
+def aligned(offset: int) -> str:
+    """Lines after which the address modulo 64 is `offset`."""
+    return f".p2align 6\n.nops {offset}\n" if offset else ".p2align 6\n"
+
+
+def trips_into(register: str, step: int, start: int) -> Mapping[int, str]:
+    """Lines that set a register to start + step × argument."""
+    lines = (f"mov {register}, qword ptr ds:[{_ARGUMENT}]", f"imul {register}, {register}, {step}")
+    return dict(enumerate((*lines, f"add {register}, {start}")))

@@ -1,0 +1,363 @@
+"""The child process that runs and times code: compiled from `native/harness.c` when it is needed, gone when it is not.
+
+The program lies in a folder of its own that is removed as soon as it runs; it ends with this process, and each of its
+calls has a limit of time.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from types import TracebackType
+
+from kernmodel.errors import MeasurementError
+from kernmodel.isa.assembler import english
+from kernmodel.limits import CALL_SECONDS, COMPILER_SECONDS
+from kernmodel.measure.samples import Brackets, Figure, Sample, agreed, counts, issue_alone, judge
+from kernmodel.processes import start, stop, wait
+
+HARNESS = Path(__file__).parent / "native" / "harness.c"
+_FLAGS = ("-std=gnu11", "-O2", "-fno-strict-aliasing")
+_COMPILERS = ("cc", "gcc", "clang")
+_CALIBRATION = 400
+"""Samples of an empty call that tell how the issue probe fares on this host."""
+_CALIBRATED = 8
+"""Processors that are calibrated at most."""
+_CLOCK_SAMPLES, _CLOCK_SECONDS = 50, 0.02
+RETURN = b"\xc3" if platform.machine() != "aarch64" else b"\xc0\x03\x5f\xd6"
+"""A function that does nothing."""
+_SAMPLE_FIELDS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How long a figure may take.
+
+    Attributes:
+        samples: of each round.
+        rounds: that are made at least; seconds: after which no further one is begun.
+    """
+
+    samples: int = 150
+    rounds: int = 3
+    seconds: float = 6.0
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One call that is timed: the code is called with how often to repeat itself and an argument of its own."""
+
+    repetitions: int
+    argument: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Memory of the child.
+
+    Attributes:
+        size: bytes; offset: of its start from a multiple of 2 MiB; huge: whether huge pages are asked for.
+        fill: "double", "float" (normal numbers) or "zero".
+    """
+
+    size: int
+    offset: int = 0
+    huge: bool = True
+    fill: str = "double"
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where a buffer lies: `address`, and the bytes of it in huge pages."""
+
+    address: int
+    huge_bytes: int
+
+
+class FaultError(MeasurementError):
+    """The code raised a signal; `number` is which."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        name = signal.Signals(number).name
+        why = "did not end in time" if number == signal.SIGALRM else f"raised {name} when it ran"
+        super().__init__(f"the code {why}", todo="see whether it computes what you mean with any values in registers")
+
+
+def usable_processors() -> tuple[int, ...]:
+    """The processors that this process may use."""
+    return tuple(sorted(os.sched_getaffinity(0)))
+
+
+class Harness:
+    """A child that runs code for its parent; leave its `with` block to end it.
+
+    Args:
+        objects: assembly or C files by name with their texts, linked with the harness (they define `km_kernel`).
+        flags: of the compiler for these; compiler: its command, None: the first of cc, gcc, clang.
+
+    Raises:
+        MeasurementError: this is no Linux on x86-64 or AArch64, there is no compiler, or the child does not start.
+    """
+
+    def __init__(
+        self, objects: dict[str, str] | None = None, *, flags: Sequence[str] = (), compiler: str | None = None
+    ) -> None:
+        self.processors = usable_processors() if hasattr(os, "sched_getaffinity") else (0,)
+        self._refuse_host()
+        command = compiler or next((path for name in _COMPILERS if (path := shutil.which(name))), None)
+        if command is None:
+            raise MeasurementError("no C compiler is there", todo="install gcc or clang; what is measured runs in C")
+        self.program = b""
+        with tempfile.TemporaryDirectory(prefix="kernmodel-") as folder:
+            binary = _built(Path(folder), command, objects or {}, flags)
+            if objects:
+                self.program = binary.read_bytes()
+            self._child = subprocess.Popen(
+                [str(binary)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C ends it through its parent alone
+            )
+            self._rest = b""
+            try:
+                _, page, chain, _ = self._line(10.0).split()
+            except (ValueError, MeasurementError) as error:
+                self.close()
+                raise MeasurementError("the program that measures does not start here", todo="see ulimit -v") from error
+        self.page_bytes, self._clock_cycles = int(page), int(chain)
+        self._brackets: Brackets | None = None
+        self._turn = 0
+        self.brackets()
+
+    @staticmethod
+    def _refuse_host() -> None:
+        if sys.platform != "linux" or platform.machine().lower() not in ("x86_64", "amd64", "aarch64"):
+            what = f"nothing is measured on {sys.platform} on {platform.machine()}"
+            raise MeasurementError(what, todo="measure on Linux on x86-64 or AArch64")
+
+    def __enter__(self) -> Harness:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the child."""
+        if self._child.stdin is not None:
+            with suppress(OSError):
+                self._child.stdin.close()
+        if self._child.poll() is None:
+            self._child.kill()
+        self._child.wait()
+        if self._child.stdout is not None:
+            self._child.stdout.close()
+
+    # {{{ what the child is told
+
+    def load(self, code: bytes) -> None:
+        """Take this machine code as what is called; it begins at a multiple of 4096."""
+        self._done(f"code {code.hex()}")
+
+    def take_kernel(self) -> int:
+        """Take the linked `km_kernel` as what is called; its address."""
+        return int(self._done("kernel").split()[1])
+
+    def buffer(self, number: int, wanted: Buffer) -> Placed:
+        """Make the buffer with this number; the one before it is forgotten."""
+        answer = self._done(f"buffer {number} {wanted.size} {int(wanted.huge)} {wanted.offset} {wanted.fill}")
+        _, huge_kib, address = answer.split()
+        return Placed(int(address), min(max(int(huge_kib), 0) * 1024, wanted.size))
+
+    def seal(self) -> None:
+        """Let the child ask the system for nothing more than it needs to go on."""
+        self._done("seal")
+
+    def pin(self, processor: int) -> None:
+        """Run on this processor."""
+        self._done(f"pin {processor}")
+
+    def run(self, cases: Sequence[Case], samples: int, seconds: int | None = None) -> list[Sample]:
+        """Samples of the cases in turn.
+
+        Raises:
+            FaultError: the code raised a signal, or took longer than `seconds`.
+        """
+        limit = int(min(CALL_SECONDS.most, 10**6)) if seconds is None else seconds
+        pairs = " ".join(f"{case.repetitions} {case.argument}" for case in cases)
+        self._tell(f"run {samples} {limit} {len(cases)} {pairs}")
+        found: list[Sample] = []
+        deadline = time.monotonic() + limit + 5
+        while True:
+            words = self._line(deadline - time.monotonic()).split()
+            if words[0] == "end":
+                return found
+            if words[0] == "fault":
+                raise FaultError(int(words[1]))
+            if words[0] != "s" or len(words) != _SAMPLE_FIELDS + 1:
+                raise MeasurementError(f"the program that measures said {' '.join(words)!r}")
+            which, ticks, *ends, switches = map(int, words[1:])
+            found.append(Sample(which, ticks, (ends[0], ends[1]), (ends[2], ends[3]), switches))
+
+    # }}}
+    # {{{ figures
+
+    def brackets(self) -> Brackets:
+        """What the brackets mean here, found once by empty calls on every processor in turn; before code is loaded."""
+        if self._brackets is None:
+            self.load(RETURN)
+            samples = []
+            for processor in self.processors[:_CALIBRATED]:
+                self.pin(processor)
+                samples += self.run([Case(1)], _CALIBRATION)
+            self._brackets = Brackets(self._clock_cycles, issue_alone(samples))
+        return self._brackets
+
+    def figure(
+        self,
+        cases: Sequence[Case],
+        value: Callable[[Sequence[float]], float],
+        effort: Effort,
+    ) -> Figure:
+        """A figure of the cycles of several cases, by rounds on one processor after the other until two confirm one
+        another.
+
+        Args:
+            value: of the cycles of one call of each case.
+        """
+        brackets = self.brackets()
+        values: list[float] = []
+        pools: dict[int, list[Sample]] = {processor: [] for processor in self.processors}
+        accepted = refused = made = 0
+        end = time.monotonic() + effort.seconds
+        while made < effort.rounds or time.monotonic() < end:
+            processor = self.processors[self._turn % len(self.processors)]
+            self._turn += 1
+            self.pin(processor)
+            pools[processor] += self.run(cases, effort.samples)
+            made += 1
+            rounds = [judge(pools[processor], brackets, number) for number in range(len(cases))]
+            complete = [one for one in rounds if one is not None]
+            if len(complete) == len(cases):
+                values.append(value([one.cycles for one in complete]))
+                accepted += sum(one.accepted for one in complete)
+                refused += sum(one.refused for one in complete)
+                pools[processor] = []
+            figure = agreed(values, accepted, refused) if values else None
+            if made >= effort.rounds and figure is not None and figure.confirmed:
+                return figure
+            if time.monotonic() >= end:
+                break
+        waiting = [sample for pool in pools.values() for sample in pool]
+        taken = sum(counts(sample, brackets) for sample in waiting)
+        accepted, refused = accepted + taken, refused + len(waiting) - taken
+        return agreed(values, accepted, refused) if values else Figure(0.0, 0.0, 0.0, accepted, refused, False)
+
+    def clock_hz(self) -> float:
+        """The core's clock now, the median of some samples; what was loaded is forgotten."""
+        self.load(RETURN)
+        before = [int(word) for word in self._done("ticks").split()[1:]]
+        samples = self.run([Case(1)], _CLOCK_SAMPLES)
+        time.sleep(_CLOCK_SECONDS)
+        after = [int(word) for word in self._done("ticks").split()[1:]]
+        per_second = 1e9 * (after[0] - before[0]) / (after[1] - before[1])
+        return self._clock_cycles * per_second / median(min(sample.clock) for sample in samples)
+
+    # }}}
+    # {{{ lines
+
+    def _done(self, command: str) -> str:
+        self._tell(command)
+        answer = self._line(60.0)
+        if not answer.startswith("ok"):
+            raise MeasurementError(f"the program that measures said {answer!r}", todo="is there enough memory?")
+        return answer
+
+    def _tell(self, command: str) -> None:
+        if self._child.stdin is None:
+            raise MeasurementError("the program that measures is gone")
+        try:
+            self._child.stdin.write(command.encode() + b"\n")
+            self._child.stdin.flush()
+        except OSError as error:
+            raise self._gone() from error
+
+    def _line(self, seconds: float) -> str:
+        """The next line of the child.
+
+        Raises:
+            MeasurementError: none came in time, or the child ended.
+        """
+        output = self._child.stdout
+        if output is None:
+            raise self._gone()
+        deadline = time.monotonic() + max(seconds, 0.0)
+        while b"\n" not in self._rest:
+            ready, _, _ = select.select([output], [], [], max(0.0, deadline - time.monotonic()))
+            part = os.read(output.fileno(), 1 << 16) if ready else b""
+            if not part:
+                if ready:
+                    raise self._gone()
+                self._child.kill()
+                raise MeasurementError("a measurement took too long and was stopped", todo="try it on a quieter host")
+            self._rest += part
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line.decode("ascii", "replace")
+
+    def _gone(self) -> MeasurementError:
+        status = self._child.wait()
+        how = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
+        return MeasurementError(f"the program that measures ended {how}", todo="is there enough memory?")
+
+    # }}}
+
+
+def _built(folder: Path, compiler: str, objects: dict[str, str], flags: Sequence[str]) -> Path:
+    """The program, in this folder.
+
+    Raises:
+        MeasurementError: the compiler or the linker fails.
+    """
+    folder.chmod(0o700)
+    made: list[str] = []
+    _run((compiler, *_FLAGS, "-c", "-o", str(folder / "harness.o"), str(HARNESS)), folder)
+    for name, text in objects.items():
+        path = folder / name
+        path.write_text(text, encoding="utf-8", errors="surrogateescape")
+        made.append(str(path.with_suffix(".o")))
+        _run((compiler, *flags, "-c", "-o", made[-1], str(path)), folder)
+    binary = folder / "measure"
+    _run((compiler, "-no-pie", "-o", str(binary), str(folder / "harness.o"), *made, "-lm"), folder)
+    return binary
+
+
+def _run(command: tuple[str, ...], folder: Path) -> None:
+    with tempfile.TemporaryFile() as messages:
+        try:
+            process = start(command, COMPILER_SECONDS, stdout=messages, stderr=messages, env=english(), cwd=folder)
+        except OSError as error:
+            raise MeasurementError(f"{command[0]} could not be run: {error.strerror}") from error
+        try:
+            status = wait(process, COMPILER_SECONDS)
+        finally:
+            stop(process)
+        if status:
+            messages.seek(0)
+            said = messages.read().decode("utf-8", "replace").strip().splitlines()
+            first = next((line for line in said if "error" in line or "undefined" in line), said[0] if said else "")
+            raise MeasurementError(f"the compiler failed: {first or f'status {status}'}", where=command[0])

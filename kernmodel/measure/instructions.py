@@ -1,0 +1,200 @@
+"""Instruction forms: reciprocal throughput by parallelism, latency by chains, ports by what stands beside.
+
+A form is that of the instruction tables ("vaddpd ymm,ymm,m256"). Throughput is that of instances which write registers
+of their own; latency that of a chain from an operand that is read to one that is written, where both are registers of a
+kind (Laukemann, Hammer, Hofmann, Hager, Wellein, PMBS 2018, section II).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from kernmodel.errors import AssemblyError, InputError, MeasurementError, Note
+from kernmodel.isa import isa_of
+from kernmodel.isa.model import Instruction
+from kernmodel.measure import code_x86 as x86
+from kernmodel.measure.blocks import copies_of, doubts, refuse_unsafe
+from kernmodel.measure.host import Effort, FaultError, Harness
+from kernmodel.measure.model import InstructionMeasurement
+from kernmodel.measure.samples import Figure
+
+EFFORT = Effort()
+_KIND = re.compile(r"(r8|r16|r32|r64|xmm|ymm|zmm|k|mm|m\d+|i\d+)(\{k\}|\{kz\})?")
+_SUFFIXES = {"r8": ("al", "cl", "dl", "bl", "bpl", "sil", "dil"), "r16": ("ax", "cx", "dx", "bx", "bp", "si", "di")}
+_SUFFIXES |= {"r32": ("eax", "ecx", "edx", "ebx", "ebp", "esi", "edi"), "r64": x86.GENERAL[:7]}
+_ENDINGS = {"r8": "b", "r16": "w", "r32": "d", "r64": ""}
+_POINTERS = {
+    8: "byte",
+    16: "word",
+    32: "dword",
+    64: "qword",
+    128: "xmmword",
+    256: "ymmword",
+    512: "zmmword",
+    80: "tbyte",
+}
+_VECTORS = ("xmm", "ymm", "zmm", "mm", "k")
+_SOURCE, _TARGETS = 14, 8
+"""Register number of sources that nothing writes; targets that take turns."""
+_CHAINED = 4
+BLOCKERS = (
+    "add r64,r64",
+    "imul r64,r64",
+    "shl r64,i8",
+    "mov r64,m64",
+    "mov m64,r64",
+    "paddd xmm,xmm",
+    "pshufd xmm,xmm,i8",
+)
+"""Forms whose ports are known on every core: integer, multiplier, shifter, load, store, vector integer, shuffle."""
+_BLOCKER_COPIES = 4
+
+
+def measure_instruction(
+    harness: Harness, form: str, *, ports: bool = False, effort: Effort = EFFORT
+) -> InstructionMeasurement:
+    """Throughput and latencies of a form, and with `ports` which others it takes cycles from.
+
+    Raises:
+        InputError: no such form, or one with operands that cannot be set up (branches, x87, gathers).
+        MeasurementError: this host does not execute it, or does not let it be measured.
+    """
+    mnemonic, kinds = _parts(form)
+    try:
+        decoded = _decoded(_line(mnemonic, kinds, {}))
+        parallel = [_line(mnemonic, kinds, _own_targets(decoded, kinds, number)) for number in range(_TARGETS)]
+        throughput = copies_of(harness, parallel, effort).scaled(1 / len(parallel))
+        latencies = {}
+        for source, target in _pairs(decoded, kinds):
+            lines = _chain(mnemonic, kinds, decoded, source, target)
+            latencies[f"{source + 1} → {target + 1}"] = copies_of(harness, lines, effort).scaled(1 / len(lines))
+        beside = _beside(harness, form, parallel, effort) if ports else {}
+    except FaultError as error:
+        raise MeasurementError(f"{form}: {error.what}", todo="this host does not execute it, or it traps") from error
+    except AssemblyError as error:
+        raise InputError(f"the assembler knows no such form: {error.what}", where=form) from error
+    notes = [*doubts(throughput, "throughput")]
+    for pair, figure in latencies.items():
+        notes += doubts(figure, f"latency {pair}")
+    if chained := _implicit_chain(decoded):
+        what = f"instances wait for one another through {', '.join(chained)}: the throughput includes that latency"
+        notes.append(Note("implicit-chain", what, "assumption"))
+    return InstructionMeasurement(
+        decoded.form, parallel[0], throughput, latencies, beside, harness.clock_hz(), tuple(notes)
+    )
+
+
+def _parts(form: str) -> tuple[str, tuple[str, ...]]:
+    mnemonic, _, text = form.strip().lower().partition(" ")
+    kinds = tuple(part.strip() for part in text.split(",")) if text.strip() else ()
+    for kind in kinds:
+        if not _KIND.fullmatch(kind):
+            what = f"operands of the kind {kind!r} are not set up for measuring"
+            raise InputError(
+                what, where=form, todo="registers (r8 to r64, xmm, ymm, zmm, k), memory (m8 to m512), i8 to i64"
+            )
+    return mnemonic, kinds
+
+
+def _line(mnemonic: str, kinds: Sequence[str], registers: Mapping[int, int]) -> str:
+    """An instance; `registers` numbers the register of an operand, others are the ones nothing writes."""
+    operands = []
+    for position, kind in enumerate(kinds):
+        bare, _, mask = kind.partition("{")
+        number = registers.get(position, _SOURCE - position)
+        if bare[0] == "m" and bare != "mm":
+            text = f"{_POINTERS[int(bare[1:])]} ptr [{x86.GENERAL[number]}]" if bare[1:] else f"[{x86.GENERAL[number]}]"
+        elif bare[0] == "i":
+            text = "3" if bare == "i8" else str(_IMMEDIATES[bare])
+        elif bare in _VECTORS:
+            text = f"{bare}{number % 8 if bare in ('k', 'mm') else number}"
+        else:
+            text = _general(bare, number)
+        operands.append(text + (f"{{k1}}{'{z}' if mask == 'kz}' else ''}" if mask else ""))
+    return f"{mnemonic} {', '.join(operands)}"
+
+
+_IMMEDIATES = {"i16": 0x1234, "i32": 0x123456, "i64": 0x123456789ABCDE}
+
+
+def _general(kind: str, number: int) -> str:
+    named = _SUFFIXES[kind]
+    return named[number] if number < len(named) else f"r{number - len(named) + 8}{_ENDINGS[kind]}"
+
+
+def _decoded(line: str) -> Instruction:
+    code = x86.assembled(line)
+    instructions = tuple(isa_of("x86-64").decode(code, 0))
+    refuse_unsafe(instructions, code)
+    if instructions[0].branch is not None:
+        raise InputError("is a branch, which is not measured alone", where=line)
+    return instructions[0]
+
+
+def _own_targets(decoded: Instruction, kinds: Sequence[str], number: int) -> dict[int, int]:
+    """Registers of an instance whose target, a register or memory, no other instance of a round writes."""
+    del kinds
+    return {at: number for at, operand in enumerate(decoded.operands) if operand.written and operand.register}
+
+
+def _pairs(decoded: Instruction, kinds: Sequence[str]) -> list[tuple[int, int]]:
+    """Operands that are read and written, where a chain can be made of registers of the same kind."""
+    found = []
+    for source, read in enumerate(decoded.operands):
+        pointer = read.memory is not None and read.memory.read and decoded.mnemonic == "mov"
+        if not ((read.read and read.register) or pointer):
+            continue
+        for target, written in enumerate(decoded.operands):
+            if not (written.written and written.register):
+                continue
+            if _class(kinds[source]) == _class(kinds[target]) or (pointer and kinds[target] == "r64"):
+                found.append((source, target))
+    return found
+
+
+def _class(kind: str) -> str:
+    bare = kind.partition("{")[0]
+    return "vector" if bare in ("xmm", "ymm", "zmm") else "general" if bare[0] == "r" else bare
+
+
+def _chain(mnemonic: str, kinds: Sequence[str], decoded: Instruction, source: int, target: int) -> list[str]:
+    """Instances of which each reads with `source` what the one before wrote with `target`."""
+    if source == target:
+        return [_line(mnemonic, kinds, {target: 0})] * _CHAINED
+    if decoded.operands[target].read:
+        return [_line(mnemonic, kinds, {target: turn, source: 1 - turn}) for turn in (0, 1)] * (_CHAINED // 2)
+    # from one register to another and back: moves of a register to itself may never execute
+    return [_line(mnemonic, kinds, {target: turn, source: 1 - turn}) for turn in (0, 1)] * (_CHAINED // 2)
+
+
+def _implicit_chain(decoded: Instruction) -> list[str]:
+    found = sorted(set(decoded.implicit_reads) & set(decoded.implicit_writes))
+    if set(decoded.flags_read) & set(decoded.flags_written):
+        found.append("flags")
+    return found
+
+
+def _beside(harness: Harness, form: str, parallel: Sequence[str], effort: Effort) -> dict[str, Figure]:
+    """By known form the cycles that one instance adds to four of that form, beside which it stands."""
+    found = {}
+    for blocker in BLOCKERS:
+        if blocker == form:
+            continue
+        mnemonic, kinds = _parts(blocker)
+        decoded = _decoded(_line(mnemonic, kinds, {}))
+        others = [
+            _line(mnemonic, kinds, {**_own_targets(decoded, kinds, 8 + number), **_stored(kinds, number)})
+            for number in range(_BLOCKER_COPIES)
+        ]
+        alone = copies_of(harness, others, effort)
+        both = copies_of(harness, [*others, parallel[0]], effort)
+        found[blocker] = Figure(
+            both.value - alone.value, both.low - alone.high, both.high - alone.low,
+            alone.accepted + both.accepted, alone.refused + both.refused, alone.confirmed and both.confirmed,
+        )  # fmt: skip
+    return found
+
+
+def _stored(kinds: Sequence[str], number: int) -> dict[int, int]:
+    return {at: 8 + number for at, kind in enumerate(kinds) if kind[0] == "m" and kind != "mm" and at == 0}

@@ -1,0 +1,120 @@
+"""Values that measurements yield."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from kernmodel.errors import Note
+from kernmodel.measure.samples import Figure
+
+Notion = Literal["loop", "unrolled"]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockMeasurement:
+    """A block of machine code, measured.
+
+    Attributes:
+        code: its bytes in hex digits; instructions: the text of each.
+        notion: "loop": passes follow one another by a branch back; "unrolled": by copies one behind the other.
+        own_branch: of a loop, whether the branch that closes it is the block's own; else `dec; jnz` of a register that
+            the block leaves alone takes its place.
+        offset: address of the block (of its first copy) modulo 64.
+        copies: passes in the shorter of the two calls whose difference counts.
+        cycles: of the core, per pass.
+        clock_hz: of the core while it was measured.
+        error: why there is no figure, "" where there is one.
+    """
+
+    code: str
+    instructions: tuple[str, ...]
+    notion: Notion
+    own_branch: bool
+    offset: int
+    copies: int
+    cycles: Figure
+    clock_hz: float
+    notes: tuple[Note, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """Work that a core does in registers.
+
+    Attributes:
+        operation: "ADD", "MUL", "FMA", "DIV", "SQRT"; precision: "SP", "DP".
+        width_bytes: of a register, of one element for scalar instructions.
+        instruction: its form; per_cycle: FLOP per cycle (FMA counts 2).
+    """
+
+    operation: str
+    precision: str
+    width_bytes: int
+    instruction: str
+    per_cycle: Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Peaks:
+    """The peaks of one core of this host."""
+
+    peaks: tuple[Peak, ...]
+    clock_hz: float
+    notes: tuple[Note, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionMeasurement:
+    """An instruction form, measured.
+
+    Attributes:
+        form: as in instruction tables; text: the instruction that was executed.
+        throughput: reciprocal, cycles per instruction, of independent ones.
+        latencies: cycles from an operand that is read to one that is written, by "source → target" with operand numbers
+            from 1.
+        ports: of independent ones, what others they share ports with: by a known form, cycles per pair.
+        known: what the table of the host's microarchitecture says: "throughput" and the same latencies.
+    """
+
+    form: str
+    text: str
+    throughput: Figure
+    latencies: Mapping[str, Figure]
+    beside: Mapping[str, Figure]
+    clock_hz: float
+    notes: tuple[Note, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BandwidthPoint:
+    """A stream mix over data of one size.
+
+    Attributes:
+        mix: name; level: where the data lie; width_bytes: of a load or store.
+        bytes_each: of one array; total: of all together.
+        cycles_per_line: that all streams together advance by one cache line each.
+        bytes_per_cycle: of loads and stores, write-allocates not counted.
+    """
+
+    mix: str
+    level: str
+    width_bytes: int
+    total_bytes: int
+    cycles_per_line: Figure
+    bytes_per_cycle: Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Bandwidths:
+    """Bandwidths of one core of this host.
+
+    Attributes:
+        huge: whether huge pages were got.
+    """
+
+    points: tuple[BandwidthPoint, ...]
+    clock_hz: float
+    huge: bool
+    notes: tuple[Note, ...]

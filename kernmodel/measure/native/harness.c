@@ -1,0 +1,470 @@
+/* Runs code and times it: commands on standard input, samples on standard output (one line each, see kernmodel/measure/host.py).
+ *
+ * A sample is the time of one call in ticks of the time stamp counter, between two readings of the core's clock (a chain
+ * of dependent additions) and of its issue (independent additions: a busy sibling thread shows there alone), with the
+ * number of context switches on the way. Nothing is judged here.
+ *
+ * The process ends with its parent, and when standard input ends. It writes no file.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+typedef void work_t(long repetitions, long argument, char **buffers);
+__attribute__((weak)) work_t km_kernel;
+
+enum { BUFFERS = 64, LINE = 1 << 22, PAGES = 8192 };
+/* where code, its saved registers and its data are: addresses that fit 31 bits, far from this program's own */
+static char *const CODE = (char *)0x23000000, *const SAVE = (char *)0x22000000, *const DATA = (char *)0x24000000;
+enum { CODE_BYTES = 1 << 20, SAVE_BYTES = 4096, DATA_BYTES = 4096 };
+
+static char *buffers[BUFFERS];
+static work_t *work;
+static sigjmp_buf back;
+static volatile sig_atomic_t running;
+static int shared_page = -1, mapped;
+static long page_bytes;
+
+/* {{{ clock and time */
+
+#if defined(__x86_64__)
+static inline uint64_t ticks(void)
+{
+    uint32_t low, high;
+    __asm__ volatile("rdtscp\n\tlfence" : "=a"(low), "=d"(high)::"rcx", "memory");
+    return (uint64_t)high << 32 | low;
+}
+#define CHAIN "add %1, %0\n\t"
+#define WIDE "add %8, %0\n\tadd %8, %1\n\tadd %8, %2\n\tadd %8, %3\n\tadd %8, %4\n\tadd %8, %5\n\tadd %8, %6\n\tadd %8, %7\n\t"
+static void flush_small_numbers(void)
+{
+    uint32_t state;
+    __asm__ volatile("stmxcsr %0" : "=m"(state));
+    state |= 0x8040;
+    __asm__ volatile("ldmxcsr %0" ::"m"(state));
+}
+#elif defined(__aarch64__)
+static inline uint64_t ticks(void)
+{
+    uint64_t value;
+    __asm__ volatile("isb\n\tmrs %0, cntvct_el0\n\tisb" : "=r"(value)::"memory");
+    return value;
+}
+#define CHAIN "add %0, %0, %1\n\t"
+#define WIDE                                                                                                           \
+    "add %0, %0, %8\n\tadd %1, %1, %8\n\tadd %2, %2, %8\n\tadd %3, %3, %8\n\tadd %4, %4, %8\n\tadd %5, %5, "           \
+    "%8\n\tadd %6, %6, %8\n\tadd %7, %7, %8\n\t"
+static void flush_small_numbers(void) {}
+#else
+#error "only x86-64 and AArch64 are measured"
+#endif
+
+#define X8(text) text text text text text text text text
+enum { CHAIN_ROUNDS = 150, CHAIN_ADDS = 64, WIDE_ROUNDS = 100, WIDE_ADDS = 64, BEST_OF = 2 };
+
+/* ticks of CHAIN_ROUNDS * CHAIN_ADDS additions of which each waits for the one before: a cycle each on every core */
+static uint64_t overhead;
+
+static uint64_t chain_ticks(void)
+{
+    uint64_t best = UINT64_MAX;
+    for (int round = 0; round < BEST_OF; round++) {
+        uint64_t value = 1, one = 1, start = ticks();
+        for (int i = 0; i < CHAIN_ROUNDS; i++)
+            __asm__ volatile(X8(X8(CHAIN)) : "+r"(value) : "r"(one) : "cc");
+        uint64_t taken = ticks() - start;
+        best = taken < best ? taken : best;
+    }
+    return best - overhead;
+}
+
+/* ticks of as many additions as the core executes side by side; once, since a neighbour on the same core comes and goes */
+static uint64_t wide_ticks(void)
+{
+    uint64_t a = 1, b = 1, c = 1, d = 1, e = 1, f = 1, g = 1, h = 1, one = 1, start = ticks();
+    for (int i = 0; i < WIDE_ROUNDS; i++)
+        __asm__ volatile(X8(WIDE)
+                         : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(e), "+r"(f), "+r"(g), "+r"(h)
+                         : "r"(one)
+                         : "cc");
+    return ticks() - start - overhead;
+}
+
+/* what reading the time twice takes */
+static void find_overhead(void)
+{
+    uint64_t best = UINT64_MAX;
+    for (int i = 0; i < 20000; i++) {
+        uint64_t start = ticks(), taken = ticks() - start;
+        best = taken < best ? taken : best;
+    }
+    overhead = best;
+}
+
+static long switches(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_nvcsw + usage.ru_nivcsw;
+}
+
+/* }}} */
+/* {{{ code that is given as bytes */
+
+static void reply(const char *text)
+{
+    puts(text);
+    fflush(stdout);
+}
+
+/* A page of data wherever code touches memory that is not there: the same page everywhere, so that all of it is in L1. */
+static int map_page(uintptr_t address)
+{
+    uintptr_t page = address & -(uintptr_t)page_bytes;
+    if (shared_page < 0 || mapped >= PAGES || page < 0x10000 || page >> 46)
+        return 0;
+    mapped++;
+    return mmap((void *)page, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, shared_page, 0) !=
+           MAP_FAILED;
+}
+
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+    (void)context;
+    if (!running)
+        _exit(3);
+    if (number == SIGSEGV && info->si_code == SEGV_MAPERR && map_page((uintptr_t)info->si_addr))
+        return;
+    siglongjmp(back, number);
+}
+
+static void catch_signals(void)
+{
+    static char stack[1 << 16];
+    stack_t other = {.ss_sp = stack, .ss_size = sizeof stack};
+    sigaltstack(&other, NULL);
+    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
+    int caught[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGALRM};
+    for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
+        sigaction(caught[i], &action, NULL);
+}
+
+static char *fixed(char *where, size_t bytes, int protection)
+{
+    char *found = mmap(where, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    return found == where ? found : NULL;
+}
+
+static void load_code(const char *digits)
+{
+    size_t count = strlen(digits) / 2;
+    if (count > CODE_BYTES) {
+        reply("error code too long");
+        return;
+    }
+    if (mprotect(CODE, CODE_BYTES, PROT_READ | PROT_WRITE)) {
+        reply("error mprotect");
+        return;
+    }
+    memset(CODE, 0xcc, CODE_BYTES);
+    for (size_t i = 0; i < count; i++) {
+        unsigned byte = 0;
+        sscanf(digits + 2 * i, "%2x", &byte);
+        CODE[i] = (char)byte;
+    }
+    mprotect(CODE, CODE_BYTES, PROT_READ | PROT_EXEC);
+    __builtin___clear_cache(CODE, CODE + count);
+    work = (work_t *)(uintptr_t)CODE;
+    reply("ok");
+}
+
+/* What a block of bytes finds: a page of 64-bit pointers into itself at DATA, and a page that holds vectors of normal
+ * numbers at SAVE + 256. */
+static void prepare_memory(void)
+{
+    uint64_t *words;
+    shared_page = memfd_create("data", MFD_CLOEXEC);
+    if (shared_page < 0 || ftruncate(shared_page, page_bytes) || !fixed(SAVE, SAVE_BYTES, PROT_READ | PROT_WRITE) ||
+        !fixed(CODE, CODE_BYTES, PROT_READ) || !map_page((uintptr_t)DATA)) {
+        reply("error no memory at the addresses for code");
+        exit(1);
+    }
+    words = (uint64_t *)DATA;
+    for (long i = 0; i < page_bytes / 8; i++)
+        words[i] = (uintptr_t)DATA + 0x800;
+    /* as single and as double precision a normal number near 1 */
+    uint32_t *numbers = (uint32_t *)(void *)(SAVE + 256);
+    for (int i = 0; i < 32; i++)
+        numbers[i] = 0x3ff00000;
+    /* others, whose quotients by these have all their digits */
+    for (int i = 32; i < 64; i++)
+        numbers[i] = 0x3fb504f3;
+}
+
+/* }}} */
+/* {{{ buffers */
+
+static long huge_kib(const void *where)
+{
+    char line[512];
+    long kib = 0;
+    int inside = 0;
+    FILE *maps = fopen("/proc/self/smaps", "r");
+    if (!maps)
+        return -1;
+    while (fgets(line, sizeof line, maps)) {
+        unsigned long first, last;
+        if (sscanf(line, "%lx-%lx ", &first, &last) == 2 && strchr(line, '-') < strchr(line, ' '))
+            inside = (uintptr_t)where >= first && (uintptr_t)where < last;
+        else if (inside && sscanf(line, "AnonHugePages: %ld kB", &kib) == 1)
+            break;
+    }
+    fclose(maps);
+    return kib;
+}
+
+enum { HUGE = 2 << 20 };
+
+/* buffer INDEX BYTES HUGE OFFSET: its start has this offset from a multiple of 2 MiB; numbers are normal */
+static void make_buffer(int index, size_t bytes, int huge, size_t offset, const char *fill)
+{
+    size_t whole = (bytes + offset + 2 * (size_t)HUGE) & -(size_t)HUGE;
+    char *raw = mmap(NULL, whole + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (raw == MAP_FAILED) {
+        reply("error no memory");
+        return;
+    }
+    char *base = (char *)(((uintptr_t)raw + HUGE - 1) & -(uintptr_t)HUGE);
+    madvise(base, whole, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+    char *start = base + offset;
+    size_t count;
+    if (!strcmp(fill, "double"))
+        for (count = 0; count < bytes / 8; count++)
+            ((double *)(void *)start)[count] = 1.0 + (double)(count % 7) / 8;
+    else if (!strcmp(fill, "float"))
+        for (count = 0; count < bytes / 4; count++)
+            ((float *)(void *)start)[count] = 1.0f + (float)(count % 7) / 8;
+    else
+        memset(start, 0, bytes);
+    if (huge)
+        madvise(base, whole, MADV_COLLAPSE);
+    buffers[index] = start;
+    printf("ok %ld %lu\n", huge_kib(start), (unsigned long)(uintptr_t)start);
+    fflush(stdout);
+}
+
+/* }}} */
+/* {{{ samples */
+
+static int guarded(long repetitions, long argument)
+{
+    int fault = sigsetjmp(back, 1);
+    if (!fault) {
+        running = 1;
+        work(repetitions, argument, buffers);
+    }
+    running = 0;
+    return fault;
+}
+
+static void sample(long which, long repetitions, long argument)
+{
+    uint64_t chain = chain_ticks(), wide = wide_ticks();
+    long before = switches();
+    uint64_t start = ticks();
+    running = 1;
+    work(repetitions, argument, buffers);
+    running = 0;
+    uint64_t taken = ticks() - start - overhead;
+    long after = switches();
+    uint64_t wide_after = wide_ticks(), chain_after = chain_ticks();
+    printf("s %ld %lu %lu %lu %lu %lu %ld\n", which, (unsigned long)taken, (unsigned long)chain,
+           (unsigned long)chain_after, (unsigned long)wide, (unsigned long)wide_after, after - before);
+}
+
+static void set_alarm(long seconds)
+{
+    struct itimerval limit = {.it_value = {.tv_sec = seconds}};
+    setitimer(ITIMER_REAL, &limit, NULL);
+}
+
+/* run SAMPLES SECONDS COUNT (REPETITIONS ARGUMENT)*: each in turn, SAMPLES times; then "end" or "fault SIGNAL" */
+static void run(char *rest)
+{
+    long pairs[32][2], samples, seconds, count;
+    int used = 0;
+    if (sscanf(rest, "%ld %ld %ld%n", &samples, &seconds, &count, &used) != 3 || count > 32 || !work) {
+        reply("error run");
+        return;
+    }
+    for (long i = 0; i < count; i++) {
+        int more = 0;
+        rest += used;
+        if (sscanf(rest, "%ld %ld%n", &pairs[i][0], &pairs[i][1], &more) != 2) {
+            reply("error run");
+            return;
+        }
+        used = more;
+    }
+    volatile int fault = 0;
+    set_alarm(seconds);
+    for (long i = 0; i < count && !fault; i++)
+        fault = guarded(pairs[i][0], pairs[i][1]);
+    if (!fault && !(fault = sigsetjmp(back, 1)))
+        for (long number = 0; number < samples; number++)
+            for (long i = 0; i < count; i++)
+                sample(i, pairs[i][0], pairs[i][1]);
+    running = 0;
+    set_alarm(0);
+    if (fault)
+        printf("fault %d\n", fault);
+    else
+        puts("end");
+    fflush(stdout);
+}
+
+/* log MILLISECONDS REPETITIONS ARGUMENT: call after call for so long; the start and end of each in ticks */
+static void keep_log(long milliseconds, long repetitions, long argument)
+{
+    enum { MOST = 1 << 16 };
+    static uint64_t times[MOST][2];
+    static long moved[MOST];
+    struct timeval now;
+    long count = 0;
+    gettimeofday(&now, NULL);
+    double end = (double)now.tv_sec + 1e-6 * (double)now.tv_usec + 1e-3 * (double)milliseconds;
+    uint64_t chain = chain_ticks();
+    do {
+        long before = switches();
+        times[count][0] = ticks();
+        work(repetitions, argument, buffers);
+        times[count][1] = ticks();
+        moved[count++] = switches() - before;
+        gettimeofday(&now, NULL);
+    } while (count < MOST && (double)now.tv_sec + 1e-6 * (double)now.tv_usec < end);
+    uint64_t chain_after = chain_ticks();
+    for (long i = 0; i < count; i++)
+        printf("l %lu %lu %ld\n", (unsigned long)times[i][0], (unsigned long)times[i][1], moved[i]);
+    printf("end %lu %lu\n", (unsigned long)chain, (unsigned long)chain_after);
+    fflush(stdout);
+}
+
+/* }}} */
+/* {{{ after which bytes of others may run */
+
+#if defined(__x86_64__)
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+/* code that is given as bytes can ask for nothing of the system but what this program goes on doing */
+static int seal(void)
+{
+    static const unsigned allowed[] = {SYS_read,         SYS_write,     SYS_mmap,      SYS_munmap,     SYS_mprotect,
+                                       SYS_rt_sigreturn, SYS_getrusage, SYS_setitimer, SYS_exit_group, SYS_rt_sigprocmask,
+                                       SYS_brk,          SYS_fstat,     SYS_newfstatat, SYS_gettimeofday,
+                                       SYS_sched_setaffinity, SYS_madvise};
+    enum { ALLOWED = sizeof allowed / sizeof *allowed };
+    struct sock_filter rules[2 * ALLOWED + 5];
+    unsigned short n = 0;
+    rules[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
+    rules[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0);
+    rules[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL);
+    rules[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    for (int i = 0; i < ALLOWED; i++) {
+        rules[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i], 0, 1);
+        rules[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    }
+    rules[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL);
+    struct sock_fprog program = {.len = n, .filter = rules};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
+}
+#else
+static int seal(void)
+{
+    return 1;
+}
+#endif
+
+/* }}} */
+
+static int pin(int processor)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(processor, &one);
+    return sched_setaffinity(0, sizeof one, &one);
+}
+
+static void obey(char *line)
+{
+    long a, b, c;
+    int index, huge;
+    size_t bytes, offset;
+    char fill[16];
+    if (!strncmp(line, "code ", 5))
+        load_code(line + 5);
+    else if (!strncmp(line, "run ", 4))
+        run(line + 4);
+    else if (sscanf(line, "log %ld %ld %ld", &a, &b, &c) == 3 && work)
+        keep_log(a, b, c);
+    else if (sscanf(line, "buffer %d %zu %d %zu %15s", &index, &bytes, &huge, &offset, fill) == 5 && index >= 0 &&
+             index < BUFFERS)
+        make_buffer(index, bytes, huge, offset, fill);
+    else if (sscanf(line, "pin %d", &index) == 1)
+        reply(pin(index) ? "error pin" : "ok");
+    else if (!strcmp(line, "ticks")) {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        printf("ok %lu %ld\n", (unsigned long)ticks(), now.tv_sec * 1000000000L + now.tv_nsec);
+        fflush(stdout);
+    } else if (!strcmp(line, "seal"))
+        reply(seal() ? "error seal" : "ok");
+    else if (!strcmp(line, "kernel") && km_kernel) {
+        work = km_kernel;
+        printf("ok %lu\n", (unsigned long)(uintptr_t)km_kernel);
+        fflush(stdout);
+    } else
+        reply("error command");
+}
+
+int main(int count, char **arguments)
+{
+    static char line[LINE], standard_output[1 << 16];
+    setvbuf(stdout, standard_output, _IOFBF, sizeof standard_output);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (count > 1)
+        pin(atoi(arguments[1]));
+    page_bytes = sysconf(_SC_PAGESIZE);
+    flush_small_numbers();
+    catch_signals();
+    find_overhead();
+    prepare_memory();
+    printf("ready %ld %d %d\n", page_bytes, CHAIN_ROUNDS * CHAIN_ADDS, WIDE_ROUNDS * WIDE_ADDS);
+    fflush(stdout);
+    while (fgets(line, sizeof line, stdin)) {
+        line[strcspn(line, "\n")] = 0;
+        obey(line);
+    }
+    return 0;
+}

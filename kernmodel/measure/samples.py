@@ -1,0 +1,143 @@
+"""What samples of a measurement say: which count, the figure and how far to trust it. Pure functions of numbers.
+
+A sample counts if the clock was the same before and after it, nothing else ran in between, and the core issued as much
+as it does alone: on a core that two threads share, a busy neighbour halves that without showing in the clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+CLOCK_TOLERANCE = 0.007
+"""Largest relative difference of the clock before and after a sample that counts."""
+ISSUE_TOLERANCE = 1.12
+"""How much longer than alone the issue probe may take at both ends of a sample that counts."""
+LEAST_SAMPLES = 8
+"""Samples that have to count for a figure to be given."""
+CONFIRMED = 0.02
+"""Relative difference up to which two rounds confirm one another."""
+_QUANTILE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One timed call.
+
+    Attributes:
+        which: number of the case that was called, where several are called in turn.
+        ticks: of the time stamp counter; those of the brackets: `clock` of the chain of dependent additions before and
+            after, `issue` of the independent ones.
+        switches: context switches in between.
+    """
+
+    which: int
+    ticks: int
+    clock: tuple[int, int]
+    issue: tuple[int, int]
+    switches: int
+
+
+@dataclass(frozen=True, slots=True)
+class Brackets:
+    """What the brackets mean on this host.
+
+    Attributes:
+        clock_cycles: cycles that the chain of additions takes.
+        issue_alone: ticks of the issue probe on an undisturbed core, per tick of the clock's chain.
+    """
+
+    clock_cycles: int
+    issue_alone: float
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """The samples of one case that count.
+
+    Attributes:
+        cycles: per call, the lower decile; middle: the median.
+        accepted, refused: samples that count, and those that do not.
+    """
+
+    cycles: float
+    middle: float
+    accepted: int
+    refused: int
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A measured number.
+
+    Attributes:
+        value: the best confirmed one, in the unit of the question; low, high: over the rounds that count.
+        accepted, refused: samples of all rounds.
+        confirmed: whether two rounds agree within `CONFIRMED` and enough samples count; else nothing is judged by it.
+    """
+
+    value: float
+    low: float
+    high: float
+    accepted: int
+    refused: int
+    confirmed: bool
+
+    @property
+    def spread_percent(self) -> float:
+        """How far the rounds are apart, in percent of the value."""
+        return 100 * (self.high - self.low) / self.value if self.value else 0.0
+
+    def scaled(self, factor: float) -> Figure:
+        """The figure in another unit."""
+        low, high = sorted((self.low * factor, self.high * factor))
+        return Figure(self.value * factor, low, high, self.accepted, self.refused, self.confirmed)
+
+    def inverse(self, numerator: float) -> Figure:
+        """`numerator` over the figure: a rate of a time."""
+        if min(self.low, self.value) <= 0:
+            return Figure(0.0, 0.0, 0.0, self.accepted, self.refused, False)
+        return Figure(
+            numerator / self.value, numerator / self.high, numerator / self.low, self.accepted, self.refused,
+            self.confirmed,
+        )  # fmt: skip
+
+
+def issue_alone(samples: Sequence[Sample]) -> float:
+    """How long the issue probe takes on an undisturbed core, per tick of the clock's chain: the fourth smallest of all
+    readings, since one lucky reading would refuse everything else."""
+    readings = sorted(reading / min(sample.clock) for sample in samples for reading in sample.issue)
+    return readings[min(3, len(readings) - 1)]
+
+
+def counts(sample: Sample, brackets: Brackets) -> bool:
+    """Whether a sample counts."""
+    low, high = min(sample.clock), max(sample.clock)
+    alone = brackets.issue_alone * ISSUE_TOLERANCE * low
+    return sample.switches == 0 and high <= (1 + CLOCK_TOLERANCE) * low and max(sample.issue) <= alone
+
+
+def judge(samples: Sequence[Sample], brackets: Brackets, which: int = 0) -> Round | None:
+    """The round of one case; None where too few samples count."""
+    mine = [sample for sample in samples if sample.which == which]
+    taken = sorted(
+        sample.ticks * brackets.clock_cycles / (sum(sample.clock) / 2) for sample in mine if counts(sample, brackets)
+    )
+    if len(taken) < LEAST_SAMPLES:
+        return None
+    return Round(taken[int(_QUANTILE * len(taken))], median(taken), len(taken), len(mine) - len(taken))
+
+
+def agreed(values: Sequence[float], accepted: int, refused: int) -> Figure:
+    """The figure of several rounds: the two lowest that confirm one another, which what disturbs can only raise.
+
+    Args:
+        values: one of each round, at least one.
+    """
+    ordered = sorted(values)
+    for low, high in pairwise(ordered):
+        if high - low <= CONFIRMED * abs(low) + 0.01:
+            return Figure(low, low, high, accepted, refused, True)
+    return Figure(ordered[0], ordered[0], ordered[-1], accepted, refused, False)

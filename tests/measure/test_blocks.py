@@ -1,0 +1,122 @@
+"""Blocks: what is refused, how passes are counted, and that code runs (plausibility alone, no times)."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from kernmodel.cli.main import main
+from kernmodel.errors import AssemblyError
+from kernmodel.isa import isa_of
+from kernmodel.measure import blocks
+from kernmodel.measure import code_x86 as x86
+
+
+def decoded(digits: str):
+    code = bytes.fromhex(digits)
+    return tuple(isa_of("x86-64").decode(code, 0)), code
+
+
+@pytest.mark.parametrize(
+    ("digits", "why"),
+    [
+        ("0f05", "asks for the system"),
+        ("cd80", "asks for the system"),
+        ("cc", "asks for the system"),
+        ("f4", "privileged"),
+        ("0f30", "privileged"),
+        ("c3", "leaves the block"),
+        ("ffe0", "leaves the block"),
+        ("e800000000", "leaves the block"),
+        ("7410", "leaves the block"),
+        ("64488b0425 00000000", "segment register"),
+        ("fd", "changes how other instructions work"),
+        ("9d", "changes how other instructions work"),
+        ("f3480faed0", "changes how other instructions work"),
+        ("48890425 00000022", "memory that the measurement needs"),
+        ("48", "no x86-64 code"),
+    ],
+)
+def test_unsafe_code_is_refused(digits: str, why: str) -> None:
+    instructions, code = decoded(digits)
+    with pytest.raises(AssemblyError, match=why):
+        blocks.refuse_unsafe(instructions, code)
+
+
+@pytest.mark.parametrize(
+    ("digits", "register", "value"),
+    [
+        ("4883c001 48ffc9 75f7", "rcx", lambda trips: trips),  # add rax,1; dec rcx; jne
+        ("4883e904 75fa", "rcx", lambda trips: 4 * trips),  # sub rcx,4; jne
+        ("8b08 4883c020 4839d0 75f5", "rdx", lambda trips: x86.start_value("rax") + 32 * trips),  # cmp rax,rdx; jne
+        ("8b08 4883c020 4839d0 7cf5", "rdx", lambda trips: x86.start_value("rax") + 32 * trips),  # ; jl
+    ],
+)
+def test_a_loop_ends_by_its_own_branch_after_the_passes_wanted(digits: str, register: str, value) -> None:
+    instructions, _ = decoded(digits)
+    lines = blocks._trips_by_own_branch(instructions[:-1], instructions[-1])
+    assert lines is not None
+    assert lines[0].startswith(f"mov {register},")
+    factor, start = int(lines[1].rsplit(",", 1)[1]), int(lines[2].rsplit(",", 1)[1])
+    for trips in (1, 7, 400):
+        assert factor * trips + start == value(trips)
+
+
+@pytest.mark.parametrize(
+    "digits", ["4885c0 75fb", "480fafc1 4839d0 75f7", "488b00 4885c0 75f8", "4883c020 4839d0 77f7"]
+)
+def test_other_loops_need_a_counter(digits: str) -> None:
+    """What is tested does not move, moves otherwise than linearly, is loaded, or moves away from its end."""
+    instructions, _ = decoded(digits)
+    assert blocks._trips_by_own_branch(instructions[:-1], instructions[-1]) is None
+
+
+needs_host = pytest.mark.skipif(
+    sys.platform != "linux" or not x86.host_features(), reason="blocks are measured on Linux on x86-64"
+)
+
+
+@needs_host
+def test_code_runs_and_faults_are_told() -> None:
+    """Twice the copies take longer; a division that overflows and endless code are told as errors."""
+    from kernmodel.measure.host import Case, FaultError, Harness
+
+    with Harness() as harness:
+        harness.seal()
+        harness.load(x86.function(x86.repeated(bytes.fromhex("480fafc3"), 200)))
+        samples = harness.run([Case(20, 1), Case(20, 2)], 9)
+        once, twice = (min(s.ticks for s in samples if s.which == which) for which in (0, 1))
+        assert len(samples) == 18
+        assert twice > 1.2 * once
+        harness.load(x86.function("xor edx, edx\nxor ecx, ecx\ndiv rcx"))
+        with pytest.raises(FaultError, match="SIGFPE"):
+            harness.run([Case(1)], 1)
+        harness.load(x86.function("mov rax, [rax + 0x100000]\nmov rax, [rax]"))
+        assert len(harness.run([Case(1)], 2)) == 2
+        harness.load(x86.function("9: jmp 9b"))
+        with pytest.raises(FaultError, match="did not end in time"):
+            harness.run([Case(1)], 1, 1)
+
+
+@needs_host
+def test_nothing_stays_behind(tmp_path, monkeypatch) -> None:
+    import os
+    import tempfile
+
+    from kernmodel.measure.host import Harness
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with Harness() as harness:
+        child = harness._child.pid
+        assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
+
+
+def test_bad_input_is_one_message(capsys) -> None:
+    assert main(["measure", "block", "--hex", "0f05"]) == 1
+    assert "asks for the system" in capsys.readouterr().err
+    assert main(["measure", "block", "--hex", "4g"]) == 1
+    assert main(["measure", "instruction", "fadd st,st"]) == 1
+    assert "not set up" in capsys.readouterr().err

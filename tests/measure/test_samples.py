@@ -1,0 +1,72 @@
+"""What samples say: recorded ones of a busy two-core guest, and laws."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernmodel.measure.samples import Brackets, Figure, Sample, agreed, counts, issue_alone, judge
+
+# which, ticks, clock before and after, issue before and after, switches: `add rax,rbx` unrolled on a core whose sibling
+# is busy now and then (9600 additions in the chain)
+RECORDED = [
+    Sample(0, 35410, (8352, 8350), (1192, 1190), 0),
+    Sample(0, 35398, (8350, 8352), (1190, 1194), 0),
+    Sample(0, 35402, (8350, 8350), (1188, 1192), 0),
+    Sample(0, 35416, (8354, 8352), (1200, 1190), 0),
+    Sample(0, 35400, (8350, 8350), (1190, 1190), 0),
+    Sample(0, 35404, (8350, 8354), (1192, 1192), 0),
+    Sample(0, 35396, (8350, 8350), (1194, 1190), 0),
+    Sample(0, 35408, (8352, 8352), (1190, 1190), 0),
+    Sample(0, 41866, (8352, 8354), (1932, 2044), 0),
+    Sample(0, 38120, (8350, 8352), (1192, 2010), 0),
+    Sample(0, 91022, (8350, 8352), (1192, 1190), 1),
+    Sample(0, 35404, (8350, 8514), (1192, 1192), 0),
+]
+BRACKETS = Brackets(9600, 1190 / 8350)
+
+
+def test_a_sample_counts_where_clock_issue_and_switches_are_as_alone() -> None:
+    assert [counts(sample, BRACKETS) for sample in RECORDED] == [True] * 8 + [False] * 4
+
+
+def test_a_round_is_the_lower_decile_in_cycles() -> None:
+    found = judge(RECORDED, BRACKETS)
+    assert found is not None
+    assert (found.accepted, found.refused) == (8, 4)
+    assert abs(found.cycles - 35396 * 9600 / 8350) < 5
+    assert found.middle >= found.cycles
+
+
+def test_too_few_samples_are_no_round() -> None:
+    assert judge(RECORDED[1:], BRACKETS) is None
+    assert judge(RECORDED, BRACKETS, which=1) is None
+
+
+def test_the_undisturbed_issue_is_no_single_lucky_reading() -> None:
+    lucky = Sample(0, 1, (8350, 8350), (600, 1190), 0)
+    assert issue_alone([lucky, *RECORDED]) > 1180 / 8350
+
+
+def test_two_rounds_confirm_one_another_or_nothing_is_judged() -> None:
+    assert agreed([1.30, 1.01, 1.00], 24, 0) == Figure(1.00, 1.00, 1.01, 24, 0, True)
+    assert not agreed([1.00, 1.10], 16, 0).confirmed
+    assert not agreed([1.00], 8, 0).confirmed
+    # a low round that nothing confirms is passed over
+    assert agreed([1.40, 1.41, 1.00], 24, 0).value == 1.40
+
+
+@given(st.lists(st.floats(0.1, 1e6), min_size=2, max_size=8))
+def test_a_confirmed_figure_lies_within_its_interval_and_is_one_of_the_rounds(values: list[float]) -> None:
+    figure = agreed(values, 8 * len(values), 0)
+    assert figure.value in values
+    assert figure.low <= figure.value <= figure.high
+    if figure.confirmed:
+        assert figure.spread_percent < 13
+
+
+@given(st.floats(0.1, 1e3), st.floats(1.0, 1.02), st.floats(0.1, 100))
+def test_rates_of_a_time_turn_its_interval_round(value: float, wider: float, numerator: float) -> None:
+    rate = Figure(value, value, value * wider, 8, 0, True).inverse(numerator)
+    assert rate.low <= rate.value * (1 + 1e-12) and rate.value <= rate.high * (1 + 1e-12)
+    assert abs(rate.value * value - numerator) <= 1e-9 * numerator
