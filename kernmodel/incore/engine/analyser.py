@@ -24,6 +24,9 @@ from kernmodel.isa.model import Encoding, Instruction
 
 Rows = Sequence[InstructionData | None]
 WIDE_IMMEDIATE_BYTES = 8
+"""Of x86's only immediates of more than 4 bytes (mov into 64-bit registers). Where the DSB keeps instructions, a place
+holds 4 bytes of immediates, so that these take two (Intel 64 and IA-32 Architectures Optimization Reference Manual, on
+the decoded instruction cache of Sandy Bridge)."""
 
 LOADS, STORES, JUMPS, SPLITS, WIDE, FREE = (1 << bit for bit in range(6))
 """Traits of instructions: it loads; it stores; it may macro-fuse with the one before; its load may take longer across

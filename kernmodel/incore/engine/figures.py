@@ -262,6 +262,7 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
             to_general=cycles(figures.forward_to_general),
             partial=cycles(figures.forward_partial),
             renamed=None if figures.renamed_load is None else round(figures.renamed_load),
+            renamed_bytes=figures.renamed_bytes,
         ),
     )
 

@@ -25,8 +25,7 @@ from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
 
 _MOST_JUMPS = 64
-_RENAMED_BYTES = 4
-"""Size of the smallest loads that memory renaming serves."""
+"""Kinds of conditional jumps that a template has bits for; further ones fuse with nothing."""
 _NO_COST = Cost(0, 0, 0, False, 0, False, 0, ())
 _FLAGS = "CPAZSO"
 DIVIDER_SUFFIX = "DV"
@@ -242,7 +241,7 @@ def forward_cycles(link: Forwarding, instructions: Sequence[Instruction], forwar
             return 0
         named_alike = (own.base, own.index, own.displacement) == (other.base, other.index, other.displacement)
         plain = not loading.flags_written and not any(o.read and o.register for o in loading.operands)
-        if own.size_bytes >= _RENAMED_BYTES and (plain or not named_alike):
+        if own.size_bytes >= forwards.renamed_bytes and (plain or not named_alike):
             return forwards.renamed
     return forwards.general
 

@@ -79,7 +79,8 @@ class Forwards:
         general, vector: between registers of a kind; to_vector, to_general: from one kind to the other.
         partial: where the load needs bytes that the store did not write.
         renamed: where the core renames memory, for a plain load of what a general-purpose register held; an instruction
-            that loads, changes and stores it again gets it at once. None where it does not.
+            that loads, changes and stores it again gets it at once. None where it does not. renamed_bytes: of the
+            smallest load that this serves.
     """
 
     general: int
@@ -88,6 +89,7 @@ class Forwards:
     to_general: int
     partial: int
     renamed: int | None
+    renamed_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
 
 _WIDE_BYTES = 512 // 8
+"""What "wide-store" means among the extra slots of parameter files, on whichever core: a store of so many bytes."""
 
 
 class Cost(NamedTuple):
@@ -105,6 +106,6 @@ def bars_lsd(instruction: Instruction, front: FrontEndParameters) -> bool:
     isa = isa_of(instruction.isa)
     if "stack" in front.lsd_bars and isa.moves_stack(instruction):
         return True
-    return "high8" in front.lsd_bars and any(
+    return "high-bytes" in front.lsd_bars and any(
         operand.written and isa.part_of_register(operand) == "high byte" for operand in instruction.operands
     )

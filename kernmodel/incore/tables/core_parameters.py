@@ -203,8 +203,8 @@ class RegisterParameters(NamedTuple):
         synchronisation: cycles of the µop that adds to rsp what the stack engine keeps.
     """
 
-    high_bytes_apart: Annotated[bool, Figure("high8 renamed separately", _FLAG)] = False
-    aliases_eliminated: Annotated[bool, Figure("movzx high8-alias eliminated", _FLAG)] = True
+    high_bytes_apart: Annotated[bool, Figure("high bytes renamed separately", _FLAG)] = False
+    aliases_eliminated: Annotated[bool, Figure("moves of aliased bytes eliminated", _FLAG)] = True
     false_dependencies: Annotated[tuple[str, ...], Figure("false output dependencies", Words())] = ()
     synchronisation: Annotated[float | None, Figure("stack synchronisation latency", _TIME)] = None
 
@@ -257,7 +257,7 @@ class FrontEndParameters:
         idq_uops: entries of the instruction decode queue.
         lsd: whether loops are replayed from it; lsd_copies: by µops of a loop, how often it is unrolled there (else
             once); lsd_bars: what a loop there must not hold: changes of rsp that the stack engine follows ("stack"),
-            writes of ah, bh, ch, dh ("high8").
+            writes of ah, bh, ch, dh ("high-bytes").
     """
 
     issue_width: Annotated[int, _ISSUE]
@@ -278,7 +278,7 @@ class FrontEndParameters:
     idq_uops: Annotated[int, Figure("IDQ entries", _ENTRIES)]
     lsd: Annotated[bool, Figure("LSD", _FLAG)]
     lsd_copies: Annotated[Mapping[int, int], Figure("LSD unroll", Copies())]
-    lsd_bars: Annotated[tuple[str, ...], Figure("LSD bars", Words(("stack", "high8")))] = ()
+    lsd_bars: Annotated[tuple[str, ...], Figure("LSD bars", Words(("stack", "high-bytes")))] = ()
     jcc_bytes: Annotated[int | None, Figure("JCC erratum block bytes", _BLOCK)] = None
 
     @property
@@ -387,7 +387,8 @@ class ZenPipelineParameters:
         forward_general, forward_to_vector, forward_to_general: cycles from stored to loaded data between
             general-purpose registers, and from one kind of register to the other; forward_partial: where the load needs
             more bytes than the store wrote. Each as `store_forward_latency` where it is not known.
-        renamed_load: cycles of a load that memory renaming serves; without the figure there is none.
+        renamed_load: cycles of a load of at least renamed_bytes that memory renaming serves; without it there is
+            none.
         wide_store_loads: cycles for which a store of such a vector keeps a load pipe.
         grouped_stores: a group of vector stores without a load between them costs half a cycle more, beside twice as
             many loads.
@@ -414,6 +415,7 @@ class ZenPipelineParameters:
     gaps: Annotated[tuple[int, ...], Figure("rotation gaps", Counts())] = ()
     passed_bytes: Annotated[int | None, Figure("vector bytes of two passes", PowerOfTwo(4096))] = None
     renamed_load: Annotated[float | None, Figure("renamed load latency", _TIME)] = None
+    renamed_bytes: Annotated[int, Figure("renamed load bytes", PowerOfTwo(4096))] = 1
     wide_store_loads: Annotated[int, Figure("load pipe cycles of 512-bit stores", _DELAY)] = 0
     grouped_stores: Annotated[bool, Figure("stores in groups delay loads", _FLAG)] = False
     line_bytes: Annotated[int | None, Figure("line bytes of loads and stores", PowerOfTwo(4096))] = None
@@ -454,7 +456,7 @@ class Parameters:
     pipeline: PipelineParameters | ZenPipelineParameters | None = None
     misprediction: Annotated[float | None, Figure("branch misprediction", _TIME)] = None
     foreseen_passes: Annotated[int, Figure("foreseen loop passes", _DELAY)] = 0
-    closed_by_widest: Annotated[str | None, Figure("zmm closes vector port", Port())] = None
+    closed_by_widest: Annotated[str | None, Figure("port closed by widest vectors", Port())] = None
     fused_with_jumps: Annotated[tuple[str, ...], Figure("fused with conditional jumps", _FUSIBLE)] = ()
     loads: LoadParameters = field(default_factory=LoadParameters)
     registers: RegisterParameters = field(default_factory=RegisterParameters)
