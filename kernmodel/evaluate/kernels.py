@@ -24,6 +24,7 @@ from kernmodel.evaluate.kernel_model import (
     Series,
     TrafficError,
 )
+from kernmodel.models.ecm import refuse_unknown
 from kernmodel.studies.predict.ecm import predict_ecm_sweep
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
 from kernmodel.traffic.options import CacheMode
@@ -115,6 +116,7 @@ def _predicted(
 
 def _judged(point: MeasuredPoint, answer: EcmAnswer) -> JudgedPoint:
     prediction, work = answer.prediction, answer.prediction.work
+    refuse_unknown(prediction, answer.machine, "the error of a prediction")
     scaled = {one.cores: one.cycles for one in answer.scaling}
     cycles = scaled[point.cores] if point.cores > 1 else prediction.cycles
 

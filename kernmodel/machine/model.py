@@ -75,7 +75,8 @@ class TransferPath:
 
     Attributes:
         name: inner and outer level, "L1L2", "L2L3", "L3Mem"; the time is called `T_` + name.
-        bytes_per_cycle: width in B/cy of one core (of one direction if full-duplex); None: given by measured bandwidth.
+        bytes_per_cycle: width in B/cy of one core (of one direction if full-duplex); None: given by measured bandwidth,
+            or not known (`Machine.unknown_paths`).
         duplex: "half": loads and stores share the width (sum of both); "full": each direction has it (maximum of both).
         penalty_load, penalty_store: extra cycles per cache line loaded or stored (fitted latency penalties, mostly 0).
         run_length: (bytes, cycles per line), ascending in bytes: what a line loaded from the outer level takes in
@@ -283,6 +284,12 @@ class Machine:
     stores: StoreBehaviour = StoreBehaviour()
     memory: MemoryChannels | None = None
     peaks: tuple[MeasuredPeak, ...] = ()
+
+    @property
+    def unknown_paths(self) -> tuple[str, ...]:
+        """The paths that have neither a width nor a measured bandwidth of the level beyond: their time is not known."""
+        measured = {series.level for series in self.bandwidths if series.threads_per_core == 1}
+        return tuple(path.name for path in self.paths if path.bytes_per_cycle is None and path.outer not in measured)
 
     @property
     def residence_levels(self) -> tuple[str, ...]:

@@ -40,6 +40,12 @@ OlBoundBy = Literal["ports", "dependency", "front end", "scheduling"]
 whole."""
 
 
+UNKNOWN = "?"
+"""In place of a time that is not known."""
+AT_LEAST = "≥ "
+"""Before a sum of which a part is not known."""
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryBandwidth:
     """The measured bandwidth a transfer time is derived from.
@@ -66,7 +72,8 @@ class TransferTime:
     the streams of one core say that it hides a part of that.
 
     `bandwidth` is given where the path is shared and its bandwidth was measured, else None (the path has a width in
-    B/cy). `of_streams` says that `cycles` are what the machine's streams of one core imply.
+    B/cy). `of_streams` says that `cycles` are what the machine's streams of one core imply. A time that is not `known`
+    is 0, the least that it can be.
     """
 
     name: str
@@ -75,6 +82,7 @@ class TransferTime:
     bytes: float
     bandwidth: MemoryBandwidth | None
     of_streams: bool = False
+    known: bool = True
 
     @property
     def bandwidth_cycles(self) -> float:
@@ -128,6 +136,17 @@ class EcmPrediction:
         return self.levels[-1][1]
 
     @property
+    def unknown(self) -> tuple[str, ...]:
+        """The times that are not known, since the machine file lacks a figure: T_ECM is at least what it is said to
+        be."""
+        return tuple(transfer.name for transfer in self.transfers if not transfer.known)
+
+    def is_least(self, level: str) -> bool:
+        """Whether the prediction with data from a level is a lower bound, since a time within it is not known."""
+        depth = next(depth for depth, (name, _) in enumerate(self.levels) if name == level)
+        return any(not transfer.known for transfer in self.transfers[:depth])
+
+    @property
     def t_out(self) -> float:
         """T_out: cycles per unit of work outside the body of the innermost loop, which add to all others."""
         return 0.0 if self.outside is None else self.outside.cycles
@@ -151,12 +170,14 @@ class EcmPrediction:
 
     def shorthand(self) -> str:
         """`{T_OL ‖ T_nOL | T_L1L2 | …} cy/CL`."""
-        inner = " | ".join(f"{value:.1f}" for value in (self.t_nol, *(t.cycles for t in self.transfers)))
+        transfers = (f"{transfer.cycles:.1f}" if transfer.known else UNKNOWN for transfer in self.transfers)
+        inner = " | ".join((f"{self.t_nol:.1f}", *transfers))
         return f"{{{self.t_ol:.1f} ‖ {inner}}} cy/CL"
 
     def level_shorthand(self) -> str:
         """`{T_L1 ⌉ T_L2 ⌉ T_L3 ⌉ T_Mem} cy/CL`."""
-        return f"{{{' ⌉ '.join(f'{cycles:.1f}' for _, cycles in self.levels)}}} cy/CL"
+        found = (f"{AT_LEAST * self.is_least(level)}{cycles:.1f}" for level, cycles in self.levels)
+        return f"{{{' ⌉ '.join(found)}}} cy/CL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +283,7 @@ def predict(
         work=_work(traffic, machine),
         notes=(
             *_notes(incore, transfers),
+            *_unknown_notes(machine, transfers),
             *_stream_notes(machine, streams, transfers[-1]),
             *_restart_notes(machine, traffic, runs or {}, restarts),
         ),
@@ -427,8 +449,11 @@ def transfer_time(
     `restart` cycles in which streams start anew.
 
     Where figures of the machine file were changed, what the streams take changes in proportion to the width or the
-    shared bandwidth.
+    shared bandwidth. A path of which nothing is known has an unknown time wherever lines move over it.
     """
+    if path.name in machine.unknown_paths:
+        moved_bytes = (moved.loads + moved.evictions) * machine.line_bytes
+        return TransferTime(path.time_name, 0.0, 0.0, moved_bytes, None, known=not moved_bytes)
     flow = Flow(moved.loads, moved.stores, moved.clean_victims)
     least, bandwidth = _least_cycles(machine, path, flow)
     known = streams.times.get(path.name, ()) if streams else ()
@@ -521,6 +546,29 @@ def _notes(incore: InCore, transfers: tuple[TransferTime, ...]) -> Iterator[Note
             yield Note("bandwidth-mix", text, "assumption")
 
 
+def _unknown_notes(machine: Machine, transfers: tuple[TransferTime, ...]) -> Iterator[Note]:
+    """Which times are not known for want of a figure."""
+    names = ", ".join(transfer.name for transfer in transfers if not transfer.known)
+    if names:
+        text = f"the file of {machine.name} has no bandwidth for {names}: T_ECM is at least the rest"
+        yield Note("unknown-bandwidth", text, "assumption")
+
+
+def refuse_unknown(prediction: EcmPrediction, machine: Machine, what: str) -> None:
+    """Refuse a question that a lower bound of T_ECM does not answer; `what` names it ("scaling over cores").
+
+    Raises:
+        MachineError: the machine file lacks the bandwidth of a path.
+    """
+    if prediction.unknown:
+        missing = ", ".join(name.removeprefix("T_") for name in prediction.unknown)
+        raise MachineError(
+            f"has no bandwidth of the path {missing}, without which {what} cannot be told",
+            where=machine.file,
+            todo="measure it and add it to a copy of the file",
+        )
+
+
 def _restart_notes(machine: Machine, traffic: Traffic, runs: Runs, restarts: Sequence[float]) -> Iterator[Note]:
     """Which times have cycles of streams that start anew."""
     for path, cycles in zip(machine.paths, restarts, strict=True):
@@ -581,6 +629,8 @@ def scale(
     """
     counts = spread.by_domain(machine, cores)
     single = {n: predict_at(n) for n in set(counts)}
+    for prediction in single.values():
+        refuse_unknown(prediction, machine, "performance over cores")
     used = {n: utilization(n, one.cycles, one.memory_cycles) for n, one in single.items()}
     total = together({n: _domain_rate(single[n], n, used[n]) for n in single}, counts, spread)
     return ScalingPoint(

@@ -274,14 +274,15 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True)
 class QuantityOrWord:
-    """A quantity, or one certain word in its place."""
+    """A quantity, or one of certain words in its place."""
 
     quantity: Quantity
-    word: str
+    words: tuple[str, ...]
 
     def __call__(self, node: yaml.Node) -> float | str:
         """The number or the word."""
-        return self.word if scalar(node) == self.word else self.quantity(node)
+        written = scalar(node)
+        return written if written in self.words else self.quantity(node)
 
 
 def unit(dimension: str) -> Kind:

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kernmodel.errors import KernmodelError, Note
-from kernmodel.machine.load import ENDING, FOLDER, find_machine, load_machine
+from kernmodel.machine.load import ENDING, FOLDER, find_machine
 from kernmodel.resources import carried_files
-from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
+from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest, Point
+from kernmodel.studies.predict.stages import Stages
 from kernmodel.studies.scaling import of_core, own_rate, scaling
 from kernmodel.units import convert_cycles, format_si
 
@@ -80,7 +81,7 @@ def compare(
     run: Callable[..., Iterable[MachineResult]] = map if executor is None else executor.map
     results = list(run(_result, asked))
     if all(result.error is not None for result in results):
-        _scaled(*asked[0])  # raises what it raised, with its exit status
+        _described(*asked[0])  # raises what it raised, with its exit status
     of_kernels = (results[first : first + len(names)] for first in range(0, len(results), len(names)))
     related: list[MachineResult] = []
     for of_kernel in of_kernels:
@@ -126,21 +127,23 @@ def _result(asked: tuple[KernelRequest, CodeRequest]) -> MachineResult:
     """One kernel on one machine, without ratios; it runs where the executor puts it."""
     kernel, code = asked
     try:
-        return _described(kernel, *_scaled(kernel, code))
+        return _described(kernel, code)
     except KernmodelError as error:
         return MachineResult(
             kernel.machine, kernel.kernel, None, None, None, None, "", "", "", None, None, error=str(error)
         )
 
 
-def _scaled(kernel: KernelRequest, code: CodeRequest) -> tuple[ScalingAnswer, int, int]:
-    """Scaled to one core, a full domain and the whole machine."""
-    topology = load_machine(kernel.machine).topology
+def _described(kernel: KernelRequest, code: CodeRequest) -> MachineResult:
+    """Scaled to one core, a full domain and the whole machine; one core alone where a bandwidth is not known."""
+    stages = Stages()
+    single = stages.answer(Point(replace(kernel, cores=1), code))
+    if single.prediction.unknown:
+        limits = ("not known", "not known", "")
+        return MachineResult(kernel.machine, kernel.kernel, single, None, None, None, *limits, None, None)
+    topology = single.machine.topology
     domain, whole = topology.cores_per_numa_domain, topology.cores
-    return scaling(kernel, code, (1, domain, whole)), domain, whole
-
-
-def _described(kernel: KernelRequest, scaled: ScalingAnswer, domain: int, whole: int) -> MachineResult:
+    scaled = scaling(kernel, code, (1, domain, whole), stages=stages)
     rows = {row.point.cores: row for row in scaled.rows}
     return MachineResult(
         machine=kernel.machine,

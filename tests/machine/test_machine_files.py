@@ -30,6 +30,18 @@ FACTS = {
     "tx2": ("TX2", 2.2e9, 64, 1, 32 * MIB, 32),
     "a64fx": ("A64FX", 1.8e9, 48, 4, 8 * MIB, 12),
 }
+PUBLISHED = {
+    "graviton2": ("N1", 2.5e9, 64, 1, 32 * MIB, 64),
+    "graviton3": ("V1", 2.6e9, 64, 1, 32 * MIB, 64),
+    "grace": ("V2", 3.2e9, 72, 1, 114 * MIB, 72),
+    "m1": ("M1", 3.2e9, 4, 1, 12 * MIB, 4),
+    "zen3": ("ZEN3", 2.45e9, 128, 1, 32 * MIB, 8),
+    "zen4": ("ZEN4", 3.66e9, 96, 12, 32 * MIB, 8),
+    "icx": ("ICX", 2.4e9, 72, 1, 54 * MIB, 36),
+    "spr": ("GLC", 2.0e9, 112, 1, 105 * MIB, 56),
+    "gnr": ("RWC", 2.4e9, 192, 3, 160 * MIB, 32),
+}
+"""The same of machines without bandwidths of all levels (tests/studies/test_studies_unknown_figures.py)."""
 CODE = {"tx2": ("aarch64", 64), "a64fx": ("aarch64-sve512", 256)}
 """Instruction set and cache line of machines that are not x86-64."""
 SERIAL = "max(T_OL, T_nOL + T_L1L2 + T_L2L3 + T_L3Mem)"
@@ -54,16 +66,26 @@ WIDTHS = {
 }
 
 
-@pytest.fixture(params=sorted(FILES))
+@pytest.fixture(params=sorted(FACTS))
 def machine(request: pytest.FixtureRequest) -> Machine:
     return load_machine(request.param)
 
 
 def test_all_are_here() -> None:
-    assert set(FILES) == set(FACTS)
+    assert set(FILES) == {*FACTS, *PUBLISHED}
 
 
-@pytest.mark.parametrize("name", sorted(FILES))
+@pytest.mark.parametrize("name", sorted(PUBLISHED))
+def test_published_facts(name: str) -> None:
+    machine = load_machine(name)
+    topology, last = machine.topology, machine.levels[-1]
+    core = (machine.core.microarchitecture, machine.clock_hz, topology.cores, topology.numa_domains_per_socket)
+    assert (*core, last.size_bytes, last.cores_sharing) == PUBLISHED[name]
+    assert machine.line_bytes == (128 if name == "m1" else 64)
+    test_every_section_has_its_source(machine)
+
+
+@pytest.mark.parametrize("name", sorted(FACTS))
 def test_check_finds_nothing(name: str) -> None:
     assert check_machine_file(FILES[name]) == ()
 

@@ -11,7 +11,10 @@ from kernmodel.errors import MachineError
 from kernmodel.machine.load import list_machines, load_machine
 from kernmodel.report.json.carried import machine_json
 
-CARRIED = ("a64fx", "bdw", "clx", "hsw", "ivb", "skx", "skx-6140", "snb", "tx2", "zen", "zen2")
+CARRIED = (
+    *("a64fx", "bdw", "clx", "gnr", "grace", "graviton2", "graviton3", "hsw", "icx", "ivb", "m1", "skx", "skx-6140"),
+    *("snb", "spr", "tx2", "zen", "zen2", "zen3", "zen4"),
+)
 
 
 def test_name_with_and_without_ending_and_path(tmp_path: Path) -> None:

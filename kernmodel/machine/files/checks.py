@@ -168,9 +168,21 @@ def _check_paths(reading: Reading, values: Values) -> None:
     for name, (_, outer) in zip(expected, pairwise((*values["caches"], "Mem")), strict=False):
         if paths.get(name, {}).get("width") == "measured" and outer not in measured:
             what = f"is measured, but bandwidths.measured has no series of {outer}"
-            reading.problem(f"paths.{name}.width", what, "add the series, or write the width in B/cy")
+            reading.problem(f"paths.{name}.width", what, "add the series, or write the width in B/cy, or unknown")
+        if paths.get(name, {}).get("width") == "unknown":
+            _check_unknown(reading, name, outer, measured=outer in measured)
     for name, row in paths.items():
         _check_run_length(reading, f"paths.{name}.run_length", row.get("run_length") or ())
+
+
+def _check_unknown(reading: Reading, name: str, outer: str, *, measured: bool) -> None:
+    """Note a path of which nothing is known, and refuse to call that unknown which was measured."""
+    key = f"paths.{name}.width"
+    if measured:
+        reading.problem(key, f"is unknown, but bandwidths.measured has a series of {outer}", "write measured")
+        return
+    what = f"is unknown: T_{name} is too, and T_ECM with data from {outer} is at least the rest"
+    reading.problem(key, what, "write the width in B/cy, or measured and the series", severity="warning")
 
 
 def _check_run_length(reading: Reading, key: str, runs: tuple[tuple[float, float], ...]) -> None:

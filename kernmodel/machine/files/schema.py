@@ -59,6 +59,8 @@ MACHINE_FILE = FileKind("machine file", "docs/machine-files.md", MachineError)
 
 MEASURED = "measured"
 """The width of a path whose time follows from measured bandwidth."""
+UNKNOWN = "unknown"
+"""The width of a path that no source gives."""
 
 
 def _overlap(node: yaml.Node) -> Overlap:
@@ -119,7 +121,7 @@ _RUN_LENGTH = ascending_pairs(
 )
 _PENALTY = Quantity("cycles per cache line", zero=True, most="10000 cy/CL")
 PATH: Table = {
-    "width": Field(QuantityOrWord(_WIDTH, MEASURED)),
+    "width": Field(QuantityOrWord(_WIDTH, (MEASURED, UNKNOWN))),
     "duplex": Field(Choice(("half", "full"))),
     "penalty_load": Field(_PENALTY, required=False, default=0.0),
     "penalty_store": Field(_PENALTY, required=False, default=0.0),
@@ -281,7 +283,7 @@ def _build_cache(name: str, row: Values, line: float) -> CacheLevel:
 
 
 def _build_path(inner: str, outer: str, row: Values) -> TransferPath:
-    width = None if row["width"] == MEASURED else row["width"]
+    width = None if row["width"] in (MEASURED, UNKNOWN) else row["width"]
     others = {"bytes_per_cycle": width, "run_length": row["run_length"] or ()}
     return built(TransferPath, PATH, row, name=inner + outer, inner=inner, outer=outer, **others)
 

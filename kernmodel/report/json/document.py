@@ -49,6 +49,7 @@ _FIELDS = {
         *("path", "loads", "stores", "clean_victims", "loads_formula", "stores_formula", "clean_victims_formula"),
         "write_allocates",
     ),
+    "TransferTime": ("name", "cycles", "penalty_cycles", "bytes", "bandwidth", "of_streams"),
     "Roofline": (
         *("model", "bytes_meant", "memory_roofs", "compute_roofs", "points", "bound", "bound_by", "region"),
         *("memory_until", "above", "below", "iterations_per_second"),

@@ -13,7 +13,7 @@ from kernmodel.report.text.sections import merged_notes
 from kernmodel.units import convert_cycles
 
 if TYPE_CHECKING:
-    from kernmodel.models.ecm import EcmPrediction, ScalingPoint
+    from kernmodel.models.ecm import EcmPrediction, ScalingPoint, TransferTime
     from kernmodel.report.json.document import Json
     from kernmodel.studies.compare import CompareAnswer, MachineResult
     from kernmodel.studies.predict.request import EcmAnswer
@@ -37,7 +37,7 @@ def ecm_body(answer: EcmAnswer, unit: str) -> Json:
     interval = prediction.cycles_interval
     if interval is not None:
         interval = interval.map(lambda cycles: convert_cycles(cycles, unit, prediction.work))
-    value = doc.in_units(prediction.cycles, prediction.work)[unit]
+    value = None if prediction.unknown else doc.in_units(prediction.cycles, prediction.work)[unit]
     return doc.record(
         kernel=doc.kernel_json(answer.nest, answer.sizes),
         machine=answer.machine,
@@ -58,14 +58,34 @@ def prediction_json(prediction: EcmPrediction) -> Json:
     """The single-core prediction: times and levels in cycles per unit of work and in every unit."""
     return doc.record(
         {"shorthand": prediction.shorthand(), "level_shorthand": prediction.level_shorthand()},
-        doc.pick(prediction, "cores", "cycles", "t_ol", "t_nol", "t_out", "ol_bound_by", "outside"),
+        doc.pick(prediction, "cores"),
+        _cycles(prediction),
+        doc.pick(prediction, "t_ol", "t_nol", "t_out", "ol_bound_by", "outside"),
         doc.interval_json("cycles", prediction.cycles_interval),
-        doc.pick(prediction, "transfers"),
-        {"levels": [{"level": level, **timed(cycles, prediction.work)} for level, cycles in prediction.levels]},
+        {"transfers": [_transfer(transfer) for transfer in prediction.transfers]},
+        {"levels": [_level(prediction, level, cycles) for level, cycles in prediction.levels]},
         doc.pick(prediction, "overlap", "binding"),
         {"bottleneck": bottleneck_text(prediction)},
         doc.pick(prediction, "saturation_simple", "saturation_recursive", "work"),
     )
+
+
+def _cycles(prediction: EcmPrediction) -> Json:
+    """T_ECM; null where a time is not known, with what it is at least."""
+    if not prediction.unknown:
+        return {"cycles": prediction.cycles}
+    return {"cycles": None, "cycles_at_least": prediction.cycles, "unknown": list(prediction.unknown)}
+
+
+def _transfer(transfer: TransferTime) -> Json:
+    found: Json = doc.plain(transfer)
+    return found if transfer.known else {**found, "cycles": None, "penalty_cycles": None}
+
+
+def _level(prediction: EcmPrediction, level: str, cycles: float) -> Json:
+    if not prediction.is_least(level):
+        return {"level": level, **timed(cycles, prediction.work)}
+    return {"level": level, "cycles": None, "cycles_at_least": cycles, "in_units": None}
 
 
 def timed(cycles: float, work: Work) -> Json:

@@ -22,7 +22,14 @@ _IN_WORDS: Mapping[OlBoundBy, str] = {
 
 
 def bottleneck_text(prediction: EcmPrediction) -> str:
-    """What holds the kernel back on the cores of the prediction."""
+    """What holds the kernel back on the cores of the prediction, as far as the times are known."""
+    if not prediction.unknown:
+        return _of_known(prediction)
+    verb = "is" if len(prediction.unknown) == 1 else "are"
+    return f"Not known, since {', '.join(prediction.unknown)} {verb} not. Of the rest: {_of_known(prediction)}"
+
+
+def _of_known(prediction: EcmPrediction) -> str:
     binding, transfers, t_ecm = prediction.binding, prediction.transfers, prediction.cycles
     if not binding:
         return "Nothing takes time: the loop body has no known instruction and moves no data."
@@ -61,6 +68,8 @@ def _beside_loads(binding: tuple[str, ...], transfers: tuple[TransferTime, ...],
 
 def _hidden(transfers: tuple[TransferTime, ...], pronoun: str) -> str:
     """What becomes of the transfers where something in the core, which the pronoun stands for, takes longest."""
+    if not all(transfer.known for transfer in transfers):
+        return "what the transfers take is not known"
     moving = any(transfer.cycles for transfer in transfers)
     return f"data transfers hide behind {pronoun}" if moving else "no data come from beyond the first cache"
 

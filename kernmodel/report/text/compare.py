@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from kernmodel.models.ecm import UNKNOWN
 from kernmodel.report.layout import Block, Blocks, Line, fields, left, lines, right, table
-from kernmodel.report.number_text import MISSING, count, time_in
+from kernmodel.report.number_text import MISSING, count, decimal, time_in
 from kernmodel.report.text.bottleneck import because_text
+from kernmodel.report.text.ecm import bound_sign
 from kernmodel.report.text.sections import code_fields, kernel_fields, merged_notes, notes_section
 from kernmodel.studies.scaling import own_rate
 from kernmodel.units import format_si
 
 if TYPE_CHECKING:
-    from kernmodel.models.ecm import ScalingPoint
+    from kernmodel.models.ecm import EcmPrediction, ScalingPoint
     from kernmodel.studies.compare import CompareAnswer, MachineResult
     from kernmodel.studies.predict.request import EcmAnswer
 
@@ -55,12 +57,15 @@ def _table(found: _Found, unit: str) -> Block:
         """Of the point of this name, with its cores."""
         return lambda of: _performance(getattr(of[0], which), unit, of[1])
 
+    def one_core(prediction: EcmPrediction) -> str:
+        return time_in(prediction.cycles, unit, prediction.work)
+
     columns = (
         left("machine", lambda of: of[0].machine),
         right("clock", lambda of: format_si(of[1].machine.clock_hz, "Hz")),
         right("{T_OL ‖ T_nOL | transfers} cy/CL", lambda of: of[1].prediction.shorthand().removesuffix(" cy/CL")),
-        right("T_ECM", lambda of: of[1].prediction.cycles),
-        right("one core", lambda of: time_in(of[1].prediction.cycles, unit, of[1].prediction.work)),
+        right("T_ECM", lambda of: bound_sign("cy/CL", of[1].prediction) + decimal(of[1].prediction.cycles)),
+        right("one core", lambda of: bound_sign(unit, of[1].prediction) + one_core(of[1].prediction)),
         right("runtime", lambda of: _ratio(of[0].ratio)),
         right("ccNUMA domain", performance("domain")),
         right("runtime", lambda of: _ratio(of[0].ratio_domain)),
@@ -79,6 +84,8 @@ def _ratio(value: float | None) -> str:
 
 
 def _saturation(result: MachineResult, answer: EcmAnswer) -> str:
+    if not answer.prediction.transfers[-1].known:
+        return UNKNOWN
     cores = "none" if result.saturation is None else result.saturation
     return f"{cores} of {answer.machine.topology.cores_per_numa_domain}"
 

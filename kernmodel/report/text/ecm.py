@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from kernmodel.models.ecm import AT_LEAST, UNKNOWN
 from kernmodel.models.outside import NEGLIGIBLE
 from kernmodel.report.layout import Blocks, Column, Line, Pair, Value, entry, fields, left, lines, right, table
 from kernmodel.report.number_text import count, decimal, time_in, with_interval
@@ -91,13 +91,25 @@ def _model(prediction: EcmPrediction, unit: str) -> Blocks:
         ("composition", prediction.overlap),
         ("bottleneck", bottleneck_text(prediction)),
     )
-    return (heading, Line(f"  T_ECM = {_headline(prediction, unit)}", "strong"), found)
+    equals = "" if prediction.unknown else "= "
+    return (heading, Line(f"  T_ECM {equals}{headline(prediction, unit)}", "strong"), found)
 
 
-def _headline(prediction: EcmPrediction, unit: str, *, cause: bool = True) -> str:
-    """T_ECM in a unit, with its interval."""
+def headline(prediction: EcmPrediction, unit: str, *, cause: bool = True) -> str:
+    """T_ECM in a unit, with its interval; a bound where a time is not known."""
     work, interval = prediction.work, prediction.cycles_interval
-    return with_interval(prediction.cycles, interval, lambda value: time_in(value, unit, work), cause=cause)
+    found = with_interval(prediction.cycles, interval, lambda value: time_in(value, unit, work), cause=cause)
+    return bound_sign(unit, prediction) + found
+
+
+def bound_sign(unit: str, prediction: EcmPrediction) -> str:
+    """The sign before T_ECM in a unit where a time is not known; nothing where all are."""
+    return _bound(unit, least=bool(prediction.unknown))
+
+
+def _bound(unit: str, *, least: bool) -> str:
+    """The sign before a time of which a part is not known, and before the rate that it makes."""
+    return "" if not least else "≤ " if unit.endswith("/s") else AT_LEAST
 
 
 def outside_fields(prediction: EcmPrediction) -> tuple[Pair, ...]:
@@ -125,9 +137,17 @@ def _levels(prediction: EcmPrediction) -> Blocks:
     """The prediction per residence level in all units; T_ECM is marked with a star."""
     units = meaningful_units(prediction.work)
     last = prediction.levels[-1]
+
+    def column(unit: str) -> Column:
+        def written(level: tuple[str, float]) -> str:
+            name, cycles = level
+            return _bound(unit, least=prediction.is_least(name)) + time_in(cycles, unit, prediction.work)
+
+        return right(unit, written)
+
     columns = (
         left("data in", lambda level: f"* {level[0]}" if level == last else level[0]),
-        *time_columns(units, itemgetter(1), prediction.work),
+        *map(column, units),
     )
     sweep = "s: one sweep of the nest" if "s" in units else "no time of a sweep: not all sizes are known"
     return table(f"Prediction if the data came from each level (* T_ECM; {sweep})", columns, prediction.levels)
@@ -168,6 +188,8 @@ def _conditions(traffic: Traffic) -> Blocks:
 def _saturation(answer: EcmAnswer) -> Blocks:
     title, prediction = "Saturation point of a ccNUMA domain", answer.prediction
     domain = answer.machine.topology.cores_per_numa_domain
+    if not prediction.transfers[-1].known:
+        return lines(title, ["not known: the machine file has no bandwidth of memory"])
     if prediction.memory_cycles <= 0:
         return lines(title, ["none: nothing moves over the memory path, so performance scales with the cores"])
     return fields(
@@ -238,7 +260,7 @@ def _details(answer: EcmAnswer) -> Blocks:
 def _transfers(prediction: EcmPrediction) -> Blocks:
     columns = (
         right("time", "name"),
-        right("cy/CL", "cycles"),
+        right("cy/CL", lambda transfer: decimal(transfer.cycles) if transfer.known else UNKNOWN),
         right("of it penalty", "penalty_cycles"),
         right("B/CL", lambda transfer: decimal(transfer.bytes, 1)),
         left("bandwidth", _bandwidth_text),
@@ -248,6 +270,8 @@ def _transfers(prediction: EcmPrediction) -> Blocks:
 
 def _bandwidth_text(transfer: TransferTime) -> str:
     found = transfer.bandwidth
+    if not transfer.known:
+        return "not known"
     if found is None:
         return "width of the path in B/cy"
     rate = f"{found.bytes_per_second / 1e9:.1f} GB/s"
@@ -285,12 +309,21 @@ def sweep_columns(answer: EcmAnswer, unit: str, points: Iterable[Mapping[str, in
         )
     return (
         *size_columns(points, answer.sizes),
-        *(right(name, entry("prediction.times", name)) for name in prediction.times),
+        *(right(name, entry(_times, name)) for name in prediction.times),
         *(right(f"T({level})", entry(_level_cycles, level)) for level, _ in prediction.levels),
-        right(f"T_ECM {unit}", lambda answer: _headline(answer.prediction, unit, cause=False)),
+        right(f"T_ECM {unit}", lambda answer: headline(answer.prediction, unit, cause=False)),
         *reuse_columns(answer.machine),
     )
 
 
-def _level_cycles(answer: EcmAnswer) -> dict[str, float]:
-    return dict(answer.prediction.levels)
+def _times(answer: EcmAnswer) -> dict[str, float | str]:
+    prediction = answer.prediction
+    return {**prediction.times, **dict.fromkeys(prediction.unknown, UNKNOWN)}
+
+
+def _level_cycles(answer: EcmAnswer) -> dict[str, str]:
+    prediction = answer.prediction
+    return {
+        level: _bound("cy/CL", least=prediction.is_least(level)) + decimal(cycles)
+        for level, cycles in prediction.levels
+    }

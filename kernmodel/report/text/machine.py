@@ -28,8 +28,23 @@ def machine_list(machines: Iterable[Machine]) -> Blocks:
         right("cores", "topology.cores"),
         right("ccNUMA domains", "topology.numa_domains"),
         left("caches", _cache_sizes, fold=True),
+        left("bandwidths", _known_bandwidths, fold=True),
     )
     return (Table(columns, tuple(cells(columns, machine) for machine in machines)),)
+
+
+def _known_bandwidths(machine: Machine) -> str:
+    """Levels whose bandwidth was measured, paths whose width is published, derived from others, or not known."""
+    measured = dict.fromkeys(series.level for series in machine.bandwidths)
+    widths = [path.name for path in machine.paths if path.bytes_per_cycle is not None]
+    derived = [name for name in widths if machine.sources.get(f"paths.{name}", "").startswith("derived")]
+    found = {
+        "measured": measured,
+        "published": [name for name in widths if name not in derived],
+        "derived": derived,
+        "unknown": machine.unknown_paths,
+    }
+    return "; ".join(f"{word}: {' '.join(names)}" for word, names in found.items() if names)
 
 
 def machine_check(checked: Iterable[tuple[str, tuple[Problem, ...]]]) -> Blocks:
@@ -60,7 +75,7 @@ def machine_report(machine: Machine, *, verbose: bool = False) -> Blocks:
     return (
         *_overview(machine),
         *_caches(machine.levels),
-        *_paths(machine.paths),
+        *_paths(machine.paths, machine.unknown_paths),
         *_streams(machine),
         *(_all_bandwidths(machine) if verbose else _bandwidths(machine)),
         *fields("Compilers and flags", *compilers),
@@ -134,11 +149,11 @@ def _writes(level: CacheLevel) -> str:
     return f"{back}, {'allocate' if level.write_allocate else 'no allocate'}"
 
 
-def _paths(paths: Sequence[TransferPath]) -> Blocks:
+def _paths(paths: Sequence[TransferPath], unknown: Sequence[str]) -> Blocks:
     """The paths, and what a line takes by the length of its contiguous run where that was measured."""
     columns = (
         left("path", "name"),
-        left("width", _width),
+        left("width", lambda path: _width(path, unknown)),
         left("duplex", "duplex"),
         right("penalty per line loaded", "penalty_load", _cycles),
         right("stored", "penalty_store", _cycles),
@@ -175,7 +190,9 @@ def _by_width(path: TransferPath, machine: Machine) -> float | None:
     return machine.line_bytes / path.bytes_per_cycle if path.bytes_per_cycle else None
 
 
-def _width(path: TransferPath) -> str:
+def _width(path: TransferPath, unknown: Sequence[str] = ()) -> str:
+    if path.name in unknown:
+        return "unknown"
     return "by measured bandwidth" if path.bytes_per_cycle is None else f"{short(path.bytes_per_cycle)} B/cy"
 
 

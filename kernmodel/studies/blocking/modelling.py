@@ -15,7 +15,7 @@ from itertools import product
 
 from kernmodel.errors import KernmodelError, Note
 from kernmodel.machine.model import CacheLevel, Machine
-from kernmodel.models.ecm import EcmPrediction, predict
+from kernmodel.models.ecm import EcmPrediction, predict, refuse_unknown
 from kernmodel.source.model import LoopNest
 from kernmodel.source.nest.sizes import sizes_of
 from kernmodel.source.nest.tiling import whole_blocks
@@ -69,6 +69,7 @@ class Modeller:
     def __init__(self, kernel: KernelRequest, code: CodeRequest) -> None:
         self._stages, self._point = Stages(), Point(kernel, code)
         self.before = before = self._stages.answer(self._point)
+        refuse_unknown(before.prediction, before.machine, "what blocking gains")
         self._codes: dict[tuple[str, ...], Code | None] = {}
         self._plain = self._stages.code(self._point, before.machine)
         self.notes: list[Note] = []

@@ -284,8 +284,9 @@ def _subjects(
 ) -> Iterator[Subject]:
     from kernmodel.studies.predict.ecm import predict_ecm_sweep
 
-    kernel = replace(kernel, cores=_sharing(load_machine(request.machine), cores))
-    for answer in predict_ecm_sweep(kernel, code, points, (cores,)):
+    machine = load_machine(request.machine)
+    kernel = replace(kernel, cores=_sharing(machine, cores))
+    for answer in predict_ecm_sweep(kernel, code, points, () if machine.unknown_paths else (cores,)):
         yield _subject(answer, cores, mix, request.mask_utilization)
 
 
@@ -301,14 +302,15 @@ def _subject(answer: EcmAnswer, cores: int, mix: InstructionMix | None, mask_uti
         mix=instruction_mix(answer.loop) if mix is None else mix,
         mask_utilization=mask_utilization,
     )
-    work, scaled = answer.prediction.work, answer.scaling[0]
-    rate = scaled.units_per_cycle * work.iterations_per_unit * work.clock_hz
+    work = answer.prediction.work
+    # without the bandwidth of every path there is no prediction to draw
+    rate = answer.scaling[0].units_per_cycle * work.iterations_per_unit * work.clock_hz if answer.scaling else 0.0
     flops = demand(case).flops
     return Subject(
         name=answer.nest.name,
         case=replace(case, performance=rate * flops if flops and rate else None),
         iterations_per_second=rate or None,
-        predicted=answer,
+        predicted=answer if answer.scaling else None,
         nest=answer.nest,
         sizes=answer.sizes,
         loop=answer.loop,

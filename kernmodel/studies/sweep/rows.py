@@ -83,8 +83,9 @@ class RowColumn:
 
 def answer_row(point: Point, answer: EcmAnswer, say: Say | None = None) -> Row:
     """The row of one answer: T_OL, T_nOL, every transfer time, T_ECM and the prediction per residence level (cy/CL),
-    performance in every unit that has a meaning, saturation points, bytes over each path per iteration, the largest
-    reuse that holds in each cache, what binds, and the bottleneck, if there is one to `say` it.
+    performance in every unit that has a meaning (None where a time is not known), saturation points, bytes over each
+    path per iteration, the largest reuse that holds in each cache, what binds, and the bottleneck, if there is one to
+    `say` it.
 
     Times are of one core while `point.kernel.cores` are active; "all_cores" is the performance of all of them, as
     `kernmodel ecm --cores` gives it. Above one ccNUMA domain it is taken from `answer.scaling`, None if that has not
@@ -93,11 +94,12 @@ def answer_row(point: Point, answer: EcmAnswer, say: Say | None = None) -> Row:
     prediction, traffic = answer.prediction, answer.traffic
     found, origin = prediction.cycles_interval, answer.origin
     compiled = (origin.compiler, origin.version, shlex.join(origin.flags))
+    unknown, lacking = prediction.unknown, dict.fromkeys(CORE.values())
     return {
-        **{f"{name}{TIME}": cycles for name, cycles in prediction.times.items()},
-        **_in_units(prediction.cycles, prediction.work, CORE),
+        **{f"{name}{TIME}": None if name in unknown else cycles for name, cycles in prediction.times.items()},
+        **(lacking if unknown else _in_units(prediction.cycles, prediction.work, CORE)),
         **dict(zip((LOW, HIGH, DEPENDS), (found.low, found.high, found.cause) if found else 3 * (None,), strict=True)),
-        **{from_level(level): cycles for level, cycles in prediction.levels},
+        **{from_level(name): None if prediction.is_least(name) else cycles for name, cycles in prediction.levels},
         **_of_all_cores(point.kernel.cores, answer),
         "saturation_simple": prediction.saturation_simple,
         "saturation_recursive": prediction.saturation_recursive,
@@ -148,6 +150,8 @@ def _scaled(cores: int, answer: EcmAnswer) -> ScalingPoint | None:
     from kernmodel.models.ecm import scale
 
     found = next((scaled for scaled in answer.scaling if scaled.cores == cores), None)
+    if answer.prediction.unknown:
+        return None
     if found is not None or cores > answer.machine.topology.cores_per_numa_domain:
         return found
     return scale(lambda _: answer.prediction, cores, answer.machine)

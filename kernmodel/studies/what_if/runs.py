@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from kernmodel.errors import Note
 from kernmodel.machine.cores import check_cores
+from kernmodel.models.ecm import refuse_unknown
 from kernmodel.studies.predict.request import Change, CodeRequest, EcmAnswer, KernelRequest, Point
 from kernmodel.studies.predict.stages import Stages
 
@@ -37,6 +38,7 @@ class Runs:
         active = min(self._cores, machine.topology.cores_per_numa_domain)
         point = Point(replace(self._kernel, cores=active), code or self._code, changes)
         answer = self._stages.answer(point, (self._cores,))
+        refuse_unknown(answer.prediction, machine, "what changes are worth")
         self.warnings |= dict.fromkeys(note for note in answer.notes if note.kind == "warning")
         return answer
 

@@ -31,6 +31,7 @@ _SOURCES = {
     "r": "{model}: as source p; one uop more for a register offset: LLVM 19.1.7, GCC 14 (thunderx2t99_addrcost_table)",
     "i": "LLVM 19.1.7, scheduling model of {model}, with one ALU µop less, since it counts that of a write-back twice",
     "w": "WINIC, readings on Grace at 3.2 GHz, 2025-08; ports: LLVM 19.1.7",
+    "d": "D. Johnson, readings on Apple M1 (Firestorm), github.com/dougallj/applecpu; upper bounds among them",
     "x": "Arm Architecture Reference Manual, DDI 0487, movprfx; that it is packed with the next: A64FX manual 1.8.1",
     "m": "Fujitsu, A64FX Microarchitecture Manual 1.8.1, Tables 16-1 to 16-3",
 }
@@ -53,6 +54,7 @@ class Recipe:
     osaca_units: Mapping[str, str] = field(default_factory=dict)
     winic: str = ""
     manual: bool = False
+    readings: str = ""
     store_data: str = ""
     offset_uop: bool = False
     index_twice: bool = False
@@ -72,6 +74,9 @@ def aarch64_table(folder: Path, name: str) -> str:
         InstructionTableError: an input is missing, or says what is not understood.
     """
     recipe = aarch64_recipes()[name]
+    if recipe.readings:
+        rows = _of_readings(folder, recipe)
+        return table_text((_header(name),), rows.values(), {"d": _source("d", recipe)})
     rows = {}
     for record in _records(folder / "tables" / f"{recipe.model}.csv.gz"):
         row = _of_llvm(record, recipe)
@@ -85,8 +90,26 @@ def aarch64_table(folder: Path, name: str) -> str:
     if recipe.winic:
         rows |= _of_winic(folder / "sources" / f"winic_{recipe.winic}.csv.gz", rows, recipe)
     rows |= {row.form: row for row in _prefixes() if _SVE_FORM in rows}
-    header = (f"{name}: AArch64 forms, built by `kernmodel instructions import`; docs/aarch64.md explains the forms.",)
-    return table_text(header, rows.values(), {tag: _source(tag, recipe) for tag in _SOURCES})
+    return table_text((_header(name),), rows.values(), {tag: _source(tag, recipe) for tag in _SOURCES})
+
+
+def _header(name: str) -> str:
+    return f"{name}: AArch64 forms, built by `kernmodel instructions import`; docs/aarch64.md explains the forms."
+
+
+def _of_readings(folder: Path, recipe: Recipe) -> dict[str, InstructionData]:
+    """The forms of LLVM's model that were read on the core itself; of the model nothing else is taken."""
+    from kernmodel.incore.tables.importers.firestorm import firestorm_row, readings
+
+    known = readings(_records(folder / "sources" / f"{recipe.readings}.csv.gz"))
+    found = {}
+    for record in _records(folder / "tables" / f"{recipe.model}.csv.gz"):
+        row, statement = _of_llvm(record, recipe), parse(record["example"])
+        pairs = _memory_pairs(statement, _places(statement), 1.0, loads=role(statement.mnemonic).loads)
+        read = firestorm_row(row, statement, known, _source("d", recipe), pairs)
+        if read is not None:
+            found[row.form] = read
+    return found
 
 
 _SVE_FORM = "fmla z.d,p/m,z.d,z.d"
