@@ -43,8 +43,8 @@ def test_a_time_that_is_not_known_makes_what_contains_it_a_bound(lacking: Path) 
     assert prediction.levels[-1][1] <= whole.levels[-1][1]
     assert prediction.shorthand().endswith("| ?} cy/CL")
     assert "⌉ ≥ " in prediction.level_shorthand()
-    assert "T_ECM ≥ " in least.to_text()
-    found = least.to_json()["prediction"]
+    assert "T_ECM ≥ " in least.text()
+    found = least.json()["prediction"]
     assert found["cycles"] is None
     assert found["cycles_at_least"] == prediction.cycles
     assert found["transfers"][-1]["cycles"] is None
@@ -60,7 +60,7 @@ def test_data_within_the_known_caches_are_predicted() -> None:
 
 def test_questions_that_a_bound_does_not_answer_are_refused() -> None:
     with pytest.raises(MachineError, match="has no bandwidth of the path L3Mem"):
-        _ = km.scaling("stencil.c", machine="zen3", cores=[1, 8], **SIZES).answer
+        _ = km.scale("stencil.c", machine="zen3", cores=[1, 8], **SIZES).answer
 
 
 def test_machines_with_gaps_stand_beside_others(capsys: pytest.CaptureFixture[str]) -> None:
