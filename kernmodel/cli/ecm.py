@@ -15,6 +15,7 @@ from kernmodel.cli.output import Shown, show_result
 @click.command(cls=Command)
 @options.kernel_argument
 @options.machine_option()
+@options.vector_option
 @options.kernel_options
 @click.option("--cores", type=options.COUNTS, metavar="COUNTS", help="Core counts to scale over, such as 1-20.")
 @options.cache_options("auto", "lc", "sim")

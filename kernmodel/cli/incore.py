@@ -102,6 +102,7 @@ _answer_options = options.together(
 @click.argument("source", type=options.FILE, required=False, metavar="[FILE]")
 @options.machine_option(required=False)
 @options.uarch_option
+@options.vector_option
 @_source_options
 @options.loop_options
 @_model_options

@@ -16,6 +16,7 @@ from click.shell_completion import CompletionItem
 
 from kernmodel.api.options import FileName, Nest, parse_bytes, parse_flags
 from kernmodel.errors import UsageError
+from kernmodel.isa import at_vectors
 from kernmodel.resources import carried_files
 from kernmodel.studies.sweep.values import parse_defines, parse_values
 from kernmodel.traffic.options import CacheMode, Layout, ReplacementPolicy, StoreMode
@@ -62,10 +63,22 @@ def _files(incomplete: str) -> list[str]:
     return []
 
 
+class CarriedMachine(Carried):
+    """The same of machines, with the length of vectors that was asked for."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> FileName:
+        """The name, and behind it the length."""
+        return FileName(_with_vectors(value, ctx))
+
+
 class Microarchitecture(ParamType):
     """The name of a microarchitecture."""
 
     name = "name"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The names as they stand, each with the length of vectors that was asked for."""
+        return ",".join(_with_vectors(name, ctx) for name in str(value).split(","))
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The known names that match in any case."""
@@ -153,7 +166,7 @@ COUNTS = Parsed("counts", lambda text: parse_values(text, "--cores"))
 FLAGS = Parsed("flags", parse_flags)
 """Compiler flags in one string, split as a shell does."""
 BYTES = Parsed("bytes", parse_bytes)
-MACHINE = Carried("machine-files", ".yml")
+MACHINE = CarriedMachine("machine-files", ".yml")
 KERNEL = Carried("kernels", ".c")
 FILE = click.Path(allow_dash=True, path_type=FileName)
 
@@ -167,6 +180,29 @@ def together(*decorators: Decorator[Any]) -> Decorator[Any]:
         return function
 
     return decorate
+
+
+_VECTOR_BITS = "kernmodel.vector-bits"
+
+
+def _keep_bits(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    """Keep the length of vectors for the names of machines and cores, which are read after it."""
+    ctx.meta[_VECTOR_BITS] = value
+
+
+def _with_vectors(name: str, ctx: click.Context | None) -> str:
+    bits = ctx.meta.get(_VECTOR_BITS) if ctx is not None else None
+    return str(name) if bits is None else at_vectors(str(name), int(bits))
+
+
+vector_option = click.option(
+    "--vl",
+    type=click.Choice(("128", "256", "512")),
+    is_eager=True,
+    expose_value=False,
+    callback=_keep_bits,
+    help="Bits of SVE's vectors, on a core that has several lengths.  [default: its longest]",
+)
 
 
 def machine_option(*, required: bool = True) -> Decorator[Any]:

@@ -61,6 +61,17 @@ def of_object(data: bytes) -> str:
     return next((name for name in names if isa_of(name).elf_machine == machine), DEFAULT)
 
 
+def split_vectors(name: str) -> tuple[str, int | None]:
+    """The name of a core or machine, and the bits of its vectors where they are given ("A64FX@256"), else None."""
+    bare, at, bits = name.rpartition("@")
+    return (bare, int(bits)) if at and bits.isdigit() and len(bits) < 6 else (name, None)
+
+
+def at_vectors(name: str, bits: int) -> str:
+    """The name of a core or machine with vectors of so many bits, as `split_vectors` reads it."""
+    return f"{name}@{bits}"
+
+
 def title(name: str) -> str:
     """The name as its makers write it, for messages."""
     return _TITLES.get(name, name)

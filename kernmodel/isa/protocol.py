@@ -186,6 +186,11 @@ class Isa(ABC):
         """The name that instruction sets share which read the same code, as with vectors of several lengths."""
         return self.name
 
+    def with_vectors(self, bits: int, flags: tuple[str, ...] = ()) -> tuple[str, tuple[str, ...]] | None:
+        """The name of this instruction set with vectors of so many bits, and flags of a compiler for it; None where the
+        length of its vectors is no matter of choice."""
+        return None
+
     @property
     def widest_access(self) -> int:
         """Bytes of the widest access that is one load or store; instructions that move more save the state."""

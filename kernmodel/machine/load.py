@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from kernmodel.errors import InputError, MachineError
+from kernmodel.isa import at_vectors, isa_of, split_vectors
 from kernmodel.machine.files.schema import MACHINE_FILE, read_machine
 from kernmodel.machine.model import Machine
 from kernmodel.resources import carried_files, resolve
@@ -27,13 +29,32 @@ def find_machine(name_or_path: str) -> Path:
 
 
 def load_machine(name_or_path: str) -> Machine:
-    """The machine called `name_or_path`: a path first, else a carried machine file ("clx" or "clx.yml").
+    """The machine called `name_or_path`: a path first, else a carried machine file ("clx" or "clx.yml"); with "@256"
+    behind it one with vectors of so many bits, where its core lets them be chosen.
 
     Raises:
         MachineError: no such file, or the first problem of the file, with file, line and dotted key. `machine check`
             lists all of them.
     """
-    return load_path(find_machine(name_or_path))
+    name, bits = split_vectors(name_or_path)
+    machine = load_path(find_machine(name))
+    return machine if bits is None else _with_vectors(machine, bits)
+
+
+def _with_vectors(machine: Machine, bits: int) -> Machine:
+    """The machine with vectors of another length: code, compilers and core are of that length."""
+    isa = isa_of(machine.isa)
+    found = [isa.with_vectors(bits, one.flags) for one in machine.compilers]
+    if None in found or not found:
+        raise MachineError(f"{machine.name} has no vectors of {bits} bits", where="--vl", todo="leave it out")
+    told = [one for one in found if one is not None]
+    return replace(
+        machine,
+        name=at_vectors(machine.name, bits),
+        isa=told[0][0],
+        core=replace(machine.core, microarchitecture=at_vectors(machine.core.microarchitecture, bits)),
+        compilers=tuple(replace(one, flags=flags) for one, (_, flags) in zip(machine.compilers, told, strict=True)),
+    )
 
 
 def load_path(path: Path) -> Machine:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kernmodel.errors import KernmodelError, Note
+from kernmodel.isa import split_vectors
 from kernmodel.machine.load import ENDING, FOLDER, find_machine
 from kernmodel.resources import carried_files
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest, Point
@@ -101,7 +102,7 @@ def _distinct(machines: Iterable[str]) -> tuple[list[str], list[Note]]:
     found: dict[object, str] = {}
     notes = []
     for name in named:
-        file = find_machine(name).resolve()
+        file = (find_machine(split_vectors(name)[0]).resolve(), split_vectors(name)[1])
         if file in found and ALL not in machines:
             notes.append(Note("machine-twice", f"{name} was asked for more than once and is shown once", "assumption"))
         found.setdefault(file, name)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ from kernmodel.incore.tables.core_parameters import (
     execution_ports,
     front_end_kind,
 )
+from kernmodel.isa import at_vectors, split_vectors
 from kernmodel.limits import YAML_BYTES
 from kernmodel.schema.document import FileKind, read_document
 from kernmodel.schema.fields import Choice, Field, Problem, Quantity, Reading, Table, Values, names, suggest, text
@@ -58,6 +60,7 @@ _IDENTITY: Table = {
     "title": Field(text),
     "isa": Field(_instruction_set),
     "aliases": Field(names),
+    "vector_bits": Field(names, required=False, default=()),
     "table": Field(text),
     "ports": Field(names),
     "front_end": Field(FRONT_END_KIND),
@@ -87,6 +90,9 @@ def load_parameters(name: str) -> Parameters:
     Raises:
         InstructionTableError: the name is unknown (names the known ones), or the file is malformed.
     """
+    core, bits = split_vectors(name)
+    if bits is not None:
+        return _with_vectors(load_parameters(core), bits)
     if name.lower().endswith(".yml"):
         return read_parameters(Path(name))
     files = _files()
@@ -99,8 +105,25 @@ def canonical_name(name: str) -> str:
     Raises:
         InstructionTableError: as `load_parameters`.
     """
-    parameters = load_parameters(name)
-    return name if name.lower().endswith(".yml") else parameters.name
+    parameters, (core, bits) = load_parameters(name), split_vectors(name)
+    if core.lower().endswith(".yml"):
+        return name
+    return parameters.name if bits is None else at_vectors(parameters.name, bits)
+
+
+def _with_vectors(parameters: Parameters, bits: int) -> Parameters:
+    """The core with vectors of another length than its file's.
+
+    Raises:
+        InstructionTableError: it has no such vectors.
+    """
+    found = isa.isa_of(parameters.isa).with_vectors(bits)
+    if found is None or str(bits) not in parameters.vector_bits:
+        known = f"{', '.join(parameters.vector_bits)} bits" if parameters.vector_bits else "one length alone"
+        what = f"{parameters.name} has no vectors of {bits} bits to choose"
+        raise InstructionTableError(what, where="--vl", todo=f"leave it out; the core has {known}")
+    title = f"{parameters.title}, vectors of {bits} bits (rows of its table: those of the longest)"
+    return replace(parameters, isa=found[0], title=title)
 
 
 def _by_alias(name: str, files: Mapping[str, Path]) -> Path:
@@ -149,7 +172,7 @@ def check_parameters(path: Path) -> tuple[Parameters | None, tuple[Problem, ...]
     values, sources = content["values"], content["figure sources"]
     table = content["table"] if path.parent == _DATA else str(path.parent.absolute() / content["table"])
     return Parameters(
-        **{key: content[key] for key in ("name", "title", "isa", "ports", "aliases")},
+        **{key: content[key] for key in ("name", "title", "isa", "ports", "aliases", "vector_bits")},
         table=table,
         sources=sources,
         **_given(declared(Parameters), values),

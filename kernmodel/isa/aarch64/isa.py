@@ -6,6 +6,7 @@ instruction set's name: `aarch64` is without SVE, `aarch64-sve512` has vectors o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
@@ -17,6 +18,8 @@ from kernmodel.isa.linear import MemoryValues, RegisterValues
 from kernmodel.isa.model import Condition, FpKind, FpOperation, Instruction, Listing, Operand, Precision
 from kernmodel.isa.protocol import Effect, Isa, ObjectCode
 
+SVE_BITS = (128, 256, 512)
+_VECTOR_FLAG = re.compile(r"(-msve-vector-bits=)\d+")
 _CONDITIONS: dict[str, Condition] = {
     "b.eq": "e", "b.ne": "ne", "b.lt": "l", "b.ge": "ge", "b.le": "le", "b.gt": "g",
     "b.lo": "b", "b.hs": "ae", "b.ls": "be", "b.hi": "a", "b.mi": "s", "b.pl": "ns",
@@ -51,6 +54,12 @@ class AArch64(Isa):
     @property
     def family(self) -> str:
         return "aarch64"
+
+    def with_vectors(self, bits: int, flags: tuple[str, ...] = ()) -> tuple[str, tuple[str, ...]] | None:
+        if not self.sve_bytes or bits not in SVE_BITS:
+            return None
+        told = tuple(_VECTOR_FLAG.sub(rf"\g<1>{bits}", flag) for flag in flags)
+        return f"aarch64-sve{bits}", told
 
     @property
     def widest_access(self) -> int:
