@@ -14,7 +14,7 @@ from importlib import import_module
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "api.kernels": ("ecm", "data_traffic", "scale", "block", "compare"),
+    "api.kernels": ("ecm", "ecm_nests", "data_traffic", "traffic_nests", "scale", "block", "compare"),
     "api.charts": ("roofline_chart", "carm_chart"),
     "api.changes": ("what_if", "compare_code", "sensitivity", "machine_figures"),
     "api.sweeps": ("sweep_sizes", "Vary", "SweepRun"),
@@ -37,6 +37,7 @@ _PUBLIC = {
         "KernmodelError",
         "InputError",
         "SourceError",
+        "SeveralNestsError",
         "UnsupportedKernelError",
         "MachineError",
         "AssemblyError",

@@ -24,7 +24,9 @@ from kernmodel.api.kernels import block as block
 from kernmodel.api.kernels import compare as compare
 from kernmodel.api.kernels import data_traffic as data_traffic
 from kernmodel.api.kernels import ecm as ecm
+from kernmodel.api.kernels import ecm_nests as ecm_nests
 from kernmodel.api.kernels import scale as scale
+from kernmodel.api.kernels import traffic_nests as traffic_nests
 from kernmodel.api.measuring import measure_block as measure_block
 from kernmodel.api.measuring import measure_instruction as measure_instruction
 from kernmodel.api.measuring import measure_peaks as measure_peaks
@@ -48,6 +50,7 @@ from kernmodel.errors import KernmodelError as KernmodelError
 from kernmodel.errors import MachineError as MachineError
 from kernmodel.errors import MeasurementError as MeasurementError
 from kernmodel.errors import Note as Note
+from kernmodel.errors import SeveralNestsError as SeveralNestsError
 from kernmodel.errors import SourceError as SourceError
 from kernmodel.errors import StrictError as StrictError
 from kernmodel.errors import ToolError as ToolError

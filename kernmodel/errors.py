@@ -74,6 +74,10 @@ class SourceError(InputError):
     """C source that cannot be read: missing, empty, not C, a syntax error, a macro without a value."""
 
 
+class SeveralNestsError(SourceError):
+    """C source with several loop nests, or functions that have some, of which none is chosen."""
+
+
 class UnsupportedKernelError(SourceError):
     """C source that is valid but outside what the models cover; the message says what is supported."""
 

@@ -141,9 +141,8 @@ def find_nests(kernel: Kernel, **sizes: Sizes) -> Result[FoundNest]:
 
     nest, given = kernel if isinstance(kernel, Nest) else Nest(kernel), one_point_of(sizes)
     defines: dict[str, str | int] = {**dict.fromkeys(nest.macros, "1"), **given}
-    found = find(source_of(nest.source), defines, include=nest.include)
-    chosen = [one for one in found if nest.function in (None, one.function)]
-    return Result(chosen, _NESTS, total=len(chosen))
+    found = find(source_of(nest.source), defines, function=nest.function, include=nest.include)
+    return Result(found, _NESTS, total=len(found))
 
 
 _NESTS = Views("kernel:nests_report", "carried:nests_document", together=True)

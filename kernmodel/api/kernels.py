@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from kernmodel.studies.blocking.answer import BlockingAnswer
     from kernmodel.studies.compare import CompareAnswer
     from kernmodel.studies.predict.request import EcmAnswer, KernelRequest, TrafficAnswer
+    from kernmodel.studies.predict.whole import NestAnswer
     from kernmodel.studies.scaling import ScalingAnswer
     from kernmodel.traffic.options import CacheMode
 
@@ -87,6 +88,36 @@ _ECM = Views(
 )
 
 
+def ecm_nests(
+    kernel: Kernel,
+    machine: File,
+    *,
+    cache: CacheMode | CacheOptions = "auto",
+    code: CodeOptions = CODE,
+    strict: bool = False,
+    **sizes: Sizes,
+) -> Result[NestAnswer[EcmAnswer]]:
+    """The ECM prediction of every loop nest of a file, or of a function of it: `kernmodel ecm` where none is chosen.
+
+    >>> [one.found.number for one in km.ecm_nests("solver.c", machine="clx", N=1000)]
+
+    Args:
+        kernel: as for `ecm`; of a `Nest` its function limits what is predicted.
+        machine, cache, code, strict, sizes: as for `ecm`; one value of each size, and no choice of one loop.
+
+    Raises:
+        KernmodelError: the input is at fault for every nest, or a tool is missing.
+    """
+    from kernmodel.studies.predict.whole import predict_each
+
+    request, asked = kernel_request(kernel, machine, one_point_of(sizes), cache), code.request()
+    refuse({"--loop": code.loop, "--lines": code.lines, "--asm": code.asm}, "there are several loop nests")
+    return Result(predict_each(request, asked), _ECM_NESTS, total=0, strict=strict)
+
+
+_ECM_NESTS = Views("nests:ecm_nests_report", "nests:ecm_nests_document", unit="cy/CL", together=True)
+
+
 # }}}
 # {{{ data traffic
 
@@ -125,6 +156,40 @@ _TRAFFIC = Views(
     unit="CL",
     units=("CL", "B", "B/It"),
     table=TableViews("traffic:sweep_columns", "traffic:traffic_sweep_document", "traffic:sweep_inputs"),
+)
+
+
+def traffic_nests(
+    kernel: Kernel,
+    machine: File,
+    *,
+    cores: int = 1,
+    cache: CacheMode | CacheOptions = "auto",
+    strict: bool = False,
+    **sizes: Sizes,
+) -> Result[NestAnswer[TrafficAnswer]]:
+    """The data traffic of every loop nest of a file, or of a function of it: `kernmodel traffic` where none is chosen.
+
+    >>> print(km.traffic_nests("solver.c", machine="clx", N=1000))
+
+    Args:
+        kernel, machine, cache, strict, sizes: as for `ecm_nests`.
+        cores: active cores that share the shared caches.
+
+    Raises:
+        KernmodelError: the input is at fault for every nest.
+    """
+    from kernmodel.studies.predict.whole import traffic_of_each
+
+    request = kernel_request(kernel, machine, one_point_of(sizes), cache, cores)
+    return Result(traffic_of_each(request), _TRAFFIC_NESTS, total=0, strict=strict)
+
+
+_TRAFFIC_NESTS = Views(
+    *("nests:traffic_nests_report", "nests:traffic_nests_document"),
+    unit="CL",
+    units=("CL", "B", "B/It"),
+    together=True,
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,6 +10,10 @@ from kernmodel.api.options import CacheOptions, CodeOptions
 from kernmodel.cli import options
 from kernmodel.cli.command import Command
 from kernmodel.cli.output import Shown, show_result
+from kernmodel.errors import SeveralNestsError
+
+if TYPE_CHECKING:
+    from kernmodel.api.result import Result
 
 
 @click.command(cls=Command)
@@ -29,6 +33,8 @@ def ecm(
 ) -> None:
     """Predict the runtime of the loop kernel in KERNEL (a C file, or the name of a carried one) with the ECM model.
 
+    A file or function with several loop nests gives a table of all with their sum, unless one is chosen.
+
     \b
     Examples:
       kernmodel ecm --machine clx.yml stencil.c
@@ -39,5 +45,11 @@ def ecm(
     """
     from kernmodel.api import kernels
 
-    answers = kernels.ecm(**asked, cores=cores or (), cache=cache, code=code, strict=shown.strict)
+    answers: Result[Any]
+    try:
+        answers = kernels.ecm(**asked, cores=cores or (), cache=cache, code=code, strict=shown.strict)
+    except SeveralNestsError:
+        if cores or shown.plot is not None or options.several_values(asked) or code.request().of_one_loop:
+            raise
+        answers = kernels.ecm_nests(**asked, cache=cache, code=code, strict=shown.strict)
     show_result(answers, shown)

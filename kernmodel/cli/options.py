@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import wraps
 from pathlib import Path
@@ -412,6 +412,11 @@ def asked(
     if machine is not None:
         words["machine"] = machine
     return words
+
+
+def several_values(asked: Mapping[str, Any]) -> bool:
+    """Whether a size is given more than one value."""
+    return any(len(values) > 1 for values in asked["sizes"].values())
 
 
 # }}}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,6 +10,10 @@ from kernmodel.api.options import CacheOptions
 from kernmodel.cli import options
 from kernmodel.cli.command import Command
 from kernmodel.cli.output import Shown, show_result
+from kernmodel.errors import SeveralNestsError
+
+if TYPE_CHECKING:
+    from kernmodel.api.result import Result
 
 
 @click.command(cls=Command)
@@ -38,6 +42,8 @@ def traffic(asked: dict[str, Any], cores: tuple[int, ...], cache: CacheOptions, 
     """Data traffic of the loop kernel in KERNEL (a C file, or the name of a carried one), by layer conditions or
     by simulating the caches.
 
+    A file or function with several loop nests gives a table of all with their sum, unless one is chosen.
+
     \b
     Examples:
       kernmodel traffic -m skx 3d-7pt.c -D N=400
@@ -45,6 +51,13 @@ def traffic(asked: dict[str, Any], cores: tuple[int, ...], cache: CacheOptions, 
       kernmodel traffic -m clx copy.c --stores nt --cores 1-20
       kernmodel traffic -m clx stencil.c -D N=100-100000:30log --unit B/It
     """
-    from kernmodel.api.kernels import data_traffic
+    from kernmodel.api import kernels
 
-    show_result(data_traffic(**asked, cores=cores, cache=cache, strict=shown.strict), shown)
+    answers: Result[Any]
+    try:
+        answers = kernels.data_traffic(**asked, cores=cores, cache=cache, strict=shown.strict)
+    except SeveralNestsError:
+        if len(cores) > 1 or options.several_values(asked) or cache.mode == "both":
+            raise
+        answers = kernels.traffic_nests(**asked, cores=cores[0], cache=cache, strict=shown.strict)
+    show_result(answers, shown)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from kernmodel.errors import Location, SourceError
+from kernmodel.errors import Location, SeveralNestsError, SourceError
 from kernmodel.source.model import LoopNest
 from kernmodel.source.parse.build import build_nest, choose_function, choose_nest, nest_at_line
 from kernmodel.source.parse.chains import chains
@@ -97,23 +98,41 @@ class FoundNest:
     nest: LoopNest | SourceError
 
 
-def find_nests(name_or_path: str, defines: Defines = _NONE, *, include: Sequence[str] = ()) -> tuple[FoundNest, ...]:
-    """All loop nests of a file in the order of the source, each with what is read of it.
+def find_nests(
+    name_or_path: str,
+    defines: Defines = _NONE,
+    *,
+    function: str | None = None,
+    include: Sequence[str] = (),
+    marked: bool = False,
+) -> tuple[FoundNest, ...]:
+    """The loop nests of a file, or of one function of it, in the order of the source, each with what is read of it.
+
+    Args:
+        name_or_path, defines, function, include: as for `load_kernel`.
+        marked: take the function alone from which `load_kernel` would choose a nest, where there is one.
 
     Raises:
-        InputError: no such file; SourceError: it cannot be read as C.
+        InputError: no such file; SourceError: it cannot be read as C, or has no such function.
     """
     text, file = find_source(name_or_path)
     program = parse_program(text, file, defines, include)
+    functions = program.functions
+    if function is not None or marked:
+        with suppress(SeveralNestsError):
+            functions = (choose_function(program, function),)
     found = []
-    for function in program.functions:
-        for number, chain in enumerate(chains(function), 1):
+    for one in functions:
+        for number, chain in enumerate(chains(one), 1):
             nest: LoopNest | SourceError
             try:
-                nest = build_nest(program, function, chain, text, Path(file).stem)
+                nest = build_nest(program, one, chain, text, Path(file).stem)
             except SourceError as error:
                 nest = error
-            name = "" if program.bare else str(function.decl.name)
+            except RecursionError:
+                todo = "split long expressions"
+                nest = SourceError("is nested too deeply to be read", where=program.location(chain.inner), todo=todo)
+            name = "" if program.bare else str(one.decl.name)
             variables = tuple(loop_variable(level.statement) or "?" for level in chain.levels)
             found.append(FoundNest(name, number, variables, program.location(chain.inner), nest))
     return tuple(found)

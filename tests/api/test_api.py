@@ -28,6 +28,11 @@ double a[N], b[N], c[N];
 for (int i = 0; i < N; ++i)
     a[i] = b[i] + 3.0 * c[i];
 """
+TWO_NESTS = """#define N 1000
+double a[N], b[N];
+for (int i = 0; i < N; ++i) a[i] = b[i];
+for (int i = 0; i < N; ++i) b[i] = 0;
+"""
 LOOP = """.L3:
 \tvmovupd (%rsi,%rax), %ymm0
 \tvfmadd231pd (%rdx,%rax), %ymm1, %ymm0
@@ -62,6 +67,8 @@ SIZES: dict[str, Any] = {"N": 100_000}
 QUESTIONS: dict[str, Callable[[Path], km.Result[Any]]] = {
     "ecm": lambda _: km.ecm("triad.c", machine="clx", **SIZES),
     "data_traffic": lambda _: km.data_traffic("triad.c", machine="clx", **SIZES),
+    "ecm_nests": lambda _: km.ecm_nests(TWO_NESTS, machine="clx"),
+    "traffic_nests": lambda _: km.traffic_nests(TWO_NESTS, machine="clx"),
     "scale": lambda _: km.scale("triad.c", machine="clx", cores="1-3", **SIZES),
     "block": lambda _: km.block("matvec-transposed.c", machine="clx", loops="i"),
     "compare": lambda _: km.compare("triad.c", ["clx", "snb"], **SIZES),

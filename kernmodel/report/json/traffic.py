@@ -16,15 +16,16 @@ if TYPE_CHECKING:
 
 def traffic_document(answer: TrafficAnswer) -> Json:
     """The answer of `kernmodel traffic` for one point."""
-    return document("kernmodel.traffic/1", _body(answer))
+    return document("kernmodel.traffic/1", traffic_body(answer))
 
 
 def traffic_sweep_document(answers: Iterable[TrafficAnswer]) -> Json:
     """The answers over sizes."""
-    return document("kernmodel.traffic-sweep/1", points=[_body(answer) for answer in answers])
+    return document("kernmodel.traffic-sweep/1", points=[traffic_body(answer) for answer in answers])
 
 
-def _body(answer: TrafficAnswer) -> Json:
+def traffic_body(answer: TrafficAnswer) -> Json:
+    """The content for one point."""
     return record(
         kernel=kernel_json(answer.nest, answer.sizes),
         machine=answer.machine,

@@ -33,9 +33,8 @@ def _of_known(prediction: EcmPrediction) -> str:
     binding, transfers, t_ecm = prediction.binding, prediction.transfers, prediction.cycles
     if not binding:
         return "Nothing takes time: the loop body has no known instruction and moves no data."
-    times, outside = prediction.times, prediction.outside
+    times, outside = _times(prediction), prediction.outside
     overlap = outside.overlap_cycles if outside else 0.0
-    times["T_OL"] = max(0.0, times["T_OL"] - overlap)
     largest = max(binding, key=lambda name: times[name])
     share = 100 * times[largest] / t_ecm
     if largest == OUTSIDE:
@@ -55,6 +54,25 @@ def _of_known(prediction: EcmPrediction) -> str:
         rate = f" at {mix.bytes_per_second / 1e9:.1f} GB/s" if mix else ""
         return f"Memory bandwidth: {largest} takes {share:.0f} % of the {t_ecm:.1f} cy/CL{rate}."
     return f"Cache bandwidth: {largest} takes {share:.0f} % of the {t_ecm:.1f} cy/CL."
+
+
+def _times(prediction: EcmPrediction) -> dict[str, float]:
+    """The times of a prediction, T_OL without what chains of several rows overlap."""
+    times, outside = prediction.times, prediction.outside
+    times["T_OL"] = max(0.0, times["T_OL"] - (outside.overlap_cycles if outside else 0.0))
+    return times
+
+
+def limit_short(prediction: EcmPrediction) -> str:
+    """The time that holds the kernel back most, with its share of T_ECM, in a few words for a table."""
+    if not prediction.binding or not prediction.cycles:
+        return "nothing"
+    times = _times(prediction)
+    largest = max(prediction.binding, key=lambda name: times[name])
+    share = f"{times[largest] / prediction.cycles:.0%}"
+    if largest == "T_OL":
+        return f"T_OL {share}: {_IN_WORDS[prediction.ol_bound_by]}"
+    return f"{largest} {share}"
 
 
 def _beside_loads(binding: tuple[str, ...], transfers: tuple[TransferTime, ...], t_ecm: float) -> str:

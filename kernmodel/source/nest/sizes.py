@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from itertools import pairwise
 from math import prod
 
 from kernmodel.errors import SourceError, UsageError
-from kernmodel.source.model import Access, Array, LoopNest
-from kernmodel.source.nest.affine import linear_parts
+from kernmodel.source.model import Access, Array, Loop, LoopNest
+from kernmodel.source.nest.affine import linear_parts, nonnegative
 from kernmodel.source.nest.counting import (
     NumericLoop,
     TooManyValues,
@@ -151,6 +152,8 @@ def _count(nest: LoopNest, loops: tuple[NumericLoop, ...]) -> int:
 
 def _check_indices(nest: LoopNest, loops: tuple[NumericLoop, ...], sizes: Mapping[str, int]) -> None:
     ranges: dict[tuple[int, tuple[tuple[str, int], ...]], tuple[int, int] | None] = {}
+    dependent = any(loop.uses for loop in loops)
+    sized = _sized_loops(nest, sizes) if dependent else ()
     for access in nest.accesses:
         extents = shape_of(nest.arrays[access.array], sizes)
         unknown = {entry.symbol for entry in access.indirect}
@@ -158,8 +161,13 @@ def _check_indices(nest: LoopNest, loops: tuple[NumericLoop, ...], sizes: Mappin
             if index.free_symbols & unknown:
                 continue
             variables = [loop.symbol for loop in nest.loops[: access.depth]]
-            parts = linear_parts(put_in(index, sizes, variables), variables)
+            placed = put_in(index, sizes, variables)
+            parts = linear_parts(placed, variables)
             if parts is None:
+                continue
+            around = sized[: access.depth]
+            # a proof costs nothing beside the enumeration that the exact range of a dependent nest needs
+            if dependent and nonnegative(placed, around) and nonnegative(extent - 1 - placed, around):
                 continue
             coefficients = {symbol.name: int(factor) for symbol, factor in parts[0].items()}
             key = (access.depth, tuple(sorted(coefficients.items())))
@@ -168,6 +176,15 @@ def _check_indices(nest: LoopNest, loops: tuple[NumericLoop, ...], sizes: Mappin
             moving = ranges[key]
             if moving is not None:
                 _check_range(access, k, (moving[0] + int(parts[1]), moving[1] + int(parts[1])), extent, sizes)
+
+
+def _sized_loops(nest: LoopNest, sizes: Mapping[str, int]) -> tuple[Loop, ...]:
+    """The loops with numbers for the sizes."""
+    outer = [loop.symbol for loop in nest.loops]
+    return tuple(
+        replace(loop, start=put_in(loop.start, sizes, outer), stop=put_in(loop.stop, sizes, outer))
+        for loop in nest.loops
+    )
 
 
 def _moving_range(coefficients: Mapping[str, int], loops: tuple[NumericLoop, ...]) -> tuple[int, int] | None:

@@ -16,7 +16,16 @@ from kernmodel.source.parse.chains import branches
 from kernmodel.source.parse.inductions import Induction, amount, at_start
 from kernmodel.source.parse.scope import MOST_CALLS, Scope, View, returned
 from kernmodel.source.parse.standard_headers import ENDING_FUNCTIONS, MATH_FUNCTIONS
-from kernmodel.source.parse.syntax import Node, c_ast, memory_reads, statements, subscripts, written, written_names
+from kernmodel.source.parse.syntax import (
+    MemberRef,
+    Node,
+    c_ast,
+    memory_reads,
+    statements,
+    subscripts,
+    written,
+    written_names,
+)
 from kernmodel.source.parse.value_numbers import Origin, ValueNumbers
 
 Kind = Literal["read", "write"]
@@ -523,7 +532,10 @@ class Body:
 
     def _structure(self, node: Node) -> Value:
         raise self.scope.unsupported(
-            "a member of a struct is not supported", node, "use one array for each member; pointers are not followed"
+            f"the member {written(node)} is not supported: its structure is not known, has bit fields, or stands "
+            "behind a pointer that changes in the nest",
+            node,
+            "use one array for each member",
         )
 
     def _count(self, operation: Operation, element: ElementType, *, name: str = "", literal: bool = False) -> None:
@@ -586,6 +598,8 @@ class Body:
         return replace(found, text=written(node), location=self.scope.location(node))
 
     def _element(self, array: str, node: Node) -> ElementType:
+        if isinstance(node, MemberRef):
+            return node.element
         element = self.scope.arrays[array].element
         if element is None:
             raise self.scope.unsupported(
@@ -624,6 +638,7 @@ _HANDLERS: Mapping[type[Any], Callable[[Body, Node], Value]] = {
     c_ast.Constant: Body._constant,
     c_ast.ID: Body._name,
     c_ast.ArrayRef: Body._array,
+    MemberRef: Body._array,
     c_ast.StructRef: Body._structure,
     c_ast.UnaryOp: Body._unary,
     c_ast.BinaryOp: Body._binary,

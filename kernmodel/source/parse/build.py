@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 import sympy
 
-from kernmodel.errors import Location, Note, SourceError, UnsupportedKernelError
+from kernmodel.errors import Location, Note, SeveralNestsError, SourceError, UnsupportedKernelError
 from kernmodel.limits import REFERENCES
 from kernmodel.source.model import Access, Array, Loop, LoopNest
 from kernmodel.source.parse.body import Body, Reference
@@ -26,7 +26,7 @@ def choose_function(program: Program, wanted: str | None) -> Node:
     """The function that holds the kernel: the one named, else the only one with a loop.
 
     Raises:
-        SourceError: no such function, none with a loop, or several to choose from.
+        SourceError: no such function, or none with a loop; SeveralNestsError: several to choose from.
     """
     if wanted is not None and not program.bare:
         return _named_function(program, wanted)
@@ -39,7 +39,7 @@ def choose_function(program: Program, wanted: str | None) -> Node:
         raise SourceError("has no loop", where=file, todo="give a kernel with at least one for-loop")
     if len(looped) > 1:
         listed = ", ".join(f"{function.decl.name} at {program.location(function.decl)}" for function in looped)
-        raise SourceError(
+        raise SeveralNestsError(
             f"{len(looped)} functions have loops: {listed}", where=file, todo="choose one with --function NAME"
         )
     return looped[0]
@@ -73,7 +73,7 @@ def choose_nest(program: Program, function: Node, wanted: int | None) -> Chain:
     """The chain of loops of the kernel: number `wanted` (from 1) of its function, else the only one.
 
     Raises:
-        SourceError: none, or several to choose from.
+        SourceError: none, or not this one; SeveralNestsError: several to choose from.
     """
     found = chains(function)
     name = program.preprocessed.file if program.bare else f"{program.preprocessed.file}: {function.decl.name}"
@@ -82,7 +82,7 @@ def choose_nest(program: Program, function: Node, wanted: int | None) -> Chain:
         raise SourceError("has no loop", where=name, todo="give a kernel with at least one for-loop")
     listed = ", ".join(f"{k} at {program.location(_named(chain))}" for k, chain in enumerate(found, 1))
     if wanted is None and len(found) > 1:
-        raise SourceError(f"{len(found)} loop nests: {listed}", where=name, todo="choose one with --nest K")
+        raise SeveralNestsError(f"{len(found)} loop nests: {listed}", where=name, todo="choose one with --nest K")
     if wanted is not None and not 1 <= wanted <= len(found):
         raise SourceError(f"there is no loop nest {wanted}", where=name, todo=f"choose among {listed}")
     return found[(wanted or 1) - 1]

@@ -17,6 +17,7 @@ from kernmodel.source.parse.c_types import element_type
 from kernmodel.source.parse.preprocess import integer_literal
 from kernmodel.source.parse.standard_headers import MAXIMA, MINIMA, is_known_function
 from kernmodel.source.parse.syntax import (
+    MemberRef,
     Node,
     Program,
     c_ast,
@@ -456,7 +457,8 @@ class Scope:
         base, nodes = subscripts(node)
         array = self.arrays.get(base.name) if isinstance(base, c_ast.ID) else None
         text = written(node)
-        if array is None or array.element is None or array.element.kind != "integer":
+        element = node.element if isinstance(node, MemberRef) else None if array is None else array.element
+        if array is None or element is None or element.kind != "integer":
             raise self._no_integer(node, f"{text}, which is read from memory but is no element of an integer array,")
         place = [self.index(part) for part in nodes]
         if any(symbol.name in self.indirect for part in place for symbol in part.free_symbols):
@@ -488,6 +490,7 @@ _INTEGER_HANDLERS: Mapping[type[Any], Any] = {
     c_ast.FuncCall: Scope._call,
     c_ast.Cast: Scope._cast,
     c_ast.ArrayRef: Scope._memory,
+    MemberRef: Scope._memory,
     c_ast.StructRef: Scope._structure,
 }
 

@@ -12,10 +12,13 @@ from pycparser.c_lexer import CLexer  # type: ignore[import-untyped]
 from pycparser.c_parser import CParser, ParseError  # type: ignore[import-untyped]
 
 from kernmodel.errors import Location, SourceError, UnsupportedKernelError
+from kernmodel.source.parse.counted_loops import rewrite_loops
 from kernmodel.source.parse.preprocess import Preprocessed, preprocess
+from kernmodel.source.parse.structures import MemberRef, rewrite_members
 from kernmodel.source.text import function_bodies, refuse_other_languages, without_comments
 
 __all__ = [
+    "MemberRef",
     "Node",
     "Program",
     "c_ast",
@@ -83,6 +86,10 @@ def parse_program(text: str, file: str, defines: Mapping[str, str | int], includ
         raise _known_cause(text, wrong) or wrong from error
     functions = tuple(node for node in tree.ext if isinstance(node, c_ast.FuncDef))
     others = tuple(node for node in tree.ext if not isinstance(node, c_ast.FuncDef))
+    for function in functions:
+        rewrite_loops(function)
+    if not bare:
+        others = rewrite_members(others, functions, preprocessed.values)
     return Program(others, functions, bare, preprocessed)
 
 
@@ -184,7 +191,15 @@ def subscripts(node: Node) -> tuple[Node, list[Node]]:
 
 def written(node: Node) -> str:
     """An expression as C text, with as few spaces as it needs."""
-    return _SPACED.sub(r"\1", c_generator.CGenerator(reduce_parentheses=True).visit(node))
+    return _SPACED.sub(r"\1", _Written(reduce_parentheses=True).visit(node))
+
+
+class _Written(c_generator.CGenerator):  # type: ignore[misc]  # pycparser has no types
+    """C text in which members of structures stand as they were written."""
+
+    def visit_MemberRef(self, node: Node) -> str:  # noqa: N802  # the name decides what it is called for
+        """A member as it was written."""
+        return str(node.text or self.visit_ArrayRef(node))
 
 
 def memory_reads(node: Node) -> Iterator[Node]:

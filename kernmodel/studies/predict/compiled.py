@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from kernmodel.code.model import AssemblyLoop
@@ -15,7 +15,7 @@ from kernmodel.isa.model import Listing
 from kernmodel.studies.predict.request import CodeOrigin, CodeRequest, KernelRequest
 
 if TYPE_CHECKING:
-    from kernmodel.code.compile import Compilation, FoundCompiler
+    from kernmodel.code.compile import Compilation, CompiledAssembly, FoundCompiler
     from kernmodel.machine.model import Machine
     from kernmodel.source.model import LoopNest
 
@@ -74,30 +74,50 @@ def _start(
     )
 
 
-def find_kernel_loop(
-    nest: LoopNest, sizes: Mapping[str, int], code: CodeRequest, pending: Compilation | None, isa_name: str
-) -> tuple[AssemblyLoop, CodeOrigin]:
-    """The loop of the kernel in the user's assembly or in what the compiler made, which has to be of `isa_name`."""
+@dataclass(frozen=True, slots=True)
+class CompiledListing:
+    """Decoded code in which the loops of kernels are found.
+
+    Attributes:
+        region: lines that markers enclose, None without markers.
+        source_lines: by line of the listing the line of the source, where the compiler gives it.
+    """
+
+    listing: Listing
+    origin: CodeOrigin
+    region: tuple[int, int] | None = None
+    source_lines: Mapping[int, int] = field(default_factory=dict)
+
+
+def read_compiled(made: CompiledAssembly, file: str, isa_name: str) -> CompiledListing:
+    """What the compiler made of a source file, decoded."""
     from kernmodel.code.listing import read_listing
     from kernmodel.code.markers import lines_of_source
+
+    listing = read_listing(made.text, f"assembly of {made.name}", isa_name=isa_name)
+    origin = CodeOrigin(None, made.compiler, made.version, made.flags, made.command)
+    return CompiledListing(listing, origin, None, lines_of_source(made.text, file))
+
+
+def read_given(code: CodeRequest, isa_name: str) -> CompiledListing:
+    """The assembly of the user, decoded."""
+    file = code.asm or "-"
+    listing, region = read_code(file, code, isa_name)
+    return CompiledListing(listing, CodeOrigin(file, None, None, (), ()), region)
+
+
+def find_kernel_loop(
+    nest: LoopNest, sizes: Mapping[str, int], code: CodeRequest, compiled: CompiledListing
+) -> AssemblyLoop:
+    """The loop of the kernel in decoded code."""
     from kernmodel.code.match import choose_loop
     from kernmodel.code.select import with_iterations
     from kernmodel.studies.predict.expectation import expectation
 
-    if pending is not None:
-        made = pending.finish()
-        listing, region = read_listing(made.text, f"assembly of {made.name}", isa_name=isa_name), None
-        source_lines = lines_of_source(made.text, nest.file)
-        origin = CodeOrigin(None, made.compiler, made.version, made.flags, made.command)
-    else:
-        file = code.asm or "-"
-        listing, region = read_code(file, code, isa_name)
-        source_lines = {}
-        origin = CodeOrigin(file, None, None, (), ())
-    told = expectation(nest, sizes, origin.flags)
-    told = replace(told, lines=nest.inner_lines, source_lines=source_lines)
-    loop = choose_loop(listing, told, loop=code.loop, lines=code.lines, region=region)
-    return with_iterations(loop, code.iterations_per_pass), origin
+    told = expectation(nest, sizes, compiled.origin.flags)
+    told = replace(told, lines=nest.inner_lines, source_lines=compiled.source_lines)
+    loop = choose_loop(compiled.listing, told, loop=code.loop, lines=code.lines, region=compiled.region)
+    return with_iterations(loop, code.iterations_per_pass)
 
 
 def read_code(file: str, code: CodeRequest, isa_name: str | None = None) -> tuple[Listing, tuple[int, int] | None]:

@@ -18,7 +18,15 @@ from kernmodel.incore.dependences.line_splits import AT_LINES, Places, costs_of_
 from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.machine.cores import check_cores
 from kernmodel.machine.load import load_machine
-from kernmodel.studies.predict.compiled import chosen_compiler, find_kernel_loop, start_early, start_late
+from kernmodel.studies.predict.compiled import (
+    CompiledListing,
+    chosen_compiler,
+    find_kernel_loop,
+    read_compiled,
+    read_given,
+    start_early,
+    start_late,
+)
 from kernmodel.studies.predict.machine_check import core_parameters, left_out_notes
 from kernmodel.studies.predict.memo import Memo
 from kernmodel.studies.predict.nests import read_nest, sizes_at
@@ -39,8 +47,8 @@ if TYPE_CHECKING:
     from kernmodel.traffic.model import Traffic
     from kernmodel.traffic.options import StoreMode
 
-_FEW, _MANY = 64, 1024
-"""How much is remembered: values that take long to make or much memory, and small ones."""
+_LARGE, _FEW, _MANY = 4, 64, 1024
+"""How much is remembered: what is large, values that take long to make or much memory, and small ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +89,7 @@ class Stages:
         self._sizes: Memo[tuple[dict[str, int], dict[str, int]]] = Memo(_MANY)
         self._traffics: Memo[Traffic] = Memo(_MANY)
         self._codes: Memo[Code] = Memo(_FEW)
+        self._listings: Memo[CompiledListing] = Memo(_LARGE)
         self._incores: Memo[InCore] = Memo(_FEW)
         self._arounds: Memo[OutsideCycles] = Memo(_FEW)
         self._streams: Memo[Streams] = Memo(_FEW)
@@ -183,6 +192,10 @@ class Stages:
         """
         return self._nests.get(nest_key(kernel, blocks), lambda: self._read(kernel, blocks))
 
+    def know(self, kernel: KernelRequest, nest: LoopNest) -> None:
+        """Take a nest that has been read with others of its file for the one that is asked for so."""
+        self._nests.get(nest_key(kernel), lambda: nest)
+
     def _read(self, kernel: KernelRequest, blocks: Blocks) -> LoopNest:
         if not blocks:
             return read_nest(kernel)
@@ -225,17 +238,32 @@ class Stages:
         return nest, code.by_hand, compiler.command, flags
 
     def _compile(self, key: Hashable, at: Point, machine: Machine, meanwhile: Callable[[], None]) -> Code:
-        kernel, code = at.kernel, at.code
+        shared = self._listing_key(at, machine)
         with ExitStack() as stack:
-            pending = self._started.pop(key, None) or _start(stack, at, machine)
-            nest = self.nest(kernel, at.blocks)
-            if pending is None and code.asm is None:
-                pending = start_late(stack, self._written(at), code, machine, kernel)
+            pending = self._started.pop(key, None)
+            if pending is None and shared not in self._listings:
+                pending = _start(stack, at, machine)
+            nest = self.nest(at.kernel, at.blocks)
+            if pending is None and at.code.asm is None and shared not in self._listings:
+                pending = start_late(stack, self._written(at), at.code, machine, at.kernel)
             with suppress(KernmodelError):
                 meanwhile()
             sizes, _ = self.sizes(at, at)
-            loop, origin = find_kernel_loop(nest, sizes, code, pending, machine.isa)
-        return Code(key, loop, origin)
+
+            def read() -> CompiledListing:
+                if pending is None:
+                    return read_given(at.code, machine.isa)
+                return read_compiled(pending.finish(), nest.file, machine.isa)
+
+            compiled = self._listings.get(shared, read)
+            return Code(key, find_kernel_loop(nest, sizes, at.code, compiled), compiled.origin)
+
+    def _listing_key(self, at: Point, machine: Machine) -> Hashable:
+        """What the decoded code depends on: the nests of one function, which is compiled as a whole, share it."""
+        kernel = at.kernel
+        if kernel.function is not None and not at.blocks:
+            kernel = replace(kernel, nest=None if kernel.nest is None else 1)
+        return self._code_key(replace(at, kernel=kernel), machine)
 
     def _written(self, at: Point) -> LoopNest:
         """The nest as its text is compiled: a blocked one is written out and read again."""
@@ -436,7 +464,7 @@ def _stores_of(loop: AssemblyLoop, method: TrafficMethod) -> tuple[StoreMode, tu
 # {{{ keys: what the results of stages depend on; equal keys, equal results
 
 
-def nest_key(kernel: KernelRequest, blocks: Blocks) -> Hashable:
+def nest_key(kernel: KernelRequest, blocks: Blocks = ()) -> Hashable:
     """What decides how a kernel is read and blocked."""
     chosen = kernel.nest, kernel.function, kernel.line, kernel.include, kernel.macros
     return kernel.kernel, chosen, tuple(kernel.sizes.items()), blocks

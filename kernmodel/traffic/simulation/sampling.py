@@ -182,15 +182,28 @@ class Windows:
     def loop(self) -> int:
         """The loop whose iterations make up the windows."""
         depth = len(self.work.program.loops)
-        return next((k for k in range(depth) if self.work.touches(k) <= self.spend.window), depth - 1)
+        touches = [self.work.touches(loop) for loop in range(depth)]
+        first = next((loop for loop in range(depth) if touches[loop] <= self.spend.window), depth - 1)
+        varying = self._varying_to(first)
+        if not varying:
+            return first
+        # every place costs four windows: one before, one to settle, two that count; shorter windows cost less, but must
+        # not lie in a loop that differs from place to place itself: places would have to cover both
+        short = self.spend.total / (4 * _VARYING)
+        further = (loop for loop in range(first, depth) if self._varying_to(loop) == varying)
+        return next((loop for loop in further if touches[loop] <= short), first)
 
-    @cached_property
+    @property
     def varying(self) -> tuple[int, ...]:
         """The loops on whose iteration those further in depend, so that places differ."""
+        return self._varying_to(self.loop)
+
+    def _varying_to(self, loop: int) -> tuple[int, ...]:
+        """Those of the loops down to one on whose iteration loops further in depend."""
         depth = len(self.work.program.loops)
         return tuple(
             outer
-            for outer in range(self.loop + 1)
+            for outer in range(loop + 1)
             if any(self.work.depends(inner, outer) for inner in range(outer + 1, depth))
         )
 

@@ -1,0 +1,115 @@
+"""All loop nests of a function, or of a file, each with its own answer: what is asked of a file of which no nest is
+chosen. The file is parsed once and each function compiled once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+from kernmodel.errors import KernmodelError, Note, SourceError
+from kernmodel.source.load import FoundNest, find_nests
+from kernmodel.source.model import LoopNest
+from kernmodel.studies.predict.nests import sizes_at
+from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest, Point, TrafficAnswer
+from kernmodel.studies.predict.stages import Stages
+from kernmodel.studies.predict.traffic import traffic_method
+
+Answer = TypeVar("Answer", EcmAnswer, TrafficAnswer)
+Given = TypeVar("Given")
+
+
+@dataclass(frozen=True, slots=True)
+class NestAnswer(Generic[Given]):
+    """One of several nests.
+
+    Attributes:
+        found: the nest and where it stands.
+        answer: what was asked of it, or why there is no answer.
+        iterations: of its innermost body in one execution of the nest; None where there is no answer.
+    """
+
+    found: FoundNest
+    answer: Given | KernmodelError
+    iterations: float | None = None
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What the answer assumes or does not know."""
+        notes: tuple[Note, ...] = getattr(self.answer, "notes", ())
+        return notes
+
+
+def sums_by_function(
+    nests: Sequence[NestAnswer[Given]], amount: Callable[[NestAnswer[Given]], float | None]
+) -> dict[str, float]:
+    """The sum of an amount over the nests of each function; nests that have none are left out."""
+    sums: dict[str, float] = {}
+    for one in nests:
+        value = amount(one)
+        if value is not None:
+            sums[one.found.function] = sums.get(one.found.function, 0.0) + value
+    return sums
+
+
+def predict_each(kernel: KernelRequest, code: CodeRequest) -> Iterator[NestAnswer[EcmAnswer]]:
+    """The ECM prediction of each nest.
+
+    Raises:
+        KernmodelError: nothing is modelled at all, or an error about all nests, such as a machine that is not there.
+    """
+    stages = Stages()
+    stages.check_cores(Point(kernel, code), ())
+
+    def answer(one: KernelRequest, nest: LoopNest) -> EcmAnswer:
+        stages.know(one, nest)
+        return stages.answer(Point(one, code))
+
+    return _each(kernel, answer)
+
+
+def traffic_of_each(kernel: KernelRequest) -> Iterator[NestAnswer[TrafficAnswer]]:
+    """The data traffic of each nest.
+
+    Raises:
+        KernmodelError: as `predict_each`.
+    """
+    from kernmodel.machine.cores import check_cores
+    from kernmodel.machine.load import load_machine
+
+    machine = load_machine(kernel.machine)
+    check_cores(machine, kernel.cores)
+
+    def answer(one: KernelRequest, nest: LoopNest) -> TrafficAnswer:
+        return traffic_method(nest, machine, one).answer(one.sizes, one.cores)
+
+    return _each(kernel, answer)
+
+
+def _each(kernel: KernelRequest, answer: Callable[[KernelRequest, LoopNest], Answer]) -> Iterator[NestAnswer[Answer]]:
+    """What `answer` says of each nest, as it comes; errors before the first that has one are told with it."""
+    from kernmodel.source.nest.sizes import iterations_per_sweep
+
+    found = find_nests(kernel.kernel, kernel.defines, function=kernel.function, include=kernel.include, marked=True)
+    failed: list[NestAnswer[Answer]] = []
+    any_answer = False
+    for one in found:
+        asked = replace(kernel, nest=one.number, function=one.function or None)
+        try:
+            if isinstance(one.nest, SourceError):
+                raise one.nest
+            made = answer(asked, one.nest)
+            sizes, _ = sizes_at(one.nest, asked.sizes)
+            outcome = NestAnswer(one, made, iterations_per_sweep(one.nest, sizes))
+        except KernmodelError as error:
+            outcome = NestAnswer(one, error.with_traceback(None))
+        if not any_answer and isinstance(outcome.answer, KernmodelError):
+            failed.append(outcome)
+            continue
+        if not any_answer:
+            yield from failed
+        any_answer = True
+        yield outcome
+    if not any_answer and isinstance(failed[0].answer, KernmodelError):
+        raise failed[0].answer

@@ -1,0 +1,125 @@
+"""Members, arrays of structures, unions, and loops that count without being plain: read, and their traffic by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+import kernmodel as km
+from kernmodel.errors import UnsupportedKernelError
+from kernmodel.source.load import parse_kernel
+
+TYPES = """
+typedef struct { double x, y, z; } Vec;
+typedef struct { Vec at, speed; double mass; int id; } Part;
+typedef struct { int n; double dt; double *u; double v[5000]; Part *cells; struct { double a; } in; } Grid;
+union either { double d; long l; float f[2]; };
+struct mixed { char tag; short s; float w; };
+"""
+Reads = tuple[tuple[str, str, str], ...]
+CASES: dict[str, tuple[Reads, int]] = {
+    # references as (text, kind, offset in parts of the structure), FLOP per iteration
+    "void f(Part *restrict p, int n) { for (int i = 0; i < n; i++) p[i].at.x += 2.0 * p[i].speed.y; }": (
+        (("p[i].speed.y", "read", "8*i + 4"), ("p[i].at.x", "read", "8*i"), ("p[i].at.x", "write", "8*i")),
+        2,
+    ),
+    "void f(Part *p, int n) { for (int i = 0; i < n; i++, p++) p->mass *= 0.5; }": (
+        (("p->mass", "read", "8*i + 6"), ("p->mass", "write", "8*i + 6")),
+        1,
+    ),
+    "void f(Part *p, int n) { for (int i = 0; i < n; i++) { Part *q = &p[i]; q->mass = q->id; } }": (
+        # an integer of four bytes among doubles: the parts are four bytes long
+        (("q->id", "read", "16*i + 14"), ("q->mass", "write", "16*i + 12")),
+        0,
+    ),
+    "void f(Grid *g) { for (int i = 0; i < g->n; i++) g->u[i] = g->v[i] * g->dt + g->in.a; }": (
+        (("g->v[i]", "read", "i"), ("g->u[i]", "write", "i")),
+        2,
+    ),
+    "void f(Grid *g) { for (int i = 0; i < g->n; i++) g->cells[i].mass = 1.0; }": (
+        (("g->cells[i].mass", "write", "8*i + 6"),),
+        0,
+    ),
+    "void f(union either *b, int n) { for (int i = 0; i < n; i++) b[i].d += 1.0; }": (
+        (("b[i].d", "read", "i"), ("b[i].d", "write", "i")),
+        1,
+    ),
+    "void f(struct mixed *b, int n) { for (int i = 0; i < n; i++) b[i].w += 1.0f; }": (
+        (("b[i].w", "read", "2*i + 1"), ("b[i].w", "write", "2*i + 1")),
+        1,
+    ),
+    "void f(Vec *a, const Vec *b, int n) { for (int i = 0; i < n; i++) a[i] = b[i]; }": (
+        tuple(
+            each
+            for k in range(3)
+            for each in (
+                (f"b[i][{k}]" if not k else f"b[i][0+{k}]", "read", f"3*i + {k}" if k else "3*i"),
+                (f"a[i][{k}]" if not k else f"a[i][0+{k}]", "write", f"3*i + {k}" if k else "3*i"),
+            )
+        ),
+        0,
+    ),
+    "void f(double *p, double *q, int n) { while (n--) *p++ = 2.0 * *q++; }": (
+        (("*(q++)", "read", "n - n_left - 1"), ("*(p++)", "write", "n - n_left - 1")),
+        1,
+    ),
+    "void f(double *a, int n) { int i = 1; while (i < n) { a[i] += a[i - 1]; i += 2; } }": (
+        (("a[i-1]", "read", "i - 1"), ("a[i]", "read", "i"), ("a[i]", "write", "i")),
+        1,
+    ),
+    "void f(double *a, int n) { int i = 0; do { a[i] = 1.0; ++i; } while (i < n); }": ((("a[i]", "write", "i"),), 0),
+    "void f(double *a, int n) { for (int i = n; i-- > 0;) a[i] *= 2.0; }": (
+        (("a[i]", "read", "i"), ("a[i]", "write", "i")),
+        1,
+    ),
+    "void f(double *a, double *b, int n) { int i, k; for (i = 0, k = 4; i < n; i++, k += 2) a[i] = b[k]; }": (
+        (("b[k]", "read", "2*i + 4"), ("a[i]", "write", "i")),
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_references_and_operations_as_counted_by_hand(code: str) -> None:
+    references, flops = CASES[code]
+    nest = parse_kernel(TYPES + code, "x.c", {})
+    assert tuple((access.text, access.kind, str(access.offset)) for access in nest.accesses) == references
+    assert nest.operations.flops_per_iteration == flops
+
+
+LINES = {
+    # lines between L1 and L2 a step: loaded, stored; a structure of 64 bytes is one line
+    "void f(Part *restrict p, int n) { for (int i = 0; i < n; i++) p[i].at.x += 2.0 * p[i].speed.y; }": (1.0, 1.0),
+    "void f(Part *p, int n) { for (int i = 0; i < n; i++, p++) p->mass *= 0.5; }": (1.0, 1.0),
+    "void f(Vec *a, const Vec *b, int n) { for (int i = 0; i < n; i++) a[i] = b[i]; }": (0.75, 0.375),
+    "void f(double *p, double *q, int n) { while (n--) *p++ = 2.0 * *q++; }": (0.25, 0.125),
+    "void f(double *a, int n) { for (int i = n; i-- > 0;) a[i] *= 2.0; }": (0.125, 0.125),
+    "void f(Grid *g) { for (int i = 0; i < g->n; i++) g->cells[i].mass = 1.0; }": (1.0, 1.0),
+}
+
+
+@pytest.mark.parametrize("code", LINES)
+def test_traffic_by_hand_by_conditions_and_by_simulation(code: str) -> None:
+    size = "g_n" if "g->n" in code else "n"
+    for mode in ("lc", "sim"):
+        traffic = km.data_traffic(TYPES + code, "clx", cache=mode, sizes={size: 400_000}).answer.traffic  # type: ignore[arg-type]
+        path, unit = traffic.paths[0], traffic.iterations_per_unit
+        assert (path.loads / unit, path.stores / unit) == pytest.approx(LINES[code], rel=0.02)
+
+
+def test_what_is_known_of_no_structure_is_named() -> None:
+    bits = "struct b { int low : 3; int high : 5; double x; }; void f(struct b *p, int n)"
+    for text in (
+        f"{bits} {{ for (int i = 0; i < n; i++) p[i].x = 1.0; }}",
+        "struct far; void f(struct far *p, int n) { for (int i = 0; i < n; i++) p[i].x = 1.0; }",
+    ):
+        with pytest.raises(UnsupportedKernelError, match=r"the member p\[i\]\.x"):
+            parse_kernel(text, "x.c", {})
+
+
+def test_loops_that_do_not_count_stay_refused() -> None:
+    for body in (
+        "int i = 0; while (i < n) { if (a[i] > 0) i++; a[i] = 1.0; }",
+        "int i = 0; while (i < n) { if (a[i] > 0) continue; a[i] = 1.0; i++; }",
+    ):
+        with pytest.raises(UnsupportedKernelError, match="while loop"):
+            parse_kernel(f"void f(double *a, int n) {{ {body} }}", "x.c", {})
