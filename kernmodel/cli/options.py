@@ -248,9 +248,15 @@ line_help = "A line of the innermost loop, in place of --function and --nest."
 line_option = click.option("--source-line", "line", type=Count(min=1), metavar="L", help=line_help)
 choice_options = together(nest_option, function_option, line_option, include_option)
 """Which nest of the file."""
+row_length_option = click.option(
+    "--row-length",
+    metavar="N|FILE",
+    help="Entries of a row of compressed storage, or a file with those of each row: their mean.",
+)
 kernel_options = together(
     defines_option,
     choice_options,
+    row_length_option,
     click.option(
         "--safety",
         type=Factor("--safety", "0.5", most=100.0),
@@ -397,6 +403,7 @@ def asked(
     function: str | None = None,
     line: int | None = None,
     include: tuple[str, ...] = (),
+    row_length: str | None = None,
 ) -> dict[str, Any]:
     """Which kernels on which machine: arguments of the functions of `kernmodel.api`.
 
@@ -405,6 +412,10 @@ def asked(
     """
     macros = tuple(text for text in defines if re.fullmatch(r"[A-Za-z_]\w*", text))
     words: dict[str, Any] = {"sizes": parse_defines(text for text in defines if text not in macros)}
+    if row_length is not None:
+        from kernmodel.studies.predict.index_arrays import mean_length
+
+        words["sizes"]["row_length"] = (mean_length(row_length),)
     if kernel is not None:
         words["kernel"] = Nest(kernel, nest, function, line, include, macros)
     if kernels is not None:

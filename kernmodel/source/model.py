@@ -14,6 +14,9 @@ import sympy
 
 from kernmodel.errors import Location, Note
 
+ROW_LENGTH = "row_length"
+"""The size that stands for the length of the rows of compressed storage."""
+
 
 @dataclass(frozen=True, slots=True)
 class ElementType:

@@ -210,18 +210,6 @@ def test_indices_that_are_refused(statement: str) -> None:
     assert caught.value.todo
 
 
-@pytest.mark.parametrize(
-    "loops",
-    [
-        "for (int j = 0; j < n; ++j) for (int i = idx[j]; i < idx[j + 1]; ++i) x[j] += y[i];",
-        "for (int j = 0; j < n; ++j) { const int end = idx[j]; for (int i = 0; i < end; ++i) x[j] += y[i]; }",
-    ],
-)
-def test_bounds_from_arrays_are_refused_with_a_way_out(loops: str) -> None:
-    with pytest.raises(UnsupportedKernelError, match=r"is read from memory.*K entries in every row.*spmv-ell"):
-        body(loops)
-
-
 def test_index_that_is_read_before_the_nest() -> None:
     """Its value is a size that happens to stand in an array."""
     nest = body("const int c = idx[0]; for (int i = 0; i < n; ++i) x[c + i] = s;")

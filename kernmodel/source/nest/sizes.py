@@ -10,7 +10,7 @@ from itertools import pairwise
 from math import prod
 
 from kernmodel.errors import SourceError, UsageError
-from kernmodel.source.model import Access, Array, Loop, LoopNest
+from kernmodel.source.model import ROW_LENGTH, Access, Array, Loop, LoopNest
 from kernmodel.source.nest.affine import linear_parts, nonnegative
 from kernmodel.source.nest.counting import (
     NumericLoop,
@@ -43,7 +43,7 @@ def sizes_of(nest: LoopNest, defines: Mapping[str, int]) -> dict[str, int]:
             raise SourceError(
                 f"macro or parameter {name} has no value",
                 where=nest.file,
-                todo=f"give -D {name}=…, for example -D {name}=1000",
+                todo=f"give -D {name}=…, for example -D {name}=1000" if name != ROW_LENGTH else "give --row-length N",
             )
         if value < 1:
             raise SourceError(

@@ -121,6 +121,13 @@ class Body:
                 "a nest may hold declarations of scalars, assignments, branches and calls of math functions",
             )
 
+    def read_bounds(self, statement: Node, depth: int) -> None:
+        """Read the elements from which the bounds of an inner loop come, inside of `depth` loops."""
+        self._depth, self._after_inner = depth, False
+        for bound in (statement.init, statement.cond):
+            for part in memory_reads(bound):
+                self._array(part)
+
     def _all(self, body: Node | None) -> None:
         for item in statements(body):
             self.read(item, self._depth, after_inner=self._after_inner)
@@ -397,7 +404,7 @@ class Body:
 
     def _note_scalar(self, name: str) -> None:
         value = self.scope.values.get(name)
-        if value is None or value != sympy.Symbol(name, integer=True):
+        if value is None or sympy.Symbol(name, integer=True) not in value.free_symbols:
             self._scalars.setdefault(name, self.scope.scalars[name])
 
     def _array(self, node: Node) -> Value:

@@ -10,7 +10,7 @@ import sympy
 
 from kernmodel.errors import Location, Note, SeveralNestsError, SourceError, UnsupportedKernelError
 from kernmodel.limits import REFERENCES
-from kernmodel.source.model import Access, Array, Loop, LoopNest
+from kernmodel.source.model import ROW_LENGTH, Access, Array, Loop, LoopNest
 from kernmodel.source.parse.body import Body, Reference
 from kernmodel.source.parse.chains import Chain, Level, chains, holds_loop
 from kernmodel.source.parse.conditions import condition_notes, refuse_jumps
@@ -337,6 +337,9 @@ def _taken_notes(scope: Scope, body: Body, symbols: Mapping[str, sympy.Symbol]) 
     for name, place in scope.asked.items():
         if name in symbols:
             yield Note("size-from-outside", f"{name} is set here from outside: it is a size", "assumption", place)
+    for name, loop in scope.rows.items():
+        text = f"rows over which {name} runs are taken to lie one after the other, with {ROW_LENGTH} entries each"
+        yield Note("rows", text, "assumption", scope.location(loop))
     for place in body.exchanged:
         text = "pointers change places here: each is taken to stay with its array"
         yield Note("pointers-exchanged", text, "assumption", place)
@@ -347,6 +350,8 @@ def _read_body(chain: Sequence[Level], body: Body) -> Body:
         body.forget([part for inner in chain[depth - 1 :] for part in (*inner.before, *inner.after)])
         for statement in level.before:
             body.read(statement, depth)
+        if depth < len(chain) and (inner := chain[depth].statement) in body.scope.rows.values():
+            body.read_bounds(inner, depth)
     for depth, level in reversed(tuple(enumerate(chain, 1))):
         for statement in level.after:
             body.read(statement, depth, after_inner=True)

@@ -60,8 +60,30 @@ def shape_array(
             array = Array(declared.name, element, shape, declared.location)
             return Shaped(array, tuple(split), (_split_note(array, references[0]),))
     shape = () if extents[0] is None else (extents[0],)
-    array = Array(declared.name, element, shape, declared.location)
-    return Shaped(array, tuple(indices), _linear_notes(declared.name, references, bool(candidates)))
+    square = None if shape else _rows_around(flat, loops, scope)
+    array = Array(declared.name, element, shape if square is None else (square,), declared.location)
+    notes = _linear_notes(declared.name, references, bool(candidates))
+    if square is not None:
+        text = (
+            f"{declared.name} is taken to have as many elements as there are rows, {square}: declare its extent if not"
+        )
+        notes += (Note("square-matrix", text, "assumption", declared.location),)
+    return Shaped(array, tuple(indices), notes)
+
+
+def _rows_around(flat: Sequence[sympy.Expr], loops: Sequence[Loop], scope: Scope) -> sympy.Expr | None:
+    """The number of rows, for an array that is indexed by values from index arrays alone in a loop over rows."""
+    if not scope.rows or not all(index.free_symbols and _is_indirect(index, scope) for index in flat):
+        return None
+    around = next((number for number, loop in enumerate(loops) if loop.variable in scope.rows), 0) - 1
+    if around < 0 or loops[around].step != 1:
+        return None
+    rows = loops[around].stop - loops[around].start
+    return None if rows.free_symbols & {loop.symbol for loop in loops} else sympy.expand(rows)
+
+
+def _is_indirect(index: sympy.Expr, scope: Scope) -> bool:
+    return all(symbol.name in scope.indirect for symbol in index.free_symbols)
 
 
 def _split_note(array: Array, reference: Reference) -> Note:

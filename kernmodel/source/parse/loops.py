@@ -7,7 +7,7 @@ from collections.abc import Callable
 import sympy
 
 from kernmodel.errors import UnsupportedKernelError
-from kernmodel.source.model import Loop
+from kernmodel.source.model import ROW_LENGTH, Loop
 from kernmodel.source.nest.affine import linear_parts, pushed_in
 from kernmodel.source.parse.c_types import INT
 from kernmodel.source.parse.chains import Level
@@ -33,19 +33,44 @@ def read_loop(statement: Node, scope: Scope) -> Loop:
     for inner in walk(statement.stmt):
         if isinstance(inner, c_ast.For) and _step_parts(inner)[0] == name:
             raise scope.unsupported(f"two loops of the nest use the variable {name}", inner, "give each its own")
-    start = pushed_in(scope.integer(start_node))
     symbol = sympy.Symbol(name, integer=True)
-    scope.values[name] = symbol
+    row = _row_start(statement, name, start_node, scope)
+    start = pushed_in(scope.integer(start_node)) if row is None else sympy.Integer(0)
+    scope.values[name] = symbol if row is None else row + symbol
     step = _step(statement, name, scope)
     for written, node in written_names(statement.stmt):
         if written == name:
             raise scope.unsupported(f"the loop variable {name} is changed in the loop's body", node, _SUPPORTED)
-    stop = _stop(statement.cond, symbol, step, scope) if statement.cond is not None else None
+    stop = None
+    if row is not None and step == 1:
+        stop = size_symbol(ROW_LENGTH)
+        scope.rows[name] = statement
+    elif statement.cond is not None:
+        stop = _stop(statement.cond, symbol, step, scope)
     if stop is None:
         raise scope.unsupported(f"the loop over {name} has no condition", statement, _SUPPORTED)
     loop = Loop(name, start, stop, step, scope.location(statement))
     _refuse_curved_bounds(loop, statement, scope)
     return loop
+
+
+def _row_start(statement: Node, name: str, start_node: Node, scope: Scope) -> sympy.Expr | None:
+    """Where a row of compressed storage begins, if the loop runs over one: its bounds are elements of index arrays that
+    other loops move. Rows lie one after the other, all of the same length; None: its bounds are formulas."""
+    test = statement.cond
+    if not isinstance(test, c_ast.BinaryOp) or test.op not in ("<", "!=") or getattr(test.left, "name", None) != name:
+        return None
+    begin, end = scope.index(start_node), scope.index(test.right)
+    moving = {symbol: entry for symbol in begin.free_symbols | end.free_symbols if (entry := scope.moved_entry(symbol))}
+    if not moving:
+        return None
+    inside = [symbol for symbol in begin.free_symbols if symbol in moving]
+    if not inside:
+        return pushed_in(scope.integer(start_node))
+    rest = begin - inside[0]
+    if len(inside) > 1 or rest.free_symbols:
+        return None
+    return sympy.expand(size_symbol(ROW_LENGTH) * moving[inside[0]].position + rest)
 
 
 def loop_variable(statement: Node) -> str | None:

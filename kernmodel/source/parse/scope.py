@@ -83,6 +83,7 @@ class Scope:
         given: integer parameters for which the calls in the file give a number, with that number.
         views: by name, the pointers that point into other arrays, or move.
         moving: the names of variables that advance with a loop, whose values are not those they are set to.
+        rows: by variable, the loops over rows of compressed storage, whose bounds are read from memory.
         asked: integers whose values come from memory or calls before the nest: sizes to be given, with their places.
     """
 
@@ -97,6 +98,7 @@ class Scope:
         self.views: dict[str, View] = {}
         self.moving: frozenset[str] = frozenset()
         self.asked: dict[str, Location] = {}
+        self.rows: dict[str, Node] = {}
         self._before = True
         self._within: list[str] = []
         self._unread: dict[str, UnsupportedKernelError] = {}
@@ -319,7 +321,7 @@ class Scope:
         expression = self.index(node)
         for symbol in expression.free_symbols:
             entry = self.indirect.get(symbol.name)
-            if entry is not None and all(other.is_positive for other in entry.position.free_symbols):
+            if entry is not None and self.moved_entry(symbol) is None:
                 # an element that no loop moves is a size that happens to stand in an array
                 name = re.sub(r"\W+", "_", entry.text).strip("_")
                 self.asked[name] = self.location(node)
@@ -329,9 +331,14 @@ class Scope:
                     f"{self.indirect[symbol.name].text} is read from memory, so bounds and extents cannot be computed "
                     "from it",
                     next(memory_reads(node), node),
-                    "take a size in its place, such as K entries in every row (ELLPACK, as in the kernel spmv-ell)",
+                    "take a size in its place; loops from row[i] to row[i + 1] are read (--row-length)",
                 )
         return expression
+
+    def moved_entry(self, symbol: sympy.Symbol) -> IndirectIndex | None:
+        """The value from an index array that a symbol stands for, if a loop moves it to other elements."""
+        entry = self.indirect.get(symbol.name)
+        return None if entry is None or all(other.is_positive for other in entry.position.free_symbols) else entry
 
     def index(self, node: Node) -> sympy.Expr:
         """The integer expression that an index stands for: as `integer`, but values from index arrays are symbols too.

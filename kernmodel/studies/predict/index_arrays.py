@@ -58,6 +58,22 @@ def _distribution(name: str, value: str, where: str) -> Distribution:
     return Distribution("table", value, values=_table(path))
 
 
+def mean_length(text: str, where: str = "--row-length") -> int:
+    """The length of rows that is given as a number, or as a file with the length of each row: their mean, rounded.
+
+    Raises:
+        UsageError: neither; InputError: the file holds other things than whole numbers.
+    """
+    if re.fullmatch(r"[0-9]{1,18}", text):
+        return int(text)
+    path = Path(text)
+    if not path.exists():
+        todo = "write the number of entries of a row, or a file with the number of each"
+        raise UsageError(f"{text!r} is neither a whole number nor a file", where=where, todo=todo)
+    lengths = _table(path)
+    return max(1, round(sum(lengths) / len(lengths)))
+
+
 def _table(path: Path) -> tuple[int, ...]:
     """The values in a file."""
     data = read_file(path, "a file of indices", TEXT_BYTES)

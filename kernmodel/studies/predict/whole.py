@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from kernmodel.errors import KernmodelError, Note, SourceError
 from kernmodel.source.load import FoundNest, find_nests
-from kernmodel.source.model import LoopNest
+from kernmodel.source.model import ROW_LENGTH, LoopNest
 from kernmodel.studies.predict.nests import sizes_at
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest, Point, TrafficAnswer
 from kernmodel.studies.predict.stages import Stages
@@ -99,6 +99,8 @@ def _each(kernel: KernelRequest, answer: Callable[[KernelRequest, LoopNest], Ans
         try:
             if isinstance(one.nest, SourceError):
                 raise one.nest
+            if ROW_LENGTH not in one.nest.symbols:
+                asked = replace(asked, sizes={n: v for n, v in kernel.sizes.items() if n != ROW_LENGTH})
             made = answer(asked, one.nest)
             sizes, _ = sizes_at(one.nest, asked.sizes)
             outcome = NestAnswer(one, made, iterations_per_sweep(one.nest, sizes))
