@@ -25,7 +25,10 @@ CORES = {
     "neoverse-n1": ("N1", "N1"),
     "neoverse-v1": ("V1", ""),
     "neoverse-v2": ("V2", "V2"),
+    "neoverse-n2": ("N2", ""),
+    "apple-m1": ("M1", "M1"),
     "cortex-a72": ("A72", "A72"),
+    "tsv110": ("TSV110", "TSV110"),
 }
 """By the core for which a loop was compiled: our name, and OSACA's."""
 

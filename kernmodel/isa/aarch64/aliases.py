@@ -33,6 +33,8 @@ def preferred(one: Statement) -> Statement:
         return one._replace(mnemonic=_FROM_ZERO[mnemonic], parts=(parts[0], *parts[2:]))
     if mnemonic in _PRODUCTS and count == _FOUR and parts[3].register == "":
         return one._replace(mnemonic=_PRODUCTS[mnemonic], parts=parts[:3])
+    if mnemonic in _SELECTIONS and count == _FOUR and parts[1].register == parts[2].register is not None:
+        return _selection(one)
     if mnemonic in _SHIFTS:
         return one._replace(mnemonic=_SHIFTS[mnemonic])
     if mnemonic in _UNSCALED or mnemonic in _SCALED:
@@ -57,6 +59,22 @@ def preferred(one: Statement) -> Statement:
     if mnemonic[:2] in ("ld", "st") and parts and parts[0].kind[:2] == "z.":
         return one._replace(parts=(parts[0]._replace(kind=f"{{{parts[0].kind}}}"), *parts[1:]))
     return _vector(one)
+
+
+_SELECTIONS = {"csinc": ("cset", "cinc"), "csinv": ("csetm", "cinv"), "csneg": ("", "cneg")}
+"""Selections between a register and something made of the same: their names with the zero register, and with others."""
+_OPPOSITE = {"eq": "ne", "hs": "lo", "mi": "pl", "vs": "vc", "hi": "ls", "ge": "lt", "gt": "le"}
+_OPPOSITE |= {value: key for key, value in _OPPOSITE.items()}
+
+
+def _selection(one: Statement) -> Statement:
+    """csinc and its like of one register twice, which is written with the opposite condition."""
+    condition = one.parts[3]
+    name = _SELECTIONS[one.mnemonic][bool(one.parts[1].register)]
+    if not name or condition.symbol not in _OPPOSITE:
+        return one
+    kept = one.parts[:1] if name[:4] == "cset" else one.parts[:2]
+    return one._replace(mnemonic=name, parts=(*kept, condition._replace(symbol=_OPPOSITE[condition.symbol])))
 
 
 def _constant(mnemonic: str, parts: tuple[Part, ...]) -> Part:

@@ -47,13 +47,28 @@ def corrected(
 
 
 def _entries(records: Iterable[Mapping[str, str]]) -> dict[tuple[str, str], list[_Entry]]:
+    """What the manual says by section and mnemonic; of entries by the length of vectors those of the longest."""
     found: dict[tuple[str, str], list[_Entry]] = defaultdict(list)
+    of_lengths = ""
     for record in records:
         name, _, qualifier = record["instruction"].partition(" ")
-        blocks = record["marks"] == "E"
-        entry = _Entry(qualifier.strip("()"), record["option"], record["pipeline"], record["latency"], blocks)
-        found[record["section"], name.lower()].append(entry)
+        option, length = _of_length(record["option"])
+        of_lengths = option or (of_lengths if length else "")
+        if length in ("", _LENGTH):
+            blocks = "E" in record["marks"].split()
+            entry = _Entry(qualifier.strip("()"), of_lengths, record["pipeline"], record["latency"], blocks)
+            found[record["section"], name.lower()].append(entry)
     return found
+
+
+_LENGTH = "512"
+"""Bits of the vectors of which the table is."""
+
+
+def _of_length(option: str) -> tuple[str, str]:
+    """An option without the length of vectors that it ends with, and that."""
+    match = re.fullmatch(r"(.*?)\s*\b(128|256|512)", option)
+    return (match[1], match[2]) if match else (option, "")
 
 
 def _access(row: InstructionData, source: str) -> InstructionData | None:
@@ -135,8 +150,11 @@ def _option_suits(option: str, kinds: list[str], *, shifted: bool) -> bool:
 
 def _with(row: InstructionData, pipeline: str, latency: str, blocks: bool, source: str) -> InstructionData | None:
     """The row with a sequence of µops as the manual prints it; None for what is not printed plainly."""
-    steps, times = pipeline.split(" / "), latency.split(" / ")
-    if len(steps) != len(times) or "(" in pipeline or " x " in pipeline or "," in pipeline:
+    if "," in pipeline:
+        return None
+    steps, times = _unrolled(pipeline), _unrolled(latency)
+    repeated = " x " in pipeline
+    if len(steps) != len(times) or any("(" in step for step in steps):
         return None
     done: list[float] = []
     uses: list[PortUse] = []
@@ -145,9 +163,22 @@ def _with(row: InstructionData, pipeline: str, latency: str, blocks: bool, sourc
         match = _LATENCY.fullmatch(time.strip())
         if not units or match is None:
             return None
-        after = (
-            [done[int(number) - 1] for number in match[1].split(",") if int(number) <= len(done)] if match[1] else [0.0]
-        )
-        done.append(max(after, default=0.0) + float(match[2]))
+        sources = [int(number) - 1 for number in (match[1] or "").split(",") if number]
+        after = [done[number] for number in sources if number < len(done)]
+        ready = max(after, default=0.0) + float(match[2])
+        if repeated and len(done) == _SLOTS:
+            # a round of a sum over the lanes: of the last sum and what was shuffled comes the next of each
+            done[int(len(sources) < _SLOTS)] = ready
+        else:
+            done.append(ready)
         uses.append(PortUse(units, float(match[2]) if blocks else 1.0))
-    return replace(row, ports=tuple(uses), default_latency=done[-1], latencies={}, uops=len(uses), source=source)
+    last = done[0] if repeated else done[-1]
+    return replace(row, ports=tuple(uses), default_latency=last, latencies={}, uops=len(uses), source=source)
+
+
+_SLOTS = 2
+
+
+def _unrolled(text: str) -> list[str]:
+    """The steps of a sequence, with rounds `(a / b) x 3` as often as they are executed."""
+    return re.sub(r"\(([^()]*)\) x (\d+)", lambda match: " / ".join([match[1]] * int(match[2])), text).split(" / ")

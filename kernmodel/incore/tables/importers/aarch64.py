@@ -33,6 +33,7 @@ _SOURCES = {
     "w": "WINIC, readings on Grace at 3.2 GHz, 2025-08; ports: LLVM 19.1.7",
     "d": "D. Johnson, readings on Apple M1 (Firestorm), github.com/dougallj/applecpu; upper bounds among them",
     "x": "Arm Architecture Reference Manual, DDI 0487, movprfx; that it is packed with the next: A64FX manual 1.8.1",
+    "y": "as mov z,p/m,z, which a movprfx that is not fused computes (DDI 0487)",
     "m": "Fujitsu, A64FX Microarchitecture Manual 1.8.1, Tables 16-1 to 16-3",
 }
 _CHAIN = re.compile(r"(\d+)([bi]?)>(\d+):([\d.]+)")
@@ -89,7 +90,7 @@ def aarch64_table(folder: Path, name: str) -> str:
         rows |= _of_osaca(folder / "sources" / f"osaca_{recipe.osaca}.csv.gz", rows, recipe)
     if recipe.winic:
         rows |= _of_winic(folder / "sources" / f"winic_{recipe.winic}.csv.gz", rows, recipe)
-    rows |= {row.form: row for row in _prefixes() if _SVE_FORM in rows}
+    rows |= {row.form: row for row in _prefixes(rows) if _SVE_FORM in rows}
     return table_text((_header(name),), rows.values(), {tag: _source(tag, recipe) for tag in _SOURCES})
 
 
@@ -115,8 +116,12 @@ def _of_readings(folder: Path, recipe: Recipe) -> dict[str, InstructionData]:
 _SVE_FORM = "fmla z.d,p/m,z.d,z.d"
 
 
-def _prefixes() -> Iterator[InstructionData]:
-    """movprfx: one instruction with the next (DDI 0487; A64FX's decoders pack the two). Merging ones differ by core."""
+def _prefixes(rows: Mapping[str, InstructionData]) -> Iterator[InstructionData]:
+    """movprfx: one instruction with the next (DDI 0487; A64FX's decoders pack the two), or a move where it merges."""
+    for size in "bhsd":
+        move = rows.get(f"mov z.{size},p/m,z.{size}")
+        if move is not None:
+            yield replace(move, form=f"movprfx z.{size},p/m,z.{size}", source=_SOURCES["y"])
     for form in ("movprfx z,z", *(f"movprfx z.{size},p/z,z.{size}" for size in "bhsd")):
         yield InstructionData(
             form=form,
