@@ -218,7 +218,7 @@ def _offsets(given: Mapping[str, int] | Sequence[str]) -> tuple[tuple[str, int],
     """
     found: dict[str, int] = {}
     for name, value in given.items() if isinstance(given, Mapping) else (text.partition("=")[::2] for text in given):
-        if not re.fullmatch(r"[A-Za-z_]\w*", name) or not re.fullmatch(r"[0-9]{1,12}", str(value)):
+        if not re.fullmatch(r"[A-Za-z_]\w*(?:(?:->|\.)\w+)*", name) or not re.fullmatch(r"[0-9]{1,12}", str(value)):
             what, todo = f"{name}={value} is no offset of an array", "write --array-offset a=8 (bytes)"
             raise UsageError(what, where="--array-offset", todo=todo)
         found[name] = int(value)

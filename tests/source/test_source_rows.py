@@ -66,6 +66,16 @@ def test_the_length_of_rows_is_asked_for_and_given(tmp_path: Path, capsys: pytes
     assert main([*command, "--row-length", "many"]) == 2
 
 
+def test_index_arrays_in_structures_have_their_members_names() -> None:
+    text = """struct csr { int n, *row, *col; double *val; };
+    void f(const struct csr *a, const double *x, double *y) {
+        for (int i = 0; i < a->n; i++)
+            for (int k = a->row[i]; k < a->row[i + 1]; k++) y[i] += a->val[k] * x[a->col[k]]; }"""
+    cache = km.CacheOptions("sim", indirect={"a->col": "uniform"})
+    answer = km.data_traffic(text, "clx", cache=cache, a_n=2000, row_length=5).answer
+    assert "x[a->col[k]]" in {access.text for access in answer.nest.accesses}
+
+
 def test_other_bounds_from_memory_are_refused() -> None:
     text = spmv(SPMV.replace("k < row[i + 1]", "k <= row[i + 1]"))
     with pytest.raises(UnsupportedKernelError, match="read from memory"):

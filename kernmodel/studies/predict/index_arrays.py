@@ -35,7 +35,7 @@ def parse_indirect(texts: Sequence[str], where: str = "--indirect") -> Mapping[s
     result: dict[str, Distribution] = {}
     for text in texts:
         name, equals, value = (part.strip() for part in text.partition("="))
-        if not equals or not value or not re.fullmatch(r"[A-Za-z_]\w*", name):
+        if not equals or not value or not re.fullmatch(r"[A-Za-z_]\w*(?:(?:->|\.)\w+)*", name):
             raise UsageError(f"{text!r} is not NAME=DISTRIBUTION", where=where, todo=_FORMS)
         result[name] = _distribution(name, value, where)
     return result
