@@ -7,7 +7,7 @@ The commands of a document run in one temporary folder, in order, so that later 
 ```pycon blocks in one interpreter; ```c, ```asm, ```yaml and ```python blocks whose first line is a comment naming a
 file are written there. `# exit N` at the end of a command states an exit status other than 0. Commands that install are
 left to the check itself. With --update, the output shown in ```console blocks is replaced by what the commands print
-now.
+now. The documents run side by side, one on each core.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ import os
 import re
 import subprocess
 import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from kernmodel.resources import carried_folder
@@ -84,7 +87,7 @@ def run_python(body: str, names: dict[str, object], folder: Path, document: str,
         runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS, verbose=False)
         failed = runner.run(test, out=told.write, clear_globs=False).failed
     names.update(test.globs)
-    print(f"{'FAIL' if failed else 'ok  '} {document}: {len(test.examples)} examples of Python")
+    print(f"{'FAIL' if failed else 'ok  '}         {document}: {len(test.examples)} examples of Python", flush=True)
     if failed:
         failures.append(f"{document}:\n{told.getvalue()}")
 
@@ -95,8 +98,10 @@ def run(command: str, folder: Path, document: str, failures: list[str]) -> str:
     expected = int(status[1]) if status else 0
     environment = os.environ | {"COLUMNS": "120"}
     shell = ["bash", "-o", "pipefail", "-c", command]
+    started = time.monotonic()
     done = subprocess.run(shell, cwd=folder, capture_output=True, text=True, check=False, env=environment)
-    print(f"{'ok  ' if done.returncode == expected else 'FAIL'} {document}: {command}")
+    verdict = "ok  " if done.returncode == expected else "FAIL"
+    print(f"{verdict} {time.monotonic() - started:5.1f} s {document}: {command}", flush=True)
     if done.returncode != expected:
         failures.append(f"{document}: {command}\n  exit {done.returncode}, not {expected}\n  {done.stderr[-500:]}")
     return (done.stdout + done.stderr).replace(f"{carried_folder('kernels').parent}/", "")
@@ -109,7 +114,9 @@ def main() -> int:
     parser.add_argument("documents", nargs="*", type=Path)
     options = parser.parse_args()
     documents = options.documents or [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-    failures = [failure for document in documents for failure in run_document(document, update=options.update)]
+    with ProcessPoolExecutor(max_tasks_per_child=1) as pool:
+        told = pool.map(partial(run_document, update=options.update), documents)
+        failures = [failure for of_document in told for failure in of_document]
     print("\n".join(failures) or "all examples run")
     return 1 if failures else 0
 
