@@ -23,6 +23,7 @@ _PUBLIC = {
         *("list_machines", "check_machines", "import_machine", "load_machine"),
         *("find_nests", "list_kernels", "load_kernel"),
     ),
+    "api.checks": ("check",),
     "api.caches": ("simulate",),
     "api.tables": (
         *("list_instructions", "instructions", "instruction_coverage"),

@@ -5,6 +5,7 @@ from kernmodel.api.changes import sensitivity as sensitivity
 from kernmodel.api.changes import what_if as what_if
 from kernmodel.api.charts import carm_chart as carm_chart
 from kernmodel.api.charts import roofline_chart as roofline_chart
+from kernmodel.api.checks import check as check
 from kernmodel.api.code import CoreOptions as CoreOptions
 from kernmodel.api.code import analyse_blocks as analyse_blocks
 from kernmodel.api.code import analyse_loop as analyse_loop

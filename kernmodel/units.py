@@ -136,6 +136,21 @@ TIME_UNITS = ("cy/CL", "cy/It", "It/s", "LUP/s", "FLOP/s", "s")
 """The units of a prediction: cycles per unit of work (cache line) or iteration, rates, and seconds per sweep."""
 
 
+_PREFIXES = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+
+
+def time_unit(text: str) -> tuple[str, float]:
+    """A unit of time without its prefix ("LUP/s" of "MLUP/s"), and what the prefix multiplies by.
+
+    Raises:
+        ValueError: it is none.
+    """
+    for factor, name in ((1.0, text), (_PREFIXES.get(text[:1], 0.0), text[1:])):
+        if factor and name in TIME_UNITS:
+            return name, factor
+    raise ValueError(f"unknown unit {text!r}; use one of {', '.join(TIME_UNITS)}, rates with k, M, G or T")
+
+
 def convert_cycles(cycles: float, unit: str, work: Work) -> float:
     """Convert `cycles` per unit of work (cy/CL) to `unit`, one of `TIME_UNITS`.
 

@@ -61,6 +61,12 @@ def source_of(source: Source) -> str:
     return GivenText(source) if type(source) is str and re.search(r"[\n{}]", source) else fspath(source)
 
 
+def beside(name: str, folder: Path) -> str:
+    """What a file in `folder` calls `name`: the file beside it where there is one, else the name as it stands."""
+    path = folder / name
+    return str(path) if path.is_file() else name
+
+
 class _Raised(Protocol):
     """The class of the errors that are raised."""
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from kernmodel.code.block_files import csv_reader, csv_rows, read_lines
 from kernmodel.errors import InputError
 from kernmodel.evaluate.kernel_model import KernelFile, MeasuredPoint, Series
-from kernmodel.units import TIME_UNITS
+from kernmodel.units import time_unit
+from kernmodel.user_files import beside
 
 _NEEDED = ("kernel", "machine", "sizes", "measured")
 _PEER, _TRAFFIC = "peer_", "traffic_"
-_PREFIXES = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
 
 def read_kernels(path: str) -> KernelFile:
@@ -55,23 +55,17 @@ def _series(row: Mapping[str, str], folder: Path) -> Series:
     flags = row.get("flags", "")
     return Series(
         kernel=row["kernel"],
-        machine=_beside(row["machine"], folder),
-        source=_beside(row.get("source", "") or row["kernel"], folder),
-        listing=_beside(row["listing"], folder) if row.get("listing") else None,
+        machine=beside(row["machine"], folder),
+        source=beside(row.get("source", "") or row["kernel"], folder),
+        listing=beside(row["listing"], folder) if row.get("listing") else None,
         compiler=row.get("compiler") or None,
         flags=tuple(shlex.split(flags)) if flags else None,
         kind=row.get("class", ""),
     )
 
 
-def _beside(name: str, folder: Path) -> str:
-    """A file beside the table where there is one, else the name as it stands."""
-    path = folder / name
-    return str(path) if path.is_file() else name
-
-
 def _point(line: int, row: Mapping[str, str]) -> MeasuredPoint:
-    unit, factor = _unit(row.get("unit", "") or "cy/CL")
+    unit, factor = time_unit(row.get("unit", "") or "cy/CL")
     peers = {name.removeprefix(_PEER): row[name] for name in row if name.startswith(_PEER) and row[name]}
     traffic = {name.removeprefix(_TRAFFIC): row[name] for name in row if name.startswith(_TRAFFIC) and row[name]}
     cores = row.get("cores", "") or "1"
@@ -86,15 +80,6 @@ def _point(line: int, row: Mapping[str, str]) -> MeasuredPoint:
         traffic={name: _number(value, f"{_TRAFFIC}{name}") for name, value in traffic.items()},
         peers={name: factor * _positive(value, f"{_PEER}{name}") for name, value in peers.items()},
     )
-
-
-def _unit(text: str) -> tuple[str, float]:
-    """A unit of time without its prefix ("LUP/s" of "MLUP/s"), and what the prefix multiplies by."""
-    for factor, name in ((1.0, text), (_PREFIXES.get(text[:1], 0.0), text[1:])):
-        known = next((unit for unit in TIME_UNITS if unit == name), None)
-        if known is not None and factor:
-            return known, factor
-    raise ValueError(f"unknown unit {text!r}; use one of {', '.join(TIME_UNITS)}, rates with k, M, G or T")
 
 
 def _sizes(text: str) -> dict[str, int]:
