@@ -90,6 +90,7 @@ QUESTIONS: dict[str, Callable[[Path], km.Result[Any]]] = {
     "import_instructions": lambda folder: km.import_instructions(_measurements(folder), "ADL-P"),
     "evaluate_blocks": lambda folder: km.evaluate_blocks(_measured(folder), jobs=1),
     "evaluate_kernels": lambda folder: km.evaluate_kernels(_measured_kernels(folder), cache="lc", jobs=1),
+    "check": lambda folder: km.check(_checks(folder)),
     "list_machines": lambda _: km.list_machines(),
     "check_machines": lambda _: km.check_machines(["clx"]),
     "import_machine": lambda folder: km.import_machine(_kerncraft(folder)),
@@ -137,6 +138,13 @@ def few_block_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
 def _blocks(folder: Path) -> Path:
     (folder / "blocks.txt").write_text(f"{BLOCK.hex()}\n4801d8\n")
     return folder / "blocks.txt"
+
+
+def _checks(folder: Path) -> Path:
+    (folder / "checks.yml").write_text(
+        "checks: [{kernel: triad.c, machine: clx, sizes: {N: 100000}, assert: ecm > 1}]\n"
+    )
+    return folder / "checks.yml"
 
 
 def _readings(folder: Path) -> Path:

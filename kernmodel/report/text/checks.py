@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import groupby
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,6 +60,8 @@ def _found(verdict: Verdict) -> str:
     if verdict.value is None or isinstance(meaning, str):
         return verdict.found
     interval = verdict.interval if verdict.outcome == "open" else None
+    if interval is not None and not isfinite(interval.high):
+        return f"at least {_written(interval.low, meaning.unit)}: {interval.cause}"
     return with_interval(verdict.value, interval, lambda value: _written(value, meaning.unit))
 
 

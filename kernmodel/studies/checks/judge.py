@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import inf
 from typing import TYPE_CHECKING
 
 from kernmodel import __version__
@@ -13,11 +14,11 @@ from kernmodel.errors import KernmodelError, Location, UsageError
 from kernmodel.schema.fields import suggest
 from kernmodel.studies.checks.model import Assertion, Bound, Check, CheckResult, Fact, Outcome, Verdict
 from kernmodel.studies.predict.ecm import predict_ecm
+from kernmodel.uncertainty import Interval
 from kernmodel.units import convert_cycles
 
 if TYPE_CHECKING:
     from kernmodel.studies.predict.request import EcmAnswer
-    from kernmodel.uncertainty import Interval
 
 _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
@@ -44,8 +45,9 @@ def figures(answer: EcmAnswer) -> dict[str, float]:
     """The figures that assertions name: cycles, and bytes over each path, per unit of work."""
     prediction, traffic = answer.prediction, answer.traffic
     levels = {f"ecm.{'memory' if level == _memory(answer) else level}": cycles for level, cycles in prediction.levels}
+    times = {name: cycles for name, cycles in prediction.times.items() if name not in prediction.unknown}
     moved = {f"traffic.{path.path}": path.lines * answer.machine.line_bytes for path in traffic.paths}
-    return {"ecm": prediction.cycles, **levels, **prediction.times, **moved}
+    return {"ecm": prediction.cycles, **levels, **times, **moved}
 
 
 def inputs(answer: EcmAnswer) -> dict[str, str]:
@@ -117,9 +119,19 @@ def _figure(answer: EcmAnswer, bound: Bound) -> tuple[float | None, Interval | N
     def in_unit(cycles: float) -> float:
         return convert_cycles(cycles, bound.unit, prediction.work)
 
-    whole = name == "ecm" or found[name] == prediction.cycles
-    interval = prediction.cycles_interval if whole and name.startswith("ecm") else None
+    interval = _interval(answer, name, found[name])
     return in_unit(found[name]), None if interval is None else interval.map(in_unit)
+
+
+def _interval(answer: EcmAnswer, name: str, cycles: float) -> Interval | None:
+    """Between which values a time lies: up to anything where the machine file lacks a figure for it."""
+    prediction = answer.prediction
+    if not name.startswith("ecm"):
+        return None
+    level = _memory(answer) if name in ("ecm", "ecm.memory") else name.removeprefix("ecm.")
+    if prediction.is_least(level):
+        return Interval(cycles, inf, f"the machine file lacks {', '.join(prediction.unknown)}", "no time there")
+    return prediction.cycles_interval if level == _memory(answer) else None
 
 
 def _is_vectorised(answer: EcmAnswer) -> tuple[bool, str]:
