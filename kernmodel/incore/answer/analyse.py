@@ -36,6 +36,7 @@ from kernmodel.incore.engine.layout import DEPENDENCES, WHOLE
 from kernmodel.incore.engine.lowering import is_done_at_rename
 from kernmodel.incore.engine.ports import Pressure, even_pressure, optimal_bound, optimal_pressure
 from kernmodel.incore.model import Chain, Component, InCore, InstructionReport, Notion, Parameters
+from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
 
@@ -274,11 +275,18 @@ def _reports(
     )
 
 
+def _nearest(instruction: Instruction, parameters: Parameters) -> str:
+    """The instruction that may be meant by one whose mnemonic has no row at all."""
+    near = InstructionTable.open(parameters).nearest_mnemonic(instruction.mnemonic)
+    return f" (the nearest that has is {near})" if near else ""
+
+
 def _notes(loop: AssemblyLoop, rows: Rows, graph: Graph, parameters: Parameters, notion: Notion) -> tuple[Note, ...]:
     notes = [
         Note(
             "unknown-instruction",
-            f"{instruction.form} has no row in the instruction table of {parameters.name}: it counts nothing",
+            f"{instruction.form} has no row in the instruction table of {parameters.name}: it counts nothing"
+            f"{_nearest(instruction, parameters)}",
             where=_place(loop, instruction),
         )
         for instruction, row in zip(loop.instructions, rows, strict=True)

@@ -31,6 +31,7 @@ import mmap
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
@@ -307,6 +308,12 @@ class InstructionTable:
         """All forms of the table in order (variants in brackets included)."""
         own = [line.partition(" |")[0] for line in self._data[self._first :].decode("utf-8").splitlines()]
         yield from own if self._base is None else sorted({*own, *self._base.forms()}, key=str.encode)
+
+    def nearest_mnemonic(self, mnemonic: str) -> str | None:
+        """The mnemonic with a row that a word without one is most like; None where it has rows, or is like none."""
+        known = {form.partition(" ")[0] for form in self.forms()}
+        near = () if mnemonic in known else get_close_matches(mnemonic, sorted(known), n=1, cutoff=0.7)
+        return next(iter(near), None)
 
     def _open_base(self) -> InstructionTable | None:
         """The table that this one is a table of differences to; the other must not be one itself."""

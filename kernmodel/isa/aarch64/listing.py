@@ -24,6 +24,7 @@ _LOCAL = re.compile(r"(\d+)([bf])")
 _TEXT_SECTION = re.compile(r'\.(?:text\b|(?:push)?section\s+"?(?:\.text|__TEXT))')
 _OTHER_SECTION = re.compile(r"\.(?:data|bss|rodata|(?:push)?section)\b")
 _BACK = re.compile(r"\.(?:popsection|previous)\b")
+_AARCH32 = re.compile(r"[\s,{\[-]r(?:1[0-5]|\d)(?!\w)", re.IGNORECASE)
 _GENERAL_TODO = "give an assembly listing of the loop"
 
 
@@ -59,11 +60,16 @@ def _read(
 ) -> Instruction:
     try:
         parsed = parse(statement)
+        if any(part.symbol and _AARCH32.fullmatch(f" {part.symbol}") for part in parsed.parts):
+            raise NotReadError("its registers are not of AArch64")
         return instruction_of(parsed, statement, where.line or 0, address, context, target)
     except NotReadError as error:
         if "vector length" in str(error):
             todo = "use a machine or core with SVE (a64fx, grace), whose file names its length"
             raise AssemblyError(f"{statement!r} {error}", where=where, todo=todo) from None
+        if _AARCH32.search(statement):
+            what = f"{statement!r} is AArch32 code, with registers r0 to r15"
+            raise AssemblyError(what, where=where, todo="compile for AArch64 (A64)") from None
         raise AssemblyError(
             f"{statement!r} is not read as AArch64: {error}", where=where, todo=_hint(statement)
         ) from None

@@ -107,6 +107,11 @@ def test_chains(text: str, core: str, cycles: float) -> None:
     assert chain(text, core) == cycles
 
 
+def test_what_an_unknown_mnemonic_is_nearest_to_is_named() -> None:
+    answer = km.analyse_loop(".L: faddx v0.2d, v1.2d, v2.2d\nsubs x0, x0, 1\nb.ne .L", uarch="V2").answer
+    assert any("the nearest that has is fadd)" in str(note) for note in answer.notes)
+
+
 def test_dividers_block() -> None:
     answer = km.analyse_loop(".L: fdiv d0, d1, d2\nfadd d3, d1, d2\nb.ne .L", uarch="A64FX").answer.incore
     assert answer.throughput == 43  # manual, operation blocking

@@ -175,6 +175,12 @@ def test_what_is_no_instruction_is_named_with_its_line(text: str, said: str) -> 
         read_listing(f"nop\n{text}\n", "k.s", isa_name="aarch64")
 
 
+def test_aarch32_is_named() -> None:
+    with pytest.raises(AssemblyError, match="is AArch32 code") as raised:
+        read_listing("loop:\n add r2, r2, r0\n bne loop\n", "k.s", isa_name="aarch64")
+    assert str(raised.value).startswith("k.s:2: ")
+
+
 def test_a_vector_length_is_needed_for_sve() -> None:
     with pytest.raises(AssemblyError, match="belongs to SVE, whose vector length is not known; use a machine or core"):
         one("ld1d {z0.d}, p0/z, [x1]")
