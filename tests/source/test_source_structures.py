@@ -110,6 +110,8 @@ def test_what_is_known_of_no_structure_is_named() -> None:
     bits = "struct b { int low : 3; int high : 5; double x; }; void f(struct b *p, int n)"
     for text in (
         f"{bits} {{ for (int i = 0; i < n; i++) p[i].x = 1.0; }}",
+        "struct p { int a; double x; } __attribute__((packed)); void f(struct p *p, int n)"
+        "{ for (int i = 0; i < n; i++) p[i].x = 1.0; }",
         "struct far; void f(struct far *p, int n) { for (int i = 0; i < n; i++) p[i].x = 1.0; }",
     ):
         with pytest.raises(UnsupportedKernelError, match=r"the member p\[i\]\.x"):

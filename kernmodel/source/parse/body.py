@@ -539,8 +539,8 @@ class Body:
 
     def _structure(self, node: Node) -> Value:
         raise self.scope.unsupported(
-            f"the member {written(node)} is not supported: its structure is not known, has bit fields, or stands "
-            "behind a pointer that changes in the nest",
+            f"the member {written(node)} is not supported: its structure is not known, packed, has bit fields, or "
+            "stands behind a pointer that changes in the nest",
             node,
             "use one array for each member",
         )

@@ -69,10 +69,16 @@ class _Step:
 
 
 class Types:
-    """The structures and typedefs of a program, and their layout (LP64)."""
+    """The structures and typedefs of a program, and their layout (LP64).
 
-    def __init__(self, values: Mapping[str, int]) -> None:
+    Args:
+        values: of macros that stayed names.
+        packed: whether some structures may be packed, so that the layout of none is known.
+    """
+
+    def __init__(self, values: Mapping[str, int], *, packed: bool = False) -> None:
         self._values = values
+        self._packed = packed
         self._structures: dict[tuple[str, str], Node] = {}
         self._typedefs: dict[str, Node] = {}
         self._used: dict[int, set[tuple[int, ElementType]]] = {}
@@ -201,7 +207,7 @@ class Types:
             _UnknownLayoutError: the layout is not known.
         """
         used = self._used.get(id(structure), set())
-        if not used:
+        if not used or self._packed:
             raise _UnknownLayoutError
         size = gcd(self.size(structure), *(number for place, element in used for number in (place, element.size_bytes)))
         alike = {element for _, element in used}
@@ -528,19 +534,22 @@ class Rewriter:
 _BYTES = {1: ["char"], 2: ["short"], 4: ["float"], 8: ["double"], 16: ["long", "double"]}
 
 
-def rewrite_members(globals_: Sequence[Node], functions: Sequence[Node], values: Mapping[str, int]) -> tuple[Node, ...]:
+def rewrite_members(
+    globals_: Sequence[Node], functions: Sequence[Node], values: Mapping[str, int], *, packed: bool = False
+) -> tuple[Node, ...]:
     """Rewrite the members in all functions; the declarations at file scope with those that members have become.
 
     Args:
         globals_: declarations at file scope.
         functions: with a body; they are changed.
         values: of macros that stayed names.
+        packed: whether some structures may be packed.
     """
     if not any(is_structure(part) for node in (*globals_, *functions) for part in _walk(node)):
         return tuple(globals_)
     declared: dict[str, Node] = {}
     rewriters = []
-    types = Types(values)
+    types = Types(values, packed=packed)
     for node in globals_:
         types.take(node)
     for function in functions:

@@ -38,6 +38,7 @@ Node = Any
 
 _BARE = "bare_nest"
 _WRAP = f"void {_BARE}(void) {{\n"
+_PACKED = re.compile(r"\b(?:__)?packed(?:__)?\b|#[ \t]*pragma[ \t]+pack\b")
 _SPACED = re.compile(r"\s*([-+*/,%<>])\s*")
 _MESSAGE = re.compile(r"^(?:.*?:)?(\d+):(?:(\d+):)? *(.*)$", re.DOTALL)
 
@@ -89,7 +90,9 @@ def parse_program(text: str, file: str, defines: Mapping[str, str | int], includ
     for function in functions:
         rewrite_loops(function)
     if not bare:
-        others = rewrite_members(others, functions, preprocessed.values)
+        # the parser is not told of attributes
+        packed = bool(_PACKED.search(without_comments(text)))
+        others = rewrite_members(others, functions, preprocessed.values, packed=packed)
     return Program(others, functions, bare, preprocessed)
 
 

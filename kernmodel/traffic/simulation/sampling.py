@@ -30,6 +30,7 @@ CHECKING = Effort(
     measured=5e6,
     total=2e7,
     places=1,
+    strata=4,
     reach=(1.25, 2.5),
     trusting=True,
 )
@@ -242,7 +243,7 @@ class Windows:
 
     def _sample_strata(self, loop: int) -> Sample:
         """Divide the range of a loop where neighbouring parts differ most, until what that leaves open is small."""
-        cuts = [k / _VARYING for k in range(_VARYING + 1)]
+        cuts = [k / self.spend.strata for k in range(self.spend.strata + 1)]
         strata = [self._stratum(loop, low, high) for low, high in pairwise(cuts)]
         while True:
             mean = weighted_mean([(each.weight, each.counted.place.rates) for each in strata])

@@ -38,6 +38,7 @@ class Effort:
         measured: while counting at a place.
         total: at all places.
         places: to begin with where all are alike.
+        strata: to begin with where places differ along one loop.
         reach: how far back the history goes, in lines of all caches together (more than they hold, since sets fill
             unevenly), and how far if that leaves many sets with empty ways.
         trusting: whether the second of two whole sweeps counts where all caches have LRU and are in balance: what such
@@ -51,6 +52,7 @@ class Effort:
     measured: float
     total: float
     places: int = 2
+    strata: int = 8
     reach: tuple[float, ...] = (2.0, 8.0)
     trusting: bool = False
 
