@@ -30,7 +30,7 @@ _PUBLIC = {
         *("check_instructions", "import_instructions"),
     ),
     "api.evaluation": ("evaluate_blocks", "evaluate_kernels", "BlockChoice"),
-    "api.measuring": ("measure_block", "measure_peaks", "measure_instruction"),
+    "api.measuring": ("measure_block", "measure_peaks", "measure_instruction", "measure_bandwidth", "measure_kernel"),
     "studies.predict.request": ("Loop",),
     "api.options": ("Nest", "CacheOptions", "CodeOptions"),
     "api.result": ("Result",),

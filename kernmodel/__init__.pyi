@@ -28,8 +28,10 @@ from kernmodel.api.kernels import ecm as ecm
 from kernmodel.api.kernels import ecm_nests as ecm_nests
 from kernmodel.api.kernels import scale as scale
 from kernmodel.api.kernels import traffic_nests as traffic_nests
+from kernmodel.api.measuring import measure_bandwidth as measure_bandwidth
 from kernmodel.api.measuring import measure_block as measure_block
 from kernmodel.api.measuring import measure_instruction as measure_instruction
+from kernmodel.api.measuring import measure_kernel as measure_kernel
 from kernmodel.api.measuring import measure_peaks as measure_peaks
 from kernmodel.api.options import CacheOptions as CacheOptions
 from kernmodel.api.options import CodeOptions as CodeOptions

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
+from kernmodel.api.options import CODE, CodeOptions, Kernel, Sizes, kernel_request, one_of, one_point_of
 from kernmodel.api.result import Result, Views
+from kernmodel.user_files import File
 
 if TYPE_CHECKING:
-    from kernmodel.measure.model import BlockMeasurement, InstructionMeasurement, Peaks
+    from kernmodel.measure.model import (
+        Bandwidths,
+        BlockMeasurement,
+        InstructionMeasurement,
+        KernelMeasurement,
+        Peaks,
+    )
 
 Progress = Callable[[str], object]
 """Is told what is measured next."""
+Pages = Literal["huge", "4k"]
 
 
 def measure_block(
@@ -78,3 +87,84 @@ def measure_instruction(form: str, *, ports: bool = False) -> Result[Instruction
         harness.seal()
         answer = measure(harness, form, ports=ports)
     return Result([answer], Views("measure:instruction_report", "measure:instruction_document"))
+
+
+def measure_bandwidth(
+    *,
+    levels: Sequence[str] = (),
+    mixes: Sequence[str] = (),
+    widths: Sequence[int] = (),
+    pages: Pages = "huge",
+    progress: Progress = lambda what: None,
+) -> Result[Bandwidths]:
+    """Bandwidths of one core of this host, by level and stream mix, as `kernmodel measure bandwidth`.
+
+    >>> {(p.level, p.mix): p.bytes_per_cycle.value for p in km.measure_bandwidth(levels=["L1"]).answer.points}
+
+    Args:
+        levels, mixes, widths: which of them (bytes of registers); empty: all levels, all mixes, the widest registers.
+        pages: "huge" or "4k".
+
+    Raises:
+        UsageError: an unknown mix; MeasurementError: the host does not let it be measured.
+    """
+    from kernmodel.measure.bandwidth import MIXES
+    from kernmodel.measure.bandwidth import measure_bandwidths as measure
+    from kernmodel.measure.host import Harness
+    from kernmodel.measure.host_topology import host_topology
+
+    for mix in mixes:
+        one_of("--mix", mix, tuple(MIXES))
+    with Harness() as harness:
+        answer = measure(
+            harness,
+            host_topology(),
+            levels=levels,
+            mixes=mixes,
+            widths=widths,
+            huge=pages == "huge",
+            progress=progress,
+        )
+    return Result([answer], Views("measure:bandwidth_report", "measure:bandwidth_document"))
+
+
+def measure_kernel(
+    kernel: Kernel,
+    machine: File | None = None,
+    *,
+    level: str | None = None,
+    code: CodeOptions = CODE,
+    align: int | None = None,
+    pages: Pages = "huge",
+    strict: bool = False,
+    progress: Progress = lambda what: None,
+    **sizes: Sizes,
+) -> Result[KernelMeasurement]:
+    """Run a loop kernel on this host, as `kernmodel measure kernel`: the loop that `ecm` analyses, over its own arrays.
+
+    >>> km.measure_kernel("triad.c", level="L2").answer.cycles.value
+
+    Args:
+        kernel: as for `ecm`; its arrays have to be parameters.
+        machine: whose compilers and flags are taken; None: gcc or clang with -O3 -march=native.
+        level: where the data are to lie ("L1" to "Mem"; "all": each in turn): sizes are scaled to it. None: the sizes
+            as they are.
+        code: assembly or compiler and flags; `data_align` and `array_offsets` place the arrays.
+        align: address of the loop modulo 64; None: as the compiler places it.
+        pages: "huge" or "4k".
+        sizes: one value of each size.
+
+    Raises:
+        KernmodelError: the input is at fault, a tool is missing, or the host does not let it be measured.
+    """
+    from kernmodel.evaluate.host_kernels import host_kernels
+    from kernmodel.measure.kernels import Conditions
+
+    request = kernel_request(kernel, machine or "", one_point_of(sizes))
+    asked = code.request()
+    conditions = Conditions(align, asked.data_align, asked.array_offsets, pages == "huge")
+    found = tuple(host_kernels(request, asked, level, conditions, progress))
+    return Result(found, _KERNEL_VIEWS, total=len(found), strict=strict)
+
+
+_KERNEL_VIEWS = Views("measure:kernels_report", "measure:kernels_document", together=True)

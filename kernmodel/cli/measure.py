@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import sys
-from typing import Literal
+from typing import Any, Literal
 
 import click
 
+from kernmodel.api.options import CodeOptions
 from kernmodel.cli import options
 from kernmodel.cli.command import Group
 from kernmodel.cli.output import Shown, show_result
 
 _LINE_BYTES = 64
+pages_option = click.option(
+    "--pages", type=click.Choice(["huge", "4k"]), default="huge", show_default=True, help="Pages of the data."
+)
 
 
 @click.group(cls=Group)
 def measure() -> None:
-    """Measure on this host: blocks of code, instructions, floating-point peaks.
+    """Measure on this host: kernels, bandwidths, blocks of code, instructions, peaks.
 
     \b
     Examples:
@@ -88,3 +92,71 @@ def instruction(form: str, ports: bool, as_json: bool) -> None:
     from kernmodel.api.measuring import measure_instruction
 
     show_result(measure_instruction(form, ports=ports), Shown.of(as_json=as_json))
+
+
+@measure.command(short_help="Bandwidths of one core by level and stream mix.")
+@click.option("--level", "levels", multiple=True, metavar="LEVEL", help="L1 to Mem.  [default: all]")
+@click.option("--mix", "mixes", multiple=True, metavar="MIX", help="load, store, copy, …  [default: all]")
+@click.option("--width", "widths", multiple=True, type=click.Choice(["16", "32", "64"]), help="Bytes of a register.")
+@pages_option
+@options.json_option
+def bandwidth(
+    levels: tuple[str, ...],
+    mixes: tuple[str, ...],
+    widths: tuple[str, ...],
+    pages: Literal["huge", "4k"],
+    as_json: bool,
+) -> None:
+    """Bandwidths of one core of this host, by level of the data and stream mix.
+
+    \b
+    Example:
+      kernmodel measure bandwidth --level L1 --mix load --mix copy
+    """
+    from kernmodel.api.measuring import measure_bandwidth
+
+    sizes = tuple(map(int, widths))
+    result = measure_bandwidth(levels=levels, mixes=mixes, widths=sizes, pages=pages, progress=show_progress)
+    show_progress("")
+    show_result(result, Shown.of(as_json=as_json))
+
+
+@measure.command(short_help="Run a loop kernel.")
+@options.kernel_argument
+@options.machine_option(required=False)
+@options.defines_option
+@options.choice_options
+@click.option("--level", metavar="LEVEL", help="Where the data are to lie, L1 to Mem or all: sizes are scaled to it.")
+@options.asm_option
+@options.compiler_option
+@options.flags_option
+@options.array_options
+@click.option(
+    "--align",
+    type=click.IntRange(0, _LINE_BYTES - 1),
+    metavar="N",
+    help="Address of the loop modulo 64.  [default: as compiled]",
+)
+@pages_option
+@options.json_option
+@options.gathered(shown=Shown.of, asked=options.asked, code=CodeOptions)
+def kernel(
+    asked: dict[str, Any],
+    code: CodeOptions,
+    level: str | None,
+    align: int | None,
+    pages: Literal["huge", "4k"],
+    shown: Shown,
+) -> None:
+    """Run the loop kernel in KERNEL (a C file, or the name of a carried one) on this host, the loop that `ecm` takes.
+
+    \b
+    Examples:
+      kernmodel measure kernel stencil.c -D N=1000 -D M=1000
+      kernmodel measure kernel triad.c --level all --pages 4k
+    """
+    from kernmodel.api.measuring import measure_kernel
+
+    result = measure_kernel(**asked, level=level, code=code, align=align, pages=pages, progress=show_progress)
+    show_progress("")
+    show_result(result, shown)

@@ -184,6 +184,10 @@ class Harness:
         _, huge_kib, address = answer.split()
         return Placed(int(address), min(max(int(huge_kib), 0) * 1024, wanted.size))
 
+    def value(self, number: int, value: int) -> None:
+        """Put a number in the place of a buffer's address."""
+        self._done(f"value {number} {value}")
+
     def seal(self) -> None:
         """Let the child ask the system for nothing more than it needs to go on."""
         self._done("seal")

@@ -118,3 +118,38 @@ class Bandwidths:
     clock_hz: float
     huge: bool
     notes: tuple[Note, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedArray:
+    """An array of a measured kernel: its bytes, its address modulo 64, and whether it lies in huge pages."""
+
+    name: str
+    size_bytes: int
+    offset: int
+    huge: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KernelMeasurement:
+    """A kernel, measured.
+
+    Attributes:
+        name, sizes: of the kernel; level: where its data lie, "" where nobody asked.
+        data_bytes: of all arrays; iterations: of the innermost body in a call.
+        cycles: of the core, per iteration; clock_hz: of the core.
+        loop_offset: address of the loop modulo 64, None where it was not found in the program.
+        arrays: where they lay; flags: of the compiler.
+    """
+
+    name: str
+    sizes: Mapping[str, int]
+    level: str
+    data_bytes: int
+    iterations: int
+    cycles: Figure
+    clock_hz: float
+    loop_offset: int | None
+    arrays: tuple[PlacedArray, ...]
+    flags: tuple[str, ...]
+    notes: tuple[Note, ...]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from statistics import median
 
 CLOCK_TOLERANCE = 0.007
@@ -20,6 +19,12 @@ LEAST_SAMPLES = 8
 CONFIRMED = 0.02
 """Relative difference up to which two rounds confirm one another."""
 _QUANTILE = 0.1
+LONG = 1200
+"""Times the chain of the clock beyond which a sample is long: its ends say little of a neighbour in its middle."""
+LONG_CLOCK_TOLERANCE = 0.02
+"""Largest difference of the clock before and after a long sample that counts."""
+LEAST_LONG = 3
+"""Long samples that have to count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +120,8 @@ def issue_alone(samples: Sequence[Sample]) -> float:
 def counts(sample: Sample, brackets: Brackets) -> bool:
     """Whether a sample counts."""
     low, high = min(sample.clock), max(sample.clock)
+    if sample.ticks > LONG * low:
+        return sample.switches == 0 and high <= (1 + LONG_CLOCK_TOLERANCE) * low
     alone = brackets.issue_alone * ISSUE_TOLERANCE * low
     return sample.switches == 0 and high <= (1 + CLOCK_TOLERANCE) * low and max(sample.issue) <= alone
 
@@ -125,19 +132,19 @@ def judge(samples: Sequence[Sample], brackets: Brackets, which: int = 0) -> Roun
     taken = sorted(
         sample.ticks * brackets.clock_cycles / (sum(sample.clock) / 2) for sample in mine if counts(sample, brackets)
     )
-    if len(taken) < LEAST_SAMPLES:
+    long = bool(mine) and min(sample.ticks / min(sample.clock) for sample in mine) > LONG
+    if len(taken) < (LEAST_LONG if long else LEAST_SAMPLES):
         return None
     return Round(taken[int(_QUANTILE * len(taken))], median(taken), len(taken), len(mine) - len(taken))
 
 
 def agreed(values: Sequence[float], accepted: int, refused: int) -> Figure:
-    """The figure of several rounds: the two lowest that confirm one another, which what disturbs can only raise.
+    """The figure of several rounds: the lowest, which what disturbs can only raise, if the next confirms it.
 
     Args:
         values: one of each round, at least one.
     """
     ordered = sorted(values)
-    for low, high in pairwise(ordered):
-        if high - low <= CONFIRMED * abs(low) + 0.01:
-            return Figure(low, low, high, accepted, refused, True)
+    if len(ordered) > 1 and ordered[1] - ordered[0] <= CONFIRMED * abs(ordered[0]) + 0.01:
+        return Figure(ordered[0], ordered[0], ordered[1], accepted, refused, True)
     return Figure(ordered[0], ordered[0], ordered[-1], accepted, refused, False)

@@ -102,7 +102,7 @@ QUESTIONS: dict[str, Callable[[Path], km.Result[Any]]] = {
 }
 """Every function of the public face that answers by itself."""
 
-ON_THIS_HOST = {"measure_block", "measure_instruction", "measure_peaks"}
+ON_THIS_HOST = {f"measure_{what}" for what in ("bandwidth", "block", "instruction", "kernel", "peaks")}
 """Functions that measure (tests/measure)."""
 
 WITHOUT_DOCUMENT = {"instruction_coverage", "check_instructions", "import_instructions", "import_machine"}

@@ -39,7 +39,8 @@ enum { BUFFERS = 64, LINE = 1 << 22, PAGES = 8192 };
 static char *const CODE = (char *)0x23000000, *const SAVE = (char *)0x22000000, *const DATA = (char *)0x24000000;
 enum { CODE_BYTES = 1 << 20, SAVE_BYTES = 4096, DATA_BYTES = 4096 };
 
-static char *buffers[BUFFERS];
+static char *buffers[BUFFERS], *raws[BUFFERS];
+static size_t lengths[BUFFERS];
 static work_t *work;
 static sigjmp_buf back;
 static volatile sig_atomic_t running;
@@ -259,6 +260,10 @@ static void make_buffer(int index, size_t bytes, int huge, size_t offset, const 
     madvise(base, whole, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
     char *start = base + offset;
     size_t count;
+    if (lengths[index])
+        munmap(raws[index], lengths[index]);
+    raws[index] = raw;
+    lengths[index] = whole + HUGE;
     if (!strcmp(fill, "double"))
         for (count = 0; count < bytes / 8; count++)
             ((double *)(void *)start)[count] = 1.0 + (double)(count % 7) / 8;
@@ -431,7 +436,10 @@ static void obey(char *line)
     else if (sscanf(line, "buffer %d %zu %d %zu %15s", &index, &bytes, &huge, &offset, fill) == 5 && index >= 0 &&
              index < BUFFERS)
         make_buffer(index, bytes, huge, offset, fill);
-    else if (sscanf(line, "pin %d", &index) == 1)
+    else if (sscanf(line, "value %d %ld", &index, &a) == 2 && index >= 0 && index < BUFFERS) {
+        buffers[index] = (char *)(uintptr_t)a;
+        reply("ok");
+    } else if (sscanf(line, "pin %d", &index) == 1)
         reply(pin(index) ? "error pin" : "ok");
     else if (!strcmp(line, "ticks")) {
         struct timespec now;
@@ -455,6 +463,9 @@ int main(int count, char **arguments)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (count > 1)
         pin(atoi(arguments[1]));
+    /* where that is allowed nothing but the system itself interrupts a sample */
+    struct sched_param first = {.sched_priority = 1};
+    sched_setscheduler(0, SCHED_FIFO, &first);
     page_bytes = sysconf(_SC_PAGESIZE);
     flush_small_numbers();
     catch_signals();

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 from kernmodel.report.json.document import Json, document, pick, record
 
 if TYPE_CHECKING:
-    from kernmodel.measure.model import BlockMeasurement, InstructionMeasurement, Peaks
+    from collections.abc import Sequence
+
+    from kernmodel.measure.model import (
+        Bandwidths,
+        BlockMeasurement,
+        InstructionMeasurement,
+        KernelMeasurement,
+        Peaks,
+    )
     from kernmodel.measure.samples import Figure
 
 
@@ -53,4 +61,40 @@ def instruction_document(measured: InstructionMeasurement) -> Json:
         throughput=figure_json(measured.throughput),
         latencies=[{"operands": pair, **figure_json(one)} for pair, one in measured.latencies.items()],
         beside=[{"form": form, **figure_json(one)} for form, one in measured.beside.items()],
+    )
+
+
+def bandwidth_document(measured: Bandwidths) -> Json:
+    """The answer of `kernmodel measure bandwidth`."""
+    return document(
+        "kernmodel.measured-bandwidths/1",
+        pick(measured, "clock_hz", "huge", "notes"),
+        points=[
+            record(
+                pick(point, "level", "mix", "width_bytes", "total_bytes"),
+                cycles_per_line=figure_json(point.cycles_per_line),
+                bytes_per_cycle=figure_json(point.bytes_per_cycle),
+            )
+            for point in measured.points
+        ],
+    )
+
+
+def kernels_document(measured: Sequence[KernelMeasurement]) -> Json:
+    """The answer of `kernmodel measure kernel`."""
+    names = (
+        "name",
+        "sizes",
+        "level",
+        "data_bytes",
+        "iterations",
+        "clock_hz",
+        "loop_offset",
+        "arrays",
+        "flags",
+        "notes",
+    )
+    return document(
+        "kernmodel.measured-kernel/1",
+        points=[record(pick(one, *names), cycles_per_iteration=figure_json(one.cycles)) for one in measured],
     )

@@ -10,7 +10,15 @@ from kernmodel.report.text.sections import notes_section
 from kernmodel.units import format_bytes, format_si
 
 if TYPE_CHECKING:
-    from kernmodel.measure.model import BlockMeasurement, InstructionMeasurement, Peaks
+    from collections.abc import Sequence
+
+    from kernmodel.measure.model import (
+        Bandwidths,
+        BlockMeasurement,
+        InstructionMeasurement,
+        KernelMeasurement,
+        Peaks,
+    )
     from kernmodel.measure.samples import Figure
 
 
@@ -89,4 +97,50 @@ def instruction_report(measured: InstructionMeasurement) -> Blocks:
         ),
         *fields("Cycles that one adds to four of another form (0: it shares no ports that they need)", *beside),
         *notes_section(measured.notes),
+    )
+
+
+def bandwidth_report(measured: Bandwidths) -> Blocks:
+    """The bandwidths of one core."""
+    columns = (
+        left("level", "level"),
+        left("streams", "mix"),
+        right("register", "width_bytes", format_bytes),
+        right("data", "total_bytes", format_bytes),
+        right("cy/line of all streams", lambda point: confirmed(point.cycles_per_line)),
+        right("B/cy", lambda point: confirmed(point.bytes_per_cycle)),
+        right("GB/s", lambda point: _rate(point.bytes_per_cycle, measured.clock_hz)),
+        right("spread", lambda point: spread_text(point.cycles_per_line)),
+        right("samples", lambda point: samples_text(point.cycles_per_line)),
+    )
+    clock, pages = format_si(measured.clock_hz, "Hz"), "huge" if measured.huge else "4 KiB"
+    head = fields("Measured on this host", ("clock", clock), ("cores", "1"), ("pages", pages))
+    title = "Bandwidths of one core (loads and stores, write-allocates not counted)"
+    return (*head, *table(title, columns, measured.points), *notes_section(measured.notes))
+
+
+def _rate(figure: Figure, clock_hz: float) -> float | None:
+    return figure.value * clock_hz / 1e9 if figure.confirmed else None
+
+
+def kernels_report(measured: Sequence[KernelMeasurement]) -> Blocks:
+    """A kernel in one level or several."""
+    columns = (
+        left("level", lambda one: one.level or MISSING),
+        left("sizes", lambda one: ", ".join(f"{name} = {value}" for name, value in one.sizes.items())),
+        right("data", "data_bytes", format_bytes),
+        right("cy/It", lambda one: confirmed(one.cycles)),
+        right("spread", lambda one: spread_text(one.cycles)),
+        right("samples", lambda one: samples_text(one.cycles)),
+        right("clock", lambda one: format_si(one.clock_hz, "Hz")),
+        right("loop mod 64", lambda one: MISSING if one.loop_offset is None else str(one.loop_offset)),
+        left("arrays mod 64", lambda one: ", ".join(f"{array.name} {array.offset}" for array in one.arrays)),
+        left("pages", lambda one: "huge" if all(array.huge for array in one.arrays) else "4 KiB"),
+    )
+    notes = dict.fromkeys(note for one in measured for note in one.notes)
+    flags = fields("Compiled with", ("flags", " ".join(measured[0].flags)))
+    return (
+        *table(f"{measured[0].name}, measured on this host", columns, measured),
+        *flags,
+        *notes_section(tuple(notes)),
     )

@@ -1,0 +1,205 @@
+"""Bandwidths of one core: loops that load and store streams, by level of the data, stream mix and register width.
+
+Lines of all streams are counted as likwid-bench counts them: bytes of loads and stores, write-allocates left out. In
+caches two calls over different lengths are timed and their difference counts. Sets in memory are walked on in segments,
+call after call, so that no part is cached when its turn comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from kernmodel.errors import MeasurementError, Note
+from kernmodel.measure import code_x86 as x86
+from kernmodel.measure.blocks import doubts
+from kernmodel.measure.host import Buffer, Case, Effort, Harness
+from kernmodel.measure.host_topology import HostTopology
+from kernmodel.measure.model import BandwidthPoint, Bandwidths
+
+EFFORT = Effort(samples=60, rounds=3, seconds=6.0)
+LINE = 64
+_POSITION, _TOTAL = 63, 62
+_ADDRESS = ("r8", "r9", "r10", "r11")
+_UNROLLED = 4
+"""Cache lines of each stream that a pass of the loop moves."""
+_APART = 5 * 4096 + 1024 + 256
+"""Bytes by which starts of streams differ from multiples of 2 MiB, each from the next, so that none share sets."""
+_CALL_CYCLES, _SEGMENT_BYTES = 40_000, 1 << 20
+_MOST_MEMORY = 1 << 30
+_REGISTER = {64: "zmm", 32: "ymm", 16: "xmm"}
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """A stream mix.
+
+    Attributes:
+        read, write, read_write: streams that are read, written, and both of it (counted in each).
+        flops: per iteration; streaming: whether stores go past the caches.
+    """
+
+    name: str
+    read: int
+    write: int
+    read_write: int = 0
+    flops: int = 0
+    streaming: bool = False
+
+    @property
+    def arrays(self) -> int:
+        """Streams in memory."""
+        return self.read + self.write - self.read_write
+
+    @property
+    def accesses(self) -> int:
+        """Loads and stores of one element each."""
+        return self.read + self.write
+
+
+MIXES = {
+    mix.name: mix
+    for mix in (
+        Mix("load", 1, 0),
+        Mix("store", 0, 1),
+        Mix("copy", 1, 1),
+        Mix("update", 1, 1, 1, 1),
+        Mix("daxpy", 2, 1, 1, 2),
+        Mix("stream", 2, 1, 0, 2),
+        Mix("triad", 3, 1, 0, 2),
+        Mix("store_nt", 0, 1, streaming=True),
+        Mix("copy_nt", 1, 1, streaming=True),
+    )
+}
+
+
+def level_sizes(topology: HostTopology) -> dict[str, int]:
+    """Bytes of all streams together for each level: well inside it, and well beyond the one before.
+
+    A shared outermost cache is others' too: what lies in it is a few times the cache before, at most a quarter of it.
+    """
+    found: dict[str, int] = {}
+    inner = 0
+    for cache in topology.caches:
+        own = cache.size_bytes // max(1, cache.shared_by)
+        size = own // 2 if cache.level <= 2 else min(4 * inner, cache.size_bytes // 4)
+        if size > 1.5 * inner:
+            found[cache.name] = size
+        inner = cache.size_bytes
+    wanted = min(3 * topology.last_level.size_bytes, _MOST_MEMORY)
+    if topology.memory_bytes > 2 * wanted and wanted >= 2 * topology.last_level.size_bytes:
+        found["Mem"] = wanted
+    return found
+
+
+def measure_bandwidths(
+    harness: Harness,
+    topology: HostTopology,
+    *,
+    levels: Sequence[str] = (),
+    mixes: Sequence[str] = (),
+    widths: Sequence[int] = (),
+    huge: bool = True,
+    effort: Effort = EFFORT,
+    progress: Callable[[str], object] = lambda what: None,
+) -> Bandwidths:
+    """Bandwidths of one core.
+
+    Args:
+        levels, mixes, widths: which; empty: all levels, all mixes, the widest registers.
+        huge: whether to ask for huge pages.
+
+    Raises:
+        MeasurementError: the host does not let it be measured.
+    """
+    sizes = level_sizes(topology)
+    points, notes, got = [], [], True
+    for level in levels or tuple(sizes):
+        if level not in sizes:
+            notes.append(Note("level-left-out", f"{level}: there is not enough memory or no such cache to measure it"))
+            continue
+        for name in mixes or tuple(MIXES):
+            for width in widths or (x86.vector_bytes(),):
+                progress(f"{level} {name} {width} B")
+                mix = MIXES[name]
+                got &= _place(harness, mix, sizes[level], huge=huge)
+                point = _point(harness, mix, level, sizes[level], width, effort)
+                notes += doubts(point.cycles_per_line, f"{level} {name}")
+                points.append(point)
+    if huge and not got:
+        notes.append(Note("no-huge-pages", "huge pages were asked for and not all got: more time goes into the TLB"))
+    return Bandwidths(tuple(points), harness.clock_hz(), huge and got, tuple(notes))
+
+
+def _place(harness: Harness, mix: Mix, total: int, *, huge: bool) -> bool:
+    """Make the streams; whether they lie in huge pages where these were asked for."""
+    each = _each(mix, total)
+    placed = [
+        harness.buffer(number, Buffer(each + LINE * _UNROLLED, number * _APART, huge)) for number in range(mix.arrays)
+    ]
+    for number, value in ((_POSITION, 0), (_TOTAL, each)):
+        harness.value(number, value)
+    return not huge or all(one.huge_bytes >= each // 2 for one in placed)
+
+
+def _each(mix: Mix, total: int) -> int:
+    """Bytes of one stream: whole passes."""
+    step = 2 * LINE * _UNROLLED
+    return max(step, total // mix.arrays // step * step)
+
+
+def _point(harness: Harness, mix: Mix, level: str, total: int, width: int, effort: Effort) -> BandwidthPoint:
+    each = _each(mix, total)
+    harness.load(function(mix, width))
+    if level == "Mem":
+        segment = min(each, max(_SEGMENT_BYTES // mix.arrays // 512 * 512, 512))
+        figure = harness.figure([Case(1, segment)], lambda ends: ends[0] / (segment / LINE), effort)
+    else:
+        half = each // 2 // (LINE * _UNROLLED) * (LINE * _UNROLLED)
+        probe = harness.run([Case(1, half)], 3, 10)
+        cycles = min(s.ticks / min(s.clock) for s in probe) * harness.brackets().clock_cycles
+        times = max(1, round(_CALL_CYCLES / max(cycles, 1.0)))
+        cases = [Case(times, half), Case(times, 2 * half)]
+        figure = harness.figure(cases, lambda ends: (ends[1] - ends[0]) / (times * half / LINE), effort)
+    return BandwidthPoint(mix.name, level, width, each * mix.arrays, figure, figure.inverse(LINE * mix.accesses))
+
+
+def function(mix: Mix, width: int) -> bytes:
+    """The loop of a mix with registers of this width."""
+    if width not in _REGISTER or width > x86.vector_bytes():
+        raise MeasurementError(f"this host has no registers of {width} bytes", todo="choose 16, 32 or 64")
+    register = _REGISTER[width]
+    lines = [f"mov r15, [rdx + {8 * _POSITION}]"]
+    for number in range(mix.arrays):
+        lines += [f"mov {_ADDRESS[number]}, [rdx + {8 * number}]", f"add {_ADDRESS[number]}, r15"]
+    lines += ["xor eax, eax", ".p2align 6", "9:"]
+    for at in range(0, _UNROLLED * LINE, width):
+        lines += _element(mix, register, at, number=at // width % 4)
+    lines += [f"add rax, {_UNROLLED * LINE}", "cmp rax, rsi", "jb 9b"]
+    # the next call goes on behind, or at the beginning where what is left is too short
+    lines += [
+        "add r15, rsi",
+        "lea rbx, [r15 + rsi]",
+        "xor eax, eax",
+        f"cmp rbx, [rdx + {8 * _TOTAL}]",
+        "cmova r15, rax",
+    ]
+    lines.append(f"mov [rdx + {8 * _POSITION}], r15")
+    if mix.streaming:
+        lines.append("sfence")
+    return x86.function("\n".join(lines), set_up=False)
+
+
+def _element(mix: Mix, register: str, at: int, number: int) -> list[str]:
+    """Instructions of one access of each stream at this offset."""
+    avx = x86.vector_bytes() > 16
+    v = "v" if avx else ""
+    one, other = f"{register}{2 * number}", f"{register}{2 * number + 1}"
+    places = [f"[{address} + rax + {at}]" for address in _ADDRESS]
+    reads = places[: mix.read] if mix.read_write or not mix.write else places[1 : 1 + mix.read]
+    lines = [f"{v}movups {one}, {place}" for place in reads[:1]]
+    for place in reads[1:]:
+        lines += [f"{v}movups {other}, {place}", f"vaddpd {one}, {one}, {other}" if avx else f"addpd {one}, {other}"]
+    if mix.write:
+        lines.append(f"{v}{'movntps' if mix.streaming else 'movups'} {places[0]}, {one}")
+    return lines

@@ -1,0 +1,168 @@
+"""What Linux tells of this host: processors, caches, memory. Nothing is measured here."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernmodel.errors import MeasurementError
+
+_CPU = Path("/sys/devices/system/cpu")
+_KIB = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class HostCache:
+    """A data cache as the system tells of it.
+
+    Attributes:
+        level: 1 for L1; size_bytes, ways, sets, line_bytes: of one instance, 0 where unknown.
+        shared_by: processors of this system that share an instance.
+    """
+
+    level: int
+    size_bytes: int
+    ways: int
+    sets: int
+    line_bytes: int
+    shared_by: int
+
+    @property
+    def name(self) -> str:
+        """As machine files name it."""
+        return f"L{self.level}"
+
+
+@dataclass(frozen=True, slots=True)
+class HostTopology:
+    """Processors of this host.
+
+    Attributes:
+        model: name of the processor; vendor: as the processor spells it; family, number, stepping: of CPUID.
+        features: extensions as Linux names them; hypervisor: whether this is a guest.
+        sockets, domains: of the system; cores: physical; threads_per_core.
+        caches: of the first processor, innermost first; memory_bytes: free for use now.
+        huge_pages: of the kernel's setting ("always", "madvise", "never", "" unknown).
+    """
+
+    model: str
+    vendor: str
+    family: int
+    number: int
+    stepping: int
+    features: frozenset[str]
+    hypervisor: bool
+    sockets: int
+    domains: int
+    cores: int
+    threads_per_core: int
+    caches: tuple[HostCache, ...]
+    memory_bytes: int
+    huge_pages: str
+
+    @property
+    def last_level(self) -> HostCache:
+        """The outermost cache."""
+        return self.caches[-1]
+
+
+def host_topology() -> HostTopology:
+    """The topology of this host, by /sys and /proc.
+
+    Raises:
+        MeasurementError: the system does not tell of its caches.
+    """
+    info = _first_processor()
+    features = frozenset(info.get("flags", info.get("Features", "")).split())
+    processors = sorted(os.sched_getaffinity(0))
+    places = [_place(number) for number in processors]
+    caches = _caches(processors[0])
+    if not caches:
+        raise MeasurementError(
+            "this system tells nothing of its caches (/sys/devices/system/cpu)", todo="measure on bare metal"
+        )
+    cores = len(set(places))
+    return HostTopology(
+        model=re.sub(r"\s+", " ", info.get("model name", "unknown processor")),
+        vendor={"GenuineIntel": "Intel", "AuthenticAMD": "AMD"}.get(info.get("vendor_id", ""), "unknown"),
+        family=int(info.get("cpu family", "0")),
+        number=int(info.get("model", "0")),
+        stepping=int(info.get("stepping", "0")),
+        features=features,
+        hypervisor="hypervisor" in features,
+        sockets=len({socket for socket, _ in places}),
+        domains=max(1, len(list(Path("/sys/devices/system/node").glob("node[0-9]*")))),
+        cores=cores,
+        threads_per_core=max(1, len(processors) // cores),
+        caches=caches,
+        memory_bytes=_memory(),
+        huge_pages=_bracketed(Path("/sys/kernel/mm/transparent_hugepage/enabled")),
+    )
+
+
+def _first_processor() -> Mapping[str, str]:
+    with suppress(OSError):
+        block = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split("\n\n")[0]
+        return {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in block.splitlines())}
+    return {}
+
+
+def _place(number: int) -> tuple[str, str]:
+    """Socket and core of a processor; of one that the system says nothing of, a core of its own."""
+    folder = _CPU / f"cpu{number}" / "topology"
+    return _text(folder / "physical_package_id") or "0", _text(folder / "core_id") or f"processor {number}"
+
+
+def _caches(number: int) -> tuple[HostCache, ...]:
+    found = {}
+    for folder in sorted((_CPU / f"cpu{number}" / "cache").glob("index*")):
+        if _text(folder / "type") not in ("Data", "Unified"):
+            continue
+        level, line = _number(folder / "level"), _number(folder / "coherency_line_size")
+        ways, sets = _number(folder / "ways_of_associativity"), _number(folder / "number_of_sets")
+        size = _size(_text(folder / "size")) or ways * sets * line
+        shared = len(_listed(_text(folder / "shared_cpu_list")) & os.sched_getaffinity(0)) or 1
+        if level and size:
+            found[level] = HostCache(level, size, ways, sets, line or 64, shared)
+    return tuple(found[level] for level in sorted(found))
+
+
+def _listed(text: str) -> set[int]:
+    """The numbers of a list such as "0-3,8"."""
+    found: set[int] = set()
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+def _size(text: str) -> int:
+    match = re.fullmatch(r"(\d+)([KMG]?)", text)
+    return int(match[1]) * _KIB ** "_KMG".index(match[2] or "_") if match else 0
+
+
+def _number(path: Path) -> int:
+    text = _text(path)
+    return int(text) if text.isdecimal() else 0
+
+
+def _text(path: Path) -> str:
+    with suppress(OSError):
+        return path.read_text(encoding="ascii", errors="replace").strip()
+    return ""
+
+
+def _bracketed(path: Path) -> str:
+    match = re.search(r"\[(\w+)\]", _text(path))
+    return match[1] if match else ""
+
+
+def _memory() -> int:
+    for line in _text(Path("/proc/meminfo")).splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * _KIB
+    return 0

@@ -1,0 +1,93 @@
+"""Kernels and bandwidths: sizes, drivers and places; code runs (plausibility alone)."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from kernmodel.errors import InputError
+from kernmodel.measure import code_x86 as x86
+from kernmodel.measure import kernels
+from kernmodel.measure.bandwidth import MIXES, function, level_sizes
+from kernmodel.measure.host_topology import HostCache, HostTopology
+from kernmodel.measure.samples import Brackets, Sample, counts
+from kernmodel.source.load import load_kernel
+from kernmodel.source.nest.sizes import sizes_of
+
+on_host = pytest.mark.skipif(
+    sys.platform != "linux" or not x86.host_features(), reason="kernels are measured on Linux on x86-64"
+)
+
+
+def topology(memory: int) -> HostTopology:
+    caches = (
+        HostCache(1, 49152, 12, 64, 64, 1),
+        HostCache(2, 2 << 20, 16, 2048, 64, 1),
+        HostCache(3, 96 << 20, 12, 1, 64, 2),
+    )
+    return HostTopology("x", "Intel", 6, 143, 8, frozenset(), True, 1, 1, 2, 1, caches, memory, "madvise")
+
+
+def test_data_of_a_level_fit_it_and_exceed_the_one_before() -> None:
+    sizes = level_sizes(topology(16 << 30))
+    assert list(sizes) == ["L1", "L2", "L3", "Mem"]
+    assert sizes["L1"] <= 49152 < sizes["L2"] <= 2 << 20 < sizes["L3"] <= 96 << 20 < sizes["Mem"]
+    assert "Mem" not in level_sizes(topology(256 << 20))
+
+
+@pytest.mark.parametrize("name", ["triad.c", "stencil.c", "3d-7pt.c", "matvec.c"])
+@pytest.mark.parametrize("wanted", [24 << 10, 1 << 20, 300 << 20])
+def test_sizes_are_scaled_to_the_bytes_wanted(name: str, wanted: int) -> None:
+    nest = load_kernel(name, {})
+    found = kernels.sizes_in(nest, sizes_of(nest, {}), wanted)
+    assert 0.5 * wanted <= kernels.data_bytes(nest, sizes_of(nest, found)) <= wanted
+
+
+def test_the_driver_passes_arrays_sizes_and_numbers() -> None:
+    nest = load_kernel("stencil.c", {"N": 100, "M": 50})
+    text = kernels._driver(nest, {"N": 100, "M": 50}, {"N": 100, "M": 50})
+    assert "stencil(buffers[0], buffers[1], 0.5)" in text
+
+
+def test_arrays_that_are_no_parameters_are_refused(tmp_path) -> None:
+    file = tmp_path / "outside.c"
+    file.write_text("#define N 1000\nstatic double a[N];\nvoid f(void) { for (int i = 0; i < N; ++i) a[i] = 1.0; }\n")
+    nest = load_kernel(str(file), {})
+    with pytest.raises(InputError, match="no parameter"):
+        kernels._driver(nest, {"N": 1000}, {})
+
+
+def test_arrays_begin_where_they_are_wanted() -> None:
+    assert {kernels.Conditions().start(number, "a") % 64 for number in range(9)} == {0}
+    assert kernels.Conditions(data_align=16).start(3, "a") % 64 == 16
+    assert kernels.Conditions(array_offsets=(("b", 8),)).start(2, "b") % 64 == 8
+
+
+def test_of_long_samples_clock_and_switches_count() -> None:
+    brackets = Brackets(9600, 0.14)
+    assert counts(Sample(0, 10**8, (8350, 8400), (1190, 5000), 0), brackets)
+    assert not counts(Sample(0, 10**8, (8350, 8350), (1190, 1190), 1), brackets)
+    assert not counts(Sample(0, 10**8, (8350, 8900), (1190, 1190), 0), brackets)
+    assert not counts(Sample(0, 10**5, (8350, 8350), (1190, 5000), 0), brackets)
+
+
+@on_host
+@pytest.mark.parametrize("mix", ["load", "daxpy", "triad", "copy_nt"])
+def test_streams_assemble_for_every_width(mix: str) -> None:
+    for width in (16, 32, 64):
+        if width <= x86.vector_bytes():
+            assert function(MIXES[mix], width)
+
+
+@on_host
+def test_streams_run_to_the_end_of_their_arrays_and_begin_again() -> None:
+    from kernmodel.measure.host import Buffer, Case, Harness
+
+    with Harness() as harness:
+        for number in range(4):
+            harness.buffer(number, Buffer(4096, 64 * number, False))
+        harness.value(62, 4096)
+        harness.value(63, 0)
+        harness.load(function(MIXES["triad"], 16))
+        assert len(harness.run([Case(50, 1024), Case(50, 4096)], 3)) == 6
