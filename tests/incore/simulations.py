@@ -108,7 +108,7 @@ def pipeline_input(
         uop = linker.uops[number][1]
         waited = waits[first.first_wait : behind.first_wait]
         microops.append(MicroOp(uop.role, uop.ports, uop.latency, uop.divider, uop.data, uop.alone, waited))
-    fetch = fetch_of(own, block, block.units, linker.unit_entries, pipeline, front, notion, offset, switches)
+    fetch = fetch_of(own, block, block.units, linker.unit_entries, pipeline.delivery, front, notion, offset, switches)
     return PipelineInput(pipeline, tuple(microops), tuple(linker.slots), tuple(linker.entries), fetch, switches)
 
 
@@ -128,7 +128,7 @@ def program_of(block: PipelineInput, limits: Limits = LIMITS, floor: float = 0.0
     microops.append(layout.MicroOp(0, 0, 0, 0, 0, len(waits), 0))
     fetch, switches = block.fetch, block.switches
     core = simulated_core(block.core, switches)._replace(
-        group_boundary=int(switches.group_boundary and (fetch.source == "LSD" or block.core.dsb_ends)),
+        group_boundary=int(switches.group_boundary and (fetch.source == "LSD" or block.core.delivery.dsb_ends)),
         source=SOURCES.index(fetch.source),
         copies=fetch.copies,
         barred_from=fetch.barred_from,

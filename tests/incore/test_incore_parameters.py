@@ -229,9 +229,9 @@ def test_loads_and_stores_are_told_by_the_ports_of_plain_moves(name: str) -> Non
     assert load is not None
     assert store is not None
     loads = {frozenset(use.ports) for use in load.ports if not use.ports[0].endswith("D")}
-    assert loads <= set(core.load_ports)
-    addresses = set(core.store_address_ports) or loads  # before Haswell a store address takes a load port
-    assert {frozenset(use.ports) for use in store.ports} == addresses | set(core.store_data_ports)
+    assert loads <= set(core.memory.load_ports)
+    addresses = set(core.memory.store_address_ports) or loads  # before Haswell a store address takes a load port
+    assert {frozenset(use.ports) for use in store.ports} == addresses | set(core.memory.store_data_ports)
 
 
 @pytest.mark.parametrize("name", sorted(INTEL))

@@ -130,7 +130,7 @@ def test_a_fusible_end_of_a_decoded_stretch_waits_for_nothing() -> None:
     """Nothing follows it in the pass, so an instruction queue that only has this one may be left empty."""
     fusible = unit()._replace(fusible=True)
     fetch = Fetch("DSB", (unit(), fusible), 1, 1, False, (1,))
-    old = replace(CORE, fusible_last=False)
+    old = replace(CORE, delivery=replace(CORE.delivery, fusible_last=False))
     assert cycles(block(microop(), microop(), core=old, fetch=fetch)) > 1
 
 

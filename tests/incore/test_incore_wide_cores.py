@@ -149,13 +149,9 @@ WIDE = replace(
     issue_width=6,
     retire_width=8,
     reorder_buffer=512,
-    idq=144,
-    dsb_width=8,
-    decoders=6,
-    predecode_width=6,
+    delivery=replace(CORE.delivery, idq=144, dsb_width=8, decoders=6, predecode_width=6),
     alternating=(("4", "9"), ("7", "8")),
-    pointer_saving=0,
-    pointer_reach=None,
+    memory=replace(CORE.memory, pointer_saving=0, pointer_reach=None),
 )
 PORTS: dict[Role, tuple[str, ...]] = {
     "compute": ("0", "1", "5", "6", "B"),

@@ -286,7 +286,7 @@ class Predictor:
     def _tells_shapes_apart(self) -> bool:
         """Whether instructions of one shape are alike on this core: some cores tell their displacements apart."""
         pipeline = self.core.model.pipeline
-        return pipeline is None or not pipeline.pointer_saving or pipeline.pointer_reach in (None, NEAR)
+        return pipeline is None or not pipeline.memory.pointer_saving or pipeline.memory.pointer_reach in (None, NEAR)
 
     def _refuse(self, known: list[_Known]) -> None:
         missing = next(one for one in known if one.kind.traits & _MISSING)

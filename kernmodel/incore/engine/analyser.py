@@ -166,7 +166,7 @@ class Analyser:
 
     def placed(self, block: LoweredBlock, places: Places) -> LoweredBlock:
         """The same block with its arrays elsewhere, which matters in a loop."""
-        lines = self.core.pipeline and self.core.pipeline.lines
+        lines = self.core.pipeline and self.core.pipeline.memory.lines
         splits, slow = block.traits & SPLITS, lines and block.traits & (LOADS | STORES)
         if block.notion != "loop" or not (splits or slow):
             return block
@@ -192,7 +192,7 @@ class Analyser:
         policy, memory = self.core.graph.memory, self.core.switches.memory
         moving = policy == "moving"
         found, incomparable = addresses.feeding() if moving else forwardings(addresses.instructions(), policy)
-        forwards = self.core.pipeline and self.core.pipeline.forwards
+        forwards = self.core.pipeline and self.core.pipeline.memory.forwards
         if forwards and found:
             own = addresses.instructions()
             found = [link._replace(cycles=forward_cycles(link, own, forwards)) for link in found]

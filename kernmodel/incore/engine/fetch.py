@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import gcd
 
 from kernmodel.incore.engine.layout import FetchUnit
-from kernmodel.incore.engine.model import Fetch, PipelineCore, Source, Switches
+from kernmodel.incore.engine.model import Delivery, Fetch, Source, Switches
 from kernmodel.incore.engine.program import Lowered
 from kernmodel.incore.front_end.dsb import erratum_branches
 from kernmodel.incore.front_end.lsd import fits_lsd
@@ -20,7 +20,7 @@ def fetch_of(
     block: FrontEndBlock,
     units: Sequence[Unit],
     entries: Sequence[int],
-    core: PipelineCore,
+    delivery: Delivery,
     front: FrontEndParameters,
     notion: Notion,
     offset: int,
@@ -31,9 +31,9 @@ def fetch_of(
     Args:
         instructions: the block; `block` and `units` are what the front end sees of it at `offset`.
         entries: queue entries of each unit.
-        core, front: its pipeline and front end; notion, offset, switches: what is simulated.
+        delivery, front: its front end; notion, offset, switches: what is simulated.
     """
-    barred_from, placed = _placed(instructions, units, entries, core, front, offset)
+    barred_from, placed = _placed(instructions, units, entries, delivery, front, offset)
     if notion == "unrolled" or (barred_from < len(units) and not switches.partial_erratum):
         barred_from = 0
     source = _source(instructions, units, front, notion, barred_from, switches)
@@ -86,7 +86,7 @@ def _placed(
     instructions: Sequence[Lowered],
     units: Sequence[Unit],
     entries: Sequence[int],
-    core: PipelineCore,
+    delivery: Delivery,
     front: FrontEndParameters,
     offset: int,
 ) -> tuple[int, tuple[FetchUnit, ...]]:
@@ -98,7 +98,7 @@ def _placed(
         block = (offset + unit.start) // front.dsb_bytes
         decoded = min(unit.decoded, total)
         wide = instructions[unit.number].wide
-        if block != previous or used + decoded + wide > core.dsb_line_uops or unit.microcoded:
+        if block != previous or used + decoded + wide > delivery.dsb_line_uops or unit.microcoded:
             line, used, previous = line + 1, 0, block
             lines[block] = lines.get(block, 0) + 1
         used += decoded + wide
@@ -108,7 +108,7 @@ def _placed(
                 total, decoded, unit.complex, simple, unit.fusible, unit.ends_group or unit.branch, block, line, wide
             )
         )
-    beyond = [block for block, count in lines.items() if count > core.dsb_block_lines]
+    beyond = [block for block, count in lines.items() if count > delivery.dsb_block_lines]
     barred = {block * front.dsb_bytes // front.dsb_line_bytes for block in beyond}
     hit = set(erratum_branches(units, front, offset))
     barred |= {(offset + unit.start) // front.dsb_line_bytes for unit in units if unit.number in hit}

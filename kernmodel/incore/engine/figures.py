@@ -20,7 +20,16 @@ from kernmodel.incore.engine.layout import (
     Times,
     port_mask,
 )
-from kernmodel.incore.engine.model import ANY_NUMBER, LIMITS, Forwards, PipelineCore, Switches
+from kernmodel.incore.engine.model import (
+    ANY_NUMBER,
+    LIMITS,
+    Delivery,
+    Forwards,
+    MemoryPipes,
+    PipelineCore,
+    PortSchedulers,
+    Switches,
+)
 from kernmodel.incore.front_end.figures import front_end_parameters, op_cache_parameters
 from kernmodel.incore.tables.core_parameters import (
     FrontEndParameters,
@@ -99,8 +108,8 @@ def without_issue_limit(core: ModelledCore) -> ModelledCore:
     if pipeline is None:
         return core
     schedulers = [size for size in (pipeline.scheduler, pipeline.load_scheduler, pipeline.store_scheduler) if size]
-    schedulers += [size for _, size in pipeline.schedulers]
-    width = min(pipeline.idq, *schedulers, pipeline.reorder_buffer) // 2
+    schedulers += [size for _, size in pipeline.by_port.schedulers] if pipeline.by_port else []
+    width = min(pipeline.delivery.idq, *schedulers, pipeline.reorder_buffer) // 2
     return replace(core, pipeline=replace(pipeline, issue_width=width, retire_width=max(width, pipeline.retire_width)))
 
 
@@ -124,7 +133,7 @@ def figures_of(core: ModelledCore) -> Figures:
             issue_instructions=zen.issue_instructions or 0,
             code_line_bytes=zen.code_line_bytes or 0,
             simulated=pipeline is not None,
-            forward_latency=pipeline.forward_latency if pipeline else 0,
+            forward_latency=pipeline.memory.forward_latency if pipeline else 0,
         )
     if front is None or pipeline is None:
         return common
@@ -140,7 +149,7 @@ def figures_of(core: ModelledCore) -> Figures:
         dsb_width=front.dsb_width,
         dsb_bytes=front.dsb_bytes,
         dsb_line_bytes=front.dsb_line_bytes,
-        dsb_ends=pipeline.dsb_ends,
+        dsb_ends=pipeline.delivery.dsb_ends,
         jcc_bytes=front.jcc_bytes or 0,
         idq_uops=front.idq_uops,
         lsd=front.lsd,
@@ -149,14 +158,14 @@ def figures_of(core: ModelledCore) -> Figures:
         synchronises=switches.synchronisation,
         synchronise_ports=port_mask(pipeline.synchronise_ports, pipeline.ports),
         synchronise_latency=pipeline.synchronise_latency,
-        pointer_saving=pipeline.pointer_saving if switches.pointer_chasing else 0,
+        pointer_saving=pipeline.memory.pointer_saving if switches.pointer_chasing else 0,
         blocked_loads=switches.blocked_loads,
-        blocked_load=pipeline.blocked_load,
+        blocked_load=pipeline.memory.blocked_load,
         store_address=switches.store_address,
-        forward_latency=pipeline.forward_latency,
-        forward_address=pipeline.forward_address,
-        dsb_line_microops=pipeline.dsb_line_uops,
-        dsb_block_lines=pipeline.dsb_block_lines,
+        forward_latency=pipeline.memory.forward_latency,
+        forward_address=pipeline.memory.forward_address,
+        dsb_line_microops=pipeline.delivery.dsb_line_uops,
+        dsb_block_lines=pipeline.delivery.dsb_block_lines,
     )
 
 
@@ -178,7 +187,7 @@ def simulated_core(pipeline: PipelineCore, switches: Switches) -> Core:
     """The numbers of a pipeline; those of the block are 0."""
     groups = [port_mask(group, pipeline.ports) for group in pipeline.alternating[:GROUPS]]
     ample = not switches.buffers
-    same = {name: getattr(pipeline, name) for name in Core._fields if name in PipelineCore.__slots__}
+    same = _same(pipeline.delivery, Core) | _same(pipeline, Core)
     own = {
         "issue_ports": switches.issue_ports,
         "alternating": _padded(groups),
@@ -194,19 +203,20 @@ def simulated_core(pipeline: PipelineCore, switches: Switches) -> Core:
 
 def _schedulers(pipeline: PipelineCore, ample: bool) -> dict[str, Any]:
     """Those that belong to ports; the last one is of ports that are in none, and has room for all."""
-    if not pipeline.schedulers:
-        return {"rotating": _padded(()), "gaps": _padded(()), "queued": 0}
-    own = {port: number for number, (ports, _) in enumerate(pipeline.schedulers) for port in ports}
+    by_port = pipeline.by_port
+    if by_port is None:
+        return {"by_port": 0}
+    own = {port: number for number, (ports, _) in enumerate(by_port.schedulers) for port in ports}
     of_ports = [own.get(port, SCHEDULERS - 1) for port in pipeline.ports]
     rooms = [_AMPLE] * SCHEDULERS
     if not ample:
-        rooms[: len(pipeline.schedulers)] = [entries for _, entries in pipeline.schedulers]
+        rooms[: len(by_port.schedulers)] = [entries for _, entries in by_port.schedulers]
     return {
         "by_port": 1,
-        "rotating": _padded([port_mask(group, pipeline.ports) for group in pipeline.rotating]),
-        "gaps": _padded(pipeline.gaps),
-        "queued": port_mask(pipeline.queued, pipeline.ports),
-        "queue_entries": _AMPLE if ample else pipeline.queue_entries,
+        "rotating": _padded([port_mask(group, pipeline.ports) for group in by_port.rotating]),
+        "gaps": _padded(by_port.gaps),
+        "queued": port_mask(by_port.queued, pipeline.ports),
+        "queue_entries": _AMPLE if ample else by_port.queue_entries,
         "rooms": tuple(rooms),
         "scheduler_of": tuple(of_ports + [SCHEDULERS - 1] * (PORTS - len(of_ports))),
     }
@@ -227,31 +237,15 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
     def cycles(figure: float | None) -> int:
         return round(parameters.store_forward_latency if figure is None else figure)
 
-    return PipelineCore(
-        ports=execution_ports(parameters.ports),
-        issue_width=parameters.issue_width,
-        retire_width=figures.retire_width,
-        reorder_buffer=figures.reorder_buffer,
-        scheduler=sum(entries),
-        idq=figures.queue or _AMPLE,
-        decoders=front.decoders,
-        dispatch_delay=1,
+    memory = MemoryPipes(
         load_latency=round(parameters.load_latency),
         forward_latency=round(parameters.store_forward_latency),
         load_ports=_sets(figures.load_ports),
         store_data_ports=_sets(figures.store_ports),
-        flows=data_flow_figures(parameters),
-        halved_bytes=None,
-        schedulers=tuple(zip(figures.schedulers, entries, strict=True)),
-        rotating=figures.rotating,
-        queued=figures.queued,
-        gaps=figures.gaps,
-        queue_entries=figures.queue_entries,
         address_ports=_sets(figures.address_ports),
         value_ports=_sets(figures.value_ports),
         passed_bytes=figures.passed_bytes,
         wide_store_loads=figures.wide_store_loads,
-        extra_slots=front.extra_slots,
         lines=Lines(figures.line_bytes, figures.store_block_bytes, figures.grouped_stores)
         if figures.line_bytes
         else None,
@@ -265,6 +259,26 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
             renamed_bytes=figures.renamed_bytes,
         ),
     )
+    schedulers = PortSchedulers(
+        schedulers=tuple(zip(figures.schedulers, entries, strict=True)),
+        rotating=figures.rotating,
+        gaps=figures.gaps,
+        queued=figures.queued,
+        queue_entries=figures.queue_entries,
+    )
+    return PipelineCore(
+        ports=execution_ports(parameters.ports),
+        issue_width=parameters.issue_width,
+        retire_width=figures.retire_width,
+        reorder_buffer=figures.reorder_buffer,
+        scheduler=sum(entries),
+        dispatch_delay=1,
+        delivery=Delivery(idq=figures.queue or _AMPLE, decoders=front.decoders),
+        memory=memory,
+        by_port=schedulers,
+        extra_slots=front.extra_slots,
+        flows=data_flow_figures(parameters),
+    )
 
 
 def pipeline_core(parameters: Parameters, front: FrontEndParameters) -> PipelineCore | None:
@@ -273,33 +287,43 @@ def pipeline_core(parameters: Parameters, front: FrontEndParameters) -> Pipeline
     if not isinstance(figures, PipelineParameters):
         return None
     pointer = parameters.load_latency - (loads.pointer_latency or 0.0)
-    own: dict[str, Any] = {
-        **figures._asdict(),
-        "unlaminated_slots": figures.unlaminated_slots or ANY_NUMBER,
-        "unlaminated_first": figures.unlaminated_first or ANY_NUMBER,
-        "load_ports": _sets(figures.load_ports),
-        "store_address_ports": _sets(figures.store_address_ports),
-        "store_data_ports": _sets(figures.store_data_ports),
-    }
-    return PipelineCore(
-        **own,
-        ports=execution_ports(parameters.ports),
-        issue_width=parameters.issue_width,
+    delivery = Delivery(
+        **_same(figures, Delivery),
+        **_same(front, Delivery),
         idq=front.idq_uops,
-        dsb_width=front.dsb_width,
         dsb_ends=front.dsb_width > parameters.issue_width,
-        decoders=front.decoders,
-        predecode_width=front.predecode_width,
-        fusible_last=front.fusible_last,
+    )
+    memory = MemoryPipes(
         load_latency=round(parameters.load_latency),
         forward_latency=round(parameters.load_latency),
+        load_ports=_sets(figures.load_ports),
+        store_data_ports=_sets(figures.store_data_ports),
+        store_address_ports=_sets(figures.store_address_ports),
+        forward_address=figures.forward_address,
         forward_by_table=parameters.store_forward_latency == 0,
+        blocked_load=figures.blocked_load,
         pointer_saving=round(pointer) if loads.pointer_chasing else 0,
         pointer_reach=loads.pointer_reach,
         halved_bytes=loads.halved_bytes,
+    )
+    same = _same(figures, PipelineCore)
+    same["unlaminated_slots"] = figures.unlaminated_slots or ANY_NUMBER
+    same["unlaminated_first"] = figures.unlaminated_first or ANY_NUMBER
+    return PipelineCore(
+        **same,
+        ports=execution_ports(parameters.ports),
+        issue_width=parameters.issue_width,
+        delivery=delivery,
+        memory=memory,
         synchronise_latency=round(parameters.registers.synchronisation or 0.0),
         flows=data_flow_figures(parameters),
     )
+
+
+def _same(given: Any, wanted: Any) -> dict[str, Any]:
+    """By name, the values that what is made takes as they are given."""
+    names = wanted._fields if hasattr(wanted, "_fields") else wanted.__slots__
+    return {name: getattr(given, name) for name in names if hasattr(given, name)}
 
 
 def _sets(groups: tuple[tuple[str, ...], ...]) -> tuple[frozenset[str], ...]:

@@ -180,7 +180,7 @@ class _Linker:
         """Join the passes, and memory."""
         for number, resource, cycles in self.pending:
             self._wait(number, cycles, self.latest.get(resource, ()), 1)
-        if self.core.pointer_saving and self.switches.pointer_chasing:
+        if self.core.memory.pointer_saving and self.switches.pointer_chasing:
             self._chase_pointers()
         self._forward(links)
 
@@ -192,7 +192,7 @@ class _Linker:
             n for n in moves - straight if self.waits[n] and all(w.microop in straight for w in self.waits[n])
         }:
             straight |= more
-        saved = self.core.pointer_saving
+        saved = self.core.memory.pointer_saving
         for placed in self.placed:
             for _, number, _ in placed.uops.loads if placed.uops.chaseable else ():
                 waits = self.waits[placed.first + number]
@@ -219,7 +219,7 @@ class _Linker:
             placed, data, address, forward = stores[link.store]
             sources = [(placed.first + data, forward + max(link.cycles, 0) - latency)]
             if address is not None and self.switches.store_address and link.cycles < 0:
-                later = self.core.forward_latency + self.core.forward_address - latency
+                later = self.core.memory.forward_latency + self.core.memory.forward_address - latency
                 sources.append((placed.first + address, later))
             for waits, wait in users[load]:
                 waits += [Wait(n, wait.passes + link.passes, wait.cycles + extra) for n, extra in sources]
@@ -227,7 +227,7 @@ class _Linker:
     def _block(self, load: int) -> None:
         """Let a load that needs bytes of a store and others wait until the store is done: one such after the other."""
         owner, uop = self.uops[load]
-        self.uops[load] = (owner, uop._replace(alone=self.core.blocked_load))
+        self.uops[load] = (owner, uop._replace(alone=self.core.memory.blocked_load))
 
     def microops(self, accesses: Mapping[int, Access] = _NO_ACCESSES) -> tuple[tuple[MicroOp, ...], tuple[Wait, ...]]:
         """The µops in the order of issue, and one behind, and what they wait for, none twice."""

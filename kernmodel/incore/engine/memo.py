@@ -40,8 +40,9 @@ class Memo:
 
     def uops(self, core: PipelineCore, switches: Switches) -> CoreUops:
         """The µops on a core."""
-        figures = (core.load_latency, core.ports[:1], core.forward_by_table, core.forward_latency, core.pointer_reach)
-        roles = core.load_ports, core.store_address_ports, core.store_data_ports
+        own = core.memory
+        figures = (own.load_latency, core.ports[:1], own.forward_by_table, own.forward_latency, own.pointer_reach)
+        roles = own.load_ports, own.store_address_ports, own.store_data_ports
         flows = core.flows and _plain(core.flows)
         known = self._uops.setdefault((switches, flows, figures, roles), {})
         return CoreUops(core, switches, known)

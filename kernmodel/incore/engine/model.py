@@ -93,69 +93,25 @@ class Forwards:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineCore:
-    """What the pipeline behind the fetch can do.
+class Delivery:
+    """How µops come to the renamer.
 
     Attributes:
-        ports: execution ports in ascending order; the renamer prefers the higher of two that are equally used.
-        issue_width, retire_width: fused-domain µops per cycle.
-        reorder_buffer: entries, fused domain; scheduler: entries, unfused.
         idq: entries of the instruction decode queue.
+        decoders: number of decoders; iq: entries of the instruction queue; predecode_width: instructions per cycle.
         dsb_width: µops per cycle from the DSB; dsb_lines: of its lines that are read in a cycle; dsb_ends: whether
             nothing more of the same block is read behind a branch.
-        decoders: number of decoders; iq: entries of the instruction queue; predecode_width: instructions per cycle.
         fusible_last: whether the last decoder takes macro-fusible instructions, and whether these need not wait for the
             instruction behind them.
         microcode_switch: cycles between DSB and microcode sequencer, each way; microcode_exit: from the sequencer back
             to the decoders; microcode_width: its µops per cycle.
         predecode_delay: cycles from the predecoder to the decoders.
-        dispatch_delay: cycles from issue to the first possible dispatch.
-        counter_gap: difference of two ports' counters from which on the renamer takes no second choice.
-        alternating: port sets whose µops alternate between the ports instead.
-        load_latency: of a general-purpose load.
-        forward_latency: from the dispatch of the store data to the data of a forwarded load.
-        forward_address: further cycles from the dispatch of the store address.
-        forward_by_table: whether instead forwarded data are there as soon after what is stored as the store's row says:
-            cores that rename memory wait for no store (figure `store forward latency` 0).
-        blocked_load: cycles from one load whose bytes cannot be forwarded to the next.
-        pointer_saving: cycles saved where an address comes straight from a load; pointer_reach: largest displacement.
-        divider_ports: pipelines that stand for dividers; halved_bytes: size of accesses that move in two cycles.
-        unlaminated_slots: unlaminated µops that an issue group takes, unlaminated_first: the number of its first queue
-            entries that they must be among.
-        taken_branches: taken branches per cycle of the fetch from the DSB.
-        load_scheduler, store_scheduler: entries for loads and for stores where these have schedulers of their own; 0
-            where they share the one of all others.
         dsb_line_uops: places of a DSB line; dsb_block_lines: lines that the DSB has for one aligned block of code.
-        synchronise_ports, synchronise_latency: of the stack engine's µop.
-        load_ports, store_address_ports, store_data_ports: the port sets by which these µops are told from those that
-            compute; on load ports those that no load data path goes with are store addresses.
-        flows: what the data flow of its instructions depends on.
-        schedulers: ports and entries of each scheduler, on cores whose schedulers belong to ports; the further ones are
-            of such cores: ports that are in no scheduler take their µops from the load and store queues.
-        rotating: groups of ports that µops are given in rotation, unless fewer by the group's number of `gaps` wait for
-            another; others go to the port for which fewest wait.
-        queued: ports whose µops wait in a queue of `queue_entries` before the schedulers.
-        address_ports: of address generators; `load_ports` are then load pipes and `store_data_ports` store pipes.
-        value_ports: that bring what a vector store stores to the store pipes.
-        passed_bytes: size of the vectors that go through a pipe in two passes, None for none.
-        wide_store_loads: cycles for which a store of such a vector keeps one of the first group of load pipes.
-        extra_slots: what takes a slot more at dispatch than rows say, as in `OpCacheParameters`.
-        forwards: of stores to loads.
-        lines: what accesses take longer to cross, None where nothing of that is known.
+        taken_branches: taken branches per cycle of the fetch from the DSB.
     """
 
-    ports: tuple[str, ...]
-    issue_width: int
-    retire_width: int
-    reorder_buffer: int
-    scheduler: int
     idq: int
     decoders: int
-    dispatch_delay: int
-    load_latency: int
-    forward_latency: int
-    load_ports: tuple[frozenset[str], ...]
-    store_data_ports: tuple[frozenset[str], ...]
     dsb_width: int = 0
     dsb_lines: int = 0
     dsb_ends: bool = False
@@ -166,37 +122,112 @@ class PipelineCore:
     microcode_exit: int = 0
     microcode_width: int = 0
     predecode_delay: int = 0
-    counter_gap: int = 0
-    alternating: tuple[tuple[str, ...], ...] = ()
+    dsb_line_uops: int = 0
+    dsb_block_lines: int = 0
+    taken_branches: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortSchedulers:
+    """Schedulers that belong to ports; ports that are in none take their µops from the load and store queues.
+
+    Attributes:
+        schedulers: ports and entries of each.
+        rotating: groups of ports that µops are given in rotation, unless fewer by the group's number of `gaps` wait for
+            another; others go to the port for which fewest wait.
+        queued: ports whose µops wait in a queue of `queue_entries` before the schedulers.
+    """
+
+    schedulers: tuple[tuple[tuple[str, ...], int], ...]
+    rotating: tuple[tuple[str, ...], ...]
+    gaps: tuple[int, ...]
+    queued: tuple[str, ...]
+    queue_entries: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryPipes:
+    """How loads and stores are executed.
+
+    Attributes:
+        load_latency: of a general-purpose load.
+        forward_latency: from the dispatch of the store data to the data of a forwarded load.
+        load_ports, store_address_ports, store_data_ports: the port sets by which these µops are told from those that
+            compute; on load ports those that no load data path goes with are store addresses.
+        forward_address: further cycles from the dispatch of the store address.
+        forward_by_table: whether instead forwarded data are there as soon after what is stored as the store's row says:
+            cores that rename memory wait for no store (figure `store forward latency` 0).
+        blocked_load: cycles from one load whose bytes cannot be forwarded to the next.
+        pointer_saving: cycles saved where an address comes straight from a load; pointer_reach: largest displacement.
+        halved_bytes: size of accesses that move in two cycles.
+        address_ports: of address generators; `load_ports` are then load pipes and `store_data_ports` store pipes.
+        value_ports: that bring what a vector store stores to the store pipes.
+        passed_bytes: size of the vectors that go through a pipe in two passes, None for none.
+        wide_store_loads: cycles for which a store of such a vector keeps one of the first group of load pipes.
+        forwards: of stores to loads.
+        lines: what accesses take longer to cross, None where nothing of that is known.
+    """
+
+    load_latency: int
+    forward_latency: int
+    load_ports: tuple[frozenset[str], ...]
+    store_data_ports: tuple[frozenset[str], ...]
+    store_address_ports: tuple[frozenset[str], ...] = ()
     forward_address: int = 0
+    forward_by_table: bool = False
     blocked_load: int = 0
     pointer_saving: int = 0
     pointer_reach: int | None = None
     halved_bytes: int | None = None
-    dsb_line_uops: int = 0
-    dsb_block_lines: int = 0
-    synchronise_ports: tuple[str, ...] = ()
-    synchronise_latency: int = 0
-    store_address_ports: tuple[frozenset[str], ...] = ()
-    flows: DataFlowFigures | None = None
-    schedulers: tuple[tuple[tuple[str, ...], int], ...] = ()
-    rotating: tuple[tuple[str, ...], ...] = ()
-    gaps: tuple[int, ...] = ()
-    queued: tuple[str, ...] = ()
-    queue_entries: int = 0
     address_ports: tuple[frozenset[str], ...] = ()
     value_ports: tuple[frozenset[str], ...] = ()
     passed_bytes: int | None = None
     wide_store_loads: int = 0
-    extra_slots: tuple[str, ...] = ()
     forwards: Forwards | None = None
     lines: Lines | None = None
-    forward_by_table: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineCore:
+    """What the pipeline behind the fetch can do.
+
+    Attributes:
+        ports: execution ports in ascending order; the renamer prefers the higher of two that are equally used.
+        issue_width, retire_width: fused-domain µops per cycle.
+        reorder_buffer: entries, fused domain; scheduler: entries, unfused.
+        dispatch_delay: cycles from issue to the first possible dispatch.
+        delivery: of µops to the renamer; memory: loads and stores.
+        counter_gap: difference of two ports' counters from which on the renamer takes no second choice.
+        alternating: port sets whose µops alternate between the ports instead.
+        unlaminated_slots: unlaminated µops that an issue group takes, unlaminated_first: the number of its first queue
+            entries that they must be among.
+        load_scheduler, store_scheduler: entries for loads and for stores where these have schedulers of their own; 0
+            where they share the one of all others.
+        by_port: the schedulers of cores on which they belong to ports, None on others.
+        synchronise_ports, synchronise_latency: of the stack engine's µop.
+        extra_slots: what takes a slot more at dispatch than rows say, as in `OpCacheParameters`.
+        flows: what the data flow of its instructions depends on.
+    """
+
+    ports: tuple[str, ...]
+    issue_width: int
+    retire_width: int
+    reorder_buffer: int
+    scheduler: int
+    dispatch_delay: int
+    delivery: Delivery
+    memory: MemoryPipes
+    counter_gap: int = 0
+    alternating: tuple[tuple[str, ...], ...] = ()
     unlaminated_slots: int = ANY_NUMBER
     unlaminated_first: int = ANY_NUMBER
-    taken_branches: int = 1
     load_scheduler: int = 0
     store_scheduler: int = 0
+    by_port: PortSchedulers | None = None
+    synchronise_ports: tuple[str, ...] = ()
+    synchronise_latency: int = 0
+    extra_slots: tuple[str, ...] = ()
+    flows: DataFlowFigures | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,7 +190,7 @@ class PythonEngine:
         if core.front is None:
             return None, _NO_FETCH
         return linked, fetch_of(
-            instructions, block, units, entries, core.pipeline, core.front, notion, how.offset, core.switches
+            instructions, block, units, entries, core.pipeline.delivery, core.front, notion, how.offset, core.switches
         )
 
     def _front_end(
@@ -242,8 +242,8 @@ class PythonEngine:
         17: the rest of the block is fetched in the same cycle.
         """
         pipeline = self._core.pipeline
-        if pipeline is not None and pipeline.dsb_ends:
-            return dsb_bound(block.units, block.length, front, pipeline.taken_branches)
+        if pipeline is not None and pipeline.delivery.dsb_ends:
+            return dsb_bound(block.units, block.length, front, pipeline.delivery.taken_branches)
         return sum(unit.decoded for unit in block.units) / front.dsb_width
 
     def _widths(self, block: FrontEndBlock, notion: Notion, offset: int, all_parts: bool) -> tuple[_Bounds, _Bounds]:
@@ -273,7 +273,7 @@ class PythonEngine:
             first.append(first[-1] + count)
         schedule = fetch.schedule or (0,)
         core = self._fetching(fetch, simulated_core(pipeline, switches))._replace(
-            group_boundary=int(switches.group_boundary and (fetch.source == "LSD" or pipeline.dsb_ends)),
+            group_boundary=int(switches.group_boundary and (fetch.source == "LSD" or pipeline.delivery.dsb_ends)),
             copies=fetch.copies,
             barred_from=fetch.barred_from,
             repeats=int(fetch.repeats),

@@ -72,7 +72,7 @@ class Uop(NamedTuple):
     def traits(self, core: PipelineCore) -> UopTraits:
         """Its numbers on a core."""
         ports, scheduler, access = port_mask(self.ports, core.ports), 0, 0
-        if core.schedulers and self.role in ("load", "store data"):
+        if core.by_port and self.role in ("load", "store data"):
             access = LOAD if self.role == "load" else STORE
         if self.role == "load" and core.load_scheduler:
             scheduler = 1
@@ -152,7 +152,7 @@ def uops_of(
         builder.at_rename("move" if at_rename else "value", idiom, at_rename)
     else:
         builder.executed(ports)
-    if core.schedulers:
+    if core.by_port:
         return builder.finish_in(dispatch_slots(instruction, row, core.extra_slots))
     return builder.finish(row.front_end.retire_slots if row.front_end else len(builder.uops))
 
@@ -160,17 +160,17 @@ def uops_of(
 def keeps_ports(instruction: Instruction, core: PipelineCore) -> bool:
     """Whether a macro-fused pair goes to the ports of its first instruction, not to those of the branch: where
     schedulers belong to ports, one that writes a register."""
-    return bool(core.schedulers) and any(o.written and o.register for o in instruction.operands)
+    return bool(core.by_port) and any(o.written and o.register for o in instruction.operands)
 
 
 def is_halved(instruction: Instruction, core: PipelineCore) -> bool:
     """Whether the core accesses the memory of an instruction in two halves."""
-    return any(reference.size_bytes == core.halved_bytes for reference in instruction.memory)
+    return any(reference.size_bytes == core.memory.halved_bytes for reference in instruction.memory)
 
 
 def _ports(instruction: Instruction, row: InstructionData, builder: _Builder | None, core: PipelineCore) -> _Ports:
     """The µops of a row; of those on the load ports, so many are loads as use load data paths."""
-    if core.schedulers:
+    if core.by_port:
         return _ports_with_pipes(instruction, row, core)
     halved = builder is not None and builder.halved
     data = builder.data if builder else 1
@@ -181,14 +181,14 @@ def _ports(instruction: Instruction, row: InstructionData, builder: _Builder | N
         if use.ports[0].endswith(("DV", "D")):
             continue
         count, group = min(round(use.cycles), _MOST_UOPS), frozenset(use.ports)
-        if group in core.load_ports:
+        if group in core.memory.load_ports:
             loads = min(count, loads_left)
             loads_left -= loads
             found.loads.extend([use.ports] * loads)
             found.addresses.extend([use.ports] * (count - loads))
-        elif group in core.store_address_ports:
+        elif group in core.memory.store_address_ports:
             found.addresses.extend([use.ports] * count)
-        elif group in core.store_data_ports:
+        elif group in core.memory.store_data_ports:
             found.data.extend([use.ports] * (ceil(count / 2) if halved else count))
         else:
             found.compute.extend([use.ports] * count)
@@ -206,14 +206,14 @@ def _ports_with_pipes(instruction: Instruction, row: InstructionData, core: Pipe
     An access is one address, and keeps its pipe for as many cycles as there are uses of the pipe. Vectors that go
     through a unit in two passes are one µop.
     """
-    addresses = _uses(row, core.address_ports)
-    loads, stores = _uses(row, core.load_ports), _uses(row, core.store_data_ports)
+    addresses = _uses(row, core.memory.address_ports)
+    loads, stores = _uses(row, core.memory.load_ports), _uses(row, core.memory.store_data_ports)
     written = sum(reference.written for reference in instruction.memory)
     store_count = min(len(stores), max(written, len(addresses) - len(loads), 1))
     load_count = min(len(loads), max(1, len(addresses)))
-    passes = 2 if core.passed_bytes is not None and instruction.vector_bytes == core.passed_bytes else 1
+    passes = 2 if core.memory.passed_bytes is not None and instruction.vector_bytes == core.memory.passed_bytes else 1
     compute: list[tuple[str, ...]] = []
-    accesses = (*core.address_ports, *core.load_ports, *core.store_data_ports)
+    accesses = (*core.memory.address_ports, *core.memory.load_ports, *core.memory.store_data_ports)
     even = True
     for use in row.ports:
         if not use.ports[0].endswith("DV") and frozenset(use.ports) not in accesses:
@@ -309,21 +309,21 @@ class _Builder:
         sources: list[Source] = [(key, Outside(resource, 0)) for key, resource in self._sources()]
         sources += loaded
         first = len(self.uops)
-        moves = bool(self.core.value_ports) and self._moves(ports)
+        moves = bool(self.core.memory.value_ports) and self._moves(ports)
         given = (self._value_only(ports, sources) if moves else self._compute(ports, sources)) if ports.compute else {}
         computing = [number for number in range(first, len(self.uops)) if self.uops[number].role != "value"]
         if not ports.compute and self.loads:
             given = self._loaded_only(sources, loaded)
         stores = self._add_stores(ports, sources, given)
-        busy, wide = self.core.wide_store_loads, self.core.passed_bytes
+        busy, wide = self.core.memory.wide_store_loads, self.core.memory.passed_bytes
         if busy and any(r.written and r.size_bytes == wide for r in self.instruction.memory):
-            self.uops.append(Uop("store address", tuple(sorted(self.core.load_ports[0])), 1, 0, busy, 0, (), ()))
+            self.uops.append(Uop("store address", tuple(sorted(self.core.memory.load_ports[0])), 1, 0, busy, 0, (), ()))
         values = [number for number in range(first, len(self.uops)) if self.uops[number].role == "value"]
         for target, _, resources in self.targets:
             if not isinstance(resources, int) and target in given:
                 self.results += [(resource, given[target]) for resource in resources]
         loads = [number for number in range(first) if self.uops[number].role == "load"]
-        if not self.core.schedulers:
+        if not self.core.by_port:
             self._slot(loads, computing, stores, values)
         if self.row.throughput is not None and self.switches.one_at_a_time:
             self._alone((computing or loads or [number for pair in stores for number in pair])[-1])
@@ -343,7 +343,7 @@ class _Builder:
                 reads = tuple(Outside(register, 0) for _, register in addresses)
                 inside: tuple[Inside, ...] = ()
                 rest = latency
-                if self.core.schedulers and generators:
+                if self.core.by_port and generators:
                     self.uops.append(Uop("load address", generators.pop(0), 1, 0, 0, 0, reads, ()))
                     reads, inside, rest = (), (Inside(len(self.uops) - 1, 1),), max(latency - 1, 0)
                 loaded.append(("M" + key, Inside(len(self.uops), rest)))
@@ -354,14 +354,14 @@ class _Builder:
 
     def _load_latency(self, key: str, reference: MemoryReference, addresses: Sequence[tuple[str, str]]) -> int:
         """Cycles from the address to the data: what an address takes longer than data in memory."""
-        slowest = 0.0 if addresses else float(self.core.load_latency)
+        slowest = 0.0 if addresses else float(self.core.memory.load_latency)
         scaled = scaled_index(self.instruction, reference, self.core.flows) if self.core.flows else 0.0
         for source, _ in addresses:
             listed = self.row.latencies
             known = [
                 listed[source, t] - self._cycles("M" + key, t) for t, _, _ in self.targets if (source, t) in listed
             ]
-            slowest = max(slowest, *known, 0.0) if known else max(slowest, float(self.core.load_latency))
+            slowest = max(slowest, *known, 0.0) if known else max(slowest, float(self.core.memory.load_latency))
         return int(slowest + scaled)
 
     def _cycles(self, source: str, target: str) -> float:
@@ -476,15 +476,16 @@ class _Builder:
             data.append(len(self.uops))
             self.uops.append(Uop("store data", own, 1, 0, self.busy[2], 0, tuple(reads), tuple(inside)))
         for target, place in stored if data else ():
-            if self.core.schedulers:
+            if self.core.by_port:
                 self.stores.append(
                     (place, self._stored(ports, sources, given.get(target, ())), None, self._moved(target))
                 )
-            elif self.core.forward_by_table:
+            elif self.core.memory.forward_by_table:
                 cycles = 0.0 if ports.compute else max((self._cycles(key, target) for key, _ in sources), default=0.0)
                 self.stores.append((place, self._renamed(data[-1]), None, round(cycles)))
             else:
-                self.stores.append((place, data[-1], addresses[-1] if addresses else None, self.core.forward_latency))
+                address = addresses[-1] if addresses else None
+                self.stores.append((place, data[-1], address, self.core.memory.forward_latency))
         pairs = zip(addresses, data, strict=False)
         rest = addresses[len(data) :] + data[len(addresses) :]
         return [*pairs, *((number,) for number in rest)]
@@ -500,11 +501,11 @@ class _Builder:
 
     def _moves(self, ports: _Ports) -> bool:
         """Whether nothing is computed of what is stored."""
-        return all(frozenset(own) in self.core.value_ports for own in ports.compute)
+        return all(frozenset(own) in self.core.memory.value_ports for own in ports.compute)
 
     def _moved(self, target: str) -> int:
         """Cycles that the row says from the stored register to memory, beside those of what computes."""
-        if any(uop.role == "compute" and frozenset(uop.ports) not in self.core.value_ports for uop in self.uops):
+        if any(uop.role == "compute" and frozenset(uop.ports) not in self.core.memory.value_ports for uop in self.uops):
             return 0
         return round(max((self._cycles(key, target) for key, _ in self._sources()), default=0.0))
 
@@ -573,7 +574,7 @@ class _Builder:
 
     def _reachable(self, reference: MemoryReference) -> bool:
         simple = reference.base is not None and reference.index is None and reference.symbol is None
-        reach = self.core.pointer_reach
+        reach = self.core.memory.pointer_reach
         near = reference.displacement >= 0 and (reach is None or reference.displacement < reach)
         return simple and near and not self.instruction.vector_bytes
 
