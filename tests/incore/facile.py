@@ -82,7 +82,7 @@ def lowered(
     memo = Memo("x86-64")
     found = []
     for instruction, template in zip(instructions, analyser.lower(instructions, rows).templates, strict=True):
-        length, opcode, prefixed, wide = layout_of(instruction)
+        length, opcode, prefixed, wide = layout_of(instruction.length, instruction.encoding)
         resources = {name: memo.number(name) for name in template.registers}
         found.append(Lowered(template, resources, length, opcode, bool(prefixed), bool(wide)))
     return tuple(found)
