@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kernmodel.code.listing import decode_bytes
-from kernmodel.incore.front_end.figures import front_end_parameters
 from kernmodel.incore.front_end.model import Notion
 from kernmodel.incore.model import InstructionData
+from kernmodel.incore.tables.core_parameters import front_end_parameters
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.isa.model import Instruction

@@ -11,10 +11,9 @@ from parameter_files import with_figures
 
 from kernmodel.code.listing import decode_bytes
 from kernmodel.errors import InstructionTableError
-from kernmodel.incore.front_end.figures import front_end_parameters
 from kernmodel.incore.front_end.model import FrontEndBlock, Notion
 from kernmodel.incore.model import InstructionData
-from kernmodel.incore.tables.core_parameters import FrontEndParameters
+from kernmodel.incore.tables.core_parameters import FrontEndParameters, front_end_parameters
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable
 

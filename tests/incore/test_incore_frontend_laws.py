@@ -14,14 +14,13 @@ from hypothesis import strategies as st
 from kernmodel.code.listing import decode_bytes
 from kernmodel.incore.front_end.decode import decode_bound
 from kernmodel.incore.front_end.dsb import dsb_bound, erratum_branches
-from kernmodel.incore.front_end.figures import front_end_parameters
 from kernmodel.incore.front_end.issue import issue_bound
 from kernmodel.incore.front_end.lsd import lsd_bound
 from kernmodel.incore.front_end.mixed import mixed_bound
 from kernmodel.incore.front_end.model import Notion, Unit
 from kernmodel.incore.front_end.predecode import predecode_bound
 from kernmodel.incore.model import FrontEnd, InstructionData
-from kernmodel.incore.tables.core_parameters import FrontEndParameters
+from kernmodel.incore.tables.core_parameters import FrontEndParameters, front_end_parameters
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.isa.model import Encoding, Instruction
 

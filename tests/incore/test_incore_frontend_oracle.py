@@ -19,9 +19,8 @@ from facile import FrontEndBounds, analyser_of, block_of, front_end
 
 from kernmodel.code.listing import decode_bytes
 from kernmodel.incore.engine.analyser import Analyser
-from kernmodel.incore.front_end.figures import front_end_parameters
 from kernmodel.incore.front_end.model import Notion
-from kernmodel.incore.tables.core_parameters import FrontEndParameters
+from kernmodel.incore.tables.core_parameters import FrontEndParameters, front_end_parameters
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.isa.model import Instruction

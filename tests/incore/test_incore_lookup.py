@@ -33,7 +33,7 @@ def test_an_exact_row_is_as_uops_info_gives_it() -> None:
 
 
 def test_scalar_division_occupies_the_divider() -> None:
-    assert PortUse(("0DV",), 4) in known("c5f35ec2").ports  # vdivsd; field-notes D: OSACA has no pressure for it
+    assert PortUse(("0DV",), 4) in known("c5f35ec2").ports  # vdivsd; OSACA has no pressure for it
     assert PortUse(("FP3DV",), 4.5) in known("c5f35ec2", "ZEN").ports
 
 

@@ -14,7 +14,6 @@ from parameter_files import with_figures
 from kernmodel.errors import InputError, InstructionTableError
 from kernmodel.incore.core import CODE_ALIGNMENT
 from kernmodel.incore.engine.figures import pipeline_core
-from kernmodel.incore.front_end.figures import front_end_parameters
 from kernmodel.incore.tables.core_parameters import (
     FRONT_ENDS,
     MECHANISMS,
@@ -22,6 +21,7 @@ from kernmodel.incore.tables.core_parameters import (
     Parameters,
     declared,
     front_end_kind,
+    front_end_parameters,
 )
 from kernmodel.incore.tables.parameters import (
     _DATA,

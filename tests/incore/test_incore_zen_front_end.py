@@ -21,9 +21,8 @@ from kernmodel.incore.answer.explain import components_of, explain
 from kernmodel.incore.core import Core, Settings, analyse_block
 from kernmodel.incore.engine.figures import modelled_core
 from kernmodel.incore.engine.model import Switches
-from kernmodel.incore.front_end.figures import front_end_parameters, op_cache_parameters
 from kernmodel.incore.model import Component, InCore, Reason, Why
-from kernmodel.incore.tables.core_parameters import OpCacheParameters
+from kernmodel.incore.tables.core_parameters import OpCacheParameters, front_end_parameters, op_cache_parameters
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.report.text.reasons import reason_text
 

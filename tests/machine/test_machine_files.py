@@ -50,7 +50,7 @@ OVERLAPS = {
     "zen2": "max(T_OL, T_nOL, T_L1L2, T_L2L3, T_L3Mem)",
     "a64fx": "max(T_OL, T_nOL + T_L1L2 + T_L2Mem)",
 }
-# widths in B/cy and duplexity of L1L2 and L2L3: field notes C.3, the Kerncraft machine files
+# widths in B/cy and duplexity of L1L2 and L2L3: the machine files of Kerncraft
 WIDTHS = {
     "snb": ((32, "half"), (32, "half")),
     "ivb": ((32, "half"), (32, "half")),
@@ -124,7 +124,7 @@ def test_every_section_has_its_source(machine: Machine) -> None:
 
 
 def test_evasion_of_write_allocates(machine: Machine) -> None:
-    """Field notes C.5: it begins with Ice Lake SP; AMD needs non-temporal stores, ThunderX2 nothing, A64FX DC ZVA."""
+    """It begins with Ice Lake SP (SpecI2M); AMD needs non-temporal stores, ThunderX2 nothing, A64FX DC ZVA."""
     evades = {"tx2": "always", "a64fx": "instruction"}.get(machine.name, "never")
     assert machine.stores == StoreBehaviour(machine.name not in CODE, evades, evades_from_cores=None)  # type: ignore[arg-type]
 

@@ -227,7 +227,7 @@ def test_streaming_copy_takes_the_bandwidth_of_update() -> None:
 
 
 def test_write_allocate_factors() -> None:
-    """(r + 2w − rw)/(r + w), field-notes C.3: copy 3/2, update 1, load 1, triad 5/4, daxpy (2+2−1)/3 = 1."""
+    """(r + 2w − rw)/(r + w), as Kerncraft has it: copy 3/2, update 1, load 1, triad 5/4, daxpy (2+2−1)/3 = 1."""
     mixes = [(1, 1, 0, 1.5), (1, 1, 1, 1.0), (1, 0, 0, 1.0), (3, 1, 0, 1.25), (2, 1, 1, 1.0)]
     for read, write, both, factor in mixes:
         assert StreamMix("x", read, write, both).write_allocate_factor == pytest.approx(factor)
@@ -235,7 +235,7 @@ def test_write_allocate_factors() -> None:
 
 @pytest.mark.parametrize(("t_ecm", "t_mem", "simple", "recursive"), [(36.7, 9.1, 5, 7), (18.28, 8.3, 3, 4)])
 def test_saturation_points(t_ecm: float, t_mem: float, simple: int, recursive: int) -> None:
-    """Both rules on the numbers of field-notes C.4: 4.03 → 5 by ceiling and 7 by recursion; 2.2 → 3 and 4."""
+    """Both rules (Stengel et al. 2015; Hofmann et al. 2018): 4.03 → 5 by ceiling and 7 by recursion; 2.2 → 3 and 4."""
     assert saturation_simple(t_ecm, t_mem) == simple
     assert saturation_recursive(t_ecm, t_mem) == recursive
 

@@ -44,7 +44,7 @@ def same(found: list[sympy.Expr], expected: list[sympy.Expr]) -> bool:
 
 
 def test_golden_case_2d_5pt() -> None:
-    # field-notes C.1, IPTW'16: distances ∞, N−1, 2, N−1, ∞ and t = N−1: (N−1) + 2 + (N−1) + 2 (N−1) = 4N − 2 elements
+    # Hammer et al., IPTW 2016: distances ∞, N−1, 2, N−1, ∞ and t = N−1: (N−1) + 2 + (N−1) + 2 (N−1) = 4N − 2 elements
     traffic = traffic_of("stencil", N=1024, M=1024)
     row = in_cache(traffic)[1]
     assert same([row.required_bytes], [32 * N - 16])

@@ -30,7 +30,6 @@ from kernmodel.incore.engine.model import (
     PortSchedulers,
     Switches,
 )
-from kernmodel.incore.front_end.figures import front_end_parameters, op_cache_parameters
 from kernmodel.incore.tables.core_parameters import (
     FrontEndParameters,
     OpCacheParameters,
@@ -38,6 +37,8 @@ from kernmodel.incore.tables.core_parameters import (
     PipelineParameters,
     ZenPipelineParameters,
     execution_ports,
+    front_end_parameters,
+    op_cache_parameters,
 )
 
 _AMPLE = 2048

@@ -12,7 +12,6 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-ZERO_REGISTERS = frozenset({"xzr", "wzr"})
 _NAMES = {"sp": ("x", "sp"), "wsp": ("w", "sp"), "xzr": ("x", ""), "wzr": ("w", "")}
 _NAMES |= {"lr": ("x", "x30"), "fp": ("x", "x29"), "ip0": ("x", "x16"), "ip1": ("x", "x17")}
 _GENERAL = re.compile(r"([xw])([12]?\d|30)")
