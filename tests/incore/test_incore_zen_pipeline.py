@@ -112,3 +112,17 @@ def test_a_batch_tells_addresses_named_alike_by_their_own_registers(code: str, c
     found = Predictor(_core(), settings).predict(bytes.fromhex(code))
     assert found is not None
     assert found.cycles == cycles(code) == cycles_a_pass
+
+
+@pytest.mark.parametrize(
+    ("code", "measured", "near"),
+    [
+        ("48ffc080380075f8", 1.0, 0.01),  # inc; cmp [m],imm; jne: three slots, the same ones in every other pass
+        ("8b0c820fc9890c8648ffc04839c775f0", 1.0, 0.01),  # mov, bswap, indexed store, inc, cmp and jne: six slots
+        ("0fb6140e4801d048ffc14839cf75f1", 1.212, 0.03),  # movzx, add, inc, cmp and jne: four slots, which move
+        ("807c060100488d400175f5", 1.323, 0.04),  # cmp [m+i],imm; lea; jne
+    ],
+)
+def test_chains_meet_older_operations_where_their_slots_move(code: str, measured: float, near: float) -> None:
+    """ALUs go by the slot of the cycle."""
+    assert cycles(code) == pytest.approx(measured, rel=near)

@@ -216,6 +216,7 @@ def _schedulers(pipeline: PipelineCore, ample: bool) -> dict[str, Any]:
         "by_port": 1,
         "rotating": _padded([port_mask(group, pipeline.ports) for group in by_port.rotating]),
         "gaps": _padded(by_port.gaps),
+        "by_slot": port_mask(by_port.by_slot, pipeline.ports),
         "queued": port_mask(by_port.queued, pipeline.ports),
         "queue_entries": _AMPLE if ample else by_port.queue_entries,
         "rooms": tuple(rooms),
@@ -264,6 +265,7 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
         schedulers=tuple(zip(figures.schedulers, entries, strict=True)),
         rotating=figures.rotating,
         gaps=figures.gaps,
+        by_slot=figures.by_slot,
         queued=figures.queued,
         queue_entries=figures.queue_entries,
     )

@@ -49,6 +49,8 @@ class Core(NamedTuple):
             are the three of `UopTraits.scheduler`. The further ones are of such cores:
         rotating: groups of ports that µops are given in rotation, unless fewer by the group's number of `gaps` wait for
             another; those of others go to the port for which fewest wait.
+        by_slot: ports that µops are given by their slot of the cycle, each of a kind another one; those of the fullest
+            scheduler last.
         queued: ports whose µops pass through a queue of `queue_entries` before they get port and scheduler.
         rooms: entries of each scheduler; scheduler_of: the scheduler of each port.
         line_fetch: whether units come line of code by line of code, `dsb_width` a cycle, each pass for itself.
@@ -86,6 +88,7 @@ class Core(NamedTuple):
     by_port: int = 0
     rotating: tuple[int, ...] = (0,) * GROUPS
     gaps: tuple[int, ...] = (0,) * GROUPS
+    by_slot: int = 0
     queued: int = 0
     queue_entries: int = 0
     rooms: tuple[int, ...] = (0,) * SCHEDULERS

@@ -135,12 +135,14 @@ class PortSchedulers:
         schedulers: ports and entries of each.
         rotating: groups of ports that µops are given in rotation, unless fewer by the group's number of `gaps` wait for
             another; others go to the port for which fewest wait.
+        by_slot: ports that µops are given by their slot of the cycle, those of the same kind each another one.
         queued: ports whose µops wait in a queue of `queue_entries` before the schedulers.
     """
 
     schedulers: tuple[tuple[tuple[str, ...], int], ...]
     rotating: tuple[tuple[str, ...], ...]
     gaps: tuple[int, ...]
+    by_slot: tuple[str, ...]
     queued: tuple[str, ...]
     queue_entries: int
 

@@ -85,6 +85,8 @@ class Pipeline:
         self.opened = 0
         self.counters = [0] * len(self.ports)
         self.starting = list(self.counters)
+        self.given: dict[int, int] = {}
+        self.slot_ports = [port for port in range(PORTS) if self.core.by_slot >> port & 1]
         self.turn = [0] * len(self.core.alternating)
         self.divider_free = self.alone_free = 0
         self.data_free = [0] * len(self.ports)
@@ -237,10 +239,29 @@ class Pipeline:
         scheduler = self.core.scheduler_of[port]
         return self.scheduled[scheduler] + coming.count(scheduler) < self.core.rooms[scheduler]
 
-    def _port_with_room(self, ports: int, coming: Sequence[int] = ()) -> int:
-        """In rotation, unless far fewer µops wait for another one, or any fewer where a µop may go beside the rotation;
-        else the port for which fewest wait, behind the queue at the start of the cycle. -1 where none has room."""
+    def _port_of_slot(self, able: Sequence[int], ports: int, slot: int) -> int:
+        """The port whose turn it is in this slot of the cycle, or the next one: one that no µop of the same ports got
+        in this cycle, and whose scheduler has not the most entries; a port beside the group before all others."""
+        given, order = self.given.get(ports, 0), self.slot_ports
+        entries = [self.scheduled[self.core.scheduler_of[port]] for port in order]
+        fullest = max(entries) if min(entries) < max(entries) else -1
+        place = {order[(slot + k) % len(order)]: k for k in range(len(order))}
+
+        def rank(port: int) -> tuple[int, bool, int]:
+            full = port in place and self.scheduled[self.core.scheduler_of[port]] == fullest
+            return given >> port & 1, full, place.get(port, -1)
+
+        chosen = min(able, key=rank)
+        self.given[ports] = given | 1 << chosen
+        return chosen
+
+    def _port_with_room(self, ports: int, coming: Sequence[int] = (), slot: int = 0) -> int:
+        """By the slot; or in rotation, unless far fewer µops wait for another one, or any fewer where a µop may go
+        beside the rotation; else the port for which fewest wait, behind the queue at the start of the cycle. -1 where
+        none has room."""
         able = [port for port in self.ports if ports >> port & 1 and self._has_room(port, coming)]
+        if able and ports & self.core.by_slot:
+            return self._port_of_slot(able, ports, slot)
         rotating = next((number for number, group in enumerate(self.core.rotating) if ports & group), None)
         if rotating is None:
             counters = self.starting if ports & self.core.queued else self.counters
@@ -256,14 +277,15 @@ class Pipeline:
             self.turn[rotating] = (turn + 1) % len(order)
         return chosen
 
-    def _place_slot(self, slot: int) -> list[int] | None:
-        """The ports of the µops of a slot, -1 for those without and queued ones; None if one finds no room."""
+    def _place_slot(self, slot: int, place: int) -> list[int] | None:
+        """The ports of the µops of a slot of the block, at a place of the cycle, -1 for those without and queued ones;
+        None if one finds no room."""
         turn, queued = list(self.turn), len(self.queue)
         given: list[int] = []
         coming: list[int] = []
         for microop in self.microops[self.first_microop[slot] : self.first_microop[slot + 1]]:
             enters = bool(microop.ports & self.core.queued)
-            port = -1 if enters or not microop.ports else self._port_with_room(microop.ports, coming)
+            port = -1 if enters or not microop.ports else self._port_with_room(microop.ports, coming, place)
             queued += enters
             if (microop.ports and not enters and port < 0) or (enters and queued > self.core.queue_entries):
                 break
@@ -339,6 +361,7 @@ class Pipeline:
             return
         if self.entries_issued >= self.delivered:
             self.stalls[0] += 1
+        self.given.clear()
         slot = taken = unlaminated = 0
         while slot < core.issue_width and self.entries_issued < self.delivered:
             executed, e = divmod(self.entries_issued, core.entries)
@@ -360,7 +383,7 @@ class Pipeline:
         while self.slot_in_entry < slots and slot < self.core.issue_width:
             k = self.slots_issued % self.core.slots
             first, end = self.first_microop[k], self.first_microop[k + 1]
-            given = self._place_slot(k) if self.by_port else [-1] * (end - first)
+            given = self._place_slot(k, slot) if self.by_port else [-1] * (end - first)
             if given is None:
                 self.stalls[1] += 1
                 return -1

@@ -380,6 +380,8 @@ class ZenPipelineParameters:
         schedulers: ports of each, scheduler_entries: entries of each that can be filled.
         rotating: groups of ports that are given in rotation, unless fewer µops by the group's number of `gaps` wait for
             another; for other ports the one is taken for which fewest µops wait.
+        by_slot: ports that are given by the slot of the cycle: each µop of a kind another one, those of the scheduler
+            with the most entries last.
         queued: ports whose µops wait in a queue of `queue_entries` until a scheduler has a place.
         address_ports, load_ports, store_ports: groups of address generators, load pipes and store pipes.
         value_ports: groups of ports that bring vectors to the store pipes.
@@ -413,6 +415,7 @@ class ZenPipelineParameters:
     queue_entries: Annotated[int, Figure("non-scheduling queue entries", _ENTRIES)] = 0
     rotating: Annotated[tuple[tuple[str, ...], ...], Figure("rotating ports", PortGroups())] = ()
     gaps: Annotated[tuple[int, ...], Figure("rotation gaps", Counts())] = ()
+    by_slot: Annotated[tuple[str, ...], Figure("ports by slot", Ports())] = ()
     passed_bytes: Annotated[int | None, Figure("vector bytes of two passes", PowerOfTwo(4096))] = None
     renamed_load: Annotated[float | None, Figure("renamed load latency", _TIME)] = None
     renamed_bytes: Annotated[int, Figure("renamed load bytes", PowerOfTwo(4096))] = 1

@@ -9,9 +9,10 @@
 enum { HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, SCALARS = 128, STEADY_SHARE = 100 };
 
 /* A µop of the block with all that issue and dispatch ask of it; `limited`: by more than its port; `group`: its port set
-   alternates, -1 if not; `slow`: passes in which its data path is kept one cycle longer. */
+   alternates, -1 if not; `kind`: a number of its port set, if that has ports given by slot; `slow`: passes in which its
+   data path is kept one cycle longer. */
 typedef struct {
-    int32_t ports, latency, divider, data, alone, limited, scheduler, group, first_wait, waits_end, first_user, users_end;
+    int32_t ports, latency, divider, data, alone, limited, scheduler, group, kind, first_wait, waits_end, first_user, users_end;
     uint64_t slow;
 } Op;
 
@@ -71,6 +72,7 @@ typedef struct {
     int32_t coming[SCHEDULERS], *given; /* of the slot that is dispatched: entries that it takes, the port of each µop */
     int64_t *queue, queue_begin, queue_end; /* µops on the way to schedulers, around */
     int32_t rotation[GROUPS][PORTS], in_rotation[GROUPS], phases;
+    int32_t of_slots[PORTS], slot_ports, kinds, *taken; /* ports given by slot; by kind of µop, those of this cycle */
     int32_t counters[PORTS], starting[PORTS], turn[GROUPS];
     int32_t turns[GROUPS], in_turn[GROUPS][PORTS]; /* ports of each set that alternates */
     int64_t divider_free, alone_free, data_free[PORTS];
@@ -353,6 +355,39 @@ static int32_t port_in_rotation(Sim *s, const Op *m, int32_t group)
     return chosen;
 }
 
+/* By the slot of the cycle: the port whose turn it is, or the next one that no µop of the same ports got in this cycle,
+   and whose scheduler has not the most entries; a port beside the group before all others. -1 where none has room. */
+static int32_t port_of_slot(Sim *s, const Op *m, int32_t slot)
+{
+    const Core *c = s->core;
+    const uint32_t taken = (uint32_t)s->taken[m->kind];
+    int32_t most = 0, least = INT32_MAX, best = -1, best_rank = INT32_MAX;
+    for (int32_t k = 0; k < s->slot_ports; k++) {
+        const int32_t entries = s->scheduled[c->scheduler_of[s->of_slots[k]]];
+        most = entries > most ? entries : most;
+        least = entries < least ? entries : least;
+    }
+    for (uint32_t rest = (uint32_t)(m->ports & ~c->by_slot); rest; rest &= rest - 1) {
+        const int32_t port = __builtin_ctz(rest), rank = taken >> port & 1 ? 3 : 0;
+        if (has_room(s, port) && rank < best_rank) {
+            best = port;
+            best_rank = rank;
+        }
+    }
+    for (int32_t k = 0; k < s->slot_ports; k++) {
+        const int32_t port = s->of_slots[(slot + k) % s->slot_ports];
+        const int32_t full = least < most && s->scheduled[c->scheduler_of[port]] == most;
+        const int32_t rank = (taken >> port & 1 ? 4 : 1) + full;
+        if (m->ports >> port & 1 && has_room(s, port) && rank < best_rank) {
+            best = port;
+            best_rank = rank;
+        }
+    }
+    if (best >= 0)
+        s->taken[m->kind] |= 1 << best;
+    return best;
+}
+
 /* The port for which fewest µops wait, behind the queue at the start of the cycle; -1 where no scheduler has room. */
 static int32_t least_used_port(const Sim *s, const Op *m)
 {
@@ -366,8 +401,10 @@ static int32_t least_used_port(const Sim *s, const Op *m)
     return best;
 }
 
-static int32_t port_with_room(Sim *s, const Op *m)
+static int32_t port_with_room(Sim *s, const Op *m, int32_t slot)
 {
+    if (m->ports & s->core->by_slot)
+        return port_of_slot(s, m, slot);
     for (int32_t group = 0; group < GROUPS; group++)
         if (m->ports & s->core->rotating[group])
             return port_in_rotation(s, m, group);
@@ -387,7 +424,7 @@ static void leave_queue(Sim *s)
 {
     while (s->queue_begin < s->queue_end) {
         Instance *x = instance(s, s->queue[s->queue_begin % s->core->queue_entries]);
-        const int32_t port = port_with_room(s, x->op);
+        const int32_t port = port_with_room(s, x->op, 0);
         if (port < 0)
             return;
         take_entry(s, x, port);
@@ -397,8 +434,8 @@ static void leave_queue(Sim *s)
     }
 }
 
-/* Give the µops of a slot their ports, -1 to those without and those that are queued; 0 if one finds no room. */
-static int place_slot(Sim *s, int32_t slot)
+/* Give the µops of a slot of the block their ports, at a place of the cycle, -1 to those without and those that are queued; 0 if one finds no room. */
+static int place_slot(Sim *s, int32_t slot, int32_t place)
 {
     const Core *c = s->core;
     const int32_t first = s->first_microop[slot], end = s->first_microop[slot + 1];
@@ -410,7 +447,7 @@ static int place_slot(Sim *s, int32_t slot)
     for (; u < end && fits; u++) {
         const Op *m = &s->ops[u];
         const int enters = m->ports & c->queued;
-        const int32_t port = enters || !m->ports ? -1 : port_with_room(s, m);
+        const int32_t port = enters || !m->ports ? -1 : port_with_room(s, m, place);
         s->given[u - first] = port;
         fits = enters ? ++queued <= c->queue_entries : port >= 0 || !m->ports;
         if (port >= 0) {
@@ -481,6 +518,8 @@ static void issue(Sim *s)
 {
     const Core *c = s->core;
     int32_t slot = 0, taken = 0, unlaminated = 0;
+    if (s->kinds)
+        memset(s->taken, 0, (size_t)s->kinds * sizeof *s->taken);
     if (s->slots_issued - s->slots_retired + c->issue_width > c->reorder_buffer) {
         s->tally.stalls[REORDER_BUFFER]++;
         return;
@@ -508,7 +547,7 @@ static void issue(Sim *s)
         unlaminated += entry->together;
         while (s->slot_in_entry < entry->slots && slot < c->issue_width) {
             const int32_t k = s->slot_issuing;
-            if (by_port && !place_slot(s, k)) {
+            if (by_port && !place_slot(s, k, slot)) {
                 s->tally.stalls[SCHEDULER]++;
                 return;
             }
@@ -863,6 +902,19 @@ static void list_turns(Sim *s)
     for (int32_t g = 0; g < GROUPS; g++)
         for (uint32_t rest = (uint32_t)s->core->rotating[g] & ((1u << PORTS) - 1); rest; rest &= rest - 1)
             s->rotation[g][s->in_rotation[g]++] = __builtin_ctz(rest);
+    for (uint32_t rest = (uint32_t)s->core->by_slot & ((1u << PORTS) - 1); rest; rest &= rest - 1)
+        s->of_slots[s->slot_ports++] = __builtin_ctz(rest);
+}
+
+/* A number of the port set of a µop: that of an earlier one with the same, if there is one. */
+static int32_t kind_of(Sim *s, const Op *ops, int32_t number, int32_t ports)
+{
+    if (!(ports & s->core->by_slot))
+        return 0;
+    for (int32_t u = 0; u < number; u++)
+        if (ops[u].ports == ports)
+            return ops[u].kind;
+    return s->kinds++;
 }
 
 static int32_t alternating_group(const Core *c, int32_t ports)
@@ -891,7 +943,8 @@ static int make_ops(Sim *s, const Program *program)
     for (int32_t u = 0; u < c->microops; u++) {
         ops[u] = (Op){m[u].ports, m[u].latency, m[u].divider, m[u].data, m[u].alone,
                       m[u].divider || (m[u].data && paths) || m[u].alone, m[u].scheduler,
-                      alternating_group(c, m[u].ports), m[u].first_wait, m[u + 1].first_wait, 0, 0,
+                      alternating_group(c, m[u].ports), kind_of(s, ops, u, m[u].ports), m[u].first_wait,
+                      m[u + 1].first_wait, 0, 0,
                       (uint32_t)m[u].slow_low | (uint64_t)(uint32_t)m[u].slow_high << 32};
         s->phases = ops[u].slow ? PHASES : s->phases;
         s->pipes |= ops[u].slow && m[u].data == 1 && (m[u].ports & (m[u].ports - 1)) ? (uint32_t)m[u].ports : 0;
@@ -938,6 +991,9 @@ static int allocate(Sim *s, const Program *program)
     s->given = arena_take(s->arena, most_in_slot, sizeof(int32_t));
     s->snapshots = arena_take(s->arena, SNAPSHOTS, sizeof(Snapshot));
     if (!s->ring || !s->queue || !s->given || !s->calendar || !s->ready[0] || !s->snapshots || make_ops(s, program))
+        return NO_MEMORY;
+    s->taken = arena_take(s->arena, s->kinds + 1, sizeof(int32_t));
+    if (!s->taken)
         return NO_MEMORY;
     for (int32_t k = 0; k < SNAPSHOTS; k++)
         s->snapshots[k].room = 0;
