@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         KernelMeasurement,
         Peaks,
     )
+    from kernmodel.measure.probe import Probe
 
 Progress = Callable[[str], object]
 """Is told what is measured next."""
@@ -168,3 +169,24 @@ def measure_kernel(
 
 
 _KERNEL_VIEWS = Views("measure:kernels_report", "measure:kernels_document", together=True)
+
+
+def probe_machine(
+    *, depth: Literal["quick", "default"] = "default", progress: Progress = lambda what: None
+) -> Result[Probe]:
+    """A machine file of this host, as `kernmodel machine probe`: what was measured, the rest of a carried machine.
+
+    >>> Path("mine.yml").write_text(km.probe_machine(depth="quick").text())
+
+    Args:
+        depth: "quick" some 30 s, "default" some minutes on a busy host.
+
+    Raises:
+        MeasurementError: no carried machine is near, or the host does not let it be measured.
+    """
+    from kernmodel.measure.host import Harness
+    from kernmodel.measure.probe import probe_machine as probe
+
+    with Harness() as harness:
+        answer = probe(harness, depth=depth, progress=progress)
+    return Result([answer], Views("machine:machine_text", ""))

@@ -1,4 +1,4 @@
-"""`kernmodel machine`: list, show, check, import."""
+"""`kernmodel machine`: list, show, check, import, probe."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=Group)
 def machine() -> None:
-    """List, show, check and import machine files.
+    """List, show, check, import and probe machine files.
 
     \b
     Example:
@@ -104,6 +104,41 @@ def import_(ctx: click.Context, file: str, output: str | None) -> None:
     else:
         write_file(target, imported.text)
     problems = check_machine_document(document_of(imported.text, output or "<output>", MACHINE_FILE))
+    for problem in problems:
+        write_error(f"kernmodel: {problem}" if problem.severity == "warning" else f"kernmodel: to mend: {problem}")
+    ctx.exit(1 if _errors(problems) else 0)
+
+
+@machine.command("probe", short_help="Make a machine file of this host.")
+@click.option("-o", "--output", metavar="OUT", help="File to write.  [default: standard output]")
+@click.option("--quick", is_flag=True, help="Measure less, in some 30 s.")
+@click.pass_context
+def probe_(ctx: click.Context, output: str | None, quick: bool) -> None:
+    """Measure this host and write a machine file of it; figures that are not confirmed are left out and named.
+
+    What cannot be measured comes from the carried machine of the same core, as each source says. Exit status 1 if
+    something has to be mended before the file can be used.
+
+    \b
+    Example:
+      kernmodel machine probe --quick -o mine.yml
+    """
+    from kernmodel.api.measuring import probe_machine
+    from kernmodel.cli.measure import show_progress
+    from kernmodel.machine.files.schema import MACHINE_FILE
+    from kernmodel.schema.document import document_of
+    from kernmodel.studies.predict.machine_check import check_machine_document
+
+    target = output_file(output) if output else None
+    probed = probe_machine(depth="quick" if quick else "default", progress=show_progress).answer
+    show_progress("")
+    for note in probed.notes:
+        write_error(f"kernmodel: {note.kind}: {note}")
+    if target is None:
+        show_text(probed.text)
+    else:
+        write_file(target, probed.text)
+    problems = check_machine_document(document_of(probed.text, output or "<output>", MACHINE_FILE))
     for problem in problems:
         write_error(f"kernmodel: {problem}" if problem.severity == "warning" else f"kernmodel: to mend: {problem}")
     ctx.exit(1 if _errors(problems) else 0)

@@ -102,7 +102,9 @@ QUESTIONS: dict[str, Callable[[Path], km.Result[Any]]] = {
 }
 """Every function of the public face that answers by itself."""
 
-ON_THIS_HOST = {f"measure_{what}" for what in ("bandwidth", "block", "instruction", "kernel", "peaks")}
+ON_THIS_HOST = {f"measure_{what}" for what in ("bandwidth", "block", "instruction", "kernel", "peaks")} | {
+    "probe_machine"
+}
 """Functions that measure (tests/measure)."""
 
 WITHOUT_DOCUMENT = {"instruction_coverage", "check_instructions", "import_instructions", "import_machine"}

@@ -14,6 +14,7 @@ from kernmodel.units import format_bytes, format_si
 if TYPE_CHECKING:
     from kernmodel.machine.kerncraft import Imported
     from kernmodel.machine.model import BandwidthSeries, CacheLevel, Machine, TransferPath
+    from kernmodel.measure.probe import Probe
     from kernmodel.schema.fields import Problem
 
 
@@ -56,8 +57,8 @@ def machine_check(checked: Iterable[tuple[str, tuple[Problem, ...]]]) -> Blocks:
     )
 
 
-def machine_text(imported: Imported) -> Blocks:
-    """The text of an imported machine file as it stands."""
+def machine_text(imported: Imported | Probe) -> Blocks:
+    """The text of an imported or probed machine file as it stands."""
     return (Line(imported.text.removesuffix("\n")),)
 
 

@@ -1,0 +1,232 @@
+"""The probe: a machine file of this host, with what was measured here and what a carried machine has for the rest.
+
+Measured are the clock, the bandwidths of one core by level and stream mix, and floating-point peaks; caches and
+processors are as the system tells. Ports, composition of times, replacement and how a victim cache is filled come from
+the carried machine of the same microarchitecture, which CPUID names, and each source line says so.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal
+
+import yaml
+
+from kernmodel.errors import MeasurementError, Note
+from kernmodel.machine.files.write import write_facts
+from kernmodel.machine.load import find_machine
+from kernmodel.measure import code_x86 as x86
+from kernmodel.measure.bandwidth import MIXES, measure_bandwidths
+from kernmodel.measure.host import Effort, Harness
+from kernmodel.measure.host_topology import HostCache, HostTopology, host_topology
+from kernmodel.measure.model import BandwidthPoint
+from kernmodel.measure.peaks import PeakKind, measure_peaks
+
+Depth = Literal["quick", "default"]
+_EFFORTS = {"quick": Effort(40, 2, 1.5), "default": Effort(60, 3, 5.0)}
+_MIXES = {
+    "quick": ("load", "copy", "update"),
+    "default": ("load", "store", "copy", "update", "daxpy", "stream", "triad"),
+}
+_CARRIED: Mapping[tuple[str, int], Mapping[str, Sequence[int]]] = {
+    ("Intel", 6): {
+        "snb": (45,),
+        "ivb": (62,),
+        "hsw": (63,),
+        "bdw": (79, 86),
+        "clx": (85,),
+        "icx": (106, 108),
+        "spr": (143, 207),
+        "gnr": (173, 174),
+    },
+    ("AMD", 0x17): {"zen": range(0x30), "zen2": range(0x30, 0x80)},
+    ("AMD", 0x19): {"zen3": (*range(0x10), *range(0x20, 0x60)), "zen4": (*range(0x10, 0x20), *range(0x60, 0xB0))},
+}
+"""Models by vendor and family (Linux, arch/x86/include/asm/intel-family.h and arch/x86/kernel/cpu/amd.c)."""
+_BY_FEATURE = (("amx_tile", "spr"), ("avx512_vbmi2", "icx"), ("avx512f", "skx"), ("avx2", "hsw"), ("avx", "snb"))
+"""The newest carried Intel server core that first has a feature, where the model is not known."""
+_NO_SOURCE = "not measured"
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A probed machine.
+
+    Attributes:
+        text: the machine file; carried: the machine that the rest comes from.
+        notes: what is not known or doubtful.
+    """
+
+    text: str
+    carried: str
+    notes: tuple[Note, ...]
+
+
+def nearest_machine(topology: HostTopology) -> tuple[str, str]:
+    """The carried machine whose core this host has, and why that is doubtful ("" where CPUID names it).
+
+    Raises:
+        MeasurementError: none comes near.
+    """
+    models = _CARRIED.get((topology.vendor, topology.family), {})
+    named = next((name for name, numbers in models.items() if topology.number in numbers), None)
+    place = f"{topology.vendor} family {topology.family} model {topology.number}"
+    feature, newest = next((one for one in _BY_FEATURE if one[0] in topology.features), ("", "snb"))
+    if topology.vendor == "Intel":
+        # a guest may be told another model than it runs on; features it cannot be told in vain
+        if named is None or (newest == "spr" and named not in ("spr", "gnr")):
+            why = f"CPUID says {place}, which is no carried core; by its extension {feature} {newest} is the nearest"
+            return newest, why
+        return named, ""
+    if named is None:
+        if topology.vendor != "AMD":
+            raise MeasurementError(
+                f"no carried machine is near {place}", todo="write the file by docs/machine-files.md"
+            )
+        newest = "zen4" if "avx512f" in topology.features else "zen3"
+        return newest, f"CPUID says {place}, which is no carried core; {newest} is the nearest"
+    return named, ""
+
+
+def probe_machine(
+    harness: Harness, *, depth: Depth = "default", progress: Callable[[str], object] = lambda what: None
+) -> Probe:
+    """A machine file of this host.
+
+    Args:
+        depth: how much is measured: "quick" some 30 s, "default" some 2 min.
+
+    Raises:
+        MeasurementError: no carried machine is near, or the host does not let it be measured.
+    """
+    topology = host_topology()
+    name, doubt = nearest_machine(topology)
+    notes = [Note("nearest-core", doubt)] if doubt else []
+    effort = _EFFORTS[depth]
+    measured = measure_bandwidths(harness, topology, mixes=_MIXES[depth], effort=effort, progress=progress)
+    wide = x86.vector_bytes()
+    kinds = tuple(PeakKind(operation, "DP", wide) for operation in ("ADD", "MUL", "FMA"))
+    peaks = measure_peaks(harness, kinds, effort=effort, progress=progress)
+    notes += [*measured.notes, *peaks.notes]
+    clock = measured.clock_hz
+    carried: dict[str, Any] = yaml.safe_load(find_machine(name).read_text(encoding="utf-8"))
+    here = f"measured on this host by kernmodel machine probe, {datetime.date.today().isoformat()}"
+    points = [point for point in measured.points if point.cycles_per_line.confirmed]
+    system = f"/sys and /proc of this host, {datetime.date.today().isoformat()}"
+    facts: dict[str, Any] = {
+        "title": f"{topology.model}{', a guest' if topology.hypervisor else ''} with {topology.cores} cores, probed",
+        "vendor": topology.vendor,
+        "isa": "x86-64",
+        "clock": f"{clock / 1e9:.3f} GHz",
+        "cache_line": f"{topology.caches[0].line_bytes} B",
+        "source": f"{system}; clock by a chain of dependent additions, {here}",
+        "topology": {
+            "sockets": topology.sockets,
+            "numa_domains_per_socket": max(1, topology.domains // topology.sockets),
+            "cores_per_socket": max(1, topology.cores // topology.sockets),
+            "threads_per_core": topology.threads_per_core,
+            "source": system + (" (a guest sees its own share of the processor alone)" if topology.hypervisor else ""),
+        },
+        "core": {**carried["core"], "source": f"derived from the carried {name}.yml: {carried['core']['source']}"},
+        "caches": {
+            cache.name: _cache(cache, carried["caches"].get(cache.name), name, system) for cache in topology.caches
+        },
+        "paths": _paths(topology, carried, name, {point.level for point in points}),
+        "stores": {
+            **carried["stores"],
+            "source": f"derived from the carried {name}.yml: {carried['stores']['source']}",
+        },
+        "overlap": {
+            **carried["overlap"],
+            "source": f"derived from the carried {name}.yml: {carried['overlap']['source']}",
+        },
+        "bandwidths": _bandwidths(points, clock, here),
+        "compilers": {"gcc": "-O3 -march=native", "clang": "-O3 -march=native"},
+    }
+    found = [peak for peak in peaks.peaks if peak.per_cycle.confirmed]
+    if found:
+        facts["peaks"] = {
+            "unit": "GFLOP/s",
+            "source": f"{here}; {_spreads((peak.operation, peak.per_cycle.spread_percent) for peak in found)}",
+            "measured": [
+                {
+                    "operation": peak.operation,
+                    "precision": peak.precision,
+                    "register": f"{peak.width_bytes} B",
+                    "cores": 1,
+                    "value": f"{peak.per_cycle.value * clock / 1e9:.2f}",
+                }
+                for peak in found
+            ],
+        }
+    notes.append(Note("saturation-unknown", "bandwidths of several cores were not measured: saturation is not known"))
+    comments = [f"Probed on {datetime.date.today().isoformat()}; figures that no two rounds confirmed were left out."]
+    comments += [f"{note.text}" for note in notes]
+    return Probe(write_facts(_texts(facts), comments), name, tuple(notes))
+
+
+def _cache(cache: HostCache, carried: Mapping[str, Any] | None, name: str, system: str) -> dict[str, Any]:
+    """A cache: its size as the system tells, the rest as of the carried machine."""
+    like = dict(carried or {"replacement": "LRU", "write_back": True, "write_allocate": True, "filled_by": "miss"})
+    like |= {
+        "size": f"{cache.ways * cache.sets * cache.line_bytes // 1024} KiB",
+        "ways": cache.ways,
+        "sets": cache.sets,
+        "shared_by": cache.shared_by,
+        "source": f"{system}; how it is filled and replaced, derived from the carried {name}.yml",
+    }
+    return like
+
+
+def _paths(
+    topology: HostTopology, carried: Mapping[str, Any], name: str, measured: set[str]
+) -> dict[str, dict[str, Any]]:
+    """Paths between neighbouring levels; a width that nobody published follows from the measured streams."""
+    names = [cache.name for cache in topology.caches] + ["Mem"]
+    found = {}
+    for inner, outer in pairwise(names):
+        like = carried["paths"].get(inner + outer, {"duplex": "half", "width": "unknown"})
+        width = like["width"]
+        known = width not in ("unknown", "measured")
+        source = f"derived from the carried {name}.yml: {like.get('source', 'nothing')}"
+        if not known:
+            width = "measured" if outer in measured else "unknown"
+            source = "by the streams of one core in bandwidths" if outer in measured else _NO_SOURCE
+        found[inner + outer] = {"width": width, "duplex": like["duplex"], "source": source}
+    return found
+
+
+def _bandwidths(points: Sequence[BandwidthPoint], clock: float, here: str) -> dict[str, Any]:
+    mixes: dict[str, dict[str, Any]] = {}
+    groups: dict[str, dict[str, list[str]]] = {}
+    for point in points:
+        mix = MIXES[point.mix]
+        row: dict[str, Any] = {"read": mix.read, "write": mix.write}
+        row |= {"read_write": mix.read_write} if mix.read_write else {}
+        row |= {"flops": mix.flops} if mix.flops else {}
+        mixes[point.mix] = {**row, "access": f"{point.width_bytes} B"}
+        rate = point.bytes_per_cycle.value * clock / 1e9
+        groups.setdefault(point.level, {})[point.mix] = [f"{rate:.2f}"]
+    spreads = _spreads((f"{point.level} {point.mix}", point.cycles_per_line.spread_percent) for point in points)
+    return {
+        "unit": "GB/s",
+        "source": f"one core, {here}; {spreads}",
+        "mixes": mixes,
+        "measured": [{"level": level, "cores": [1], "values": values} for level, values in groups.items()],
+    }
+
+
+def _spreads(figures: Any) -> str:
+    return "spread of rounds " + ", ".join(f"{what} {percent:.1f} %" for what, percent in figures)
+
+
+def _texts(value: Any) -> Any:
+    """Facts as texts."""
+    if isinstance(value, Mapping):
+        return {str(key): _texts(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_texts(item) for item in value]
+    return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
