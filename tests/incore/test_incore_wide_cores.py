@@ -110,6 +110,18 @@ def test_split_loads_take_their_ports_longer() -> None:
     assert bounds("two ymm loads").components["ports"] == pytest.approx((1 + 0.5 + 0.5 * 3) / 3)
 
 
+def test_one_in_64_of_the_lines_that_loads_cross_ends_a_page() -> None:
+    assert LoadParameters(split_256=1.0, page_split=128.0, line_bytes=64).splits == {32: 1.0 + 128 / 64}
+    # two ymm loads of which one crosses every other line: 1.5 cycles of both ports, and the page-split's part of a line
+    ports = bounds("two ymm loads", arch="HSW").components["ports"]
+    assert ports == pytest.approx(1.25 + 0.5 * 100 / 64)
+    assert bounds("two ymm loads", "page-split load", arch="HSW").components["ports"] == pytest.approx(1.25)
+
+
+def test_of_blocks_whose_addresses_are_not_looked_at_no_load_is_split() -> None:
+    assert modelled_core(core((), "HSW")[0], "stack").splits == {}
+
+
 def test_renamed_memory_takes_as_long_as_the_table_says() -> None:
     assert bounds("prefix sum").components["pipeline"] < 1.1  # one addition per pass
     assert bounds("add in memory").components["pipeline"] == 5 + 3

@@ -88,14 +88,17 @@ def _cost(loads: Sequence[MovingAccess], shares: Sequence[float], costs: Mapping
 def split_cycles(uses: Sequence[PortUse], instruction: Instruction, costs: Mapping[int, float]) -> tuple[float, ...]:
     """Per port use of an instruction, the cycles that it grows by where the load crosses lines.
 
-    Uses of load ports, with which load data paths go, take all their ports for as long as the figures say.
+    Uses of load ports, with which load data paths go, and of these paths take all their ports for as long as the
+    figures say.
     """
     size = next((r.size_bytes for r in instruction.memory if r.read), 0) if costs else 0
     if size not in costs:
         return (0.0,) * len(uses)
     paths = {frozenset(use.ports) for use in uses}
-    split = {use: frozenset(port + _DATA_PATH for port in use.ports) in paths for use in uses}
-    return tuple([costs[size] * len(use.ports) - 1.0 if split[use] else 0.0 for use in uses])
+    loading = {own for own in paths if frozenset(port + _DATA_PATH for port in own) in paths}
+    split = loading | {frozenset(port + _DATA_PATH for port in own) for own in loading}
+    longer = [costs[size] * len(use.ports) - use.cycles if frozenset(use.ports) in split else 0.0 for use in uses]
+    return tuple([max(0.0, cycles) for cycles in longer])
 
 
 def may_split(instruction: Instruction, costs: Mapping[int, float]) -> bool:

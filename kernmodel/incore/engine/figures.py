@@ -98,7 +98,7 @@ def modelled_core(
         switches=switches or Switches(memory=memory, blocked_loads=memory != "different"),
         closed=parameters.closed_by_widest,
         fusing=frozenset(parameters.fused_with_jumps),
-        splits=parameters.loads.splits,
+        splits=parameters.loads.splits if memory == "moving" else {},
         op_cache=op_cache_parameters(parameters),
     )
 

@@ -155,6 +155,8 @@ _EXTRA_SLOTS = ("indexed-store", "indexed-operation", "read-modify-write", "wide
 _ISSUE = Figure("issue width", _WIDTH)
 _RETIRE = Figure("retire width", _WIDTH)
 _ROB = Figure("ROB entries", _ENTRIES)
+_PAGE_BYTES = 4096
+"""The smallest page. Whether cores take longer across these where the system maps larger ones is not known."""
 
 
 class LoadParameters(NamedTuple):
@@ -168,6 +170,7 @@ class LoadParameters(NamedTuple):
         forwarded: shortest latency measured from memory to a register where a store has just written it; of the memory
             policy `stack`.
         split_256, split_512: cycles for which a load across cache lines, of `line_bytes`, takes all its ports.
+        page_split: cycles for which a load across pages takes them beyond that.
     """
 
     pointer_chasing: Annotated[bool, Figure("fast pointer chasing", _FLAG)] = False
@@ -178,6 +181,7 @@ class LoadParameters(NamedTuple):
     forwarded: Annotated[float | None, Figure("forwarded load latency", _TIME)] = None
     split_256: Annotated[float | None, Figure("split 256-bit load", _TIME)] = None
     split_512: Annotated[float | None, Figure("split 512-bit load", _TIME)] = None
+    page_split: Annotated[float, Figure("page-split load", _TIME)] = 0.0
     line_bytes: Annotated[int | None, Figure("cache line bytes", PowerOfTwo(4096))] = None
 
     @property
@@ -188,9 +192,10 @@ class LoadParameters(NamedTuple):
     @property
     def splits(self) -> dict[int, float]:
         """Cycles for which a load across lines takes all load ports that it can use, by its bytes, where they are
-        known."""
+        known. Of the lines that a walk through memory crosses, one in so many as a page holds ends a page."""
         given = {256 // 8: self.split_256, 512 // 8: self.split_512}
-        return {size: cycles for size, cycles in given.items() if cycles is not None}
+        pages = self.page_split * (self.line_bytes or 0) / _PAGE_BYTES
+        return {size: cycles + pages for size, cycles in given.items() if cycles is not None}
 
 
 class RegisterParameters(NamedTuple):

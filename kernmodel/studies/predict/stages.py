@@ -345,15 +345,20 @@ class Stages:
     def _incore(self, code: Code, machine: Machine, request: CodeRequest, places: Places | None = None) -> InCore:
         from kernmodel.incore.answer.analyse import analyse
         from kernmodel.incore.core import Settings, offset_of
+        from kernmodel.incore.engine.figures import modelled_core
 
         parameters, table = self._core(machine)
-        place = AT_LINES if places is None else places
-        key = (code.key, parameters.name, request.port_model, place.base, tuple(place.starts.items()))
+        place, within = AT_LINES if places is None else places, request.classic and places is None
+        key = (code.key, parameters.name, request.port_model, within, place.base, tuple(place.starts.items()))
         offset = offset_of(code.loop, Settings())
-        model = request.port_model
-        return self._incores.get(
-            key, lambda: analyse(code.loop, parameters, table, port_model=model, offset=offset, places=place)
-        )
+
+        def analysed() -> InCore:
+            core = modelled_core(parameters)
+            core = replace(core, splits={}) if within else core  # textbooks know no loads across lines
+            model = request.port_model
+            return analyse(code.loop, parameters, table, port_model=model, offset=offset, places=place, model=core)
+
+        return self._incores.get(key, analysed)
 
     def _placement(self, code: Code, machine: Machine, request: CodeRequest, incore: InCore) -> tuple[Note, ...]:
         """What the unknown address of the loop may change, as a note; nothing where it makes no difference."""
