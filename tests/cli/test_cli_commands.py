@@ -116,7 +116,7 @@ def test_completion_scripts(run, shell):
     ("words", "expected"),
     [
         ("kernmodel ma", {"machine"}),
-        ("kernmodel machine ", {"list", "show", "check", "import"}),
+        ("kernmodel machine ", {"list", "probe", "show", "check", "import"}),
         ("kernmodel ecm -m cl", {"clx"}),
         ("kernmodel traffic -m clx sten", {"stencil", "stencil-blocked"}),
         ("kernmodel traffic --cache ", {"auto", "lc", "sim", "both"}),
