@@ -25,13 +25,16 @@ KERNELS = {
     "macro without value": ("k.c", f"double a[N], b[N];\n{LOOP}\n", "-D N="),
     "macro defined without value": ("k.c", f"#define N\ndouble a[9], b[9];\n{LOOP}\n", "k.c:3:21: the macro N"),
     "complex numbers": ("k.c", f"#define N 9\ndouble complex a[N], b[N];\n{LOOP}\n", "k.c:2:8: complex numbers"),
-    "struct": ("k.c", "struct { double x; } a[9];\nfor (int i = 0; i < 9; ++i) a[i].x = 0;\n", "k.c:2:29: a member"),
+    "struct": (
+        "k.c",
+        "struct { double x; } a[9];\nfor (int i = 0; i < 9; ++i) a[i].x = 0;\n",
+        "k.c:2:29: the member a[i].x",
+    ),
     "while": ("k.c", "double a[9]; int i = 0;\nwhile (i < 9) a[i++] = 0;\n", "k.c:2:"),
     "unknown function": ("k.c", "double a[9];\nfor (int i = 0; i < 9; ++i) a[i] = g(i);\n", "k.c:2:"),
     "parameter without value": ("k.c", "void f(int n, double *a) { for (int i = 0; i < n; ++i) a[i] = 0; }\n", "-D n="),
-    "two functions": ("k.c", f"double a[9], b[9];\nvoid f() {{ {LOOP} }}\nvoid g() {{ {LOOP} }}\n", "--function"),
+    "two functions": ("k.c", f"double a[9], b[9];\nvoid f() {{ {LOOP} }}\nvoid g() {{ {LOOP} }}\n", "-D N="),
     "no loop": ("k.c", "double a[10];\na[0] = 1;\n", "loop"),
-    "two nests": ("k.c", f"#define N 10\ndouble a[N], b[N];\n{LOOP}\n{LOOP}\n", "--nest"),
     "indirect index": ("k.c", "double a[10]; int p[10];\nfor (int i = 0; i < 10; ++i) a[p[i]] = 0;\n", "k.c:2:"),
     "not affine": ("k.c", "double a[100];\nfor (int i = 0; i < 10; ++i) a[i*i] = 0;\n", "k.c:2:"),
 }
@@ -54,7 +57,7 @@ def test_kernels(run, tmp_path, name, text, part):
 
 def test_two_nests_are_chosen_by_number(run, tmp_path):
     path = tmp_path / "k.c"
-    path.write_text(KERNELS["two nests"][1])
+    path.write_text(f"#define N 10\ndouble a[N], b[N];\n{LOOP}\n{LOOP}\n")
     assert run("traffic", "-m", "clx", path, "--nest", 2).status == 0
     assert_refused(run("traffic", "-m", "clx", path, "--nest", 3), 1, "k.c", "2 at")
 
