@@ -192,7 +192,7 @@ def test_headers_out_of_macros_are_named(run, tmp_path: Path):
     )
     outcome = run("blocking", "-m", "snb", source, "--emit", tmp_path / "blocked.c")
     assert outcome.status == 1
-    assert f"{source}:6:9: the header of the loop over i cannot be rewritten; write it out" in outcome.err
+    assert "macros.c:6:9: the header of the loop over i cannot be rewritten; write it out" in outcome.err
     assert not (tmp_path / "blocked.c").exists()
 
 
