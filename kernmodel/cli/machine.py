@@ -10,10 +10,13 @@ import click
 from kernmodel.api import inputs as api
 from kernmodel.cli import options
 from kernmodel.cli.command import Group
-from kernmodel.cli.output import Shown, show_result, show_text, write_error
+from kernmodel.cli.output import Shown, show_result, show_text, shown_progress, write_error
 from kernmodel.output_files import output_file, write_file
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kernmodel.errors import Note
     from kernmodel.schema.fields import Problem
 
 
@@ -78,6 +81,24 @@ def _errors(problems: Iterable[Problem]) -> list[Problem]:
     return [problem for problem in problems if problem.severity == "error"]
 
 
+def _give(text: str, notes: Iterable[Note], target: Path | None) -> int:
+    """Write a machine file that was made, say what is to know of it and what has to be mended; the exit status."""
+    from kernmodel.machine.files.schema import MACHINE_FILE
+    from kernmodel.schema.document import document_of
+    from kernmodel.studies.predict.machine_check import check_machine_document
+
+    for note in notes:
+        write_error(f"kernmodel: {note.kind}: {note}")
+    if target is None:
+        show_text(text)
+    else:
+        write_file(target, text)
+    problems = check_machine_document(document_of(text, str(target or "<output>"), MACHINE_FILE))
+    for problem in problems:
+        write_error(f"kernmodel: {problem}" if problem.severity == "warning" else f"kernmodel: to mend: {problem}")
+    return 1 if _errors(problems) else 0
+
+
 @machine.command("import", short_help="Import a machine file of Kerncraft.")
 @click.argument("file", type=click.Path())
 @click.option("-o", "--output", metavar="OUT", help="File to write.  [default: standard output]")
@@ -91,22 +112,9 @@ def import_(ctx: click.Context, file: str, output: str | None) -> None:
     Example:
       kernmodel machine import SkylakeSP_Gold-6148.yml -o my-skx.yml
     """
-    from kernmodel.machine.files.schema import MACHINE_FILE
-    from kernmodel.schema.document import document_of
-    from kernmodel.studies.predict.machine_check import check_machine_document
-
     target = output_file(output) if output else None
     imported = api.import_machine(file).answer
-    for note in imported.notes:
-        write_error(f"kernmodel: {note.kind}: {note}")
-    if target is None:
-        show_text(imported.text)
-    else:
-        write_file(target, imported.text)
-    problems = check_machine_document(document_of(imported.text, output or "<output>", MACHINE_FILE))
-    for problem in problems:
-        write_error(f"kernmodel: {problem}" if problem.severity == "warning" else f"kernmodel: to mend: {problem}")
-    ctx.exit(1 if _errors(problems) else 0)
+    ctx.exit(_give(imported.text, imported.notes, target))
 
 
 @machine.command("probe", short_help="Make a machine file of this host.")
@@ -124,21 +132,8 @@ def probe_(ctx: click.Context, output: str | None, quick: bool) -> None:
       kernmodel machine probe --quick -o mine.yml
     """
     from kernmodel.api.measuring import probe_machine
-    from kernmodel.cli.measure import show_progress
-    from kernmodel.machine.files.schema import MACHINE_FILE
-    from kernmodel.schema.document import document_of
-    from kernmodel.studies.predict.machine_check import check_machine_document
 
     target = output_file(output) if output else None
-    probed = probe_machine(depth="quick" if quick else "default", progress=show_progress).answer
-    show_progress("")
-    for note in probed.notes:
-        write_error(f"kernmodel: {note.kind}: {note}")
-    if target is None:
-        show_text(probed.text)
-    else:
-        write_file(target, probed.text)
-    problems = check_machine_document(document_of(probed.text, output or "<output>", MACHINE_FILE))
-    for problem in problems:
-        write_error(f"kernmodel: {problem}" if problem.severity == "warning" else f"kernmodel: to mend: {problem}")
-    ctx.exit(1 if _errors(problems) else 0)
+    with shown_progress() as progress:
+        probed = probe_machine(depth="quick" if quick else "default", progress=progress).answer
+    ctx.exit(_give(probed.text, probed.notes, target))

@@ -1,8 +1,7 @@
-"""`kernmodel measure`: block, peaks, instruction."""
+"""`kernmodel measure`: kernels, bandwidths, blocks of code, instructions and peaks on this host."""
 
 from __future__ import annotations
 
-import sys
 from typing import Any, Literal
 
 import click
@@ -10,7 +9,7 @@ import click
 from kernmodel.api.options import CodeOptions
 from kernmodel.cli import options
 from kernmodel.cli.command import Group
-from kernmodel.cli.output import Shown, show_result
+from kernmodel.cli.output import Shown, show_result, shown_progress
 
 _LINE_BYTES = 64
 pages_option = click.option(
@@ -27,13 +26,6 @@ def measure() -> None:
       kernmodel measure block --hex 4801d8
       kernmodel measure peaks
     """
-
-
-def show_progress(what: str) -> None:
-    """Say on a terminal what is measured next; nothing elsewhere."""
-    if sys.stderr.isatty():
-        sys.stderr.write(f"\r\x1b[K{what}" if what else "\r\x1b[K")
-        sys.stderr.flush()
 
 
 @measure.command(short_help="Cycles per pass of a block of machine code.")
@@ -73,8 +65,8 @@ def peaks(as_json: bool) -> None:
     """
     from kernmodel.api.measuring import measure_peaks
 
-    result = measure_peaks(progress=show_progress)
-    show_progress("")
+    with shown_progress() as progress:
+        result = measure_peaks(progress=progress)
     show_result(result, Shown.of(as_json=as_json))
 
 
@@ -116,8 +108,8 @@ def bandwidth(
     from kernmodel.api.measuring import measure_bandwidth
 
     sizes = tuple(map(int, widths))
-    result = measure_bandwidth(levels=levels, mixes=mixes, widths=sizes, pages=pages, progress=show_progress)
-    show_progress("")
+    with shown_progress() as progress:
+        result = measure_bandwidth(levels=levels, mixes=mixes, widths=sizes, pages=pages, progress=progress)
     show_result(result, Shown.of(as_json=as_json))
 
 
@@ -157,6 +149,6 @@ def kernel(
     """
     from kernmodel.api.measuring import measure_kernel
 
-    result = measure_kernel(**asked, level=level, code=code, align=align, pages=pages, progress=show_progress)
-    show_progress("")
-    show_result(result, shown)
+    with shown_progress() as progress:
+        result = measure_kernel(**asked, level=level, code=code, align=align, pages=pages, progress=progress)
+        show_result(result, shown)

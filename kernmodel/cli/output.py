@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
@@ -149,6 +149,22 @@ def _is_ascii_only(stream: TextIO) -> bool:
     except (UnicodeEncodeError, LookupError):
         return True
     return False
+
+
+@contextmanager
+def shown_progress() -> Iterator[Callable[[str], None]]:
+    """Says on a terminal what is done next, and takes it away at the end; nothing elsewhere."""
+    terminal = sys.stderr.isatty()
+
+    def say(what: str) -> None:
+        if terminal:
+            sys.stderr.write(f"\r\x1b[K{what}")
+            sys.stderr.flush()
+
+    try:
+        yield say
+    finally:
+        say("")
 
 
 def with_progress(values: Iterable[Value], total: int, *, streamed: bool, start: int = 1) -> Iterator[Value]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from kernmodel.errors import MeasurementError, Note
 from kernmodel.measure import code_x86 as x86
 from kernmodel.measure.blocks import doubts
-from kernmodel.measure.host import Buffer, Case, Effort, Harness
+from kernmodel.measure.host import APART, Buffer, Case, Effort, Harness, repetitions
 from kernmodel.measure.host_topology import HostTopology
 from kernmodel.measure.model import BandwidthPoint, Bandwidths
 
@@ -23,9 +23,7 @@ _POSITION, _TOTAL = 63, 62
 _ADDRESS = ("r8", "r9", "r10", "r11")
 _UNROLLED = 4
 """Cache lines of each stream that a pass of the loop moves."""
-_APART = 5 * 4096 + 1024 + 256
-"""Bytes by which starts of streams differ from multiples of 2 MiB, each from the next, so that none share sets."""
-_CALL_CYCLES, _SEGMENT_BYTES = 40_000, 1 << 20
+_SEGMENT_BYTES = 1 << 20
 _MOST_MEMORY = 1 << 30
 _REGISTER = {64: "zmm", 32: "ymm", 16: "xmm"}
 
@@ -135,7 +133,7 @@ def _place(harness: Harness, mix: Mix, total: int, *, huge: bool) -> bool:
     """Make the streams; whether they lie in huge pages where these were asked for."""
     each = _each(mix, total)
     placed = [
-        harness.buffer(number, Buffer(each + LINE * _UNROLLED, number * _APART, huge)) for number in range(mix.arrays)
+        harness.buffer(number, Buffer(each + LINE * _UNROLLED, number * APART, huge)) for number in range(mix.arrays)
     ]
     for number, value in ((_POSITION, 0), (_TOTAL, each)):
         harness.value(number, value)
@@ -156,9 +154,7 @@ def _point(harness: Harness, mix: Mix, level: str, total: int, width: int, effor
         figure = harness.figure([Case(1, segment)], lambda ends: ends[0] / (segment / LINE), effort)
     else:
         half = each // 2 // (LINE * _UNROLLED) * (LINE * _UNROLLED)
-        probe = harness.run([Case(1, half)], 3, 10)
-        cycles = min(s.ticks / min(s.clock) for s in probe) * harness.brackets().clock_cycles
-        times = max(1, round(_CALL_CYCLES / max(cycles, 1.0)))
+        times = repetitions(harness.call_cycles([Case(1, half)]))
         cases = [Case(times, half), Case(times, 2 * half)]
         figure = harness.figure(cases, lambda ends: (ends[1] - ends[0]) / (times * half / LINE), effort)
     return BandwidthPoint(mix.name, level, width, each * mix.arrays, figure, figure.inverse(LINE * mix.accesses))

@@ -15,62 +15,23 @@ from kernmodel.isa import isa_of
 from kernmodel.isa.linear import Comparison, Linear, symbol
 from kernmodel.isa.model import Instruction
 from kernmodel.measure import code_x86 as x86
-from kernmodel.measure.host import Case, Effort, FaultError, Harness
+from kernmodel.measure.host import Case, Effort, FaultError, Harness, repetitions
 from kernmodel.measure.model import BlockMeasurement, Notion
 from kernmodel.measure.samples import Figure
 
 EFFORT = Effort()
 _ISA = "x86-64"
-_UNSAFE = (
-    *(
-        "syscall",
-        "sysenter",
-        "sysexit",
-        "int",
-        "int1",
-        "int3",
-        "into",
-        "ud",
-        "hlt",
-        "xbegin",
-        "xend",
-        "xabort",
-        "enclu",
-    ),
-    *(
-        "xrstor",
-        "fxrstor",
-        "ldmxcsr",
-        "vldmxcsr",
-        "fldcw",
-        "fldenv",
-        "frstor",
-        "wrfsbase",
-        "wrgsbase",
-        "wrpkru",
-        "popf",
-    ),
-    *(
-        "std",
-        "lss",
-        "lfs",
-        "lgs",
-        "umwait",
-        "tpause",
-        "monitor",
-        "mwait",
-        "clui",
-        "stui",
-        "uiret",
-        "senduipi",
-        "ptwrite",
-    ),
-)
+_UNSAFE_TEXT = """
+syscall sysenter sysexit int int1 int3 into ud hlt xbegin xend xabort enclu
+xrstor fxrstor ldmxcsr vldmxcsr fldcw fldenv frstor wrfsbase wrgsbase wrpkru popf
+std lss lfs lgs umwait tpause monitor mwait clui stui uiret senduipi ptwrite
+"""
+_UNSAFE = tuple(_UNSAFE_TEXT.split())
 """Beginnings of instructions that ask for the system, change how others work, or leave the block."""
 _WANTED_INSTRUCTIONS, _WANTED_BYTES = 320, 6000
 _LEAST_COPIES, _MOST_PASSES = 4, 400
-_CALL_CYCLES = 40_000
-"""Cycles that the shorter call is to take: well above what reading the time takes, short against what disturbs."""
+_PROBE_SECONDS = 5
+"""After which code that is called for the first time is taken not to end."""
 _CONTINUES = {"ne": 0, "l": 1, "b": 1, "g": -1, "a": -1}
 """By condition the sign that the step of what is compared must have for it to end at zero; 0: any."""
 
@@ -190,7 +151,7 @@ def _loop_plan(
     if closing is not None:
         first = _trips_by_own_branch(body, closing)
         if first is not None:
-            text = f"{x86.as_bytes(code)}"
+            text = x86.as_bytes(code)
             found.append(_Body(text, first, (passes, 2 * passes), own_branch=True))
     used = _registers(instructions)
     free = next((name for name in reversed(x86.GENERAL) if name not in used), None)
@@ -253,7 +214,7 @@ def _control(
     start = factor * (step - difference.constant - others)
     if abs(start) >= 1 << 31 or abs(step) >= 1 << 20:
         return None
-    return tuple(x86.trips_into(chosen, -factor * step, start).values())
+    return x86.trips_into(chosen, -factor * step, start)
 
 
 # }}}
@@ -261,8 +222,9 @@ def _control(
 
 def slope(harness: Harness, arguments: tuple[int, int], passes: int, effort: Effort) -> Figure:
     """Cycles per pass of the code that is loaded: of the passes by which calls with these two arguments differ."""
-    cases = _sized(harness, arguments)
-    return harness.figure(cases, lambda ends: (ends[1] - ends[0]) / (cases[0].repetitions * passes), effort)
+    times = repetitions(harness.call_cycles([Case(1, argument) for argument in arguments], _PROBE_SECONDS))
+    cases = [Case(times, argument) for argument in arguments]
+    return harness.figure(cases, lambda ends: (ends[1] - ends[0]) / (times * passes), effort)
 
 
 def copies_of(harness: Harness, lines: Sequence[str], effort: Effort, first: Sequence[str] = ()) -> Figure:
@@ -276,16 +238,6 @@ def copies_of(harness: Harness, lines: Sequence[str], effort: Effort, first: Seq
     legacy = not any(line.startswith(("v", "k")) for line in lines)
     harness.load(x86.function(x86.repeated(code, copies), legacy=legacy, first=first))
     return slope(harness, (1, 2), copies, effort)
-
-
-def _sized(harness: Harness, arguments: tuple[int, int]) -> list[Case]:
-    """Both calls, repeated so often that the shorter one takes long enough."""
-    probes = harness.run([Case(1, argument) for argument in arguments], 3, 5)
-    shortest = min(sample.ticks for sample in probes if sample.which == 0)
-    chain = min(min(sample.clock) for sample in probes)
-    cycles = max(1.0, shortest * harness.brackets().clock_cycles / chain)
-    repetitions = max(1, round(_CALL_CYCLES / cycles))
-    return [Case(repetitions, argument) for argument in arguments]
 
 
 def _notes(cycles: Figure, body: _Body, closing: Instruction | None, notion: Notion) -> tuple[Note, ...]:

@@ -6,12 +6,13 @@ to what is measured; what the function itself needs lies at an address that fits
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 
 from kernmodel.isa import isa_of
-from kernmodel.isa.assembler import AssemblerTarget, assemble
+from kernmodel.isa.assembler import assemble
+from kernmodel.isa.x86.listing import target
+from kernmodel.measure.host_topology import features_of, first_processor
 
 SAVE, DATA = 0x22000000, 0x24000000
 """As in native/harness.c: what functions save, and the first page of data."""
@@ -23,16 +24,12 @@ _SAVED = ("rbx", "rbp", "r12", "r13", "r14", "r15")
 _REPETITIONS, _ARGUMENT, _BUFFERS, _NUMBERS = SAVE + 8, SAVE + 16, SAVE + 24, SAVE + 256
 _APART, _SHIFT = 0x100000, 0x100
 """Bytes between the places that registers point to, and how far each is moved against a page."""
-_TARGET = AssemblerTarget("x86-64", "Intel syntax", ("x86_64", "amd64", "i686"), "x86_64-linux-gnu-as", ("--64",))
 
 
 @cache
 def host_features() -> frozenset[str]:
     """The extensions of this host's processors, as Linux names them (avx2, fma, avx512f)."""
-    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
-        if line.startswith("flags"):
-            return frozenset(line.partition(":")[2].split())
-    return frozenset()
+    return features_of(first_processor())
 
 
 def vector_bytes() -> int:
@@ -47,7 +44,7 @@ def assembled(text: str) -> bytes:
     Raises:
         AssemblyError: the assembler rejects a line; ToolError: there is none.
     """
-    data = assemble(f".intel_syntax noprefix\n.text\n{text}\n", _TARGET, file="<code to be measured>")
+    data = assemble(f".text\n{text}\n", target("intel"), file="<code to be measured>")
     sections = isa_of("x86-64").read_object(data, "<code to be measured>").sections
     return b"".join(section.data for section in sections if section.name == ".text")
 
@@ -113,7 +110,10 @@ def aligned(offset: int) -> str:
     return f".p2align 6\n.nops {offset}\n" if offset else ".p2align 6\n"
 
 
-def trips_into(register: str, step: int, start: int) -> Mapping[int, str]:
+def trips_into(register: str, step: int, start: int) -> tuple[str, ...]:
     """Lines that set a register to start + step × argument."""
-    lines = (f"mov {register}, qword ptr ds:[{_ARGUMENT}]", f"imul {register}, {register}, {step}")
-    return dict(enumerate((*lines, f"add {register}, {start}")))
+    return (
+        f"mov {register}, qword ptr ds:[{_ARGUMENT}]",
+        f"imul {register}, {register}, {step}",
+        f"add {register}, {start}",
+    )

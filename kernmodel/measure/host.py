@@ -39,6 +39,10 @@ _CLOCK_SAMPLES, _CLOCK_SECONDS = 50, 0.02
 RETURN = b"\xc3" if platform.machine() != "aarch64" else b"\xc0\x03\x5f\xd6"
 """A function that does nothing."""
 _SAMPLE_FIELDS = 7
+CALL_CYCLES = 40_000
+"""Cycles that a call is to take: well above what reading the time takes, short against what disturbs."""
+APART = 5 * 4096 + 1024 + 256
+"""Bytes by which starts of arrays differ from multiples of 2 MiB, each from the one before, so that none share sets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,11 @@ class FaultError(MeasurementError):
         name = signal.Signals(number).name
         why = "did not end in time" if number == signal.SIGALRM else f"raised {name} when it ran"
         super().__init__(f"the code {why}", todo="see whether it computes what you mean with any values in registers")
+
+
+def repetitions(cycles: float) -> int:
+    """How often code that takes so many cycles has to be repeated by a call that takes `CALL_CYCLES`."""
+    return max(1, round(CALL_CYCLES / max(1.0, cycles)))
 
 
 def usable_processors() -> tuple[int, ...]:
@@ -231,6 +240,16 @@ class Harness:
                 samples += self.run([Case(1)], _CALIBRATION)
             self._brackets = Brackets(self._clock_cycles, issue_alone(samples))
         return self._brackets
+
+    def call_cycles(self, cases: Sequence[Case], seconds: int | None = None) -> float:
+        """Roughly the cycles of a call of the first of these cases, by few samples of all in turn.
+
+        Raises:
+            FaultError: as of `run`.
+        """
+        samples = self.run(cases, 3, seconds)
+        shortest = min(sample.ticks for sample in samples if sample.which == 0)
+        return shortest * self.brackets().clock_cycles / min(min(sample.clock) for sample in samples)
 
     def figure(
         self,

@@ -76,8 +76,8 @@ def host_topology() -> HostTopology:
     Raises:
         MeasurementError: the system does not tell of its caches.
     """
-    info = _first_processor()
-    features = frozenset(info.get("flags", info.get("Features", "")).split())
+    info = first_processor()
+    features = features_of(info)
     processors = sorted(os.sched_getaffinity(0))
     places = [_place(number) for number in processors]
     caches = _caches(processors[0])
@@ -104,11 +104,17 @@ def host_topology() -> HostTopology:
     )
 
 
-def _first_processor() -> Mapping[str, str]:
+def first_processor() -> Mapping[str, str]:
+    """What Linux says of the first processor, by its own names; empty where it says nothing."""
     with suppress(OSError):
         block = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split("\n\n")[0]
         return {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in block.splitlines())}
     return {}
+
+
+def features_of(processor: Mapping[str, str]) -> frozenset[str]:
+    """The extensions of a processor as Linux names them (avx2, fma, avx512f; asimd)."""
+    return frozenset(processor.get("flags", processor.get("Features", "")).split())
 
 
 def _place(number: int) -> tuple[str, str]:

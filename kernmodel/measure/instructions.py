@@ -63,11 +63,11 @@ def measure_instruction(
     mnemonic, kinds = _parts(form)
     try:
         decoded = _decoded(_line(mnemonic, kinds, {}))
-        parallel = [_line(mnemonic, kinds, _own_targets(decoded, kinds, number)) for number in range(_TARGETS)]
+        parallel = [_line(mnemonic, kinds, _own_targets(decoded, number)) for number in range(_TARGETS)]
         throughput = copies_of(harness, parallel, effort).scaled(1 / len(parallel))
         latencies = {}
         for source, target in _pairs(decoded, kinds):
-            lines = _chain(mnemonic, kinds, decoded, source, target)
+            lines = _chain(mnemonic, kinds, source, target)
             latencies[f"{source + 1} → {target + 1}"] = copies_of(harness, lines, effort).scaled(1 / len(lines))
         beside = _beside(harness, form, parallel, effort) if ports else {}
     except FaultError as error:
@@ -132,9 +132,8 @@ def _decoded(line: str) -> Instruction:
     return instructions[0]
 
 
-def _own_targets(decoded: Instruction, kinds: Sequence[str], number: int) -> dict[int, int]:
+def _own_targets(decoded: Instruction, number: int) -> dict[int, int]:
     """Registers of an instance whose target, a register or memory, no other instance of a round writes."""
-    del kinds
     return {at: number for at, operand in enumerate(decoded.operands) if operand.written and operand.register}
 
 
@@ -158,12 +157,10 @@ def _class(kind: str) -> str:
     return "vector" if bare in ("xmm", "ymm", "zmm") else "general" if bare[0] == "r" else bare
 
 
-def _chain(mnemonic: str, kinds: Sequence[str], decoded: Instruction, source: int, target: int) -> list[str]:
+def _chain(mnemonic: str, kinds: Sequence[str], source: int, target: int) -> list[str]:
     """Instances of which each reads with `source` what the one before wrote with `target`."""
     if source == target:
         return [_line(mnemonic, kinds, {target: 0})] * _CHAINED
-    if decoded.operands[target].read:
-        return [_line(mnemonic, kinds, {target: turn, source: 1 - turn}) for turn in (0, 1)] * (_CHAINED // 2)
     # from one register to another and back: moves of a register to itself may never execute
     return [_line(mnemonic, kinds, {target: turn, source: 1 - turn}) for turn in (0, 1)] * (_CHAINED // 2)
 
@@ -184,7 +181,7 @@ def _beside(harness: Harness, form: str, parallel: Sequence[str], effort: Effort
         mnemonic, kinds = _parts(blocker)
         decoded = _decoded(_line(mnemonic, kinds, {}))
         others = [
-            _line(mnemonic, kinds, {**_own_targets(decoded, kinds, 8 + number), **_stored(kinds, number)})
+            _line(mnemonic, kinds, {**_own_targets(decoded, 8 + number), **_stored(kinds, number)})
             for number in range(_BLOCKER_COPIES)
         ]
         alone = copies_of(harness, others, effort)

@@ -7,14 +7,15 @@ of normal numbers. Time of a call is that of all its iterations.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import InputError, MeasurementError, Note
 from kernmodel.isa import isa_of
+from kernmodel.measure.bandwidth import level_sizes
 from kernmodel.measure.blocks import doubts
-from kernmodel.measure.host import Buffer, Case, Effort, Harness, Placed
+from kernmodel.measure.host import APART, Buffer, Case, Effort, Harness, repetitions
 from kernmodel.measure.host_topology import HostTopology
 from kernmodel.measure.model import KernelMeasurement, PlacedArray
 from kernmodel.measure.samples import LONG, Figure
@@ -26,14 +27,14 @@ from kernmodel.source.nest.sizes import iterations_per_sweep, shape_of
 from kernmodel.source.parse.syntax import Node, c_ast, parse_program
 
 EFFORT = Effort(samples=40, rounds=3, seconds=8.0)
-_APART = 5 * 4096 + 1024 + 256
-"""As for bandwidths: by how much starts of arrays differ from multiples of 2 MiB, each from the one before."""
-_CALL_CYCLES, _LONG_CALL = 40_000, 3_000_000
+_LONG_CALL = 3_000_000
 _FEW = 8
 """Samples of a round where a call takes longer than `_LONG_CALL` cycles."""
 _MOST_MEMORY = 1 << 31
 _SCALAR = {"double": "0.5", "float": "0.5f"}
 _STEPS = 60
+_LEAST = 8
+"""Smallest value that a size is scaled to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class Conditions:
         """Offset of the start of an array from a multiple of 2 MiB."""
         given = dict(self.array_offsets)
         step = 64 if self.data_align is None else max(self.data_align, 1)
-        base = -(-number * _APART // max(step, 64)) * max(step, 64)
+        base = -(-number * APART // max(step, 64)) * max(step, 64)
         if array in given:
             return base + given[array]
         # at multiples of `data_align`, and at none of more
@@ -102,10 +103,6 @@ def _scaled(nest: LoopNest, sizes: Mapping[str, int], factor: float) -> dict[str
     return {name: max(_LEAST, round(value * part)) if name in names else value for name, value in sizes.items()}
 
 
-_LEAST = 8
-"""Of a size."""
-
-
 def data_bytes(nest: LoopNest, sizes: Mapping[str, int]) -> int:
     """Bytes of all arrays."""
     return sum(array_elements(nest, array, sizes) * array.element.size_bytes for array in nest.arrays.values())
@@ -138,8 +135,6 @@ def level_bytes(topology: HostTopology, level: str) -> float:
     Raises:
         InputError: there is no such level, or not enough memory.
     """
-    from kernmodel.measure.bandwidth import level_sizes
-
     sizes = level_sizes(topology)
     if level not in sizes:
         raise InputError(f"data cannot be placed in {level} here", where="--level", todo=f"choose {', '.join(sizes)}")
@@ -177,39 +172,33 @@ def measure_kernel(
     with Harness({"kernel.s": text, "driver.c": driver}, flags=(), compiler=code.compiler) as harness:
         harness.take_kernel()
         address = loop_address(harness.program, function_name(nest), code.loop)
-        placed = [_place(harness, nest, number, array, sizes, conditions) for number, array in enumerate(arrays)]
+        placed = tuple(_place(harness, nest, number, array, sizes, conditions) for number, array in enumerate(arrays))
         iterations = iterations_per_sweep(nest, sizes)
-        cases, samples = _sized(harness)
+        alone = harness.call_cycles([Case(1)])
+        times = repetitions(alone)
         cycles = harness.figure(
-            cases,
-            lambda ends: ends[0] / (cases[0].repetitions * iterations),
-            Effort(samples or effort.samples, effort.rounds, effort.seconds),
+            [Case(times)],
+            lambda ends: ends[0] / (times * iterations),
+            replace(effort, samples=_FEW) if alone > _LONG_CALL else effort,
         )
         clock = harness.clock_hz()
         long = cycles.value * iterations > LONG * harness.brackets().clock_cycles
-    notes = _notes(cycles, address, conditions, [one for one, _ in placed], long=long)
+    notes = _notes(cycles, address, conditions, placed, long=long)
     return KernelMeasurement(
         nest.name, dict(sizes), level, needed, iterations, cycles, clock, address % 64 if address is not None else None,
-        tuple(one for one, _ in placed), code.flags, notes,
+        placed, code.flags, notes,
     )  # fmt: skip
-
-
-def _sized(harness: Harness) -> tuple[list[Case], int]:
-    """How often a call repeats the kernel, and how many samples a round has (0: as usual)."""
-    probes = harness.run([Case(1)], 3)
-    cycles = min(s.ticks / min(s.clock) for s in probes) * harness.brackets().clock_cycles
-    return [Case(max(1, round(_CALL_CYCLES / max(cycles, 1.0))))], _FEW if cycles > _LONG_CALL else 0
 
 
 def _place(
     harness: Harness, nest: LoopNest, number: int, array: Array, sizes: Mapping[str, int], conditions: Conditions
-) -> tuple[PlacedArray, Placed]:
+) -> PlacedArray:
     size = array_elements(nest, array, sizes) * array.element.size_bytes
     kind = "zero" if array.element.kind == "integer" else array.element.name
     fill = kind if kind in ("double", "float") else "zero"
     place = harness.buffer(number, Buffer(size + 64, conditions.start(number, array.name), conditions.huge, fill))
     huge = place.huge_bytes >= size // 2 and place.huge_bytes > 0
-    return PlacedArray(array.name, size, place.address % 64, huge), place
+    return PlacedArray(array.name, size, place.address % 64, huge)
 
 
 def _notes(

@@ -25,7 +25,6 @@ class BlockMeasurement:
         copies: passes in the shorter of the two calls whose difference counts.
         cycles: of the core, per pass.
         clock_hz: of the core while it was measured.
-        error: why there is no figure, "" where there is one.
     """
 
     code: str
@@ -74,8 +73,9 @@ class InstructionMeasurement:
         throughput: reciprocal, cycles per instruction, of independent ones.
         latencies: cycles from an operand that is read to one that is written, by "source → target" with operand numbers
             from 1.
-        ports: of independent ones, what others they share ports with: by a known form, cycles per pair.
-        known: what the table of the host's microarchitecture says: "throughput" and the same latencies.
+        beside: by a form whose ports are known the cycles that one instance adds to four of that form; 0: it takes none
+            of their ports.
+        clock_hz: of the core while it was measured.
     """
 
     form: str
@@ -93,7 +93,7 @@ class BandwidthPoint:
 
     Attributes:
         mix: name; level: where the data lie; width_bytes: of a load or store.
-        bytes_each: of one array; total: of all together.
+        total_bytes: of all arrays together.
         cycles_per_line: that all streams together advance by one cache line each.
         bytes_per_cycle: of loads and stores, write-allocates not counted.
     """

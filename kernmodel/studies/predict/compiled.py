@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.isa.model import Listing
@@ -16,11 +16,25 @@ from kernmodel.studies.predict.request import CodeOrigin, CodeRequest, KernelReq
 
 if TYPE_CHECKING:
     from kernmodel.code.compile import Compilation, CompiledAssembly, FoundCompiler
-    from kernmodel.machine.model import Machine
+    from kernmodel.machine.model import Compiler
     from kernmodel.source.model import LoopNest
 
 
-def start_early(stack: ExitStack, kernel: KernelRequest, code: CodeRequest, machine: Machine) -> Compilation | None:
+class Toolchain(Protocol):
+    """What code is compiled for: a `Machine`, or this host."""
+
+    @property
+    def isa(self) -> str:
+        """Name of the instruction set."""
+        ...
+
+    @property
+    def compilers(self) -> tuple[Compiler, ...]:
+        """Compilers and their flags, the preferred first."""
+        ...
+
+
+def start_early(stack: ExitStack, kernel: KernelRequest, code: CodeRequest, machine: Toolchain) -> Compilation | None:
     """Start the compiler before the source is analysed, where the text can be compiled as it stands."""
     from kernmodel.source.emit.whole_function import quick_compilable
 
@@ -33,7 +47,7 @@ def start_early(stack: ExitStack, kernel: KernelRequest, code: CodeRequest, mach
 
 
 def start_late(
-    stack: ExitStack, nest: LoopNest, code: CodeRequest, machine: Machine, kernel: KernelRequest
+    stack: ExitStack, nest: LoopNest, code: CodeRequest, machine: Toolchain, kernel: KernelRequest
 ) -> Compilation:
     """Start the compiler on what the analysed source becomes as a function (bare loop nests)."""
     from kernmodel.source.emit.compilable import compilable_source, defines_beside
@@ -43,7 +57,7 @@ def start_late(
     return stack.enter_context(_start(text, nest.file, code, machine, kernel, defines))
 
 
-def chosen_compiler(machine: Machine, code: CodeRequest) -> tuple[FoundCompiler, tuple[str, ...]]:
+def chosen_compiler(machine: Toolchain, code: CodeRequest) -> tuple[FoundCompiler, tuple[str, ...]]:
     """The compiler that is run for this code on this machine, and its flags.
 
     Raises:
@@ -59,7 +73,7 @@ def _start(
     text: str,
     name: str,
     code: CodeRequest,
-    machine: Machine,
+    machine: Toolchain,
     kernel: KernelRequest,
     defines: Mapping[str, str | int],
 ) -> Compilation:
