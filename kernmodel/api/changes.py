@@ -60,7 +60,7 @@ def what_if(
     """
     from kernmodel.studies.what_if.machine import what_if as study
 
-    request = kernel_request(kernel, machine, one_point_of(sizes), cache)
+    request = kernel_request(kernel, machine, one_point_of(sizes, kernel), cache)
     answer = study(request, code.request(), changes_of(changes), cores)
     return Result([answer], _WHAT_IF, strict=strict)
 
@@ -93,7 +93,7 @@ def compare_code(
     if not variants:
         raise UsageError("there is nothing to change", where="what-if", todo="give codes to compare")
     asked = [replace(variants[0], compiler=None, flags=None), *variants]
-    request = kernel_request(kernel, machine, one_point_of(sizes), cache)
+    request = kernel_request(kernel, machine, one_point_of(sizes, kernel), cache)
     answer = study(request, [code.request() for code in asked], cores, changes_of(changes))
     return Result([answer], _CODE, strict=strict)
 
@@ -124,7 +124,7 @@ def sensitivity(
     """
     from kernmodel.studies.what_if.sensitivity import sensitivity as study
 
-    request = kernel_request(kernel, machine, one_point_of(sizes), cache)
+    request = kernel_request(kernel, machine, one_point_of(sizes, kernel), cache)
     answer = study(request, code.request(), cores, step, progress)
     return Result([answer], _SENSITIVITY, strict=strict)
 

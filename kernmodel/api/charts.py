@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from os import fspath
 from typing import TYPE_CHECKING, Literal
 
@@ -21,6 +21,7 @@ from kernmodel.api.options import (
     one_point_of,
     points_of,
     refuse,
+    values_by_name,
 )
 from kernmodel.api.result import Result, Views
 from kernmodel.errors import UsageError
@@ -62,11 +63,12 @@ def roofline_chart(
     from kernmodel.studies.predict.roofline import MODELS, ChartRequest, chart_code, chart_kernels
 
     one_of("--model", model, (*MODELS, "all"))
-    files, points = kernels_of(kernels), points_of(sizes)
-    of_source = _is_of_source(files, mix, code, points)
+    files = kernels_of(kernels)
+    of_source = _is_of_source(files, mix, code, values_by_name(sizes))
     models = MODELS if model == "all" else (model,)
     request = ChartRequest(fspath(machine), models, cores, _path(mix), code.mask_utilization)
     if of_source:
+        points = points_of(sizes, files)
         asked = [kernel_request(file, machine, points[0], cache) for file in files]
         return Result([chart_kernels(request, asked, code.request(), points)], _CHART, strict=strict)
     return Result([chart_code(request, _listing(files), code.request())], _CHART, strict=strict)
@@ -96,12 +98,11 @@ def carm_chart(
     """
     from kernmodel.studies.predict.roofline import ChartRequest, read_code, read_kernel
 
-    files, points = () if kernel is None else kernels_of(kernel), points_of(sizes)
-    of_source = _is_of_source(files, mix, code, points)
-    sizes_of = one_point_of(sizes)
+    files = () if kernel is None else kernels_of(kernel)
+    of_source = _is_of_source(files, mix, code, values_by_name(sizes))
     request = ChartRequest(fspath(machine), ("adcarm",), cores, _path(mix), code.mask_utilization)
     if of_source:
-        asked = kernel_request(files[0], machine, sizes_of, cache)
+        asked = kernel_request(files[0], machine, one_point_of(sizes, files), cache)
         return Result([read_kernel(request, asked, code.request())], _CARM, strict=strict)
     return Result([read_code(request, _listing(files), code.request())], _CARM, strict=strict)
 
@@ -114,9 +115,7 @@ def _listing(files: Sequence[Nest]) -> str | None:
     return source_of(files[0].source) if files else None
 
 
-def _is_of_source(
-    files: Sequence[Nest], mix: File | None, code: CodeOptions, points: Sequence[Mapping[str, int]]
-) -> bool:
+def _is_of_source(files: Sequence[Nest], mix: File | None, code: CodeOptions, sizes: Iterable[str]) -> bool:
     """Whether a chart is of C kernels, rather than of one listing or (no file) a mix.
 
     Raises:
@@ -134,7 +133,7 @@ def _is_of_source(
         wrong = next(file for file in files if not is_c_source(file.source))
         what = "is no C source; several kernels are C files"
         raise UsageError(what, where=source_of(wrong.source), todo="chart it on its own")
-    of_source = {"-D": tuple(points[0]), **of_nest, "--asm": code.asm}
+    of_source = {"-D": tuple(sizes), **of_nest, "--asm": code.asm}
     refuse({**of_source, "--compiler": code.compiler, "--flags": code.flags}, "there is no C source")
     return False
 

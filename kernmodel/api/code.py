@@ -385,7 +385,7 @@ def mix(
     if numbers and (nest.nest is not None or code.request().of_one_loop):
         what = "does not fit --nest, --loop, --lines and --iterations-per-pass"
         raise UsageError(what, where="--nests", todo="give one of them")
-    request = kernel_request(nest, machine, one_point_of(sizes))
+    request = kernel_request(nest, machine, one_point_of(sizes, nest))
     return Result([mix_of_kernel(request, code.request(), numbers)], _MIX, strict=strict)
 
 

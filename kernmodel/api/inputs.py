@@ -117,7 +117,7 @@ def load_kernel(kernel: Kernel, **sizes: Sizes) -> Result[LoopNest]:
     from kernmodel.source.load import load_kernel as load
     from kernmodel.source.nest.sizes import sizes_of
 
-    nest, given = kernel if isinstance(kernel, Nest) else Nest(kernel), one_point_of(sizes)
+    nest, given = kernel if isinstance(kernel, Nest) else Nest(kernel), one_point_of(sizes, kernel)
     defines: dict[str, str | int] = {**dict.fromkeys(nest.macros, "1"), **given}
     chosen = {"nest": nest.nest, "line": nest.line}
     loaded = load(source_of(nest.source), defines, function=nest.function, include=nest.include, **chosen)
@@ -139,7 +139,7 @@ def find_nests(kernel: Kernel, **sizes: Sizes) -> Result[FoundNest]:
     """
     from kernmodel.source.load import find_nests as find
 
-    nest, given = kernel if isinstance(kernel, Nest) else Nest(kernel), one_point_of(sizes)
+    nest, given = kernel if isinstance(kernel, Nest) else Nest(kernel), one_point_of(sizes, kernel)
     defines: dict[str, str | int] = {**dict.fromkeys(nest.macros, "1"), **given}
     found = find(source_of(nest.source), defines, function=nest.function, include=nest.include)
     return Result(found, _NESTS, total=len(found))

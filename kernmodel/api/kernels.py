@@ -75,7 +75,7 @@ def ecm(
     """
     from kernmodel.studies.predict.ecm import predict_ecm_sweep
 
-    points = points_of(sizes)
+    points = points_of(sizes, kernel)
     request = kernel_request(kernel, machine, points[0], cache)
     answers = predict_ecm_sweep(request, code.request(), points, values_of(cores, "--cores") if cores else ())
     return Result(answers, _ECM, {"points": points}, total=len(points), strict=strict)
@@ -110,7 +110,7 @@ def ecm_nests(
     """
     from kernmodel.studies.predict.whole import predict_each
 
-    request, asked = kernel_request(kernel, machine, one_point_of(sizes), cache), code.request()
+    request, asked = kernel_request(kernel, machine, one_point_of(sizes, kernel), cache), code.request()
     refuse({"--loop": code.loop, "--lines": code.lines, "--asm": code.asm}, "there are several loop nests")
     return Result(predict_each(request, asked), _ECM_NESTS, total=0, strict=strict)
 
@@ -127,6 +127,7 @@ def data_traffic(
     machine: File,
     *,
     cores: Values = 1,
+    cycles: bool = False,
     cache: CacheMode | CacheOptions = "auto",
     strict: bool = False,
     **sizes: Sizes,
@@ -137,6 +138,7 @@ def data_traffic(
 
     Args:
         cores: active cores that share the shared caches; several give an answer for each.
+        cycles: also what each path takes for its traffic (`transfers`), as in the ECM model.
         kernel, machine, cache, strict, sizes: as for `ecm`; `cache="both"` compares both ways.
 
     Raises:
@@ -144,9 +146,9 @@ def data_traffic(
     """
     from kernmodel.studies.predict.traffic import predict_traffic_sweep
 
-    points, counts = points_of(sizes), values_of(cores, "--cores")
+    points, counts = points_of(sizes, kernel), values_of(cores, "--cores")
     request = kernel_request(kernel, machine, points[0], cache)
-    answers, total = predict_traffic_sweep(request, points, counts), len(points) * len(counts)
+    answers, total = predict_traffic_sweep(request, points, counts, timed=cycles), len(points) * len(counts)
     over = {"points": points, "cores": counts, "compared": request.cache == "both"}
     return Result(answers, _TRAFFIC, over, total=total, strict=strict)
 
@@ -181,7 +183,7 @@ def traffic_nests(
     """
     from kernmodel.studies.predict.whole import traffic_of_each
 
-    request = kernel_request(kernel, machine, one_point_of(sizes), cache, cores)
+    request = kernel_request(kernel, machine, one_point_of(sizes, kernel), cache, cores)
     return Result(traffic_of_each(request), _TRAFFIC_NESTS, total=0, strict=strict)
 
 
@@ -222,7 +224,7 @@ def scale(
     Raises:
         KernmodelError: the input is at fault, or a tool is missing.
     """
-    points = points_of(sizes)
+    points = points_of(sizes, kernel)
     if len(points) > MOST_SCALED:
         what = f"{len(points)} points of sizes, but at most {MOST_SCALED} stand beside each other"
         raise UsageError(what, where="-D", todo="take fewer, or ask `kernmodel sweep`")
@@ -276,7 +278,7 @@ def block(
     """
     from kernmodel.studies.blocking.study import blocking
 
-    request = kernel_request(kernel, machine, one_point_of(sizes), replace(cache, mode="lc"), cores)
+    request = kernel_request(kernel, machine, one_point_of(sizes, kernel), replace(cache, mode="lc"), cores)
     return Blocking([blocking(request, code.request(), _loops(loops))], _BLOCKING, strict=strict)
 
 
@@ -340,8 +342,7 @@ def compare(
     if len(given) > 1:
         refuse({**nest_choices(given), "--iterations-per-pass": code.iterations_per_pass}, "several kernels are given")
     names = [fspath(machine) for machine in machines]
-    sizes_of = one_point_of(sizes)
-    requests = [kernel_request(kernel, names[0], sizes_of, cache) for kernel in given]
+    requests = [kernel_request(kernel, names[0], one_point_of(sizes, kernel), cache) for kernel in given]
     return Result([_compared(requests, names, code)], _COMPARED, strict=strict)
 
 

@@ -161,7 +161,7 @@ def measure_kernel(
     from kernmodel.evaluate.host_kernels import host_kernels
     from kernmodel.measure.kernels import Conditions
 
-    request = kernel_request(kernel, machine or "", one_point_of(sizes))
+    request = kernel_request(kernel, machine or "", one_point_of(sizes, kernel))
     asked = code.request()
     conditions = Conditions(align, asked.data_align, asked.array_offsets, pages == "huge")
     found = tuple(host_kernels(request, asked, level, conditions, progress))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from kernmodel.errors import InputError, UsageError
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest
-from kernmodel.studies.sweep.values import grid, parse_values
+from kernmodel.studies.sweep.values import EVERY_SIZE, grid, parse_values
 from kernmodel.traffic.options import CacheMode, Layout, ReplacementPolicy, SimulationOptions, StoreMode
 from kernmodel.units import parse_quantity
 from kernmodel.user_files import File, GivenText, Source, source_of
@@ -30,7 +30,8 @@ class FileName(str):
 Values = int | str | Iterable[int]
 """One integer or several, or text as on the command line: "4000", "1,2,4", "1-20", "100-10000:20log"."""
 Sizes = Values | Mapping[str, Values]
-"""Values of a size; as the argument `sizes`, all sizes by name, for names that are arguments too."""
+"""Values of a size; as the argument `sizes`, all sizes by name, for names that are arguments too, and for ".": every
+size that has no value of its own."""
 
 Port = Literal["optimal", "even"]
 Syntax = Literal["att", "intel"]
@@ -298,22 +299,52 @@ def values_by_name(sizes: Mapping[str, Sizes]) -> dict[str, tuple[int, ...]]:
     return {name: values_of(values, f"-D {name}") for name, values in named.items()}
 
 
-def points_of(sizes: Mapping[str, Sizes]) -> tuple[Mapping[str, int], ...]:
+def points_of(
+    sizes: Mapping[str, Sizes], kernels: Kernel | Sequence[Kernel] | None = None
+) -> tuple[Mapping[str, int], ...]:
     """All points of sizes; one empty point where none are given.
 
+    Args:
+        kernels: whose sizes "." stands for: at each point all of them have its value.
+
     Raises:
-        UsageError: as `values_of`; too many points.
+        UsageError: as `values_of`; too many points. KernmodelError: a kernel cannot be read for its sizes.
     """
-    return grid(values_by_name(sizes))
+    named = values_by_name(sizes)
+    points = grid(named)
+    if EVERY_SIZE not in named:
+        return points
+    own = size_names(kernels, {name: values[0] for name, values in named.items() if name != EVERY_SIZE})
+    return tuple({**dict.fromkeys(own, point[EVERY_SIZE]), **_named(point)} for point in points)
 
 
-def one_point_of(sizes: Mapping[str, Sizes]) -> Mapping[str, int]:
+def _named(point: Mapping[str, int]) -> dict[str, int]:
+    return {name: value for name, value in point.items() if name != EVERY_SIZE}
+
+
+def size_names(kernels: Kernel | Sequence[Kernel] | None, given: Mapping[str, int]) -> tuple[str, ...]:
+    """The sizes of kernels that have no value here, each once: what "." stands for.
+
+    Raises:
+        UsageError: there is none. KernmodelError: a kernel cannot be read.
+    """
+    from kernmodel.studies.predict.nests import size_symbols
+
+    requests = [kernel_request(kernel, "", given) for kernel in (() if kernels is None else kernels_of(kernels))]
+    names = tuple(dict.fromkeys(name for one in requests for name in size_symbols(one) if name not in given))
+    if not names:
+        what = "there is no size that it could be the value of"
+        raise UsageError(what, where=f"-D {EVERY_SIZE}", todo="leave it out")
+    return names
+
+
+def one_point_of(sizes: Mapping[str, Sizes], kernels: Kernel | Sequence[Kernel] | None = None) -> Mapping[str, int]:
     """The one point of sizes.
 
     Raises:
-        UsageError: as `values_of`; several points.
+        UsageError: as `points_of`; several points.
     """
-    points = points_of(sizes)
+    points = points_of(sizes, kernels)
     if len(points) > 1:
         raise UsageError("this command takes one value for each size", where="-D", todo="write -D N=4000")
     return points[0]

@@ -19,12 +19,14 @@ from kernmodel.api.options import (
     Values,
     kernel_request,
     parse_flags,
+    size_names,
     texts_of,
     values_by_name,
     values_of,
 )
 from kernmodel.api.result import Json, Result, Views, note_parts, table_parts
 from kernmodel.errors import KernmodelError, Note, UsageError, refuse_warnings
+from kernmodel.studies.sweep.values import EVERY_SIZE
 from kernmodel.user_files import File
 
 if TYPE_CHECKING:
@@ -150,9 +152,26 @@ def sweep_grid_of(
         changes=parse_changes(texts_of(vary.changes)),
         blocks=parse_blocks(texts_of(vary.blocks)),
         cores=values_of(cores, "--cores") if cores != () else (),
-        sizes=values_by_name(sizes),
+        sizes=_size_axes(values_by_name(sizes), kernel),
     )
     return sweep_grid(Point(kernel_request(kernel, names[0], {}, cache), code.request()), varied)
+
+
+def _size_axes(named: Mapping[str, tuple[int, ...]], kernel: Kernel) -> Mapping[str, tuple[int, ...]]:
+    """Values by size, with those of "." for each size that has none of its own.
+
+    Raises:
+        UsageError: they are several sizes of several values: each is an axis, so that they cannot vary together.
+    """
+    if EVERY_SIZE not in named:
+        return named
+    own = {name: values for name, values in named.items() if name != EVERY_SIZE}
+    others, values = size_names(kernel, {name: values[0] for name, values in own.items()}), named[EVERY_SIZE]
+    if len(others) > 1 and len(values) > 1:
+        what = f"{' and '.join(others)} would vary together, but a sweep varies each by itself"
+        todo = f"write -D {others[0]}=… and the others, or ask `kernmodel ecm`"
+        raise UsageError(what, where=f"-D {EVERY_SIZE}", todo=todo)
+    return own | dict.fromkeys(others, values)
 
 
 @contextmanager

@@ -74,7 +74,9 @@ def blocking(
     if emit != STDOUT:
         show_result(result, shown, picture=False)
     if emit is not None:
-        request = kernel_request(asked["kernel"], asked["machine"], one_point_of(asked["sizes"]), cache)
+        request = kernel_request(
+            asked["kernel"], asked["machine"], one_point_of(asked["sizes"], asked["kernel"]), cache
+        )
         _emit(result, request, code, written)
     show_picture(result, shown)
 

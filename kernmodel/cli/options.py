@@ -221,8 +221,8 @@ defines_option = click.option(
     "defines",
     multiple=True,
     metavar="NAME=VALUES",
-    help="Value of a size: 4000, 1,2,4, 1-20 (all), 100-10000:20 (20 points), 100-10000:20log. Several give a table. "
-    "A NAME alone is a macro.",
+    help="Value of a size: 4000, 1,2,4, 1-20 (all), 100-10000:20 (20 points), 100-10000:20log, 64-8192:log2. "
+    "Several give a table. A dot as NAME is every other size, a NAME alone a macro.",
 )
 cores_help = "Active cores that share the shared caches: 8, 1,2,4, 1-20. Several give a table."
 ports_option = click.option(

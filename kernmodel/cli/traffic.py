@@ -36,9 +36,10 @@ if TYPE_CHECKING:
     show_default=True,
     help="Unit of the traffic in a table over sizes or cores: CL (lines) or B (bytes) per unit of work, B/It.",
 )
+@click.option("--cycles", is_flag=True, help="Also what each path takes for its lines, as the ECM model has it.")
 @options.output_options
 @options.gathered(shown=Shown.of, asked=options.asked, cache=CacheOptions)
-def traffic(asked: dict[str, Any], cores: tuple[int, ...], cache: CacheOptions, shown: Shown) -> None:
+def traffic(asked: dict[str, Any], cores: tuple[int, ...], cycles: bool, cache: CacheOptions, shown: Shown) -> None:
     """Data traffic of the loop kernel in KERNEL (a C file, or the name of a carried one), by layer conditions or
     by simulating the caches.
 
@@ -47,6 +48,7 @@ def traffic(asked: dict[str, Any], cores: tuple[int, ...], cache: CacheOptions, 
     \b
     Examples:
       kernmodel traffic -m skx 3d-7pt.c -D N=400
+      kernmodel traffic -m clx triad.c -D N=10000000 --cycles
       kernmodel traffic -m clx matmul.c -D N=512 --cache both
       kernmodel traffic -m clx copy.c --stores nt --cores 1-20
       kernmodel traffic -m clx stencil.c -D N=100-100000:30log --unit B/It
@@ -55,9 +57,9 @@ def traffic(asked: dict[str, Any], cores: tuple[int, ...], cache: CacheOptions, 
 
     answers: Result[Any]
     try:
-        answers = kernels.data_traffic(**asked, cores=cores, cache=cache, strict=shown.strict)
+        answers = kernels.data_traffic(**asked, cores=cores, cycles=cycles, cache=cache, strict=shown.strict)
     except SeveralNestsError:
-        if len(cores) > 1 or options.several_values(asked) or cache.mode == "both":
+        if len(cores) > 1 or options.several_values(asked) or cache.mode == "both" or cycles:
             raise
         answers = kernels.traffic_nests(**asked, cores=cores[0], cache=cache, strict=shown.strict)
     show_result(answers, shown)

@@ -247,7 +247,7 @@ def predict(
     t_ol, t_nol, bound_by = _incore_times(incore, machine, passes)
     restarts = [restart_cycles(path, traffic, runs or {}) for path in machine.paths]
     timed = partial(transfer_time, machine, streams)
-    transfers = tuple(timed(path, traffic.path(path.name), restart) for path, restart in _with(restarts, machine))
+    transfers = transfer_times(machine, streams, traffic, runs or {})
     body = {"T_OL": t_ol, "T_nOL": t_nol, **{t.name: t.cycles for t in transfers}}
     t_out = outside.cycles if outside else 0.0
     times = _beside_outside(body, outside)
@@ -439,6 +439,14 @@ def _bound_by(t_ol: float, ports: float, lcd: float, incore: InCore) -> OlBoundB
     if any(part.name in FRONT_END and part.applies and reaches(part.cycles, t_ol) for part in incore.components):
         return "front end"
     return "front end" if incore.bound_by == "front end" else "scheduling"
+
+
+def transfer_times(machine: Machine, streams: Streams | None, traffic: Traffic, runs: Runs) -> tuple[TransferTime, ...]:
+    """Time of every path per unit of work, innermost first; see `transfer_time`."""
+    return tuple(
+        transfer_time(machine, streams, path, traffic.path(path.name), restart_cycles(path, traffic, runs))
+        for path in machine.paths
+    )
 
 
 def transfer_time(

@@ -138,7 +138,9 @@ def documents(
     scaled_answer, compared_answer, incore_answer, toy_machine, toy_parameters, nest, instruction_row, tmp_path
 ):
     traffic = with_all_keys(compared_answer.symbolic, compared_answer.traffic)
-    traffic_answer = dataclasses.replace(compared_answer, traffic=traffic, symbolic=traffic)
+    traffic_answer = dataclasses.replace(
+        compared_answer, traffic=traffic, symbolic=traffic, transfers=scaled_answer.prediction.transfers
+    )
     scaled_answer = dataclasses.replace(scaled_answer, traffic=traffic)
     value = IndirectIndex("idx_i", "idx", nest.accesses[0].offset, "idx[i]")
     nest = dataclasses.replace(nest, accesses=(dataclasses.replace(nest.accesses[0], indirect=(value,)),))

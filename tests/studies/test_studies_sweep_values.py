@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernmodel.errors import UsageError
-from kernmodel.studies.sweep.values import grid, parse_defines, parse_values
+from kernmodel.studies.sweep.values import grid, parse_changes, parse_defines, parse_values
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,12 @@ from kernmodel.studies.sweep.values import grid, parse_defines, parse_values
         ("7,1-3", (7, 1, 2, 3)),
         ("1-2:20log", (1, 2)),
         ("9-9:3", (9,)),
+        ("1-1000:4log2", (1, 10, 100, 1000)),
+        ("64-1024:log2", (64, 128, 256, 512, 1024)),
+        ("100-1023:log2", (100, 200, 400, 800)),
+        ("1-1000:log", (1, 10, 100, 1000)),
+        ("1-243:log3", (1, 3, 9, 27, 81, 243)),
+        ("7-7:log", (7,)),
     ],
 )
 def test_values(text: str, values: tuple[int, ...]) -> None:
@@ -29,7 +35,27 @@ def test_values(text: str, values: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["abc", "", "0", "-4", "1.5", "5-1", "1-0", "1-10:0", "1-10:", "1-99999999", "9" * 30, "1,,2", "1-10:5exp"]
+    "text",
+    [
+        "abc",
+        "",
+        "0",
+        "-4",
+        "1.5",
+        "5-1",
+        "1-0",
+        "1-10:0",
+        "1-10:",
+        "1-99999999",
+        "9" * 30,
+        "1,,2",
+        "1-10:5exp",
+        "1-9:log1",
+        "1-9:log0",
+        "1-9:3log1",
+        "1-9:lin",
+        "1-9:log-2",
+    ],
 )
 def test_refused(text: str) -> None:
     with pytest.raises(UsageError) as error:
@@ -52,6 +78,13 @@ def test_defines_and_grid() -> None:
     defines = parse_defines(["N=20,30", "M=1-2"])
     assert defines == {"N": (20, 30), "M": (1, 2)}
     assert grid(defines) == ({"N": 20, "M": 1}, {"N": 20, "M": 2}, {"N": 30, "M": 1}, {"N": 30, "M": 2})
+
+
+def test_powers_of_a_base_in_figures_of_machines() -> None:
+    assert parse_changes(["L2.size=256KiB-1MiB:log2"])["L2.size"] == ("256KiB", "512KiB", "1024KiB")
+    assert parse_changes(["clock=x0.5-x2:log2"])["clock"] == ("x0.5", "x1", "x2")
+    with pytest.raises(UsageError, match="base 1"):
+        parse_changes(["L2.size=256KiB-1MiB:log1"])
 
 
 @pytest.mark.parametrize("option", ["N", "=4", "4=N", "N-1=3"])

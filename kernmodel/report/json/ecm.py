@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from kernmodel.report.json import document as doc
 from kernmodel.report.json.incore import incore_json
-from kernmodel.report.json.traffic import traffic_json
+from kernmodel.report.json.traffic import traffic_json, transfer_json
 from kernmodel.report.text.bottleneck import because_text, bottleneck_text
 from kernmodel.report.text.sections import merged_notes
 from kernmodel.units import convert_cycles
 
 if TYPE_CHECKING:
-    from kernmodel.models.ecm import EcmPrediction, ScalingPoint, TransferTime
+    from kernmodel.models.ecm import EcmPrediction, ScalingPoint
     from kernmodel.report.json.document import Json
     from kernmodel.studies.compare import CompareAnswer, MachineResult
     from kernmodel.studies.predict.request import EcmAnswer
@@ -62,7 +62,7 @@ def prediction_json(prediction: EcmPrediction) -> Json:
         _cycles(prediction),
         doc.pick(prediction, "t_ol", "t_nol", "t_out", "ol_bound_by", "outside"),
         doc.interval_json("cycles", prediction.cycles_interval),
-        {"transfers": [_transfer(transfer) for transfer in prediction.transfers]},
+        {"transfers": [transfer_json(transfer) for transfer in prediction.transfers]},
         {"levels": [_level(prediction, level, cycles) for level, cycles in prediction.levels]},
         doc.pick(prediction, "overlap", "binding"),
         {"bottleneck": bottleneck_text(prediction)},
@@ -75,11 +75,6 @@ def _cycles(prediction: EcmPrediction) -> Json:
     if not prediction.unknown:
         return {"cycles": prediction.cycles}
     return {"cycles": None, "cycles_at_least": prediction.cycles, "unknown": list(prediction.unknown)}
-
-
-def _transfer(transfer: TransferTime) -> Json:
-    found: Json = doc.plain(transfer)
-    return found if transfer.known else {**found, "cycles": None, "penalty_cycles": None}
 
 
 def _level(prediction: EcmPrediction, level: str, cycles: float) -> Json:

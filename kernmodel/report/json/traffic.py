@@ -10,6 +10,7 @@ from kernmodel.report.json.document import Json, document, interval_json, kernel
 if TYPE_CHECKING:
     from kernmodel.cachesim.run import Difference, Simulation
     from kernmodel.machine.model import Machine
+    from kernmodel.models.ecm import TransferTime
     from kernmodel.studies.predict.request import TrafficAnswer
     from kernmodel.traffic.model import PathTraffic, Traffic
 
@@ -32,8 +33,15 @@ def traffic_body(answer: TrafficAnswer) -> Json:
         traffic=traffic_json(answer.traffic, answer.machine),
         symbolic=None if answer.symbolic is None else traffic_json(answer.symbolic, answer.machine),
         differences=answer.differences,
+        transfers=None if answer.transfers is None else [transfer_json(one) for one in answer.transfers],
         notes=answer.notes,
     )
+
+
+def transfer_json(transfer: TransferTime) -> Json:
+    """The time of one path; null where it is not known."""
+    found: Json = plain(transfer)
+    return found if transfer.known else {**found, "cycles": None, "penalty_cycles": None}
 
 
 def path_json(path: PathTraffic) -> Json:

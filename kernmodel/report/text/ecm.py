@@ -35,12 +35,13 @@ from kernmodel.report.text.traffic import (
     path_table,
     reuse_columns,
     size_columns,
+    transfer_table,
 )
 from kernmodel.traffic.model import SYMBOLIC, strongest
 from kernmodel.units import Work, meaningful_units
 
 if TYPE_CHECKING:
-    from kernmodel.models.ecm import EcmPrediction, ScalingPoint, TransferTime
+    from kernmodel.models.ecm import EcmPrediction, ScalingPoint
     from kernmodel.studies.predict.request import EcmAnswer
     from kernmodel.traffic.model import Traffic
 
@@ -246,7 +247,7 @@ def _details(answer: EcmAnswer) -> Blocks:
         *path_table(answer.traffic, answer.machine),
         *byte_tables(answer.traffic, answer.machine),
         *access_table(answer.traffic),
-        *_transfers(answer.prediction),
+        *transfer_table(answer.prediction.transfers),
         *pressure_section(answer.incore),
         *chain_section(answer.incore),
         *loop_section(answer.loop, answer.origin),
@@ -255,27 +256,6 @@ def _details(answer: EcmAnswer) -> Blocks:
         ),
         *parameters_section(answer.parameters),
     )
-
-
-def _transfers(prediction: EcmPrediction) -> Blocks:
-    columns = (
-        right("time", "name"),
-        right("cy/CL", lambda transfer: decimal(transfer.cycles) if transfer.known else UNKNOWN),
-        right("of it penalty", "penalty_cycles"),
-        right("B/CL", lambda transfer: decimal(transfer.bytes, 1)),
-        left("bandwidth", _bandwidth_text),
-    )
-    return table("Transfer times", columns, prediction.transfers, always=True)
-
-
-def _bandwidth_text(transfer: TransferTime) -> str:
-    found = transfer.bandwidth
-    if not transfer.known:
-        return "not known"
-    if found is None:
-        return "width of the path in B/cy"
-    rate = f"{found.bytes_per_second / 1e9:.1f} GB/s"
-    return f"{rate} measured with {found.mix.name} on {count(found.cores, 'core')}, write-allocates counted"
 
 
 def sweep_inputs(answer: EcmAnswer) -> Blocks:

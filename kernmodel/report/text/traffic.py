@@ -23,7 +23,7 @@ from kernmodel.report.layout import (
     right,
     table,
 )
-from kernmodel.report.number_text import MISSING, decimal, short, with_interval
+from kernmodel.report.number_text import MISSING, count, decimal, short, with_interval
 from kernmodel.report.text.caches import (
     STORES,
     byte_tables,
@@ -41,6 +41,7 @@ from kernmodel.units import format_bytes, format_share
 
 if TYPE_CHECKING:
     from kernmodel.machine.model import Machine
+    from kernmodel.models.ecm import TransferTime
     from kernmodel.studies.predict.request import EcmAnswer, TrafficAnswer
     from kernmodel.traffic.model import LayerCondition, Traffic
 
@@ -65,6 +66,7 @@ def traffic_report(answer: TrafficAnswer, *, verbose: bool = False) -> Blocks:
         *path_table(traffic, machine),
         *evasion_section(traffic, machine),
         *level_table(traffic),
+        *(transfer_table(answer.transfers) if answer.transfers is not None else ()),
         *(byte_tables(traffic, machine) if verbose else ()),
         *_intensity(traffic, machine),
         *access_table(traffic),
@@ -196,6 +198,34 @@ def path_table(traffic: Traffic, machine: Machine) -> Blocks:
     return (Heading("Traffic per path"), Table(tuple(columns), tuple(rows)))
 
 
+def transfer_table(transfers: Iterable[TransferTime]) -> Blocks:
+    """What each path takes, and by which figure of the machine."""
+    columns = (
+        right("time", "name"),
+        right("cy/CL", _cycles),
+        right("of it penalty", "penalty_cycles"),
+        right("B/CL", lambda transfer: decimal(transfer.bytes, 1)),
+        left("bandwidth", _bandwidth_text),
+    )
+    return table("Transfer times", columns, transfers, always=True)
+
+
+def _cycles(transfer: TransferTime) -> str:
+    from kernmodel.models.ecm import UNKNOWN
+
+    return decimal(transfer.cycles) if transfer.known else UNKNOWN
+
+
+def _bandwidth_text(transfer: TransferTime) -> str:
+    found = transfer.bandwidth
+    if not transfer.known:
+        return "not known"
+    if found is None:
+        return "width of the path in B/cy"
+    rate = f"{found.bytes_per_second / 1e9:.1f} GB/s"
+    return f"{rate} measured with {found.mix.name} on {count(found.cores, 'core')}, write-allocates counted"
+
+
 def _intensity(traffic: Traffic, machine: Machine) -> Blocks:
     if not traffic.flops_per_iteration:
         return lines("Arithmetic intensity", ["none: the kernel has no floating-point operations"])
@@ -267,7 +297,7 @@ def sweep_columns(
     compared: bool = False,
 ) -> tuple[Column, ...]:
     """The columns of a sweep over answers: sizes, cores, lines toward the core (in), modified lines and clean victims
-    away from it (out) per path, and what is reused in each cache.
+    away from it (out) per path, what the paths take where that was asked for, and what is reused in each cache.
 
     Args:
         unit: of the traffic.
@@ -287,6 +317,10 @@ def sweep_columns(
         *((right("cores", "traffic.cores"),) if len(cores) > 1 else ()),
         *paths,
         *((right("evaded", _evaded, least=_INTERVAL_WIDTH),) if answer.traffic.stores == "evading" else ()),
+        *(
+            right(f"{transfer.name} cy/CL", partial(_cycles_of, number))
+            for number, transfer in enumerate(answer.transfers or ())
+        ),
         *reuse_columns(answer.machine),
         *((left("differs by", _differs_by),) if compared else ()),
     )
@@ -299,6 +333,10 @@ def reuse_columns(machine: Machine) -> tuple[Column, ...]:
         return reuse_in(getattr(answer, "symbolic", None) or answer.traffic, cache)
 
     return tuple(left(f"reuse in {level.name}", partial(reuse, level.name)) for level in machine.levels)
+
+
+def _cycles_of(number: int, answer: TrafficAnswer) -> str:
+    return _cycles((answer.transfers or ())[number])
 
 
 def _differs_by(answer: TrafficAnswer) -> str | None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from kernmodel.errors import SeveralNestsError
+
 if TYPE_CHECKING:
     from kernmodel.source.model import LoopNest
     from kernmodel.studies.predict.request import KernelRequest
@@ -25,6 +27,23 @@ def read_nest(kernel: KernelRequest) -> LoopNest:
 
     chosen = {"nest": kernel.nest, "line": kernel.line}
     return load_kernel(kernel.kernel, kernel.defines, function=kernel.function, include=kernel.include, **chosen)
+
+
+def size_symbols(kernel: KernelRequest) -> tuple[str, ...]:
+    """Names of the sizes of a kernel, but for the length of rows; of a file with several nests those of all.
+
+    Raises:
+        KernmodelError: there is no such kernel, or it cannot be read.
+    """
+    from kernmodel.source.load import find_nests
+    from kernmodel.source.model import ROW_LENGTH, LoopNest
+
+    try:
+        nests = [read_nest(kernel)]
+    except SeveralNestsError:
+        found = find_nests(kernel.kernel, kernel.defines, function=kernel.function, include=kernel.include)
+        nests = [one.nest for one in found if isinstance(one.nest, LoopNest)]
+    return tuple(dict.fromkeys(name for nest in nests for name in nest.symbols if name != ROW_LENGTH))
 
 
 def sizes_at(nest: LoopNest, point: Sizes) -> tuple[dict[str, int], dict[str, int]]:

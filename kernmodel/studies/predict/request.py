@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kernmodel.code.model import AssemblyLoop
     from kernmodel.incore.model import InCore, Parameters
     from kernmodel.machine.model import Machine
-    from kernmodel.models.ecm import EcmPrediction, ScalingPoint
+    from kernmodel.models.ecm import EcmPrediction, ScalingPoint, TransferTime
     from kernmodel.source.model import LoopNest
     from kernmodel.studies.predict.placement import Placement
     from kernmodel.traffic.model import Difference, Traffic
@@ -229,6 +229,7 @@ class TrafficAnswer:
         symbolic: the traffic by layer conditions beside it, where both were asked for and layer conditions apply, or
             where they were not taken because a simulation says otherwise.
         differences: where the two differ, and why.
+        transfers: what each path takes, innermost first; None where it was not asked for.
     """
 
     nest: LoopNest
@@ -238,6 +239,7 @@ class TrafficAnswer:
     notes: tuple[Note, ...]
     symbolic: Traffic | None = None
     differences: tuple[Difference, ...] = ()
+    transfers: tuple[TransferTime, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,9 +149,16 @@ def traffic_method(nest: LoopNest, machine: Machine, request: KernelRequest) -> 
 
 
 def predict_traffic_sweep(
-    kernel: KernelRequest, points: Sequence[Mapping[str, int]], core_counts: Sequence[int] = ()
+    kernel: KernelRequest,
+    points: Sequence[Mapping[str, int]],
+    core_counts: Sequence[int] = (),
+    *,
+    timed: bool = False,
 ) -> Iterator[TrafficAnswer]:
     """The data traffic for each point of sizes and, within it, each core count (`kernel.cores` if none), as they come.
+
+    Args:
+        timed: also what each path takes.
 
     Raises:
         KernmodelError: any stage's error about its input.
@@ -167,4 +174,20 @@ def predict_traffic_sweep(
     by_point = {id(point): method for group, method in zip(groups, methods, strict=True) for point in group}
     for point in points:
         for cores in core_counts:
-            yield by_point[id(point)].answer(point, cores)
+            answer = by_point[id(point)].answer(point, cores)
+            yield with_transfers(answer) if timed else answer
+
+
+def with_transfers(answer: TrafficAnswer) -> TrafficAnswer:
+    """The answer with what each path takes for its traffic, as the ECM model has it for one core.
+
+    Raises:
+        MachineError: the machine file has no bandwidth for a path that needs one.
+    """
+    from kernmodel.models.ecm import transfer_times
+    from kernmodel.models.streams import streams_of
+    from kernmodel.traffic.stream_runs import runs_of
+
+    traffic, machine = answer.traffic, answer.machine
+    runs = runs_of(answer.nest, traffic.sizes, machine) or {}
+    return replace(answer, transfers=transfer_times(machine, streams_of(machine), traffic, runs))

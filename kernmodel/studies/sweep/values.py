@@ -1,12 +1,12 @@
-"""Values as sweeps write them: `N=100-10000:20log`, `--cores 1-20`, `--block i=32-512:8log`,
+"""Values as sweeps write them: `N=100-10000:20log`, `--cores 1-20`, `--block i=32-512:log2`,
 `--set L2.size=256KiB-4MiB:5log`; and the values of an axis as numbers."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
-from math import prod
+from math import floor, log, prod
 from typing import TYPE_CHECKING, Any
 
 from kernmodel.errors import UsageError
@@ -15,7 +15,11 @@ from kernmodel.units import FACTORS
 if TYPE_CHECKING:
     from kernmodel.studies.sweep.grid import Axis
 
-_WHOLE_RANGE = re.compile(r"^([0-9]+)-([0-9]+)(?::([0-9]+)(log|lin)?)?$")
+EVERY_SIZE = "."
+"""In place of the name of a size: every one that has no value of its own."""
+_SPACING = r"(?:([0-9]+)(?:lin|(log[0-9]*))?|(log[0-9]*))"
+"""Behind the colon of a range: a number of points and how they are spaced, or powers of a base."""
+_WHOLE_RANGE = re.compile(rf"([0-9]+)-([0-9]+)(?::{_SPACING})?")
 _MAX_VALUE = 2**63 - 1
 _MAX_POINTS = 100_000
 
@@ -24,10 +28,11 @@ def parse_values(text: str, option: str) -> tuple[int, ...]:
     """The integers that `text` stands for, in order, without repetition.
 
     `5`; `1,2,4`; `1-20` (all integers); `100-10000:20` (20 points, evenly spaced); `100-10000:20log` (20 points, evenly
-    spaced in the logarithm); and comma-separated mixtures.
+    spaced in the logarithm, to whatever base); `64-8192:log2` (each twice the one before; `:log` ten times); and
+    comma-separated mixtures.
 
     Raises:
-        UsageError: anything else; values below 1; an empty range; more than 100,000 points.
+        UsageError: anything else; values below 1; an empty range; a base below 2; more than 100,000 points.
     """
     values = [value for part in text.split(",") for value in _parse_part(part.strip(), text, option)]
     return tuple(dict.fromkeys(values))
@@ -36,29 +41,49 @@ def parse_values(text: str, option: str) -> tuple[int, ...]:
 def _parse_part(part: str, text: str, option: str) -> Iterable[int]:
     if re.fullmatch(r"[+-]?[0-9]+", part):
         return (_positive(int(part), text, option),)
-    match = _WHOLE_RANGE.match(part)
+    match = _WHOLE_RANGE.fullmatch(part)
     if match is None:
         raise UsageError(
             f"{text!r} is not a positive integer or a range",
             where=option,
-            todo="write 4000, 1,2,4, 1-20 or 100-10000:20log",
+            todo="write 4000, 1,2,4, 1-20, 100-10000:20log or 64-8192:log2",
         )
     first, last = _positive(int(match[1]), text, option), _positive(int(match[2]), text, option)
     if last < first:
         raise UsageError(f"the range {part!r} is empty", where=option, todo=f"write {last}-{first}")
-    count = int(match[3]) if match[3] else last - first + 1
-    if not 1 <= count <= _MAX_POINTS:
-        raise UsageError(
-            f"the range {part!r} has {count} points", where=option, todo=f"take between 1 and {_MAX_POINTS}"
-        )
-    if match[3] is None:
+    if ":" not in part:
+        _check_count(last - first + 1, part, option)
         return range(first, last + 1)
-    return map(round, _spaced(first, last, count, logarithmic=match[4] == "log"))
+    return map(round, _spaced(first, last, match.groups()[2:], part, option))
 
 
-def _spaced(first: float, last: float, count: int, *, logarithmic: bool) -> list[float]:
+def _check_count(count: int, part: str, option: str) -> None:
+    if not 1 <= count <= _MAX_POINTS:
+        what = f"the range {part!r} has {count} points"
+        raise UsageError(what, where=option, todo=f"take between 1 and {_MAX_POINTS}")
+
+
+def _spaced(first: float, last: float, spacing: Sequence[str | None], part: str, option: str) -> list[float]:
+    """The values of a range.
+
+    Args:
+        spacing: the groups of `_SPACING`: a number of points, "log" of them, or "log" and the base of powers.
+
+    Raises:
+        UsageError: too many points, or a base below 2.
+    """
+    points, logarithmic, powers = spacing
+    base = int((logarithmic or powers or "").removeprefix("log") or 10)
+    if base < 2:
+        what = f"the range {part!r} has a logarithm to the base {base}"
+        raise UsageError(what, where=option, todo="take a base from 2 on")
+    if points is None:
+        # rounded, so that the last power is not lost to the error of the logarithm
+        return [first * base**power for power in range(1 + floor(round(log(last / first, base), 9)))]
+    count = int(points)
+    _check_count(count, part, option)
     steps = [k / (count - 1) for k in range(count)] if count > 1 else [0.0]
-    if logarithmic:
+    if logarithmic:  # to any base: even steps of the logarithm are the same in all
         return [first * (last / first) ** step for step in steps]
     return [first + (last - first) * step for step in steps]
 
@@ -72,7 +97,7 @@ def _positive(value: int, text: str, option: str) -> int:
 
 
 def parse_defines(options: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """`-D NAME=VALUES` options to values by name; each name once.
+    """`-D NAME=VALUES` options to values by name; each name once. The name may be `EVERY_SIZE`.
 
     Raises:
         UsageError: no `=`, a name that is no C identifier or given twice, or values as `parse_values` refuses them.
@@ -80,7 +105,7 @@ def parse_defines(options: Iterable[str]) -> dict[str, tuple[int, ...]]:
     result: dict[str, tuple[int, ...]] = {}
     for option in options:
         name, equals, values = option.partition("=")
-        if not equals or not re.fullmatch(r"[A-Za-z_]\w*", name.strip()):
+        if not equals or not re.fullmatch(r"[A-Za-z_]\w*|\.", name.strip()):
             raise UsageError(
                 f"{option!r} is not NAME=VALUE", where="-D", todo="write -D N=4000 or -D N=100-10000:20log"
             )
@@ -152,7 +177,7 @@ def _by_name(
 
 _NUMBER = r"[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?"
 _QUANTITY = rf"({_NUMBER})\s*([A-Za-zµ][\w/µ ]*?)?"
-_RANGE = re.compile(rf"(x?){_QUANTITY}\s*-\s*(x?){_QUANTITY}\s*:\s*([0-9]+)(log|lin)?")
+_RANGE = re.compile(rf"(x?){_QUANTITY}\s*-\s*(x?){_QUANTITY}\s*:\s*{_SPACING}")
 
 
 def _part_values(part: str, option: str) -> Iterable[str]:
@@ -161,18 +186,16 @@ def _part_values(part: str, option: str) -> Iterable[str]:
     match = _RANGE.fullmatch(part)
     if match is None:
         return (part,)
-    sign, low, unit, last_sign, high, last_unit, points, spacing = match.groups()
-    count = int(points)
+    sign, low, unit, last_sign, high, last_unit, *spacing = match.groups()
     shown = unit or last_unit or ""
     first = _base_value(low, shown, option, part)
     last = _base_value(high, last_unit or shown, option, part)
-    if sign != last_sign or not 0 < first <= last or not 1 <= count <= _MAX_POINTS:
+    if sign != last_sign or not 0 < first <= last:
         what = f"the range {part!r} is empty or cannot be read"
-        todo = f"write LOW-HIGH:POINTS or LOW-HIGH:POINTSlog with 0 < LOW ≤ HIGH and 1 to {_MAX_POINTS} points"
+        todo = "write LOW-HIGH:POINTS, LOW-HIGH:POINTSlog or LOW-HIGH:log2 with 0 < LOW ≤ HIGH"
         raise UsageError(what, where=option, todo=todo)
     factor = _base_value("1", shown, option, part)
-    spaced = _spaced(first, last, count, logarithmic=spacing == "log")
-    return [f"{sign}{value / factor:.10g}{shown}" for value in spaced]
+    return [f"{sign}{value / factor:.10g}{shown}" for value in _spaced(first, last, spacing, part, option)]
 
 
 def _base_value(number: str, unit: str, option: str, part: str) -> float:
