@@ -38,6 +38,7 @@ _PUBLIC = {
         "measure_kernel",
         "probe_machine",
     ),
+    "api.binaries": ("binary_blocks",),
     "studies.predict.request": ("Loop",),
     "api.options": ("Nest", "CacheOptions", "CodeOptions"),
     "api.result": ("Result",),

@@ -1,3 +1,4 @@
+from kernmodel.api.binaries import binary_blocks as binary_blocks
 from kernmodel.api.caches import simulate as simulate
 from kernmodel.api.changes import compare_code as compare_code
 from kernmodel.api.changes import machine_figures as machine_figures

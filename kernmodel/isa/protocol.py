@@ -266,6 +266,10 @@ class Isa(ABC):
         """Whether the instruction does nothing, so that alignment may consist of it."""
         return False
 
+    def stops(self, instruction: Instruction) -> bool:
+        """Whether nothing behind the instruction is executed, as it ends in a trap."""
+        return False
+
     def repeats(self, instruction: Instruction) -> bool:
         """Whether the instruction repeats itself as often as a register says."""
         return False

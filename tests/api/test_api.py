@@ -61,6 +61,7 @@ memory hierarchy:
   cores per group: 4
   upstream throughput: [full socket memory bandwidth, half-duplex]
 """
+BINARY = sys.executable
 BLOCK = bytes.fromhex("4801d84801c3ffc975f7")
 SIZES: dict[str, Any] = {"N": 100_000}
 
@@ -99,6 +100,7 @@ QUESTIONS: dict[str, Callable[[Path], km.Result[Any]]] = {
     "load_machine": lambda _: km.load_machine("clx"),
     "load_kernel": lambda _: km.load_kernel("triad.c"),
     "simulate": lambda folder: km.simulate(_trace(folder), machine="clx"),
+    "binary_blocks": lambda _: km.binary_blocks(BINARY, addresses=_code_of_binary()),
 }
 """Every function of the public face that answers by itself."""
 
@@ -135,6 +137,14 @@ COMMANDS = {
 def few_block_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Block sizes besides the candidates are only drawn."""
     monkeypatch.setattr("kernmodel.studies.blocking.study.POINTS", 5)
+
+
+def _code_of_binary() -> tuple[int, int]:
+    """The first bytes of the code that the loader calls."""
+    from kernmodel.binary.image import read_binary
+
+    first = next(one for one in read_binary(BINARY).code.sections if one.name == ".init")
+    return first.address, first.address + len(first.data)
 
 
 def _blocks(folder: Path) -> Path:

@@ -140,7 +140,7 @@ def _operands(statement: Statement, does: Role, vector_bytes: int) -> tuple[Oper
             # the zero registers hold the number 0 and keep nothing
             number_held = None if part.register else 0
             found.append(Operand(part.kind, part.register or None, None, number_held, reads, result))
-        elif part.kind == "label" and part.symbol and does.branch is None:
+        elif part.kind == "label" and does.branch is None and (part.symbol or part.number is not None):
             found.append(_symbol(part, statement, does))
         else:
             value = part.number if part.kind not in ("label", "cond") else None
@@ -199,9 +199,9 @@ def _memory(
 
 
 def _symbol(part: Part, statement: Statement, does: Role) -> Operand:
-    """A place named by its symbol: what adr and adrp compute, or what a load relative to the code loads."""
+    """A place named by its symbol or address: what adr and adrp compute, or what a load relative to the code loads."""
     size = access_bytes(statement.mnemonic, (statement.parts[0].kind,), 1, 0) if does.loads else 0
-    memory = MemoryReference(None, None, 1, 0, part.symbol, None, size, does.loads, False)
+    memory = MemoryReference(None, None, 1, part.number or 0, part.symbol or None, None, size, does.loads, False)
     return Operand(part.kind, None, memory, None, does.loads, False)
 
 

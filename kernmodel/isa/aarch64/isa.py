@@ -27,6 +27,7 @@ _CONDITIONS: dict[str, Condition] = {
 }  # fmt: skip
 _ADDITIONS = frozenset({"fadd", "fsub", "fsubr", "fabd"})
 _PRIVILEGED = frozenset({"eret", "smc", "hvc", "tlbi"})
+_TRAPS = frozenset({"brk", "hlt", "udf"})
 _IACA_NUMBERS = frozenset({111, 222})
 _PRECISION_BYTES: dict[Precision, int] = {"DP": 8, "SP": 4, "HP": 2}
 _ELEMENTS = {"b": 1, "h": 2, "w": 4, "d": 8}
@@ -117,6 +118,9 @@ class AArch64(Isa):
 
     def is_padding(self, instruction: Instruction) -> bool:
         return instruction.mnemonic == "nop"
+
+    def stops(self, instruction: Instruction) -> bool:
+        return instruction.mnemonic in _TRAPS
 
     def fp_work(self, instruction: Instruction) -> tuple[FpKind, int] | None:
         kind = fp_kind(instruction.form)

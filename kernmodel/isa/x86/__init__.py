@@ -27,6 +27,7 @@ _CONDITIONS: dict[str, Condition] = {
 }  # fmt: skip
 _STACK_ENGINE = frozenset({"push", "pop", "call", "ret"})
 _PADDING = frozenset({"nop", "xchg", "int3"})
+_TRAPS = frozenset({"ud0", "ud1", "ud2", "hlt", "int3"})
 _MASKED_MOVES = ("maskmov", "vmaskmov", "vpmaskmov")
 _STREAMING = ("movnt", "vmovnt")
 _STREAMING_MASKED = frozenset({"maskmovdqu", "vmaskmovdqu", "maskmovq"})
@@ -113,6 +114,9 @@ class X86(Isa):
 
     def is_padding(self, instruction: Instruction) -> bool:
         return instruction.mnemonic in _PADDING
+
+    def stops(self, instruction: Instruction) -> bool:
+        return instruction.mnemonic in _TRAPS
 
     def repeats(self, instruction: Instruction) -> bool:
         return instruction.form.startswith(("rep ", "repne "))
