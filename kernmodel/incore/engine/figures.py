@@ -35,6 +35,7 @@ from kernmodel.incore.tables.core_parameters import (
     OpCacheParameters,
     Parameters,
     PipelineParameters,
+    WindowParameters,
     ZenPipelineParameters,
     execution_ports,
     front_end_parameters,
@@ -93,7 +94,9 @@ def modelled_core(
     return ModelledCore(
         parameters=parameters,
         front=front,
-        pipeline=pipeline_core(parameters, front) if front else zen_pipeline(parameters),
+        pipeline=pipeline_core(parameters, front)
+        if front
+        else zen_pipeline(parameters) or windowed_pipeline(parameters),
         graph=graph_figures(parameters, memory),
         switches=switches or Switches(memory=memory, blocked_loads=memory != "different"),
         closed=parameters.closed_by_widest,
@@ -188,9 +191,11 @@ def simulated_core(pipeline: PipelineCore, switches: Switches) -> Core:
     """The numbers of a pipeline; those of the block are 0."""
     groups = [port_mask(group, pipeline.ports) for group in pipeline.alternating[:GROUPS]]
     ample = not switches.buffers
+    # where all ports share a scheduler, a µop need not be given one before it starts
+    given = pipeline.by_port is None or len(pipeline.by_port.schedulers) > 1
     same = _same(pipeline.delivery, Core) | _same(pipeline, Core)
     own = {
-        "issue_ports": switches.issue_ports,
+        "issue_ports": int(switches.issue_ports and given),
         "alternating": _padded(groups),
         "retire_width": pipeline.retire_width if switches.retirement else _AMPLE,
         "scheduler": _AMPLE if ample else pipeline.scheduler,
@@ -280,6 +285,43 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
         memory=memory,
         by_port=schedulers,
         extra_slots=front.extra_slots,
+        flows=data_flow_figures(parameters),
+    )
+
+
+def pipeline_by_ports(parameters: Parameters) -> PipelineCore | None:
+    """The pipeline of a core without a µop cache of Intel's; None where nothing is known of it."""
+    return zen_pipeline(parameters) or windowed_pipeline(parameters)
+
+
+def windowed_pipeline(parameters: Parameters) -> PipelineCore | None:
+    """The pipeline of a core of which the reorder buffer is known, and maybe schedulers; None for others."""
+    figures, front = parameters.pipeline, op_cache_parameters(parameters)
+    if front is None or not isinstance(figures, WindowParameters):
+        return None
+    accesses, entries = _sets(figures.access_ports), figures.scheduler_entries
+    own, forward = tuple(zip(figures.schedulers, entries, strict=True)), round(parameters.store_forward_latency)
+    return PipelineCore(
+        ports=execution_ports(parameters.ports),
+        issue_width=parameters.issue_width,
+        retire_width=figures.retire_width or _AMPLE,
+        reorder_buffer=figures.reorder_buffer,
+        scheduler=sum(entries) or _AMPLE,
+        dispatch_delay=1,
+        delivery=Delivery(idq=_AMPLE, decoders=front.decoders),
+        memory=MemoryPipes(
+            load_latency=round(parameters.load_latency),
+            forward_latency=forward,
+            load_ports=accesses,
+            store_address_ports=accesses,
+            store_data_ports=_sets(figures.store_data_ports),
+            forwards=Forwards(
+                **dict.fromkeys(("general", "vector", "to_vector", "to_general", "partial"), forward),
+                renamed=None,
+                renamed_bytes=1,
+            ),
+        ),
+        by_port=PortSchedulers(schedulers=own, rotating=(), gaps=(), by_slot=(), queued=(), queue_entries=0),
         flows=data_flow_figures(parameters),
     )
 

@@ -170,6 +170,8 @@ def is_halved(instruction: Instruction, core: PipelineCore) -> bool:
 
 def _ports(instruction: Instruction, row: InstructionData, builder: _Builder | None, core: PipelineCore) -> _Ports:
     """The µops of a row; of those on the load ports, so many are loads as use load data paths."""
+    if core.by_port and core.memory.store_address_ports:
+        return _ports_of_accesses(instruction, row, core)
     if core.by_port:
         return _ports_with_pipes(instruction, row, core)
     halved = builder is not None and builder.halved
@@ -230,6 +232,31 @@ def _ports_with_pipes(instruction: Instruction, row: InstructionData, core: Pipe
     whole = [own for number, own in enumerate(compute) if number % passes == 0]
     busy = (ceil(len(loads) / max(load_count, 1)), passes, ceil(len(stores) / max(store_count, 1)))
     return _Ports(loads[:load_count], whole, addresses, stores[:store_count], _divider(row), busy)
+
+
+def _ports_of_accesses(instruction: Instruction, row: InstructionData, core: PipelineCore) -> _Ports:
+    """The µops of a row where loads and the addresses of stores go to the same ports.
+
+    What goes to these, or to those of stored data, is an access only in instructions that load or store. More cycles
+    on a group of ports than the row has µops are one µop that keeps its port for so long, as in a divider.
+    """
+    reads, writes = (any(getattr(r, kind) for r in instruction.memory) for kind in ("read", "written"))
+    found: tuple[list[tuple[str, ...]], ...] = ([], [], [])  # accesses, what computes, stored data
+    busy = [1, 1, 1]
+    for use in row.ports:
+        if use.ports[0].endswith("DV"):
+            continue
+        ports, cycles = frozenset(use.ports), max(1, round(use.cycles))
+        if (reads or writes) and any(ports <= group for group in core.memory.load_ports):
+            kind = 0
+        else:
+            kind = 2 if writes and any(ports <= group for group in core.memory.store_data_ports) else 1
+        count = cycles if cycles <= min(row.uops, _FEW_UOPS) else 1
+        busy[kind] = max(busy[kind], ceil(cycles / count))
+        found[kind].extend([use.ports] * count)
+    accesses, compute, data = found
+    loads = min(len(accesses), int(reads)) if writes else len(accesses)
+    return _Ports(accesses[:loads], compute, accesses[loads:], data, _divider(row), (busy[0], busy[1], busy[2]))
 
 
 def _uses(row: InstructionData, groups: Sequence[frozenset[str]]) -> list[tuple[str, ...]]:
@@ -312,7 +339,8 @@ class _Builder:
         moves = bool(self.core.memory.value_ports) and self._moves(ports)
         given = (self._value_only(ports, sources) if moves else self._compute(ports, sources)) if ports.compute else {}
         computing = [number for number in range(first, len(self.uops)) if self.uops[number].role != "value"]
-        if not ports.compute and self.loads:
+        # what goes beside accesses that share their ports advances an address, or counts in the row's time to the data
+        if self.loads and (not ports.compute or (self.core.by_port and self.core.memory.store_address_ports)):
             given = self._loaded_only(sources, loaded)
         stores = self._add_stores(ports, sources, given)
         busy, wide = self.core.memory.wide_store_loads, self.core.memory.passed_bytes
@@ -475,7 +503,7 @@ class _Builder:
                     _append(source, 0, reads, inside)
             data.append(len(self.uops))
             self.uops.append(Uop("store data", own, 1, 0, self.busy[2], 0, tuple(reads), tuple(inside)))
-        for target, place in stored if data else ():
+        for target, place in stored if data or (self.core.by_port and addresses) else ():
             if self.core.by_port:
                 self.stores.append(
                     (place, self._stored(ports, sources, given.get(target, ())), None, self._moved(target))
@@ -546,8 +574,8 @@ class _Builder:
 
     def finish_in(self, count: int) -> InstructionUops:
         """All together, spread over so many slots."""
-        count = max(1, min(count, _MOST_UOPS))
         numbers = range(len(self.uops))
+        count = min(max(1, count, ceil(len(numbers) / _FEW_UOPS)), _MOST_UOPS)
         if len(numbers) <= _FEW_UOPS:
             self.slots = [tuple(numbers), *[()] * (count - 1)]
         else:

@@ -15,10 +15,10 @@ import yaml
 from kernmodel.schema.fields import Choice, Flag, Integer, Quantity, RejectedError, items, scalar, suggest, text
 
 Slots = int | Literal["unlimited"]
-FrontEndKind = Literal["intel-uop-cache", "zen-op-cache", "none"]
+FrontEndKind = Literal["intel-uop-cache", "zen-op-cache", "decoders", "none"]
 """What feeds the renamer. `intel-uop-cache`: predecoder, decoders, a cache of µops (DSB), a loop buffer (LSD), and a
-pipeline that is simulated behind them; `zen-op-cache`: decoders and an op cache, of which bounds are known; `none`: all
-that is known is the issue width."""
+pipeline that is simulated behind them; `zen-op-cache`: decoders and an op cache, of which bounds are known; `decoders`:
+decoders that are all alike, for instructions of one length; `none`: all that is known is the issue width."""
 
 
 # {{{ kinds of values
@@ -431,6 +431,44 @@ class ZenPipelineParameters:
 
 
 @dataclass(frozen=True, slots=True)
+class DecoderParameters:
+    """A front end of the kind `decoders`.
+
+    Attributes:
+        issue_width: µops dispatched per cycle.
+        decoders: instructions decoded per cycle; all decoders are alike.
+    """
+
+    issue_width: Annotated[int, _ISSUE]
+    decoders: Annotated[int, Figure("decoded instructions per cycle", _WIDTH)]
+
+    @property
+    def as_op_cache(self) -> OpCacheParameters:
+        """The same as a front end whose op cache holds nothing."""
+        return OpCacheParameters(self.issue_width, self.decoders, op_cache_entries=0, op_cache_of_macro_ops=False)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowParameters:
+    """What is behind a front end of the kind `decoders`, for the simulation: how far execution runs ahead.
+
+    What is not known limits nothing.
+
+    Attributes:
+        access_ports: groups of ports that take loads and the addresses of stores.
+        store_data_ports: groups of ports that take what is stored.
+        schedulers: ports of each, scheduler_entries: entries of each.
+    """
+
+    reorder_buffer: Annotated[int, _ROB]
+    access_ports: Annotated[tuple[tuple[str, ...], ...], Figure("load ports", PortGroups())]
+    store_data_ports: Annotated[tuple[tuple[str, ...], ...], Figure("store data ports", PortGroups())] = ()
+    retire_width: Annotated[int | None, _RETIRE] = None
+    schedulers: Annotated[tuple[tuple[str, ...], ...], Figure("scheduler ports", PortGroups())] = ()
+    scheduler_entries: Annotated[tuple[int, ...], Figure("scheduler entries", Counts())] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Parameters:
     """Parameters of a microarchitecture, from `data/<NAME>.yml`.
 
@@ -462,8 +500,8 @@ class Parameters:
     aliases: tuple[str, ...]
     sources: Mapping[str, str]
     vector_bits: tuple[str, ...] = ()
-    front_end: FrontEndParameters | OpCacheParameters | None = None
-    pipeline: PipelineParameters | ZenPipelineParameters | None = None
+    front_end: FrontEndParameters | OpCacheParameters | DecoderParameters | None = None
+    pipeline: PipelineParameters | ZenPipelineParameters | WindowParameters | None = None
     misprediction: Annotated[float | None, Figure("branch misprediction", _TIME)] = None
     foreseen_passes: Annotated[int, Figure("foreseen loop passes", _DELAY)] = 0
     closed_by_widest: Annotated[str | None, Figure("port closed by widest vectors", Port())] = None
@@ -485,6 +523,7 @@ MECHANISMS: Mapping[str, type] = {
 FRONT_ENDS: Mapping[FrontEndKind, Mapping[str, type]] = {
     "intel-uop-cache": {"front_end": FrontEndParameters, "pipeline": PipelineParameters},
     "zen-op-cache": {"front_end": OpCacheParameters, "pipeline": ZenPipelineParameters},
+    "decoders": {"front_end": DecoderParameters, "pipeline": WindowParameters},
     "none": {},
 }
 """By kind of front end, the groups of figures that its cores have besides."""
@@ -513,6 +552,8 @@ def front_end_kind(parameters: Parameters) -> FrontEndKind:
     """The kind of front end that the parameters have."""
     if isinstance(parameters.front_end, FrontEndParameters):
         return "intel-uop-cache"
+    if isinstance(parameters.front_end, DecoderParameters):
+        return "decoders"
     return "none" if parameters.front_end is None else "zen-op-cache"
 
 
@@ -543,5 +584,8 @@ def front_end_parameters(parameters: Parameters) -> FrontEndParameters | None:
 
 
 def op_cache_parameters(parameters: Parameters) -> OpCacheParameters | None:
-    """The front end of a core of the kind `zen-op-cache`, None for others."""
-    return parameters.front_end if isinstance(parameters.front_end, OpCacheParameters) else None
+    """The front end of a core of the kind `zen-op-cache`, or `decoders` as one without op cache; None for others."""
+    front = parameters.front_end
+    if isinstance(front, DecoderParameters):
+        return front.as_op_cache
+    return front if isinstance(front, OpCacheParameters) else None
