@@ -212,31 +212,31 @@ def one_at_a_time(rows: Rows) -> tuple[tuple[str, ...], float]:
     return tuple(dict.fromkeys(form for form, _ in slow)), sum(cycles for _, cycles in slow)
 
 
-def straight_bound(instructions: Sequence[Instruction], rows: Rows, core: ModelledCore) -> float:
+def straight_bound(instructions: Sequence[Instruction], rows: Rows, analyser: Analyser) -> float:
     """Cycles that code which is executed once takes of issue, ports and dividers, whichever takes longest."""
-    block = Analyser(core).lower(instructions, rows)
+    block = analyser.lower(instructions, rows)
     ports: list[PortUse] = []
     dividers: list[PortUse] = []
     for number, template in enumerate(block.templates):
         for use in block.pairs.get(number, template).uses:
             divides = use.ports and use.ports[0].endswith(DIVIDER_SUFFIX)
             (dividers if divides else ports).append(use)
-    issue = (_slots(rows) - len(block.pairs)) / core.parameters.issue_width
+    issue = (_slots(rows) - len(block.pairs)) / analyser.core.parameters.issue_width
     return max(issue, optimal_bound(ports)[0], one_at_a_time(rows)[1], optimal_bound(dividers)[0])
 
 
-def issue_slots(instructions: Sequence[Instruction], rows: Rows, core: ModelledCore) -> float:
+def issue_slots(instructions: Sequence[Instruction], rows: Rows, analyser: Analyser) -> float:
     """µops (fused domain) that code takes at issue, and of the reorder buffer."""
-    return _slots(rows) - len(Analyser(core).lower(instructions, rows).pairs)
+    return _slots(rows) - len(analyser.lower(instructions, rows).pairs)
 
 
 def _slots(rows: Rows) -> int:
     return sum(max(row.front_end.retire_slots if row.front_end else row.uops, 1) if row else 1 for row in rows)
 
 
-def slowest_chain(instructions: Sequence[Instruction], rows: Rows, core: ModelledCore) -> float:
+def slowest_chain(instructions: Sequence[Instruction], rows: Rows, analyser: Analyser) -> float:
     """Cycles per pass of the slowest chain from pass to pass, 0 if there is none."""
-    bounds = bounds_of(instructions, rows, core, "loop", 0, scope=DEPENDENCES)
+    bounds = bounds_of(instructions, rows, analyser, "loop", 0, scope=DEPENDENCES)
     return bounds.cycle.ratio if bounds.cycle else 0.0
 
 

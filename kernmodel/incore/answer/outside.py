@@ -27,7 +27,8 @@ from kernmodel.incore.answer.components import (
     slowest_chain,
     straight_bound,
 )
-from kernmodel.incore.engine.figures import ModelledCore, modelled_core
+from kernmodel.incore.engine.analyser import Analyser
+from kernmodel.incore.engine.figures import modelled_core
 from kernmodel.incore.model import InCore, Parameters
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
@@ -90,8 +91,8 @@ def outside_cycles(loop: AssemblyLoop, incore: InCore, parameters: Parameters, t
     Raises:
         InstructionTableError: a row of the table or a figure of the parameters is malformed.
     """
-    model = modelled_core(parameters)
-    code = _Code(model, table)
+    # the ways through the loop around share most of their instructions
+    code = _Code(Analyser(modelled_core(parameters)).keep(), table)
     around = loop.around
     carried = incore.lcd.cycles if incore.lcd else 0.0
     ways = tuple(_way_cycles(code, way, loop.instructions, carried) for way in around.ways) if around else ()
@@ -123,8 +124,8 @@ def _window(parameters: Parameters) -> int | None:
 class _Code:
     """Looks at pieces of code on one core, each once."""
 
-    def __init__(self, model: ModelledCore, table: Table) -> None:
-        self._model, self._table = model, table
+    def __init__(self, analyser: Analyser, table: Table) -> None:
+        self._analyser, self._table = analyser, table
         self._known: dict[tuple[Instruction, ...], float] = {}
         self.unknown: list[str] = []
 
@@ -136,17 +137,17 @@ class _Code:
     def straight(self, instructions: tuple[Instruction, ...]) -> float:
         """Cycles of code that is executed once."""
         if instructions not in self._known:
-            bound = straight_bound(instructions, self.rows(instructions), self._model) if instructions else 0.0
+            bound = straight_bound(instructions, self.rows(instructions), self._analyser) if instructions else 0.0
             self._known[instructions] = bound
         return self._known[instructions]
 
     def slots(self, instructions: tuple[Instruction, ...]) -> float:
         """Issue slots of code."""
-        return issue_slots(instructions, self.rows(instructions), self._model)
+        return issue_slots(instructions, self.rows(instructions), self._analyser)
 
     def chain(self, instructions: tuple[Instruction, ...]) -> float:
         """Cycles of the slowest chain from one execution of the code to the next."""
-        return slowest_chain(instructions, self.rows(instructions), self._model)
+        return slowest_chain(instructions, self.rows(instructions), self._analyser)
 
 
 def _may_carry(row: Sequence[Instruction]) -> bool:
