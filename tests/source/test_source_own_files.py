@@ -165,7 +165,78 @@ def test_sizes_that_are_set_elsewhere_or_in_turn() -> None:
     first, second = (nest_of(text, nest=number).inner for number in (1, 2))
     assert [str(first.start), str(first.stop)] == ["1", "nx - 1"]
     assert [str(second.start), str(second.stop)] == ["2", "points_0 - 1"]
-    # what a branch or a loop before the nest may have set is not known
+    # what a branch or a loop before the nest may have set is to be given
     for before in ("if (nx > 3) lo = 4;", "for (int k = 0; k < 3; k++) lo = k;"):
-        with pytest.raises(SourceError, match="the variable lo"):
-            nest_of(text.replace("lo = 2;", before), nest=2 + before.startswith("for"))
+        nest = nest_of(text.replace("lo = 2;", before), nest=2 + before.startswith("for"))
+        assert str(nest.inner.start) == "lo"
+        assert "size-from-outside" in {note.code for note in nest.notes}
+
+
+def test_integers_of_loops_that_only_repeat_are_what_is_set_before_the_nest_or_to_be_given() -> None:
+    text = """void note(void); double u[64];
+    void f(int n, int steps) {
+        int lo = 1, hi;
+        for (int t = 0; t < steps; t++) {
+            hi = n - 2;
+            for (int i = lo; i < hi; i++) u[i] = 1;
+            lo = 3; hi = 7; note();
+        }
+    }"""
+    inner = nest_of(text).inner
+    assert [str(inner.start), str(inner.stop)] == ["lo", "n - 2"]
+
+
+def test_what_an_iteration_leaves_to_the_next_begins_after_the_first() -> None:
+    text = """void f(int n, double *a, double *b) {
+        int one = n - 1, two = n - 2;
+        for (int i = 0; i < n; i++) { a[i] = b[i] + b[one] + b[two]; two = one; one = i; }
+    }"""
+    nest = nest_of(text)
+    assert sorted(str(access.offset) for access in nest.reads()) == ["i", "i - 1", "i - 2"]
+    assert nest.inner.start == 2
+    assert "first-iterations" in {note.code for note in nest.notes}
+
+
+CALLS = """
+#define N 64
+struct cell { double u, v; };
+static inline double flux(const double *p, int i, double w)
+{ double d = p[i + 1] - p[i]; if (d < 0.0) return w * d; return d; }
+static void put(double *q, double v) { *q = v; }
+static void axpy(double *y, const double *x, double s) { for (int m = 0; m < 5; ++m) y[m] += s * x[m]; }
+static void sweep(double *y) { for (int m = 0; m < N; ++m) y[m] += 1.0; }
+static void say(double v) { printf("%f", v); }
+void f(double *a, double *b, double u[N][5], double v[N][5], struct cell *c)
+{
+    for (int i = 0; i < N - 1; ++i) BODY
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "loops", "accesses", "flops"),
+    [
+        ("b[i] = flux(a, i, 0.5) * 2.0;", "i", {"a r i + 1", "a r i", "b w i"}, 3),
+        ("put(&b[i], a[i]);", "i", {"a r i", "b w i"}, 0),
+        ("put(&c[i].v, a[i]);", "i", {"a r i", "c w 2*i + 1"}, 0),
+        ("axpy(u[i], v[i], a[0]);", "i m", {"a r 0", "u r 5*i + m", "v r 5*i + m", "u w 5*i + m"}, 2),
+    ],
+)
+def test_functions_of_the_file_are_inlined(body: str, loops: str, accesses: set[str], flops: int) -> None:
+    nest = parse_kernel(CALLS.replace("BODY", body), "x.c", {}, function="f")
+    assert " ".join(loop.variable for loop in nest.loops) == loops
+    assert {f"{access.array} {access.kind[0]} {access.offset}" for access in nest.accesses} == accesses
+    assert nest.operations.flops_per_iteration == flops
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("sweep(a);", "the call of sweep, which has loops of its own.*--function sweep"),
+        ("say(a[i]);", "the call of say is not inlined: it calls functions that are not known"),
+        ("other(a[i]);", "the call of other, which is not a known function"),
+    ],
+)
+def test_calls_that_are_not_inlined_say_why(body: str, why: str) -> None:
+    with pytest.raises(SourceError, match=why):
+        parse_kernel(CALLS.replace("BODY", body), "x.c", {}, function="f")

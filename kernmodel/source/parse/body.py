@@ -12,7 +12,7 @@ import sympy
 from kernmodel.errors import Location, UnsupportedKernelError
 from kernmodel.source.model import ElementType, FlopCount, Loop, Operation, Operations
 from kernmodel.source.parse.c_types import DOUBLE, FLOAT, INT, LONG, LONG_DOUBLE, common_type
-from kernmodel.source.parse.chains import branches
+from kernmodel.source.parse.chains import branches, holds_loop
 from kernmodel.source.parse.inductions import Induction, amount, at_start
 from kernmodel.source.parse.scope import MOST_CALLS, Scope, View, returned
 from kernmodel.source.parse.standard_headers import ENDING_FUNCTIONS, MATH_FUNCTIONS
@@ -209,6 +209,9 @@ class Body:
     # Statements
 
     def _declaration(self, node: Node) -> None:
+        if node.init is None and node.name in self._variables.values():
+            # of a loop further in, which has its symbol already
+            return
         self.scope.declare(node)
         if node.name in self.scope.moving and node.name in self.scope.values:
             started = at_start(self.moving[node.name], self.scope.values.pop(node.name), self._loops)
@@ -306,7 +309,7 @@ class Body:
 
     def _advances(self, name: str) -> bool:
         """Whether the loop around this statement is the one that moves the variable."""
-        return self.moving[name].level == self._depth - 1
+        return self._depth - 1 in self.moving[name].advances
 
     def _pointer_change(self, name: str, node: Node) -> Exception:
         return self.scope.unsupported(
@@ -503,17 +506,27 @@ class Body:
         name = written.removeprefix("__builtin_")
         function, element = math_function(name)
         if function is None or element is None:
-            raise self.scope.unsupported(
-                f"the call of {written or 'a function pointer'}, which is not a known function, is not supported",
-                node,
-                f"write its code into the loop; of <math.h> {', '.join(sorted(MATH_FUNCTIONS))} are known",
-            )
+            raise self._not_called(written, node)
         values = [self.evaluate(argument) for argument in (node.args.exprs if node.args else ())]
         literal = all(value.literal for value in values)
         operation = _OPERATIONS.get(function, "function")
         self._count(operation, element, name=function if operation == "function" else "", literal=literal)
         origin = self._computed(operation, values, function, element)
         return Value(element, origin, literal, frozenset().union(*(value.carried for value in values)))
+
+    def _not_called(self, name: str, node: Node) -> Exception:
+        """The refusal of a call that is neither inlined nor one of a known function."""
+        own = next((one for one in self.scope.program.functions if one.decl.name == name), None)
+        if own is not None and holds_loop(own.body):
+            what = f"the call of {name}, which has loops of its own, is not inlined"
+            todo = f"its nests stand on their own (--function {name})"
+        elif own is not None:
+            what = f"the call of {name} is not inlined: it calls functions that are not known, or has labels or statics"
+            todo = "write its code into the loop"
+        else:
+            what = f"the call of {name or 'a function pointer'}, which is not a known function, is not supported"
+            todo = "write its code into the loop; functions of this file and of <math.h> are known"
+        return self.scope.unsupported(what, node, todo)
 
     def _inlined(self, name: str, node: Node) -> Value | None:
         """The value of a function of the file that only returns an expression of its scalar parameters."""

@@ -15,7 +15,7 @@ from kernmodel.source.parse.body import Body, Reference
 from kernmodel.source.parse.chains import Chain, Level, chains, holds_loop
 from kernmodel.source.parse.conditions import condition_notes, refuse_jumps
 from kernmodel.source.parse.delinearise import access, inner_invariant, shape_array
-from kernmodel.source.parse.inductions import Induction, advancing, at_start, inductions
+from kernmodel.source.parse.inductions import Induction, advancing, at_start, inductions, wrap_around
 from kernmodel.source.parse.loops import loop_steps, read_loop, take_repeating
 from kernmodel.source.parse.pragmas import updates_said
 from kernmodel.source.parse.scope import Scope, View
@@ -120,7 +120,7 @@ def build_nest(program: Program, function: Node, found: Chain, text: str, name: 
     scope, chain, statement = Scope(program, function), found.levels, found.levels[0].statement
     refuse_jumps(found, scope)
     scope.moving = advancing(found)
-    _read_until(found, scope)
+    before = _read_until(found, scope)
     scope.fixed = _fixed_steps(chain, scope)
     moving = inductions(found, scope)
     for other in scope.moving - set(moving):
@@ -129,7 +129,9 @@ def build_nest(program: Program, function: Node, found: Chain, text: str, name: 
     scope.enter()
     loops = _read_loops(chain, scope)
     _start_moving(moving, loops, scope)
-    body = _read_body(chain, Body(scope, loops, moving))
+    left, left_out = wrap_around(chain[-1].before, loops[-1], before, scope)
+    loops = (*loops[:-1], replace(loops[-1], start=loops[-1].start + left_out * loops[-1].step))
+    body = _read_body(chain, Body(scope, loops, moving), left)
     _refuse_views(body.references, scope)
     arrays, accesses, notes = _arrays(body.references, loops, scope)
     if REFERENCES.exceeded(len(accesses)):
@@ -152,6 +154,7 @@ def build_nest(program: Program, function: Node, found: Chain, text: str, name: 
             *_chain_notes(found, scope),
             *_taken_notes(scope, body, symbols),
             *_step_notes(scope, chain, loops),
+            *_left_out_notes(left, left_out, loops[-1]),
             *notes,
         ),
         between=tuple(_between(found, scope)),
@@ -208,17 +211,36 @@ def _is_index_arithmetic(statement: Node, scope: Scope) -> bool:
     return silent or (value is not None and not any(symbol.name in scope.indirect for symbol in value.free_symbols))
 
 
-def _read_until(found: Chain, scope: Scope) -> None:
-    """Take what is declared and set before the nest into the scope, and the variables of loops that only repeat it."""
+def _read_until(found: Chain, scope: Scope) -> dict[str, sympy.Expr]:
+    """Take what is declared and set before the nest into the scope, and the variables of loops that only repeat it.
+
+    Returns:
+        What integers that one loop writes are before it.
+    """
+    scope.changing = frozenset(name for name, _ in written_names(found.levels[0].statement))
     for loop in found.repeated:
         take_repeating(loop, scope)
+    repeated = {id(node) for loop in found.repeated[:1] for node in walk(loop.stmt)}
+    entered = False
     for statement in found.passed:
-        _take_integers(statement, scope, in_order=not found.repeated)
+        if not entered and id(statement) in repeated:
+            # what an iteration before has left, unless this one sets it before the nest
+            entered = True
+            _forget(found.repeated[0], scope)
+        _take_integers(statement, scope)
         _take_pointers(statement, scope)
-    for level in found.levels:
-        for name, _ in written_names(level.statement):
-            if scope.writes(name) > 1 and name in scope.scalars and name not in scope.moving:
-                scope.values.pop(name, None)
+    if found.repeated and not entered:
+        _forget(found.repeated[0], scope)
+    before = dict(scope.values) if len(found.levels) == 1 else {}
+    _forget(found.levels[0].statement, scope)
+    return before
+
+
+def _forget(loop: Node, scope: Scope) -> None:
+    """Forget the integers that a loop writes, and that are written elsewhere too."""
+    for name, _ in written_names(loop.stmt):
+        if scope.writes(name) > 1 and name in scope.scalars and name not in scope.moving:
+            scope.values.pop(name, None)
 
 
 def _take_pointers(statement: Node, scope: Scope) -> None:
@@ -246,21 +268,20 @@ def _refuse_views(references: Sequence[Reference], scope: Scope) -> None:
                 )
 
 
-def _take_integers(statement: Node, scope: Scope, *, in_order: bool = False) -> None:
-    """Take what a statement declares and sets; `in_order`: what stands before is executed once, so the last counts."""
+def _take_integers(statement: Node, scope: Scope) -> None:
+    """Take what a statement declares and sets: of what is executed one after the other the last counts."""
     scope.declare(statement)
-    if in_order:
-        plain = isinstance(statement, c_ast.Assignment) and statement.op == "="
-        for name, node in written_names(statement):
-            known = scope.scalars.get(name)
-            if known is None or known.kind != "integer" or name in scope.moving or scope.writes(name) <= 1:
-                continue
-            if plain and node is statement:
-                scope.set_now(name, statement.rvalue)
-            elif isinstance(statement, c_ast.Decl) and statement.init is not None:
-                scope.set_now(name, statement.init)
-            else:
-                scope.values.pop(name, None)
+    plain = isinstance(statement, c_ast.Assignment) and statement.op == "="
+    for name, node in written_names(statement):
+        known = scope.scalars.get(name)
+        if known is None or known.kind != "integer" or name in scope.moving or scope.writes(name) <= 1:
+            continue
+        if plain and node is statement:
+            scope.set_now(name, statement.rvalue)
+        elif isinstance(statement, c_ast.Decl) and statement.init is not None:
+            scope.set_now(name, statement.init)
+        else:
+            scope.values.pop(name, None)
     if isinstance(statement, c_ast.Assignment) and statement.op == "=" and isinstance(statement.lvalue, c_ast.ID):
         name = statement.lvalue.name
         if name in scope.scalars and scope.scalars[name].kind == "integer":
@@ -287,6 +308,14 @@ def _fixed_steps(chain: Sequence[Level], scope: Scope) -> dict[str, int]:
                 )
             fixed[node.name] = value
     return fixed
+
+
+def _left_out_notes(names: Mapping[str, sympy.Expr], left_out: int, loop: Loop) -> Iterator[Note]:
+    """That the first iterations of a loop differ from the others, because variables come from the iteration before."""
+    if left_out:
+        which = "iteration is" if left_out == 1 else f"{left_out} iterations are"
+        text = f"{', '.join(names)} come from the iteration before: the first {which} left out"
+        yield Note("first-iterations", text, "assumption", loop.location)
 
 
 def _step_notes(scope: Scope, chain: Sequence[Level], loops: Sequence[Loop]) -> tuple[Note, ...]:
@@ -336,7 +365,8 @@ def _taken_notes(scope: Scope, body: Body, symbols: Mapping[str, sympy.Symbol]) 
     """What is assumed of sizes that come from outside, and of pointers that change places."""
     for name, place in scope.asked.items():
         if name in symbols:
-            yield Note("size-from-outside", f"{name} is set here from outside: it is a size", "assumption", place)
+            text = f"{name} comes from outside, or what it is set to is not followed: it is a size"
+            yield Note("size-from-outside", text, "assumption", place)
     for name, loop in scope.rows.items():
         text = f"rows over which {name} runs are taken to lie one after the other, with {ROW_LENGTH} entries each"
         yield Note("rows", text, "assumption", scope.location(loop))
@@ -345,9 +375,12 @@ def _taken_notes(scope: Scope, body: Body, symbols: Mapping[str, sympy.Symbol]) 
         yield Note("pointers-exchanged", text, "assumption", place)
 
 
-def _read_body(chain: Sequence[Level], body: Body) -> Body:
+def _read_body(chain: Sequence[Level], body: Body, left: Mapping[str, sympy.Expr]) -> Body:
+    """Read the statements of a chain; `left`: what iterations of the innermost body leave to the next."""
     for depth, level in enumerate(chain, 1):
         body.forget([part for inner in chain[depth - 1 :] for part in (*inner.before, *inner.after)])
+        if depth == len(chain):
+            body.scope.values |= {name: value for name, value in left.items() if name not in body.scope.values}
         for statement in level.before:
             body.read(statement, depth)
         if depth < len(chain) and (inner := chain[depth].statement) in body.scope.rows.values():

@@ -24,7 +24,7 @@ class Level:
         statement: the `for`.
         before, after: the statements of its body before and after the next inner loop of the chain (all in `before` for
             the innermost); those between two inner loops belong to the chain of the first.
-        passed: what of the body stands before the inner loop and belongs to other chains.
+        passed: what of the body stands before the inner loop and belongs to other chains, loops among it.
     """
 
     statement: Node
@@ -77,8 +77,9 @@ def _inside(body: Node | None, above: Chain) -> Iterator[Chain]:
         if above.levels:
             level = above.levels[-1]
             before, after = () if number else tuple(opened[:place]), tuple(opened[place + 1 : end])
-            passed = tuple(item for item in opened[:start] if not _is_loop(item))
-            around = replace(above, levels=(*above.levels[:-1], Level(level.statement, before, after, passed)))
+            around = replace(
+                above, levels=(*above.levels[:-1], Level(level.statement, before, after, tuple(opened[:start])))
+            )
         else:
             around = replace(above, passed=(*above.passed, *opened[:place]))
         mine = {id(node) for node in innermost(loop)}

@@ -11,15 +11,13 @@ Loops that are none of these stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import copy
-from typing import Any
 
 from pycparser import c_ast  # type: ignore[import-untyped]
 
-Node = Any
+from kernmodel.source.parse.tree import LOOPS, STEPS, Node, walk
 
-_STEPS = ("++", "--", "p++", "p--")
 _COMPARED = ("<", "<=", ">", ">=", "!=")
 
 
@@ -39,10 +37,10 @@ def _inside(node: Node, parameters: set[str], function: Node) -> None:
         for item in node.block_items:
             items += _rewritten(item, items, parameters, function)
         node.block_items = items
-    elif isinstance(node, (c_ast.For, c_ast.While, c_ast.DoWhile, c_ast.If)):
+    elif isinstance(node, (*LOOPS, c_ast.If)):
         for slot in ("stmt", "iftrue", "iffalse"):
             body = getattr(node, slot, None)
-            if isinstance(body, (c_ast.For, c_ast.While, c_ast.DoWhile)):
+            if isinstance(body, LOOPS):
                 found = _rewritten(body, [], parameters, function)
                 setattr(node, slot, found[0] if len(found) == 1 else c_ast.Compound(found, body.coord))
 
@@ -95,11 +93,11 @@ def _while(node: Node, before: Sequence[Node], parameters: set[str], function: N
     if name is None or _continues(node.stmt) or not items or not _is_comparison(node.cond):
         return None
     places = [number for number, item in enumerate(items) if _stepped(item) == name]
-    writes = [part for part in _walk(node.stmt) if _stepped(part) == name or _set(part) == name]
+    writes = [part for part in walk(node.stmt) if _stepped(part) == name or _set(part) == name]
     if len(places) != 1 or len(writes) != 1:
         return None
     step, after = items[places[0]], items[places[0] + 1 :]
-    if any(isinstance(part, c_ast.ID) and part.name == name for item in after for part in _walk(item)):
+    if any(isinstance(part, c_ast.ID) and part.name == name for item in after for part in walk(item)):
         return None
     start = _start_of(name, before, parameters, function)
     if start is None:
@@ -110,7 +108,7 @@ def _while(node: Node, before: Sequence[Node], parameters: set[str], function: N
 
 def _down(node: Node, name: str, start: Node) -> Node | None:
     """`while (i-- > 0)`: from the value before, less one, down to 0."""
-    if any(_stepped(part) == name or _set(part) == name for part in _walk(node.stmt)):
+    if any(_stepped(part) == name or _set(part) == name for part in walk(node.stmt)):
         return None
     value = start.init if isinstance(start, c_ast.Decl) else getattr(start, "rvalue", None)
     if isinstance(start, c_ast.DeclList) and len(start.decls) == 1:
@@ -131,7 +129,7 @@ def _down(node: Node, name: str, start: Node) -> Node | None:
 
 def _down_from_parameter(node: Node, name: str, function: Node) -> Node | None:
     """`while (n--)` of a parameter that nothing else names: another variable counts, and the parameter is a size."""
-    uses = sum(isinstance(part, c_ast.ID) and part.name == name for part in _walk(function.body))
+    uses = sum(isinstance(part, c_ast.ID) and part.name == name for part in walk(function.body))
     if uses != 1:
         return None
     own = f"{name}_left"
@@ -144,15 +142,15 @@ def _start_of(name: str, before: Sequence[Node], parameters: set[str], function:
     """Where the block sets a variable before a loop: as the start of the loop."""
     for number in range(len(before) - 1, -1, -1):
         item = before[number]
-        if isinstance(item, (c_ast.For, c_ast.While, c_ast.DoWhile, c_ast.If, c_ast.Switch)):
-            if any(_set(part) == name or _stepped(part) == name for part in _walk(item)):
+        if isinstance(item, (*LOOPS, c_ast.If, c_ast.Switch)):
+            if any(_set(part) == name or _stepped(part) == name for part in walk(item)):
                 return None
             continue
         if _set(item) != name:
             continue
         value = item.init if isinstance(item, c_ast.Decl) else item.rvalue
-        used = {part.name for part in _walk(value) if isinstance(part, c_ast.ID)}
-        if any(_set(part) in used or _stepped(part) in used for later in before[number + 1 :] for part in _walk(later)):
+        used = {part.name for part in walk(value) if isinstance(part, c_ast.ID)}
+        if any(_set(part) in used or _stepped(part) in used for later in before[number + 1 :] for part in walk(later)):
             return None
         return c_ast.Assignment("=", c_ast.ID(name, item.coord), value, item.coord)
     return None
@@ -189,7 +187,7 @@ def _counted_down(condition: Node | None) -> str | None:
 
 def _stepped(node: Node) -> str | None:
     """The variable that an expression advances."""
-    if isinstance(node, c_ast.UnaryOp) and node.op in _STEPS:
+    if isinstance(node, c_ast.UnaryOp) and node.op in STEPS:
         return getattr(node.expr, "name", None)
     if not isinstance(node, c_ast.Assignment) or not isinstance(node.lvalue, c_ast.ID):
         return None
@@ -214,12 +212,4 @@ def _set(node: Node) -> str | None:
 
 def _continues(node: Node) -> bool:
     """Whether a `continue` may pass over what stands at the end of a body, or a call may do anything."""
-    return any(isinstance(part, c_ast.Continue) for part in _walk(node))
-
-
-def _walk(node: Node) -> Iterator[Node]:
-    stack = [node]
-    while stack:
-        top = stack.pop()
-        yield top
-        stack.extend(child for _, child in reversed(top.children()))
+    return any(isinstance(part, c_ast.Continue) for part in walk(node))

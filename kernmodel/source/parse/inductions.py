@@ -1,13 +1,16 @@
 """Variables that advance with a loop without being its variable: `k += 2`, `*p++`, as formulas of the loop variables.
 
-An integer or a pointer qualifies if it advances by a constant at one level of the nest only, and is set outside of that
-level. Its value at the start of an iteration is then what it was set to, plus the advance times the iterations before.
-Advances under a condition count as executed, as all statements there do.
+An integer or a pointer qualifies if it advances by constants in loops of the nest, and is set outside of these. Its
+value at the start of an iteration is then what it was set to, plus the advances times the iterations before. Advances
+under a condition count as executed, as all statements there do.
+
+An integer that the innermost body sets after it was used (`im1 = i;`, `j = k + 1;`) has at the start of an iteration
+what the one before left: `wrap_around` finds it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,13 +28,12 @@ class Induction:
     """A variable that advances with a loop.
 
     Attributes:
-        level: number of the loop, 0 outermost; advance: what each of its iterations adds.
+        advances: by number of a loop, 0 outermost, what each of its iterations adds itself.
         set_at: number of the loop in each of whose iterations it is set anew, −1: it is set before the nest.
     """
 
     name: str
-    level: int
-    advance: sympy.Expr
+    advances: Mapping[int, sympy.Expr]
     set_at: int
 
 
@@ -52,15 +54,15 @@ def inductions(found: Chain, scope: Scope) -> dict[str, Induction]:
     for name, nodes in writes.items():
         advanced = {level for level, node in nodes if is_advance(node, name)}
         set_at = [level for level, node in nodes if not is_advance(node, name)]
-        if len(advanced) != 1 or not (name in scope.arrays or _is_integer(scope, name, nodes)):
+        if not advanced or not (name in scope.arrays or _is_integer(scope, name, nodes)):
             continue
-        level = advanced.pop()
-        if any(outer >= level for outer in set_at):
+        if max(set_at, default=-1) >= min(advanced):
             continue
-        part = found.levels[level]
-        advance = _advance(name, (*part.before, *part.after), scope)
-        if advance is not None:
-            result[name] = Induction(name, level, advance, max(set_at, default=-1))
+        parts = {level: found.levels[level] for level in sorted(advanced)}
+        advances = {level: _advance(name, (*part.before, *part.after), scope) for level, part in parts.items()}
+        known = {level: advance for level, advance in advances.items() if advance is not None}
+        if len(known) == len(advances):
+            result[name] = Induction(name, known, max(set_at, default=-1))
     return result
 
 
@@ -71,16 +73,90 @@ def at_start(induction: Induction, start: sympy.Expr, loops: tuple[Loop, ...]) -
         start: the value that it is set to.
         loops: all loops of the nest.
     """
-    passed: sympy.Expr = sympy.Integer(0)
-    for loop in loops[induction.set_at + 1 : induction.level + 1]:
-        inside = {outer.symbol for outer in loops}
-        trips = (loop.stop - loop.start) / loop.step
-        if loop is not loops[induction.set_at + 1] and trips.free_symbols & inside:
+    inside = {outer.symbol for outer in loops}
+    passed, each, trips = sympy.Integer(0), sympy.Integer(0), sympy.Integer(0)
+    for number in range(max(induction.advances), induction.set_at, -1):
+        loop = loops[number]
+        if trips.free_symbols & inside:
             return None
-        passed = passed * trips + (loop.symbol - loop.start) / loop.step
-    value = sympy.expand(start + induction.advance * passed)
+        # an iteration adds what stands in it, and all that the iterations of the next inner loop do
+        each = induction.advances.get(number, 0) + trips * each
+        passed += each * (loop.symbol - loop.start) / loop.step
+        trips = (loop.stop - loop.start) / loop.step
+    value = sympy.expand(start + passed)
     whole = all(term.as_coeff_Mul()[0].is_Integer for term in sympy.Add.make_args(value))
     return value if whole and not value.has(sympy.Min, sympy.Max, sympy.floor) else None
+
+
+def wrap_around(
+    body: Sequence[Node], loop: Loop, before: Mapping[str, sympy.Expr], scope: Scope
+) -> tuple[dict[str, sympy.Expr], int]:
+    """Integers that a body uses before it sets them: their values at the start of an iteration, by name, and the number
+    of first iterations in which they are something else.
+
+    Args:
+        body: the statements of the innermost loop.
+        before: what integers were before the loop; variables that advance through others start from there.
+    """
+    ends, unknown = _values_at_end(body, scope)
+    found: dict[str, tuple[sympy.Expr, int]] = {}
+
+    def resolve(name: str, within: tuple[str, ...]) -> tuple[sympy.Expr, int] | None:
+        if name in found or name in within:
+            return found.get(name)
+        end = ends[name]
+        advance = sympy.expand(end - unknown[name])
+        if all(symbol.is_positive for symbol in advance.free_symbols) and name in before:
+            found[name] = before[name] + advance * (loop.symbol - loop.start) / loop.step, 0
+            return found[name]
+        parts = {symbol: resolve(other, (*within, name)) for other, symbol in unknown.items() if end.has(symbol)}
+        known = {symbol: part for symbol, part in parts.items() if part is not None}
+        if len(known) < len(parts):
+            return None
+        value = end.xreplace({symbol: part for symbol, (part, _) in known.items()})
+        left_out = 1 + max((number for _, number in known.values()), default=0)
+        found[name] = value.subs(loop.symbol, loop.symbol - loop.step), left_out
+        return found[name]
+
+    values = {name: made for name in ends if _used_first(name, body) and (made := resolve(name, ())) is not None}
+    left_out = max((number for _, number in values.values()), default=0)
+    return {name: sympy.expand(value) for name, (value, _) in values.items()}, left_out
+
+
+def _used_first(name: str, body: Sequence[Node]) -> bool:
+    """Whether a body reads a variable before it sets it."""
+    for statement in body:
+        target = statement.lvalue if isinstance(statement, c_ast.Assignment) else None
+        if any(isinstance(part, c_ast.ID) and part.name == name and part is not target for part in walk(statement)):
+            return True
+        if any(written == name for written, _ in written_names(statement)):
+            return False
+    return False
+
+
+def _values_at_end(body: Sequence[Node], scope: Scope) -> tuple[dict[str, sympy.Expr], dict[str, sympy.Symbol]]:
+    """The integers that a body sets once, as formulas of the symbols that stand for them at its start."""
+    writes = [name for statement in body for name, _ in written_names(statement)]
+    set_here: dict[str, Node] = {}
+    for statement in body:
+        if isinstance(statement, c_ast.Assignment) and statement.op == "=" and isinstance(statement.lvalue, c_ast.ID):
+            set_here[statement.lvalue.name] = statement.rvalue
+        elif isinstance(statement, c_ast.Decl) and statement.init is not None:
+            set_here[statement.name] = statement.init
+    names = [name for name in set_here if writes.count(name) == 1 and _is_integer(scope, name, ())]
+    names = [name for name in names if name not in scope.moving]
+    unknown = {name: sympy.Dummy(name, integer=True) for name in names}
+    outside, scope.values = scope.values, {**scope.values, **unknown}
+    ends = {}
+    try:
+        for name in names:
+            try:
+                ends[name] = scope.values[name] = scope.index(set_here[name])
+            except KernmodelError:
+                scope.values.pop(name)
+    finally:
+        scope.values = outside
+    return ends, {name: unknown[name] for name in ends}
 
 
 def is_advance(node: Node, name: str) -> bool:

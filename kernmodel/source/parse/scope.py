@@ -85,6 +85,7 @@ class Scope:
         moving: the names of variables that advance with a loop, whose values are not those they are set to.
         rows: by variable, the loops over rows of compressed storage, whose bounds are read from memory.
         asked: integers whose values come from memory or calls before the nest: sizes to be given, with their places.
+        changing: the names of variables that the nest writes.
     """
 
     def __init__(self, program: Program, function: Node) -> None:
@@ -99,6 +100,7 @@ class Scope:
         self.moving: frozenset[str] = frozenset()
         self.asked: dict[str, Location] = {}
         self.rows: dict[str, Node] = {}
+        self.changing: frozenset[str] = frozenset()
         self._before = True
         self._within: list[str] = []
         self._unread: dict[str, UnsupportedKernelError] = {}
@@ -370,6 +372,11 @@ class Scope:
             return sympy.Integer(self.fixed[name])
         if name in self.values:
             return self.values[name]
+        declared = self.scalars.get(name)
+        if declared is not None and declared.kind == "integer" and declared.size_bytes and name not in self.changing:
+            # set before the nest in a way that is not followed: whatever it is, the nest does not change it
+            self.asked[name] = self.location(node)
+            return size_symbol(name)
         if name in self._unread:
             raise self._unread[name]
         if name in self.scalars:

@@ -21,8 +21,7 @@ from pycparser import c_ast  # type: ignore[import-untyped]
 from kernmodel.source.model import ElementType
 from kernmodel.source.parse.c_types import DOUBLE, FLOAT, element_type
 from kernmodel.source.parse.preprocess import integer_literal
-
-Node = Any
+from kernmodel.source.parse.tree import LOOPS, STEPS, Node, slots, walk
 
 _POINTER_BYTES = 8
 _LARGEST_ALIGNMENT = 16
@@ -237,18 +236,18 @@ class Rewriter:
         for node in globals_:
             if isinstance(node, c_ast.Decl) and node.name:
                 self._variables[node.name] = node.type
-        for node in _walk(function):
+        for node in walk(function):
             if isinstance(node, c_ast.Decl) and node.name:
                 self._variables[node.name] = node.type
                 types.take(node)
-        for node in _walk(function):
+        for node in walk(function):
             self._note_several(node)
 
     def _note_several(self, node: Node) -> None:
         """A pointer that is indexed, or moves, points at an array of structures, not at one."""
         if isinstance(node, c_ast.ArrayRef) and isinstance(node.name, c_ast.ID):
             self.several.add(node.name.name)
-        elif isinstance(node, c_ast.UnaryOp) and node.op in ("++", "--", "p++", "p--"):
+        elif isinstance(node, c_ast.UnaryOp) and node.op in STEPS:
             self.several.add(getattr(node.expr, "name", None) or "")
         elif isinstance(node, c_ast.Assignment) and isinstance(node.lvalue, c_ast.ID):
             self.several.add(node.lvalue.name)
@@ -260,7 +259,7 @@ class Rewriter:
 
     def look(self, function: Node) -> None:
         """Learn which members of arrays of structures a function uses, which decides into which parts they fall."""
-        for node in _walk(function.body):
+        for node in walk(function.body):
             if isinstance(node, c_ast.StructRef):
                 self._place(node)
             self._copied(node)
@@ -268,7 +267,7 @@ class Rewriter:
     def function(self, function: Node) -> None:
         """Rewrite the body and the declarations of arrays of structures."""
         function.body = self._statement(function.body, loop=False)
-        for node in _walk(function):
+        for node in walk(function):
             if isinstance(node, c_ast.Decl) and node.name and not isinstance(node.type, c_ast.FuncDecl):
                 self.array(node)
 
@@ -318,8 +317,8 @@ class Rewriter:
             found = self._rewritten(node, loop=loop)
             if found is not None:
                 return found
-        inside = loop or isinstance(node, (c_ast.For, c_ast.While, c_ast.DoWhile))
-        for slot in _slots(node):
+        inside = loop or isinstance(node, LOOPS)
+        for slot in slots(node):
             child = getattr(node, slot)
             if isinstance(child, c_ast.Node):
                 if not inside and slot in ("init", "rvalue") and self._from_outside(child):
@@ -545,7 +544,7 @@ def rewrite_members(
         values: of macros that stayed names.
         packed: whether some structures may be packed.
     """
-    if not any(is_structure(part) for node in (*globals_, *functions) for part in _walk(node)):
+    if not any(is_structure(part) for node in (*globals_, *functions) for part in walk(node)):
         return tuple(globals_)
     declared: dict[str, Node] = {}
     rewriters = []
@@ -640,15 +639,3 @@ def _written(node: Node) -> str:
     from kernmodel.source.parse.syntax import written
 
     return written(node)
-
-
-def _slots(node: Node) -> list[str]:
-    return [slot for slot in node.__slots__ if slot not in ("coord", "__weakref__")]
-
-
-def _walk(node: Node) -> Iterator[Node]:
-    stack = [node]
-    while stack:
-        top = stack.pop()
-        yield top
-        stack.extend(child for _, child in reversed(top.children()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,10 @@ from pycparser.c_parser import CParser, ParseError  # type: ignore[import-untype
 
 from kernmodel.errors import Location, SourceError, UnsupportedKernelError
 from kernmodel.source.parse.counted_loops import rewrite_loops
+from kernmodel.source.parse.inlining import inline_calls
 from kernmodel.source.parse.preprocess import Preprocessed, preprocess
 from kernmodel.source.parse.structures import MemberRef, rewrite_members
+from kernmodel.source.parse.tree import Node, memory_reads, statements, subscripts, walk, written_names
 from kernmodel.source.text import function_bodies, refuse_other_languages, without_comments
 
 __all__ = [
@@ -32,9 +34,6 @@ __all__ = [
     "written",
     "written_names",
 ]
-
-# Several syntax trees of pycparser have no common typed base class worth naming.
-Node = Any
 
 _BARE = "bare_nest"
 _WRAP = f"void {_BARE}(void) {{\n"
@@ -89,6 +88,7 @@ def parse_program(text: str, file: str, defines: Mapping[str, str | int], includ
     others = tuple(node for node in tree.ext if not isinstance(node, c_ast.FuncDef))
     for function in functions:
         rewrite_loops(function)
+    inline_calls(functions)
     if not bare:
         # the parser is not told of attributes
         packed = bool(_PACKED.search(without_comments(text)))
@@ -159,39 +159,6 @@ def pragma_words(node: Node) -> list[str]:
     return str(text or "").strip('"').split()
 
 
-def walk(node: Node) -> Iterator[Node]:
-    """The node and all nodes below it, in source order; without recursion, since sums of many terms nest deeply."""
-    stack = [node]
-    while stack:
-        top = stack.pop()
-        yield top
-        stack.extend(child for _, child in reversed(top.children()))
-
-
-def statements(node: Node | None) -> Iterator[Node]:
-    """The statements of a body, blocks opened, without pragmas and empty statements."""
-    if isinstance(node, c_ast.Compound):
-        for item in node.block_items or ():
-            yield from statements(item)
-    elif node is not None and not isinstance(node, (c_ast.Pragma, c_ast.EmptyStatement)):
-        yield node
-
-
-def subscripts(node: Node) -> tuple[Node, list[Node]]:
-    """The base of `a[x][y]`, `*p`, `*(p + x)` or `(*a)[y]`, and its subscripts from the outermost dimension on."""
-    if isinstance(node, c_ast.ArrayRef):
-        base, indices = subscripts(node.name)
-        return base, [*indices, node.subscript]
-    if isinstance(node, c_ast.UnaryOp) and node.op == "*":
-        inner = node.expr
-        if isinstance(inner, c_ast.BinaryOp) and inner.op == "+":
-            base, indices = subscripts(inner.left)
-            return base, [*indices, inner.right]
-        base, indices = subscripts(inner)
-        return base, [*indices, c_ast.Constant("int", "0", node.coord)]
-    return node, []
-
-
 def written(node: Node) -> str:
     """An expression as C text, with as few spaces as it needs."""
     return _SPACED.sub(r"\1", _Written(reduce_parentheses=True).visit(node))
@@ -203,24 +170,3 @@ class _Written(c_generator.CGenerator):  # type: ignore[misc]  # pycparser has n
     def visit_MemberRef(self, node: Node) -> str:  # noqa: N802  # the name decides what it is called for
         """A member as it was written."""
         return str(node.text or self.visit_ArrayRef(node))
-
-
-def memory_reads(node: Node) -> Iterator[Node]:
-    """The array elements that an expression reads, without those that stand within the index of another."""
-    if isinstance(node, c_ast.ArrayRef) or (isinstance(node, c_ast.UnaryOp) and node.op == "*"):
-        yield node
-        return
-    for _, child in node.children():
-        yield from memory_reads(child)
-
-
-def written_names(node: Node) -> Iterator[tuple[str, Node]]:
-    """The variables that assignments, `++`, `--` and initialisers below the node write (array elements not counted)."""
-    for part in walk(node):
-        if isinstance(part, c_ast.Assignment) and isinstance(part.lvalue, c_ast.ID):
-            yield part.lvalue.name, part
-        elif isinstance(part, c_ast.UnaryOp) and part.op in ("++", "--", "p++", "p--"):
-            if isinstance(part.expr, c_ast.ID):
-                yield part.expr.name, part
-        elif isinstance(part, c_ast.Decl) and part.init is not None and part.name:
-            yield part.name, part

@@ -1,0 +1,77 @@
+"""What every reader of a syntax tree needs: its nodes, the statements of a body, what is read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pycparser import c_ast  # type: ignore[import-untyped]
+
+# Several syntax trees of pycparser have no common typed base class worth naming.
+Node = Any
+
+LOOPS = (c_ast.For, c_ast.While, c_ast.DoWhile)
+STEPS = ("++", "--", "p++", "p--")
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """The node and all nodes below it, in source order; without recursion, since sums of many terms nest deeply."""
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        yield top
+        stack.extend(child for _, child in reversed(top.children()))
+
+
+def statements(node: Node | None) -> Iterator[Node]:
+    """The statements of a body, blocks opened, without pragmas and empty statements."""
+    if isinstance(node, c_ast.Compound):
+        for item in node.block_items or ():
+            yield from statements(item)
+    elif node is not None and not isinstance(node, (c_ast.Pragma, c_ast.EmptyStatement)):
+        yield node
+
+
+def subscripts(node: Node) -> tuple[Node, list[Node]]:
+    """The base of `a[x][y]`, `*p`, `*(p + x)` or `(*a)[y]`, and its subscripts from the outermost dimension on."""
+    if isinstance(node, c_ast.ArrayRef):
+        return _moved(node.name, node.subscript)
+    if isinstance(node, c_ast.UnaryOp) and node.op == "*":
+        return _moved(node.expr, c_ast.Constant("int", "0", node.coord))
+    return node, []
+
+
+def _moved(pointer: Node, index: Node) -> tuple[Node, list[Node]]:
+    """Base and subscripts of the element of a pointer, which may be a sum."""
+    while isinstance(pointer, c_ast.BinaryOp) and pointer.op == "+":
+        zero = getattr(index, "value", None) == "0"
+        index = pointer.right if zero else c_ast.BinaryOp("+", pointer.right, index, index.coord)
+        pointer = pointer.left
+    base, indices = subscripts(pointer)
+    return base, [*indices, index]
+
+
+def memory_reads(node: Node) -> Iterator[Node]:
+    """The array elements that an expression reads, without those that stand within the index of another."""
+    if isinstance(node, c_ast.ArrayRef) or (isinstance(node, c_ast.UnaryOp) and node.op == "*"):
+        yield node
+        return
+    for _, child in node.children():
+        yield from memory_reads(child)
+
+
+def written_names(node: Node) -> Iterator[tuple[str, Node]]:
+    """The variables that assignments, `++`, `--` and initialisers below the node write (array elements not counted)."""
+    for part in walk(node):
+        if isinstance(part, c_ast.Assignment) and isinstance(part.lvalue, c_ast.ID):
+            yield part.lvalue.name, part
+        elif isinstance(part, c_ast.UnaryOp) and part.op in STEPS:
+            if isinstance(part.expr, c_ast.ID):
+                yield part.expr.name, part
+        elif isinstance(part, c_ast.Decl) and part.init is not None and part.name:
+            yield part.name, part
+
+
+def slots(node: Node) -> list[str]:
+    """The names under which a node holds its parts."""
+    return [slot for slot in node.__slots__ if slot not in ("coord", "__weakref__")]
