@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"^```(console|shell|pycon|c|asm|yaml|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE_NAME = re.compile(r"^\s*(?://|/\*|#)\s*([\w.-]+\.(?:c|s|yml|py))\b")
 STATUS = re.compile(r"#\s*exit (\d+)\s*$")
-MEASURING = ("kernmodel measure ", "kernmodel machine probe")
+MEASURING = ("kernmodel measure ", "kernmodel machine probe", "kernmodel validate")
 NOT_MEASURED = 3
 LEFT_OUT = ("pip ", "python -m venv", "python3 -m venv", "git ", ". ", "source ", "python -m pip", "python -m pytest")
 

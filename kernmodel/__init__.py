@@ -36,6 +36,7 @@ _PUBLIC = {
         "measure_instruction",
         "measure_bandwidth",
         "measure_kernel",
+        "validate",
         "probe_machine",
     ),
     "api.binaries": ("binary_blocks",),

@@ -35,6 +35,7 @@ from kernmodel.api.measuring import measure_instruction as measure_instruction
 from kernmodel.api.measuring import measure_kernel as measure_kernel
 from kernmodel.api.measuring import measure_peaks as measure_peaks
 from kernmodel.api.measuring import probe_machine as probe_machine
+from kernmodel.api.measuring import validate as validate
 from kernmodel.api.options import CacheOptions as CacheOptions
 from kernmodel.api.options import CodeOptions as CodeOptions
 from kernmodel.api.options import Nest as Nest

@@ -1,15 +1,16 @@
-"""Measurements on this host, as `kernmodel measure`."""
+"""Measurements on this host, as `kernmodel measure`, `machine probe` and `validate`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from kernmodel.api.options import CODE, CodeOptions, Kernel, Sizes, kernel_request, one_of, one_point_of
+from kernmodel.api.options import CODE, CodeOptions, Kernel, Sizes, kernel_request, kernels_of, one_of, one_point_of
 from kernmodel.api.result import Result, Views
 from kernmodel.user_files import File
 
 if TYPE_CHECKING:
+    from kernmodel.evaluate.validation_model import Validation
     from kernmodel.measure.model import (
         Bandwidths,
         BlockMeasurement,
@@ -135,7 +136,6 @@ def measure_kernel(
     *,
     level: str | None = None,
     code: CodeOptions = CODE,
-    align: int | None = None,
     pages: Pages = "huge",
     strict: bool = False,
     progress: Progress = lambda what: None,
@@ -150,8 +150,7 @@ def measure_kernel(
         machine: whose compilers and flags are taken; None: gcc or clang with -O3 -march=native.
         level: where the data are to lie ("L1" to "Mem"; "all": each in turn): sizes are scaled to it. None: the sizes
             as they are.
-        code: assembly or compiler and flags; `data_align` and `array_offsets` place the arrays.
-        align: address of the loop modulo 64; None: as the compiler places it.
+        code: assembly or compiler and flags; `align` places the loop, `data_align` and `array_offsets` the arrays.
         pages: "huge" or "4k".
         sizes: one value of each size.
 
@@ -163,7 +162,7 @@ def measure_kernel(
 
     request = kernel_request(kernel, machine or "", one_point_of(sizes, kernel))
     asked = code.request()
-    conditions = Conditions(align, asked.data_align, asked.array_offsets, pages == "huge")
+    conditions = Conditions(asked.align, asked.data_align, asked.array_offsets, pages == "huge")
     found = tuple(host_kernels(request, asked, level, conditions, progress))
     return Result(found, _KERNEL_VIEWS, total=len(found), strict=strict)
 
@@ -190,3 +189,47 @@ def probe_machine(
     with Harness() as harness:
         answer = probe(harness, depth=depth, progress=progress)
     return Result([answer], Views("machine:machine_text", ""))
+
+
+def validate(
+    machine: File,
+    kernels: Kernel | Sequence[Kernel] = (),
+    *,
+    levels: Sequence[str] = (),
+    code: CodeOptions = CODE,
+    pages: Pages = "huge",
+    explain: float | None = 30.0,
+    progress: Progress = lambda what: None,
+    **sizes: Sizes,
+) -> Result[Validation]:
+    """Run kernels on this host and compare with what its machine file predicts, as `kernmodel validate`.
+
+    >>> [(p.kernel, p.level, p.error_percent) for p in km.validate("mine.yml", ["triad.c"]).answer.points]
+
+    Args:
+        machine: of this host.
+        kernels: as for `measure_kernel`; none: all that are carried.
+        levels: where the data are to lie; none: all levels of this host.
+        code: compiler and flags, `align`, `data_align` and `array_offsets`, for measurement and prediction alike.
+        pages: "huge" or "4k".
+        explain: error in percent beyond which experiments look for the cause; None: none do.
+        sizes: from which the sizes of each level are scaled, one value each.
+
+    Raises:
+        KernmodelError: the machine file is at fault, a tool is missing, or nothing can be measured here.
+    """
+    from kernmodel.evaluate.validation import Plan
+    from kernmodel.evaluate.validation import validate as run
+    from kernmodel.measure.kernels import Conditions
+    from kernmodel.resources import carried_files
+
+    chosen = kernels_of(kernels) or kernels_of(tuple(file.name for file in carried_files("kernels", ".c")))
+    at = one_point_of(sizes)
+    requests = [kernel_request(kernel, machine, at) for kernel in chosen]
+    asked = code.request()
+    conditions = Conditions(asked.align, asked.data_align, asked.array_offsets, pages == "huge")
+    plan = Plan(asked, conditions, tuple(levels), explain)
+    return Result([run(requests, plan, progress)], _VALIDATION)
+
+
+_VALIDATION = Views("validation:validation_report", "validation:validation_document", "validation:validation_figure")

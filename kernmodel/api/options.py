@@ -152,6 +152,7 @@ class CodeOptions:
         iterations_per_pass: source iterations that a pass of the loop executes; None: by evidence.
         ports: how uops share ports, "optimal" or "even".
         classic: the textbook prediction, by widths and saturated bandwidths, of the innermost loop alone.
+        align: address of the loop modulo 64; None: that of the code, where it is known.
         data_align: bytes at multiples of which all arrays begin; the prediction takes them there and at no multiple of
             more. None: they begin at cache lines, and may begin anywhere that the code allows.
         array_offsets: of arrays by name, where they begin modulo a cache line; or texts "NAME=BYTES".
@@ -167,6 +168,7 @@ class CodeOptions:
     iterations_per_pass: float | None = None
     ports: Port = "optimal"
     classic: bool = False
+    align: int | None = None
     data_align: int | None = None
     array_offsets: Mapping[str, int] | Sequence[str] = ()
     mask_utilization: float = 1.0
@@ -175,6 +177,7 @@ class CodeOptions:
         one_of("--syntax", self.syntax, get_args(Syntax))
         one_of("--ports", self.ports, get_args(Port))
         check_alignment(self.data_align)
+        check_loop_address(self.align)
 
     def request(self) -> CodeRequest:
         """The request for the stages.
@@ -192,9 +195,25 @@ class CodeOptions:
             port_model=self.ports,
             classic=self.classic,
             iterations_per_pass=self.iterations_per_pass,
+            align=self.align,
             data_align=self.data_align,
             array_offsets=_offsets(self.array_offsets),
         )
+
+
+def check_loop_address(align: int | None) -> None:
+    """Refuse what is no address of a loop modulo 64.
+
+    Raises:
+        UsageError: it is no integer from 0 to 63.
+    """
+    if align is not None and (isinstance(align, bool) or align not in range(_CODE_LINE)):
+        what, todo = f"{align!r} is no address modulo {_CODE_LINE}", f"write --align 16 (0 to {_CODE_LINE - 1})"
+        raise UsageError(what, where="--align", todo=todo)
+
+
+_CODE_LINE = 64
+"""As `kernmodel.incore.core.CODE_ALIGNMENT`, which is not loaded for options."""
 
 
 def check_alignment(align: int | None) -> None:

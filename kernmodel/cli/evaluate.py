@@ -107,7 +107,7 @@ def blocks(
 @click.option("--classic", is_flag=True, help="Predict as the textbook does.")
 @click.option("--worst", type=options.Count(min=0), default=5, show_default=True, metavar="N", help="Series to show.")
 @click.option("--jobs", type=options.Count(min=1), metavar="N", help="Processes.  [default: all cores]")
-@click.option("--plot", metavar="FILE", help="Draw ECM terms and measurements over the size (.svg, .pdf, .png).")
+@options.plot_file_option("ECM terms and measurements over the size")
 @options.json_option
 def kernels(
     file: str,

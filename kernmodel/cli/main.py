@@ -40,6 +40,7 @@ COMMANDS = {
     "compare": ("kernmodel.cli.compare:compare", "The same kernels on several machines: what limits on each, and why."),
     "what-if": ("kernmodel.cli.what_if:what_if", "What a change of the machine, the flags or the compiler is worth."),
     "measure": ("kernmodel.cli.measure:measure", "Measure on this host: kernels, bandwidths, code, peaks."),
+    "validate": ("kernmodel.cli.validate:validate", "Run kernels on this host and compare with their predictions."),
     "binary": ("kernmodel.cli.binary:binary", "Functions of compiled programs: blocks, counts, time."),
     "check": ("kernmodel.cli.check:check", "Check assertions about predictions, for continuous integration."),
     "machine": ("kernmodel.cli.machine:machine", "List, show, check and import machine files."),

@@ -12,9 +12,6 @@ from kernmodel.cli.command import Group
 from kernmodel.cli.output import Shown, show_result, shown_progress
 
 _LINE_BYTES = 64
-pages_option = click.option(
-    "--pages", type=click.Choice(["huge", "4k"]), default="huge", show_default=True, help="Pages of the data."
-)
 
 
 @click.group(cls=Group)
@@ -90,7 +87,7 @@ def instruction(form: str, ports: bool, as_json: bool) -> None:
 @click.option("--level", "levels", multiple=True, metavar="LEVEL", help="L1 to Mem.  [default: all]")
 @click.option("--mix", "mixes", multiple=True, metavar="MIX", help="load, store, copy, …  [default: all]")
 @click.option("--width", "widths", multiple=True, type=click.Choice(["16", "32", "64"]), help="Bytes of a register.")
-@pages_option
+@options.pages_option
 @options.json_option
 def bandwidth(
     levels: tuple[str, ...],
@@ -123,20 +120,14 @@ def bandwidth(
 @options.compiler_option
 @options.flags_option
 @options.array_options
-@click.option(
-    "--align",
-    type=click.IntRange(0, _LINE_BYTES - 1),
-    metavar="N",
-    help="Address of the loop modulo 64.  [default: as compiled]",
-)
-@pages_option
+@options.loop_align_option
+@options.pages_option
 @options.json_option
 @options.gathered(shown=Shown.of, asked=options.asked, code=CodeOptions)
 def kernel(
     asked: dict[str, Any],
     code: CodeOptions,
     level: str | None,
-    align: int | None,
     pages: Literal["huge", "4k"],
     shown: Shown,
 ) -> None:
@@ -150,5 +141,5 @@ def kernel(
     from kernmodel.api.measuring import measure_kernel
 
     with shown_progress() as progress:
-        result = measure_kernel(**asked, level=level, code=code, align=align, pages=pages, progress=progress)
+        result = measure_kernel(**asked, level=level, code=code, pages=pages, progress=progress)
         show_result(result, shown)

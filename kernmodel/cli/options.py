@@ -305,7 +305,18 @@ array_offset_option = click.option(
     help="Where an array begins, modulo a cache line.",
 )
 array_options = together(data_align_option, array_offset_option)
-code_options = together(asm_option, compiler_option, flags_option, loop_options, classic_option, array_options)
+loop_align_option = click.option(
+    "--align",
+    type=Count(0, 63),
+    metavar="N",
+    help="Address of the loop modulo 64.  [default: as the code says, else 0]",
+)
+pages_option = click.option(
+    "--pages", type=click.Choice(["huge", "4k"]), default="huge", show_default=True, help="Pages of the data."
+)
+code_options = together(
+    asm_option, compiler_option, flags_option, loop_options, classic_option, loop_align_option, array_options
+)
 """What becomes `CodeOptions`."""
 
 time_unit_option = click.option(
@@ -369,6 +380,11 @@ def plot_option(what: str) -> Decorator[Any]:
     """`--plot [FILE]`; without a file, or with `-`, it draws on the terminal: the same in every command."""
     text = f"Draw {what} into an .svg, .pdf or .png file; without FILE (or -) on the terminal."
     return click.option("--plot", metavar="[FILE]", type=click.Path(), is_flag=False, flag_value="-", help=text)
+
+
+def plot_file_option(what: str) -> Decorator[Any]:
+    """`--plot FILE` of commands that draw no characters."""
+    return click.option("--plot", metavar="FILE", help=f"Draw {what} (.svg, .pdf, .png).")
 
 
 # {{{ options as one value

@@ -27,6 +27,7 @@ from kernmodel.studies.predict.compiled import (
 )
 from kernmodel.studies.predict.nests import read_nest
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest
+from kernmodel.user_files import GivenText
 
 ALL = "all"
 _ISA = "x86-64"
@@ -41,6 +42,19 @@ class Native:
         Compiler("gcc", ("-O3", "-march=native")),
         Compiler("clang", ("-O3", "-march=native")),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class HostRun:
+    """A measurement, and what asks a model for the same: the kernel at the sizes that ran, and its code as it lay.
+
+    Attributes:
+        code: the assembly that was linked, the address of its loop, and where the arrays began.
+    """
+
+    measured: KernelMeasurement
+    request: KernelRequest
+    code: CodeRequest
 
 
 def host_kernels(
@@ -65,7 +79,7 @@ def host_kernels(
     levels: Sequence[str | None] = tuple(level_sizes(topology)) if level == ALL else (level,)
     for one in levels:
         progress(f"{Path(request.kernel).stem} {one or ''}".rstrip())
-        yield host_kernel(request, nest, code, target, one, conditions, topology)
+        yield host_kernel(request, nest, code, target, one, conditions, topology).measured
 
 
 def host_kernel(
@@ -76,7 +90,7 @@ def host_kernel(
     level: str | None,
     conditions: Conditions,
     topology: HostTopology,
-) -> KernelMeasurement:
+) -> HostRun:
     """One kernel, measured; arguments as of `host_kernels`, with its nest."""
     sizes = sizes_of(nest, dict(request.sizes))
     if level is not None:
@@ -85,8 +99,17 @@ def host_kernel(
         if deciding_names(nest, request.sizes):
             nest = read_nest(request)
     made = _code(request, code, target, nest, sizes)
-    return measure_kernel(
+    measured = measure_kernel(
         nest, sizes, made, request.defines, level=level or "", conditions=conditions, topology=topology
+    )
+    offsets = tuple((array.name, array.offset) for array in measured.arrays)
+    if not any(offset for _, offset in offsets):
+        offsets = ()  # what predictions take anyway, also where the code does not show which access is of which array
+    text = GivenText(made.assembly)
+    return HostRun(
+        measured,
+        replace(request, sizes={**request.sizes, **sizes}),
+        replace(code, asm=text, align=measured.loop_offset, data_align=None, array_offsets=offsets),
     )
 
 

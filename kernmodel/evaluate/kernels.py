@@ -96,7 +96,7 @@ def _judge(series: Series, points: Sequence[MeasuredPoint], cache: CacheMode, co
             tuple(point for part in parts for point in part.points),
             tuple(failure for part in parts for failure in part.failed),
         )
-    return JudgedSeries(series, answers[0][1].machine.name, tuple(_judged(*pair) for pair in answers))
+    return JudgedSeries(series, answers[0][1].machine.name, tuple(judged_point(*pair) for pair in answers))
 
 
 def _predicted(
@@ -114,7 +114,12 @@ def _predicted(
                 yield from ((point, answer) for point in group)
 
 
-def _judged(point: MeasuredPoint, answer: EcmAnswer) -> JudgedPoint:
+def judged_point(point: MeasuredPoint, answer: EcmAnswer) -> JudgedPoint:
+    """A measurement beside its prediction.
+
+    Raises:
+        MachineError: a time of the prediction is not known.
+    """
     prediction, work = answer.prediction, answer.prediction.work
     refuse_unknown(prediction, answer.machine, "the error of a prediction")
     scaled = {one.cores: one.cycles for one in answer.scaling}
@@ -177,17 +182,23 @@ def _groups(judged: Sequence[JudgedSeries]) -> tuple[PointGroup, ...]:
         "size": lambda _, point: _size_name(max(point.point.sizes.values(), default=0)),
         "machine and residence": lambda one, point: f"{one.machine} {point.residence}",
     }
-    found = [PointGroup("one core", name, _summaries(items)) for name, items in single.items()]
-    ones = next(iter(single.values()), [])
-    for grouping, name_of in kinds.items():
-        named = _chosen(ones, name_of)
-        if len(named) > 1:
-            found += [PointGroup(grouping, name, _summaries(items)) for name, items in sorted(named.items(), key=_key)]
+    found = [PointGroup("one core", name, summaries(items)) for name, items in single.items()]
+    found += groups_by(next(iter(single.values()), []), kinds)
     several = _chosen(judged, lambda _, point: point.share if point.point.cores > 1 else None)
-    found += [PointGroup("cores", name, _summaries(items)) for name, items in several.items()]
+    found += [PointGroup("cores", name, summaries(items)) for name, items in several.items()]
     domains = _chosen(judged, lambda one, point: f"{one.machine} {point.share}" if point.point.cores > 1 else None)
-    found += [PointGroup("machine and cores", name, _summaries(items)) for name, items in sorted(domains.items())]
+    found += [PointGroup("machine and cores", name, summaries(items)) for name, items in sorted(domains.items())]
     return tuple(found)
+
+
+def groups_by(
+    judged: Sequence[JudgedSeries], kinds: Mapping[str, Callable[[JudgedSeries, JudgedPoint], str | None]]
+) -> Iterator[PointGroup]:
+    """The errors by each grouping that has several groups; `kinds` name the group of a point, None: it has none."""
+    for grouping, name_of in kinds.items():
+        named = _chosen(judged, name_of)
+        if len(named) > 1:
+            yield from (PointGroup(grouping, name, summaries(items)) for name, items in sorted(named.items(), key=_key))
 
 
 def _key(pair: tuple[str, object]) -> tuple[int, str]:
@@ -217,7 +228,7 @@ def _chosen(
     return found
 
 
-def _summaries(judged: Sequence[JudgedSeries]) -> dict[str, ErrorSummary]:
+def summaries(judged: Sequence[JudgedSeries]) -> dict[str, ErrorSummary]:
     """The summary of every predictor, ours first."""
     names = dict.fromkeys(name for one in judged for point in one.points for name in point.peers)
     ours = [[point.error_percent for point in one.points] for one in judged]

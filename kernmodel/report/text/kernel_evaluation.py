@@ -28,7 +28,7 @@ def kernel_evaluation_report(evaluation: KernelEvaluation, worst: int) -> Blocks
             ("series", f"{len(evaluation.series)}, each of which weighs the same"),
             ("sample", "some points of each series (--sample)" if evaluation.sampled else None),
         ),
-        *_group_sections(evaluation.groups),
+        *group_sections(evaluation.groups),
         *table(
             "Bytes over each path, data in memory",
             (
@@ -45,7 +45,7 @@ def kernel_evaluation_report(evaluation: KernelEvaluation, worst: int) -> Blocks
     )
 
 
-def _group_sections(groups: Sequence[PointGroup]) -> Blocks:
+def group_sections(groups: Sequence[PointGroup]) -> Blocks:
     """A table per grouping; of other models the mean absolute and the mean error on the same points."""
     blocks: list[Block] = []
     for grouping, members in groupby(groups, key=lambda group: group.grouping):
@@ -56,7 +56,7 @@ def _group_sections(groups: Sequence[PointGroup]) -> Blocks:
             right("series", lambda item: _ours(item).series),
             right("points", lambda item: _ours(item).points),
             right("mean %", lambda item: _ours(item).mean_percent),
-            right("signed %", lambda item: _signed(_ours(item).signed_percent)),
+            right("signed %", lambda item: signed(_ours(item).signed_percent)),
             right("median %", lambda item: _ours(item).median_percent),
             *(right(f"{name} mean %", partial(_peer, name, "mean_percent")) for name in peers),
             *(right(f"{name} signed %", partial(_peer_signed, name)) for name in peers),
@@ -74,10 +74,11 @@ def _peer(name: str, figure: str, group: PointGroup) -> float | None:
 
 
 def _peer_signed(name: str, group: PointGroup) -> str | None:
-    return _signed(group.summaries[name].signed_percent) if name in group.summaries else None
+    return signed(group.summaries[name].signed_percent) if name in group.summaries else None
 
 
-def _signed(percent: float) -> str:
+def signed(percent: float) -> str:
+    """An error with its sign."""
     return f"{percent:+.2f}"
 
 

@@ -83,6 +83,7 @@ class CodeRequest:
         classic: whether the prediction is that of textbooks: by widths and saturated bandwidths, without what is
             executed outside the innermost loop.
         iterations_per_pass: source iterations that a pass of the loop executes, None: as found.
+        align: address of the loop modulo 64, None: as the code says.
         data_align: bytes at multiples of which all arrays begin, None: as the code says.
         array_offsets: of arrays by name, where they begin modulo a cache line.
     """
@@ -96,6 +97,7 @@ class CodeRequest:
     port_model: Literal["optimal", "even"] = "optimal"
     classic: bool = False
     iterations_per_pass: float | None = None
+    align: int | None = None
     data_align: int | None = None
     array_offsets: tuple[tuple[str, int], ...] = ()
 

@@ -344,7 +344,7 @@ def _code_subject(request: ChartRequest, machine: Machine, cores: int, file: str
         lines=code.lines,
         iterations_per_pass=code.iterations_per_pass,
     )
-    settings = Settings(notion="loop", port_model=code.port_model, offset=0)
+    settings = Settings(notion="loop", port_model=code.port_model, offset=code.align or 0)
     found = analyse_one(source, machine_target(request.machine), settings)
     name = Path(file).stem if file != "-" else "standard input"
     case = replace(case, name=name, incore=found.incore, mix=mix or instruction_mix(found.loop))

@@ -334,7 +334,7 @@ class Stages:
         from kernmodel.incore.core import Core, Settings, predictions_placed
 
         parameters, _ = self._core(machine)
-        settings = Settings(notion="loop", port_model=request.port_model)
+        settings = Settings(notion="loop", port_model=request.port_model, offset=request.align)
         cycles = predictions_placed(code.loop, Core.of(parameters, settings), settings, places.others)
         found = sorted((one, number) for number, one in enumerate(cycles))
         if not found or found[0][0] == found[-1][0]:
@@ -349,8 +349,9 @@ class Stages:
 
         parameters, table = self._core(machine)
         place, within = AT_LINES if places is None else places, request.classic and places is None
-        key = (code.key, parameters.name, request.port_model, within, place.base, tuple(place.starts.items()))
-        offset = offset_of(code.loop, Settings())
+        offset = offset_of(code.loop, Settings(offset=request.align))
+        arrays = place.base, tuple(place.starts.items())
+        key = (code.key, parameters.name, request.port_model, within, offset, arrays)
 
         def analysed() -> InCore:
             core = modelled_core(parameters)
@@ -365,14 +366,14 @@ class Stages:
         from kernmodel.incore.core import Core, Settings
         from kernmodel.studies.predict.placement import placement, placement_notes
 
-        settings = Settings(notion=incore.notion, port_model=request.port_model)
+        settings = Settings(notion=incore.notion, port_model=request.port_model, offset=request.align)
         parameters, _ = self._core(machine)
 
         def find() -> tuple[Note, ...]:
             found = placement(code.loop, Core.of(parameters, settings), settings, incore.prediction)
             return placement_notes(found, code.loop.file)
 
-        return self._placements.get((code.key, parameters.name, request.port_model), find)
+        return self._placements.get((code.key, parameters.name, request.port_model, request.align), find)
 
     def _outside(
         self, case: _Case, code: Code, incore: InCore, traffic: Traffic
