@@ -139,6 +139,11 @@ def _is_of_source(files: Sequence[Nest], mix: File | None, code: CodeOptions, si
 
 
 _CHART = Views(
-    "roofline:roofline_report", "roofline:roofline_document", "roofline:roofline_figure", "roofline_text:roofline_text"
+    *("roofline:roofline_report", "roofline:roofline_document"),
+    *("roofline:roofline_figure", "roofline_text:roofline_text"),
+    charts="rooflines:roofline_charts",
 )
-_CARM = Views("carm:carm_report", "roofline:carm_document", "roofline:carm_figure", "roofline_text:carm_text")
+_CARM = Views(
+    *("carm:carm_report", "roofline:carm_document", "roofline:carm_figure", "roofline_text:carm_text"),
+    charts="rooflines:carm_charts",
+)

@@ -85,6 +85,7 @@ _ECM = Views(
     *("ecm:ecm_report", "ecm:ecm_document", "ecm:ecm_figure", "ecm:ecm_text"),
     unit="cy/CL",
     table=TableViews("ecm:sweep_columns", "ecm:ecm_sweep_document", "ecm:sweep_inputs", "ecm:sweep_items"),
+    charts="ecm:ecm_charts",
 )
 
 
@@ -158,6 +159,7 @@ _TRAFFIC = Views(
     unit="CL",
     units=("CL", "B", "B/It"),
     table=TableViews("traffic:sweep_columns", "traffic:traffic_sweep_document", "traffic:sweep_inputs"),
+    charts="traffic:traffic_charts",
 )
 
 
@@ -244,7 +246,9 @@ def _scaled(kernels: Iterable[KernelRequest], code: CodeOptions, cores: tuple[in
 
 
 _SCALING = Views(
-    "scaling:scaling_report", "ecm:scaling_document", "scaling:scaling_figure", "scaling:scaling_text", together=True
+    *("scaling:scaling_report", "ecm:scaling_document", "scaling:scaling_figure", "scaling:scaling_text"),
+    charts="scaling:scaling_charts",
+    together=True,
 )
 
 

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from kernmodel.errors import Note, UsageError, refuse_warnings
-from kernmodel.output_files import output_file
+from kernmodel.output_files import output_file, write_file
 from kernmodel.units import TIME_UNITS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from kernmodel.report.layout import Column
+    from kernmodel.report.layout import Blocks, Column
     from kernmodel.report.text.render import Style
 
 Answer = TypeVar("Answer")
@@ -26,6 +26,8 @@ Json = Mapping[str, Any]
 
 FORMATS = (".svg", ".pdf", ".png")
 """Endings of the files that pictures are written to."""
+PAGES = (".html", ".htm")
+"""Endings of the files that pages are written to."""
 
 
 def spelt(unit: str, units: Iterable[str]) -> str:
@@ -64,6 +66,22 @@ def picture_file(path: str) -> Path:
     return target
 
 
+def page_file(path: str, *, force: bool = False, option: str = "--html") -> Path:
+    """The path of a page to write.
+
+    Raises:
+        UsageError: another ending, a directory, a folder that is not there, or a file that is there (unless `force`).
+    """
+    target, where = output_file(path), f"{option} {path}"
+    if target.suffix.lower() not in PAGES:
+        raise UsageError("is no name of a page", where=where, todo=f"end it in {' or '.join(PAGES)}")
+    if not target.parent.is_dir():
+        raise UsageError(f"there is no directory {target.parent}", where=where, todo="make it first")
+    if target.exists() and not force:
+        raise UsageError("the file exists", where=where, todo="give another name, or --force to replace it")
+    return target
+
+
 @dataclass(frozen=True, slots=True)
 class TableViews:
     """How several answers stand together: a table with rows for each, and one document.
@@ -94,6 +112,7 @@ class Views:
             all answers as a tuple where there may be several.
         unit: of times where none is asked for, None: the kernel's own; units: that may be asked for.
         table: of several answers.
+        charts: makes the charts of the page of all answers, in `report.html`; "" where it has none.
         together: whether text and document too are given all answers as a tuple.
     """
 
@@ -104,6 +123,7 @@ class Views:
     unit: str | None = None
     units: tuple[str, ...] = TIME_UNITS
     table: TableViews | None = None
+    charts: str = ""
     together: bool = False
 
 
@@ -264,6 +284,34 @@ class Result(Sequence[Answer], Generic[Answer]):
         """
         return str(self._picture(self._views.drawing, unit, width=width, ascii_only=ascii_only))
 
+    def html(
+        self,
+        path: str | PathLike[str] | None = None,
+        *,
+        unit: str | None = None,
+        command: str = "",
+        force: bool = False,
+    ) -> str:
+        """The answers as a page: one self-contained file of HTML (docs/report.md), also written to `path` if one is
+        given.
+
+        Args:
+            command: shown as what gave the answer; force: replace a file that is there.
+
+        Raises:
+            UsageError: as `text`; the file exists, or has another ending than .html.
+            InputError: the file cannot be written.
+        """
+        target = None if path is None else page_file(fspath(path), force=force, option=".html()")
+        page = self._page(self._in(unit), command)
+        if target is not None:
+            write_file(target, page)
+        return page
+
+    def blocks(self, *, unit: str | None = None, verbose: bool = False) -> Blocks:
+        """The report with all answers as blocks of `kernmodel.report.layout`: titles, lines, values, tables."""
+        return self._blocks(self._in(unit), verbose=verbose)
+
     def __str__(self) -> str:
         return self.text()
 
@@ -304,6 +352,27 @@ class Result(Sequence[Answer], Generic[Answer]):
             raise UsageError("has no picture", where=".plot()", todo="see .text() or .json()")
         shown = self._shown(together=self._views.table is not None)
         return self._view(f"plot.{view}", shown, unit=self._in(unit), **size)
+
+    def _page(self, unit: str | None, command: str) -> str:
+        from kernmodel.report.html.answers import answer_page
+
+        charts = self._view(f"report.html.{self._views.charts}", tuple(self), unit=unit) if self._views.charts else ()
+        return answer_page(self._blocks(unit, verbose=True), charts, command)
+
+    def _blocks(self, unit: str | None, *, verbose: bool) -> Blocks:
+        from kernmodel.report.layout import filled
+        from kernmodel.report.text.sections import merged_notes, notes_section
+
+        def view(name: str, shown: object) -> Any:
+            return self._view(f"report.text.{name}", shown, unit=unit, verbose=verbose)
+
+        table = self._views.table
+        if table is None or self.total == 1:
+            return tuple(view(self._views.text, self._shown(together=False)))
+        first = self[0]
+        items = [item for answer in self for item in (view(table.items, answer) if table.items else (answer,))]
+        head = view(table.head, first) if table.head else ()
+        return (*head, filled(view(table.columns, first), items), *notes_section(merged_notes(self.notes)))
 
     def _parts(self, answers: Iterator[Answer], style: Style, unit: str | None, *, verbose: bool) -> Iterator[str]:
         from kernmodel.report.text.render import render

@@ -32,6 +32,7 @@ from kernmodel.user_files import File
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from kernmodel.report.layout import Blocks
     from kernmodel.report.text.render import Style
     from kernmodel.studies.sweep.checkpoint import Checkpoint
     from kernmodel.studies.sweep.grid import Grid, Row
@@ -317,6 +318,20 @@ class Sweep(Result["Row"]):
         from kernmodel.report.json.sweep import sweep_document
 
         return sweep_document(self.study, self.identity, list(self), self.gathered.notes())
+
+    def _blocks(self, unit: str | None, *, verbose: bool) -> Blocks:
+        from kernmodel.report.layout import filled
+        from kernmodel.report.text.sections import merged_notes, notes_section
+        from kernmodel.report.text.sweep import row_columns, sweep_inputs
+        from kernmodel.studies.sweep.rows import ERROR
+
+        answered = next((row for row in self if row[ERROR] is None), None)
+        return (
+            *sweep_inputs(self.study, answered),
+            filled(row_columns(self.study, unit or ""), self),
+            *self.gathered.failures(),
+            *notes_section(merged_notes(self.gathered.notes())),
+        )
 
     def _parts(self, answers: Iterator[Row], style: Style, unit: str | None, *, verbose: bool) -> Iterator[str]:
         """What all points share, the rows or where they are, what failed, and the notes."""

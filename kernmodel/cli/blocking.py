@@ -45,7 +45,6 @@ STDOUT = "-"
 @click.option(
     "--emit", metavar="FILE", type=click.Path(), help="Write the C source of the best candidate; - to standard output."
 )
-@click.option("--force", is_flag=True, help="Let --emit replace a file that exists.")
 @options.plot_option("the times over block sizes")
 @options.output_options
 @options.gathered(shown=Shown.of, asked=options.asked, cache=CacheOptions, code=CodeOptions)
@@ -54,7 +53,6 @@ def blocking(
     cache: CacheOptions,
     code: CodeOptions,
     emit: str | None,
-    force: bool,
     shown: Shown,
     **given: Any,
 ) -> None:
@@ -69,7 +67,7 @@ def blocking(
     """
     from kernmodel.api.kernels import block
 
-    written = _emit_target(emit, force=force, as_json=shown.as_json, drawn=shown.plot == TERMINAL)
+    written = _emit_target(emit, shown)
     result = block(**asked, **given, cache=cache, code=code, strict=shown.strict)
     if emit != STDOUT:
         show_result(result, shown, picture=False)
@@ -84,23 +82,24 @@ def blocking(
 # {{{ the blocked source
 
 
-def _emit_target(path: str | None, *, force: bool, as_json: bool, drawn: bool) -> Path | None:
+def _emit_target(path: str | None, shown: Shown) -> Path | None:
     """Where the source goes, checked before any work is done; None for standard output or without --emit.
 
     Raises:
         UsageError: a file that exists, a directory, a place that cannot be written, a source among other output.
     """
     if path is None:
-        if force:
-            raise UsageError("does not fit: nothing is written", where="--force", todo="give --emit FILE")
+        if shown.force and shown.page is None:
+            todo = "give --emit FILE or --html FILE"
+            raise UsageError("does not fit: nothing is written", where="--force", todo=todo)
         return None
     if path == STDOUT:
-        if as_json or drawn:
-            other = "JSON document" if as_json else "drawing"
+        if shown.as_json or shown.plot == TERMINAL:
+            other = "JSON document" if shown.as_json else "drawing"
             raise UsageError(f"would mix the source and a {other}", where="--emit -", todo="give --emit a file")
         return None
     target = output_file(path)
-    if target.exists() and not force:
+    if target.exists() and not shown.force:
         raise UsageError("exists already", where=f"--emit {path}", todo="give another name, or --force to replace it")
     if not target.parent.is_dir():
         raise UsageError(f"there is no directory {target.parent}", where=f"--emit {path}", todo="make it first")

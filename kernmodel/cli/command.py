@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from typing import Any
 
@@ -40,15 +41,25 @@ class Command(PlainHelp):
         self.params.append(no_limits_option())
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the arguments.
+        """Read the arguments, which are kept for pages that name the command.
 
         Raises:
             UsageError: an option that has one value is given twice: one of the two would not count.
         """
+        ctx.meta[_ARGUMENTS] = tuple(args)
         if not ctx.resilient_parsing:
             _, _, order = self.make_parser(ctx).parse_args(list(args))
             _refuse_repeated(order)
         return super().parse_args(ctx, args)
+
+
+_ARGUMENTS = "kernmodel.arguments"
+
+
+def command_line() -> str:
+    """The command that runs, as a shell takes it."""
+    context = click.get_current_context()
+    return shlex.join([*context.command_path.split(), *context.meta[_ARGUMENTS]])
 
 
 def _refuse_repeated(order: list[click.Parameter]) -> None:

@@ -232,7 +232,9 @@ ports_option = click.option(
     show_default=True,
     help="How uops share ports: the exact bound, or equal shares.",
 )
-output_options = together(verbose_option, strict_option, json_option)
+html_option = click.option("--html", metavar="FILE", help="Write the answer as a page with charts, one .html file.")
+force_option = click.option("--force", is_flag=True, help="Replace files that exist.")
+output_options = together(verbose_option, strict_option, json_option, html_option, force_option)
 include_option = click.option(
     "-I",
     "include",

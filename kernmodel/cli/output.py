@@ -30,6 +30,7 @@ class Shown:
     Attributes:
         unit: of times, None: the result's own.
         plot: "-" or a file name as given, None for no picture; target: the file, checked.
+        page: the file of a page, checked, None for none; force: whether files that exist are replaced.
     """
 
     verbose: bool
@@ -38,6 +39,8 @@ class Shown:
     unit: str | None
     plot: str | None
     target: Path | None
+    page: Path | None
+    force: bool
 
     @classmethod
     def of(
@@ -48,11 +51,14 @@ class Shown:
         as_json: bool = False,
         unit: str | None = None,
         plot: str | None = None,
+        html: str | None = None,
+        force: bool = False,
     ) -> Shown:
-        """The values of the options with these names; the picture's file is checked before any work is done.
+        """The values of the options with these names; the files are checked before any work is done.
 
         Raises:
-            UsageError: an unknown format, a place that cannot be written, a drawing in a JSON document.
+            UsageError: an unknown format, a place that cannot be written, a page that is there, a drawing in a JSON
+                document.
         """
         if plot == TERMINAL and as_json:
             what = "would mix a drawing into the JSON document"
@@ -62,7 +68,17 @@ class Shown:
             from kernmodel.api.result import picture_file
 
             target = picture_file(plot)
-        return cls(verbose, strict, as_json, unit, plot, target)
+        page = None
+        if html is not None:
+            from kernmodel.api.result import page_file
+
+            page = page_file(html, force=force)
+        return cls(verbose, strict, as_json, unit, plot, target, page, force)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether all answers are needed again after they have been printed."""
+        return self.plot is not None or self.page is not None
 
 
 def show_result(result: Result[Any], shown: Shown, *, picture: bool = True) -> None:
@@ -74,11 +90,21 @@ def show_result(result: Result[Any], shown: Shown, *, picture: bool = True) -> N
         show_json(result.json(unit=shown.unit))
     else:
         style = style_of(sys.stdout)
-        for part in result.parts(style, unit=shown.unit, verbose=shown.verbose, keep=shown.plot is not None):
+        for part in result.parts(style, unit=shown.unit, verbose=shown.verbose, keep=shown.keeps):
             write_output(part)
             flush_output()
     if picture:
         show_picture(result, shown)
+    write_page(result, shown)
+
+
+def write_page(result: Result[Any], shown: Shown) -> None:
+    """Write the page of a result where it is wanted."""
+    if shown.page is not None:
+        from kernmodel.cli.command import command_line
+        from kernmodel.output_files import write_file
+
+        write_file(shown.page, result.html(unit=shown.unit, command=command_line()))
 
 
 def show_picture(result: Result[Any], shown: Shown) -> None:

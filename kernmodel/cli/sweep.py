@@ -54,12 +54,13 @@ _MANY = 10_000_000
 @click.option("--scheduler", metavar="ADDRESS", help="Dask cluster to use, such as tcp://host:8786.")
 @click.option("--resume", metavar="FILE", type=click.Path(), help="Go on with this .jsonl file; begin it if need be.")
 @click.option("--output", metavar="FILE", type=click.Path(), help="Write the rows to a .csv, .jsonl or .parquet file.")
-@click.option("--force", is_flag=True, help="Replace the output file if it exists.")
+@click.option("--force", is_flag=True, help="Replace the output file, or the page, if it exists.")
 @click.option("--format", "form", type=click.Choice(FORMATS), help="What to print.  [default: table]")
 @click.option("--yes", is_flag=True, help="Do it for more than 10⁷ points.")
 @options.plot_option("over the axes")
 @options.strict_option
 @options.json_option
+@options.html_option
 @options.gathered(asked=options.asked, cache=CacheOptions, code=CodeOptions)
 def sweep(asked: dict[str, Any], cache: CacheOptions, code: CodeOptions, **given: Any) -> None:
     """Predict KERNEL (a C file, or the name of a carried one) at all combinations of what varies.
@@ -74,7 +75,7 @@ def sweep(asked: dict[str, Any], cache: CacheOptions, code: CodeOptions, **given
       kernmodel sweep -m clx stencil.c -D N=100-100000:5000 --resume run.jsonl
     """
     form = _form(given)
-    own = {name: given[name] for name in ("strict", "unit", "plot")}
+    own = {name: given[name] for name in ("strict", "unit", "plot", "html", "force")}
     shown = Shown.of(**own, as_json=form not in (None, "table"))  # no drawing among rows that a program reads
     vary = Vary(given["compilers"], given["flag_lists"], given["blocks"], given["changes"])
     grid = sweep_grid_of(

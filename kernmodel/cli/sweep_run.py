@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernmodel.api.sweeps import Sweep, SweepRun, running
-from kernmodel.cli.output import Shown, print_line, show_json, show_picture, style_of, write_error
+from kernmodel.cli.output import Shown, print_line, show_json, show_picture, style_of, write_error, write_page
 from kernmodel.cli.streams import flush_output, write_output
 from kernmodel.report.row_files import JSON_LINES, CsvRows, json_line
 
@@ -107,7 +107,7 @@ def _interrupted(grid: Grid, run: SweepRun, done: int) -> str:
 
 
 def _print(sweep: Sweep, form: str | None, shown: Shown, progress: _Progress) -> None:
-    keep = shown.plot is not None
+    keep = shown.keeps
     if form == "json":
         show_json(sweep.json())
     elif form == "csv":
@@ -125,6 +125,7 @@ def _print(sweep: Sweep, form: str | None, shown: Shown, progress: _Progress) ->
             flush_output()
     if sweep.gathered.failed < sweep.gathered.done:
         show_picture(sweep, shown)
+        write_page(sweep, shown)
 
 
 def _shows_progress(run: SweepRun, form: str | None) -> bool:

@@ -109,6 +109,12 @@ def cells(columns: Iterable[Column], item: Any) -> tuple[str, ...]:
     return tuple(column.cell(item) for column in columns)
 
 
+def filled(columns: Iterable[Column], items: Iterable[Any], sums: Iterable[tuple[str, ...]] = ()) -> Table:
+    """A table with a row for each item."""
+    columns = tuple(columns)
+    return Table(columns, tuple(cells(columns, item) for item in items), tuple(sums))
+
+
 def table(
     title: str,
     columns: Iterable[Column],
@@ -118,9 +124,8 @@ def table(
     always: bool = False,
 ) -> Blocks:
     """A section that is a table with a row for each item; nothing without items, unless it is `always` shown."""
-    columns = tuple(columns)
-    rows = tuple(cells(columns, item) for item in items)
-    return (Heading(title), Table(columns, rows, tuple(sums))) if rows or always else ()
+    found = filled(columns, items, sums)
+    return (Heading(title), found) if found.rows or always else ()
 
 
 def fields(title: str, *pairs: tuple[str, str | None]) -> Blocks:

@@ -1,0 +1,157 @@
+"""Charts of the roofline family, and of memory share and memory impact."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from kernmodel.report.html.figures import Axis, Bar, BarChart, Chart, LineChart, Series, stacked
+from kernmodel.report.number_text import prefixed, short
+from kernmodel.report.text.roofline import TITLES, chart_blocks, limit_of, roof_name, shares_section
+from kernmodel.units import format_si
+
+if TYPE_CHECKING:
+    from kernmodel.models.chart import ComputeRoof, LevelShare, MemoryRoof, Roofline
+    from kernmodel.studies.predict.roofline import CarmAnswer, RooflineAnswer, Subject
+
+Charted = tuple["Subject", "Roofline"]
+_PEAKS = ("peak", "scaled")
+_FIRST_COLOUR = 4
+"""Of points: those before it are of levels."""
+_ROOM = 8.0
+"""Factor by which the axes go beyond points and ridge points."""
+
+
+def roofline_charts(answers: Sequence[RooflineAnswer]) -> tuple[Chart, ...]:
+    """A chart of each model with all kernels; memory share and impact of those whose traffic is known."""
+    answer = answers[0]
+    charts: list[Chart] = []
+    for number in range(len(answer.models)):
+        charts.append(model_chart([(one.subject, one.rooflines[number]) for one in answer.kernels]))
+    charts += [shares_chart(one.shares, one.subject.name) for one in answer.kernels if one.shares]
+    return tuple(charts)
+
+
+def carm_charts(answers: Sequence[CarmAnswer]) -> tuple[Chart, ...]:
+    """The application-driven chart and the cache-aware one beside it, memory share and impact."""
+    subject, findings = answers[0].subject, answers[0].findings
+    charts = [model_chart([(subject, one)]) for one in (findings.roofline, findings.beside)]
+    shares = [shares_chart(findings.shares, subject.name)] if findings.shares else []
+    return (*charts, *shares)
+
+
+# {{{ one model
+
+
+def model_chart(charted: Sequence[Charted]) -> LineChart:
+    """One model: roofs with their values, and a point for each kernel and level."""
+    chart = charted[0][1]
+    points = [
+        (subject.name, point)
+        for subject, one in charted
+        for point in one.points
+        if point.intensity and point.flop_per_second > 0
+    ]
+    series = [*_roofs([one for _, one in charted]), *_points(charted)]
+    bounds = (f"{who.name}: at most {limit_of(one)} by {roof_name(one.bound_by)}" for who, one in charted)
+    none = "" if points else " No kernel has a point: no floating-point work, or no bytes."
+    return LineChart(
+        title=TITLES[chart.model],
+        about=f"{chart.cores} cores; intensity of {chart.bytes_meant}. {'; '.join(bounds)}.{none}",
+        x=Axis("arithmetic intensity (FLOP/B)", log=True),
+        y=Axis("performance", "FLOP/s", log=True),
+        series=tuple(series),
+        table=tuple(block for subject, one in charted for block in chart_blocks(one, subject)),
+    )
+
+
+def _range(charts: Sequence[Roofline]) -> tuple[float, float]:
+    """Intensities from left of all points and ridge points to right of them."""
+    intensities = [point.intensity for one in charts for point in one.points if point.intensity]
+    bandwidths = [roof.bytes_per_second for one in charts for roof in one.memory_roofs]
+    peaks = [roof.flop_per_second for one in charts for roof in one.compute_roofs]
+    ridges = [peak / rate for rate in (min(bandwidths), max(bandwidths)) for peak in (max(peaks, default=0.0),) if peak]
+    found = [*intensities, *ridges] or [1.0]
+    return min(found) / _ROOM, max(found) * _ROOM
+
+
+def _roofs(charts: Sequence[Roofline]) -> Iterator[Series]:
+    """Memory roofs up to the highest compute roof, compute roofs from the highest memory roof on; of several kernels,
+    each roof once."""
+    low, high = _range(charts)
+    memory = list({(one.level, one.bytes_per_second): one for each in charts for one in each.memory_roofs}.values())
+    shown = [one for each in charts for one in each.compute_roofs if _is_shown(one, charts)]
+    compute = {(one.name, one.flop_per_second): one for one in shown}
+    top = max((height for _, height in compute), default=math.inf)
+    widest = max((roof.bytes_per_second for roof in memory), default=0.0)
+    for number, level in enumerate(dict.fromkeys(roof.level for roof in memory)):
+        for roof in (one for one in memory if one.level == level):
+            end = min(high, top / roof.bytes_per_second)
+            ends = tuple((x, x * roof.bytes_per_second) for x in (low, end))
+            label = f"{roof.level} {prefixed(roof.bytes_per_second, 'B/s')}"
+            yield Series(
+                roof.level, ends, (_memory_tip(roof),), colour=number, dashed=roof.basis != "measured", label=label
+            )
+    for ceiling in compute.values():
+        start = max(low, ceiling.flop_per_second / widest) if widest else low
+        value = prefixed(ceiling.flop_per_second, "FLOP/s")
+        tip = f"{ceiling.name}: {value}\n{ceiling.origin}"
+        ends = tuple((x, ceiling.flop_per_second) for x in (start, high))
+        own = ceiling.role in ("in-core", "dependency")
+        yield Series(ceiling.name, ends, (tip,), colour=7 if own else 6, dashed=own, label=f"{ceiling.name} {value}")
+
+
+def _is_shown(roof: ComputeRoof, charts: Sequence[Roofline]) -> bool:
+    """Whether a compute roof is drawn: peaks always, those of a single kernel's own code unless above all peaks."""
+    if roof.role in _PEAKS:
+        return True
+    peaks = [one.flop_per_second for each in charts for one in each.compute_roofs if one.role in _PEAKS]
+    return len(charts) == 1 and roof.flop_per_second <= max(peaks, default=math.inf)
+
+
+def _memory_tip(roof: MemoryRoof) -> str:
+    return f"{roof.level}: {prefixed(roof.bytes_per_second, 'B/s')}\n{roof.origin}"
+
+
+def _points(charted: Sequence[Charted]) -> Iterator[Series]:
+    for number, (subject, one) in enumerate(charted):
+        for point in one.points:
+            if not point.intensity or point.flop_per_second <= 0:
+                continue
+            name = f"{subject.name} {point.level}".rstrip()
+            what = "predicted" if point.predicted else "bound (nothing is predicted)"
+            tip = f"{name}: {short(point.intensity)} FLOP/B\n{what}: {format_si(point.flop_per_second, 'FLOP/s')}"
+            if one.bound:
+                tip += f", {point.flop_per_second / one.bound:.0%} of the bound"
+            if point.above_roof:
+                tip += f"\nabove its own roof {point.above_roof}"
+            label = point.level if len(charted) == 1 and point.level else name
+            place = ((point.intensity, point.flop_per_second),)
+            yield Series(subject.name, place, (tip,), "marks", number + _FIRST_COLOUR, label=label)
+
+
+# }}}
+# {{{ memory share and impact
+
+
+def shares_chart(shares: Sequence[LevelShare], name: str) -> BarChart:
+    """Which level serves how much of the bytes, and takes how much of the time."""
+    levels = tuple(one.level for one in shares)
+
+    def bar(title: str, parts: Iterable[float]) -> Bar:
+        return stacked(title, [(number, levels[number], 100 * part) for number, part in enumerate(parts)], "%")
+
+    told = "; ".join(f"{one.level} {one.share:.0%} of the bytes, {one.impact:.0%} of the time" for one in shares)
+    bars = (bar("memory share", (one.share for one in shares)), bar("memory impact", (one.impact for one in shares)))
+    return BarChart(
+        title=f"Memory share and memory impact of {name}",
+        about=f"Memory share is of the bytes, memory impact of the time: {told}.",
+        x=Axis("%"),
+        legend=levels,
+        frames=(bars,),
+        table=shares_section(shares),
+    )
+
+
+# }}}

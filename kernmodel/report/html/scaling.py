@@ -1,0 +1,71 @@
+"""Charts of performance over cores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kernmodel.report.html.figures import Axis, LineChart, Series
+from kernmodel.report.number_text import quantity
+from kernmodel.studies.scaling import own_rate
+from kernmodel.units import Work, convert_cycles
+
+if TYPE_CHECKING:
+    from kernmodel.studies.predict.request import EcmAnswer
+    from kernmodel.studies.scaling import ScalingAnswer
+
+
+def scaling_charts(answers: Sequence[ScalingAnswer], unit: str | None) -> tuple[LineChart, ...]:
+    """Performance over cores by both saturation rules."""
+    work = answers[0].single.prediction.work
+    rate = unit if unit is not None and unit.endswith("/s") else own_rate(work)
+    series = []
+    for number, answer in enumerate(answers):
+        name = _name([one.single for one in answers], number)
+        cores = [row.point.cores for row in answer.rows]
+        by_rule = {
+            "recursive rule": [row.point.cycles for row in answer.rows],
+            "simple rule": [row.simple_cycles for row in answer.rows],
+        }
+        for rule, cycles in by_rule.items():
+            label = f"{name}{rule}"
+            series.append(_curve(label, cores, cycles, rate, work, number, dashed=rule == "simple rule"))
+    best = max(answers[0].rows, key=lambda row: row.point.units_per_cycle)
+    found = quantity(convert_cycles(best.point.cycles, rate, work), rate)
+    about = f"Performance over 1 to {answers[0].rows[-1].point.cores} cores, at best {found}."
+    return (LineChart("Performance over cores", about, Axis("cores"), Axis(rate, rate), tuple(series)),)
+
+
+def curves_chart(answers: Sequence[EcmAnswer]) -> LineChart:
+    """The performance of ECM answers over the core counts that were asked for."""
+    work = answers[0].prediction.work
+    rate = own_rate(work)
+    series = []
+    for number, answer in enumerate(answers):
+        cores, cycles = [one.cores for one in answer.scaling], [one.cycles for one in answer.scaling]
+        label = f"{_name(answers, number)}recursive rule"
+        series.append(_curve(label, cores, cycles, rate, work, number))
+    about = f"Performance in {rate} over the core counts that were asked for."
+    return LineChart("Performance over cores", about, Axis("cores"), Axis(rate, rate), tuple(series))
+
+
+def _name(answers: Sequence[EcmAnswer], number: int) -> str:
+    """The sizes in which an answer differs from others, before what is said of it."""
+    varying = [name for name in answers[0].sizes if len({one.sizes.get(name) for one in answers}) > 1]
+    return "".join(f"{name}={answers[number].sizes.get(name)} " for name in varying)
+
+
+def _curve(
+    label: str,
+    cores: Sequence[int],
+    cycles: Sequence[float],
+    rate: str,
+    work: Work,
+    colour: int,
+    *,
+    dashed: bool = False,
+) -> Series:
+    ys = [convert_cycles(one, rate, work) for one in cycles]
+    tips = tuple(f"{count} cores\n{label}: {quantity(y, rate)}" for count, y in zip(cores, ys, strict=True))
+    points = tuple((float(count), y) for count, y in zip(cores, ys, strict=True))
+    return Series(label, points, tips, colour=colour, dashed=dashed)

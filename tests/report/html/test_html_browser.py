@@ -1,0 +1,204 @@
+"""Pages in a real browser. The pages are those of commands; what they say is tested with the reports."""
+
+from __future__ import annotations
+
+import re
+from itertools import combinations
+from typing import Any
+
+import pytest
+
+import kernmodel as km
+
+HOSTILE = """/* </script><script>alert(1)</script> <!-- &amp; */
+#define N 4000
+double a[N][N], b[N][N]; // "</style>' <img src=x onerror=alert(2)>
+for (int j = 1; j < N - 1; ++j)
+    for (int i = 1; i < N - 1; ++i)
+        b[j][i] = 0.25 * (a[j][i-1] + a[j][i+1] + a[j-1][i] + a[j+1][i]);
+"""
+MOST_BYTES = 1_500_000
+CORNERS = """() => [...document.querySelectorAll('figure.chart svg text')].map((one) => {
+  const box = one.getBBox(), place = one.getScreenCTM();
+  const at = (x, y) => { const p = new DOMPoint(x, y).matrixTransform(place); return [p.x, p.y]; };
+  const chart = [...document.querySelectorAll('figure.chart')].indexOf(one.closest('figure'));
+  const [low, high] = [box.y + 0.2 * box.height, box.y + 0.8 * box.height];
+  return { text: one.textContent, chart,
+    corners: [at(box.x, low), at(box.x + box.width, low), at(box.x + box.width, high), at(box.x, high)] };
+})"""
+
+
+def overlap(one: list[list[float]], other: list[list[float]]) -> bool:
+    """Whether two turned rectangles share a place: no side of either parts them."""
+    for box in (one, other):
+        for (a, b), (c, d) in ((box[0], box[1]), (box[1], box[2])):
+            ends = []
+            for corners in (one, other):
+                along = [x * (c - a) + y * (d - b) for x, y in corners]
+                ends.append((min(along), max(along)))
+            if ends[0][1] <= ends[1][0] or ends[1][1] <= ends[0][0]:
+                return False
+    return True
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    return {
+        "ecm": km.ecm(HOSTILE, machine="clx").html(),
+        "sizes": km.ecm("stencil.c", machine="clx", N="100,1000,10000,100000").html(),
+        "rooflines": km.roofline_chart("stencil.c", machine="clx", model="all", N=4000).html(),
+        "scaling": km.scale("triad.c", machine="zen2", cores="1-8").html(),
+        "traffic": km.data_traffic("stencil.c", machine="clx").html(),
+    }
+
+
+NAMES = ("ecm", "sizes", "rooflines", "scaling", "traffic")
+UNNAMED = (
+    "[...document.querySelectorAll('button, input')].filter((one) => !one.labels?.length && !one.ariaLabel).length"
+)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_opens_without_faults_and_nothing_overlaps(pages, opened, name, width):
+    found = opened(pages[name], width, color_scheme="dark" if width == 390 else "light")
+    page = found.page
+    assert found.faults == []
+    assert all(url.startswith(("file:", "data:", "blob:")) for url in found.requests)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    texts = page.evaluate(CORNERS)
+    assert len(texts) > 10
+    pairs = [
+        (one["text"], other["text"])
+        for one, other in combinations(texts, 2)
+        if one["chart"] == other["chart"] and overlap(one["corners"], other["corners"])
+    ]
+    assert pairs == []
+    assert page.evaluate(UNNAMED) == 0
+    charts = page.locator("figure.chart").all()
+    assert charts
+    for chart in charts:
+        assert chart.locator("details td").count() > 0
+        sheet = chart.locator("svg[role=img]")
+        assert sheet.get_attribute("tabindex") == "0"
+        assert len(sheet.get_attribute("aria-label")) > 40
+
+
+def test_pages_are_small_and_the_same_each_time(pages):
+    assert all(len(text.encode()) <= MOST_BYTES for text in pages.values())
+    assert km.ecm(HOSTILE, machine="clx").html() == pages["ecm"]
+
+
+def test_text_of_the_user_is_text(pages, opened):
+    found = opened(pages["ecm"])
+    assert found.faults == []
+    assert found.page.locator("img").count() == 0
+    assert found.page.locator("script:not([type])").count() == 1
+
+
+def test_hovering_over_a_roof_says_what_it_is(pages, opened):
+    page = opened(pages["rooflines"]).page
+    chart = page.locator("figure.chart").first
+    assert chart.locator(".tip").text_content() == ""
+    x, y = point_of(chart, "stencil")
+    page.mouse.move(x, y)
+    said = chart.locator(".tip").text_content()
+    assert "FLOP/B" in said
+    assert "predicted" in said
+    assert "of the bound" in said
+    page.mouse.move(0, 0)
+    assert chart.locator(".tip").text_content() == ""
+
+
+def point_of(chart: Any, name: str) -> tuple[float, float]:
+    """Where the mark of a kernel is on the screen."""
+    mark = chart.locator("svg[role=img] g path[transform]").first
+    mark.scroll_into_view_if_needed()
+    box = mark.bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def test_a_roof_is_switched_off_and_on(pages, opened):
+    page = opened(pages["rooflines"]).page
+    chart = page.locator("figure.chart").nth(1)
+    drawn = chart.locator("svg[role=img] g[clip-path] > path")
+    before = drawn.count()
+    chart.get_by_label("L3", exact=True).uncheck()
+    assert drawn.count() == before - 1
+    assert "L3" not in [text.split()[0] for text in chart.locator("text.label").all_text_contents() if "B/s" in text]
+    chart.get_by_label("L3", exact=True).check()
+    assert drawn.count() == before
+
+
+def test_labels_of_slanted_roofs_follow_zoom_and_size(pages, opened):
+    page = opened(pages["rooflines"]).page
+    chart = page.locator("figure.chart").first
+    angles = []
+    for act in (lambda: None, lambda: chart.get_by_role("button", name="Zoom in").click(), lambda: narrow(page)):
+        act()
+        label = chart.locator("text.label", has_text="Mem").first
+        turned = float(re.search(r"rotate\((-?[\d.]+)\)", label.get_attribute("transform"))[1])
+        angles.append(turned)
+        assert abs(turned - slope_of(chart)) < 0.5
+    assert len({round(angle, 1) for angle in angles}) > 1
+
+
+def narrow(page: Any) -> None:
+    page.set_viewport_size({"width": 500, "height": 800})
+    page.wait_for_timeout(100)
+
+
+def slope_of(chart: Any) -> float:
+    """The angle at which the roof of memory is drawn."""
+    return chart.evaluate("""(figure) => {
+      const path = figure.querySelector('svg[role=img] g[clip-path] > path');
+      const [[a, b], [c, d]] = path.getAttribute('d').slice(1).split('L').map((pair) => pair.split(',').map(Number));
+      return Math.atan2(d - b, c - a) * 180 / Math.PI;
+    }""")
+
+
+def test_a_chart_is_read_and_zoomed_by_keys(pages, opened):
+    page = opened(pages["sizes"]).page
+    chart = page.locator("figure.chart").first
+    chart.locator("svg[role=img]").focus()
+    page.keyboard.press("ArrowRight")
+    first = chart.locator(".tip").text_content()
+    page.keyboard.press("ArrowRight")
+    second = chart.locator(".tip").text_content()
+    assert "N = " in first
+    assert first != second
+    page.keyboard.press("Escape")
+    assert chart.locator(".tip").text_content() == ""
+    ticks = chart.locator(".tick").all_text_contents()
+    page.keyboard.press("+")
+    page.keyboard.press("+")
+    assert chart.locator(".tick").all_text_contents() != ticks
+    page.keyboard.press("0")
+    assert chart.locator(".tick").all_text_contents() == ticks
+
+
+def test_a_stretch_drawn_with_the_mouse_is_zoomed_to(pages, opened):
+    page = opened(pages["sizes"]).page
+    chart = page.locator("figure.chart svg[role=img]").first
+    ticks = page.locator("figure.chart").first.locator(".tick").all_text_contents()
+    box = chart.bounding_box()
+    page.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + 0.3 * box["height"])
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + 0.7 * box["height"], steps=4)
+    page.mouse.up()
+    assert page.locator("figure.chart").first.locator(".tick").all_text_contents() != ticks
+
+
+def test_without_its_script_a_page_shows_its_tables(pages, opened):
+    page = opened(pages["sizes"], java_script_enabled=False).page
+    page.locator("figure.chart summary").first.click()
+    assert page.locator("figure.chart table").first.is_visible()
+
+
+def test_a_printed_page_has_several_sheets(pages, opened):
+    page = opened(pages["ecm"], color_scheme="dark").page
+    sheets = page.pdf(format="A4").count(b"/Type /Page\n")
+    assert 2 <= sheets <= 12
+    page.emulate_media(media="print")
+    assert page.locator(".controls").count() == 0 or not page.locator(".controls").first.is_visible()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
