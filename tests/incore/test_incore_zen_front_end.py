@@ -121,7 +121,7 @@ def test_on_zen_4_a_pass_takes_a_cycle_for_each_line_of_code(offset: int, took: 
         )
 
 
-@pytest.mark.parametrize("name", ["ZEN", "ZEN3"])
+@pytest.mark.parametrize("name", ["ZEN"])
 def test_the_op_cache_has_no_bound_where_its_width_is_not_published(name: str) -> None:
     incore = incore_of(loop_of(NOP * 17), name)
     assert part(incore, "DSB") is None
@@ -164,11 +164,11 @@ def test_dispatch_takes_six_macro_ops_and_on_the_first_two_five_instructions(
 
 
 def test_the_sentence_tells_which_of_the_two_limits_of_dispatch_holds() -> None:
-    by_instructions, by_uops = incore_of(loop_of(NOP * 9), "ZEN"), incore_of(loop_of(NOP * 11), "ZEN3")
+    by_instructions, by_uops = incore_of(loop_of(NOP * 9), "ZEN"), incore_of(loop_of(NOP * 12), "ZEN3")
     assert reason_text(by_instructions.reason) == (
         "the renamer issues 10 µops, 6 a cycle, in 2.00 cycles per pass, as it takes 5 instructions a cycle"
     )
-    assert reason_text(by_uops.reason) == "the renamer issues 12 µops, 6 a cycle, in 2.00 cycles per pass"
+    assert reason_text(by_uops.reason) == "the renamer issues 13 µops, 6 a cycle, in 2.17 cycles per pass"
 
 
 @pytest.mark.parametrize("name", ZENS)
@@ -272,7 +272,7 @@ def test_copies_of_straight_line_code_take_as_long_as_the_code_again_and_again(
         assert cycles(often).get(component, 0.0) == pytest.approx(copies * cycles(once).get(component, 0.0))
 
 
-@given(codes, st.sampled_from([name for name in ZENS if name != "ZEN4"]))  # there lines of code count
+@given(codes, st.sampled_from(["ZEN", "ZEN2"]))  # on the others lines of code count
 @settings(max_examples=40, deadline=None)
 def test_a_loop_from_the_op_cache_is_no_slower_than_its_straight_line_code(code: str, name: str) -> None:
     def front(notion: str) -> float:

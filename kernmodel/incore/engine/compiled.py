@@ -169,16 +169,17 @@ class CompiledEngine:
         numbers = Core().numbers()
         self._library.km_program(self._handle, _place(numbers), *(None,) * 6)
         core = Core.of(numbers)
-        sizes = (9 * core.units, 2 * core.entries, core.slots + 1, 9 * (core.microops + 1), 3 * core.waits)
+        unit, microop = len(FetchUnit._fields), len(MicroOp._fields)
+        sizes = (unit * core.units, 2 * core.entries, core.slots + 1, microop * (core.microops + 1), 3 * core.waits)
         parts = [array("i", bytes(4 * size)) for size in (*sizes, core.schedule)]
         self._library.km_program(self._handle, _place(numbers), *(_place(part) for part in parts))
         units, entries, first_microop, microops, waits, schedule = parts
         return Program(
             core,
-            _rows(FetchUnit, 9, units),
+            _rows(FetchUnit, unit, units),
             _rows(Entry, 2, entries),
             tuple(first_microop),
-            _rows(MicroOp, 9, microops),
+            _rows(MicroOp, microop, microops),
             _rows(Wait, 3, waits),
             tuple(schedule),
         )

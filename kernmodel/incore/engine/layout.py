@@ -54,6 +54,7 @@ class Core(NamedTuple):
         queued: ports whose µops pass through a queue of `queue_entries` before they get port and scheduler.
         rooms: entries of each scheduler; scheduler_of: the scheduler of each port.
         line_fetch: whether units come line of code by line of code, `dsb_width` a cycle, each pass for itself.
+        redirect: with `line_fetch`, cycles from the execution of a mispredicted branch until units behind it come.
     """
 
     issue_width: int = 0
@@ -94,6 +95,7 @@ class Core(NamedTuple):
     rooms: tuple[int, ...] = (0,) * SCHEDULERS
     scheduler_of: tuple[int, ...] = (0,) * PORTS
     line_fetch: int = 0
+    redirect: int = 0
     units: int = 0
     entries: int = 0
     slots: int = 0
@@ -394,6 +396,7 @@ class FetchUnit(NamedTuple):
         fusible: of a kind that macro-fuses; ends_group: nothing behind it is decoded in the same cycle.
         block: aligned block of code that the DSB keeps it under; line: its line there; wide: takes one more place. With
             `line_fetch`, block and line are the lines of code of its first and its last byte.
+        redirects: with `line_fetch`, it ends in a mispredicted branch.
     """
 
     entries: int
@@ -405,6 +408,7 @@ class FetchUnit(NamedTuple):
     block: int
     line: int
     wide: int
+    redirects: int = 0
 
 
 class Entry(NamedTuple):
@@ -425,6 +429,7 @@ class MicroOp(NamedTuple):
         first_wait: number of the first thing that it waits for; what it waits for ends where that of the next begins.
         scheduler: 0 for the scheduler of all, 1 for that of loads, 2 for that of stores.
         slow_low, slow_high: of 64 passes, as bits, those in which it keeps its data path one cycle longer.
+        redirects: it is a mispredicted branch: what is behind its unit comes once it was executed.
     """
 
     ports: int
@@ -436,6 +441,7 @@ class MicroOp(NamedTuple):
     scheduler: int
     slow_low: int = 0
     slow_high: int = 0
+    redirects: int = 0
 
 
 class Wait(NamedTuple):

@@ -93,6 +93,7 @@ class Pipeline:
         slow = [m for m in self.microops if (m.slow_low or m.slow_high) and m.data == 1 and m.ports & (m.ports - 1)]
         self.pipes = {port for port in self.ports if any(m.ports >> port & 1 for m in slow)}
         self.delivered = self.entries_issued = 0
+        self.stopped, self.resumed = False, 0
         self.fetched = self.predecoded = self.decoded = 0
         self.decodable = [0] * _HISTORY
         self.unit_part = self.microcode_wait = self.microcode_left = self.predecode_step = 0
@@ -126,6 +127,8 @@ class Pipeline:
         executed, u = divmod(x.id, self.core.microops)
         if not self.microops[u][0]:
             x.done = max(base, self.now)
+        if self.microops[u].redirects:
+            self.stopped, self.resumed = False, base + self.core.redirect
         for user, passes, cycles in self.users[u]:
             y = self.flight.get((executed + passes) * self.core.microops + user)
             if y is not None:
@@ -438,7 +441,7 @@ class Pipeline:
             return
         while room > 0:
             n = self.fetched % core.units
-            entries, decoded, _, _, _, _, own_block, own_line, wide = self.units[n]
+            entries, decoded, _, _, _, _, own_block, own_line, wide, _ = self.units[n]
             first = room == core.dsb_width
             if not self.unit_part:
                 if not n and not first and core.group_boundary and own_block == block:
@@ -472,7 +475,7 @@ class Pipeline:
         """No more entries than the width; those of one pass, and of one more line of code each cycle."""
         core = self.core
         room = core.dsb_width
-        if queued + room > core.idq:
+        if queued + room > core.idq or self.stopped or self.now < self.resumed:
             return
         self.opened += 1
         while room > 0:
@@ -492,6 +495,9 @@ class Pipeline:
             self.fetched += 1
             if self.fetched % core.units == 0:
                 self.opened = 0
+            if unit.redirects:
+                self.stopped = True
+                return
 
     def _start_decoding(self) -> None:
         """The DSB holds no more of the pass: the decoders go on. The predecoder has run ahead meanwhile."""
@@ -564,6 +570,8 @@ class Pipeline:
             self.passes_issued() % PHASES if self.phased else 0,
             len(self.queue),
             self.opened if core.line_fetch & LINES else 0,
+            self.stopped,
+            self._left(self.resumed),
             self._left(self.divider_free),
             self._left(self.alone_free),
             tuple(self.counters),

@@ -19,8 +19,8 @@ typedef struct {
         dsb_lines, decoders, iq, predecode_width, fusible_last, microcode_switch, microcode_exit, microcode_width,
         predecode_delay, unlaminated_slots, unlaminated_first, taken_branches, dispatch_delay, counter_gap,
         issue_ports, group_boundary, source, copies, barred_from, repeats, alternating[4], by_port, rotating[4],
-        gaps[4], by_slot, queued, queue_entries, rooms[8], scheduler_of[20], line_fetch, units, entries, slots,
-        microops, waits, schedule, farthest, longest, most_cycles, least_passes, steady_cycles, floor_cycles;
+        gaps[4], by_slot, queued, queue_entries, rooms[8], scheduler_of[20], line_fetch, redirect, units, entries,
+        slots, microops, waits, schedule, farthest, longest, most_cycles, least_passes, steady_cycles, floor_cycles;
 } Core;
 
 typedef struct {
@@ -38,7 +38,7 @@ typedef struct {
 } UopTraits;
 
 typedef struct {
-    int32_t entries, decoded, complex, simple, fusible, ends_group, block, line, wide;
+    int32_t entries, decoded, complex, simple, fusible, ends_group, block, line, wide, redirects;
 } FetchUnit;
 
 typedef struct {
@@ -46,7 +46,7 @@ typedef struct {
 } Entry;
 
 typedef struct {
-    int32_t ports, latency, divider, data, alone, first_wait, scheduler, slow_low, slow_high;
+    int32_t ports, latency, divider, data, alone, first_wait, scheduler, slow_low, slow_high, redirects;
 } MicroOp;
 
 typedef struct {

@@ -14,6 +14,7 @@ enum { HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, SCALARS = 128, STEADY_SHARE = 1
 typedef struct {
     int32_t ports, latency, divider, data, alone, limited, scheduler, group, kind, first_wait, waits_end, first_user, users_end;
     uint64_t slow;
+    int32_t redirects;
 } Op;
 
 /* A µop in flight. `base`: cycle that those who wait for it count from, once `known`; `scheduler`: of which it takes an
@@ -81,6 +82,9 @@ typedef struct {
     int64_t entries_delivered, entries_issued, fetched, predecoded, decoded, decodable[HISTORY];
     int32_t unit_part, decoding, microcode_wait, microcode_left, predecode_step, opened; /* lines of code so far of the pass */
 
+    int64_t resumed;  /* cycle from which units are fetched behind the latest mispredicted branch */
+    int32_t stopped;  /* such a branch was fetched and not executed */
+
     Tally tally;
 
     Snapshot *snapshots; /* the latest ones, around in a circle, by signature */
@@ -118,6 +122,10 @@ static void know(Sim *s, Instance *x, int64_t base)
     x->known = 1;
     if (!op->ports)
         x->done = base > s->now ? base : s->now;
+    if (op->redirects) {
+        s->stopped = 0;
+        s->resumed = base + s->core->redirect;
+    }
     for (int32_t e = op->first_user; e < op->users_end; e++) {
         const Apart *w = &s->users[e];
         const int64_t id = x->id + w->distance;
@@ -698,7 +706,7 @@ static void fetch_line(Sim *s, int64_t queued)
 {
     const Core *c = s->core;
     int32_t room = c->dsb_width;
-    if (queued + room > c->idq)
+    if (queued + room > c->idq || s->stopped || s->now < s->resumed)
         return;
     s->opened++;
     while (room > 0) {
@@ -717,6 +725,10 @@ static void fetch_line(Sim *s, int64_t queued)
         s->fetched++;
         if (++s->unit_fetching == c->units)
             s->unit_fetching = s->opened = 0;
+        if (unit->redirects) {
+            s->stopped = 1;
+            return;
+        }
     }
 }
 
@@ -797,6 +809,8 @@ static int32_t scalars(const Sim *s, int64_t *out)
     out[n++] = s->phases > 1 ? s->pass_issuing % s->phases : 0;
     out[n++] = s->queue_end - s->queue_begin;
     out[n++] = c->line_fetch & LINES ? s->opened : 0;
+    out[n++] = s->stopped;
+    out[n++] = left(s, s->resumed);
     out[n++] = left(s, s->divider_free);
     out[n++] = left(s, s->alone_free);
     for (int32_t port = 0; port < PORTS; port++) {
@@ -945,7 +959,7 @@ static int make_ops(Sim *s, const Program *program)
                       m[u].divider || (m[u].data && paths) || m[u].alone, m[u].scheduler,
                       alternating_group(c, m[u].ports), kind_of(s, ops, u, m[u].ports), m[u].first_wait,
                       m[u + 1].first_wait, 0, 0,
-                      (uint32_t)m[u].slow_low | (uint64_t)(uint32_t)m[u].slow_high << 32};
+                      (uint32_t)m[u].slow_low | (uint64_t)(uint32_t)m[u].slow_high << 32, m[u].redirects};
         s->phases = ops[u].slow ? PHASES : s->phases;
         s->pipes |= ops[u].slow && m[u].data == 1 && (m[u].ports & (m[u].ports - 1)) ? (uint32_t)m[u].ports : 0;
     }

@@ -1,0 +1,31 @@
+/* lu: both triangular factors of a matrix in its place, without pivots. */
+#include "suite.h"
+#define N 40
+
+DATA double A[N][N];
+
+KERNEL void kernel(double a[restrict N][N])
+{
+    for (int i = 0; i < N; ++i) {
+        for (int j = 0; j < i; ++j) {
+            for (int k = 0; k < j; ++k)
+                a[i][j] -= a[i][k] * a[k][j];
+            a[i][j] /= a[j][j];
+        }
+        for (int j = i; j < N; ++j)
+            for (int k = 0; k < i; ++k)
+                a[i][j] -= a[i][k] * a[k][j];
+    }
+}
+
+int main(void)
+{
+    for (int call = 0; call < CALLS; ++call) {
+        fill(&A[0][0], N * N);
+        for (int i = 0; i < N; ++i)
+            A[i][i] += 2.0 * N;
+        kernel(A);
+        use(A[7][3]);
+    }
+    return 0;
+}

@@ -1,0 +1,160 @@
+"""How long a core takes for blocks that run one after the other, over and over: the pipeline simulation of a trace.
+
+A trace is looked at as the body of one long loop. So chains that start anew, chains that overlap with other work, and
+stores that feed loads of another block are what the simulation of `kernmodel.incore` makes of them. Two things are put
+into its input that code without jumps does not have:
+
+- *Lines of code.* Where the core is known to deliver one aligned line of code a cycle, each run of instructions that
+  follow one another in one line takes a cycle of delivery; behind a taken branch another run begins.
+- *Mispredicted branches.* What follows such a branch is fetched once the branch was executed and the misprediction
+  penalty has passed. What is older than the branch goes on meanwhile, so that a chain that is behind hides the
+  penalty (S. Eyerman, J. E. Smith, L. Eeckhout: Characterizing the branch misprediction penalty, ISPASS 2006).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from kernmodel.incore.answer.components import row_of
+from kernmodel.incore.core import Core
+from kernmodel.incore.engine.analyser import Analyser, LoweredBlock
+from kernmodel.incore.engine.compiled import simulate
+from kernmodel.incore.engine.interface import Program
+from kernmodel.incore.engine.layout import LINES, ON, PASSES, SIMULATION, SOURCES
+from kernmodel.incore.engine.simulation import run
+from kernmodel.isa import isa_of
+from kernmodel.isa.model import Instruction
+
+_PIPELINE = 2
+"""Cycles from the fetch of a µop to its first chance to run in the simulation, which are part of the penalty."""
+_AMPLE = 1 << 11
+"""Entries of the queue of µops where it is to hold up nothing."""
+_DEFAULT_WINDOW = 512
+"""µops of the reorder buffer of a core for which it is not known: more than any that is."""
+
+
+class _Unit(NamedTuple):
+    """What the front end takes as one: numbers of its first and its last instruction in the trace."""
+
+    first: int
+    last: int
+
+
+class TraceTimer:
+    """Times traces on one core; instructions that were met are known from then on."""
+
+    __slots__ = ("_analyser", "_core", "_rows")
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._analyser = Analyser(core.model).keep()
+        self._rows: dict[int, tuple[Instruction, object]] = {}
+
+    @property
+    def possible(self) -> bool:
+        """Whether the core has a pipeline to simulate."""
+        return self._core.model.pipeline is not None
+
+    @property
+    def window(self) -> int:
+        """µops that the core has in flight."""
+        pipeline = self._core.model.pipeline
+        return pipeline.reorder_buffer if pipeline is not None else _DEFAULT_WINDOW
+
+    @property
+    def penalty(self) -> float | None:
+        """Cycles that a mispredicted branch costs where nothing hides it, None where that is not known."""
+        return self._core.parameters.misprediction
+
+    def cycles(self, trace: Sequence[Instruction], mispredicted: Collection[int] = ()) -> float | None:
+        """Cycles for one execution of a trace that is executed over and over.
+
+        Args:
+            trace: instructions in the order in which they are executed, each at its own address.
+            mispredicted: numbers of the branches in it that the predictor is wrong about.
+
+        Returns:
+            None where the core has no pipeline to simulate, or the trace is beyond the engine.
+        """
+        if not self.possible or not trace:
+            return None
+        named = isa_of(trace[0].isa).with_named_registers(trace)
+        rows = [row_of(instruction, self._core.table) for instruction in named]
+        block = self._analyser.lower(named, rows, "loop")
+        answer = self._analyser.bound(block, 0, scope=SIMULATION)
+        if answer is None:
+            return None
+        program = self._analyser.engine.program()
+        fused = self._analyser.engine.graph(answer.totals).fused
+        units = _units(block, fused)
+        if len(units) != len(program.units):
+            return None
+        program = self._placed(program, trace, units)
+        if mispredicted and self.penalty is not None:
+            program = _redirected(program, units, frozenset(mispredicted), round(self.penalty))
+        found = simulate(program) or run(program)
+        return found[1] / max(found[2], 1)
+
+    def _placed(self, program: Program, trace: Sequence[Instruction], units: Sequence[_Unit]) -> Program:
+        """The program with its units in the lines of code that they stand in."""
+        zen = self._core.model.op_cache
+        if zen is None:  # which lines the µop cache holds of code with jumps is not modelled
+            core = program.core._replace(
+                source=SOURCES.index("DSB"), line_fetch=ON, dsb_width=2 * program.core.issue_width, idq=_AMPLE
+            )
+            return program._replace(core=core)
+        if zen.code_line_bytes is None or zen.op_cache_width is None:
+            return program
+        placed = tuple(
+            unit._replace(block=first, line=last)
+            for unit, (first, last) in zip(program.units, _lines(trace, units, zen.code_line_bytes), strict=True)
+        )
+        core = program.core._replace(line_fetch=program.core.line_fetch | PASSES | LINES, dsb_width=zen.op_cache_width)
+        return program._replace(units=placed, core=core)
+
+
+def _units(block: LoweredBlock, fused: Collection[int]) -> list[_Unit]:
+    """The units of a trace: macro-fused pairs, and other instructions that the front end takes."""
+    return [
+        _Unit(number, number + 1 if number in fused else number)
+        for number, template in enumerate(block.templates)
+        if template.traits.unit and number - 1 not in fused
+    ]
+
+
+def _lines(trace: Sequence[Instruction], units: Sequence[_Unit], line: int) -> list[tuple[int, int]]:
+    """The runs of code in which each unit begins and ends, numbered in the order of delivery."""
+    found: list[tuple[int, int]] = []
+    run_number, at, expected = -1, -1, -1
+    for unit in units:
+        start = trace[unit.first].address
+        end = trace[unit.last].address + trace[unit.last].length
+        if start != expected or start // line != at:
+            run_number += 1
+        first = run_number
+        at, expected = (end - 1) // line, end
+        run_number += at - start // line
+        found.append((first, run_number))
+    return found
+
+
+def _redirected(program: Program, units: Sequence[_Unit], mispredicted: frozenset[int], penalty: int) -> Program:
+    """The program in which what follows a mispredicted branch is fetched once the branch was executed."""
+    slots = _firsts([entry.slots for entry in program.entries])
+    entries = _firsts([unit.entries for unit in program.units])
+    microops, placed = list(program.microops), list(program.units)
+    for number, unit in enumerate(units):
+        last = program.first_microop[slots[entries[number + 1]]] - 1  # of a fused pair, the one that both share
+        if last >= program.first_microop[slots[entries[number]]] and not mispredicted.isdisjoint(unit):
+            microops[last] = microops[last]._replace(redirects=1)
+            placed[number] = placed[number]._replace(redirects=1)
+    redirect = max(1, penalty - _PIPELINE)
+    core = program.core._replace(redirect=redirect, longest=max(program.core.longest, redirect))
+    return program._replace(core=core, units=tuple(placed), microops=tuple(microops))
+
+
+def _firsts(sizes: Sequence[int]) -> list[int]:
+    """Where each of several parts that stand one behind the other begins, and where the last one ends."""
+    return [0, *accumulate(sizes)]
