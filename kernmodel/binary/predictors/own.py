@@ -10,6 +10,7 @@ from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import InstructionTableError
 from kernmodel.incore.answer.components import row_of, straight_bound
 from kernmodel.incore.core import CODE_ALIGNMENT, Core, Settings, analyse_block
+from kernmodel.incore.engine.analyser import Analyser
 from kernmodel.incore.model import Notion
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
@@ -20,7 +21,7 @@ OWN = "kernmodel"
 class OwnPredictor:
     """The in-core analysis on one core; what it was asked before it knows."""
 
-    __slots__ = ("_known", "_straight", "core")
+    __slots__ = ("_analyser", "_known", "_straight", "core")
 
     name = OWN
     version = __version__
@@ -32,6 +33,7 @@ class OwnPredictor:
             InstructionTableError: it is not known.
         """
         self.core = Core.open(microarchitecture, Settings())
+        self._analyser = Analyser(self.core.model).keep()
         self._known: dict[tuple[object, ...], PieceCycles] = {}
         self._straight: dict[tuple[Instruction, ...], float] = {}
 
@@ -81,5 +83,5 @@ class OwnPredictor:
         if instructions not in self._straight:
             named = isa_of(instructions[0].isa).with_named_registers(instructions)
             rows = [row_of(instruction, self.core.table) for instruction in named]
-            self._straight[instructions] = straight_bound(named, rows, self.core.model)
+            self._straight[instructions] = straight_bound(named, rows, self._analyser)
         return self._straight[instructions]
