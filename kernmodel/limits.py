@@ -74,6 +74,7 @@ DECODED_BYTES = Limit("bytes of code in a listing, or in an object of which no f
 ASSEMBLER_SECONDS = Limit("time of the assembler", 10, "s")
 COMPILER_SECONDS = Limit("time of a compiler", 120, "s")
 CALL_SECONDS = Limit("time of one round of a measurement", 60, "s")
+PROGRAM_SECONDS = Limit("time of one run of a program whose function is counted or measured", 600, "s")
 TOOL_BYTES = Limit("memory of an assembler or compiler", 4 * GIB, "B")
 TOOL_OUTPUT_BYTES = Limit("output of an assembler or compiler", 128 * MIB, "B")
 

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from kernmodel.errors import AssemblyError
+from kernmodel.isa.counting import CountedBlock, CountedCopy
 from kernmodel.isa.linear import Comparison, Linear, MemoryValues, RegisterValues
 from kernmodel.isa.memo import DecodeMemo, PlainMemo
 from kernmodel.isa.model import (
@@ -273,6 +274,35 @@ class Isa(ABC):
     def repeats(self, instruction: Instruction) -> bool:
         """Whether the instruction repeats itself as often as a register says."""
         return False
+
+    # ---- counting ----
+
+    def counted_copy(
+        self,
+        blocks: Sequence[CountedBlock],
+        entry: int,
+        place: int,
+        counters: int,
+        *,
+        shift: int = 0,
+        shared: bool = False,
+    ) -> CountedCopy | None:
+        """A copy of a function that does the same and counts its blocks; None where no such copies are made.
+
+        Args:
+            blocks: of the function, by ascending address; entry: address of the one that is called.
+            place: address at which the copy will be; counters: that of the first counter.
+            shift: what is added to the addresses of blocks where the process has them.
+            shared: whether several threads or processes count at once.
+
+        Raises:
+            AssemblyError: code that does the same cannot stand there.
+        """
+        return None
+
+    def jump(self, place: int, target: int) -> bytes:
+        """The instruction that goes from `place` to `target`, b"" where one cannot; as copies need it."""
+        return b""
 
     # ---- work ----
 

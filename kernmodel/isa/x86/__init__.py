@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal
 
+from kernmodel.isa.counting import CountedBlock, CountedCopy
 from kernmodel.isa.linear import MemoryValues, RegisterValues
 from kernmodel.isa.memo import DecodeMemo
 from kernmodel.isa.model import (
@@ -120,6 +121,24 @@ class X86(Isa):
 
     def repeats(self, instruction: Instruction) -> bool:
         return instruction.form.startswith(("rep ", "repne "))
+
+    def counted_copy(
+        self,
+        blocks: Sequence[CountedBlock],
+        entry: int,
+        place: int,
+        counters: int,
+        *,
+        shift: int = 0,
+        shared: bool = False,
+    ) -> CountedCopy:
+        from kernmodel.isa.x86.counted import counted_copy
+
+        return counted_copy(blocks, entry, place, counters, shift=shift, shared=shared)
+
+    def jump(self, place: int, target: int) -> bytes:
+        distance = target - (place + 5)
+        return b"\xe9" + distance.to_bytes(4, "little", signed=True) if -(1 << 31) <= distance < 1 << 31 else b""
 
     def fp_kind(self, mnemonic: str) -> FpKind | None:
         return floating.fp_kind(mnemonic)

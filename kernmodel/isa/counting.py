@@ -1,0 +1,47 @@
+"""Copies of code that count how often each of its blocks runs: what an instruction set makes of blocks, as values.
+
+`Isa.counted_copy` makes one. Who runs it puts the code and its counters into a process, and bends the old code to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+from kernmodel.isa.model import Instruction
+
+
+class CountedBlock(NamedTuple):
+    """A block to copy: its address, bytes and instructions, and the addresses of the blocks that may follow it, the one
+    behind it first; `indirect` if it ends in an indirect jump, through which it may also go elsewhere."""
+
+    address: int
+    code: bytes
+    instructions: tuple[Instruction, ...]
+    successors: tuple[int, ...]
+    indirect: bool
+
+
+class Counter(NamedTuple):
+    """What a counter counts: runs of the "block" at an address, passes of the "edge" from a block to another, "calls"
+    of the function, or "arrivals" at a block by jumps that are not in the copy (through the old code)."""
+
+    kind: Literal["block", "edge", "calls", "arrivals"]
+    address: int = 0
+    successor: int = 0
+
+
+class CountedCopy(NamedTuple):
+    """A copy of a function that counts.
+
+    Attributes:
+        code: to put at the address that was asked for.
+        counters: what each counts, in their order in memory; 8 bytes each, all 0 at first.
+        entry: where a call has to go in place of the function's entry.
+        arrivals: by address of a block, where a jump from outside the copy has to go in its place.
+    """
+
+    code: bytes
+    counters: tuple[Counter, ...]
+    entry: int
+    arrivals: Mapping[int, int]

@@ -1,0 +1,74 @@
+/* Programs that are harder to count: threads, processes, signals, changing inputs; the first argument says which. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+__attribute__((noinline)) long work(long n)
+{
+    long sum = 0;
+    for (long i = 0; i < n; i++)
+        sum += i & 1 ? i : -i * 3;
+    return sum;
+}
+
+/* a table of addresses of places in the code, which no comparison guards */
+__attribute__((noinline)) long interpret(const unsigned char *code)
+{
+    static void *const places[] = {&&end, &&add, &&twice, &&back};
+    long value = 1;
+    goto *places[*code];
+add:
+    value += 3;
+    goto *places[*++code];
+twice:
+    value *= 2;
+    goto *places[*++code];
+back:
+    value -= 1;
+    goto *places[*++code];
+end:
+    return value;
+}
+
+static volatile long sink;
+
+static void *thread(void *argument)
+{
+    return (void *)work((long)argument);
+}
+
+int main(int count, char **arguments)
+{
+    char what = count > 1 ? arguments[1][0] : 0;
+    pthread_t threads[4];
+    void *result;
+    char line[64] = "";
+    switch (what) {
+    case 't':
+        for (long i = 0; i < 4; i++)
+            pthread_create(&threads[i], NULL, thread, (void *)20000);
+        for (int i = 0; i < 4; i++)
+            pthread_join(threads[i], &result);
+        break;
+    case 'f':
+        if (fork() == 0) {
+            sink = work(1000);
+            _exit(0);
+        }
+        wait(NULL);
+        sink = work(500);
+        break;
+    case 's': abort();
+    case 'e': sink = work(10); return 3;
+    case 'l': for (;;) sink = work(1000);
+    case 'r': sink = work((long)clock() % 977 + getpid() % 991); break;
+    case 'i': printf("%ld\n", work(fgets(line, sizeof line, stdin) ? atol(line) : 0)); break;
+    case 'g': printf("%ld\n", interpret((const unsigned char *)"\1\2\1\3\2\2\0")); break;
+    case 'x': sink = work(10); execl("/bin/true", "true", (char *)NULL); break;
+    default: sink = work(100);
+    }
+    return 0;
+}

@@ -1,0 +1,147 @@
+"""How often blocks ran: two methods agree, counts obey the flow, and programs that are hard to count."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernmodel.binary.counting import count_occurrences, counted_run, occurrences_of
+from kernmodel.binary.find import find_function
+from kernmodel.binary.runs import Command
+from kernmodel.errors import InputError, ToolError
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or os.uname().machine != "x86_64", reason="blocks are counted in copies on Linux on x86-64"
+)
+
+
+def count(program, function, *arguments, **options):
+    command = Command((str(program), *arguments), options.pop("standard_input", b""), seconds=20)
+    return count_occurrences(find_function(program, function), command, **options)
+
+
+def check_flow(function, counted):
+    """What comes into a block goes through it, and, but for what ends the program, out of it."""
+    for block in function.blocks:
+        came = sum(n for (_, target), n in counted.edges.items() if target == block.address)
+        came += counted.calls if block.address == function.entry else 0
+        assert came == counted.blocks[block.address]
+        if block.ending in ("falls", "jumps", "branches", "indirect"):
+            left = sum(n for (source, _), n in counted.edges.items() if source == block.address)
+            assert left == counted.blocks[block.address]
+
+
+@pytest.mark.parametrize("flags", [("-O0",), ("-O2",), ("-O2", "-no-pie", "-fno-pie"), ("-O3", "-march=x86-64-v3")])
+@pytest.mark.parametrize("name", ["gemm", "choose", "fib", "main"])
+def test_counts_are_those_of_the_source(build, flags, name):
+    program = build("flow.c", *flags)
+    function, counted = count(program, name, "20", method="re-encoded")
+    check_flow(function, counted)
+    if name != "fib" or flags == ("-O0",):  # compilers turn one of the two calls into a loop
+        assert counted.calls == {"gemm": 3, "choose": 1, "fib": 177, "main": 1}[name]
+    assert counted.runs == 2
+    deepest = max(function.loops, key=lambda loop: loop.depth, default=None)
+    if name == "gemm" and flags != ("-O3", "-march=x86-64-v3"):
+        assert deepest.depth == 3
+        assert max(counted.blocks[one] for one in deepest.blocks) in (3 * 20**3, 3 * 20**2 * 21)
+    if name == "choose" and flags == ("-O2",):
+        assert sum(counted.blocks[b.address] for b in function.blocks if b.ending == "indirect") == 70
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="no valgrind here")
+@pytest.mark.parametrize("name", ["choose", "gemm"])
+def test_two_methods_agree_block_for_block(build, name):
+    program = build("flow.c", "-O2", "-g")
+    _, ours = count(program, name, method="re-encoded")
+    _, theirs = count(program, name, method="callgrind")
+    assert ours.blocks == theirs.blocks
+    assert ours.edges == theirs.edges
+    assert ours.calls == theirs.calls
+
+
+def test_threads_count_together(build):
+    function, counted = count(build("unruly.c", "-O1", "-pthread"), "work", "t")
+    check_flow(function, counted)
+    assert counted.calls == 4
+    assert max(counted.blocks.values()) == 80000
+
+
+def test_processes_count_together(build):
+    function, counted = count(build("unruly.c", "-O1", "-pthread"), "work", "f")
+    check_flow(function, counted)
+    assert counted.calls == 2
+    assert max(counted.blocks.values()) == 1500
+
+
+def test_places_that_only_running_shows_become_blocks(build):
+    program = build("unruly.c", "-O1", "-pthread", "-fno-gcse")
+    function, counted = count(program, "interpret", "g")
+    assert counted.calls == 1
+    known = find_function(program, "interpret")
+    assert len(function.blocks) >= len(known.blocks)
+    assert sum(counted.blocks[b.address] for b in function.blocks if b.ending == "indirect") == 7
+
+
+def test_input_is_given_to_each_run(build):
+    _, counted = count(build("unruly.c", "-O1", "-pthread"), "work", "i", standard_input=b"300\n")
+    assert max(counted.blocks.values()) == 300
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("s", "was ended by SIGABRT"),
+        ("e", "ended with status 3"),
+        ("r", "is not deterministic: two runs differ"),
+    ],
+)
+def test_programs_that_cannot_be_counted_are_refused(build, argument, message):
+    with pytest.raises(InputError, match=message):
+        count(build("unruly.c", "-O1", "-pthread"), "work", argument)
+
+
+def test_a_program_without_an_end_is_stopped(build):
+    program = build("unruly.c", "-O1", "-pthread")
+    with pytest.raises(InputError, match=r"did not end within 1 s; .*--seconds"):
+        count_occurrences(find_function(program, "work"), Command((str(program), "l"), seconds=0.7))
+    with pytest.raises(InputError, match="while it was counted"):
+        counted_run(find_function(program, "work"), Command((str(program), "l"), seconds=0.7))
+    assert not [one for one in Path("/proc").glob("[0-9]*/cmdline") if str(program).encode() in _text(one)]
+
+
+def _text(path):
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def test_a_program_that_replaces_itself_is_said_to(build):
+    program = build("unruly.c", "-O1", "-pthread")
+    counted = occurrences_of(counted_run(find_function(program, "work"), Command((str(program), "x"))))
+    assert max(counted.blocks.values()) == 10
+    assert [note.code for note in counted.notes] == ["replaced"]
+
+
+def test_what_does_not_run_is_refused(build, tmp_path):
+    program = build("flow.c", "-O2")
+    function = find_function(program, "complain")
+    with pytest.raises(InputError, match="complain never ran"):
+        count_occurrences(function, Command((str(program),)))
+    with pytest.raises(InputError, match="is not what the program runs"):
+        count_occurrences(function, Command(("/bin/true",)))
+    with pytest.raises(InputError, match="cannot be run"):
+        count_occurrences(function, Command((str(tmp_path / "absent"),)))
+    with pytest.raises(InputError, match="is an object"):
+        count_occurrences(find_function(build("flow.c", "-O2", "-c"), "gemm"), Command((str(program),)))
+
+
+def test_callgrind_says_what_it_would_take(build, monkeypatch):
+    program = build("flow.c", "-O2")
+    with pytest.raises(InputError, match=r"would take about .* --count-limit"):
+        count(program, "gemm", method="callgrind", limit=0.0)
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(ToolError, match="valgrind is not installed"):
+        count(program, "gemm", method="callgrind")
