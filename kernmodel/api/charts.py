@@ -41,6 +41,7 @@ def roofline_chart(
     model: Model = "hierarchical",
     cores: int | None = None,
     mix: File | None = None,
+    measured: File | None = None,
     cache: CacheMode | CacheOptions = "auto",
     code: CodeOptions = CODE,
     strict: bool = False,
@@ -55,6 +56,7 @@ def roofline_chart(
         model: original, hierarchical, cache-aware, integrated or application-driven roofline, or "all".
         cores: active cores, of which all roofs and points are; None: all of one ccNUMA domain.
         mix: a file that gives the instruction mix in place of the code's.
+        measured: a file of measured kernels, as of `evaluate_kernels`, or with the columns kernel, FLOP/s and bytes.
         machine, cache, code, strict: as for `ecm`; sizes: several values chart each point.
 
     Raises:
@@ -70,8 +72,14 @@ def roofline_chart(
     if of_source:
         points = points_of(sizes, files)
         asked = [kernel_request(file, machine, points[0], cache) for file in files]
-        return Result([chart_kernels(request, asked, code.request(), points)], _CHART, strict=strict)
-    return Result([chart_code(request, _listing(files), code.request())], _CHART, strict=strict)
+        answer = chart_kernels(request, asked, code.request(), points)
+    else:
+        answer = chart_code(request, _listing(files), code.request())
+    if measured is not None:
+        from kernmodel.evaluate.charted import with_measured
+
+        answer = with_measured(answer, fspath(measured))
+    return Result([answer], _CHART, strict=strict)
 
 
 def carm_chart(
@@ -80,6 +88,7 @@ def carm_chart(
     *,
     cores: int | None = None,
     mix: File | None = None,
+    measured: File | None = None,
     cache: CacheMode | CacheOptions = "auto",
     code: CodeOptions = CODE,
     strict: bool = False,
@@ -91,7 +100,8 @@ def carm_chart(
 
     Args:
         kernel: a C kernel as for `ecm`, an assembly file or text, or None for `mix` alone.
-        cores, mix: as for `roofline_chart`; machine, cache, code, strict, sizes: as for `ecm`; one value of each size.
+        cores, mix, measured: as for `roofline_chart`.
+        machine, cache, code, strict, sizes: as for `ecm`; one value of each size.
 
     Raises:
         KernmodelError: the input is at fault, or a tool is missing.
@@ -103,8 +113,14 @@ def carm_chart(
     request = ChartRequest(fspath(machine), ("adcarm",), cores, _path(mix), code.mask_utilization)
     if of_source:
         asked = kernel_request(files[0], machine, one_point_of(sizes, files), cache)
-        return Result([read_kernel(request, asked, code.request())], _CARM, strict=strict)
-    return Result([read_code(request, _listing(files), code.request())], _CARM, strict=strict)
+        answer = read_kernel(request, asked, code.request())
+    else:
+        answer = read_code(request, _listing(files), code.request())
+    if measured is not None:
+        from kernmodel.evaluate.charted import carm_with_measured
+
+        answer = carm_with_measured(answer, fspath(measured))
+    return Result([answer], _CARM, strict=strict)
 
 
 def _path(file: File | None) -> str | None:

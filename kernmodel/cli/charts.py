@@ -34,6 +34,7 @@ chart_options = options.together(
     ),
     options.cache_options("auto", "lc", "sim"),
     click.option("--mix", metavar="FILE", type=click.Path(), help="Instruction mix as a file."),
+    click.option("--measured", metavar="FILE", type=click.Path(), help="Measured kernels to draw beside (CSV)."),
     click.option(
         "--mask-utilization",
         type=options.Parsed("share", _share),
@@ -49,4 +50,4 @@ chart_options = options.together(
 """The options of both commands, in the order of the help."""
 
 gathered_chart = options.gathered(shown=Shown.of, asked=options.asked, cache=CacheOptions, code=CodeOptions)
-"""Leaves `cores` and `mix` as they are."""
+"""Leaves `cores`, `mix` and `measured` as they are."""

@@ -28,7 +28,7 @@ from kernmodel.models.ecm import refuse_unknown
 from kernmodel.studies.predict.ecm import predict_ecm_sweep
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
 from kernmodel.traffic.options import CacheMode
-from kernmodel.units import convert_cycles
+from kernmodel.units import Work, convert_cycles
 
 if TYPE_CHECKING:
     from kernmodel.machine.model import Machine
@@ -125,23 +125,24 @@ def judged_point(point: MeasuredPoint, answer: EcmAnswer) -> JudgedPoint:
     scaled = {one.cores: one.cycles for one in answer.scaling}
     cycles = scaled[point.cores] if point.cores > 1 else prediction.cycles
 
-    def in_cycles(value: float) -> float:
-        """A time or rate as cycles per unit of work; every unit is one or the other of it."""
-        one = convert_cycles(1.0, point.unit, work)
-        return one / value if point.unit.endswith("/s") else value / one
-
     per_line = answer.machine.line_bytes / answer.traffic.iterations_per_unit
     moved = {path.path: (path.loads + path.stores + path.clean_victims) * per_line for path in answer.traffic.paths}
     return JudgedPoint(
         point=point,
-        measured=in_cycles(point.measured),
+        measured=in_cycles(point.measured, point.unit, work),
         predicted=cycles,
-        peers={name: in_cycles(value) for name, value in point.peers.items()},
+        peers={name: in_cycles(value, point.unit, work) for name, value in point.peers.items()},
         prediction=prediction,
         residence=_residence(answer),
         share=_share(point.cores, answer.machine),
         moved={name: moved[name] for name in point.traffic if name in moved},
     )
+
+
+def in_cycles(value: float, unit: str, work: Work) -> float:
+    """A time or rate as cycles per unit of work; every unit is one or the other of it."""
+    one = convert_cycles(1.0, unit, work)
+    return one / value if unit.endswith("/s") else value / one
 
 
 def _residence(answer: EcmAnswer) -> str:

@@ -80,6 +80,33 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
+class MeasuredMark:
+    """A measurement on the chart.
+
+    Attributes:
+        name: of the kernel in the file of measurements, line: there.
+        level: at whose intensity it stands, empty where the model has one for all.
+        intensity: FLOP/B of the bytes that the model means, `by_bytes`: that were measured, else of the kernel.
+        flop_per_second: measured, of all cores.
+        roof: name of the roof above it; roof_flop_per_second: what that allows at this intensity.
+    """
+
+    name: str
+    level: str
+    intensity: float
+    flop_per_second: float
+    roof: str
+    roof_flop_per_second: float
+    line: int
+    by_bytes: bool = False
+
+    @property
+    def percent_of_roof(self) -> float:
+        """What was measured of what the roof allows."""
+        return 100 * self.flop_per_second / self.roof_flop_per_second
+
+
+@dataclass(frozen=True, slots=True)
 class Roofline:
     """One kernel under one model.
 
@@ -98,6 +125,7 @@ class Roofline:
         cores: of the chart.
         notes: assumptions and warnings.
         iterations_per_second: what the bound is in source iterations; it has a meaning without floating-point work too.
+        measured: what was measured of the kernel.
     """
 
     model: ModelName
@@ -114,6 +142,7 @@ class Roofline:
     notes: tuple[Note, ...]
     iterations_per_second: float = 0.0
     memory_until: float | None = None
+    measured: tuple[MeasuredMark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

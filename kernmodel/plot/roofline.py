@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from kernmodel.machine.model import Machine
-    from kernmodel.models.chart import ComputeRoof, LevelShare, MemoryRoof, Point, Roofline
+    from kernmodel.models.chart import ComputeRoof, LevelShare, MeasuredMark, MemoryRoof, Point, Roofline
     from kernmodel.studies.predict.roofline import CarmAnswer, RooflineAnswer, Subject
 
 TITLES = {
@@ -278,6 +278,7 @@ def _meanings(chart: Chart) -> list[str]:
     found = [
         ("point: predicted; bar above it: bound of the model", any(point.predicted for point in points)),
         ("point: bound of the model, nothing is predicted", any(not point.predicted for point in points)),
+        ("cross: measured", any(one.measured for one in chart.charts)),
         ("ring: the prediction is above its own roof", any(point.above_roof for point in points)),
         (derived if "derived" in roofs else "all roofs: measured", bool(roofs)),
         ("roofs of several kernels: the highest of each kind, (its kernels)", chart.roofs_differ),
@@ -376,7 +377,8 @@ def limits_of(charts: Iterable[Chart]) -> tuple[float, float, float, float]:
     charts = tuple(charts)
     roofs = [roof.flop_per_second / GIGA for chart in charts for roof in chart.compute_roofs]
     slopes = [roof.bytes_per_second / GIGA for chart in charts for roof in chart.memory_roofs]
-    points = [point for chart in charts for _, point in chart.points]
+    points: list[Point | MeasuredMark] = [point for chart in charts for _, point in chart.points]
+    points += [mark for chart in charts for one in chart.charts for mark in one.measured]
     intensities = [point.intensity for point in points if point.intensity]
     heights = [point.flop_per_second / GIGA for point in points]
     peak = max(roofs, default=max(slopes))
@@ -487,6 +489,9 @@ def _draw_kernels(axes: Axes, chart: Chart, scale: _Scale, board: Board) -> None
         axes.plot(xs, ys, "-", color=shade, linewidth=0.8, marker=style.marker(number), markersize=6.5,
                   markeredgecolor="white", markeredgewidth=0.5, zorder=5, label=chart.names[number])  # fmt: skip
         _draw_rings(axes, one)
+        for mark in one.measured:
+            axes.plot([mark.intensity], [mark.flop_per_second / GIGA], "x", color=shade, markersize=7,
+                      markeredgewidth=1.6, zorder=7, label="measured")  # fmt: skip
         bound = one.bound / GIGA
         if bound > 1.02 * ys[0]:
             at = _bound_intensity(one, points)

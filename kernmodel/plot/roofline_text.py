@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kernmodel.studies.predict.roofline import CarmAnswer, RooflineAnswer
 
 _ROWS = 22
+_MEASURED = "*"
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
@@ -42,6 +43,8 @@ def chart_text(chart: Chart, width: int, ascii_only: bool = False) -> str:
     for number, point in chart.points:
         letters[number] = _LETTERS[number % len(_LETTERS)]
         grid.put(point.intensity or 1.0, point.flop_per_second / GIGA, letters[number])
+    for mark in (mark for one in chart.charts for mark in one.measured):
+        grid.put(mark.intensity, mark.flop_per_second / GIGA, _MEASURED)
     lines = [TITLES[chart.charts[0].model] + ": GFLOP/s (FMA = 2) over FLOP/B", *grid.framed(ascii_only)]
     lines += [f"  {_bytes(chart)}", *_legend(chart, letters, slanted, level)]
     return "\n".join(lines) + "\n"
@@ -74,6 +77,8 @@ def _legend(chart: Chart, letters: dict[int, str], slanted: str, level: str) -> 
              for roof in chart.memory_roofs]  # fmt: skip
     lines += [f"  {level} {roof.name}: {format_si(roof.flop_per_second, 'FLOP/s')}{_of(chart, roof)}"
               for roof in chart.compute_roofs]  # fmt: skip
+    if any(one.measured for one in chart.charts):
+        lines.append(f"  {_MEASURED} measured")
     why = dict(chart.without_place())
     for number, name in enumerate(chart.names):
         if number in why:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from kernmodel.report.layout import Blocks, Fields, Line, Pair, fields, left, lines, right, table
+from kernmodel.report.layout import Blocks, Column, Fields, Line, Pair, fields, left, lines, right, table
 from kernmodel.report.number_text import count, prefixed, short
 from kernmodel.report.text.bottleneck import limit_text
 from kernmodel.report.text.sections import (
@@ -18,7 +18,7 @@ from kernmodel.report.text.sections import (
 )
 
 if TYPE_CHECKING:
-    from kernmodel.models.chart import ComputeRoof, LevelShare, MemoryRoof, ModelName, Roofline
+    from kernmodel.models.chart import ComputeRoof, LevelShare, MeasuredMark, MemoryRoof, ModelName, Roofline
     from kernmodel.studies.predict.roofline import Charted, RooflineAnswer, Subject
 
 TITLES: dict[ModelName, str] = {
@@ -73,6 +73,7 @@ def chart_blocks(chart: Roofline, subject: Subject) -> Blocks:
         TITLES[chart.model],
         ("bytes", chart.bytes_meant),
         ("predicted (ECM)", _prediction(chart, subject) if known else None),
+        ("measured", "; ".join(map(mark_text, chart.measured)) or None),
         ("limited by", limit_text(subject) if known else None),
         ("region", _REGIONS[chart.region]),
         ("roof above", chart.above or "none"),
@@ -85,6 +86,13 @@ def chart_blocks(chart: Roofline, subject: Subject) -> Blocks:
         *_intensities(chart),
         *compute_section(chart.compute_roofs),
     )
+
+
+def mark_text(mark: MeasuredMark) -> str:
+    """A measurement with its share of its roof."""
+    at = f", {short(mark.intensity)} FLOP/B by measured bytes" if mark.by_bytes else ""
+    share = f"{mark.percent_of_roof:.0f} % of {roof_name(mark.roof)}"
+    return f"{prefixed(mark.flop_per_second, 'FLOP/s')}, {share}{at}"
 
 
 def limit_of(chart: Roofline) -> str:
@@ -197,12 +205,27 @@ def _model_table(kernels: Sequence[Charted], number: int) -> Blocks:
         left("kernel", lambda found: found[0].name),
         *(right(f"FLOP/B {point.level}".rstrip(), intensity(at)) for at, point in enumerate(first.points)),
         right("predicted", lambda found: _performance(found[0])),
+        *_measured_columns(kernels, number),
         right("bound", lambda found: limit_of(found[1])),
         left("limited by", lambda found: found[1].bound_by),
         left("region", lambda found: found[1].region),
     )
     heading, found = table(TITLES[first.model], columns, ((one.subject, one.rooflines[number]) for one in kernels))
     return (heading, Fields((("bytes", first.bytes_meant),)), found)
+
+
+def _measured_columns(kernels: Sequence[Charted], number: int) -> tuple[Column, ...]:
+    """What was measured, where anything was: the first measurement of each kernel."""
+    if not any(one.rooflines[number].measured for one in kernels):
+        return ()
+
+    def first(found: tuple[Subject, Roofline]) -> MeasuredMark | None:
+        return next(iter(found[1].measured), None)
+
+    return (
+        right("measured", lambda found: prefixed(mark.flop_per_second, "FLOP/s") if (mark := first(found)) else None),
+        right("% of its roof", lambda found: f"{mark.percent_of_roof:.0f}" if (mark := first(found)) else None),
+    )
 
 
 def _performance(subject: Subject) -> str | None:
