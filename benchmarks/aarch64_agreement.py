@@ -21,9 +21,9 @@ from kernmodel.errors import KernmodelError
 
 CORES = {
     "thunderx2t99": ("TX2", "TX2"),
-    "a64fx": ("A64FX", "A64FX"),
+    "a64fx": ("A64FX@512", "A64FX"),
     "neoverse-n1": ("N1", "N1"),
-    "neoverse-v1": ("V1", ""),
+    "neoverse-v1": ("V1@256", ""),
     "neoverse-v2": ("V2", "V2"),
     "neoverse-n2": ("N2", ""),
     "apple-m1": ("M1", "M1"),

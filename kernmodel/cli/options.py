@@ -201,7 +201,7 @@ vector_option = click.option(
     is_eager=True,
     expose_value=False,
     callback=_keep_bits,
-    help="Bits of SVE's vectors, on a core that has several lengths.  [default: its longest]",
+    help="Bits of SVE's vectors, on a core that has several lengths.  [default: those of the machine]",
 )
 
 

@@ -188,8 +188,8 @@ class Isa(ABC):
         return self.name
 
     def with_vectors(self, bits: int, flags: tuple[str, ...] = ()) -> tuple[str, tuple[str, ...]] | None:
-        """The name of this instruction set with vectors of so many bits, and flags of a compiler for it; None where the
-        length of its vectors is no matter of choice."""
+        """The name of this instruction set with vectors of so many bits, 0 for a length that is not known, and flags
+        of a compiler for it; None where the length of its vectors is no matter of choice."""
         return None
 
     @property

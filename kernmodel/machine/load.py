@@ -48,11 +48,12 @@ def _with_vectors(machine: Machine, bits: int) -> Machine:
     if None in found or not found:
         raise MachineError(f"{machine.name} has no vectors of {bits} bits", where="--vl", todo="leave it out")
     told = [one for one in found if one is not None]
+    core = at_vectors(split_vectors(machine.core.microarchitecture)[0], bits)
     return replace(
         machine,
         name=at_vectors(machine.name, bits),
         isa=told[0][0],
-        core=replace(machine.core, microarchitecture=at_vectors(machine.core.microarchitecture, bits)),
+        core=replace(machine.core, microarchitecture=core),
         compilers=tuple(replace(one, flags=flags) for one, (_, flags) in zip(machine.compilers, told, strict=True)),
     )
 

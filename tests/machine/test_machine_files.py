@@ -28,11 +28,11 @@ FACTS = {
     "zen": ("ZEN", 2.3e9, 48, 4, 8 * MIB, 3),
     "zen2": ("ZEN2", 2.35e9, 32, 4, 16 * MIB, 4),
     "tx2": ("TX2", 2.2e9, 64, 1, 32 * MIB, 32),
-    "a64fx": ("A64FX", 1.8e9, 48, 4, 8 * MIB, 12),
+    "a64fx": ("A64FX@512", 1.8e9, 48, 4, 8 * MIB, 12),
 }
 PUBLISHED = {
     "graviton2": ("N1", 2.5e9, 64, 1, 32 * MIB, 64),
-    "graviton3": ("V1", 2.6e9, 64, 1, 32 * MIB, 64),
+    "graviton3": ("V1@256", 2.6e9, 64, 1, 32 * MIB, 64),
     "grace": ("V2", 3.2e9, 72, 1, 114 * MIB, 72),
     "m1": ("M1", 3.2e9, 4, 1, 12 * MIB, 4),
     "zen3": ("ZEN3", 2.45e9, 128, 1, 32 * MIB, 8),
@@ -177,7 +177,7 @@ def test_table_1_of_adcarm() -> None:
 def test_every_series_says_the_size_of_its_accesses(machine: Machine) -> None:
     """As the names of the benchmarks say; Zen's copy is measured with SSE, all others with the widest instructions."""
     sizes = {series.mix.name: series.mix.access_bytes for series in machine.bandwidths}
-    widest = {"SKX": 64, "CLX": 64, "A64FX": 64, "TX2": 16}.get(machine.core.microarchitecture, 32)
+    widest = {"SKX": 64, "CLX": 64, "A64FX@512": 64, "TX2": 16}.get(machine.core.microarchitecture, 32)
     small = {"zen": {"copy"}, "skx-6140": {"load-sse"}}.get(machine.name, set())
     assert sizes == {name: 16 if name in small else widest for name in sizes}
 

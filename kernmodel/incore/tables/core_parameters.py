@@ -479,7 +479,8 @@ class Parameters:
             of a load that reads it (vector stores add what their row says).
         issue_width: fused-domain µops (Zen: macro-ops) issued per cycle.
         table: file name of the instruction table; aliases: other names.
-        vector_bits: lengths of vectors that can be chosen, where there are several.
+        vector_bits: lengths of vectors that can be chosen; where there are several, `isa` is of none until one is, and
+            `widest_isa` that of the longest.
         sources: source of each figure by key.
         front_end: its front end, None for the kind `none`; pipeline: what is behind it.
         misprediction: cycles of a mispredicted branch; foreseen_passes: passes of a loop, the same number each time, up
@@ -500,6 +501,7 @@ class Parameters:
     aliases: tuple[str, ...]
     sources: Mapping[str, str]
     vector_bits: tuple[str, ...] = ()
+    widest_isa: str = ""
     front_end: FrontEndParameters | OpCacheParameters | DecoderParameters | None = None
     pipeline: PipelineParameters | ZenPipelineParameters | WindowParameters | None = None
     misprediction: Annotated[float | None, Figure("branch misprediction", _TIME)] = None

@@ -94,9 +94,9 @@ def load_parameters(name: str) -> Parameters:
     if bits is not None:
         return _with_vectors(load_parameters(core), bits)
     if name.lower().endswith(".yml"):
-        return read_parameters(Path(name))
+        return _without_length(read_parameters(Path(name)))
     files = _files()
-    return read_parameters(files.get(name.upper()) or _by_alias(name, files))
+    return _without_length(read_parameters(files.get(name.upper()) or _by_alias(name, files)))
 
 
 def canonical_name(name: str) -> str:
@@ -111,13 +111,19 @@ def canonical_name(name: str) -> str:
     return parameters.name if bits is None else at_vectors(parameters.name, bits)
 
 
+def _without_length(parameters: Parameters) -> Parameters:
+    """The core as its file has it; one that has several lengths of vectors, of none of these."""
+    found = isa.isa_of(parameters.isa).with_vectors(0) if len(parameters.vector_bits) > 1 else None
+    return parameters if found is None else replace(parameters, isa=found[0], widest_isa=parameters.isa)
+
+
 def _with_vectors(parameters: Parameters, bits: int) -> Parameters:
     """The core with vectors of another length than its file's.
 
     Raises:
         InstructionTableError: it has no such vectors.
     """
-    found = isa.isa_of(parameters.isa).with_vectors(bits)
+    found = isa.isa_of(parameters.widest_isa or parameters.isa).with_vectors(bits)
     if found is None or str(bits) not in parameters.vector_bits:
         known = f"{', '.join(parameters.vector_bits)} bits" if parameters.vector_bits else "one length alone"
         what = f"{parameters.name} has no vectors of {bits} bits to choose"
@@ -317,7 +323,7 @@ def parameter_text(figures: Parameters, name: str, table: str, ports: Sequence[s
     content = {
         "name": name,
         "title": figures.title if figures.name == name else f"{name} (figures of {figures.title})",
-        "isa": figures.isa,
+        "isa": figures.widest_isa or figures.isa,
         "aliases": [],
         "table": table,
         "ports": [*(port for port in figures.ports if port in ports), *(p for p in ports if p not in figures.ports)],

@@ -5,14 +5,14 @@ Operand roles are taken from the table of `roles`, not from capstone, so that te
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
 from kernmodel.errors import AssemblyError, ToolError
 from kernmodel.isa.aarch64.grammar import Address, NotReadError, Part, Statement, parse
-from kernmodel.isa.aarch64.instructions import LENGTH, Context, instruction_of
+from kernmodel.isa.aarch64.instructions import LENGTH, WANTS_LENGTH, Context, LengthNotKnownError, instruction_of
 from kernmodel.isa.elf import (
     SYMBOL_FILE,
     SYMBOL_FUNCTION,
@@ -63,7 +63,16 @@ def decode(code: bytes, address: int, context: Context) -> Iterator[Instruction]
             statement = parse(text)
         except NotReadError:
             continue
-        yield instruction_of(statement, text, 0, place, context, _absolute)
+        yield _instruction(statement, text, place, context, _absolute)
+
+
+def _instruction(
+    statement: Statement, text: str, place: int, context: Context, target: Callable[[Part], int | None]
+) -> Instruction:
+    try:
+        return instruction_of(statement, text, 0, place, context, target)
+    except LengthNotKnownError as error:
+        raise AssemblyError(f"{text!r} at address {place:#x} {error}", todo=WANTS_LENGTH) from None
 
 
 def text_of(code: bytes) -> str:
@@ -124,7 +133,7 @@ class CodeImage(ObjectCode):
             def aimed(part: Part, relocated: bool = field is not None, target: int | None = target) -> int | None:
                 return target if relocated else part.number
 
-            yield instruction_of(statement, text, 0, place, self.context, aimed)
+            yield _instruction(statement, text, place, self.context, aimed)
 
     def _address(self, symbol: Symbol) -> int:
         return symbol.value + (self.layout[symbol.section] if self.elf.relocatable and symbol.section else 0)

@@ -12,6 +12,8 @@ from kernmodel.isa.aarch64.roles import ALL_FLAGS, ELEMENT_BYTES, Role, access_b
 from kernmodel.isa.model import Instruction, MemoryReference, Operand
 
 LENGTH = 4
+WANTS_LENGTH = "say it (--vl 512, or --uarch A64FX@512), or take a machine or core with one length (a64fx, grace)"
+"""What to do about code that depends on the length of SVE's vectors, where that is not known."""
 ALL_ELEMENTS = 31
 """Number of the pattern `all` of an instruction that counts elements (DDI 0487, C8.2, CNTD)."""
 _NEON_BYTES = {"b": 1, "h": 2, "s": 4, "d": 8, "q": 16}
@@ -29,6 +31,10 @@ _PAIR = re.compile(r"(?:ld|st)(?:n?p|l?x?p|axp)(?:sw)?")
 _LENGTHS = frozenset(
     {"addvl", "addpl", "rdvl", *(f"{verb}{size}" for verb in ("cnt", "inc", "dec") for size in "bhwd")}
 )
+
+
+class LengthNotKnownError(NotReadError):
+    """An instruction of SVE, and the length of vectors is not known."""
 
 
 class Context(NamedTuple):
@@ -50,7 +56,8 @@ def instruction_of(
         target: the address that a label stands for.
 
     Raises:
-        NotReadError: an instruction of SVE, and the vector length is not known.
+        LengthNotKnownError: an instruction of SVE.
+        NotReadError: operands are missing.
     """
     alike = _pattern(statement, context.sve_bytes)
     branch = role(statement.mnemonic).branch
@@ -72,7 +79,7 @@ def _pattern(statement: Statement, vector_bytes: int) -> dict[str, Any]:
     """The fields of an instruction that do not depend on its place, by name."""
     does = role(statement.mnemonic)
     if not vector_bytes and needs_length(statement):
-        raise NotReadError("belongs to SVE, whose vector length is not known")
+        raise LengthNotKnownError("belongs to SVE, whose vector length is not known")
     _check_operands(statement, does)
     operands = _operands(statement, does, vector_bytes)
     memory = tuple(operand.memory for operand in operands if operand.memory is not None)

@@ -57,6 +57,8 @@ class AArch64(Isa):
         return "aarch64"
 
     def with_vectors(self, bits: int, flags: tuple[str, ...] = ()) -> tuple[str, tuple[str, ...]] | None:
+        if self.sve_bytes and not bits:
+            return "aarch64", flags
         if not self.sve_bytes or bits not in SVE_BITS:
             return None
         told = tuple(_VECTOR_FLAG.sub(rf"\g<1>{bits}", flag) for flag in flags)

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 from kernmodel.errors import AssemblyError, Location
 from kernmodel.isa.aarch64.grammar import NotReadError, Part, parse
-from kernmodel.isa.aarch64.instructions import LENGTH, Context, instruction_of
+from kernmodel.isa.aarch64.instructions import LENGTH, WANTS_LENGTH, Context, LengthNotKnownError, instruction_of
 from kernmodel.isa.assembler import check_length
 from kernmodel.isa.model import Instruction, Listing
 
@@ -63,10 +63,9 @@ def _read(
         if any(part.symbol and _AARCH32.fullmatch(f" {part.symbol}") for part in parsed.parts):
             raise NotReadError("its registers are not of AArch64")
         return instruction_of(parsed, statement, where.line or 0, address, context, target)
+    except LengthNotKnownError as error:
+        raise AssemblyError(f"{statement!r} {error}", where=where, todo=WANTS_LENGTH) from None
     except NotReadError as error:
-        if "vector length" in str(error):
-            todo = "use a machine or core with SVE (a64fx, grace), whose file names its length"
-            raise AssemblyError(f"{statement!r} {error}", where=where, todo=todo) from None
         if _AARCH32.search(statement):
             what = f"{statement!r} is AArch32 code, with registers r0 to r15"
             raise AssemblyError(what, where=where, todo="compile for AArch64 (A64)") from None

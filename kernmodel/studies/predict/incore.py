@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
@@ -12,8 +12,9 @@ from kernmodel.errors import AssemblyError, InstructionTableError, KernmodelErro
 from kernmodel.incore.answer.components import row_of
 from kernmodel.incore.core import CODE_ALIGNMENT, Core, Settings, analyse_block, predictions_at
 from kernmodel.incore.model import InCore
-from kernmodel.incore.tables.parameters import canonical_name, known_microarchitectures
-from kernmodel.isa import DEFAULT, isa_of
+from kernmodel.incore.tables.core_parameters import Parameters
+from kernmodel.incore.tables.parameters import canonical_name, known_microarchitectures, load_parameters
+from kernmodel.isa import DEFAULT, at_vectors, isa_of, split_vectors
 from kernmodel.studies.predict.placement import array_notes, placement
 from kernmodel.studies.predict.request import CodeOrigin, InCoreAnswer, Loop
 
@@ -98,9 +99,28 @@ def named_targets(names: str) -> tuple[Target, ...]:
             where="--uarch",
             todo="write --uarch SKL, or --uarch all",
         )
-    every = any(name.lower() == ALL for name in given)
-    wanted = known_microarchitectures() if every else given
+    every = any(split_vectors(name)[0].lower() == ALL for name in given)
+    wanted = _every_core(split_vectors(given[0])[1]) if every else given
     return tuple(Target(name, any_code=not every) for name in dict.fromkeys(map(canonical_name, wanted)))
+
+
+def _every_core(bits: int | None) -> Iterator[str]:
+    """The known cores; those that have several lengths of vectors with the one that is asked for, else with each of
+    them and with none, for code that does not depend on it."""
+    for name in known_microarchitectures():
+        lengths = load_parameters(name).vector_bits
+        several = len(lengths) > 1
+        if bits is None or not lengths:
+            yield name
+            yield from (at_vectors(name, int(length)) for length in lengths if several)
+        elif str(bits) in lengths:
+            yield at_vectors(name, bits) if several else name
+
+
+def _has_a_needless_length(parameters: Parameters, loops: Container[str]) -> bool:
+    """Whether the length of vectors was chosen for a core that could be asked without, since the code has none."""
+    bare = isa_of(parameters.isa).with_vectors(0) if parameters.widest_isa else None
+    return bare is not None and bare[0] in loops
 
 
 def analyse_one(source: Loop, target: Target, settings: Settings) -> InCoreAnswer:
@@ -125,7 +145,7 @@ def analyse_many(source: Loop, targets: Sequence[Target], settings: Settings) ->
     loops = _loops_for(source, tuple(dict.fromkeys(core.parameters.isa for core in cores)))
     for target, core in zip(targets, cores, strict=True):
         own = loops.get(core.parameters.isa)
-        if own is None and not target.any_code:
+        if not target.any_code and (own is None or _has_a_needless_length(core.parameters, loops)):
             continue
         for loop in own or next(iter(loops.values())):
             yield _outcome(loop, source, target, core, settings)
@@ -157,7 +177,7 @@ def _loops_for(source: Loop, names: tuple[str, ...]) -> dict[str, tuple[Assembly
 
 
 def _outcome(loop: AssemblyLoop, source: Loop, target: Target, core: Core, settings: Settings) -> Outcome:
-    name = core.parameters.name
+    name = target.microarchitecture if target.machine is None else core.parameters.name
     try:
         return Outcome(name, loop, _answer(loop, source, target, core, settings))
     except InstructionTableError as error:

@@ -182,7 +182,7 @@ def test_aarch32_is_named() -> None:
 
 
 def test_a_vector_length_is_needed_for_sve() -> None:
-    with pytest.raises(AssemblyError, match="belongs to SVE, whose vector length is not known; use a machine or core"):
+    with pytest.raises(AssemblyError, match="belongs to SVE, whose vector length is not known; say it"):
         one("ld1d {z0.d}, p0/z, [x1]")
 
 
