@@ -71,15 +71,14 @@ def _inside(body: Node | None, above: Chain) -> Iterator[Chain]:
     above = replace(above, conditions=(*above.conditions, *conditions))
     for number, place in enumerate(places):
         loop = opened[place]
-        start = places[number - 1] + 1 if number else 0
         end = places[number + 1] if number + 1 < len(places) else len(opened)
         around = above
         if above.levels:
             level = above.levels[-1]
-            before, after = () if number else tuple(opened[:place]), tuple(opened[place + 1 : end])
-            around = replace(
-                above, levels=(*above.levels[:-1], Level(level.statement, before, after, tuple(opened[:start])))
-            )
+            # what stands between two inner loops belongs to the chain of the first
+            passed, after = tuple(opened[:place]), tuple(opened[place + 1 : end])
+            level = Level(level.statement, () if number else passed, after, passed if number else ())
+            around = replace(above, levels=(*above.levels[:-1], level))
         else:
             around = replace(above, passed=(*above.passed, *opened[:place]))
         mine = {id(node) for node in innermost(loop)}
