@@ -119,8 +119,15 @@ def load_kernel(kernel: Kernel, **sizes: Sizes) -> Result[LoopNest]:
 
     nest, given = kernel if isinstance(kernel, Nest) else Nest(kernel), one_point_of(sizes, kernel)
     defines: dict[str, str | int] = {**dict.fromkeys(nest.macros, "1"), **given}
-    chosen = {"nest": nest.nest, "line": nest.line}
-    loaded = load(source_of(nest.source), defines, function=nest.function, include=nest.include, **chosen)
+    loaded = load(
+        source_of(nest.source),
+        defines,
+        nest=nest.nest,
+        function=nest.function,
+        line=nest.line,
+        include=nest.include,
+        stated=nest.stated(),
+    )
     # a kernel without default sizes can be shown, but sizes that are given must fit
     known = sizes_of(loaded, given) if given or set(loaded.symbols) <= set(loaded.defaults) else {}
     return Result([loaded], _KERNEL, {"values": known})
@@ -141,7 +148,8 @@ def find_nests(kernel: Kernel, **sizes: Sizes) -> Result[FoundNest]:
 
     nest, given = kernel if isinstance(kernel, Nest) else Nest(kernel), one_point_of(sizes, kernel)
     defines: dict[str, str | int] = {**dict.fromkeys(nest.macros, "1"), **given}
-    found = find(source_of(nest.source), defines, function=nest.function, include=nest.include)
+    source, stated = source_of(nest.source), nest.stated()
+    found = find(source, defines, function=nest.function, include=nest.include, stated=stated)
     return Result(found, _NESTS, total=len(found))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -18,6 +18,7 @@ from kernmodel.units import parse_quantity
 from kernmodel.user_files import File, GivenText, Source, source_of
 
 if TYPE_CHECKING:
+    from kernmodel.source.model import Stated
     from kernmodel.traffic.options import Distribution
 
 
@@ -49,6 +50,8 @@ class Nest:
         line: a line of its innermost loop, in place of both.
         include: folders in which headers are looked for, besides that of the file.
         macros: names of macros to define, as -D of a compiler does without a value.
+        taken: by line of a branch, with which probability its condition holds.
+        trip_counts: by line of a loop, its iterations each time that it is entered.
     """
 
     source: Source
@@ -57,10 +60,27 @@ class Nest:
     line: int | None = None
     include: Sequence[str] = ()
     macros: Sequence[str] = ()
+    taken: Mapping[int, float] = field(default_factory=dict)
+    trip_counts: Mapping[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.line is not None:
             refuse({"--nest": self.nest, "--function": self.function}, "--source-line names the loop")
+        for line, chance in self.taken.items():
+            if not 0 <= chance <= 1:
+                what = f"{line}={chance:g} is no probability"
+                raise UsageError(what, where="--taken", todo="give a number from 0 to 1")
+        for line, number in self.trip_counts.items():
+            if number < 1:
+                raise UsageError(
+                    f"{line}={number} is no number of iterations", where="--trip-count", todo="give 1 or more"
+                )
+
+    def stated(self) -> Stated:
+        """What is stated of the lines of the source."""
+        from kernmodel.source.model import Stated
+
+        return Stated(tuple(self.taken.items()), tuple(self.trip_counts.items()))
 
 
 Kernel = Source | Nest
@@ -264,6 +284,8 @@ def kernel_request(
         line=nest.line,
         include=tuple(nest.include),
         macros=tuple((name, "1") for name in nest.macros),
+        taken=tuple(nest.taken.items()),
+        trip_counts=tuple(nest.trip_counts.items()),
         cores=cores,
         safety=options.safety,
         cache=options.mode,

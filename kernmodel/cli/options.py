@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import wraps
 from pathlib import Path
@@ -28,6 +28,7 @@ else:
     ParamType = click.ParamType  # not generic at run time in older releases of click
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Number = TypeVar("Number", int, float)
 Decorator = Callable[[Function], Function]
 
 
@@ -255,9 +256,20 @@ row_length_option = click.option(
     metavar="N|FILE",
     help="Entries of a row of compressed storage, or a file with those of each row: their mean.",
 )
+taken_option = click.option(
+    "--taken",
+    multiple=True,
+    metavar="LINE=P",
+    help="Probability that the condition of a branch at LINE holds (0.5 where the data decide).",
+)
+trip_option = click.option(
+    "--trip-count", "trip_counts", multiple=True, metavar="LINE=N", help="Iterations of the loop at LINE."
+)
 kernel_options = together(
     defines_option,
     choice_options,
+    taken_option,
+    trip_option,
     row_length_option,
     click.option(
         "--safety",
@@ -422,6 +434,8 @@ def asked(
     line: int | None = None,
     include: tuple[str, ...] = (),
     row_length: str | None = None,
+    taken: tuple[str, ...] = (),
+    trip_counts: tuple[str, ...] = (),
 ) -> dict[str, Any]:
     """Which kernels on which machine: arguments of the functions of `kernmodel.api`.
 
@@ -434,13 +448,31 @@ def asked(
         from kernmodel.studies.predict.index_arrays import mean_length
 
         words["sizes"]["row_length"] = (mean_length(row_length),)
+    chances = by_line("--taken", taken, float, "12=0.3")
+    trips = by_line("--trip-count", trip_counts, int, "12=100")
     if kernel is not None:
-        words["kernel"] = Nest(kernel, nest, function, line, include, macros)
+        words["kernel"] = Nest(kernel, nest, function, line, include, macros, chances, trips)
     if kernels is not None:
-        words["kernels"] = [Nest(one, nest, function, line, include, macros) for one in kernels]
+        words["kernels"] = [Nest(one, nest, function, line, include, macros, chances, trips) for one in kernels]
     if machine is not None:
         words["machine"] = machine
     return words
+
+
+def by_line(option: str, texts: Iterable[str], read: Callable[[str], Number], example: str) -> dict[int, Number]:
+    """What an option says of lines.
+
+    Raises:
+        UsageError: a text that is not LINE=NUMBER.
+    """
+    found = {}
+    for text in texts:
+        line, _, value = text.partition("=")
+        try:
+            found[int(line)] = read(value)
+        except ValueError:
+            raise UsageError(f"{text} is not LINE=NUMBER", where=option, todo=f"write {option} {example}") from None
+    return found
 
 
 def several_values(asked: Mapping[str, Any]) -> bool:

@@ -264,6 +264,7 @@ def predict(
         *_array_intervals(machine, bodies, outside, elsewhere),
         _evasion_interval(traffic, machine, {**times, OUTSIDE: t_out}, partial(timed, restart=restarts[-1])),
         _exit_interval(machine, body, outside),
+        _branch_interval(t_ecm, outside),
         _traffic_interval(traffic, machine, {**times, OUTSIDE: t_out}, restarts, timed),
         None if streams is None else _one_core_interval(machine, streams, {**times, OUTSIDE: t_out}, transfers[-1]),
     )
@@ -305,6 +306,14 @@ def _exit_interval(machine: Machine, body: Mapping[str, float], outside: Outside
     inside = evaluate(machine.overlap, _beside_outside(body, outside))
     found = [inside + cycles for cycles in (outside.least_cycles, outside.cycles)]
     return _interval(found, "whether the branch predictor foresees the end of the short inner loop", "it does not")
+
+
+def _branch_interval(t_ecm: float, outside: OutsideWork | None) -> Interval | None:
+    """T_ECM with branches in the loop that the predictor foresees, as taken, and with data that nothing foresees."""
+    if outside is None or not outside.branch_cycles:
+        return None
+    found = [t_ecm, t_ecm + outside.branch_cycles]
+    return _interval(found, "whether the branch predictor foresees the branches in the loop", "it does")
 
 
 def _array_intervals(

@@ -36,6 +36,7 @@ class OutsideWork:
         overlap_cycles: by how much less of T_OL counts because chains that start anew at each entry do not wait for one
             another, and those of several entries are executed at once.
         exit: what the branch predictor does.
+        branch_cycles: what branches within the loop cost that the data decide, if nothing foresees them; not in T_out.
         known: whether the compiled code around the loop is known; if not, `outer_cycles` is 0, and remainders are
             estimated from the loop.
     """
@@ -48,6 +49,7 @@ class OutsideWork:
     exit: Exit
     known: bool
     overlap_cycles: float = 0.0
+    branch_cycles: float = 0.0
 
     @property
     def cycles(self) -> float:

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from kernmodel.errors import Location, SeveralNestsError, SourceError
-from kernmodel.source.model import LoopNest
+from kernmodel.source.model import NOTHING_STATED, LoopNest, Stated
 from kernmodel.source.parse.build import build_nest, choose_function, choose_nest, nest_at_line
 from kernmodel.source.parse.chains import chains
 from kernmodel.source.parse.loops import loop_variable
@@ -30,6 +30,7 @@ def load_kernel(
     function: str | None = None,
     line: int | None = None,
     include: Sequence[str] = (),
+    stated: Stated = NOTHING_STATED,
 ) -> LoopNest:
     """The loop nest in a C file, or in a kernel that the package carries.
 
@@ -40,6 +41,7 @@ def load_kernel(
         function: which of several functions.
         line: a line of the innermost loop, in place of both.
         include: folders in which headers are looked for, after that of the file.
+        stated: what the source does not tell, of its lines.
 
     Raises:
         InputError: no such file.
@@ -47,7 +49,7 @@ def load_kernel(
         UnsupportedKernelError: C that the models do not cover; the message says what is supported.
     """
     text, file = find_source(name_or_path)
-    return parse_kernel(text, file, defines, nest=nest, function=function, line=line, include=include)
+    return parse_kernel(text, file, defines, nest=nest, function=function, line=line, include=include, stated=stated)
 
 
 def parse_kernel(
@@ -59,6 +61,7 @@ def parse_kernel(
     function: str | None = None,
     line: int | None = None,
     include: Sequence[str] = (),
+    stated: Stated = NOTHING_STATED,
 ) -> LoopNest:
     """The loop nest in a text; `file` names it in messages, and includes are looked for beside it.
 
@@ -68,7 +71,7 @@ def parse_kernel(
     try:
         # what a large file holds besides the function would only take time
         own = text if function is None else other_bodies_blanked(text, function, callers=True)
-        program = parse_program(own, file, defines, include)
+        program = parse_program(own, file, defines, include, stated)
         _refuse_wrong_sizes(program, text, defines)
         if line is not None:
             chosen, chain = nest_at_line(program, line)
@@ -105,18 +108,19 @@ def find_nests(
     function: str | None = None,
     include: Sequence[str] = (),
     marked: bool = False,
+    stated: Stated = NOTHING_STATED,
 ) -> tuple[FoundNest, ...]:
     """The loop nests of a file, or of one function of it, in the order of the source, each with what is read of it.
 
     Args:
-        name_or_path, defines, function, include: as for `load_kernel`.
+        name_or_path, defines, function, include, stated: as for `load_kernel`.
         marked: take the function alone from which `load_kernel` would choose a nest, where there is one.
 
     Raises:
         InputError: no such file; SourceError: it cannot be read as C, or has no such function.
     """
     text, file = find_source(name_or_path)
-    program = parse_program(text, file, defines, include)
+    program = parse_program(text, file, defines, include, stated)
     functions = program.functions
     if function is not None or marked:
         with suppress(SeveralNestsError):

@@ -19,6 +19,35 @@ ROW_LENGTH = "row_length"
 
 
 @dataclass(frozen=True, slots=True)
+class Stated:
+    """What a user states of a source that the source itself does not tell, by lines.
+
+    Attributes:
+        taken: with which probability the condition of a branch at a line holds.
+        trip_counts: how many iterations a loop at a line has, each time that it is entered.
+    """
+
+    taken: tuple[tuple[int, float], ...] = ()
+    trip_counts: tuple[tuple[int, int], ...] = ()
+
+
+NOTHING_STATED = Stated()
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A branch of the innermost body whose condition the data decide.
+
+    Attributes:
+        share: of the iterations, those that come to it; taken: of these, those in which the condition holds.
+    """
+
+    location: Location
+    share: float
+    taken: float
+
+
+@dataclass(frozen=True, slots=True)
 class ElementType:
     """An arithmetic C type: `name` as written ("double", "float", "int", …), `size_bytes` on LP64, kind of number."""
 
@@ -103,6 +132,7 @@ class Access:
         location: where it stands first.
         indirect: the values from index arrays that `index` and `offset` contain; empty for affine accesses.
         after_inner: of an access between loops (depth < number of loops), whether it stands after the inner loop.
+        share: how often it is executed in an iteration, on average over its `count`: less than 1 under a condition.
     """
 
     array: str
@@ -116,6 +146,12 @@ class Access:
     location: Location
     indirect: tuple[IndirectIndex, ...] = ()
     after_inner: bool = False
+    share: float = 1.0
+
+    @property
+    def executed(self) -> float:
+        """How often an iteration executes it."""
+        return self.count * self.share
 
     def jumps(self, variable: sympy.Symbol) -> bool:
         """Whether a step of this loop variable takes another value from an index array, so that no stride is known."""
@@ -135,12 +171,14 @@ class FlopCount:
 
     `operation` is by source: a product whose result is added counts as one mul and one add (the compiler may fuse
     them); "function" counts calls of math functions, which have no FLOP number of their own (`name` says which).
+    `share`: of the iterations, those that execute it.
     """
 
     operation: Operation
     element: ElementType
     count: int
     name: str = ""
+    share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +209,7 @@ class Operations:
         carried_scalars: scalars that are read before they are written: their values pass from iteration to iteration
             (reductions, and the `previous = a[i]` of a shift).
         updates: lattice updates, None: the kernel does not say.
+        branches: those that the data decide.
     """
 
     flops: tuple[FlopCount, ...]
@@ -180,12 +219,14 @@ class Operations:
     reductions: tuple[str, ...] = ()
     carried_scalars: tuple[str, ...] = ()
     updates: float | None = None
+    branches: tuple[Branch, ...] = ()
 
     @property
-    def flops_per_iteration(self) -> int:
+    def flops_per_iteration(self) -> float:
         """FLOP per inner iteration; comparisons and math functions are not counted, FMA counts 2."""
         weight = {"fma": 2, "compare": 0, "function": 0}
-        return sum(weight.get(f.operation, 1) * f.count for f in self.flops)
+        total = sum(weight.get(f.operation, 1) * f.count * f.share for f in self.flops)
+        return int(total) if total == int(total) else total
 
 
 @dataclass(frozen=True, slots=True)

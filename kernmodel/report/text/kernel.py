@@ -14,7 +14,7 @@ from kernmodel.report.text.sections import notes_section
 
 if TYPE_CHECKING:
     from kernmodel.source.load import FoundNest
-    from kernmodel.source.model import Access, Loop, LoopNest
+    from kernmodel.source.model import Access, FlopCount, Loop, LoopNest
 
 _COMMENT = re.compile(r"\s*(?:/\*(.*?)\*/|((?://[^\n]*\n?)+))", re.DOTALL)
 
@@ -50,10 +50,7 @@ def kernel_list(kernels: Iterable[KernelSummary]) -> Blocks:
 
 def kernel_report(nest: LoopNest, values: Mapping[str, int]) -> Blocks:
     """The source with the loops, arrays, references and operations derived from it; `values` of its sizes, if known."""
-    operations = (
-        (f"{flop.operation} {flop.name}".strip(), f"{count(flop.count, 'time')} in {flop.element.name}")
-        for flop in nest.operations.flops
-    )
+    operations = ((f"{flop.operation} {flop.name}".strip(), _times(flop)) for flop in nest.operations.flops)
     return (
         *_overview(nest, values),
         *_loops(nest.loops),
@@ -65,6 +62,11 @@ def kernel_report(nest: LoopNest, values: Mapping[str, int]) -> Blocks:
         Line(nest.text.rstrip("\n")),
         *notes_section(nest.notes),
     )
+
+
+def _times(flop: FlopCount) -> str:
+    share = "" if flop.share == 1 else f", in {flop.share:.0%} of the iterations"
+    return f"{count(flop.count, 'time')} in {flop.element.name}{share}"
 
 
 def nests_report(nests: Iterable[FoundNest]) -> Blocks:

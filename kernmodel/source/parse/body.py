@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import sympy
 
-from kernmodel.errors import Location, UnsupportedKernelError
-from kernmodel.source.model import ElementType, FlopCount, Loop, Operation, Operations
+from kernmodel.errors import Location, SourceError, UnsupportedKernelError
+from kernmodel.source.model import Branch, ElementType, FlopCount, Loop, Operation, Operations
 from kernmodel.source.parse.c_types import DOUBLE, FLOAT, INT, LONG, LONG_DOUBLE, common_type
 from kernmodel.source.parse.chains import branches, holds_loop
 from kernmodel.source.parse.inductions import Induction, amount, at_start
@@ -29,6 +29,8 @@ from kernmodel.source.parse.syntax import (
 from kernmodel.source.parse.value_numbers import Origin, ValueNumbers
 
 Kind = Literal["read", "write"]
+EVEN = 0.5
+"""With which probability a condition holds that the data decide, where nothing is stated."""
 _Carried = frozenset[str]
 
 _ARITHMETIC: Mapping[str, Operation] = {"+": "add", "-": "add", "*": "mul", "/": "div"}
@@ -49,6 +51,7 @@ class Reference:
     text: str
     location: Location
     after_inner: bool
+    share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ class Body:
         references: array references in execution order (what a statement reads before what it writes).
         moving: the variables that advance with a loop; the scope has their values at the start of an iteration.
         exchanged: where pointers to buffers change places.
+        share: of the iterations, those that come to the statement that is read.
     """
 
     def __init__(self, scope: Scope, loops: Sequence[Loop], moving: Mapping[str, Induction]) -> None:
@@ -78,7 +82,10 @@ class Body:
         self._bound: list[dict[str, Value]] = []
         self.scope = scope
         self.references: list[Reference] = []
-        self._flops: Counter[tuple[Operation, ElementType, str]] = Counter()
+        self._flops: Counter[tuple[Operation, ElementType, str, float]] = Counter()
+        self.share = 1.0
+        self._taken = dict(scope.program.stated.taken)
+        self._data_branches: list[Branch] = []
         self._scalars: dict[str, ElementType] = {}
         self._innermost = len(loops)
         self._inner_symbol = loops[-1].symbol
@@ -140,11 +147,14 @@ class Body:
     def _branches(self, statement: Node) -> None:
         """All sides of a branch; what one side alone writes may still have its old value behind it."""
         test = self.evaluate(statement.cond)
+        chances = self._chances(statement, statement.cond)
+        coming = self.share
         written, carried = set(self._written), dict(self._carried)
         sides = []
         places, ends = self._places(), []
         known, after = dict(self.scope.values), []
-        for part in branches(statement):
+        for part, chance in zip(branches(statement), chances, strict=False):
+            self.share = coming * chance
             self.scope.values = dict(known)
             self._place(places)
             self._written, self._carried = set(written), dict(carried)
@@ -152,6 +162,7 @@ class Body:
             sides.append((self._written, self._carried))
             ends.append(self._places())
             after.append(self.scope.values)
+        self.share = coming * chances[1] if _ends_with(statement, c_ast.Continue) else coming
         if isinstance(statement, c_ast.Switch) or statement.iffalse is None:
             after.append(known)
         self.scope.values = {
@@ -169,6 +180,36 @@ class Body:
             self._carried[name] = test.carried.union(*(after.get(name, before) for _, after in sides))
             if name in self.scope.scalars:
                 self._values.assign(name, self._values.fresh())
+
+    def _chances(self, statement: Node, condition: Node) -> tuple[float, float]:
+        """With which probability the sides of a branch are executed: as stated, one half each where the data decide,
+        and both always where neither is so."""
+        place = self.scope.location(condition if statement.coord is None else statement)
+        taken = self._taken.get(place.line or 0)
+        if taken is None:
+            if _ends_with(statement, c_ast.Break, c_ast.Return):
+                return 0.0, 1.0  # the loop is taken to run to its end
+            if isinstance(statement, c_ast.Switch) or not self._decided_by_data(condition):
+                return 1.0, 1.0
+            taken = EVEN
+        if self._depth == self._innermost:
+            self._data_branches.append(Branch(place, self.share, taken))
+        return taken, 1.0 - taken
+
+    def _decided_by_data(self, condition: Node) -> bool:
+        """Whether a condition is none of integer formulas of sizes and loop variables."""
+        if isinstance(condition, c_ast.BinaryOp) and condition.op in ("&&", "||"):
+            return self._decided_by_data(condition.left) or self._decided_by_data(condition.right)
+        if isinstance(condition, c_ast.UnaryOp) and condition.op == "!":
+            return self._decided_by_data(condition.expr)
+        sides: tuple[Node, ...] = (condition,)
+        if isinstance(condition, c_ast.BinaryOp) and condition.op in _COMPARISONS:
+            sides = (condition.left, condition.right)
+        try:
+            found = [self.scope.index(side) for side in sides]
+        except SourceError:
+            return True
+        return any(symbol.name in self.scope.indirect for side in found for symbol in side.free_symbols)
 
     def _places(self) -> dict[str, sympy.Expr]:
         """Where the variables that advance with a loop are now."""
@@ -189,12 +230,13 @@ class Body:
         A reduction is a variable whose new value in an iteration depends, perhaps through others, on its own old one.
         """
         return Operations(
-            flops=tuple(FlopCount(op, element, count, name) for (op, element, name), count in self._flops.items()),
+            flops=tuple(FlopCount(op, of, count, name, share) for (op, of, name, share), count in self._flops.items()),
             distinct=self._values.operations,
             conversions=self._conversions,
             scalars=self._scalars,
             reductions=tuple(dict.fromkeys(self._elements.get(n, n) for n in self._carried if n in self._reached(n))),
             carried_scalars=tuple(name for name in self._exposed if name in self._ever_written),
+            branches=tuple(self._data_branches),
         )
 
     def _reached(self, name: str) -> set[str]:
@@ -477,7 +519,13 @@ class Body:
         self._conversions += converted and self._depth == self._innermost
 
     def _conditional(self, node: Node) -> Value:
-        test, yes, no = (self.evaluate(part) for part in (node.cond, node.iftrue, node.iffalse))
+        test, chances, coming = self.evaluate(node.cond), self._chances(node, node.cond), self.share
+        sides = []
+        for part, chance in zip((node.iftrue, node.iffalse), chances, strict=True):
+            self.share = coming * chance
+            sides.append(self.evaluate(part))
+        self.share = coming
+        yes, no = sides
         carried = test.carried | yes.carried | no.carried
         origins = (test.origin, yes.origin, no.origin)
         return Value(
@@ -561,7 +609,7 @@ class Body:
     def _count(self, operation: Operation, element: ElementType, *, name: str = "", literal: bool = False) -> None:
         """Count an operation of the innermost body, unless it is on integers or any compiler folds it."""
         if self._depth == self._innermost and element.kind == "float" and not literal:
-            self._flops[operation, element, name] += 1
+            self._flops[operation, element, name, self.share] += 1
 
     # References
 
@@ -596,12 +644,16 @@ class Body:
         for index in nodes:
             for part in memory_reads(index):
                 self._array(part)
-        indices = tuple(self.scope.index(index) for index in nodes)
+        self.scope.stepping = not any(True for index in nodes for _ in memory_reads(index))
+        try:
+            indices = tuple(self.scope.index(index) for index in nodes)
+        finally:
+            self.scope.stepping = False
         place, name = self.scope.location(node), base.name
         view = self.scope.views.get(name)
         if view is not None:
             name, indices = view.array, (*view.prefix, sympy.expand(view.offset + indices[0]), *indices[1:])
-        return Reference(name, kind, indices, self._depth, written(node), place, self._after_inner)
+        return Reference(name, kind, indices, self._depth, written(node), place, self._after_inner, self.share)
 
     def _walked(self, base: Node, nodes: Sequence[Node], node: Node, kind: Kind) -> Reference:
         """`*p++` and its like: the element before or after the pointer moves."""
@@ -641,6 +693,14 @@ class Body:
             return frozenset()
         key = self._key(place)
         return self._carried.get(key, frozenset({key}))
+
+
+def _ends_with(statement: Node, *kinds: type[Any]) -> bool:
+    """Whether a branch without another side ends with a statement of these kinds where its condition holds."""
+    side = statement.iftrue if isinstance(statement, c_ast.If) and statement.iffalse is None else None
+    if isinstance(side, c_ast.Compound) and side.block_items:
+        side = side.block_items[-1]
+    return isinstance(side, kinds)
 
 
 def math_function(name: str) -> tuple[str | None, ElementType | None]:

@@ -138,20 +138,20 @@ def build_nest(program: Program, function: Node, found: Chain, text: str, name: 
         todo = REFERENCES.todo("split the loop")
         raise scope.unsupported(f"the nest has {len(accesses):,} different array references", statement, todo)
     symbols = _symbols(loops, arrays, accesses)
-    values = program.preprocessed.values
+    values, operations = program.preprocessed.values, body.operations()
     return LoopNest(
         name=name if program.bare else function.decl.name,
         loops=loops,
         arrays=arrays,
         accesses=accesses,
-        operations=replace(body.operations(), updates=updates_said(program, function, statement)),
+        operations=replace(operations, updates=updates_said(program, function, statement)),
         symbols=symbols,
         defaults={n: v for n, v in {**scope.given, **values}.items() if n in symbols} | scope.fixed,
         file=program.preprocessed.file,
         text=text,
         function=None if program.bare else function.decl.name,
         notes=(
-            *_chain_notes(found, scope),
+            *_chain_notes(found, scope, {one.location: one.taken for one in operations.branches}),
             *_taken_notes(scope, body, symbols),
             *_step_notes(scope, chain, loops),
             *_left_out_notes(left, left_out, loops[-1]),
@@ -184,7 +184,7 @@ def _between(found: Chain, scope: Scope) -> Iterator[tuple[int, Location]]:
                 yield depth, scope.location(loop)
 
 
-def _chain_notes(found: Chain, scope: Scope) -> Iterator[Note]:
+def _chain_notes(found: Chain, scope: Scope, decided: Mapping[Location, float]) -> Iterator[Note]:
     """What is assumed of loops around and beside the chain, and of branches."""
     for loop in found.repeated:
         text = (
@@ -194,7 +194,7 @@ def _chain_notes(found: Chain, scope: Scope) -> Iterator[Note]:
     for loop in found.beside:
         text = "the loop beside it is a nest of its own: what both find in caches of one another is not counted"
         yield Note("loops-beside", text, where=scope.location(loop))
-    yield from condition_notes(found, scope)
+    yield from condition_notes(found, scope, decided)
 
 
 def _is_index_arithmetic(statement: Node, scope: Scope) -> bool:
@@ -379,6 +379,7 @@ def _read_body(chain: Sequence[Level], body: Body, left: Mapping[str, sympy.Expr
     """Read the statements of a chain; `left`: what iterations of the innermost body leave to the next."""
     for depth, level in enumerate(chain, 1):
         body.forget([part for inner in chain[depth - 1 :] for part in (*inner.before, *inner.after)])
+        body.share = 1.0
         if depth == len(chain):
             body.scope.values |= {name: value for name, value in left.items() if name not in body.scope.values}
         for statement in level.before:
@@ -386,6 +387,7 @@ def _read_body(chain: Sequence[Level], body: Body, left: Mapping[str, sympy.Expr
         if depth < len(chain) and (inner := chain[depth].statement) in body.scope.rows.values():
             body.read_bounds(inner, depth)
     for depth, level in reversed(tuple(enumerate(chain, 1))):
+        body.share = 1.0
         for statement in level.after:
             body.read(statement, depth, after_inner=True)
     return body
@@ -454,7 +456,10 @@ def _counted(accesses: Sequence[Access]) -> tuple[Access, ...]:
     groups: dict[tuple[object, ...], list[Access]] = {}
     for item in accesses:
         groups.setdefault((item.array, item.kind, item.index, item.depth, item.after_inner), []).append(item)
-    return tuple(replace(group[0], count=len(group)) for group in groups.values())
+    return tuple(
+        replace(group[0], count=len(group), share=sum(item.share for item in group) / len(group))
+        for group in groups.values()
+    )
 
 
 def _symbols(loops: Sequence[Loop], arrays: Mapping[str, Array], accesses: Sequence[Access]) -> dict[str, sympy.Symbol]:

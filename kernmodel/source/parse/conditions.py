@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from kernmodel.errors import Note
+from kernmodel.errors import Location, Note
 from kernmodel.source.parse.chains import Chain
 from kernmodel.source.parse.scope import Scope
 from kernmodel.source.parse.standard_headers import ENDING_FUNCTIONS
@@ -43,23 +43,45 @@ def _refuse_unconditional_ends(found: Chain, scope: Scope) -> None:
                 raise scope.unsupported(what, node, "take the loop away, or put the statement under its condition")
 
 
-def condition_notes(found: Chain, scope: Scope) -> Iterator[Note]:
-    """What is assumed of the branches of a chain."""
+def condition_notes(found: Chain, scope: Scope, decided: Mapping[Location, float]) -> Iterator[Note]:
+    """What is assumed of the branches of a chain; `decided`: by its place, how often a condition holds that the data
+    decide, or of which it is stated."""
     parts = tuple(_parts(found))
     branches = [*found.conditions, *(node for node in parts if isinstance(node, (c_ast.If, c_ast.Switch)))]
+    stated = dict(scope.program.stated.taken)
     for node in branches:
-        text = (
-            "all sides of this branch are taken as executed each time, as in masked code: accesses and FLOP are bounds"
-        )
-        yield Note("branch", text, "assumption", scope.location(node))
+        place = scope.location(node)
+        if place in decided and place.line not in stated:
+            text = "the data decide this branch: its condition is taken to hold in half of the cases (--taken LINE=P)"
+        elif place in decided:
+            text = f"the condition of this branch is taken to hold with probability {decided[place]:g}, as stated"
+        else:
+            text = (
+                "all sides of this branch are taken as executed each time, as in masked code: accesses and FLOP are "
+                "bounds"
+            )
+        yield Note("branch", text, "assumption", place)
+    for level in found.levels:
+        trips = dict(scope.program.stated.trip_counts).get(scope.location(level.statement).line or 0)
+        if trips is not None:
+            text = f"this loop is taken to have {trips} iterations, as stated"
+            yield Note("stated-trips", text, "assumption", scope.location(level.statement))
     labels = {node.name for node in parts if isinstance(node, c_ast.Label)}
     inside = {id(part) for node in parts if isinstance(node, c_ast.Switch) for part in walk(node)}
     for node in parts:
         leaves = isinstance(node, c_ast.Goto) and node.name not in labels
         leaves = leaves or (isinstance(node, c_ast.FuncCall) and getattr(node.name, "name", "") in ENDING_FUNCTIONS)
         if leaves or isinstance(node, c_ast.Return) or (isinstance(node, c_ast.Break) and id(node) not in inside):
-            text = "the loop may be left here: it is taken to run to its end"
+            text = "the loop may be left here: it is taken to run to its end (--trip-count LINE=N says otherwise)"
+            if any(_is_stated(level.statement, node, scope) for level in found.levels):
+                continue
             yield Note("early-exit", text, where=scope.location(node))
+
+
+def _is_stated(loop: Node, node: Node, scope: Scope) -> bool:
+    """Whether the iterations of a loop around a node are stated."""
+    stated = dict(scope.program.stated.trip_counts)
+    return scope.location(loop).line in stated and any(part is node for part in walk(loop))
 
 
 def _parts(found: Chain) -> Iterator[Node]:

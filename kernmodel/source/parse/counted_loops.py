@@ -11,12 +11,12 @@ Loops that are none of these stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 
 from pycparser import c_ast  # type: ignore[import-untyped]
 
-from kernmodel.source.parse.tree import LOOPS, STEPS, Node, walk
+from kernmodel.source.parse.tree import LOOPS, STEPS, Node, slots, walk
 
 _COMPARED = ("<", "<=", ">", ">=", "!=")
 
@@ -26,6 +26,49 @@ def rewrite_loops(function: Node) -> None:
     parameters = getattr(function.decl.type, "args", None)
     known = {part.name for part in (parameters.params if parameters else ()) if getattr(part, "name", None)}
     _inside(function.body, known, function)
+
+
+def state_trips(function: Node, trips: Callable[[Node], int | None]) -> None:
+    """Let loops have as many iterations as are stated.
+
+    Args:
+        trips: the number for a loop; None where nothing is stated.
+    """
+    for node in list(walk(function.body)):
+        for slot in slots(node):
+            child = getattr(node, slot)
+            if isinstance(child, LOOPS) and (number := trips(child)) is not None:
+                setattr(node, slot, _with_trips(child, number))
+            elif isinstance(child, list):
+                stated = [(part, trips(part) if isinstance(part, LOOPS) else None) for part in child]
+                setattr(node, slot, [part if number is None else _with_trips(part, number) for part, number in stated])
+
+
+def _with_trips(node: Node, number: int) -> Node:
+    """A loop with this number of iterations: of its own variable, where it has one, else of one that counts them."""
+    count = c_ast.Constant("int", str(number), node.coord)
+    if isinstance(node, c_ast.For) and node.init is not None and node.next is not None:
+        first = node.init.decls[0] if isinstance(node.init, c_ast.DeclList) else node.init
+        name, start = _set(first), first.init if isinstance(first, c_ast.Decl) else getattr(first, "rvalue", None)
+        if name is not None and start is not None and _stepped(node.next) == name:
+            up = "+" in node.next.op or (node.next.op == "=" and node.next.rvalue.op == "+")
+            step = getattr(node.next, "rvalue", None)
+            if isinstance(step, c_ast.BinaryOp) and node.next.op == "=":
+                step = step.right if getattr(step.left, "name", None) == name else step.left
+            length = count if step is None else c_ast.BinaryOp("*", count, step, node.coord)
+            end = c_ast.BinaryOp("+" if up else "-", start, length, node.coord)
+            node.cond = c_ast.BinaryOp("<" if up else ">", c_ast.ID(name, node.coord), end, node.coord)
+            return node
+    own = f"iteration_{node.coord.line}"
+    kind = c_ast.TypeDecl(own, [], None, c_ast.IdentifierType(["long"]))
+    start = c_ast.Decl(own, [], [], [], [], kind, c_ast.Constant("int", "0", node.coord), None, node.coord)
+    variable = c_ast.ID(own, node.coord)
+    extra = [part for part in (getattr(node, "next", None),) if part is not None]
+    items = [*_items(node.stmt), *extra]
+    items = [*items, node.cond] if isinstance(node, c_ast.DoWhile) else [node.cond, *items]
+    body = c_ast.Compound([item for item in items if item is not None], node.coord)
+    test, step = c_ast.BinaryOp("<", variable, count, node.coord), c_ast.UnaryOp("p++", variable, node.coord)
+    return c_ast.For(c_ast.DeclList([start], node.coord), test, step, body, node.coord)
 
 
 def _inside(node: Node, parameters: set[str], function: Node) -> None:
@@ -92,6 +135,8 @@ def _while(node: Node, before: Sequence[Node], parameters: set[str], function: N
     items = _items(node.stmt)
     if name is None or _continues(node.stmt) or not items or not _is_comparison(node.cond):
         return None
+    if any(isinstance(part, c_ast.Decl) and part.name == name and _is_floating(part) for part in walk(function)):
+        return None
     places = [number for number, item in enumerate(items) if _stepped(item) == name]
     writes = [part for part in walk(node.stmt) if _stepped(part) == name or _set(part) == name]
     if len(places) != 1 or len(writes) != 1:
@@ -154,6 +199,11 @@ def _start_of(name: str, before: Sequence[Node], parameters: set[str], function:
             return None
         return c_ast.Assignment("=", c_ast.ID(name, item.coord), value, item.coord)
     return None
+
+
+def _is_floating(declaration: Node) -> bool:
+    kind = getattr(declaration.type, "type", None)
+    return isinstance(kind, c_ast.IdentifierType) and not {"float", "double"}.isdisjoint(kind.names)
 
 
 def _items(node: Node) -> list[Node]:

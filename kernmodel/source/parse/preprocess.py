@@ -314,7 +314,7 @@ class _Lines:
 
 def _placed(tokens: Iterable[Any], preprocessor: _Preprocessor) -> Iterator[tuple[Any, Location]]:
     """Each token with its place; a token from the body of a macro has the place where the macro is used."""
-    main = str(Path(preprocessor.file).absolute())
+    main, files = Path(preprocessor.file).resolve(), dict[str, str]()
     last: dict[str, int] = {}
     outermost = None
     for token in tokens:
@@ -327,8 +327,9 @@ def _placed(tokens: Iterable[Any], preprocessor: _Preprocessor) -> Iterator[tupl
             place = next((position for position, name in following if name == outermost), None)
         if place is not None:
             last[source] = max(place, last.get(source, -1))
-        file = preprocessor.file if source == main else source
-        yield token, preprocessor.texts[source].location(file, last.get(source, 0))
+        if source not in files:
+            files[source] = preprocessor.file if Path(source).resolve() == main else source
+        yield token, preprocessor.texts[source].location(files[source], last.get(source, 0))
 
 
 def _join(placed: Iterable[tuple[Any, Location]], prelude: str) -> tuple[str, dict[tuple[int, int], Location]]:

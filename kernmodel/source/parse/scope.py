@@ -28,6 +28,7 @@ from kernmodel.source.parse.syntax import (
     written,
     written_names,
 )
+from kernmodel.source.parse.tree import STEPS
 
 _MACRO_NAME = re.compile(r"^[A-Z][A-Z0-9_]*$")
 
@@ -86,6 +87,7 @@ class Scope:
         rows: by variable, the loops over rows of compressed storage, whose bounds are read from memory.
         asked: integers whose values come from memory or calls before the nest: sizes to be given, with their places.
         changing: the names of variables that the nest writes.
+        stepping: whether `i++` in an index moves i, as it does where the index is read once.
     """
 
     def __init__(self, program: Program, function: Node) -> None:
@@ -101,6 +103,7 @@ class Scope:
         self.asked: dict[str, Location] = {}
         self.rows: dict[str, Node] = {}
         self.changing: frozenset[str] = frozenset()
+        self.stepping = False
         self._before = True
         self._within: list[str] = []
         self._unread: dict[str, UnsupportedKernelError] = {}
@@ -163,7 +166,9 @@ class Scope:
         self.scalars[name] = element or ElementType("struct", 0, "integer")
         if element is None or element.kind != "integer":
             return
-        if parameter and not self._writes[name]:
+        if parameter:
+            # the call is a write, so that one that the function changes has several
+            self._writes[name] += self._writes[name] > 0
             self.values[name] = size_symbol(name)
         elif node.init is not None:
             self.assign(name, node.init, final="const" in (node.quals or ()))
@@ -407,6 +412,11 @@ class Scope:
             return -self.index(node.expr)
         if node.op == "*":
             return self._memory(node)
+        name = getattr(node.expr, "name", None)
+        if self.stepping and node.op in STEPS and name in self.moving and name in self.values:
+            before = self.values[name]
+            self.values[name] = before + (1 if "+" in node.op else -1)
+            return before if node.op.startswith("p") else self.values[name]
         raise self._no_integer(node, f"the operator {node.op.removeprefix('p')}")
 
     def _binary(self, node: Node) -> sympy.Expr:

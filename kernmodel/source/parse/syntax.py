@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +12,12 @@ from pycparser.c_lexer import CLexer  # type: ignore[import-untyped]
 from pycparser.c_parser import CParser, ParseError  # type: ignore[import-untyped]
 
 from kernmodel.errors import Location, SourceError, UnsupportedKernelError
-from kernmodel.source.parse.counted_loops import rewrite_loops
+from kernmodel.source.model import NOTHING_STATED, Stated
+from kernmodel.source.parse.counted_loops import rewrite_loops, state_trips
 from kernmodel.source.parse.inlining import inline_calls
 from kernmodel.source.parse.preprocess import Preprocessed, preprocess
 from kernmodel.source.parse.structures import MemberRef, rewrite_members
-from kernmodel.source.parse.tree import Node, memory_reads, statements, subscripts, walk, written_names
+from kernmodel.source.parse.tree import LOOPS, Node, memory_reads, statements, subscripts, walk, written_names
 from kernmodel.source.text import function_bodies, refuse_other_languages, without_comments
 
 __all__ = [
@@ -51,12 +52,14 @@ class Program:
         functions: the functions with a body, in source order; one without a name for a bare loop nest.
         bare: whether the text is a bare loop nest with declarations.
         preprocessed: the text the tree was parsed from.
+        stated: what the user says of its lines.
     """
 
     globals: tuple[Node, ...]
     functions: tuple[Node, ...]
     bare: bool
     preprocessed: Preprocessed
+    stated: Stated = NOTHING_STATED
 
     def location(self, node: Node) -> Location:
         """Where the node starts in the user's file."""
@@ -66,8 +69,11 @@ class Program:
         return self.preprocessed.location(coord.line - (1 if self.bare else 0), coord.column)
 
 
-def parse_program(text: str, file: str, defines: Mapping[str, str | int], include: Sequence[str] = ()) -> Program:
-    """The program that `text` holds; `include` are folders in which its headers are looked for.
+def parse_program(
+    text: str, file: str, defines: Mapping[str, str | int], include: Sequence[str] = (), stated: Stated = NOTHING_STATED
+) -> Program:
+    """The program that `text` holds; `include` are folders in which its headers are looked for, `stated` what the user
+    says of its lines.
 
     Raises:
         SourceError: empty, C++ or Fortran, a preprocessor line that cannot be read, a syntax error.
@@ -86,14 +92,40 @@ def parse_program(text: str, file: str, defines: Mapping[str, str | int], includ
         raise _known_cause(text, wrong) or wrong from error
     functions = tuple(node for node in tree.ext if isinstance(node, c_ast.FuncDef))
     others = tuple(node for node in tree.ext if not isinstance(node, c_ast.FuncDef))
+    trips = dict(stated.trip_counts)
+
+    def line_of(node: Node) -> int:
+        place = preprocessed.location(node.coord.line - (1 if bare else 0), node.coord.column)
+        return (place.line or 0) if place.file == preprocessed.file else 0
+
+    _refuse_other_lines(functions, stated, line_of, preprocessed.file)
+
     for function in functions:
+        if trips:
+            state_trips(function, lambda loop: trips.get(line_of(loop)))
         rewrite_loops(function)
     inline_calls(functions)
     if not bare:
         # the parser is not told of attributes
         packed = bool(_PACKED.search(without_comments(text)))
         others = rewrite_members(others, functions, preprocessed.values, packed=packed)
-    return Program(others, functions, bare, preprocessed)
+    return Program(others, functions, bare, preprocessed, stated)
+
+
+def _refuse_other_lines(functions: Sequence[Node], stated: Stated, line_of: Callable[[Node], int], file: str) -> None:
+    """Refuse what is stated of lines where there is no such thing."""
+    branches = (c_ast.If, c_ast.Switch, c_ast.TernaryOp)
+    for what, given, kinds in (("branch", stated.taken, branches), ("loop", stated.trip_counts, LOOPS)):
+        if not given:
+            continue
+        nodes = (node for function in functions for node in walk(function) if isinstance(node, kinds))
+        lines = {line_of(node if node.coord is not None else node.cond) for node in nodes}
+        for line, _ in given:
+            if line not in lines:
+                option = "--taken" if what == "branch" else "--trip-count"
+                known = ", ".join(map(str, sorted(lines - {0})))
+                todo = f"{option} takes the lines {known}" if known else f"leave {option} out"
+                raise SourceError(f"no {what} stands at line {line}", where=file, todo=todo)
 
 
 def _refuse_stray_brace(plain: str, preprocessed: Preprocessed) -> None:

@@ -11,10 +11,17 @@ from typing import TYPE_CHECKING
 from kernmodel.errors import SeveralNestsError
 
 if TYPE_CHECKING:
-    from kernmodel.source.model import LoopNest
+    from kernmodel.source.model import LoopNest, Stated
     from kernmodel.studies.predict.request import KernelRequest
 
 Sizes = Mapping[str, int]
+
+
+def stated_of(kernel: KernelRequest) -> Stated:
+    """What is stated of the lines of the source."""
+    from kernmodel.source.model import Stated
+
+    return Stated(kernel.taken, kernel.trip_counts)
 
 
 def read_nest(kernel: KernelRequest) -> LoopNest:
@@ -26,7 +33,14 @@ def read_nest(kernel: KernelRequest) -> LoopNest:
     from kernmodel.source.load import load_kernel
 
     chosen = {"nest": kernel.nest, "line": kernel.line}
-    return load_kernel(kernel.kernel, kernel.defines, function=kernel.function, include=kernel.include, **chosen)
+    return load_kernel(
+        kernel.kernel,
+        kernel.defines,
+        function=kernel.function,
+        include=kernel.include,
+        stated=stated_of(kernel),
+        **chosen,
+    )
 
 
 def size_symbols(kernel: KernelRequest) -> tuple[str, ...]:
@@ -41,7 +55,9 @@ def size_symbols(kernel: KernelRequest) -> tuple[str, ...]:
     try:
         nests = [read_nest(kernel)]
     except SeveralNestsError:
-        found = find_nests(kernel.kernel, kernel.defines, function=kernel.function, include=kernel.include)
+        found = find_nests(
+            kernel.kernel, kernel.defines, function=kernel.function, include=kernel.include, stated=stated_of(kernel)
+        )
         nests = [one.nest for one in found if isinstance(one.nest, LoopNest)]
     return tuple(dict.fromkeys(name for nest in nests for name in nest.symbols if name != ROW_LENGTH))
 

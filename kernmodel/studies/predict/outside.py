@@ -46,9 +46,10 @@ def outside_work(
     executed = lengths(nest, sizes, loop.variable)
     mean = sum(length * share for length, share in executed)
     collapsed = any(note.code == COLLAPSED for note in loop.notes)
+    branches = _mispredicted(nest, loop) * iterations_per_unit * (code.penalty or 0.0)
     if collapsed or not mean or steps > max(length for length, _ in executed):
         # a pass is whole inner loops: what is around them stands in the body
-        return OutsideWork(mean, 0.0, 0.0, 0.0, 0.0, "foreseen", known=True)
+        return OutsideWork(mean, 0.0, 0.0, 0.0, 0.0, "foreseen", known=True, branch_cycles=branches)
     entries = iterations_per_unit / (mean * copies)
     one = _Entry(steps, incore.prediction, lanes(loop, nest), code)
     costs = [(*one.cycles(length), share) for length, share in executed]
@@ -64,7 +65,19 @@ def outside_work(
         exit=leaving,
         known=known,
         overlap_cycles=entries * sum(one.overlap(length) * share for length, share in executed) if place else 0.0,
+        branch_cycles=branches,
     )
+
+
+def _mispredicted(nest: LoopNest, loop: AssemblyLoop) -> float:
+    """Branches of an iteration that are mispredicted if the data decide them and nothing foresees them.
+
+    Where the compiled loop has no branch but its own, conditions are masks or conditional moves. A predictor that knows
+    no more than how often a branch is taken is wrong whenever the rarer side is.
+    """
+    if sum(instruction.branch is not None for instruction in loop.instructions) < 2:
+        return 0.0
+    return sum(one.share * min(one.taken, 1 - one.taken) for one in nest.operations.branches)
 
 
 COLLAPSED = "loops-collapsed"

@@ -34,6 +34,7 @@ class KernelRequest:
         nest: which loop nest of the file (1-based), function: which function; None where there is only one.
         line: a line of the innermost loop, in place of both.
         include: folders in which headers are looked for; macros: other macros than sizes, with their texts.
+        taken, trip_counts: by line, how often the condition of a branch holds, and the iterations of a loop.
         cores: active cores that share the shared caches.
         safety: factor on the cache sizes in layer conditions.
         cache: how the traffic is found: "lc" layer conditions, "sim" simulation, "both" (`traffic` only), "auto" layer
@@ -57,6 +58,8 @@ class KernelRequest:
     line: int | None = None
     include: tuple[str, ...] = ()
     macros: tuple[tuple[str, str], ...] = ()
+    taken: tuple[tuple[int, float], ...] = ()
+    trip_counts: tuple[tuple[int, int], ...] = ()
 
     @property
     def defines(self) -> Mapping[str, str | int]:

@@ -472,7 +472,7 @@ def _stores_of(loop: AssemblyLoop, method: TrafficMethod) -> tuple[StoreMode, tu
 
 def nest_key(kernel: KernelRequest, blocks: Blocks = ()) -> Hashable:
     """What decides how a kernel is read and blocked."""
-    chosen = kernel.nest, kernel.function, kernel.line, kernel.include, kernel.macros
+    chosen = kernel.nest, kernel.function, kernel.line, kernel.include, kernel.macros, kernel.taken, kernel.trip_counts
     return kernel.kernel, chosen, tuple(kernel.sizes.items()), blocks
 
 

@@ -50,7 +50,9 @@ class TrafficMethod:
         Raises:
             UnsupportedKernelError: the method does not apply to the nest.
         """
-        traffic = self._found(sizes, cores, stores)
+        from kernmodel.traffic.conditional import executed_traffic
+
+        traffic = executed_traffic(self._found(sizes, cores, stores), self.nest, sizes, self.machine)
         if traffic.stores != "evading" or traffic.evasion is not None or not traffic.paths[-1].write_allocates:
             return traffic
         text = "no write-allocate is evaded: the nest writes no whole lines, one after the other, that it does not read"

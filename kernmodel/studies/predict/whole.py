@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from kernmodel.errors import KernmodelError, Note, SourceError
 from kernmodel.source.load import FoundNest, find_nests
 from kernmodel.source.model import ROW_LENGTH, LoopNest
-from kernmodel.studies.predict.nests import sizes_at
+from kernmodel.studies.predict.nests import sizes_at, stated_of
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest, Point, TrafficAnswer
 from kernmodel.studies.predict.stages import Stages
 from kernmodel.studies.predict.traffic import traffic_method
@@ -91,7 +91,10 @@ def _each(kernel: KernelRequest, answer: Callable[[KernelRequest, LoopNest], Ans
     """What `answer` says of each nest, as it comes; errors before the first that has one are told with it."""
     from kernmodel.source.nest.sizes import iterations_per_sweep
 
-    found = find_nests(kernel.kernel, kernel.defines, function=kernel.function, include=kernel.include, marked=True)
+    stated, include = stated_of(kernel), kernel.include
+    found = find_nests(
+        kernel.kernel, kernel.defines, function=kernel.function, include=include, marked=True, stated=stated
+    )
     failed: list[NestAnswer[Answer]] = []
     any_answer = False
     for one in found:

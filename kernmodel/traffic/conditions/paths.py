@@ -187,7 +187,7 @@ def register_traffic(nest: SizedNest) -> Registers:
     for stream in nest.streams:
         runs = nest.runs(stream.held_from)
         for reference in stream.references:
-            written, count = reference.access.kind == "write", reference.access.count
+            written, count = reference.access.kind == "write", Fraction(reference.access.executed)
             accesses[written].append(runs.times(fixed(count)))
             moved[written].append(runs.times(fixed(stream.element_bytes * count)))
     return Registers(*(sum(rates, start=NEVER) for each in (accesses, moved) for rates in each.values()))
