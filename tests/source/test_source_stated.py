@@ -45,7 +45,7 @@ def test_probabilities_are_taken_as_stated() -> None:
     nest = nest_of(taken={3: 0.25, 7: 0.9, 10: 0.5})
     assert nest.operations.flops_per_iteration == pytest.approx(0.25 * 2 + 0.1 * 1 + 0.05)
     assert shares(nest)["write a[i]"] == pytest.approx(1 + 0.1 + 0.05)
-    assert [note.text for note in nest.notes if "as stated" in note.text][0].endswith("probability 0.25, as stated")
+    assert next(note.text for note in nest.notes if "as stated" in note.text).endswith("probability 0.25, as stated")
     assert nest_of(taken={3: 1.0, 7: 0.0}).operations.flops_per_iteration == 4
 
 
@@ -65,7 +65,7 @@ def test_loops_have_the_iterations_that_are_stated(body: str) -> None:
     assert [str(nest.inner.start), str(nest.inner.stop)] == [first, last]
     codes = {note.code for note in nest.notes}
     assert "stated-trips" in codes and "early-exit" not in codes
-    assert [access.text for access in nest.accesses][0].startswith("c[i")
+    assert nest.accesses[0].text.startswith("c[i")
 
 
 @pytest.mark.parametrize(
