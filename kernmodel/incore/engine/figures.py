@@ -224,6 +224,8 @@ def _schedulers(pipeline: PipelineCore, ample: bool) -> dict[str, Any]:
         "by_slot": port_mask(by_port.by_slot, pipeline.ports),
         "queued": port_mask(by_port.queued, pipeline.ports),
         "queue_entries": _AMPLE if ample else by_port.queue_entries,
+        "vector_registers": 0 if ample else by_port.vector_registers,
+        "register_release": by_port.register_release,
         "rooms": tuple(rooms),
         "scheduler_of": tuple(of_ports + [SCHEDULERS - 1] * (PORTS - len(of_ports))),
     }
@@ -273,6 +275,8 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
         by_slot=figures.by_slot,
         queued=figures.queued,
         queue_entries=figures.queue_entries,
+        vector_registers=figures.vector_registers,
+        register_release=figures.register_release,
     )
     return PipelineCore(
         ports=execution_ports(parameters.ports),

@@ -21,11 +21,13 @@ PORTS = 20
 """Most ports that the simulation keeps count of."""
 SCHEDULERS = 8
 """Most schedulers."""
+RELEASES = 32
+"""More cycles than pass until the register of a retired instruction is free again."""
 PHASES = 64
 """Passes after which accesses stand at the same place in a line again, whatever their stride."""
 SOURCES = ("ideal", "LSD", "DSB", "decoders")
 """Where µops come from; numbered in this order."""
-REASONS = ("front end", "scheduler", "reorder buffer")
+REASONS = ("front end", "scheduler", "reorder buffer", "registers")
 """Why the renamer stands still; numbered in this order."""
 KINDS = ("none", "uop cache", "op cache")
 """What feeds the renamer: nothing is known of it; predecoder, decoders, DSB and LSD; Zen's decoders and op cache."""
@@ -53,6 +55,8 @@ class Core(NamedTuple):
             scheduler last.
         queued: ports whose µops pass through a queue of `queue_entries` before they get port and scheduler.
         rooms: entries of each scheduler; scheduler_of: the scheduler of each port.
+        vector_registers: that instructions in flight can have, 0 for any number; register_release: cycles from the
+            retirement of an instruction until its register can be given again.
         line_fetch: whether units come line of code by line of code, `dsb_width` a cycle, each pass for itself.
         redirect: with `line_fetch`, cycles from the execution of a mispredicted branch until units behind it come.
     """
@@ -92,6 +96,8 @@ class Core(NamedTuple):
     by_slot: int = 0
     queued: int = 0
     queue_entries: int = 0
+    vector_registers: int = 0
+    register_release: int = 0
     rooms: tuple[int, ...] = (0,) * SCHEDULERS
     scheduler_of: tuple[int, ...] = (0,) * PORTS
     line_fetch: int = 0
@@ -374,7 +380,8 @@ class TraitTimes(NamedTuple):
 
 class UopTraits(NamedTuple):
     """A µop of an instruction: whether it is an eliminated move, which scheduler it takes a place of, its ports, and
-    the other figures of `engine.uops.Uop`; `access`: LOAD for the data path of a load, STORE for that of a store."""
+    the other figures of `engine.uops.Uop`; `access`: LOAD for the data path of a load, STORE for that of a store;
+    `vectors`: vector registers that it takes."""
 
     move: int
     scheduler: int
@@ -384,6 +391,7 @@ class UopTraits(NamedTuple):
     data: int
     alone: int
     access: int
+    vectors: int = 0
 
 
 class FetchUnit(NamedTuple):
@@ -430,6 +438,7 @@ class MicroOp(NamedTuple):
         scheduler: 0 for the scheduler of all, 1 for that of loads, 2 for that of stores.
         slow_low, slow_high: of 64 passes, as bits, those in which it keeps its data path one cycle longer.
         redirects: it is a mispredicted branch: what is behind its unit comes once it was executed.
+        registers: vector registers that its slot takes for it.
     """
 
     ports: int
@@ -442,6 +451,7 @@ class MicroOp(NamedTuple):
     slow_low: int = 0
     slow_high: int = 0
     redirects: int = 0
+    registers: int = 0
 
 
 class Wait(NamedTuple):
@@ -488,6 +498,7 @@ def header() -> str:
     lines = ["/* Made by kernmodel.incore.engine.layout, which says what the fields mean. */", ""]
     lines += ["#ifndef KERNMODEL_LAYOUT_H", "#define KERNMODEL_LAYOUT_H", "", "#include <stdint.h>", ""]
     lines += [f"enum {{ PORTS = {PORTS}, GROUPS = {GROUPS}, SCHEDULERS = {SCHEDULERS}, PHASES = {PHASES} }};"]
+    lines += [f"enum {{ RELEASES = {RELEASES} }};"]
     lines += [f"enum {{ LOAD = {LOAD}, STORE = {STORE} }};"]
     lines += [f"enum {{ ON = {ON}, PASSES = {PASSES}, LINES = {LINES} }};"]
     lines += [f"enum {{ {', '.join(prefix + _constant(name) for name in names)} }};" for prefix, names in _ENUMS]

@@ -149,7 +149,7 @@ class _Linker:
 
     def _synchronise(self, owner: int, instruction: Lowered) -> bool:
         """Insert the stack engine's µop where rsp, which is resource 0, is read while the engine is ahead of it."""
-        if not self.switches.synchronisation:
+        if not (self.switches.synchronisation and self.core.synchronise_ports):
             return False
         traits = instruction.template.traits
         needed = self.dirty and bool(traits.reads_stack)
@@ -243,6 +243,7 @@ class _Linker:
 
 def _microop(own: UopTraits, first_wait: int, access: Access | None) -> MicroOp:
     made = MicroOp(own.ports, own.latency, own.divider, own.data, own.alone, first_wait, own.scheduler)
+    made = made._replace(registers=own.vectors) if own.vectors else made
     if access is None or not own.access:
         return made
     if own.access == LOAD:

@@ -137,6 +137,8 @@ class PortSchedulers:
             another; others go to the port for which fewest wait.
         by_slot: ports that µops are given by their slot of the cycle, those of the same kind each another one.
         queued: ports whose µops wait in a queue of `queue_entries` before the schedulers.
+        vector_registers: that instructions in flight can have, 0 for any number; register_release: cycles from the
+            retirement of an instruction until its register can be given again.
     """
 
     schedulers: tuple[tuple[tuple[str, ...], int], ...]
@@ -145,6 +147,8 @@ class PortSchedulers:
     by_slot: tuple[str, ...]
     queued: tuple[str, ...]
     queue_entries: int
+    vector_registers: int = 0
+    register_release: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

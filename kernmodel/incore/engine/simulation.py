@@ -16,7 +16,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernmodel.incore.engine.interface import Program
-from kernmodel.incore.engine.layout import LINES, PASSES, PHASES, PORTS, SCHEDULERS, SOURCES, MicroOp, Wait
+from kernmodel.incore.engine.layout import (
+    LINES,
+    PASSES,
+    PHASES,
+    PORTS,
+    REASONS,
+    RELEASES,
+    SCHEDULERS,
+    SOURCES,
+    MicroOp,
+    Wait,
+)
 from kernmodel.incore.engine.model import STEADY_SHARE, is_at
 
 _HISTORY = 16
@@ -81,6 +92,11 @@ class Pipeline:
         self.slot_in_entry = 0
         self.scheduled = [0] * SCHEDULERS
         self.queue: deque[_InFlight] = deque()
+        self.registers = (
+            [self._registers_of(slot) for slot in range(self.core.slots)] if self.core.vector_registers else []
+        )
+        self.registers_taken = 0
+        self.registers_coming = [0] * RELEASES
         self.rotations = [[port for port in range(PORTS) if group >> port & 1] for group in self.core.rotating]
         self.opened = 0
         self.counters = [0] * len(self.ports)
@@ -98,14 +114,21 @@ class Pipeline:
         self.decodable = [0] * _HISTORY
         self.unit_part = self.microcode_wait = self.microcode_left = self.predecode_step = 0
         self.decoding = self.source == "decoders"
-        self.stalls = [0, 0, 0]
+        self.stalls = [0] * len(REASONS)
         self.dispatched = [0] * len(self.ports)
+
+    def _registers_of(self, slot: int) -> int:
+        """Vector registers that a slot of the block takes."""
+        return sum(m.registers for m in self.microops[self.first_microop[slot] : self.first_microop[slot + 1]])
 
     def _waits_of(self, u: int) -> tuple[Wait, ...]:
         return self.waits[self.microops[u].first_wait : self.microops[u + 1].first_wait]
 
     def cycle(self) -> None:
         """One cycle."""
+        if self.registers:
+            self.registers_taken -= self.registers_coming[self.now % RELEASES]
+            self.registers_coming[self.now % RELEASES] = 0
         self._retire()
         self.starting = list(self.counters)
         for x in self.calendar.pop(self.now, ()):
@@ -159,6 +182,9 @@ class Pipeline:
                 x = self.flight[first + u]
                 if not x.known or x.done > self.now:
                     return
+            if self.registers:
+                free = (self.now + self.core.register_release) % RELEASES
+                self.registers_coming[free] += self.registers[slot]
             self.slots_retired += 1
 
     def _can_dispatch(self, microop: MicroOp, port: int) -> bool:
@@ -386,10 +412,15 @@ class Pipeline:
         while self.slot_in_entry < slots and slot < self.core.issue_width:
             k = self.slots_issued % self.core.slots
             first, end = self.first_microop[k], self.first_microop[k + 1]
+            if self.registers_taken and self.registers_taken + self.registers[k] > self.core.vector_registers:
+                self.stalls[3] += 1
+                return -1
             given = self._place_slot(k, slot) if self.by_port else [-1] * (end - first)
             if given is None:
                 self.stalls[1] += 1
                 return -1
+            if self.registers:
+                self.registers_taken += self.registers[k]
             for number, own in enumerate(given):
                 self._issue_microop(executed, first + number, slot, own)
             self.slots_issued += 1
@@ -569,6 +600,7 @@ class Pipeline:
             tuple(self.turn),
             self.passes_issued() % PHASES if self.phased else 0,
             len(self.queue),
+            self._coming(),
             self.opened if core.line_fetch & LINES else 0,
             self.stopped,
             self._left(self.resumed),
@@ -578,6 +610,12 @@ class Pipeline:
             tuple(map(self._left, self.data_free)),
             tuple(self._trace(number) for number in range(self._oldest_needed(), self.microops_issued)),
         )
+
+    def _coming(self) -> tuple[int, ...]:
+        """Registers that become free, cycle by cycle."""
+        if not self.registers:
+            return ()
+        return tuple(self.registers_coming[(self.now + k) % RELEASES] for k in range(RELEASES))
 
     def passes_issued(self) -> int:
         """Passes of which all slots were issued."""

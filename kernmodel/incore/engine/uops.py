@@ -35,6 +35,7 @@ from kernmodel.isa.model import Instruction, MemoryReference
 _FEW_UOPS = 6
 """µops that are dispatched with the first slot of an instruction, where schedulers belong to ports: no more than every
 scheduler has room for."""
+_VECTORS = ("xmm", "ymm", "zmm")
 _MOST_UOPS = 1000
 """µops of one kind, and issue slots, that an instruction is simulated with: privileged ones (wbinvd) have millions."""
 
@@ -58,6 +59,7 @@ class Uop(NamedTuple):
 
     Attributes:
         reads: what it waits for of earlier instructions; inside: of the same one.
+        vectors: vector registers that it takes, where the core counts them.
     """
 
     role: Role
@@ -68,6 +70,7 @@ class Uop(NamedTuple):
     alone: int
     reads: tuple[Outside, ...]
     inside: tuple[Inside, ...]
+    vectors: int = 0
 
     def traits(self, core: PipelineCore) -> UopTraits:
         """Its numbers on a core."""
@@ -79,7 +82,9 @@ class Uop(NamedTuple):
         elif self.role in ("store address", "store data") and core.store_scheduler:
             scheduler = 2
         moves = self.role == "move"
-        return UopTraits(moves, scheduler, ports, self.latency, self.divider, self.data, self.alone, access)
+        return UopTraits(
+            moves, scheduler, ports, self.latency, self.divider, self.data, self.alone, access, self.vectors
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,10 +356,17 @@ class _Builder:
             if not isinstance(resources, int) and target in given:
                 self.results += [(resource, given[target]) for resource in resources]
         loads = [number for number in range(first) if self.uops[number].role == "load"]
+        if self.core.by_port and self.core.by_port.vector_registers:
+            self._take_registers()
         if not self.core.by_port:
             self._slot(loads, computing, stores, values)
         if self.row.throughput is not None and self.switches.one_at_a_time:
             self._alone((computing or loads or [number for pair in stores for number in pair])[-1])
+
+    def _take_registers(self) -> None:
+        """Let the first µop take a register for each vector that the instruction writes."""
+        written = {o.register for o in self.instruction.operands if o.written and o.kind in _VECTORS}
+        self.uops[0] = self.uops[0]._replace(vectors=len(written))
 
     def _sources(self) -> list[tuple[str, str]]:
         """Latency keys and resources that results wait for; address registers stand in their own µops."""

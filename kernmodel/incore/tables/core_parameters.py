@@ -388,6 +388,8 @@ class ZenPipelineParameters:
         by_slot: ports that are given by the slot of the cycle: each µop of a kind another one, those of the scheduler
             with the most entries last.
         queued: ports whose µops wait in a queue of `queue_entries` until a scheduler has a place.
+        vector_registers: that instructions in flight can have, 0 where not known; register_release: cycles from the
+            retirement of an instruction until its register can be given again.
         address_ports, load_ports, store_ports: groups of address generators, load pipes and store pipes.
         value_ports: groups of ports that bring vectors to the store pipes.
         passed_bytes: size of the vectors that take two passes through a pipe.
@@ -418,6 +420,8 @@ class ZenPipelineParameters:
     forward_partial: Annotated[float | None, Figure("partial store forward latency", _TIME)] = None
     queued: Annotated[tuple[str, ...], Figure("queued ports", Ports())] = ()
     queue_entries: Annotated[int, Figure("non-scheduling queue entries", _ENTRIES)] = 0
+    vector_registers: Annotated[int, Figure("vector registers in flight", _ENTRIES)] = 0
+    register_release: Annotated[int, Figure("register release cycles", Integer(1, 31))] = 1
     rotating: Annotated[tuple[tuple[str, ...], ...], Figure("rotating ports", PortGroups())] = ()
     gaps: Annotated[tuple[int, ...], Figure("rotation gaps", Counts())] = ()
     by_slot: Annotated[tuple[str, ...], Figure("ports by slot", Ports())] = ()

@@ -14,6 +14,7 @@ _STALLS = {
     "front end": "the front end hands it no µops",
     "scheduler": "the scheduler is full of µops that wait",
     "reorder buffer": "the reorder buffer is full of µops that have not retired",
+    "registers": "all vector registers are taken by instructions that have not retired",
 }
 
 

@@ -6,10 +6,11 @@
 #include <stdint.h>
 
 enum { PORTS = 20, GROUPS = 4, SCHEDULERS = 8, PHASES = 64 };
+enum { RELEASES = 32 };
 enum { LOAD = 1, STORE = 2 };
 enum { ON = 1, PASSES = 2, LINES = 4 };
 enum { IDEAL, LSD, DSB, DECODERS };
-enum { FRONT_END, SCHEDULER, REORDER_BUFFER, REASONS };
+enum { FRONT_END, SCHEDULER, REORDER_BUFFER, REGISTERS, REASONS };
 enum { KIND_NONE, KIND_UOP_CACHE, KIND_OP_CACHE };
 enum { PART_PREDECODE, PART_DECODE, PART_DSB, PART_LSD, PART_ISSUE, PART_PORTS, PART_DIVIDER, PART_PRECEDENCE, PART_PIPELINE };
 enum { WHOLE, SIMULATION, WITHOUT_PORTS, WITHOUT_WAITS, DEPENDENCES };
@@ -19,8 +20,9 @@ typedef struct {
         dsb_lines, decoders, iq, predecode_width, fusible_last, microcode_switch, microcode_exit, microcode_width,
         predecode_delay, unlaminated_slots, unlaminated_first, taken_branches, dispatch_delay, counter_gap,
         issue_ports, group_boundary, source, copies, barred_from, repeats, alternating[4], by_port, rotating[4],
-        gaps[4], by_slot, queued, queue_entries, rooms[8], scheduler_of[20], line_fetch, redirect, units, entries,
-        slots, microops, waits, schedule, farthest, longest, most_cycles, least_passes, steady_cycles, floor_cycles;
+        gaps[4], by_slot, queued, queue_entries, vector_registers, register_release, rooms[8], scheduler_of[20],
+        line_fetch, redirect, units, entries, slots, microops, waits, schedule, farthest, longest, most_cycles,
+        least_passes, steady_cycles, floor_cycles;
 } Core;
 
 typedef struct {
@@ -34,7 +36,7 @@ typedef struct {
 } TraitTimes;
 
 typedef struct {
-    int32_t move, scheduler, ports, latency, divider, data, alone, access;
+    int32_t move, scheduler, ports, latency, divider, data, alone, access, vectors;
 } UopTraits;
 
 typedef struct {
@@ -46,7 +48,7 @@ typedef struct {
 } Entry;
 
 typedef struct {
-    int32_t ports, latency, divider, data, alone, first_wait, scheduler, slow_low, slow_high, redirects;
+    int32_t ports, latency, divider, data, alone, first_wait, scheduler, slow_low, slow_high, redirects, registers;
 } MicroOp;
 
 typedef struct {

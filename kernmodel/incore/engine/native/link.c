@@ -439,13 +439,13 @@ static int write_microops(Linker *l)
         const int32_t ported = b->scope != WITHOUT_PORTS;
         MicroOp *m = &b->microops[k];
         *m = (MicroOp){ported ? is->ports : 0, is->latency,   is->divider, ported ? is->data : 0,
-                       ported ? own->alone : 0, b->core.waits, is->scheduler, 0, 0};
+                       ported ? own->alone : 0, b->core.waits, is->scheduler, 0, 0, 0, is->vectors};
         if (ported && is->access && b->accesses && b->accesses[own->owner])
             place_access(m, is->access, b->accesses[own->owner]);
         if (b->scope != WITHOUT_WAITS)
             add_waits(b, joins + first[k], first[k + 1] - first[k]);
     }
-    b->microops[l->uops] = (MicroOp){0, 0, 0, 0, 0, b->core.waits, 0, 0, 0};
+    b->microops[l->uops] = (MicroOp){0, 0, 0, 0, 0, b->core.waits, 0, 0, 0, 0};
     b->core.microops = l->uops;
     b->core.slots = l->slots;
     b->core.entries = l->entries;

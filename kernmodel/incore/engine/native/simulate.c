@@ -6,7 +6,7 @@
 
 #include "program.h"
 
-enum { HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, SCALARS = 128, STEADY_SHARE = 100 };
+enum { HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, SCALARS = 160, STEADY_SHARE = 100 };
 
 /* A µop of the block with all that issue and dispatch ask of it; `limited`: by more than its port; `group`: its port set
    alternates, -1 if not; `kind`: a number of its port set, if that has ports given by slot; `slow`: passes in which its
@@ -72,6 +72,7 @@ typedef struct {
     int32_t scheduled[SCHEDULERS], slot_in_entry;
     int32_t coming[SCHEDULERS], *given; /* of the slot that is dispatched: entries that it takes, the port of each µop */
     int64_t *queue, queue_begin, queue_end; /* µops on the way to schedulers, around */
+    int32_t *registers, registers_taken, registers_coming[RELEASES]; /* of vectors: that slots take; in flight; free again */
     int32_t rotation[GROUPS][PORTS], in_rotation[GROUPS], phases;
     int32_t of_slots[PORTS], slot_ports, kinds, *taken; /* ports given by slot; by kind of µop, those of this cycle */
     int32_t counters[PORTS], starting[PORTS], turn[GROUPS];
@@ -188,6 +189,8 @@ static void retire(Sim *s)
                 return;
         }
         s->slots_retired++;
+        if (c->vector_registers)
+            s->registers_coming[(s->now + c->register_release) % RELEASES] += s->registers[slot];
         if (++s->slot_retiring == c->slots) {
             s->slot_retiring = 0;
             s->pass_retiring++;
@@ -555,12 +558,17 @@ static void issue(Sim *s)
         unlaminated += entry->together;
         while (s->slot_in_entry < entry->slots && slot < c->issue_width) {
             const int32_t k = s->slot_issuing;
+            if (s->registers_taken && s->registers_taken + s->registers[k] > c->vector_registers) {
+                s->tally.stalls[REGISTERS]++;
+                return;
+            }
             if (by_port && !place_slot(s, k, slot)) {
                 s->tally.stalls[SCHEDULER]++;
                 return;
             }
             for (int32_t u = s->first_microop[k]; u < s->first_microop[k + 1]; u++)
                 issue_microop(s, pass, u, slot);
+            s->registers_taken += c->vector_registers ? s->registers[k] : 0;
             s->slots_issued++;
             s->slot_issuing = k + 1 == c->slots ? 0 : k + 1;
             s->slot_in_entry++;
@@ -808,6 +816,8 @@ static int32_t scalars(const Sim *s, int64_t *out)
         out[n++] = s->turn[g];
     out[n++] = s->phases > 1 ? s->pass_issuing % s->phases : 0;
     out[n++] = s->queue_end - s->queue_begin;
+    for (int32_t k = 0; k < RELEASES && c->vector_registers; k++)
+        out[n++] = s->registers_coming[(s->now + k) % RELEASES];
     out[n++] = c->line_fetch & LINES ? s->opened : 0;
     out[n++] = s->stopped;
     out[n++] = left(s, s->resumed);
@@ -1003,9 +1013,15 @@ static int allocate(Sim *s, const Program *program)
     s->ready[0] = arena_take(s->arena, 2 * ready * PORTS, sizeof(int64_t));
     s->queue = arena_take(s->arena, c->queue_entries + 1, sizeof(int64_t));
     s->given = arena_take(s->arena, most_in_slot, sizeof(int32_t));
+    s->registers = arena_take(s->arena, c->slots + 1, sizeof(int32_t));
     s->snapshots = arena_take(s->arena, SNAPSHOTS, sizeof(Snapshot));
-    if (!s->ring || !s->queue || !s->given || !s->calendar || !s->ready[0] || !s->snapshots || make_ops(s, program))
+    if (!s->ring || !s->queue || !s->given || !s->registers || !s->calendar || !s->ready[0] || !s->snapshots || make_ops(s, program))
         return NO_MEMORY;
+    for (int32_t k = 0; k < c->slots; k++)
+        s->registers[k] = 0;
+    for (int32_t k = 0; k < c->slots; k++)
+        for (int32_t u = s->first_microop[k]; u < s->first_microop[k + 1]; u++)
+            s->registers[k] += program->microops[u].registers;
     s->taken = arena_take(s->arena, s->kinds + 1, sizeof(int32_t));
     if (!s->taken)
         return NO_MEMORY;
@@ -1029,6 +1045,10 @@ static void count_users(Sim *s)
 static void cycle(Sim *s)
 {
     const Core *c = s->core;
+    if (c->vector_registers) {
+        s->registers_taken -= s->registers_coming[s->now % RELEASES];
+        s->registers_coming[s->now % RELEASES] = 0;
+    }
     retire(s);
     if (c->issue_ports)
         memcpy(s->starting, s->counters, sizeof s->counters);
