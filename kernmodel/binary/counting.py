@@ -9,6 +9,7 @@ and the program is started again. Nothing of the file is changed.
 from __future__ import annotations
 
 import os
+import signal
 import struct
 import time
 from collections.abc import Mapping, Sequence
@@ -21,7 +22,7 @@ from kernmodel.binary.loop_nest import natural_loops
 from kernmodel.binary.occurrences import Method, Occurrences
 from kernmodel.binary.program import BasicBlock, Function
 from kernmodel.binary.runs import Command, Told, ended_badly, plain_run, said_of, too_long
-from kernmodel.binary.tracing import NotTracedError, TracedProgram, free_stretch
+from kernmodel.binary.tracing import NotTracedError, Stop, TracedProgram, free_stretch
 from kernmodel.errors import AssemblyError, InputError, Location, Note
 from kernmodel.isa import isa_of
 from kernmodel.isa.counting import CountedBlock, CountedCopy, Counter
@@ -192,8 +193,8 @@ def _place(program: TracedProgram, function: Function, counters: int, shared: bo
     """Put the copy into the program and bend the old code to it."""
     shift = load_shift(program, function)
     size = sum(len(block.code) for block in function.blocks)
-    room = _rounded(12 * size + 256 * len(function.blocks) + _PAGE)
-    counted = _rounded(4 * _WORD * len(function.blocks) + _PAGE)
+    room = rounded(12 * size + 256 * len(function.blocks) + _PAGE)
+    counted = rounded(4 * _WORD * len(function.blocks) + _PAGE)
     place = free_stretch(program.mappings(), function.entry + shift, room + counted)
     if place is None:
         raise NotTracedError("there is no room near the function for its copy", todo="count with --method callgrind")
@@ -213,7 +214,8 @@ def _place(program: TracedProgram, function: Function, counters: int, shared: bo
     return _Placed(copy, shift, _bend(program, function, copy, shift))
 
 
-def _rounded(size: int) -> int:
+def rounded(size: int) -> int:
+    """The size in whole pages."""
     return -(-size // _PAGE) * _PAGE
 
 
@@ -302,8 +304,7 @@ def _follow(
     Raises:
         _AgainError: the copy has to know more; InputError: it takes too long.
     """
-    where = Location(function.file)
-    notes: dict[str, Note] = {}
+    notes: tuple[Note, ...] = ()
     inside = {item.address + placed.shift: block for block in _reached(function) for item in block.instructions}
     while True:
         stop = program.run()
@@ -312,16 +313,30 @@ def _follow(
         elif stop.kind == "trap" and stop.value in inside:
             raise _AgainError(_with_leader(function, stop.value - placed.shift), shared)
         elif stop.kind == "trap":
-            program.pass_on(stop.process, 5)
+            program.pass_on(stop.process, signal.SIGTRAP)
         elif stop.kind in ("clone", "fork") and not shared:
             raise _AgainError(function, True)
         elif stop.kind == "exec" and stop.process == program.process:
-            text = "the program replaced itself by another (exec): what ran after that is not counted"
-            notes["exec"] = Note("replaced", text, "warning", where)
+            notes = (note_of_exec(function),)
         elif stop.kind in ("exited", "killed"):
-            if program.timed_out:
-                raise too_long(command, "it was counted")
-            return (stop.value if stop.kind == "exited" else -stop.value), tuple(notes.values())
+            return ended(program, command, stop, "it was counted"), notes
+
+
+def note_of_exec(function: Function) -> Note:
+    """What is said of a program that calls exec."""
+    text = "the program replaced itself by another (exec): what ran after that does not count"
+    return Note("replaced", text, "warning", Location(function.file))
+
+
+def ended(program: TracedProgram, command: Command, stop: Stop, what: str) -> int:
+    """The exit status of a program that has ended, negative: the signal.
+
+    Raises:
+        InputError: it was stopped since it took too long.
+    """
+    if program.timed_out:
+        raise too_long(command, what)
+    return stop.value if stop.kind == "exited" else -stop.value
 
 
 def _with_leader(function: Function, address: int) -> Function:

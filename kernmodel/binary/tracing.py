@@ -25,7 +25,8 @@ from kernmodel.errors import InputError, ToolError
 
 _TRACEME, _CONT, _GETREGS, _SETREGS, _SETOPTIONS, _GETEVENTMSG = 0, 7, 12, 13, 0x4200, 0x4201
 _EXITKILL, _TRACEFORK, _TRACEVFORK, _TRACECLONE, _TRACEEXEC = 1 << 20, 1 << 1, 1 << 2, 1 << 3, 1 << 4
-_EVENTS = {1: "fork", 2: "vfork", 3: "clone", 4: "exec"}
+_TRACEEXIT = 1 << 6
+_EVENTS = {1: "fork", 2: "vfork", 3: "clone", 4: "exec", 6: "exiting"}
 _NO_RANDOM_ADDRESSES = 0x0040000
 _ALL = 0x40000000  # __WALL: threads too
 _SYSCALL = b"\x0f\x05\xcc"
@@ -54,12 +55,12 @@ class Stop:
     Attributes:
         process: its number (of a thread that of the thread).
         kind: "trap" at an instruction, "signal" that is about to be delivered, "fork" (also vfork), "clone" (a thread),
-            "exec", "exited", "killed".
+            "exec", "exiting" (about to be gone), "exited", "killed".
         value: the address of the trap, the signal, the exit status.
     """
 
     process: int
-    kind: Literal["trap", "signal", "fork", "clone", "exec", "exited", "killed"]
+    kind: Literal["trap", "signal", "fork", "clone", "exec", "exiting", "exited", "killed"]
     value: int = 0
 
 
@@ -131,7 +132,7 @@ class TracedProgram:
         if not os.WIFSTOPPED(status):
             self._child.returncode = os.waitstatus_to_exitcode(status)
             raise NotTracedError("the program did not stop for its tracer (ptrace)", todo=_PERMISSION)
-        options = _EXITKILL | _TRACEFORK | _TRACEVFORK | _TRACECLONE | _TRACEEXEC
+        options = _EXITKILL | _TRACEFORK | _TRACEVFORK | _TRACECLONE | _TRACEEXEC | _TRACEEXIT
         self._request(_SETOPTIONS, self.process, 0, options)
         self._watch = threading.Thread(target=self._keep_time, args=(seconds, told), daemon=True)
         self._watch.start()
@@ -172,8 +173,9 @@ class TracedProgram:
                 if process == self.process:
                     self._child.returncode = os.waitstatus_to_exitcode(status)
             else:
+                # a stop on the way out goes on only when it is told to
                 with suppress(OSError):
-                    os.kill(process, signal.SIGKILL)
+                    self._request(_CONT, process, 0, signal.SIGKILL)
         if self._child.returncode is None:
             self._child.returncode = -signal.SIGKILL
         self._watch.join()
@@ -298,6 +300,19 @@ class TracedProgram:
         self.write(before.rip, saved)
         self.set_registers(self.process, before)
         return int(result) - (1 << 64) if result >> 63 else int(result)
+
+    def undisturbed(self, processor: int) -> None:
+        """Let it run on one processor, and before all others where that is allowed."""
+        with suppress(OSError):
+            os.sched_setaffinity(self.process, {processor})
+        with suppress(OSError):
+            os.sched_setscheduler(self.process, os.SCHED_FIFO, os.sched_param(1))
+
+    def waited(self) -> float:
+        """Seconds that it has been ready to run while others ran (sched-stats.rst of the kernel); 0.0 if unknown."""
+        with suppress(OSError, ValueError, IndexError):
+            return int(Path(f"/proc/{self.process}/schedstat").read_text().split()[1]) * 1e-9
+        return 0.0
 
     def map_memory(self, address: int, size: int, descriptor: int = -1, *, executable: bool = False) -> bool:
         """Map memory at exactly this address, of a shared file or private; whether that succeeded."""

@@ -26,6 +26,7 @@ from kernmodel.isa.model import (
     Operand,
     Precision,
 )
+from kernmodel.isa.timing import TimedCode
 from kernmodel.limits import DECODED_BYTES
 
 
@@ -297,6 +298,19 @@ class Isa(ABC):
 
         Raises:
             AssemblyError: code that does the same cannot stand there.
+        """
+        return None
+
+    def timed_code(self, code: bytes, address: int, place: int, data: int, *, shift: int = 0) -> TimedCode | None:
+        """Code that times the calls of a function; None where no such code is made or the function is too short.
+
+        Args:
+            code: the first block of the function, at `address`.
+            place: address at which the timing code will be; data: where its words will be (`timing.TimedData`).
+            shift: what is added to the function's address where the process has it.
+
+        Raises:
+            AssemblyError: its first instructions cannot stand elsewhere.
         """
         return None
 

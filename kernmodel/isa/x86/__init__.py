@@ -20,6 +20,7 @@ from kernmodel.isa.model import (
     Precision,
 )
 from kernmodel.isa.protocol import Effect, Isa, ObjectCode, RegisterForm
+from kernmodel.isa.timing import TimedCode
 from kernmodel.isa.x86 import decode, effects, features, floating, forms, x87
 
 _CONDITIONS: dict[str, Condition] = {
@@ -135,6 +136,11 @@ class X86(Isa):
         from kernmodel.isa.x86.counted import counted_copy
 
         return counted_copy(blocks, entry, place, counters, shift=shift, shared=shared)
+
+    def timed_code(self, code: bytes, address: int, place: int, data: int, *, shift: int = 0) -> TimedCode | None:
+        from kernmodel.isa.x86.timed import timed_code
+
+        return timed_code(code, address, place, data, shift=shift)
 
     def jump(self, place: int, target: int) -> bytes:
         distance = target - (place + 5)

@@ -14,14 +14,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import iced_x86 as iced
-from iced_x86 import Code, Encoder, Instruction, MemoryOperand, Register
+from iced_x86 import Code, Instruction, MemoryOperand, Register
 
-from kernmodel.errors import AssemblyError
 from kernmodel.isa.counting import CountedBlock, CountedCopy, Counter
 from kernmodel.isa.model import Instruction as Decoded
 from kernmodel.isa.x86.decode import decode_raw
 from kernmodel.isa.x86.effects import REGISTERS
+from kernmodel.isa.x86.emit import Emitter, Key, memory_at
 
 _ALL_FLAGS = frozenset("CPAZSO")
 _RED_ZONE = 128
@@ -30,46 +29,24 @@ _RETURNED = frozenset({"rax", "rdx"})
 _SCRATCH = tuple(name for name in REGISTERS.clobbered if name not in _RETURNED)
 """Registers that a function may overwrite and that return nothing (psABI, 3.2.1)."""
 _NUMBERS = {name: getattr(Register, name.upper()) for name in REGISTERS.general}
-_SHORT_ONLY = frozenset({"loop", "loope", "loopne", "jcxz", "jecxz", "jrcxz"})
-
-Key = tuple[str, int]
-"""A place in the copy: what begins there, and of which block."""
 
 
 @dataclass(slots=True)
-class _Item:
-    """One instruction of the copy, or a label: bytes as they are, or an instruction that depends on its place."""
-
-    raw: bytes = b""
-    instruction: Instruction | None = None
-    target: Key | None = None
-    label: Key | None = None
-
-
-@dataclass(slots=True)
-class _Emitter:
+class _Emitter(Emitter):
     """The copy as it grows, and its counters."""
 
-    counters_at: int
-    shared: bool
-    shift: int
-    entry: int
-    items: list[_Item] = field(default_factory=list)
+    counters_at: int = 0
+    shared: bool = False
+    entry: int = 0
     counters: list[Counter] = field(default_factory=list)
-
-    def label(self, kind: str, address: int) -> None:
-        self.items.append(_Item(label=(kind, address)))
-
-    def put(self, instruction: Instruction, target: Key | None = None) -> None:
-        self.items.append(_Item(instruction=instruction, target=target))
 
     def new_counter(self, counter: Counter) -> int:
         """The address of one more counter."""
         self.counters.append(counter)
         return self.counters_at + _WORD * (len(self.counters) - 1)
 
-    def jump(self, target: Key) -> None:
-        self.put(Instruction.create_branch(Code.JMP_REL32_64, 0), target)
+    def called(self, goal: Key) -> Key:
+        return ("calls", self.entry) if goal[1] == self.entry else goal
 
     def count(self, counter: Counter, state: _State) -> None:
         """Add one to a new counter."""
@@ -77,7 +54,7 @@ class _Emitter:
 
     def add(self, address: int, register: str | None, state: _State) -> None:
         """Add one, or a register, to a counter."""
-        memory = MemoryOperand(Register.RIP, displ=address, displ_size=8)
+        memory = memory_at(address)
         if register is not None:
             plain = Instruction.create_mem_reg(Code.ADD_RM64_R64, memory, _NUMBERS[register])
         else:
@@ -112,66 +89,6 @@ class _Emitter:
     def _move_stack(self, by: int) -> None:
         memory = MemoryOperand(Register.RSP, displ=by, displ_size=8)
         self.put(Instruction.create_reg_mem(Code.LEA_R64_M, Register.RSP, memory))
-
-    def instruction(self, item: iced.Instruction, raw: bytes, goals: Mapping[int, Key]) -> None:
-        """Copy an instruction; jumps into the function go to its copy."""
-        if item.near_branch_target:
-            goal = goals.get(item.near_branch_target - self.shift)
-            if _short_only(item):
-                self._by_way_of(raw, item.near_branch_target, goal)
-            elif item.is_jcc_short_or_near or item.is_jmp_short_or_near or item.is_call_near:
-                item.as_near_branch()
-                called = goal is not None and item.is_call_near and goal[1] == self.entry
-                self.put(item, ("calls", self.entry) if called else goal)
-            else:
-                raise AssemblyError(f"{item} cannot stand elsewhere", todo="count with --method callgrind")
-        elif item.is_ip_rel_memory_operand:
-            self.put(item)
-        else:
-            self.items.append(_Item(raw=raw))
-
-    def _by_way_of(self, raw: bytes, near: int, goal: Key | None) -> None:
-        """An instruction that reaches 127 bytes only jumps over a jump to the far place."""
-        self.items.append(_Item(raw=raw[:-1] + b"\x02"))
-        self.items.append(_Item(raw=b"\xeb\x05"))
-        self.put(Instruction.create_branch(Code.JMP_REL32_64, near), goal)
-
-    def assemble(self, place: int) -> tuple[bytes, dict[Key, int]]:
-        """The bytes of the copy at an address, and where each label is.
-
-        Raises:
-            AssemblyError: a distance is longer than 2 GiB, or the encoder knows no such instruction.
-        """
-        encoder = Encoder(64)
-        labels: dict[Key, int] = {}
-        for final in (False, True):
-            at, parts = place, []
-            for item in self.items:
-                if item.label is not None:
-                    labels[item.label] = at
-                    continue
-                raw = item.raw
-                if item.instruction is not None:
-                    if item.target is not None:
-                        item.instruction.near_branch64 = labels[item.target] if final else at
-                    raw = self._encoded(encoder, item.instruction, at)
-                parts.append(raw)
-                at += len(raw)
-        return b"".join(parts), labels
-
-    @staticmethod
-    def _encoded(encoder: Encoder, instruction: Instruction, at: int) -> bytes:
-        try:
-            encoder.encode(instruction, at)
-        except ValueError as error:
-            raise AssemblyError(
-                f"{instruction} cannot stand elsewhere: {error}", todo="count with --method callgrind"
-            ) from error
-        return bytes(encoder.take_buffer())
-
-
-def _short_only(item: iced.Instruction) -> bool:
-    return item.is_jcx_short or item.is_loop or item.is_loopcc
 
 
 # {{{ what is live
@@ -271,7 +188,7 @@ def counted_copy(
     by_address = {block.address: block for block in blocks}
     live = _Liveness(by_address, _overwritten(blocks))
     live.find()
-    emitter = _Emitter(counters, shared, shift, entry)
+    emitter = _Emitter(shift, [], counters, shared, entry)
     goals: dict[int, Key] = {block.address: ("block", block.address) for block in blocks}
     sources = _sources(blocks)
     jumped_to = [one for block in blocks if block.indirect for one in block.successors]
