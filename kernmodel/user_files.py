@@ -13,8 +13,9 @@ import re
 import select
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from os import PathLike, fspath
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol, cast
@@ -30,6 +31,8 @@ _CHUNK = 1 << 16
 _KINDS = ((stat.S_ISDIR, "directory"), (stat.S_ISSOCK, "socket"), (stat.S_ISCHR, "device"), (stat.S_ISBLK, "device"))
 _pipes: dict[tuple[int, int], bytes] = {}
 """What pipes held, by device and inode."""
+_read: ContextVar[dict[Path, os.stat_result] | None] = ContextVar("read", default=None)
+"""Where files are written down as they are read (`reading`)."""
 
 
 class GivenText(str):
@@ -93,6 +96,7 @@ def read_file(path: Path | str, what: str, limit: Limit, *, error: _Raised = Inp
             return _limited(_standard_input(), "standard input", what, limit, error)
     with _translated(path, what, error):
         found = Path(path).stat()
+        _write_down(path, found)
         _refuse_kind(path, found, what, error)
         if limit.exceeded(found.st_size):
             raise _too_large(path, limit, error)
@@ -118,6 +122,7 @@ def opened(path: Path | str, what: str, *, error: _Raised = InputError) -> Itera
         return
     with _translated(path, what, error):
         found = Path(path).stat()
+        _write_down(path, found)
         _refuse_kind(path, found, what, error)
         with _open(path, found) as stream:
             yield stream
@@ -137,6 +142,23 @@ def lines_of(stream: IO[bytes] | GzipFile, name: str, *, error: _Raised = InputE
             todo = LINE_BYTES.todo("break it")
             raise error(f"line {number} has no end within {LINE_BYTES.text}", where=name, todo=todo)
         yield line
+
+
+@contextmanager
+def reading() -> Iterator[Mapping[Path, os.stat_result]]:
+    """Within it, the regular files that are read, as they were named, each as it was before it was read first."""
+    found: dict[Path, os.stat_result] = {}
+    before = _read.set(found)
+    try:
+        yield found
+    finally:
+        _read.reset(before)
+
+
+def _write_down(path: Path | str, found: os.stat_result) -> None:
+    read = _read.get()
+    if read is not None and stat.S_ISREG(found.st_mode):
+        read.setdefault(Path(path), found)
 
 
 def is_pipe(path: Path | str) -> bool:

@@ -6,6 +6,7 @@ import click
 
 from kernmodel.api.options import CacheOptions, CodeOptions
 from kernmodel.cli import options
+from kernmodel.cli.command import watch_option
 from kernmodel.cli.output import Shown
 from kernmodel.errors import UsageError
 from kernmodel.units import plain_number
@@ -45,6 +46,7 @@ chart_options = options.together(
     ),
     options.code_options,
     options.plot_option("the chart"),
+    watch_option,
     options.output_options,
 )
 """The options of both commands, in the order of the help."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from typing import Any
+from contextlib import suppress
+from typing import Any, NoReturn
 
 import click
 
@@ -23,6 +24,22 @@ def no_limits_option() -> click.Option:
     text = "Refuse nothing for its size or time (docs/cli.md has the limits)."
     # eager, so that the other options are read without limits too
     return click.Option([limits.OPTION], is_flag=True, is_eager=True, expose_value=False, callback=_lift, help=text)
+
+
+_WATCHED = "kernmodel.watch"
+
+
+def _watch(ctx: click.Context, param: click.Parameter, given: bool) -> None:
+    ctx.meta[_WATCHED] = given
+
+
+watch_option = click.option(
+    "--watch",
+    is_flag=True,
+    expose_value=False,
+    callback=_watch,
+    help="Answer again whenever a file that was read is saved; Ctrl-C ends it.",
+)
 
 
 class PlainHelp(click.Command):
@@ -51,6 +68,21 @@ class Command(PlainHelp):
             _, _, order = self.make_parser(ctx).parse_args(list(args))
             _refuse_repeated(order)
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Answer, once or as long as files are watched."""
+        return self._watched(ctx) if ctx.meta.get(_WATCHED) else super().invoke(ctx)
+
+    def _watched(self, ctx: click.Context) -> NoReturn:
+        from kernmodel.cli.main import CLOSED_PIPE, INTERRUPTED, told
+        from kernmodel.cli.watch import watch
+
+        def answer() -> int:
+            with suppress(click.exceptions.Exit):
+                super(Command, self).invoke(ctx)
+            return 0
+
+        ctx.exit(watch(lambda: told(answer), (CLOSED_PIPE, INTERRUPTED)))
 
 
 _ARGUMENTS = "kernmodel.arguments"

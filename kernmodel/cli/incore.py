@@ -10,7 +10,7 @@ import click
 from kernmodel.api import code as api
 from kernmodel.api.code import CoreOptions
 from kernmodel.cli import options
-from kernmodel.cli.command import Command
+from kernmodel.cli.command import Command, watch_option
 from kernmodel.cli.output import Shown, print_line, show_result
 from kernmodel.errors import UsageError
 from kernmodel.studies.predict.request import Loop
@@ -108,6 +108,7 @@ _answer_options = options.together(
 @_model_options
 @_answer_options
 @_batch_options
+@watch_option
 @options.output_options
 @options.gathered(shown=Shown.of, loop=Loop, core=CoreOptions)
 def incore(loop: Loop, core: CoreOptions, shown: Shown, **given: Any) -> None:

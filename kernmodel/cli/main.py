@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import click
 
@@ -79,16 +79,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         engines.missing.clear()  # what an earlier command of this process missed was said then
     with limits.restored():
         try:
-            return _status(sys.argv[1:] if arguments is None else list(arguments))
+            given = sys.argv[1:] if arguments is None else list(arguments)
+            return told(lambda: _run(given))
         finally:
             _say_what_is_slow()
             settle_output()
 
 
-def _status(arguments: list[str]) -> int:
+def told(command: Callable[[], int]) -> int:
     """The exit status of a command; what goes wrong is one message."""
     try:
-        status = _run(arguments)
+        status = command()
         flush_output()
         return status
     except KernmodelError as error:

@@ -10,7 +10,7 @@ import click
 from kernmodel.api import code as api
 from kernmodel.api.options import CodeOptions
 from kernmodel.cli import options
-from kernmodel.cli.command import Command
+from kernmodel.cli.command import Command, watch_option
 from kernmodel.cli.output import Shown, show_result
 from kernmodel.errors import UsageError
 
@@ -33,6 +33,7 @@ _WEIGHT = re.compile(r"([0-9]+)=([0-9]+(?:\.[0-9]+)?(?:[eE][0-9]+)?)")
 @click.option("--weigh", multiple=True, metavar="N=PASSES", help="Take assembly loop N with that weight; repeatable.")
 @options.syntax_option
 @options.iterations_option
+@watch_option
 @options.output_options
 @options.gathered(shown=Shown.of, asked=options.asked, code=CodeOptions)
 def mix(asked: dict[str, Any], code: CodeOptions, shown: Shown, **given: Any) -> None:

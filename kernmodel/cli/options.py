@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import wraps
 from pathlib import Path
@@ -15,7 +15,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from kernmodel.api.options import FileName, Nest, parse_bytes, parse_flags
-from kernmodel.errors import UsageError
+from kernmodel.errors import KernmodelError, UsageError
 from kernmodel.isa import at_vectors
 from kernmodel.resources import carried_files
 from kernmodel.studies.sweep.values import parse_defines, parse_values
@@ -24,6 +24,7 @@ from kernmodel.units import TIME_UNITS, plain_number
 
 if TYPE_CHECKING:
     ParamType = click.ParamType[Any]
+    from kernmodel.source.load import FoundNest
 else:
     ParamType = click.ParamType  # not generic at run time in older releases of click
 
@@ -62,6 +63,48 @@ def _files(incomplete: str) -> list[str]:
         entries = Path(folder + slash or ".").iterdir()
         return sorted(folder + slash + entry.name for entry in entries if entry.name.startswith(beginning))
     return []
+
+
+class NamedInSource(ParamType):
+    """A name that the C source of the kernel has, as far as the kernel stands before it on the command line.
+
+    Args:
+        names: of the nests of a source, those that can be given; end: what stands behind each.
+    """
+
+    name = "text"
+
+    def __init__(self, names: Callable[[Sequence[FoundNest]], Iterable[str]], end: str = "") -> None:
+        self.names = names
+        self.end = end
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text as it stands."""
+        return str(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The names of the kernel that match; none where there is no kernel that can be read."""
+        from kernmodel.source.load import find_nests
+
+        # an option without its value yet leaves the arguments where they stand
+        given = [ctx.params.get("kernel"), *(ctx.params.get("kernels") or ()), *ctx.args]
+        try:
+            kernel = next(str(name) for name in given if name)
+            names = self.names(find_nests(kernel, include=tuple(ctx.params.get("include") or ())))
+        except StopIteration:
+            return []
+        except KernmodelError:
+            return []
+        return [CompletionItem(name + self.end) for name in dict.fromkeys(names) if name.startswith(incomplete)]
+
+
+def _sizes_in(nests: Sequence[FoundNest]) -> Iterator[str]:
+    for one in nests:
+        yield from getattr(one.nest, "symbols", ())
+
+
+SIZES = NamedInSource(_sizes_in, "=")
+FUNCTIONS = NamedInSource(lambda nests: (one.function for one in nests))
 
 
 class CarriedMachine(Carried):
@@ -220,6 +263,7 @@ strict_option = click.option("--strict", is_flag=True, help="Refuse results that
 defines_option = click.option(
     "-D",
     "defines",
+    type=SIZES,
     multiple=True,
     metavar="NAME=VALUES",
     help="Value of a size: 4000, 1,2,4, 1-20 (all), 100-10000:20 (20 points), 100-10000:20log, 64-8192:log2. "
@@ -246,7 +290,7 @@ include_option = click.option(
 )
 nest_help = "Number of the loop nest in its function."
 nest_option = click.option("--nest", type=Count(min=1), metavar="K", help=nest_help)
-function_option = click.option("--function", metavar="F", help="C function to take.")
+function_option = click.option("--function", type=FUNCTIONS, metavar="F", help="C function to take.")
 line_help = "A line of the innermost loop, in place of --function and --nest."
 line_option = click.option("--source-line", "line", type=Count(min=1), metavar="L", help=line_help)
 choice_options = together(nest_option, function_option, line_option, include_option)

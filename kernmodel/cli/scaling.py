@@ -8,7 +8,7 @@ import click
 
 from kernmodel.api.options import CacheOptions, CodeOptions
 from kernmodel.cli import options
-from kernmodel.cli.command import Command
+from kernmodel.cli.command import Command, watch_option
 from kernmodel.cli.output import Shown, show_result
 from kernmodel.units import TIME_UNITS
 
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 )
 @options.code_options
 @options.plot_option("the performance over cores")
+@watch_option
 @options.output_options
 @options.gathered(shown=Shown.of, asked=options.asked, cache=CacheOptions, code=CodeOptions)
 def scaling(

@@ -8,7 +8,7 @@ import click
 
 from kernmodel.api.options import CacheOptions
 from kernmodel.cli import options
-from kernmodel.cli.command import Command
+from kernmodel.cli.command import Command, watch_option
 from kernmodel.cli.output import Shown, show_result
 from kernmodel.errors import SeveralNestsError
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     help="Unit of the traffic in a table over sizes or cores: CL (lines) or B (bytes) per unit of work, B/It.",
 )
 @click.option("--cycles", is_flag=True, help="Also what each path takes for its lines, as the ECM model has it.")
+@watch_option
 @options.output_options
 @options.gathered(shown=Shown.of, asked=options.asked, cache=CacheOptions)
 def traffic(asked: dict[str, Any], cores: tuple[int, ...], cycles: bool, cache: CacheOptions, shown: Shown) -> None:

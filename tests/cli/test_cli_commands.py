@@ -129,6 +129,12 @@ def test_completion_scripts(run, shell):
         ("kernmodel incore --uarch zen", {"ZEN", "ZEN2", "ZEN3", "ZEN4"}),
         ("kernmodel incore --ports e", {"even"}),
         ("kernmodel completion z", {"zsh"}),
+        ("kernmodel ecm matmul -D ", {"N=", "M=", "K="}),
+        ("kernmodel ecm -m clx stencil.c -D M", {"M="}),
+        ("kernmodel roofline -m clx stencil triad -D ", {"M=", "N="}),
+        ("kernmodel traffic stencil --function ", {"stencil"}),
+        ("kernmodel ecm -m clx -D ", set()),
+        ("kernmodel ecm no-such-kernel.c -D ", set()),
     ],
 )
 def test_completion(run_apart, words, expected):
