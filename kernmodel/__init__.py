@@ -18,7 +18,7 @@ _PUBLIC = {
     "api.charts": ("roofline_chart", "carm_chart"),
     "api.changes": ("what_if", "compare_code", "sensitivity", "machine_figures"),
     "api.sweeps": ("sweep_sizes", "Vary", "SweepRun"),
-    "api.code": ("analyse_loop", "analyse_loops", "analyse_blocks", "mix", "CoreOptions"),
+    "api.code": ("analyse_loop", "analyse_kernel", "analyse_loops", "analyse_blocks", "mix", "CoreOptions"),
     "api.inputs": (
         *("list_machines", "check_machines", "import_machine", "load_machine"),
         *("find_nests", "list_kernels", "load_kernel"),

@@ -9,6 +9,7 @@ from kernmodel.api.charts import roofline_chart as roofline_chart
 from kernmodel.api.checks import check as check
 from kernmodel.api.code import CoreOptions as CoreOptions
 from kernmodel.api.code import analyse_blocks as analyse_blocks
+from kernmodel.api.code import analyse_kernel as analyse_kernel
 from kernmodel.api.code import analyse_loop as analyse_loop
 from kernmodel.api.code import analyse_loops as analyse_loops
 from kernmodel.api.code import mix as mix

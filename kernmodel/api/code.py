@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from os import fspath
@@ -117,7 +117,36 @@ def analyse_loop(
     targets = targets_of(machine, uarch)
     if len(targets) > 1:
         raise UsageError("names several cores", where="--uarch", todo="ask km.analyse_loops")
-    return Analysis(_loop_of(code), targets[0], core, explain=explain, strict=strict)
+    from kernmodel.studies.predict.incore import analyse_one
+
+    return Analysis(partial(analyse_one, _loop_of(code), targets[0]), core, explain=explain, strict=strict)
+
+
+def analyse_kernel(
+    kernel: Kernel,
+    machine: File,
+    *,
+    code: CodeOptions = CODE,
+    core: CoreOptions = CORE,
+    explain: bool = False,
+    strict: bool = False,
+    **sizes: Sizes,
+) -> Analysis:
+    """How the core of a machine executes the compiled loop of a C kernel, as `kernmodel incore kernel.c`.
+
+    >>> km.analyse_kernel("triad.c", machine="clx").answer.incore.prediction
+
+    Args:
+        code: which code executes the kernel; its `ports`, `classic`, `data_align` and `array_offsets` are of `ecm`.
+        kernel, machine, sizes: as for `ecm`; one value of each size. core, explain, strict: as for `analyse_loop`.
+
+    Raises:
+        KernmodelError: the input is at fault, or a tool is missing.
+    """
+    from kernmodel.studies.predict.incore import analyse_kernel as study
+
+    request = kernel_request(kernel, machine, one_point_of(sizes, kernel))
+    return Analysis(partial(study, request, code.request()), core, explain=explain, strict=strict)
 
 
 def analyse_loops(
@@ -166,15 +195,17 @@ def _loop_of(code: Source | bytes | Loop) -> Loop:
 
 
 class Analysis(Result["InCoreAnswer"]):
-    """The answer of `analyse_loop`; `graph` is its dependency graph."""
+    """The answer of `analyse_loop` and `analyse_kernel`; `graph` is its dependency graph."""
 
     _known: list[InCoreAnswer]
 
-    def __init__(self, loop: Loop, target: Target, core: CoreOptions, *, explain: bool, strict: bool) -> None:
-        from kernmodel.studies.predict.incore import alignments, analyse_one, explanation
+    def __init__(
+        self, analyse: Callable[[Settings], InCoreAnswer], core: CoreOptions, *, explain: bool, strict: bool
+    ) -> None:
+        from kernmodel.studies.predict.incore import alignments, explanation
 
         self._settings = core.request()
-        answer = analyse_one(loop, target, self._settings)
+        answer = analyse(self._settings)
         self.explanation = explanation(answer, self._settings) if explain else None
         self.alignments = alignments(answer, self._settings) if core.align == ALL else ()
         more = {"explanation": self.explanation, "alignments": self.alignments}

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import click
 
 from kernmodel.api import code as api
 from kernmodel.api.code import CoreOptions
+from kernmodel.api.options import CodeOptions, FileName, refuse
 from kernmodel.cli import options
 from kernmodel.cli.command import Command, watch_option
 from kernmodel.cli.output import Shown, print_line, show_result
 from kernmodel.errors import UsageError
+from kernmodel.resources import carried_files
 from kernmodel.studies.predict.request import Loop
 
 _RANGE = re.compile(r"(0[xX][0-9a-fA-F]+|[0-9]+)-(0[xX][0-9a-fA-F]+|[0-9]+)")
@@ -56,6 +59,15 @@ _source_options = options.together(
     click.option("--region", metavar="NAME", help="Name of the marked region, of several."),
     click.option("--all-loops", is_flag=True, help="A table of every innermost loop."),
 )
+_kernel_options = options.together(
+    options.defines_option,
+    options.nest_option,
+    options.line_option,
+    options.include_option,
+    options.compiler_option,
+    options.flags_option,
+)
+"""Of a C kernel."""
 _batch_options = options.together(
     click.option("--batch", metavar="FILE", help="A file of blocks: hex digits a line, or CSV; - is standard input."),
     click.option("--hex-column", metavar="NAME", help="Column of a CSV file of blocks.  [default: hex]"),
@@ -105,6 +117,7 @@ _answer_options = options.together(
 @options.vector_option
 @_source_options
 @options.loop_options
+@_kernel_options
 @_model_options
 @_answer_options
 @_batch_options
@@ -112,18 +125,26 @@ _answer_options = options.together(
 @options.output_options
 @options.gathered(shown=Shown.of, loop=Loop, core=CoreOptions)
 def incore(loop: Loop, core: CoreOptions, shown: Shown, **given: Any) -> None:
-    """How the core executes the loop in FILE: assembly, an object or executable, raw bytes, or - (standard input).
+    """How the core executes the loop in FILE: assembly, an object or executable, raw bytes, or - (standard input); or
+    the compiled loop of a C kernel.
 
     --uarch takes several names separated by commas, or all, and then prints one table.
 
     \b
     Examples:
       kernmodel incore -m clx triad.s --explain
+      kernmodel incore -m clx stencil.c -D N=4000 --flags "-O2"
       kernmodel incore --uarch skl --hex 4801d84801c3ffc975f7
       kernmodel incore --uarch all loop.o --function daxpy
       kernmodel incore --uarch skl --batch blocks.txt --json > out.jsonl
     """
     on = {"machine": given["machine"], "uarch": given["uarch"], "core": core, "strict": shown.strict}
+    if given["graph"] is not None:
+        api.graph_file(given["graph"])
+    if loop.file is not None and not loop.raw and _is_kernel(loop.file):
+        _show(_analyse_kernel(loop, core, shown, given), shown, given)
+        return
+    refuse({name: given.get(key) for name, key in _OF_KERNEL.items()}, "there is no C source")
     _check_code(loop, given)
     if given["batch"] is not None:
         _check_batch(loop, given)
@@ -135,11 +156,48 @@ def incore(loop: Loop, core: CoreOptions, shown: Shown, **given: Any) -> None:
                 raise UsageError("wants one loop on one core", where=f"--{name}", todo="leave it out of a table")
         show_result(api.analyse_loops(loop, **on), shown)
         return
-    graph = None if given["graph"] is None else api.graph_file(given["graph"])
-    result = api.analyse_loop(loop, **on, explain=given["explain"])
-    if graph is not None:
-        result.graph(graph)
+    _show(api.analyse_loop(loop, **on, explain=given["explain"]), shown, given)
+
+
+def _show(result: api.Analysis, shown: Shown, given: dict[str, Any]) -> None:
+    if given["graph"] is not None:
+        result.graph(given["graph"])
     show_result(result, shown)
+
+
+def _is_kernel(name: str) -> bool:
+    """Whether a file is C source, or a name that of a carried kernel."""
+    path = Path(name)
+    if path.suffix:
+        return path.suffix.lower() == ".c"
+    return not path.is_file() and name in {file.stem for file in carried_files("kernels", ".c")}
+
+
+_OF_KERNEL = {
+    "-D": "defines",
+    "--nest": "nest",
+    "--source-line": "line",
+    "-I": "include",
+    "--compiler": "compiler",
+    "--flags": "flags",
+}
+
+
+def _analyse_kernel(loop: Loop, core: CoreOptions, shown: Shown, given: dict[str, Any]) -> api.Analysis:
+    """The analysis of the loop that the machine's compiler makes of a C kernel.
+
+    Raises:
+        UsageError: no machine, or options of other code.
+    """
+    of_code = {"--hex": loop.hex_digits, "--batch": given["batch"], "--range": loop.addresses, "--region": loop.region}
+    refuse({**of_code, "--all-loops": loop.all_loops or None, "--uarch": given["uarch"]}, f"{loop.file} is C source")
+    if given["machine"] is None:
+        raise UsageError("a C kernel needs a machine, whose compiler and flags are used", todo="write -m clx")
+    words = {name: given[name] for name in ("machine", "defines", "nest", "line", "include")}
+    asked = options.asked(kernel=FileName(loop.file or ""), function=loop.function, **words)
+    chosen = {name: getattr(loop, name) for name in ("loop", "lines", "syntax", "iterations_per_pass")}
+    code = CodeOptions(compiler=given["compiler"], flags=given["flags"], **chosen)
+    return api.analyse_kernel(**asked, code=code, core=core, explain=given["explain"], strict=shown.strict)
 
 
 def _check_code(loop: Loop, given: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from kernmodel.incore.tables.core_parameters import Parameters
 from kernmodel.incore.tables.parameters import canonical_name, known_microarchitectures, load_parameters
 from kernmodel.isa import DEFAULT, at_vectors, isa_of, split_vectors
 from kernmodel.studies.predict.placement import array_notes, placement
-from kernmodel.studies.predict.request import CodeOrigin, InCoreAnswer, Loop
+from kernmodel.studies.predict.request import CodeOrigin, CodeRequest, InCoreAnswer, KernelRequest, Loop, Point
 
 if TYPE_CHECKING:
     from kernmodel.incore.answer.explain import Explanation
@@ -131,6 +131,23 @@ def analyse_one(source: Loop, target: Target, settings: Settings) -> InCoreAnswe
     """
     core = Core.open(target.microarchitecture, settings)
     return _answer(read_loops(source, core.parameters.isa)[0], source, target, core, settings)
+
+
+def analyse_kernel(kernel: KernelRequest, code: CodeRequest, settings: Settings) -> InCoreAnswer:
+    """The analysis of the compiled loop of a C kernel on the core of its machine.
+
+    Raises:
+        KernmodelError: any stage's error about its input.
+    """
+    from kernmodel.studies.predict.stages import Stages
+
+    stages, point = Stages(), Point(kernel, code)
+    machine = stages.machine(kernel.machine)
+    found = stages.code(point, machine)
+    core = Core.open(machine.core.microarchitecture, settings)
+    target = Target(machine.core.microarchitecture, machine)
+    answer = _answer(found.loop, Loop(found.loop.label), target, core, settings)
+    return replace(answer, origin=found.origin, notes=(*stages.nest(kernel).notes, *answer.notes))
 
 
 def analyse_many(source: Loop, targets: Sequence[Target], settings: Settings) -> Iterator[Outcome]:

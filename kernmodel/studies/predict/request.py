@@ -207,7 +207,7 @@ class Loop:
         if (self.source is None) == (self.hex_digits is None):
             raise UsageError("one of source and hex_digits is the code", where="km.Loop", todo="give one of them")
         if self.file is not None and Path(self.file).suffix.lower() == ".c":
-            todo = f"use kernmodel ecm -v {self.file}, or compile it with -S first"
+            todo = "ask km.analyse_kernel, or compile it with -S first"
             raise UsageError("is C source, not assembly", where=self.file, todo=todo)
         if self.raw and self.file is None:
             raise UsageError("says what FILE is", where="--raw", todo="leave it out")
