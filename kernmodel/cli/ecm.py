@@ -90,7 +90,7 @@ def _show_lines(
     """
     from kernmodel.report.text.editor import ecm_lines, error_line
 
-    of_one = {"--cores": cores, "--plot": shown.plot, "--json": shown.as_json or None}
+    of_one = {"--cores": cores, "--plot": shown.plot, "--json": shown.as_json or None, "--html": shown.page}
     refuse(of_one, "--format gcc tells what stands at lines of the source")
     if options.several_values(asked):
         raise UsageError("is of one point of sizes", where="--format gcc", todo="write -D N=4000")

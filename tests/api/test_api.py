@@ -123,7 +123,7 @@ COMMANDS = {
     "what_if": "what-if -m clx triad.c --set L2.size=x2 -D N=100000",
     "compare_code": "what-if -m clx triad.c --flags -O1 -D N=100000",
     "machine_figures": "what-if -m clx --list",
-    "analyse_kernel": "incore -m clx triad.c -D N=10000",
+    "analyse_kernel": "incore -m clx triad.c -D N=100000",
     "analyse_loop": "incore --uarch SKL --hex 4801d84801c3ffc975f7",
     "list_instructions": "instructions list vaddpd --uarch SKL",
     "list_machines": "machine list",

@@ -41,8 +41,9 @@ def ecm_lines(answer: EcmAnswer | NestAnswer[EcmAnswer], unit: str, *, verbose: 
             yield _line(access.location, "note", f"{access.text} ({access.kind}): {lines}; {moved.reason}")
     for note in found.notes:
         if note.kind == "warning" or verbose:
-            # listings and whole files have no line to lead to
-            place = note.where if note.where is not None and note.where.line is not None else loop
+            # listings that a compiler made, and files as a whole, have no line to lead to
+            in_source = note.where is not None and note.where.file == loop.file and note.where.line is not None
+            place = note.where if note.where is not None and in_source else loop
             yield _line(place, "warning" if note.kind == "warning" else "note", note.text)
 
 
