@@ -112,7 +112,11 @@ def pushed_in(expression: sympy.Expr) -> sympy.Expr:
         if isinstance(inner, (sympy.Min, sympy.Max)):
             other = sympy.Max if isinstance(inner, sympy.Min) else sympy.Min
             outside = inner.func if factor > 0 else other
-            return outside(*(pushed_in(expression - term + factor * argument) for argument in inner.args))
+            arguments = [pushed_in(expression - term + factor * argument) for argument in inner.args]
+            # arguments that could not be compared before cannot be now, and sympy's attempts cost more than all the
+            # rest; those that have become minima themselves are still to be merged
+            nested = any(isinstance(argument, (sympy.Min, sympy.Max)) for argument in arguments)
+            return outside(*arguments, evaluate=nested)
     return expression
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import pairwise
 from math import prod
+
+import sympy
 
 from kernmodel.errors import SourceError, UsageError
 from kernmodel.source.model import ROW_LENGTH, Access, Array, Loop, LoopNest
@@ -150,32 +152,60 @@ def _count(nest: LoopNest, loops: tuple[NumericLoop, ...]) -> int:
         ) from error
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A dimension of an access whose index is affine in the loop variables: Σ coefficient × variable + constant."""
+
+    access: Access
+    dimension: int
+    coefficients: tuple[tuple[sympy.Symbol, int], ...]
+    constant: int
+    extent: int
+
+
 def _check_indices(nest: LoopNest, loops: tuple[NumericLoop, ...], sizes: Mapping[str, int]) -> None:
-    ranges: dict[tuple[int, tuple[tuple[str, int], ...]], tuple[int, int] | None] = {}
-    dependent = any(loop.uses for loop in loops)
-    sized = _sized_loops(nest, sizes) if dependent else ()
+    places = list(_places(nest, sizes))
+    if any(loop.uses for loop in loops):
+        # a proof costs nothing beside the enumeration that the exact range of a dependent nest needs
+        places = _unproven(places, _sized_loops(nest, sizes))
+    ranges: dict[tuple[object, ...], tuple[int, int] | None] = {}
+    for place in places:
+        key = (place.coefficients, place.access.depth)
+        if key not in ranges:
+            named = {variable.name: factor for variable, factor in place.coefficients}
+            ranges[key] = _moving_range(named, loops[: place.access.depth])
+        moving = ranges[key]
+        if moving is not None:
+            _check_range(place, (moving[0] + place.constant, moving[1] + place.constant), sizes)
+
+
+def _places(nest: LoopNest, sizes: Mapping[str, int]) -> Iterator[_Place]:
     for access in nest.accesses:
         extents = shape_of(nest.arrays[access.array], sizes)
         unknown = {entry.symbol for entry in access.indirect}
+        variables = [loop.symbol for loop in nest.loops[: access.depth]]
         for k, (index, extent) in enumerate(zip(access.index, extents, strict=False)):
             if index.free_symbols & unknown:
                 continue
-            variables = [loop.symbol for loop in nest.loops[: access.depth]]
-            placed = put_in(index, sizes, variables)
-            parts = linear_parts(placed, variables)
-            if parts is None:
-                continue
-            around = sized[: access.depth]
-            # a proof costs nothing beside the enumeration that the exact range of a dependent nest needs
-            if dependent and nonnegative(placed, around) and nonnegative(extent - 1 - placed, around):
-                continue
-            coefficients = {symbol.name: int(factor) for symbol, factor in parts[0].items()}
-            key = (access.depth, tuple(sorted(coefficients.items())))
-            if key not in ranges:
-                ranges[key] = _moving_range(coefficients, loops[: access.depth])
-            moving = ranges[key]
-            if moving is not None:
-                _check_range(access, k, (moving[0] + int(parts[1]), moving[1] + int(parts[1])), extent, sizes)
+            parts = linear_parts(put_in(index, sizes, variables), variables)
+            if parts is not None:
+                factors = sorted(((symbol, int(factor)) for symbol, factor in parts[0].items()), key=str)
+                yield _Place(access, k, tuple(factors), int(parts[1]), extent)
+
+
+def _unproven(places: Sequence[_Place], loops: tuple[Loop, ...]) -> list[_Place]:
+    """The indices not proven to stay inside; of those that differ in the constant alone the extremes decide."""
+    alike: dict[tuple[object, ...], list[_Place]] = {}
+    for place in places:
+        alike.setdefault((place.coefficients, place.extent, place.access.depth), []).append(place)
+    proven: set[int] = set()
+    for group in alike.values():
+        one, around = group[0], loops[: group[0].access.depth]
+        moving = sympy.Add(*(factor * variable for variable, factor in one.coefficients))
+        low, high = min(place.constant for place in group), max(place.constant for place in group)
+        if nonnegative(moving + low, around) and nonnegative(one.extent - 1 - high - moving, around):
+            proven.update(map(id, group))
+    return [place for place in places if id(place) not in proven]
 
 
 def _sized_loops(nest: LoopNest, sizes: Mapping[str, int]) -> tuple[Loop, ...]:
@@ -194,9 +224,9 @@ def _moving_range(coefficients: Mapping[str, int], loops: tuple[NumericLoop, ...
         return None
 
 
-def _check_range(access: Access, dimension: int, found: tuple[int, int], extent: int, sizes: Mapping[str, int]) -> None:
-    low, high = found
-    if low >= 0 and high < extent:
+def _check_range(place: _Place, found: tuple[int, int], sizes: Mapping[str, int]) -> None:
+    access, dimension, (low, high) = place.access, place.dimension, found
+    if low >= 0 and high < place.extent:
         return
     which = (
         f"index {dimension + 1} ({access.index[dimension]})"
@@ -204,8 +234,8 @@ def _check_range(access: Access, dimension: int, found: tuple[int, int], extent:
         else f"the index {access.index[0]}"
     )
     raise SourceError(
-        f"{access.text} is out of bounds: {which} runs from {low} to {high}, but {access.array} has 0 to {extent - 1} "
-        f"there{_given(sizes)}",
+        f"{access.text} is out of bounds: {which} runs from {low} to {high}, but {access.array} has 0 to "
+        f"{place.extent - 1} there{_given(sizes)}",
         where=access.location,
         todo="mend the loop bounds or the shape of the array",
     )
