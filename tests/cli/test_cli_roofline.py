@@ -134,7 +134,7 @@ def few_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
 @needs_compiler
 @pytest.mark.usefixtures("few_simulations")
 def test_carm_tells_the_whole_story(run):
-    outcome = run("carm", "-m", "skx-6140", "iso3dfd.c")
+    outcome = run("carm", "-m", "skx-6140", "3d-7pt.c", "-D", "N=400", "-D", "M=400")
     assert (outcome.status, outcome.err) == (0, "")
     for part in ("Instruction mix", "beside the scaled roofs", "memory share", "Reading", "What changes would do"):
         assert part in outcome.out

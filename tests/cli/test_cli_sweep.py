@@ -153,7 +153,7 @@ def cut_off(folder: Path, file: Path, number: int, *arguments: str) -> subproces
     return subprocess.CompletedProcess(arguments, process.returncode, out, err)
 
 
-LONG = ("sweep", "-m", "clx", "stencil.c", "-D", "N=100-100000:600", "--jobs", "2")
+LONG = ("sweep", "-m", "clx", "stencil.c", "-D", "N=100-100000:160", "--jobs", "2")
 
 
 @pytest.fixture(scope="module")
@@ -170,12 +170,12 @@ def test_cut_off_and_resumed_equals_uninterrupted(uninterrupted, tmp_path, numbe
     done = cut_off(tmp_path, journal, number, *LONG, option, "run.jsonl")
     assert done.returncode == 130
     kept = journal.read_text().splitlines()
-    assert 5 <= len(kept) < 600
-    assert done.stderr == f"kernmodel: interrupted after {len(kept)} of 600 points; go on with --resume run.jsonl\n"
+    assert 5 <= len(kept) < 160
+    assert done.stderr == f"kernmodel: interrupted after {len(kept)} of 160 points; go on with --resume run.jsonl\n"
     process = start(tmp_path, *LONG, "--resume", "run.jsonl", "--output", "run.csv")
     out, err = process.communicate()
     assert (process.returncode, err) == (0, "")
-    assert "600 rows in run.csv" in out
+    assert "160 rows in run.csv" in out
     assert journal.read_bytes() == (uninterrupted / "all.jsonl").read_bytes()
     assert (tmp_path / "run.csv").read_bytes() == (uninterrupted / "all.csv").read_bytes()
 

@@ -71,7 +71,20 @@ def _numeric_loop(loop: Loop, outer: Sequence[sympy.Symbol], sizes: Mapping[str,
 def put_in(expression: sympy.Expr, sizes: Mapping[str, int], variables: Iterable[sympy.Symbol]) -> sympy.Expr:
     """The expression with numbers for the sizes (every symbol that is not one of the loop variables)."""
     symbols = expression.free_symbols - set(variables)
-    return expression.xreplace({symbol: sympy.Integer(sizes[symbol.name]) for symbol in symbols})
+    return _replaced(expression, {symbol: sympy.Integer(sizes[symbol.name]) for symbol in symbols})
+
+
+def _replaced(expression: sympy.Expr, values: Mapping[sympy.Symbol, sympy.Integer]) -> sympy.Expr:
+    """As `xreplace`; of minima and maxima the numbers alone are compared, which sympy does not decide by proofs."""
+    if not values or not expression.has(sympy.Min, sympy.Max):
+        return expression.xreplace(values)
+    arguments = [_replaced(argument, values) for argument in expression.args]
+    if not isinstance(expression, (sympy.Min, sympy.Max)):
+        return expression.func(*arguments)
+    extreme = min if isinstance(expression, sympy.Min) else max
+    numbers = [argument for argument in arguments if argument.is_Integer]
+    kept = {*(argument for argument in arguments if not argument.is_Integer), *([extreme(numbers)] if numbers else [])}
+    return expression.func(*kept, evaluate=False) if len(kept) > 1 else kept.pop()
 
 
 def compiled(expression: sympy.Expr) -> Bound:
