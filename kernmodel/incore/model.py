@@ -13,6 +13,7 @@ from typing import Literal
 from kernmodel.errors import Note
 from kernmodel.incore.tables.core_parameters import Parameters
 from kernmodel.isa.model import Instruction
+from kernmodel.uncertainty import Interval
 
 __all__ = [
     "Chain",
@@ -245,6 +246,8 @@ class InCore:
         notion: how the block is repeated.
         components: bounds of the parts of the core, front to back; empty where only ports and dependencies are known.
         offset: address of the first instruction modulo 64, as the front end takes it.
+        prediction_interval: between which values the prediction lies where something of the core is not known; None
+            where nothing is that matters.
     """
 
     microarchitecture: str
@@ -266,3 +269,4 @@ class InCore:
     notion: Notion = "loop"
     components: tuple[Component, ...] = ()
     offset: int = 0
+    prediction_interval: Interval | None = None

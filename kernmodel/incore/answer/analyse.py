@@ -35,10 +35,12 @@ from kernmodel.incore.engine.figures import ModelledCore, modelled_core
 from kernmodel.incore.engine.layout import DEPENDENCES, WHOLE
 from kernmodel.incore.engine.lowering import is_done_at_rename
 from kernmodel.incore.engine.ports import Pressure, even_pressure, optimal_bound, optimal_pressure
-from kernmodel.incore.model import Chain, Component, InCore, InstructionReport, Notion, Parameters
+from kernmodel.incore.model import Chain, Component, InCore, InstructionReport, Notion, Parameters, PortUse
+from kernmodel.incore.tables.core_parameters import WindowParameters
 from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
+from kernmodel.uncertainty import Interval
 
 PortModel = Literal["optimal", "even"]
 
@@ -105,6 +107,7 @@ def analyse(
     else:
         filled = filled_of(bounds.analyser, bounds.block.templates, bounds.fused, bounds.answer, lambda: lcd)
     verdict = verdict_of(filled.applied, filled.prediction, filled.stalls)
+    retries = None if even else _retries(instructions, uses, parameters, filled.prediction)
     return InCore(
         microarchitecture=parameters.name,
         ports=parameters.ports,
@@ -121,11 +124,46 @@ def analyse(
         reason=reason_of(verdict.component, filled),
         iterations_per_pass=loop.iterations_per_pass,
         uncertain=tuple(i.form for i, row in zip(instructions, rows, strict=True) if row is None),
-        notes=_notes(loop, rows, graph, parameters, notion),
+        notes=(*_notes(loop, rows, graph, parameters, notion), *_retry_notes(retries)),
         notion=notion,
         components=_components(bounds, filled) if ISSUE in filled.components else (),
         offset=offset,
+        prediction_interval=retries,
     )
+
+
+def _retries(
+    instructions: Sequence[Instruction], uses: Uses, parameters: Parameters, prediction: float
+) -> Interval | None:
+    """Between which values the prediction lies where loads may find their bank of the first cache taken by another
+    access: from none of them to each of them going to its port once more."""
+    pipeline = parameters.pipeline
+    accesses = sum(bool(instruction.memory) for instruction in instructions)
+    if not parameters.loads.retried or accesses < _OTHERS or not isinstance(pipeline, WindowParameters):
+        return None
+    ports = frozenset(port for group in pipeline.access_ports for port in group)
+    more = [
+        PortUse(use.ports, 2 * use.cycles) if loads and ports.issuperset(use.ports) else use
+        for instruction, own in zip(instructions, uses, strict=True)
+        for loads in [any(reference.read for reference in instruction.memory)]
+        for use in own
+    ]
+    high = optimal_bound(more)[0]
+    return Interval(prediction, high, "bank conflicts of loads", "none") if high > prediction + _TINY else None
+
+
+_OTHERS = 2
+"""Accesses in a pass from which on a load can meet another one."""
+
+
+def _retry_notes(retries: Interval | None) -> tuple[Note, ...]:
+    if retries is None:
+        return ()
+    text = (
+        "no source tells the banks of the first cache: if each load were tried once more since its bank is taken, a "
+        f"pass would take {retries.high:.2f} cycles in place of {retries.low:.2f}"
+    )
+    return (Note("bank-conflicts", text, "assumption"),)
 
 
 def _even_uses(bounds: Bounds) -> Uses:

@@ -171,6 +171,8 @@ class LoadParameters(NamedTuple):
             policy `stack`.
         split_256, split_512: cycles for which a load across cache lines, of `line_bytes`, takes all its ports.
         page_split: cycles for which a load across pages takes them beyond that.
+        retried: the first cache is made of banks of which no source tells number and width, and a load that finds its
+            bank taken is tried once more.
     """
 
     pointer_chasing: Annotated[bool, Figure("fast pointer chasing", _FLAG)] = False
@@ -183,6 +185,7 @@ class LoadParameters(NamedTuple):
     split_512: Annotated[float | None, Figure("split 512-bit load", _TIME)] = None
     page_split: Annotated[float, Figure("page-split load", _TIME)] = 0.0
     line_bytes: Annotated[int | None, Figure("cache line bytes", PowerOfTwo(4096))] = None
+    retried: Annotated[bool, Figure("loads retried at taken banks", _FLAG)] = False
 
     @property
     def halved_bytes(self) -> int | None:

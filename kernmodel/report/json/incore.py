@@ -96,7 +96,9 @@ def incore_json(incore: InCore) -> Json:
     )
     more = ("critical_path", "iterations_per_pass", "uncertain", "notion", "offset", "components")
     rows = [record(_row_json(row), uses=uses) for row, uses in zip(incore.rows, incore.uses, strict=True)]
-    return record(pick(incore, *names, *more), rows=rows)
+    found = record(pick(incore, *names, *more), rows=rows)
+    # its key is there only where it is one (docs/json.md)
+    return found | (record(pick(incore, "prediction_interval")) if incore.prediction_interval else {})
 
 
 def _row_json(row: InstructionReport) -> Json:

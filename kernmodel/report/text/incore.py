@@ -23,6 +23,7 @@ from kernmodel.report.text.sections import (
     notes_section,
     parameters_section,
 )
+from kernmodel.uncertainty import union
 
 if TYPE_CHECKING:
     from kernmodel.incore.answer.batch import BlockResult
@@ -169,7 +170,7 @@ def _sums(incore: InCore) -> tuple[tuple[str, ...], ...]:
 
 def headline(incore: InCore, placement: Placement | None = None) -> Blocks:
     """One number with its reason, what the address of the code is worth, and the bounds it is the maximum of."""
-    interval = placement.interval if placement else None
+    interval = union((placement.interval if placement else None, incore.prediction_interval))
     number = with_interval(incore.prediction, interval, lambda cycles: f"{cycles:.2f} cy per pass")
     text = f"  {number}{_per_iteration(incore.prediction, incore)}, bound by {bound_text(incore)}"
     if incore.uncertain:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+import kernmodel as km
 from kernmodel.code.listing import read_listing
 from kernmodel.incore.answer.components import bounds_of, row_of
 from kernmodel.incore.engine.analyser import Analyser
@@ -87,3 +88,19 @@ def test_schedulers_are_full_before_the_reorder_buffer_is() -> None:
     text, _, _ = chains("A64FX", 40)
     whole, unlimited = core_with("A64FX"), core_with("A64FX", schedulers=(), scheduler_entries=())
     assert components(text, whole)["pipeline"] > components(text, unlimited)["pipeline"] * 1.2
+
+
+def test_bank_conflicts_of_thunderx2_make_an_interval() -> None:
+    """How many banks the first cache has is not known: from no load tried again to each of them."""
+    found = km.analyse_loop(".L:\n" + LOOPS["pairs"] + "\nb.ne .L\n", uarch="TX2")
+    interval = found.answer.incore.prediction_interval
+    assert interval is not None
+    # two accesses of the pair that is stored and twice two of the one that is loaded, on two ports
+    assert (interval.low, interval.high) == (found.answer.incore.prediction, (2 * 2 + 2) / 2)
+    assert "bank conflicts of loads" in found.text()
+    assert found.json()["incore"]["prediction_interval"]["high"] == interval.high
+    assert "bank-conflicts" in {note.code for note in found.answer.notes}
+    for alone, core in (("ldr d1, [x1], 8\nfadd d2, d2, d1", "TX2"), (LOOPS["pairs"], "V2")):
+        answer = km.analyse_loop(f".L:\n{alone}\nb.ne .L\n", uarch=core)
+        assert answer.answer.incore.prediction_interval is None
+        assert "prediction_interval" not in answer.json()["incore"]
