@@ -40,6 +40,7 @@ from kernmodel.api.measuring import validate as validate
 from kernmodel.api.options import CacheOptions as CacheOptions
 from kernmodel.api.options import CodeOptions as CodeOptions
 from kernmodel.api.options import Nest as Nest
+from kernmodel.api.reports import kernel_report as kernel_report
 from kernmodel.api.result import Result as Result
 from kernmodel.api.sweeps import SweepRun as SweepRun
 from kernmodel.api.sweeps import Vary as Vary

@@ -169,5 +169,6 @@ _CODE = Views("what_if:code_report", "what_if:code_document", unit="cy/CL")
 _SENSITIVITY = Views(
     *("what_if:sensitivity_report", "what_if:sensitivity_document", "tornado:tornado_figure", "tornado:tornado_text"),
     unit="cy/CL",
+    charts="sensitivity:sensitivity_charts",
 )
 _FIGURES = Views("what_if:figures_report", "what_if:figures_document")

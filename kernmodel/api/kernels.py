@@ -314,6 +314,7 @@ class Blocking(Result["BlockingAnswer"]):
 _BLOCKING = Views(
     *("blocking:blocking_report", "blocking:blocking_document", "blocking:blocking_figure", "blocking:blocking_text"),
     unit="cy/CL",
+    charts="blocking:blocking_charts",
 )
 
 

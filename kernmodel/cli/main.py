@@ -28,6 +28,7 @@ COMMANDS = {
     "simulate": ("kernmodel.cli.simulate:simulate", "Simulate caches under a trace of accesses, exactly."),
     "incore": ("kernmodel.cli.incore:incore", "Throughput, critical path and dependencies of an assembly loop."),
     "evaluate": ("kernmodel.cli.evaluate:evaluate", "Compare predictions with measurements and other models."),
+    "report": ("kernmodel.cli.report:report", "Everything about a kernel on a machine, on one page (HTML)."),
     "roofline": ("kernmodel.cli.roofline:roofline", "Rooflines of kernels: intensity, roofs, bound, what limits."),
     "carm": ("kernmodel.cli.carm:carm", "The roofline scaled by a kernel's own instruction mix, and its reading."),
     "mix": ("kernmodel.cli.mix:mix", "Instruction mix and load/store ratio of a kernel, a listing or a file."),

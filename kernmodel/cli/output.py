@@ -193,16 +193,18 @@ def shown_progress() -> Iterator[Callable[[str], None]]:
         say("")
 
 
-def with_progress(values: Iterable[Value], total: int, *, streamed: bool, start: int = 1) -> Iterator[Value]:
+def with_progress(
+    values: Iterable[Value], total: int, *, streamed: bool, start: int = 1, what: str = "points"
+) -> Iterator[Value]:
     """The values as they come; a counter on standard error where that is a terminal and no rows show the progress.
 
     Args:
-        start: number of the first of the values.
+        start: number of the first of the values; what: they are called.
     """
     shown = sys.stderr.isatty() and not (streamed and sys.stdout.isatty())
     for number, value in enumerate(values, start):
         if shown:
-            sys.stderr.write(f"\r{number} of {total} points")
+            sys.stderr.write(f"\r{number} of {total} {what}")
             sys.stderr.flush()
         yield value
     if shown:

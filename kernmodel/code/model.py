@@ -126,6 +126,8 @@ class AssemblyLoop:
         around: the code around the loop; None where it is not known (a marked block, a stretch of lines).
         function: the function that holds it, "" where the code names none.
         alignment: bytes modulo which the addresses of its instructions are known; 1 where nothing is.
+        source_lines: of each instruction, the line of the source that it comes from, 0 where the compiler names none;
+            empty where it was not asked.
     """
 
     instructions: tuple[Instruction, ...]
@@ -143,3 +145,4 @@ class AssemblyLoop:
     around: Surroundings | None = None
     function: str = ""
     alignment: int = 1
+    source_lines: tuple[int, ...] = ()

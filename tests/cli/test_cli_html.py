@@ -25,3 +25,33 @@ def test_places_that_cannot_be_written_are_refused_at_once(run, tmp_path, monkey
     assert (outcome.status, outcome.out) == (2, "")
     assert said in outcome.err
     assert list(tmp_path.iterdir()) == []
+
+
+LITTLE = ("--over", "N=1000,2000", "--without", "carm", "--without", "blocking", "--without", "sensitivity")
+
+
+def test_a_report_is_written_and_told_of_in_a_line(run, tmp_path):
+    file = tmp_path / "triad.html"
+    done = run("report", "triad.c", "-m", "clx", "-o", file, *LITTLE)
+    assert (done.status, done.err) == (0, "")
+    assert done.out.startswith(f"{file}: T_ECM = ")
+    assert "kernmodel what-if -m clx triad.c --sensitivity" in file.read_text(encoding="utf-8")
+    assert run("report", "triad.c", "-m", "clx", "-o", file, *LITTLE).status == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        ((), 2, "there is no file for the page; give -o FILE.html"),
+        (("-o", "page.html", "--over", "N"), 2, "'N' is no NAME=VALUES"),
+        (("-o", "page.html", "--over", "Q=1-4"), 1, "the kernel has no size Q; take one of N"),
+        (("-o", "page.html", "--without", "all"), 2, "'all' is not known"),
+        (("-o", "page.txt"), 2, "is no name of a page"),
+    ],
+)
+def test_reports_that_cannot_be_made_are_refused(run, tmp_path, monkeypatch, arguments, status, said):
+    monkeypatch.chdir(tmp_path)
+    outcome = run("report", "triad.c", "-m", "clx", *arguments)
+    assert (outcome.status, outcome.out) == (status, "")
+    assert said in outcome.err
+    assert list(tmp_path.iterdir()) == []

@@ -131,7 +131,9 @@ def find_kernel_loop(
     told = expectation(nest, sizes, compiled.origin.flags)
     told = replace(told, lines=nest.inner_lines, source_lines=compiled.source_lines)
     loop = choose_loop(compiled.listing, told, loop=code.loop, lines=code.lines, region=compiled.region)
-    return with_iterations(loop, code.iterations_per_pass)
+    lines = compiled.source_lines
+    of_source = tuple(lines.get(item.line, 0) for item in loop.instructions) if lines else ()
+    return replace(with_iterations(loop, code.iterations_per_pass), source_lines=of_source)
 
 
 def read_code(file: str, code: CodeRequest, isa_name: str | None = None) -> tuple[Listing, tuple[int, int] | None]:

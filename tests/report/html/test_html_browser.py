@@ -17,6 +17,7 @@ for (int j = 1; j < N - 1; ++j)
     for (int i = 1; i < N - 1; ++i)
         b[j][i] = 0.25 * (a[j][i-1] + a[j][i+1] + a[j-1][i] + a[j+1][i]);
 """
+LEFT_OUT = ("carm", "blocking", "sensitivity")
 MOST_BYTES = 1_500_000
 CORNERS = """() => [...document.querySelectorAll('figure.chart svg text')].map((one) => {
   const box = one.getBBox(), place = one.getScreenCTM();
@@ -45,6 +46,7 @@ def overlap(one: list[list[float]], other: list[list[float]]) -> bool:
 def pages() -> dict[str, str]:
     return {
         "ecm": km.ecm(HOSTILE, machine="clx").html(),
+        "report": km.kernel_report(HOSTILE, "clx", over={"N": "100,1000,40000"}, without=LEFT_OUT).html(),
         "sizes": km.ecm("stencil.c", machine="clx", N="100,1000,10000,100000").html(),
         "rooflines": km.roofline_chart("stencil.c", machine="clx", model="all", N=4000).html(),
         "scaling": km.scale("triad.c", machine="zen2", cores="1-8").html(),
@@ -52,7 +54,7 @@ def pages() -> dict[str, str]:
     }
 
 
-NAMES = ("ecm", "sizes", "rooflines", "scaling", "traffic")
+NAMES = ("ecm", "report", "sizes", "rooflines", "scaling", "traffic")
 UNNAMED = (
     "[...document.querySelectorAll('button, input')].filter((one) => !one.labels?.length && !one.ariaLabel).length"
 )
@@ -89,11 +91,61 @@ def test_pages_are_small_and_the_same_each_time(pages):
     assert km.ecm(HOSTILE, machine="clx").html() == pages["ecm"]
 
 
-def test_text_of_the_user_is_text(pages, opened):
-    found = opened(pages["ecm"])
+@pytest.mark.parametrize("name", ["ecm", "report"])
+def test_text_of_the_user_is_text(pages, opened, name):
+    found = opened(pages[name])
     assert found.faults == []
     assert found.page.locator("img").count() == 0
     assert found.page.locator("script:not([type])").count() == 1
+
+
+def test_the_source_stands_in_the_page_as_it_was_given(pages, opened):
+    lines = opened(pages["report"]).page.locator("[aria-label=Source] td:nth-child(2)").all_text_contents()
+    assert "\n".join(lines) == HOSTILE.rstrip("\n")
+
+
+def test_lines_of_source_and_assembly_are_linked(pages, opened):
+    page = opened(pages["report"]).page
+    source = page.locator("[aria-label=Source] tr.main", has_text="0.25")
+    source.hover()
+    marked = page.locator("[aria-label=Assembly] tr.linked").all_text_contents()
+    assert any("vaddpd" in text for text in marked)
+    assert any("vmulpd" in text for text in marked)
+    page.mouse.move(0, 0)
+    assert page.locator("tr.linked").count() == 0
+    page.locator("[aria-label=Assembly] tr", has_text="vmulpd").focus()
+    assert "linked" in source.get_attribute("class")
+
+
+def test_references_are_marked_by_their_kind(pages, opened):
+    page = opened(pages["report"]).page
+    listing = page.locator("[aria-label=Source]")
+    assert listing.locator("mark.write").all_text_contents() == ["b[j][i]"]
+    assert listing.locator("mark:not(.write)").all_text_contents() == [
+        "a[j][i-1]",
+        "a[j][i+1]",
+        "a[j-1][i]",
+        "a[j+1][i]",
+    ]
+
+
+def test_the_slider_moves_conditions_bars_and_lines(pages, opened):
+    page = opened(pages["report"]).page
+    slider = page.get_by_role("slider")
+    said = page.locator(".slider output")
+    assert said.text_content().startswith("N = 4000:")
+    bars = page.locator("#sizes figure.chart[data-kind=bars]").first
+    place = page.locator("#sizes figure.chart .place").first
+    before = bars.evaluate(BARS), place.get_attribute("x1"), page.locator("[data-frame]:visible").text_content()
+    slider.focus()
+    page.keyboard.press("Home")
+    assert said.text_content().startswith("N = 100:")
+    after = bars.evaluate(BARS), place.get_attribute("x1"), page.locator("[data-frame]:visible").text_content()
+    assert all(one != other for one, other in zip(before, after, strict=True))
+    assert page.locator("[data-frame]:visible").count() == 1
+
+
+BARS = "(figure) => [...figure.querySelectorAll('svg[role=img] > rect')].map((one) => one.getAttribute('width')).join()"
 
 
 def test_hovering_over_a_roof_says_what_it_is(pages, opened):
