@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
 from kernmodel.errors import Location, SeveralNestsError, SourceError
+from kernmodel.source.cxx import left_out, refusal
 from kernmodel.source.model import NOTHING_STATED, LoopNest, Stated
 from kernmodel.source.parse.build import build_nest, choose_function, choose_nest, nest_at_line
 from kernmodel.source.parse.chains import chains
@@ -71,6 +72,7 @@ def parse_kernel(
     try:
         # what a large file holds besides the function would only take time
         own = text if function is None else other_bodies_blanked(text, function, callers=True)
+        _refuse_left_out(text, file, function)
         program = parse_program(own, file, defines, include, stated)
         _refuse_wrong_sizes(program, text, defines)
         if line is not None:
@@ -139,7 +141,24 @@ def find_nests(
             name = "" if program.bare else str(one.decl.name)
             variables = tuple(loop_variable(level.statement) or "?" for level in chain.levels)
             found.append(FoundNest(name, number, variables, program.location(chain.inner), nest))
-    return tuple(found)
+    return (*found, *_left_out(text, file, function))
+
+
+def _refuse_left_out(text: str, file: str, function: str | None) -> None:
+    """Refuse a function of a C++ text that is no C: the one that is wanted, or the first where no other has a loop."""
+    alone = function is None and not re.search(r"\b(?:for|while)\b", text)
+    for name in left_out(text) if alone else filter(None, (function,)):
+        if (why := refusal(text, file, name)) is not None:
+            raise why
+
+
+def _left_out(text: str, file: str, function: str | None) -> Iterator[FoundNest]:
+    """The functions of a C++ text that are no C."""
+    for name in left_out(text):
+        why = refusal(text, file, name)
+        if why is not None and function in (None, name):
+            assert isinstance(why.where, Location)
+            yield FoundNest(name, 1, ("?",), why.where, why)
 
 
 def _refuse_wrong_sizes(program: Program, text: str, defines: Defines) -> None:

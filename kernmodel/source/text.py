@@ -36,11 +36,9 @@ def kernel_path(name_or_path: str) -> Path:
     """The file meant by `name_or_path`: a path first, else a kernel that the package carries.
 
     Raises:
-        InputError: no such file; SourceError: its ending says C++ or Fortran.
+        InputError: no such file; SourceError: its ending says Fortran.
     """
     path = resolve(name_or_path, "kernels", ".c", "kernel")
-    if path.suffix.lower() in _CXX_ENDINGS or path.suffix == ".C":
-        raise _other_language("C++", Location(name_or_path))
     if path.suffix.lower() in _FORTRAN_ENDINGS:
         raise _other_language("Fortran", Location(name_or_path))
     return path
@@ -53,9 +51,29 @@ def find_source(name_or_path: str) -> tuple[str, str]:
         InputError: as `kernel_path`; SourceError: as `read_source`.
     """
     if isinstance(name_or_path, GivenText):
-        return name_or_path.text, name_or_path
+        return _c_text(name_or_path.text, name_or_path), name_or_path
     path = kernel_path(name_or_path)
-    return read_source(path), str(path)
+    return _c_text(read_source(path), str(path)), str(path)
+
+
+def is_cxx(text: str, file: str) -> bool:
+    """Whether a text is C++, by the name of its file or by what only C++ has."""
+    suffix = Path(file).suffix if not isinstance(file, GivenText) else ""
+    return suffix.lower() in _CXX_ENDINGS or suffix == ".C" or bool(_CXX.search(without_comments(text)))
+
+
+def _c_text(text: str, file: str) -> str:
+    """A C++ text as C, where any of its functions with loops is C; as it stands where none is."""
+    if not is_cxx(text, file):
+        return text
+    from kernmodel.source.cxx import c_of_cxx
+
+    made = c_of_cxx(text)
+    if function_bodies(without_comments(made, directives=False)) or made.refused:
+        return made
+    if not _CXX.search(without_comments(text)):
+        raise _other_language("C++", Location(file))
+    return text
 
 
 def read_source(path: Path) -> str:
@@ -94,12 +112,12 @@ def blanked(match: re.Match[str]) -> str:
     return re.sub(r"[^\n]", " ", match[0])
 
 
-def without_comments(text: str, *, directives: bool = True) -> str:
-    """The text with comments and the content of strings blanked by spaces, so that every position stays.
+def without_comments(text: str, *, directives: bool = True, strings: bool = True) -> str:
+    """The text with comments and strings blanked by spaces, so that every position stays.
 
-    Without `directives`, preprocessor lines are blanked as well.
+    Without `directives`, preprocessor lines are blanked as well; without `strings`, strings stay.
     """
-    bare = _BLANKED.sub(blanked, text)
+    bare = _BLANKED.sub(lambda found: blanked(found) if strings or found[0][0] == "/" else found[0], text)
     return bare if directives else _DIRECTIVE.sub(blanked, bare)
 
 
@@ -135,7 +153,7 @@ def other_bodies_blanked(text: str, function: str, *, callers: bool = False) -> 
     found: dict[str, tuple[int, int]] = {}
     for start in function_bodies(bare):
         head = _HEAD.search(_before_parameters(bare, start))
-        end = _closing_brace(bare, start)
+        end = closing_brace(bare, start)
         if head is None or end is None:
             return text
         found[head[1]] = (start, end)
@@ -174,7 +192,7 @@ def _before_parameters(bare: str, end: int) -> str:
     return ""
 
 
-def _closing_brace(bare: str, start: int) -> int | None:
+def closing_brace(bare: str, start: int) -> int | None:
     """The position behind the brace that closes the one at `start`."""
     depth = 0
     for token in re.compile("[{}]").finditer(bare, start):

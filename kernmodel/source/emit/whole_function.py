@@ -44,6 +44,8 @@ def quick_compilable(name_or_path: str, defines: Collection[str] = (), *, functi
     refuse_other_languages(text, file)
     if not function_bodies(without_comments(text, directives=False)):
         return None
+    if hasattr(text, "refused") and _INCLUDED.search(text):
+        return None  # its headers may be C++ too
     if defines and any(name not in STANDARD_HEADERS for name in _INCLUDED.findall(text)):
         return None
     return compilable_function(text, file, defines, function)

@@ -20,6 +20,7 @@ from pcpp import evaluator
 
 from kernmodel.errors import Location, SourceError
 from kernmodel.limits import MACRO_TOKENS, SOURCE_TOKENS, STATEMENT_TOKENS, Limit
+from kernmodel.source.cxx import as_c
 from kernmodel.source.parse.standard_headers import STANDARD_HEADERS, STANDARD_TYPEDEFS
 from kernmodel.source.text import read_source
 
@@ -239,7 +240,7 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]  # pcpp has no typ
     def on_file_open(self, is_system_include: bool, includepath: str) -> Any:
         if not Path(includepath).is_file():
             raise FileNotFoundError(includepath)
-        return io.StringIO(read_source(Path(includepath)))
+        return io.StringIO(as_c(read_source(Path(includepath)), includepath))
 
     def on_include_not_found(
         self, is_malformed: bool, is_system_include: bool, curdir: str, includepath: str

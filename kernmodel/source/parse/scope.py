@@ -12,7 +12,7 @@ from typing import Any
 import sympy
 
 from kernmodel.errors import Location, SourceError, UnsupportedKernelError
-from kernmodel.source.model import ElementType, IndirectIndex
+from kernmodel.source.model import ROW_LENGTH, ElementType, IndirectIndex
 from kernmodel.source.parse.c_types import element_type
 from kernmodel.source.parse.preprocess import integer_literal
 from kernmodel.source.parse.standard_headers import MAXIMA, MINIMA, is_known_function
@@ -210,7 +210,7 @@ class Scope:
         own, other = self.arrays[name], self.arrays[found.array]
         if (
             other.computed
-            or None in other.dimensions[1:]
+            or (None in other.dimensions[1:] and len(found.prefix) < len(other.dimensions) - 1)
             or len(found.prefix) + len(own.dimensions) != len(other.dimensions)
         ):
             return None
@@ -491,6 +491,9 @@ class Scope:
                 node,
                 "one index array may stand in an index: put two together before the nest, c[i] = a[b[i]], for x[c[i]]",
             )
+        view = self.views.get(array.name)
+        if view is not None:
+            array, place = self.arrays[view.array], [*view.prefix, view.offset + place[0], *place[1:]]
         found = self._entry(array, place, text)
         self.indirect.setdefault(found.name, found)
         return found.symbol
@@ -498,9 +501,10 @@ class Scope:
     def _entry(self, array: DeclaredArray, place: Sequence[sympy.Expr], text: str) -> IndirectIndex:
         """The value at this index of an index array; equal elements have equal names, however they are written."""
         name = array.name + "".join(f"[{sympy.expand(part)}]" for part in place)
-        position = sympy.Integer(0)
-        for part, dimension in zip(place, array.dimensions, strict=False):
-            extent = sympy.Integer(0) if dimension is None else self.integer(dimension)
+        position = place[0]
+        for part, dimension in zip(place[1:], array.dimensions[1:], strict=False):
+            # rows behind pointers are as long as those that a loop runs over
+            extent = size_symbol(ROW_LENGTH) if dimension is None else self.integer(dimension)
             position = position * extent + part
         return IndirectIndex(name, array.name, sympy.expand(position), text)
 
