@@ -22,6 +22,7 @@ from itertools import pairwise
 from math import ceil
 from typing import Literal
 
+from kernmodel.binary.branches import Branches
 from kernmodel.binary.predictors.own import OWN, OwnPredictor
 from kernmodel.binary.predictors.protocol import PieceCycles, Predictor, piece_of, without_calls
 from kernmodel.binary.program import BasicBlock, Loop
@@ -44,8 +45,6 @@ _MOST_ITERATIONS = 8
 """A walk has so many reorder buffers of instructions, unless it reaches so many iterations before."""
 _MOST_INSTRUCTIONS = 12_000
 """Of a trace that is simulated."""
-_LEARNED = 64
-"""Passes of a loop up to which a branch predictor may know its end where its reach is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +243,7 @@ class _Traces:
     def __init__(self, own: _Own, timer: TraceTimer) -> None:
         self.own, self.flow, self._timer = own, own.flow, timer
         self.times: dict[int | None, _Iteration] = {}
-        self._foreseen = own.predictor.core.parameters.foreseen_passes
+        self._branches = Branches(own.flow, own.predictor.core.parameters.foreseen_passes)
 
     def all(self) -> _Iteration:
         """A call of the function."""
@@ -259,12 +258,12 @@ class _Traces:
         if walk is None:
             return self._rest(loop, _Iteration(0.0, 0.0, 0.0), {}, {}, 1)
         trace, certain, doubtful = self._trace(walk)
-        cycles = self._timer.cycles(trace, certain | doubtful)
-        if cycles is None:
+        wrong = certain | doubtful
+        times = self._timer.cycles(trace, wrong, certain) if doubtful else self._timer.cycles(trace, wrong)
+        if times is None:
             return self._rest(loop, _Iteration(0.0, 0.0, 0.0), {}, {}, 1)
-        least = self._timer.cycles(trace, certain) if doubtful else cycles
         each = walk.iterations
-        found = _Iteration(cycles / each, (least or 0.0) / each, len(certain | doubtful) / each)
+        found = _Iteration(times[0] / each, times[-1] / each, len(wrong) / each)
         taken: dict[int, int] = {}
         for address in walk.steps:
             taken[address] = taken.get(address, 0) + 1
@@ -290,26 +289,10 @@ class _Traces:
         for step, address in enumerate(walk.steps):
             trace.extend(self.own.code[address])
             following = walk.steps[(step + 1) % len(walk.steps)]
-            surprise = self._surprise(address, following)
+            surprise = self._branches.surprise(address, following)
             if surprise and trace and trace[-1].branch in ("conditional", "indirect"):
                 (certain if surprise == "certain" else doubtful).add(len(trace) - 1)
         return trace, frozenset(certain), frozenset(doubtful)
-
-    def _surprise(self, address: int, following: int) -> Literal["certain", "doubtful"] | None:
-        """Whether the branch predictor is wrong about what follows a block: it is where the rarer successor comes,
-        unless that ends a loop that is short enough and always as long."""
-        choices = self.flow.successors.get(address, {})
-        if len(choices) < 2 or following == max(choices, key=lambda target: choices[target]):
-            return None
-        loop = self.flow.inner.get(address)
-        ends = loop is not None and any(target not in loop.blocks for target in choices)
-        if loop is None or not ends:
-            return "doubtful"
-        trips = self.flow.trips(loop)
-        constant = abs(trips - round(trips)) < 1e-9 and len(self.flow.exits(loop)) == 1
-        if constant and trips <= self._foreseen:
-            return None
-        return "doubtful" if constant and trips <= _LEARNED else "certain"
 
     def _rest(
         self, loop: Loop | None, found: _Iteration, passes: Mapping[int, int], taken: Mapping[int, int], each: int
@@ -354,7 +337,7 @@ def lift_traces(flow: Flow, predictor: OwnPredictor, timer: TraceTimer | None = 
     Args:
         timer: of the same core, which may know instructions from other functions.
     """
-    timer = timer or TraceTimer(predictor.core)
+    timer = timer or TraceTimer(predictor.core, predictor.analyser)
     if not timer.possible:
         name = predictor.core.parameters.name
         return LiftedPrediction(

@@ -45,12 +45,12 @@ class _Unit(NamedTuple):
 class TraceTimer:
     """Times traces on one core; instructions that were met are known from then on."""
 
-    __slots__ = ("_analyser", "_core", "_rows")
+    __slots__ = ("_analyser", "_core")
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, analyser: Analyser | None = None) -> None:
+        """For a core; an analyser of it may be given that keeps what it meets."""
         self._core = core
-        self._analyser = Analyser(core.model).keep()
-        self._rows: dict[int, tuple[Instruction, object]] = {}
+        self._analyser = analyser or Analyser(core.model).keep()
 
     @property
     def possible(self) -> bool:
@@ -68,12 +68,13 @@ class TraceTimer:
         """Cycles that a mispredicted branch costs where nothing hides it, None where that is not known."""
         return self._core.parameters.misprediction
 
-    def cycles(self, trace: Sequence[Instruction], mispredicted: Collection[int] = ()) -> float | None:
+    def cycles(self, trace: Sequence[Instruction], *mispredicted: Collection[int]) -> tuple[float, ...] | None:
         """Cycles for one execution of a trace that is executed over and over.
 
         Args:
             trace: instructions in the order in which they are executed, each at its own address.
-            mispredicted: numbers of the branches in it that the predictor is wrong about.
+            mispredicted: numbers of the branches in it that the predictor is wrong about; for each of several such
+                choices there is an answer, without any choice one for a predictor that is always right.
 
         Returns:
             None where the core has no pipeline to simulate, or the trace is beyond the engine.
@@ -92,10 +93,12 @@ class TraceTimer:
         if len(units) != len(program.units):
             return None
         program = self._placed(program, trace, units)
-        if mispredicted and self.penalty is not None:
-            program = _redirected(program, units, frozenset(mispredicted), round(self.penalty))
-        found = simulate(program) or run(program)
-        return found[1] / max(found[2], 1)
+        times = []
+        for wrong in mispredicted or ((),):
+            redirected = _redirected(program, units, frozenset(wrong), round(self.penalty or 0))
+            found = simulate(redirected) or run(redirected)
+            times.append(found[1] / max(found[2], 1))
+        return tuple(times)
 
     def _placed(self, program: Program, trace: Sequence[Instruction], units: Sequence[_Unit]) -> Program:
         """The program with its units in the lines of code that they stand in."""
@@ -145,7 +148,7 @@ def _redirected(program: Program, units: Sequence[_Unit], mispredicted: frozense
     slots = _firsts([entry.slots for entry in program.entries])
     entries = _firsts([unit.entries for unit in program.units])
     microops, placed = list(program.microops), list(program.units)
-    for number, unit in enumerate(units):
+    for number, unit in enumerate(units if penalty and mispredicted else ()):
         last = program.first_microop[slots[entries[number + 1]]] - 1  # of a fused pair, the one that both share
         if last >= program.first_microop[slots[entries[number]]] and not mispredicted.isdisjoint(unit):
             microops[last] = microops[last]._replace(redirects=1)

@@ -97,9 +97,8 @@ def test_a_chain_that_starts_anew_in_each_row_costs_less_than_its_sum(own: OwnPr
     by_loops, by_traces = lift_loops(flow, own), lift_traces(flow, own)
     assert by_loops.cycles is not None
     assert by_traces.cycles is not None
-    assert by_traces.interval is not None  # whether the ends of rows are foreseen
-    assert by_traces.interval.low < 0.6 * by_loops.cycles
-    assert by_traces.interval.low <= by_traces.cycles <= by_traces.interval.high
+    assert by_traces.interval is None  # the predictor is known to foresee so short rows
+    assert by_traces.cycles < 0.6 * by_loops.cycles
 
 
 def test_a_long_row_takes_what_its_loop_takes(own: OwnPredictor) -> None:
@@ -110,7 +109,7 @@ def test_a_long_row_takes_what_its_loop_takes(own: OwnPredictor) -> None:
     assert by_traces.cycles == pytest.approx(by_loops.cycles, rel=1e-3)
 
 
-@pytest.mark.parametrize("passes", [100, 200])  # more than a predictor can foresee
+@pytest.mark.parametrize("passes", [200, 300])  # more than a predictor can foresee
 def test_a_mispredicted_end_of_a_row_costs_its_penalty_where_nothing_hides_it(own: OwnPredictor, passes: int) -> None:
     """Rows without a chain of more than a cycle: each end costs about the penalty of the core."""
     made, rows = two_loops(COPY_STREAM), 100
@@ -150,7 +149,7 @@ def test_a_trace_is_timed_by_its_lines_of_code() -> None:
     for address, cycles in ((0, 1.0), (48, 1.0), (56, 2.0)):
         found = timer.cycles(decode_block(code, file="x", address=0x1000 + address) * 100)
         assert found is not None
-        assert found / 100 == pytest.approx(cycles, rel=0.05), address
+        assert found[0] / 100 == pytest.approx(cycles, rel=0.05), address
 
 
 @pytest.mark.parametrize("core", ["ZEN3", "SKL"])

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from kernmodel import __version__
 from kernmodel.binary.predictors.protocol import Piece, PieceCycles
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import InstructionTableError
+from kernmodel.incore.answer.analyse import analyse
 from kernmodel.incore.answer.components import row_of, straight_bound
-from kernmodel.incore.core import CODE_ALIGNMENT, Core, Settings, analyse_block
+from kernmodel.incore.core import CODE_ALIGNMENT, Core, Settings
 from kernmodel.incore.engine.analyser import Analyser
 from kernmodel.incore.model import Notion
+from kernmodel.incore.tables.extensions import refuse_missing
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
 
@@ -21,7 +24,7 @@ OWN = "kernmodel"
 class OwnPredictor:
     """The in-core analysis on one core; what it was asked before it knows."""
 
-    __slots__ = ("_analyser", "_known", "_straight", "core")
+    __slots__ = ("_known", "_straight", "analyser", "core")
 
     name = OWN
     version = __version__
@@ -33,7 +36,7 @@ class OwnPredictor:
             InstructionTableError: it is not known.
         """
         self.core = Core.open(microarchitecture, Settings())
-        self._analyser = Analyser(self.core.model).keep()
+        self.analyser = Analyser(self.core.model).keep()
         self._known: dict[tuple[object, ...], PieceCycles] = {}
         self._straight: dict[tuple[Instruction, ...], float] = {}
 
@@ -68,8 +71,11 @@ class OwnPredictor:
             role="chosen",
             notes=(),
         )
-        settings = Settings(notion=notion, offset=instructions[0].address % CODE_ALIGNMENT)
-        found = analyse_block(loop, self.core, settings)
+        refuse_missing(instructions, self.core.lacked, self.core.parameters, "")
+        loop = replace(loop, instructions=isa_of(loop.isa).with_named_registers(instructions))
+        offset = instructions[0].address % CODE_ALIGNMENT
+        model = self.analyser
+        found = analyse(loop, self.core.parameters, self.core.table, notion=notion, offset=offset, model=model)
         if found.uncertain:
             return PieceCycles(
                 None, error=f"{found.uncertain[0]} has no row in the table of {self.core.parameters.name}"
@@ -83,5 +89,5 @@ class OwnPredictor:
         if instructions not in self._straight:
             named = isa_of(instructions[0].isa).with_named_registers(instructions)
             rows = [row_of(instruction, self.core.table) for instruction in named]
-            self._straight[instructions] = straight_bound(named, rows, self._analyser)
+            self._straight[instructions] = straight_bound(named, rows, self.analyser)
         return self._straight[instructions]
