@@ -1,4 +1,6 @@
 from kernmodel.api.binaries import binary_blocks as binary_blocks
+from kernmodel.api.binary_runs import binary_run as binary_run
+from kernmodel.api.binary_runs import binary_suite as binary_suite
 from kernmodel.api.caches import simulate as simulate
 from kernmodel.api.changes import compare_code as compare_code
 from kernmodel.api.changes import machine_figures as machine_figures

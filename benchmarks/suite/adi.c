@@ -1,7 +1,7 @@
 /* adi: one direction of an alternating implicit step: a tridiagonal system along each row. */
 #include "suite.h"
 #define N 36
-#define STEPS 3
+#define STEPS 4
 
 DATA double U[N][N], V[N][N], P[N];
 

@@ -2,7 +2,7 @@
 #include "suite.h"
 #define N 40
 #define M 60
-#define STEPS 4
+#define STEPS 16
 
 DATA float A[N][M], LARGEST[N];
 DATA int PLACE[N];

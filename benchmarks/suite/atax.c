@@ -2,7 +2,7 @@
 #include "suite.h"
 #define N 44
 #define M 48
-#define STEPS 10
+#define STEPS 30
 
 DATA double A[N][M], X[M], Y[M];
 

@@ -1,7 +1,7 @@
 /* axpy: y += a x, some times over. */
 #include "suite.h"
 #define N 1000
-#define STEPS 60
+#define STEPS 300
 
 DATA double X[N], Y[N];
 

@@ -1,6 +1,6 @@
 /* cholesky: the lower factor of a positive definite matrix, in place. */
 #include "suite.h"
-#define N 48
+#define N 56
 
 DATA double A[N][N];
 

@@ -3,19 +3,21 @@
 #define H 28
 #define W 40
 #define K 5
+#define STEPS 14
 
 DATA float IN[H + K][W + K], OUT[H][W], MASK[K][K];
 
 KERNEL void kernel(const float in[restrict H + K][W + K], float out[restrict H][W], const float mask[restrict K][K])
 {
-    for (int i = 0; i < H; ++i)
-        for (int j = 0; j < W; ++j) {
-            float sum = 0.0f;
-            for (int k = 0; k < K; ++k)
-                for (int l = 0; l < K; ++l)
-                    sum += mask[k][l] * in[i + k][j + l];
-            out[i][j] = sum;
-        }
+    for (int t = 0; t < STEPS; ++t)
+        for (int i = 0; i < H; ++i)
+            for (int j = 0; j < W; ++j) {
+                float sum = 0.0f;
+                for (int k = 0; k < K; ++k)
+                    for (int l = 0; l < K; ++l)
+                        sum += mask[k][l] * in[i + k][j + l];
+                out[i][j] += sum;
+            }
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* covariance: of the columns of a table; the mean is taken off first. */
 #include "suite.h"
-#define N 40
-#define M 28
+#define N 52
+#define M 36
 
 DATA double D[N][M], COV[M][M], MEAN[M];
 

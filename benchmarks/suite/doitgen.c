@@ -3,21 +3,23 @@
 #define NR 8
 #define NQ 10
 #define NP 20
+#define STEPS 6
 
 DATA double A[NR][NQ][NP], C4[NP][NP], SUM[NP];
 
 KERNEL void kernel(double a[restrict NR][NQ][NP], const double c4[restrict NP][NP], double sum[restrict NP])
 {
-    for (int r = 0; r < NR; ++r)
-        for (int q = 0; q < NQ; ++q) {
-            for (int p = 0; p < NP; ++p) {
-                sum[p] = 0.0;
-                for (int s = 0; s < NP; ++s)
-                    sum[p] += a[r][q][s] * c4[s][p];
+    for (int t = 0; t < STEPS; ++t)
+        for (int r = 0; r < NR; ++r)
+            for (int q = 0; q < NQ; ++q) {
+                for (int p = 0; p < NP; ++p) {
+                    sum[p] = 0.0;
+                    for (int s = 0; s < NP; ++s)
+                        sum[p] += a[r][q][s] * c4[s][p];
+                }
+                for (int p = 0; p < NP; ++p)
+                    a[r][q][p] = sum[p];
             }
-            for (int p = 0; p < NP; ++p)
-                a[r][q][p] = sum[p];
-        }
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* durbin: the solution of a Toeplitz system by Durbin's recursion. */
 #include "suite.h"
-#define N 160
+#define N 220
 
 DATA double R[N], Y[N], Z[N];
 

@@ -2,7 +2,7 @@
 #include "suite.h"
 #define NX 28
 #define NY 32
-#define STEPS 6
+#define STEPS 48
 
 DATA double EX[NX][NY], EY[NX][NY], HZ[NX][NY];
 

@@ -2,7 +2,7 @@
 #include "suite.h"
 #define N 1000
 #define TAPS 16
-#define STEPS 2
+#define STEPS 40
 
 DATA float X[N + TAPS], Y[N], H[TAPS];
 

@@ -3,7 +3,7 @@
 #define NI 24
 #define NJ 32
 #define NK 28
-#define STEPS 6
+#define STEPS 20
 
 DATA double C[NI][NJ], A[NI][NK], B[NK][NJ];
 

@@ -1,7 +1,7 @@
 /* gemver: a matrix plus two outer products, then a product with its transpose and one with itself. */
 #include "suite.h"
 #define N 48
-#define STEPS 8
+#define STEPS 20
 
 DATA double A[N][N], U1[N], V1[N], U2[N], V2[N], W[N], X[N], Y[N], Z[N];
 

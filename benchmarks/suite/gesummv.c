@@ -1,7 +1,7 @@
 /* gesummv: y = alpha A x + beta B x. */
 #include "suite.h"
 #define N 40
-#define STEPS 12
+#define STEPS 30
 
 DATA double A[N][N], B[N][N], X[N], Y[N];
 

@@ -1,7 +1,7 @@
 /* gramschmidt: A = Q R by the modified method of Gram and Schmidt, column by column. */
 #include "suite.h"
-#define M 32
-#define N 24
+#define M 40
+#define N 30
 
 DATA double A[M][N], R[N][N], Q[M][N];
 

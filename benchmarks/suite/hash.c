@@ -2,7 +2,7 @@
 #include "suite.h"
 #define N 120
 #define LENGTH 24
-#define STEPS 2
+#define STEPS 14
 
 DATA unsigned char KEY[N][LENGTH];
 DATA unsigned HASH[N];

@@ -1,7 +1,7 @@
 /* heat-3d: the seven-point heat equation on a small cube, back and forth between two arrays. */
 #include "suite.h"
 #define N 12
-#define STEPS 4
+#define STEPS 32
 
 DATA double A[N][N][N], B[N][N][N];
 

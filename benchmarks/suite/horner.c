@@ -2,7 +2,7 @@
 #include "suite.h"
 #define N 500
 #define DEGREE 11
-#define STEPS 3
+#define STEPS 48
 
 DATA double X[N], Y[N], C[DEGREE + 1];
 

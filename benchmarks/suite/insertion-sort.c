@@ -1,6 +1,6 @@
 /* insertion-sort: of integers; the inner loop ends where the data say so. */
 #include "suite.h"
-#define N 200
+#define N 500
 
 DATA int A[N];
 

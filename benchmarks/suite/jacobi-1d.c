@@ -1,7 +1,7 @@
 /* jacobi-1d: the mean of three neighbours, back and forth between two arrays. */
 #include "suite.h"
 #define N 400
-#define STEPS 30
+#define STEPS 150
 
 DATA double A[N], B[N];
 

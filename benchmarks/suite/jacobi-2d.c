@@ -1,7 +1,7 @@
 /* jacobi-2d: the mean of five neighbours, back and forth between two arrays. */
 #include "suite.h"
 #define N 36
-#define STEPS 6
+#define STEPS 36
 
 DATA double A[N][N], B[N][N];
 

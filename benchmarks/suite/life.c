@@ -1,7 +1,7 @@
 /* life: Conway's cells on a small board, back and forth between two boards. */
 #include "suite.h"
 #define N 40
-#define STEPS 4
+#define STEPS 14
 
 DATA unsigned char A[N][N], B[N][N];
 

@@ -1,7 +1,7 @@
 /* mvt: x1 += A y1 and x2 += A^T y2, the second one by columns. */
 #include "suite.h"
 #define N 48
-#define STEPS 8
+#define STEPS 24
 
 DATA double A[N][N], X1[N], X2[N], Y1[N], Y2[N];
 

@@ -1,6 +1,6 @@
 /* n-body: accelerations of all bodies by all others, with a softening length. */
 #include "suite.h"
-#define N 64
+#define N 140
 
 DATA double X[N], Y[N], Z[N], MASS[N], AX[N], AY[N], AZ[N];
 

@@ -1,7 +1,7 @@
 /* prefix-sum: running sums of integers, and of their squares. */
 #include "suite.h"
 #define N 1200
-#define STEPS 12
+#define STEPS 40
 
 DATA int X[N], S[N], Q[N];
 

@@ -2,7 +2,7 @@
 #include "suite.h"
 #define H 16
 #define W 60
-#define STEPS 2
+#define STEPS 8
 
 DATA float IN[H][W], OUT[H][W], FORWARD[W];
 

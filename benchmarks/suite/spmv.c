@@ -2,7 +2,7 @@
 #include "suite.h"
 #define N 120
 #define MOST 9
-#define STEPS 12
+#define STEPS 60
 
 DATA int ROW[N + 1], COLUMN[N * MOST];
 DATA double VALUE[N * MOST], X[N], Y[N];

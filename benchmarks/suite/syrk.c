@@ -2,7 +2,7 @@
 #include "suite.h"
 #define N 32
 #define M 30
-#define STEPS 3
+#define STEPS 10
 
 DATA double C[N][N], A[N][M];
 

@@ -1,7 +1,7 @@
 /* transpose: a matrix, and added to itself. */
 #include "suite.h"
 #define N 44
-#define STEPS 10
+#define STEPS 50
 
 DATA double A[N][N], B[N][N];
 

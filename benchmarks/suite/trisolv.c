@@ -1,7 +1,7 @@
 /* trisolv: forward substitution with a lower triangular matrix. */
 #include "suite.h"
 #define N 56
-#define STEPS 8
+#define STEPS 24
 
 DATA double L[N][N], X[N], B[N];
 

@@ -1,7 +1,7 @@
 /* two-products: D = (A B) C, the first product kept. */
 #include "suite.h"
 #define N 26
-#define STEPS 3
+#define STEPS 8
 
 DATA double A[N][N], B[N][N], C[N][N], T[N][N], D[N][N];
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 import click
 
@@ -37,7 +38,7 @@ function_choice = options.together(
         metavar="FIRST-END",
         help="A range of addresses, in place of a name.",
     ),
-    click.option("--marked", metavar="NAME", help="A region between IACA's markers; '' for the only one."),
+    click.option("--marked", metavar="shown_progress", help="A region between IACA's markers; '' for the only one."),
 )
 
 
@@ -70,3 +71,108 @@ def blocks(
 
     result = binary_blocks(file, function, addresses=addresses, marked=marked, strict=strict)
     show_result(result, Shown.of(as_json=as_json, strict=strict))
+
+
+_predictors_option = click.option(
+    "--predictors",
+    default="kernmodel",
+    show_default=True,
+    metavar="LIST",
+    help="Of kernmodel, llvm-mca, osaca, uica, and files of predictions (.csv).",
+)
+
+
+@binary.command(short_help="Where the cycles of a function go as its program runs.")
+@click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
+@options.machine_option(required=False)
+@options.uarch_option
+@function_choice
+@click.option("--library", type=options.FILE, metavar="FILE", help="The shared library that holds the function.")
+@_predictors_option
+@click.option(
+    "--method",
+    type=click.Choice(["auto", "re-encoded", "callgrind"]),
+    default="auto",
+    show_default=True,
+    help="How occurrences are counted.",
+)
+@click.option("--count-limit", type=click.FloatRange(0), metavar="S", help="Seconds that slow counting may take.")
+@click.option("--seconds", type=click.FloatRange(0, min_open=True), metavar="S", help="Seconds that a run may take.")
+@click.option("--no-measure", is_flag=True, help="Count and predict only.")
+@options.json_option
+def run(
+    program: tuple[str, ...],
+    machine: str | None,
+    uarch: str | None,
+    function: str | None,
+    addresses: tuple[int, int] | None,
+    marked: str | None,
+    library: str | None,
+    predictors: str,
+    method: Literal["auto", "re-encoded", "callgrind"],
+    count_limit: float | None,
+    seconds: float | None,
+    no_measure: bool,
+    as_json: bool,
+) -> None:
+    """Run PROGRAM, count the blocks of its function, predict and measure its time.
+
+    \b
+    Examples:
+      kernmodel binary run --uarch zen3 --function kernel -- ./a.out 100
+      kernmodel binary run -m zen3 --function kernel --predictors kernmodel,llvm-mca -- ./a.out
+    """
+    from kernmodel.api.binary_runs import binary_run
+    from kernmodel.cli.output import shown_progress
+
+    with shown_progress() as say:
+        result = binary_run(
+            program,
+            function,
+            machine=machine,
+            uarch=uarch,
+            library=library,
+            addresses=addresses,
+            marked=marked,
+            predictors=predictors,
+            method=method,
+            count_limit=count_limit,
+            seconds=seconds,
+            measure=not no_measure,
+            progress=say,
+        )
+    show_result(result, Shown.of(as_json=as_json))
+
+
+@binary.command(short_help="How good predictors are on a suite of kernels.")
+@click.argument("file", type=options.FILE)
+@options.machine_option(required=False)
+@options.uarch_option
+@_predictors_option
+@click.option("--output", required=True, type=click.Path(file_okay=False), metavar="DIR", help="Folder for results.")
+@click.option("--jobs", type=options.Count(min=1), metavar="N", help="Processes.  [default: all cores]")
+@options.json_option
+def suite(
+    file: str, machine: str | None, uarch: str | None, predictors: str, output: str, jobs: int | None, as_json: bool
+) -> None:
+    """Build the variants of FILE (.yml), count, predict and measure them; a run that was cut off goes on.
+
+    \b
+    Examples:
+      kernmodel binary suite suite.yml --uarch zen3 --output out
+      kernmodel binary suite suite.yml -m zen3 --predictors kernmodel,llvm-mca,osaca --output out
+    """
+    from kernmodel.api.binary_runs import binary_suite
+    from kernmodel.cli.output import shown_progress
+
+    with shown_progress() as say:
+        result = binary_suite(
+            file,
+            output,
+            machine=machine,
+            uarch=uarch,
+            predictors=predictors,
+            jobs=jobs,
+            progress=lambda what, done, total: say(f"{what}: {done} of {total}"),
+        )
+    show_result(result, Shown.of(as_json=as_json))

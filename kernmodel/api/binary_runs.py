@@ -1,0 +1,169 @@
+"""Functions of programs that run: where their time goes, and how good predictors are on suites of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from os import fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from kernmodel.api.result import Result, Views
+from kernmodel.errors import InputError, MeasurementError, ToolError, UsageError
+from kernmodel.user_files import File
+
+if TYPE_CHECKING:
+    from kernmodel.binary.answer import BinaryRun
+    from kernmodel.binary.program import Function
+    from kernmodel.binary.runs import Command
+    from kernmodel.binary.suite.model import SuiteAnswer
+    from kernmodel.binary.timing import FunctionTime
+    from kernmodel.machine.model import Machine
+
+
+def binary_run(
+    command: Sequence[str],
+    function: str | None = None,
+    *,
+    machine: File | None = None,
+    uarch: str | None = None,
+    library: File | None = None,
+    addresses: tuple[int, int] | None = None,
+    marked: str | None = None,
+    predictors: str = "kernmodel",
+    method: Literal["auto", "re-encoded", "callgrind"] = "auto",
+    count_limit: float | None = None,
+    seconds: float | None = None,
+    measure: bool = True,
+    standard_input: bytes = b"",
+    progress: Callable[[str], object] = lambda what: None,
+) -> Result[BinaryRun]:
+    """Where the cycles of a function go as its program runs, as `kernmodel binary run`.
+
+    >>> km.binary_run(["./a.out"], "kernel", uarch="ZEN3").answer.best.cycles
+
+    Args:
+        command: the program and its arguments.
+        function: its name; addresses, marked: as for `binary_blocks`.
+        machine, uarch: the machine file, or the microarchitecture, that is predicted for.
+        library: the shared library that holds the function, where the program does not.
+        predictors: names separated by commas: kernmodel, llvm-mca, osaca, uica, files of predictions (.csv).
+        method: of counting; count_limit: seconds that a slow way of it may take by its estimate.
+        seconds: that one run of the program may take.
+        measure: whether to measure the function on this host.
+        standard_input: what the program reads.
+        progress: is told what is being done.
+
+    Raises:
+        InputError: no such file or function; the program fails, is not deterministic, or never runs the function.
+        UsageError: neither machine nor microarchitecture, or both.
+        ToolError: a predictor or way of counting that was asked for is not there.
+    """
+    from kernmodel.binary.answer import BinaryRun, lifted
+    from kernmodel.binary.counting import count_occurrences
+    from kernmodel.binary.find import find_function
+    from kernmodel.binary.predictors.choose import names_of, predictor_named
+    from kernmodel.binary.runs import Command
+
+    if not command:
+        raise UsageError("there is no program to run", todo="give it and its arguments behind --")
+    core, title, modelled = _core(machine, uarch)
+    names = names_of(predictors)
+    found = find_function(fspath(library or command[0]), function, addresses=addresses, marked=marked)
+    chosen = [predictor_named(name, core, found.isa) for name in names]
+    started = Command(tuple(command), standard_input, seconds=seconds)
+    found, occurrences = count_occurrences(found, started, method=method, limit=count_limit, told=progress)
+    predictions = lifted(found, occurrences, chosen, progress)
+    time, why = _time(found, started, progress) if measure else (None, "")
+    clock = time.clock_hz if time is not None else modelled.clock_hz if modelled is not None else None
+    versions = {one.name: one.version for one in chosen}
+    answer = BinaryRun(
+        tuple(command), found, occurrences, core, title, clock, predictions, versions, time=time, not_measured=why
+    )
+    return Result([answer], Views("binary_run:binary_run_report", "binary_lifting:binary_run_document"))
+
+
+def _core(machine: File | None, uarch: str | None) -> tuple[str, str, Machine | None]:
+    """The microarchitecture, its name for people, and the machine where one is given."""
+    from kernmodel.incore.tables.parameters import canonical_name, load_parameters
+
+    if (machine is None) == (uarch is None):
+        todo = "give the machine with -m, or its microarchitecture with --uarch"
+        raise UsageError("one core has to be predicted for", todo=todo)
+    if machine is None:
+        name = canonical_name(uarch or "")
+        return name, load_parameters(name).title, None
+    from kernmodel.machine.load import load_machine
+
+    found = load_machine(fspath(machine))
+    name = found.core.microarchitecture
+    return name, f"{found.name} ({load_parameters(name).title})", found
+
+
+def _time(function: Function, command: Command, progress: Callable[[str], object]) -> tuple[FunctionTime | None, str]:
+    """The measured time, or why there is none."""
+    from kernmodel.binary.stopwatch import measure_function
+
+    try:
+        return measure_function(function, command, told=progress), ""
+    except (ToolError, InputError) as error:
+        return None, str(error)
+
+
+def binary_suite(
+    file: File,
+    output: File,
+    *,
+    machine: File | None = None,
+    uarch: str | None = None,
+    predictors: str = "kernmodel",
+    jobs: int | None = None,
+    progress: Callable[[str, int, int], object] = lambda what, done, total: None,
+) -> Result[SuiteAnswer]:
+    """How good predictors are on many variants of kernels, as `kernmodel binary suite`.
+
+    >>> km.binary_suite("suite.yml", "out", uarch="ZEN3").answer.classes[0].summaries["kernmodel (c)"]
+
+    Args:
+        file: of the suite (docs/binaries.md).
+        output: the folder for binaries, records and tables; what an earlier run left there is kept.
+        machine, uarch: this host's machine file, or its microarchitecture.
+        predictors: as for `binary_run`.
+        jobs: processes for all but the measurements.
+        progress: is told what is being done, how many are done, and of how many.
+
+    Raises:
+        InputError: a file cannot be read or written; ToolError: a compiler or predictor is not there.
+    """
+    from kernmodel.binary.predictors.choose import names_of
+    from kernmodel.binary.suite.file import read_suite
+    from kernmodel.binary.suite.run import run_suite
+
+    core, _, _ = _core(machine, uarch)
+    suite = read_suite(fspath(file))
+    answer = run_suite(
+        suite,
+        core,
+        Path(fspath(output)),
+        predictors=names_of(predictors),
+        timing=_timing,
+        jobs=jobs,
+        progress=progress,
+    )
+    return Result([answer], Views("binary_suite:suite_report", "binary_lifting:suite_document"))
+
+
+def _timing(binary: str, function: str) -> tuple[float, float, str]:
+    """Cycles of the smallest call of all runs that count, how far these lie apart in percent, why there is none.
+
+    The kernels of a suite do the same work in each call, or nearly; what disturbs a call only adds to it.
+    """
+    from kernmodel.binary.find import find_function
+    from kernmodel.binary.runs import Command
+    from kernmodel.binary.stopwatch import measure_function
+
+    try:
+        time = measure_function(find_function(binary, function), Command((binary,)))
+    except (MeasurementError, InputError) as error:
+        return 0.0, 0.0, str(error)
+    refused = time.why_refused if not time.accepted or not time.smallest else ""
+    return time.smallest, time.spread_percent, refused

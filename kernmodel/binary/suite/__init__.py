@@ -1,0 +1,1 @@
+"""Suites of kernels: built in many variants, counted, measured and predicted; how far predictions are off."""
