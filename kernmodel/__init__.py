@@ -41,7 +41,7 @@ _PUBLIC = {
         "probe_machine",
     ),
     "api.binaries": ("binary_blocks",),
-    "api.binary_runs": ("binary_run", "binary_suite"),
+    "api.binary_runs": ("binary_run", "binary_suite", "CodePlace", "RunOptions"),
     "studies.predict.request": ("Loop",),
     "api.options": ("Nest", "CacheOptions", "CodeOptions"),
     "api.result": ("Result",),

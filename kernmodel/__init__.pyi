@@ -1,4 +1,6 @@
 from kernmodel.api.binaries import binary_blocks as binary_blocks
+from kernmodel.api.binary_runs import CodePlace as CodePlace
+from kernmodel.api.binary_runs import RunOptions as RunOptions
 from kernmodel.api.binary_runs import binary_run as binary_run
 from kernmodel.api.binary_runs import binary_suite as binary_suite
 from kernmodel.api.caches import simulate as simulate

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -20,21 +21,52 @@ if TYPE_CHECKING:
     from kernmodel.machine.model import Machine
 
 
+@dataclass(frozen=True, slots=True)
+class CodePlace:
+    """Where a function is, beside its name, as the options of `kernmodel binary run` with these names.
+
+    Attributes:
+        library: the shared library that holds it, where the program does not.
+        addresses: of the first byte and the one behind the last, in place of a name.
+        marked: a region between IACA's markers by its name, "" for the only one.
+    """
+
+    library: File | None = None
+    addresses: tuple[int, int] | None = None
+    marked: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a program is run, as the options of `kernmodel binary run` with these names.
+
+    Attributes:
+        method: of counting; count_limit: seconds that a slow way of it may take by its estimate.
+        seconds: that one run of the program may take.
+        measure: whether to measure the function on this host.
+        standard_input: what the program reads.
+    """
+
+    method: Literal["auto", "re-encoded", "callgrind"] = "auto"
+    count_limit: float | None = None
+    seconds: float | None = None
+    measure: bool = True
+    standard_input: bytes = b""
+
+
+ANYWHERE = CodePlace()
+AS_IT_IS = RunOptions()
+
+
 def binary_run(
     command: Sequence[str],
     function: str | None = None,
     *,
     machine: File | None = None,
     uarch: str | None = None,
-    library: File | None = None,
-    addresses: tuple[int, int] | None = None,
-    marked: str | None = None,
+    place: CodePlace = ANYWHERE,
     predictors: str = "kernmodel",
-    method: Literal["auto", "re-encoded", "callgrind"] = "auto",
-    count_limit: float | None = None,
-    seconds: float | None = None,
-    measure: bool = True,
-    standard_input: bytes = b"",
+    options: RunOptions = AS_IT_IS,
     progress: Callable[[str], object] = lambda what: None,
 ) -> Result[BinaryRun]:
     """Where the cycles of a function go as its program runs, as `kernmodel binary run`.
@@ -43,14 +75,10 @@ def binary_run(
 
     Args:
         command: the program and its arguments.
-        function: its name; addresses, marked: as for `binary_blocks`.
+        function: its name; place: where it is, beside that.
         machine, uarch: the machine file, or the microarchitecture, that is predicted for.
-        library: the shared library that holds the function, where the program does not.
         predictors: names separated by commas: kernmodel, llvm-mca, osaca, uica, files of predictions (.csv).
-        method: of counting; count_limit: seconds that a slow way of it may take by its estimate.
-        seconds: that one run of the program may take.
-        measure: whether to measure the function on this host.
-        standard_input: what the program reads.
+        options: how the program is run.
         progress: is told what is being done.
 
     Raises:
@@ -68,12 +96,15 @@ def binary_run(
         raise UsageError("there is no program to run", todo="give it and its arguments behind --")
     core, title, modelled = _core(machine, uarch)
     names = names_of(predictors)
-    found = find_function(fspath(library or command[0]), function, addresses=addresses, marked=marked)
+    file = fspath(place.library or command[0])
+    found = find_function(file, function, addresses=place.addresses, marked=place.marked)
     chosen = [predictor_named(name, core, found.isa) for name in names]
-    started = Command(tuple(command), standard_input, seconds=seconds)
-    found, occurrences = count_occurrences(found, started, method=method, limit=count_limit, told=progress)
+    started = Command(tuple(command), options.standard_input, seconds=options.seconds)
+    found, occurrences = count_occurrences(
+        found, started, method=options.method, limit=options.count_limit, told=progress
+    )
     predictions = lifted(found, occurrences, chosen, progress)
-    time, why = _time(found, started, progress) if measure else (None, "")
+    time, why = _time(found, started, progress) if options.measure else (None, "")
     clock = time.clock_hz if time is not None else modelled.clock_hz if modelled is not None else None
     versions = {one.name: one.version for one in chosen}
     answer = BinaryRun(

@@ -122,7 +122,7 @@ def run(
       kernmodel binary run --uarch zen3 --function kernel -- ./a.out 100
       kernmodel binary run -m zen3 --function kernel --predictors kernmodel,llvm-mca -- ./a.out
     """
-    from kernmodel.api.binary_runs import binary_run
+    from kernmodel.api.binary_runs import CodePlace, RunOptions, binary_run
     from kernmodel.cli.output import shown_progress
 
     with shown_progress() as say:
@@ -131,14 +131,9 @@ def run(
             function,
             machine=machine,
             uarch=uarch,
-            library=library,
-            addresses=addresses,
-            marked=marked,
+            place=CodePlace(library, addresses, marked),
             predictors=predictors,
-            method=method,
-            count_limit=count_limit,
-            seconds=seconds,
-            measure=not no_measure,
+            options=RunOptions(method, count_limit, seconds, measure=not no_measure),
             progress=say,
         )
     show_result(result, Shown.of(as_json=as_json))
