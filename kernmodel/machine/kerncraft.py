@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kernmodel.errors import Location, MachineError, Note
+from kernmodel.isa import split_vectors
 from kernmodel.machine.files.write import Facts, with_unit, write_facts
 from kernmodel.machine.model import Machine
 from kernmodel.resources import carried_files
@@ -175,7 +176,8 @@ def _microarchitecture(data: Mapping[str, Any]) -> str | None:
 
 
 def _core(state: _Import, data: Mapping[str, Any]) -> Facts:
-    name = _microarchitecture(data)
+    # a carried machine of the core knows the length of its vectors, too
+    name = state.kin.core.microarchitecture if state.kin else _microarchitecture(data)
     overlapping, others, origin = _ports(state, data, name)
     flop = _flop_per_cycle(state, data)
     return {
@@ -192,7 +194,7 @@ def _carried_kin(name: str | None) -> Machine | None:
     from kernmodel.machine.load import FOLDER, load_path
 
     machines = (load_path(path) for path in carried_files(FOLDER, ".yml"))
-    return next((machine for machine in machines if machine.core.microarchitecture == name), None)
+    return next((one for one in machines if split_vectors(one.core.microarchitecture)[0] == name), None)
 
 
 def _ports(state: _Import, data: Mapping[str, Any], name: str | None) -> tuple[list[str] | None, list[str] | None, str]:

@@ -256,7 +256,9 @@ def _ports_of_accesses(instruction: Instruction, row: InstructionData, core: Pip
             kind = 0
         else:
             kind = 2 if writes and any(ports <= group for group in core.memory.store_data_ports) else 1
-        count = cycles if cycles <= min(row.uops, _FEW_UOPS) else 1
+        # a store that takes several ports of the cache has an address for each
+        most = _FEW_UOPS if kind == 0 and writes else min(row.uops, _FEW_UOPS)
+        count = next(number for number in range(min(cycles, max(most, 1)), 0, -1) if cycles % number == 0)
         busy[kind] = max(busy[kind], ceil(cycles / count))
         found[kind].extend([use.ports] * count)
     accesses, compute, data = found

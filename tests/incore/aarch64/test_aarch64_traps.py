@@ -107,6 +107,10 @@ def test_8_shifted_operands_cost_by_core() -> None:
 def test_9_stores_take_a_port_for_their_data() -> None:
     assert {"5"} in [set(use.ports) for use in row("str d,[x]", "TX2").ports]
     assert any("FLA" in use.ports for use in row("str d,[x]", "A64FX").ports)
+    # A64FX: two loads or one store a cycle
+    assert analysed("ldr d0, [x0]\nldr d1, [x1]", "A64FX").throughput == 1.0
+    assert analysed("str d0, [x0]", "A64FX").throughput == 1.0
+    assert analysed("ldr d0, [x0]\nldr d1, [x1]\nstr d2, [x2]", "A64FX").throughput == 2.0
 
 
 def test_10_dividers_block_their_unit() -> None:

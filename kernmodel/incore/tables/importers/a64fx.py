@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from kernmodel.incore.model import InstructionData, PortUse
+from kernmodel.isa.aarch64.roles import role
 
 _UNITS = {
     "EX*": ("EXA", "EXB"),
@@ -43,7 +44,18 @@ def corrected(
 ) -> dict[str, InstructionData]:
     """The rows, those of which the manual speaks as it has them."""
     entries = _entries(records)
-    return {form: _access(row, source) or _computing(row, entries, source) or row for form, row in rows.items()}
+    found = {form: _access(row, source) or _computing(row, entries, source) or row for form, row in rows.items()}
+    return {form: _alone_in_cache(row) for form, row in found.items()}
+
+
+def _alone_in_cache(row: InstructionData) -> InstructionData:
+    """The first cache serves two loads or one store at a time (manual 1.8.1, on the L1D pipeline): a store takes what
+    two loads would."""
+    if not role(row.form.partition(" ")[0]).stores:
+        return row
+    addresses = frozenset(_UNITS["EAG*"])
+    uses = [PortUse(use.ports, 2 * use.cycles) if addresses.issuperset(use.ports) else use for use in row.ports]
+    return replace(row, ports=tuple(uses))
 
 
 def _entries(records: Iterable[Mapping[str, str]]) -> dict[tuple[str, str], list[_Entry]]:
