@@ -26,3 +26,28 @@ def test_a_load_across_lines_takes_both_pipes_in_the_cycle_behind_it(case: str) 
     loop = block_of_bytes(bytes.fromhex(code), file=case)
     found = analyse_block(loop, Core.open("ZEN4", Settings()), Settings(notion="loop"))
     assert found.prediction == pytest.approx(measured, rel=0.06)
+
+
+_MOVES = "4889cb" * 11 + "48ffc875da"
+"""mov rbx,rcx eleven times, dec rax, jnz: 12 macro-ops in 38 bytes."""
+
+
+@pytest.mark.parametrize("offset", [0, 16, 32, 48, 56, 58, 60, 61, 62, 63])
+def test_lines_of_code_are_read_ahead_of_what_is_delivered(offset: int) -> None:
+    """Two cycles for the macro-ops and two for the lines are two, wherever the loop stands: 2.00 measured."""
+    found = analyse_block(
+        block_of_bytes(bytes.fromhex(_MOVES), file="x"), Core.open("ZEN4", Settings()), Settings("loop", offset=offset)
+    )
+    assert found.prediction == pytest.approx(2.0, rel=0.01)
+
+
+def test_loads_of_whole_lines_take_a_little_longer() -> None:
+    """Twelve loads of 512 bits, dec, jnz: 1.066 cycles a load measured."""
+    code = (
+        "62f17c48100662f17c48104e0162f17c4810560262f17c48105e0362f17c4810660462f17c48106e0562f17c4810760662f17c48"
+        "107e0762717c4810460862717c48104e0962717c4810560a62717c48105e0b48ffc875a8"
+    )
+    found = analyse_block(
+        block_of_bytes(bytes.fromhex(code), file="x"), Core.open("ZEN4", Settings()), Settings("loop", offset=0)
+    )
+    assert found.prediction / 12 == pytest.approx(1.066, rel=0.01)

@@ -112,11 +112,14 @@ class Lines(NamedTuple):
     Attributes:
         line_bytes: of a cache line. block_bytes: of the blocks that stores of `block_bytes` must not cross.
         grouped: whether a group of vector stores costs half a cycle more.
+        whole_lines: one in so many loads of a whole line keeps its pipe a cycle longer where nothing stores a whole
+            line, 0 for none.
     """
 
     line_bytes: int
     block_bytes: int | None
     grouped: bool = False
+    whole_lines: int = 0
 
     def of_store(self, size: int) -> int | None:
         """The size of what a store must not cross; None where it takes as long across lines."""
@@ -161,6 +164,8 @@ def slow_accesses(
         for (access, _, writes), passes in zip(own, found, strict=True):
             if passes:
                 slow.setdefault(access.instruction, [0, 0])[writes] |= passes
+    for instruction, passes in _whole_lines(loads, stores, lines).items():
+        slow.setdefault(instruction, [0, 0])[0] |= passes
     longer = frozenset(_before_groups(steps, general, lines) if lines.grouped else ())
     alone = {number for number in general if not _paired(number, stores, general, lines)}
     made = []
@@ -168,6 +173,21 @@ def slow_accesses(
         loading, storing = slow.get(number, (0, 0))
         made.append(Access(number, *_halves(loading), *_halves(storing), number in alone, number in longer))
     return made
+
+
+def _whole_lines(loads: Sequence[MovingAccess], stores: Sequence[MovingAccess], lines: Lines) -> dict[int, int]:
+    """By instruction, the passes in which a load of a whole line is the one of so many that takes longer."""
+    if not lines.whole_lines or any(store.size == lines.line_bytes for store in stores):
+        return {}
+    whole = [load.instruction for load in loads if load.size == lines.line_bytes]
+    return {
+        instruction: sum(
+            1 << number
+            for number in range(PHASES)
+            if (number * len(whole) + place) % lines.whole_lines == lines.whole_lines - 1
+        )
+        for place, instruction in enumerate(whole)
+    }
 
 
 def _before_groups(steps: Sequence[AddressStep], general: Collection[int], lines: Lines) -> list[int]:

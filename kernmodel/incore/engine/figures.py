@@ -255,7 +255,7 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
         value_ports=_sets(figures.value_ports),
         passed_bytes=figures.passed_bytes,
         wide_store_loads=figures.wide_store_loads,
-        lines=Lines(figures.line_bytes, figures.store_block_bytes, figures.grouped_stores)
+        lines=Lines(figures.line_bytes, figures.store_block_bytes, figures.grouped_stores, figures.whole_lines)
         if figures.line_bytes
         else None,
         forwards=Forwards(

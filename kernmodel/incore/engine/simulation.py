@@ -503,18 +503,20 @@ class Pipeline:
                 return
 
     def _fetch_line(self, queued: int) -> None:
-        """No more entries than the width; those of one pass, and of one more line of code each cycle."""
+        """No more entries than the width, those of one pass. A line of code is read each cycle, one ahead of what is
+        delivered at most."""
         core = self.core
         room = core.dsb_width
         if queued + room > core.idq or self.stopped or self.now < self.resumed:
             return
-        self.opened += 1
+        first = self.units[0].block
+        self.opened = min(self.opened + 1, self.units[self.fetched % core.units].line - first + 2)
         while room > 0:
             n = self.fetched % core.units
             unit = self.units[n]
             if core.line_fetch & PASSES and not self.unit_part and not n and room < core.dsb_width:
                 return
-            if core.line_fetch & LINES and unit.line - self.units[0].block >= self.opened:
+            if core.line_fetch & LINES and unit.line - first >= self.opened:
                 return
             part = min(unit.entries - self.unit_part, room)
             self.delivered += part
@@ -525,7 +527,7 @@ class Pipeline:
             self.unit_part = 0
             self.fetched += 1
             if self.fetched % core.units == 0:
-                self.opened = 0
+                self.opened -= unit.line - first + 1
             if unit.redirects:
                 self.stopped = True
                 return

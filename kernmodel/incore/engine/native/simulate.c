@@ -81,7 +81,7 @@ typedef struct {
     uint32_t pipes; /* ports of accesses that may go to two lines at once */
 
     int64_t entries_delivered, entries_issued, fetched, predecoded, decoded, decodable[HISTORY];
-    int32_t unit_part, decoding, microcode_wait, microcode_left, predecode_step, opened; /* lines of code so far of the pass */
+    int32_t unit_part, decoding, microcode_wait, microcode_left, predecode_step, opened; /* lines of code read of the pass */
 
     int64_t resumed;  /* cycle from which units are fetched behind the latest mispredicted branch */
     int32_t stopped;  /* such a branch was fetched and not executed */
@@ -709,19 +709,21 @@ static void decode(Sim *s, int64_t queued)
     }
 }
 
-/* No more entries per cycle than the width; those of one pass (PASSES) and of one line of code (LINES). */
+/* No more entries per cycle than the width; those of one pass (PASSES). With LINES, a line of code is read each cycle, which
+   may be one ahead of what is delivered. */
 static void fetch_line(Sim *s, int64_t queued)
 {
     const Core *c = s->core;
     int32_t room = c->dsb_width;
     if (queued + room > c->idq || s->stopped || s->now < s->resumed)
         return;
-    s->opened++;
+    const int32_t first = s->units->block, ahead = s->units[s->unit_fetching].line - first + 2;
+    s->opened = s->opened < ahead ? s->opened + 1 : ahead;
     while (room > 0) {
         const FetchUnit *unit = &s->units[s->unit_fetching];
         if (c->line_fetch & PASSES && !s->unit_part && !s->unit_fetching && room < c->dsb_width)
             return;
-        if (c->line_fetch & LINES && unit->line - s->units->block >= s->opened)
+        if (c->line_fetch & LINES && unit->line - first >= s->opened)
             return;
         const int32_t left = unit->entries - s->unit_part, part = left < room ? left : room;
         s->entries_delivered += part;
@@ -731,8 +733,10 @@ static void fetch_line(Sim *s, int64_t queued)
             return;
         s->unit_part = 0;
         s->fetched++;
-        if (++s->unit_fetching == c->units)
-            s->unit_fetching = s->opened = 0;
+        if (++s->unit_fetching == c->units) {
+            s->unit_fetching = 0;
+            s->opened -= unit->line - first + 1;
+        }
         if (unit->redirects) {
             s->stopped = 1;
             return;
