@@ -318,8 +318,16 @@ class Result(Sequence[Answer], Generic[Answer]):
     def __repr__(self) -> str:
         return f"<kernmodel result of {self.total or 'many'}: see .answer, .text(), .json(), .plot()>"
 
+    def _repr_html_(self) -> str:
+        """What notebooks show: the report as headings and tables, text escaped, in a box that scrolls."""
+        from kernmodel.report.html.blocks import blocks_html
+        from kernmodel.report.html.elements import element
+
+        blocks = self._blocks(self._views.unit, verbose=False)
+        return element("div", blocks_html(blocks, "h4"), style="overflow-x: auto")
+
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        printer.text(self.text())  # what notebooks show
+        printer.text(self.text())  # what terminals show
 
     # }}}
     # {{{ of one question

@@ -25,12 +25,14 @@ from kernmodel.api.options import (
     values_of,
 )
 from kernmodel.api.result import Json, Result, Views, note_parts, table_parts
-from kernmodel.errors import KernmodelError, Note, UsageError, refuse_warnings
+from kernmodel.errors import KernmodelError, Note, ToolError, UsageError, refuse_warnings
 from kernmodel.studies.sweep.values import EVERY_SIZE
 from kernmodel.user_files import File
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
+
+    from pandas import DataFrame
 
     from kernmodel.report.layout import Blocks
     from kernmodel.report.text.render import Style
@@ -246,7 +248,7 @@ class _Writers:
 
 class Sweep(Result["Row"]):
     """The rows of a sweep: each a mapping from column to number or text, `error` saying why a point failed.
-    `pandas.DataFrame(list(result))` is the table."""
+    `frame()` is the table of pandas."""
 
     def __init__(
         self,
@@ -272,6 +274,19 @@ class Sweep(Result["Row"]):
         """What the answers assume or do not know, each once."""
         tuple(self)
         return tuple(self.gathered.notes())
+
+    def frame(self) -> DataFrame:
+        """All rows as a frame of pandas, a column for each of theirs, numbers not rounded.
+
+        Raises:
+            ToolError: pandas is not installed.
+        """
+        try:
+            from pandas import DataFrame
+        except ImportError as error:
+            todo = "install it (pip install pandas), or take list(result): each row is a mapping"
+            raise ToolError("pandas is not installed", where=".frame()", todo=todo) from error
+        return DataFrame(list(self))
 
     def check(self) -> None:
         """Raise the first point's error where all failed.
