@@ -171,14 +171,14 @@ _KERNEL_VIEWS = Views("measure:kernels_report", "measure:kernels_document", toge
 
 
 def probe_machine(
-    *, depth: Literal["quick", "default"] = "default", progress: Progress = lambda what: None
+    *, depth: Literal["quick", "default", "thorough"] = "default", progress: Progress = lambda what: None
 ) -> Result[Probe]:
     """A machine file of this host, as `kernmodel machine probe`: what was measured, the rest of a carried machine.
 
     >>> Path("mine.yml").write_text(km.probe_machine(depth="quick").text())
 
     Args:
-        depth: "quick" some 30 s, "default" some minutes on a busy host.
+        depth: "quick" some 30 s, "default" some minutes on a busy host, "thorough" up to 15 min.
 
     Raises:
         MeasurementError: no carried machine is near, or the host does not let it be measured.

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kernmodel.errors import Note
+    from kernmodel.measure.probe import Depth
     from kernmodel.schema.fields import Problem
 
 
@@ -119,9 +120,10 @@ def import_(ctx: click.Context, file: str, output: str | None) -> None:
 
 @machine.command("probe", short_help="Make a machine file of this host.")
 @click.option("-o", "--output", metavar="OUT", help="File to write.  [default: standard output]")
-@click.option("--quick", is_flag=True, help="Measure less, in some 30 s.")
+@click.option("--quick", "depth", flag_value="quick", help="Measure less, in some 30 s.")
+@click.option("--thorough", "depth", flag_value="thorough", help="All widths and operations, in up to 15 min.")
 @click.pass_context
-def probe_(ctx: click.Context, output: str | None, quick: bool) -> None:
+def probe_(ctx: click.Context, output: str | None, depth: Depth | None) -> None:
     """Measure this host and write a machine file of it; figures that are not confirmed are left out and named.
 
     What cannot be measured comes from the carried machine of the same core, as each source says. Exit status 1 if
@@ -135,5 +137,5 @@ def probe_(ctx: click.Context, output: str | None, quick: bool) -> None:
 
     target = output_file(output) if output else None
     with shown_progress() as progress:
-        probed = probe_machine(depth="quick" if quick else "default", progress=progress).answer
+        probed = probe_machine(depth=depth or "default", progress=progress).answer
     ctx.exit(_give(probed.text, probed.notes, target))

@@ -86,7 +86,13 @@ def instruction(form: str, ports: bool, as_json: bool) -> None:
 @measure.command(short_help="Bandwidths of one core by level and stream mix.")
 @click.option("--level", "levels", multiple=True, metavar="LEVEL", help="L1 to Mem.  [default: all]")
 @click.option("--mix", "mixes", multiple=True, metavar="MIX", help="load, store, copy, …  [default: all]")
-@click.option("--width", "widths", multiple=True, type=click.Choice(["16", "32", "64"]), help="Bytes of a register.")
+@click.option(
+    "--width",
+    "widths",
+    multiple=True,
+    type=click.Choice(["8", "16", "32", "64"]),
+    help="Bytes of an access; 8: scalar.",
+)
 @options.pages_option
 @options.json_option
 def bandwidth(

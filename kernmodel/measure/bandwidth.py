@@ -20,12 +20,16 @@ from kernmodel.measure.model import BandwidthPoint, Bandwidths
 EFFORT = Effort(samples=60, rounds=3, seconds=6.0)
 LINE = 64
 _POSITION, _TOTAL = 63, 62
-_ADDRESS = ("r8", "r9", "r10", "r11")
+_SCALAR = 8
+_ADDRESS = ("r8", "r9", "r10", "r11", "r12", "r13", "r14", "rcx", "rbp")
 _UNROLLED = 4
 """Cache lines of each stream that a pass of the loop moves."""
 _SEGMENT_BYTES = 1 << 20
 _MOST_MEMORY = 1 << 30
-_REGISTER = {64: "zmm", 32: "ymm", 16: "xmm"}
+_REGISTER = {64: "zmm", 32: "ymm", 16: "xmm", 8: "xmm"}
+"""By bytes of an access; those of 8 are scalar."""
+ACCESS_BYTES = tuple(sorted(_REGISTER))
+"""Bytes of loads and stores that are measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,8 @@ MIXES = {
         Mix("daxpy", 2, 1, 1, 2),
         Mix("stream", 2, 1, 0, 2),
         Mix("triad", 3, 1, 0, 2),
+        Mix("load4_store", 4, 1),
+        Mix("load8_store", 8, 1),
         Mix("store_nt", 0, 1, streaming=True),
         Mix("copy_nt", 1, 1, streaming=True),
     )
@@ -161,16 +167,22 @@ def _point(harness: Harness, mix: Mix, level: str, total: int, width: int, effor
 
 
 def function(mix: Mix, width: int) -> bytes:
-    """The loop of a mix with registers of this width."""
+    """The loop of a mix with accesses of this width.
+
+    Raises:
+        MeasurementError: this host has no such registers, or streaming stores are not so narrow.
+    """
+    if mix.streaming and width == _SCALAR:
+        raise MeasurementError("scalar stores from vector registers do not stream", todo="choose 16, 32 or 64")
     if width not in _REGISTER or width > x86.vector_bytes():
-        raise MeasurementError(f"this host has no registers of {width} bytes", todo="choose 16, 32 or 64")
+        raise MeasurementError(f"this host has no registers of {width} bytes", todo="choose 8, 16, 32 or 64")
     register = _REGISTER[width]
     lines = [f"mov r15, [rdx + {8 * _POSITION}]"]
     for number in range(mix.arrays):
         lines += [f"mov {_ADDRESS[number]}, [rdx + {8 * number}]", f"add {_ADDRESS[number]}, r15"]
     lines += ["xor eax, eax", ".p2align 6", "9:"]
     for at in range(0, _UNROLLED * LINE, width):
-        lines += _element(mix, register, at, number=at // width % 4)
+        lines += _element(mix, register, at, number=at // width % 4, scalar=width == _SCALAR)
     lines += [f"add rax, {_UNROLLED * LINE}", "cmp rax, rsi", "jb 9b"]
     # the next call goes on behind, or at the beginning where what is left is too short
     lines += [
@@ -186,16 +198,17 @@ def function(mix: Mix, width: int) -> bytes:
     return x86.function("\n".join(lines), set_up=False)
 
 
-def _element(mix: Mix, register: str, at: int, number: int) -> list[str]:
+def _element(mix: Mix, register: str, at: int, number: int, *, scalar: bool) -> list[str]:
     """Instructions of one access of each stream at this offset."""
     avx = x86.vector_bytes() > 16
     v = "v" if avx else ""
     one, other = f"{register}{2 * number}", f"{register}{2 * number + 1}"
     places = [f"[{address} + rax + {at}]" for address in _ADDRESS]
     reads = places[: mix.read] if mix.read_write or not mix.write else places[1 : 1 + mix.read]
-    lines = [f"{v}movups {one}, {place}" for place in reads[:1]]
+    move, add = ("movsd", "addsd") if scalar else ("movups", "addpd")
+    lines = [f"{v}{move} {one}, {place}" for place in reads[:1]]
     for place in reads[1:]:
-        lines += [f"{v}movups {other}, {place}", f"vaddpd {one}, {one}, {other}" if avx else f"addpd {one}, {other}"]
+        lines += [f"{v}{move} {other}, {place}", f"v{add} {one}, {one}, {other}" if avx else f"{add} {one}, {other}"]
     if mix.write:
-        lines.append(f"{v}{'movntps' if mix.streaming else 'movups'} {places[0]}, {one}")
+        lines.append(f"{v}{'movntps' if mix.streaming else move} {places[0]}, {one}")
     return lines

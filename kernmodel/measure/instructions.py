@@ -35,7 +35,7 @@ _POINTERS = {
     80: "tbyte",
 }
 _VECTORS = ("xmm", "ymm", "zmm", "mm", "k")
-_SOURCE, _TARGETS = 14, 8
+_SOURCE, _TARGETS = 14, 10
 """Register number of sources that nothing writes; targets that take turns."""
 _CHAINED = 4
 BLOCKERS = (
@@ -81,20 +81,28 @@ def measure_instruction(
         what = f"instances wait for one another through {', '.join(chained)}: the throughput includes that latency"
         notes.append(Note("implicit-chain", what, "assumption"))
     return InstructionMeasurement(
-        decoded.form, parallel[0], throughput, latencies, beside, harness.clock_hz(), tuple(notes)
-    )
+        decoded.form, parallel[0], throughput, latencies, beside, harness.clock_hz(), tuple(notes),
+        tuple(parallel),
+    )  # fmt: skip
 
 
 def _parts(form: str) -> tuple[str, tuple[str, ...]]:
     mnemonic, _, text = form.strip().lower().partition(" ")
     kinds = tuple(part.strip() for part in text.split(",")) if text.strip() else ()
     for kind in kinds:
-        if not _KIND.fullmatch(kind):
+        if not _KIND.fullmatch(kind) or not _has_size(kind.partition("{")[0]):
             what = f"operands of the kind {kind!r} are not set up for measuring"
             raise InputError(
                 what, where=form, todo="registers (r8 to r64, xmm, ymm, zmm, k), memory (m8 to m512), i8 to i64"
             )
     return mnemonic, kinds
+
+
+def _has_size(kind: str) -> bool:
+    """Whether memory or an immediate operand is of a size that has a name."""
+    if kind[0] == "m" and kind[1:].isdecimal():
+        return int(kind[1:]) in _POINTERS
+    return kind[0] != "i" or kind == "i8" or kind in _IMMEDIATES
 
 
 def _line(mnemonic: str, kinds: Sequence[str], registers: Mapping[int, int]) -> str:

@@ -70,6 +70,7 @@ class InstructionMeasurement:
 
     Attributes:
         form: as in instruction tables; text: the instruction that was executed.
+        instances: the ones whose throughput was measured, which write registers of their own.
         throughput: reciprocal, cycles per instruction, of independent ones.
         latencies: cycles from an operand that is read to one that is written, by "source → target" with operand numbers
             from 1.
@@ -85,6 +86,7 @@ class InstructionMeasurement:
     beside: Mapping[str, Figure]
     clock_hz: float
     notes: tuple[Note, ...]
+    instances: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,22 @@ class Bandwidths:
     points: tuple[BandwidthPoint, ...]
     clock_hz: float
     huge: bool
+    notes: tuple[Note, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunPoint:
+    """Loads from memory in contiguous runs of `run_bytes`, each at another place: `cycles_per_line` of one core."""
+
+    run_bytes: int
+    cycles_per_line: Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """What starting a stream costs, by ascending length of the run; empty where it was not measured."""
+
+    points: tuple[RunPoint, ...]
     notes: tuple[Note, ...]
 
 

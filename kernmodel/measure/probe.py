@@ -19,18 +19,22 @@ from kernmodel.errors import MeasurementError, Note
 from kernmodel.machine.files.write import write_facts
 from kernmodel.machine.load import find_machine
 from kernmodel.measure import code_x86 as x86
-from kernmodel.measure.bandwidth import MIXES, measure_bandwidths
+from kernmodel.measure.bandwidth import ACCESS_BYTES, MIXES, measure_bandwidths
 from kernmodel.measure.host import Effort, Harness
 from kernmodel.measure.host_topology import HostCache, HostTopology, host_topology
-from kernmodel.measure.model import BandwidthPoint
-from kernmodel.measure.peaks import PeakKind, measure_peaks
+from kernmodel.measure.model import BandwidthPoint, Peak, Runs
+from kernmodel.measure.peaks import PeakKind, measure_peaks, peak_kinds
+from kernmodel.measure.runs import measure_runs
 
-Depth = Literal["quick", "default"]
-_EFFORTS = {"quick": Effort(40, 2, 1.5), "default": Effort(60, 3, 5.0)}
+Depth = Literal["quick", "default", "thorough"]
+_EFFORTS = {"quick": Effort(40, 2, 1.5), "default": Effort(60, 3, 5.0), "thorough": Effort(80, 3, 8.0)}
 _MIXES = {
     "quick": ("load", "copy", "update"),
-    "default": ("load", "store", "copy", "update", "daxpy", "stream", "triad"),
+    "default": ("load", "store", "copy", "update", "daxpy", "stream", "triad", "load4_store", "load8_store"),
+    "thorough": ("load", "store", "copy", "update", "daxpy", "stream", "triad", "load4_store", "load8_store"),
 }
+_RATIOS = ("load", "store", "copy", "stream", "load4_store", "load8_store")
+"""Mixes that are measured with narrower accesses too, for every ratio of loads and stores one."""
 _CARRIED: Mapping[tuple[str, int], Mapping[str, Sequence[int]]] = {
     ("Intel", 6): {
         "snb": (45,),
@@ -97,7 +101,8 @@ def probe_machine(
     """A machine file of this host.
 
     Args:
-        depth: how much is measured: "quick" some 30 s, "default" some 2 min.
+        depth: how much is measured: "quick" some 30 s, "default" some 2 min, "thorough" up to 15 min: accesses of all
+            widths, peaks of all operations.
 
     Raises:
         MeasurementError: no carried machine is near, or the host does not let it be measured.
@@ -109,12 +114,19 @@ def probe_machine(
     measured = measure_bandwidths(harness, topology, mixes=_MIXES[depth], effort=effort, progress=progress)
     wide = x86.vector_bytes()
     kinds = tuple(PeakKind(operation, "DP", wide) for operation in ("ADD", "MUL", "FMA"))
+    narrow: tuple[BandwidthPoint, ...] = ()
+    if depth == "thorough":
+        kinds = tuple(peak_kinds())
+        widths = tuple(width for width in ACCESS_BYTES if width < wide)
+        beside = measure_bandwidths(harness, topology, mixes=_RATIOS, widths=widths, effort=effort, progress=progress)
+        narrow, notes = beside.points, [*notes, *beside.notes]
     peaks = measure_peaks(harness, kinds, effort=effort, progress=progress)
-    notes += [*measured.notes, *peaks.notes]
+    runs = Runs((), ()) if depth == "quick" else measure_runs(harness, topology, effort=effort, progress=progress)
+    notes += [*measured.notes, *peaks.notes, *runs.notes]
     clock = measured.clock_hz
     carried: dict[str, Any] = yaml.safe_load(find_machine(name).read_text(encoding="utf-8"))
     here = f"measured on this host by kernmodel machine probe, {datetime.date.today().isoformat()}"
-    points = [point for point in measured.points if point.cycles_per_line.confirmed]
+    points = [point for point in (*measured.points, *narrow) if point.cycles_per_line.confirmed]
     system = f"/sys and /proc of this host, {datetime.date.today().isoformat()}"
     facts: dict[str, Any] = {
         "title": f"{topology.model}{', a guest' if topology.hypervisor else ''} with {topology.cores} cores, probed",
@@ -134,7 +146,7 @@ def probe_machine(
         "caches": {
             cache.name: _cache(cache, carried["caches"].get(cache.name), name, system) for cache in topology.caches
         },
-        "paths": _paths(topology, carried, name, {point.level for point in points}),
+        "paths": _paths(topology, carried, name, {point.level for point in points}, runs, here),
         "stores": {
             **carried["stores"],
             "source": f"derived from the carried {name}.yml: {carried['stores']['source']}",
@@ -150,7 +162,7 @@ def probe_machine(
     if found:
         facts["peaks"] = {
             "unit": "GFLOP/s",
-            "source": f"{here}; {_spreads((peak.operation, peak.per_cycle.spread_percent) for peak in found)}",
+            "source": f"{here}; {_spreads((_peak_name(peak), peak.per_cycle.spread_percent) for peak in found)}",
             "measured": [
                 {
                     "operation": peak.operation,
@@ -182,9 +194,10 @@ def _cache(cache: HostCache, carried: Mapping[str, Any] | None, name: str, syste
 
 
 def _paths(
-    topology: HostTopology, carried: Mapping[str, Any], name: str, measured: set[str]
+    topology: HostTopology, carried: Mapping[str, Any], name: str, measured: set[str], runs: Runs, here: str
 ) -> dict[str, dict[str, Any]]:
-    """Paths between neighbouring levels; a width that nobody published follows from the measured streams."""
+    """Paths between neighbouring levels; a width that nobody published follows from the measured streams, what starting
+    a stream from memory costs from the measured runs."""
     names = [cache.name for cache in topology.caches] + ["Mem"]
     found = {}
     for inner, outer in pairwise(names):
@@ -195,8 +208,35 @@ def _paths(
         if not known:
             width = "measured" if outer in measured else "unknown"
             source = "by the streams of one core in bandwidths" if outer in measured else _NO_SOURCE
-        found[inner + outer] = {"width": width, "duplex": like["duplex"], "source": source}
+        path: dict[str, Any] = {"width": width, "duplex": like["duplex"]}
+        lengths = _run_lengths(runs) if outer == "Mem" else []
+        if lengths:
+            path["run_length"] = lengths
+            source += f"; run_length {here}"
+        found[inner + outer] = {**path, "source": source}
     return found
+
+
+def _run_lengths(runs: Runs) -> list[list[str]]:
+    """Bytes and cycles per line of the confirmed lengths that cost no more than the shorter ones; nothing without the
+    longest, of which the bandwidth is."""
+    if not runs.points or not runs.points[-1].cycles_per_line.confirmed:
+        return []
+    found: list[tuple[int, float]] = []
+    for point in reversed(runs.points):
+        cycles = point.cycles_per_line
+        if cycles.confirmed and (not found or cycles.value >= found[-1][1]):
+            found.append((point.run_bytes, cycles.value))
+    return [[str(size), f"{cycles:.2f}"] for size, cycles in reversed(found)] if len(found) > 1 else []
+
+
+def _peak_name(peak: Peak) -> str:
+    return f"{peak.operation} {peak.precision} {peak.width_bytes} B"
+
+
+def _mix_name(point: BandwidthPoint) -> str:
+    """The name of the mix; with its accesses where they are not the widest."""
+    return point.mix if point.width_bytes == x86.vector_bytes() else f"{point.mix}-{point.width_bytes}B"
 
 
 def _bandwidths(points: Sequence[BandwidthPoint], clock: float, here: str) -> dict[str, Any]:
@@ -207,10 +247,10 @@ def _bandwidths(points: Sequence[BandwidthPoint], clock: float, here: str) -> di
         row: dict[str, Any] = {"read": mix.read, "write": mix.write}
         row |= {"read_write": mix.read_write} if mix.read_write else {}
         row |= {"flops": mix.flops} if mix.flops else {}
-        mixes[point.mix] = {**row, "access": f"{point.width_bytes} B"}
+        mixes[_mix_name(point)] = {**row, "access": f"{point.width_bytes} B"}
         rate = point.bytes_per_cycle.value * clock / 1e9
-        groups.setdefault(point.level, {})[point.mix] = [f"{rate:.2f}"]
-    spreads = _spreads((f"{point.level} {point.mix}", point.cycles_per_line.spread_percent) for point in points)
+        groups.setdefault(point.level, {})[_mix_name(point)] = [f"{rate:.2f}"]
+    spreads = _spreads((f"{point.level} {_mix_name(point)}", point.cycles_per_line.spread_percent) for point in points)
     return {
         "unit": "GB/s",
         "source": f"one core, {here}; {spreads}",

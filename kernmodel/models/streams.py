@@ -180,7 +180,13 @@ def _implied(machine: Machine, mix: StreamMix) -> Iterator[tuple[str, float, flo
 
 
 def _mixes(machine: Machine) -> Sequence[StreamMix]:
-    return tuple(dict.fromkeys(series.mix for series in machine.bandwidths))
+    """The mixes, of the same streams those with the widest accesses: narrower ones keep the core busy, not the path."""
+    found = dict.fromkeys(series.mix for series in machine.bandwidths)
+    widest: dict[tuple[int, int, int], int] = {}
+    for mix in found:
+        streams = (mix.read, mix.write, mix.read_write)
+        widest[streams] = max(widest.get(streams, 0), mix.access_bytes or 0)
+    return tuple(mix for mix in found if (mix.access_bytes or 0) == widest[mix.read, mix.write, mix.read_write])
 
 
 def _loaded(mix: StreamMix) -> int:

@@ -9,7 +9,7 @@ import pytest
 from kernmodel.errors import InputError
 from kernmodel.measure import code_x86 as x86
 from kernmodel.measure import kernels
-from kernmodel.measure.bandwidth import MIXES, function, level_sizes
+from kernmodel.measure.bandwidth import ACCESS_BYTES, MIXES, function, level_sizes
 from kernmodel.measure.host_topology import HostCache, HostTopology
 from kernmodel.measure.samples import Brackets, Sample, counts
 from kernmodel.source.load import load_kernel
@@ -73,11 +73,28 @@ def test_of_long_samples_clock_and_switches_count() -> None:
 
 
 @on_host
-@pytest.mark.parametrize("mix", ["load", "daxpy", "triad", "copy_nt"])
+@pytest.mark.parametrize("mix", ["load", "daxpy", "triad", "load8_store", "copy_nt"])
 def test_streams_assemble_for_every_width(mix: str) -> None:
-    for width in (16, 32, 64):
-        if width <= x86.vector_bytes():
+    for width in ACCESS_BYTES:
+        if width <= x86.vector_bytes() and (width > 8 or not MIXES[mix].streaming):
             assert function(MIXES[mix], width)
+
+
+@on_host
+def test_runs_meet_every_block_of_their_set() -> None:
+    from kernmodel.measure.host import Buffer, Case, Harness
+    from kernmodel.measure.runs import _FACTOR, _INCREMENT, function
+
+    blocks, position, met = 64, 0, set()
+    for _ in range(blocks):
+        position = (position * _FACTOR + _INCREMENT) & (blocks - 1)
+        met.add(position)
+    assert met == set(range(blocks))
+    with Harness() as harness:
+        harness.buffer(0, Buffer(blocks * 512, 0, False))
+        harness.value(63, 0)
+        harness.load(function(512, blocks))
+        assert len(harness.run([Case(1, blocks)], 3)) == 3
 
 
 @on_host

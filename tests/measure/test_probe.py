@@ -10,8 +10,9 @@ from kernmodel.errors import MeasurementError
 from kernmodel.machine.files.schema import MACHINE_FILE, read_machine
 from kernmodel.measure import probe
 from kernmodel.measure.host_topology import HostCache, HostTopology
-from kernmodel.measure.model import BandwidthPoint, Bandwidths, Peak, Peaks
+from kernmodel.measure.model import BandwidthPoint, Bandwidths, Peak, Peaks, RunPoint, Runs
 from kernmodel.measure.samples import Figure
+from kernmodel.models.streams import streams_of
 from kernmodel.schema.document import document_of
 
 CACHES = (
@@ -31,7 +32,22 @@ def figure(value: float, confirmed: bool = True) -> Figure:
     return Figure(value, value, value * 1.01, 40, 60, confirmed)
 
 
-def probed(monkeypatch: pytest.MonkeyPatch, missing: tuple[str, ...] = ()) -> probe.Probe:
+RUNS = Runs(
+    tuple(
+        RunPoint(size, figure(cycles, confirmed))
+        for size, cycles, confirmed in (
+            (512, 22.5, True), (1024, 19.2, False), (4096, 17.5, True), (16384, 9.6, True), (65536, 10.2, True),
+            (262144, 9.7, True),
+        )
+    ),
+    (),
+)  # fmt: skip
+"""One that is not confirmed, one that is faster than a longer one."""
+
+
+def probed(
+    monkeypatch: pytest.MonkeyPatch, missing: tuple[str, ...] = (), depth: probe.Depth = "default"
+) -> probe.Probe:
     points = tuple(
         BandwidthPoint(mix, level, 64, 1 << 20, figure(cycles, level not in missing), figure(64 * accesses / cycles))
         for level, both in CYCLES.items()
@@ -41,7 +57,9 @@ def probed(monkeypatch: pytest.MonkeyPatch, missing: tuple[str, ...] = ()) -> pr
     monkeypatch.setattr(probe, "host_topology", lambda: GUEST)
     monkeypatch.setattr(probe, "measure_bandwidths", lambda *_, **__: Bandwidths(points, 2.3e9, True, ()))
     monkeypatch.setattr(probe, "measure_peaks", lambda *_, **__: peaks)
-    return probe.probe_machine(None)  # type: ignore[arg-type]
+    monkeypatch.setattr(probe, "measure_runs", lambda *_, **__: RUNS)
+    monkeypatch.setattr(probe.x86, "vector_bytes", lambda: 64)
+    return probe.probe_machine(None, depth=depth)  # type: ignore[arg-type]
 
 
 def test_a_probe_is_a_machine_file(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,6 +71,29 @@ def test_a_probe_is_a_machine_file(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "derived from the carried spr.yml" in machine.sources["core"]
     assert "measured on this host" in machine.sources["bandwidths"]
     assert all(path.bytes_per_cycle is None for path in machine.paths[1:])
+
+
+def test_runs_are_those_confirmed_that_cost_no_less_than_longer_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, problems = read_machine(document_of(probed(monkeypatch).text, "mine.yml", MACHINE_FILE))
+    assert machine is not None, problems
+    assert machine.paths[-1].run_length == ((512, 22.5), (4096, 17.5), (65536, 10.2), (262144, 9.7))
+    quick = probed(monkeypatch, depth="quick").text
+    assert "run_length" not in quick
+
+
+def test_narrower_accesses_have_mixes_of_their_own_and_decide_no_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = probed(monkeypatch).text
+    points = probe.measure_bandwidths(None, None).points
+
+    def both(*_, widths=(), **__):
+        narrow = [replace(one, width_bytes=8, bytes_per_cycle=figure(8.0)) for one in points]
+        return Bandwidths(tuple(narrow) if widths else points, 2.3e9, True, ())
+
+    monkeypatch.setattr(probe, "measure_bandwidths", both)
+    text = probe.probe_machine(None, depth="thorough").text  # type: ignore[arg-type]
+    machines = [read_machine(document_of(one, "mine.yml", MACHINE_FILE))[0] for one in (wide, text)]
+    assert [series.mix.access_bytes for series in machines[1].bandwidths if series.mix.name == "load-8B"] == [8] * 4
+    assert streams_of(machines[0]).times == streams_of(machines[1]).times
 
 
 def test_what_is_not_confirmed_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:

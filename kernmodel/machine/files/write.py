@@ -46,9 +46,14 @@ def _entry(key: str, value: Any, indent: str) -> list[str]:
 def _list_entry(head: str, value: list[Any], indent: str) -> list[str]:
     if value and isinstance(value[0], Mapping):
         return [head, *(line for item in value for line in _item(item, indent))]
-    words = [_quoted(item, _PLAIN) for item in value]
+    words = [_listed(item) for item in value]
     words = [word + ("," if index < len(words) - 1 else "]") for index, word in enumerate(words)] or ["]"]
     return _wrapped(head, ["[" + words[0], *words[1:]], indent, " ")
+
+
+def _listed(item: Any) -> str:
+    """A text, or a list of them within a list."""
+    return f"[{', '.join(map(_listed, item))}]" if isinstance(item, list) else _quoted(item, _PLAIN)
 
 
 def _item(item: Facts, indent: str) -> Iterator[str]:
