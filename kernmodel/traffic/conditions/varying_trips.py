@@ -283,6 +283,8 @@ class NestFootprints:
         self._volumes: dict[object, WindowVolume] = {}
         self._lines: dict[object, Size] = {}
         self._footprints: dict[object, ArrayFootprint] = {}
+        self._surroundings: dict[object, ArrayFootprint] = {}
+        self._unions: dict[object, Size] = {}
         self._counts: dict[object, Size] = {}
         self._known_partners: dict[int, dict[int, tuple[int, ...]]] = {}
         self._layouts: dict[str, Layout] = {}
@@ -359,8 +361,12 @@ class NestFootprints:
             self._lines[key] = together - before if together.value > before.value else NOTHING
         return self._lines[key]
 
-    def _together(self, numbers: Sequence[int], level: int, points: AffineSet) -> Size:
-        return total(footprint.total for footprint in united(self._around(number, level, points) for number in numbers))
+    def _together(self, numbers: tuple[int, ...], level: int, points: AffineSet) -> Size:
+        key = numbers, level, points.key
+        if key not in self._unions:
+            around = (self._around(number, level, points) for number in numbers)
+            self._unions[key] = total(footprint.total for footprint in united(around))
+        return self._unions[key]
 
     def written_share(self, number: int, level: int, points: AffineSet) -> Fraction:
         """Of the lines that a stream loads in a part of the sweep, the share that is under what it writes."""
@@ -374,11 +380,15 @@ class NestFootprints:
     def _around(self, number: int, level: int, points: AffineSet) -> ArrayFootprint:
         """What the leading reference of a stream touches, with what those beside it reach beyond it: those that are
         behind it in the loops from `level` on only."""
+        key = number, level, points.key
+        if key in self._surroundings:
+            return self._surroundings[key]
         stream, footprint = self.nest.streams[number], self._footprint(number, level, points)
         for place, reference in enumerate(stream.references[1:], start=1):
             ahead = zip(stream.references[0].shift[:level], reference.shift[:level], strict=True)
             if all(one.value == other.value for one, other in ahead):
                 footprint = joined(footprint, self._footprint(number, level, points, place)) or footprint
+        self._surroundings[key] = footprint
         return footprint
 
     def _footprint(self, number: int, level: int, points: AffineSet, place: int = 0) -> ArrayFootprint:
