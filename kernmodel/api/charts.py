@@ -62,6 +62,7 @@ def roofline_chart(
     Raises:
         KernmodelError: the input is at fault, or a tool is missing.
     """
+    from kernmodel.studies.predict.nests import nests_of
     from kernmodel.studies.predict.roofline import MODELS, ChartRequest, chart_code, chart_kernels
 
     one_of("--model", model, (*MODELS, "all"))
@@ -72,7 +73,7 @@ def roofline_chart(
     if of_source:
         points = points_of(sizes, files)
         asked = [kernel_request(file, machine, points[0], cache) for file in files]
-        answer = chart_kernels(request, asked, code.request(), points)
+        answer = chart_kernels(request, [nest for one in asked for nest in nests_of(one)], code.request(), points)
     else:
         answer = chart_code(request, _listing(files), code.request())
     if measured is not None:

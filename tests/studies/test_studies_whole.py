@@ -110,3 +110,29 @@ def test_seconds_are_those_of_one_execution(solver: Path) -> None:
     prediction = found.answer.prediction
     per_iteration = prediction.cycles / prediction.work.iterations_per_unit
     assert seconds_of(found) == pytest.approx(per_iteration * 298**2 / prediction.work.clock_hz)
+
+
+CALLS = """#include <math.h>
+#define N 2000
+void f(double *restrict a, const double *restrict b)
+{
+    for (int i = 0; i < N; ++i) a[i] = exp(b[i]) * 2.0;
+    for (int i = 0; i < N; ++i) a[i] += b[i];
+}
+"""
+
+
+@needs_compiler
+def test_times_without_those_of_calls_are_marked(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "calls.c").write_text(CALLS)
+    answers = km.ecm_nests(tmp_path / "calls.c", "clx")
+    assert [one["calls_left_out"] for one in answers.json()["nests"]] == [True, False]
+    assert str(answers).count(", calls left out") == 1
+
+
+@needs_compiler
+def test_a_chart_has_a_point_for_each_nest(solver: Path) -> None:
+    answer = km.roofline_chart(solver, "clx").answer
+    names = [one.subject.name for one in answer.kernels]
+    assert names == ["sweep nest 1", "sweep nest 2", "norms nest 1"]
+    assert any("norms nest 2 is left out of the chart" in note.text for note in answer.notes)

@@ -10,7 +10,7 @@ from kernmodel.errors import KernmodelError
 from kernmodel.report.json import document as doc
 from kernmodel.report.json.ecm import ecm_body
 from kernmodel.report.json.traffic import traffic_body
-from kernmodel.report.text.nests import APART, bytes_of, seconds_of
+from kernmodel.report.text.nests import APART, bytes_of, lacks_calls, seconds_of
 from kernmodel.studies.predict.whole import sums_by_function
 
 if TYPE_CHECKING:
@@ -29,8 +29,12 @@ def ecm_nests_document(nests: Sequence[NestAnswer[EcmAnswer]], unit: str) -> Jso
         return ecm_body(answer, unit if known else "cy/CL")
 
     functions = _functions(nests, {"seconds": sums_by_function(nests, seconds_of)})
-    listed = [_nest(one, body, seconds=seconds_of(one)) for one in nests]
+    listed = [_nest(one, body, seconds=seconds_of(one), calls_left_out=_lacks(one)) for one in nests]
     return doc.document("kernmodel.ecm-nests/1", nests=listed, functions=functions, notes=[APART])
+
+
+def _lacks(one: NestAnswer[EcmAnswer]) -> bool | None:
+    return None if isinstance(one.answer, KernmodelError) else lacks_calls(one.answer)
 
 
 def traffic_nests_document(nests: Sequence[NestAnswer[TrafficAnswer]]) -> Json:

@@ -79,7 +79,14 @@ def _duration(seconds: float | None) -> str:
 
 
 def _limits(one: Predicted) -> str:
-    return "not modelled" if isinstance(one.answer, KernmodelError) else limit_short(one.answer.prediction)
+    if isinstance(one.answer, KernmodelError):
+        return "not modelled"
+    return limit_short(one.answer.prediction) + (", calls left out" if lacks_calls(one.answer) else "")
+
+
+def lacks_calls(answer: EcmAnswer) -> bool:
+    """Whether each pass of the loop calls functions, whose time is not included."""
+    return any(note.code == "call" for note in answer.loop.notes)
 
 
 # }}}

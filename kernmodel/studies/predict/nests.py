@@ -6,9 +6,10 @@ Light on purpose: importing this module does not load sympy.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kernmodel.errors import SeveralNestsError
+from kernmodel.errors import KernmodelError, SeveralNestsError
 
 if TYPE_CHECKING:
     from kernmodel.source.model import LoopNest, Stated
@@ -60,6 +61,23 @@ def size_symbols(kernel: KernelRequest) -> tuple[str, ...]:
         )
         nests = [one.nest for one in found if isinstance(one.nest, LoopNest)]
     return tuple(dict.fromkeys(name for nest in nests for name in nest.symbols if name != ROW_LENGTH))
+
+
+def nests_of(kernel: KernelRequest) -> tuple[KernelRequest, ...]:
+    """The request for each nest of a file or function of which none is chosen; the one request where it has one."""
+    from kernmodel.source.load import find_nests
+
+    try:
+        read_nest(kernel)
+    except SeveralNestsError:
+        stated, include = stated_of(kernel), kernel.include
+        found = find_nests(
+            kernel.kernel, kernel.defines, function=kernel.function, include=include, marked=True, stated=stated
+        )
+        return tuple(replace(kernel, nest=one.number, function=one.function or None) for one in found)
+    except KernmodelError:
+        pass  # whoever reads it says so
+    return (kernel,)
 
 
 def sizes_at(nest: LoopNest, point: Sizes) -> tuple[dict[str, int], dict[str, int]]:

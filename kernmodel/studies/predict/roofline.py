@@ -132,10 +132,13 @@ def chart_kernels(
     subjects: list[Subject] = []
     failed: dict[str, KernmodelError] = {}
     for kernel, own in zip(kernels, _own_points([kernel.kernel for kernel in kernels], points), strict=True):
+        beside = sum((one.kernel, one.function) == (kernel.kernel, kernel.function) for one in kernels) > 1
+        number = f" nest {kernel.nest}" if kernel.nest is not None and beside else ""
         try:
-            subjects += _subjects(replace(kernel, machine=request.machine), code, own, cores, mix, request)
+            made = _subjects(replace(kernel, machine=request.machine), code, own, cores, mix, request)
+            subjects += [replace(one, name=one.name + number) for one in made]
         except KernmodelError as error:
-            failed[kernel.kernel] = error
+            failed[f"{kernel.kernel}: {kernel.function}{number}" if number else kernel.kernel] = error
     if not subjects:
         raise next(iter(failed.values()))
     return _charted(request, machine, cores, _named(subjects), failed)
