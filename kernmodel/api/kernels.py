@@ -343,7 +343,8 @@ def compare(
     Raises:
         KernmodelError: the input is at fault on all machines.
     """
-    given = list(dict.fromkeys(kernels_of(kernels)))
+    several = kernels_of(kernels)
+    given = [one for number, one in enumerate(several) if one not in several[:number]]
     if len(given) > 1:
         refuse({**nest_choices(given), "--iterations-per-pass": code.iterations_per_pass}, "several kernels are given")
     names = [fspath(machine) for machine in machines]
@@ -360,7 +361,10 @@ def _compared(kernels: Sequence[KernelRequest], machines: Sequence[str], code: C
         return compare(kernels, machines, code.request(), executor=executor)
 
 
-_COMPARED = Views("compare:compare_report", "ecm:compare_document", "compare:compare_figure", "compare:compare_text")
+_COMPARED = Views(
+    *("compare:compare_report", "ecm:compare_document", "compare:compare_figure", "compare:compare_text"),
+    charts="compare:compare_charts",
+)
 
 
 # }}}

@@ -55,7 +55,7 @@ def times_chart(
         labels: of several answers that stand below each other; without, each is the chart at a place of the slider.
     """
     first = answers[0].prediction
-    names = (*(name for name in first.times if name != OUTSIDE or first.t_out), _TOTAL)
+    names = (*first.times, _TOTAL)
     frames = tuple(tuple(_bars(answer.prediction, names)) for answer in answers)
     if labels:
         pairs = zip(labels, frames, strict=True)
@@ -75,8 +75,11 @@ def _bars(prediction: EcmPrediction, names: Sequence[str]) -> Iterator[Bar]:
     expression = parse_overlap(prediction.overlap)
     for term in expression.terms if isinstance(expression, Max) else (expression,):
         parts = [(numbers[name], name, times[name]) for name in _added(term, times)]
-        outside = [(numbers[OUTSIDE], OUTSIDE, prediction.t_out)] if OUTSIDE in numbers else []
-        yield stacked(str(term), [*outside, *parts], "cy/CL")
+        outside = [(numbers[OUTSIDE], OUTSIDE, prediction.t_out)]
+        unknown = ", ".join(name for _, name, _ in parts if name in prediction.unknown)
+        which = "" if unknown == str(term) else f"{unknown} "
+        label = f"{term} ({which}not known)" if unknown else str(term)
+        yield stacked(label, [*outside, *parts], "cy/CL")
     total = len(names) - 1
     interval, cycles = prediction.cycles_interval, prediction.cycles
     tip = f"{_TOTAL}: {'at least ' if prediction.unknown else ''}{cycles:.2f} cy/CL"

@@ -36,7 +36,7 @@ class Series:
     name: str
     points: tuple[tuple[float, ...], ...]
     tips: tuple[str, ...]
-    shape: Literal["line", "area", "marks"] = "line"
+    shape: Literal["line", "area", "marks", "crosses"] = "line"
     colour: int = 0
     dashed: bool = False
     label: str = ""

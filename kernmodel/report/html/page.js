@@ -11,6 +11,8 @@ const SHAPES = [
   (r) => `M0,${-1.3 * r}L${1.3 * r},0L0,${1.3 * r}L${-1.3 * r},0z`,
 ];
 
+const CROSS = (r) => `M${-r},${-r}L${r},${r}M${-r},${r}L${r},${-r}`;
+
 function make(name, attributes, parent, text) {
   const made = document.createElementNS(SPACE, name);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
@@ -208,6 +210,7 @@ class Lines extends Chart {
   sample(key, one) {
     if (one.shape === "area") make("rect", { x: 1, y: 1, width: 20, height: 10, fill: colour(one.colour), opacity: 0.75 }, key);
     else if (one.shape === "marks") make("path", { d: SHAPES[one.colour % 4](4), transform: "translate(11 6)", fill: colour(one.colour) }, key);
+    else if (one.shape === "crosses") make("path", { d: CROSS(4), transform: "translate(11 6)", stroke: colour(one.colour), "stroke-width": 2 }, key);
     else make("line", { x1: 0, x2: 22, y1: 6, y2: 6, stroke: colour(one.colour), "stroke-width": 2.5, "stroke-dasharray": one.dashed ? DASH : "none" }, key);
   }
   draw() {
@@ -228,7 +231,7 @@ class Lines extends Chart {
     make("rect", { class: "frame", x: box.left, y: box.top, width: box.right - box.left, height: box.bottom - box.top }, sheet);
     this.stops = []; this.labels = []; this.drawn = [];
     const shown = this.data.series.filter((one) => !this.hidden.has(one.name));
-    for (const shape of ["area", "line", "marks"]) for (const one of shown) if (one.shape === shape) this[shape](one, inside);
+    for (const shape of ["area", "line", "marks", "crosses"]) for (const one of shown) if (one.shape === shape) this[shape](one, inside);
     if (this.data.follows && this.data.places.length) {
       const at = this.across.at(this.data.places[this.step]);
       make("line", { class: "place", x1: at, x2: at, y1: box.top, y2: box.bottom }, inside);
@@ -277,6 +280,14 @@ class Lines extends Chart {
       this.stopAt(one, number, at);
     });
   }
+  crosses(one, parent) {
+    this.pixels(one).forEach((at, number) => {
+      if (!at) return;
+      make("path", { d: CROSS(6), transform: `translate(${at})`, stroke: colour(one.colour), "stroke-width": 2.4 }, parent);
+      this.labels.push([[at[0] - 6, at[1] - 6], [at[0] + 6, at[1] - 6], [at[0] + 6, at[1] + 6], [at[0] - 6, at[1] + 6]]);
+      this.stopAt(one, number, at);
+    });
+  }
   visible(points) {
     // the first stretch of a line inside the box, cut at its sides
     const { left, right, top, bottom } = this.box;
@@ -295,11 +306,12 @@ class Lines extends Chart {
   write(shown, sheet) {
     for (const one of shown) {
       if (!one.label) continue;
-      const places = one.shape === "marks" ? this.beside(one) : this.along(one);
+      const point = one.shape === "marks" || one.shape === "crosses";
+      const places = point ? this.beside(one) : this.along(one);
       const wide = widthOf(one.label), { box } = this;
       const free = places(wide).map(([x, y, angle]) => ({ x, y, angle, turned: corners(x, y, wide, FONT, angle) })).filter(({ turned }) =>
         turned.every(([a, b]) => a >= box.left && a <= box.right && b >= box.top && b <= box.bottom) && this.labels.every((other) => apart(turned, other)));
-      const clear = free.find(({ turned }) => this.drawn.every((line) => apart(turned, line))) || (one.shape === "marks" ? free[0] : null);
+      const clear = free.find(({ turned }) => this.drawn.every((line) => apart(turned, line))) || (point ? free[0] : null);
       if (!clear) continue;
       this.labels.push(clear.turned);
       const turn = ((clear.angle * 180) / Math.PI).toFixed(2);
@@ -394,7 +406,7 @@ class Bars extends Chart {
     const [low, high] = [Math.min(...ends), Math.max(...ends)], pad = 0.02 * (high - low || 1);
     const box = { left: beside ? Math.max(...names) + 10 : 8, right: this.width - 24, top: 6, bottom: height - 44 };
     const scale = new Scale(false, low < origin ? low - pad : low, high + pad, box.left, box.right);
-    this.ticks(scale, 60, true, sheet, box, x.unit);
+    this.ticks(scale, 14 + Math.max(46, ...scale.ticks(60).map((v) => widthOf(written(v, x.unit)))), true, sheet, box, x.unit);
     make("text", { class: "axis", x: (box.left + box.right) / 2, y: height - 8, "text-anchor": "middle" }, sheet, x.label);
     this.stops = [];
     bars.forEach((bar, number) => {

@@ -129,6 +129,16 @@ def _points(charted: Sequence[Charted]) -> Iterator[Series]:
             label = point.level if len(charted) == 1 and point.level else name
             place = ((point.intensity, point.flop_per_second),)
             yield Series(subject.name, place, (tip,), "marks", number + _FIRST_COLOUR, label=label)
+        yield from _measured(one, number + _FIRST_COLOUR)
+
+
+def _measured(chart: Roofline, colour: int) -> Iterator[Series]:
+    """Measurements as crosses, with their share of the roof above them."""
+    for mark in chart.measured:
+        name, told = f"{mark.name} {mark.level}".rstrip(), f"{mark.percent_of_roof:.0f}% of {mark.roof}"
+        value = f"{short(mark.intensity)} FLOP/B\nmeasured: {format_si(mark.flop_per_second, 'FLOP/s')}, {told}"
+        place = ((mark.intensity, mark.flop_per_second),)
+        yield Series("measured", place, (f"{name}: {value}",), "crosses", colour, label=told)
 
 
 # }}}

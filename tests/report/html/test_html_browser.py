@@ -51,10 +51,11 @@ def pages() -> dict[str, str]:
         "rooflines": km.roofline_chart("stencil.c", machine="clx", model="all", N=4000).html(),
         "scaling": km.scale("triad.c", machine="zen2", cores="1-8").html(),
         "traffic": km.data_traffic("stencil.c", machine="clx").html(),
+        "machines": km.compare("triad.c", ["clx", "zen2", "graviton2"], N=10_000_000).html(),
     }
 
 
-NAMES = ("ecm", "report", "sizes", "rooflines", "scaling", "traffic")
+NAMES = ("ecm", "report", "sizes", "rooflines", "scaling", "traffic", "machines")
 UNNAMED = (
     "[...document.querySelectorAll('button, input')].filter((one) => !one.labels?.length && !one.ariaLabel).length"
 )
@@ -168,6 +169,21 @@ def point_of(chart: Any, name: str) -> tuple[float, float]:
     mark.scroll_into_view_if_needed()
     box = mark.bounding_box()
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def test_a_measurement_stands_beside_the_prediction_with_its_share(opened, tmp_path):
+    file = tmp_path / "measured.csv"
+    file.write_text("kernel,GFLOP/s\ntriad,1.5\n")
+    text = km.roofline_chart("triad.c", "clx", model="orm", measured=file, N=10_000_000, cores=1).html()
+    chart = opened(text).page.locator("figure.chart").first
+    assert chart.get_by_label("measured", exact=True).count() == 1
+    labels = [label for label in chart.locator("text.label").all_text_contents() if "% of" in label]
+    assert len(labels) == 1
+
+
+def test_a_time_that_is_not_known_is_named(pages, opened):
+    found = opened(pages["machines"]).page.locator("figure.chart svg text").all_text_contents()
+    assert "T_L3Mem (not known)" in found
 
 
 def test_a_roof_is_switched_off_and_on(pages, opened):

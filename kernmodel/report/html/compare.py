@@ -1,0 +1,55 @@
+"""Charts of kernels compared on machines: the prediction, and performance of a core, a domain and the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kernmodel.report.html.ecm import times_chart
+from kernmodel.report.html.figures import Axis, Bar, BarChart, Segment
+from kernmodel.report.number_text import count, quantity
+from kernmodel.studies.scaling import own_rate
+from kernmodel.units import convert_cycles
+
+if TYPE_CHECKING:
+    from kernmodel.studies.compare import CompareAnswer, MachineResult
+    from kernmodel.studies.predict.request import EcmAnswer
+
+Found = Sequence[tuple["MachineResult", "EcmAnswer"]]
+
+
+def compare_charts(answers: Sequence[CompareAnswer], unit: str | None) -> tuple[BarChart, ...]:
+    """Of each kernel, its performance and its times on every machine that has a prediction."""
+    by_kernel: dict[str, list[tuple[MachineResult, EcmAnswer]]] = {}
+    for result in answers[0].results:
+        if result.answer is not None:
+            by_kernel.setdefault(result.kernel, []).append((result, result.answer))
+    return tuple(chart for found in by_kernel.values() for chart in _of_kernel(found, unit))
+
+
+def _of_kernel(found: Found, unit: str | None) -> Iterator[BarChart]:
+    first = found[0][1]
+    rate = unit if unit is not None and unit.endswith("/s") else own_rate(first.prediction.work)
+    for title, which in (("one core", ""), ("a ccNUMA domain", "domain"), ("the machine", "whole")):
+        bars = tuple(_bars(found, which, rate))
+        if bars:
+            about = f"Performance of {title} in {rate} by machine."
+            name = f"{first.nest.name} on {title}"
+            yield BarChart(name, about, Axis(rate, rate), ("performance",), (bars,))
+    for result, answer in found:
+        yield replace(
+            times_chart((answer,)), title=f"{answer.nest.name} on {result.machine}: {answer.prediction.overlap}"
+        )
+
+
+def _bars(found: Found, which: str, rate: str) -> Iterator[Bar]:
+    for result, answer in found:
+        point = getattr(result, which) if which else None
+        if which and point is None:
+            continue
+        cycles, cores = (point.cycles, point.cores) if point is not None else (answer.prediction.cycles, 1)
+        value = convert_cycles(cycles, rate, answer.prediction.work)
+        least = "at most " if answer.prediction.unknown else ""
+        tip = f"{least}{quantity(value, rate)} on {count(cores, 'core')}"
+        yield Bar(result.machine, (Segment(0, 0.0, value, tip),))
