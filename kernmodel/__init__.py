@@ -40,7 +40,7 @@ _PUBLIC = {
         "validate",
         "probe_machine",
     ),
-    "api.binaries": ("binary_blocks",),
+    "api.binaries": ("binary_blocks", "binary_residency"),
     "api.binary_runs": ("binary_run", "binary_suite", "CodePlace", "RunOptions"),
     "studies.predict.request": ("Loop",),
     "api.options": ("Nest", "CacheOptions", "CodeOptions"),

@@ -1,4 +1,5 @@
 from kernmodel.api.binaries import binary_blocks as binary_blocks
+from kernmodel.api.binaries import binary_residency as binary_residency
 from kernmodel.api.binary_runs import CodePlace as CodePlace
 from kernmodel.api.binary_runs import RunOptions as RunOptions
 from kernmodel.api.binary_runs import binary_run as binary_run

@@ -79,6 +79,7 @@ TOOL_BYTES = Limit("memory of an assembler or compiler", 4 * GIB, "B")
 TOOL_OUTPUT_BYTES = Limit("output of an assembler or compiler", 128 * MIB, "B")
 
 SIMULATED_ACCESSES = Limit("accesses of a case or trace that `simulate` makes, phases counted", 10**9)
+TRACED_ACCESSES = Limit("accesses of a function that are traced as its program runs", 10**9)
 PYTHON_ACCESSES = Limit("the same by `--engine python`, or where no compiled engine is", 2 * 10**7)
 KEPT_ACCESSES = Limit("accesses of a trace that `--repeat` repeats", 10**8)
 SIMULATED_LINES = Limit("lines of a simulated cache", 2**26)

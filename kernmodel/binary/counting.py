@@ -198,12 +198,8 @@ def _place(program: TracedProgram, function: Function, counters: int, shared: bo
     place = free_stretch(program.mappings(), function.entry + shift, room + counted)
     if place is None:
         raise NotTracedError("there is no room near the function for its copy", todo="count with --method callgrind")
-    blocks = [
-        CountedBlock(one.address, one.code, one.instructions, one.successors, one.ending == "indirect")
-        for one in function.blocks
-    ]
     isa = isa_of(function.isa)
-    copy = isa.counted_copy(blocks, function.entry, place, place + room, shift=shift, shared=shared)
+    copy = isa.counted_copy(counted_blocks(function), function.entry, place, place + room, shift=shift, shared=shared)
     if copy is None or len(copy.code) > room:
         raise NotTracedError(f"{function.isa} code is not counted by a copy", todo="count with --method qemu")
     os.ftruncate(counters, counted)
@@ -211,7 +207,15 @@ def _place(program: TracedProgram, function: Function, counters: int, shared: bo
         raise NotTracedError("the program has no memory for the copy", todo="see ulimit -v")
     program.close_descriptor(counters)
     program.write(place, copy.code)
-    return _Placed(copy, shift, _bend(program, function, copy, shift))
+    return _Placed(copy, shift, bend(program, function, copy.entry, copy.arrivals, shift))
+
+
+def counted_blocks(function: Function) -> list[CountedBlock]:
+    """The blocks of a function as copies are made of them."""
+    return [
+        CountedBlock(one.address, one.code, one.instructions, one.successors, one.ending == "indirect")
+        for one in function.blocks
+    ]
 
 
 def rounded(size: int) -> int:
@@ -261,9 +265,16 @@ def _first_address(file: Path) -> int:
     return int(min(wanted, default=0)) // _PAGE * _PAGE
 
 
-def _bend(program: TracedProgram, function: Function, copy: CountedCopy, shift: int) -> dict[int, int]:
+def bend(
+    program: TracedProgram, function: Function, entry: int, arrivals: Mapping[int, int], shift: int
+) -> dict[int, int]:
     """Turn the old code into traps, and its blocks into jumps to their copies where there is room; where traps at the
-    beginnings of blocks go to, by address in the program."""
+    beginnings of blocks go to, by address in the program.
+
+    Args:
+        entry: where calls go in place of the function's entry; arrivals: by block, where other jumps go.
+        shift: what is added to addresses of the file.
+    """
     isa = isa_of(function.isa)
     reached = _reached(function)
     for block in reached:
@@ -271,7 +282,7 @@ def _bend(program: TracedProgram, function: Function, copy: CountedCopy, shift: 
     traps = {}
     starts = sorted(block.address for block in reached)
     for block in reached:
-        goal = copy.entry if block.address == function.entry else copy.arrivals[block.address]
+        goal = entry if block.address == function.entry else arrivals[block.address]
         here = block.address + shift
         jump = isa.jump(here, goal)
         following = next((one for one in starts if one > block.address), None)

@@ -30,7 +30,7 @@ def _addresses(text: str) -> tuple[int, int]:
     return first, end
 
 
-function_choice = options.together(
+_place = options.together(
     click.option("--function", metavar="F", help="The function's name in the binary."),
     click.option(
         "--addresses",
@@ -38,7 +38,9 @@ function_choice = options.together(
         metavar="FIRST-END",
         help="A range of addresses, in place of a name.",
     ),
-    click.option("--marked", metavar="shown_progress", help="A region between IACA's markers; '' for the only one."),
+)
+function_choice = options.together(
+    _place, click.option("--marked", metavar="NAME", help="A region between IACA's markers; '' for the only one.")
 )
 
 
@@ -171,3 +173,41 @@ def suite(
             progress=lambda what, done, total: say(f"{what}: {done} of {total}"),
         )
     show_result(result, Shown.of(as_json=as_json))
+
+
+@binary.command(short_help="Footprint and cache misses of a function as its program runs.")
+@click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
+@options.machine_option()
+@_place
+@click.option("--library", type=options.FILE, metavar="FILE", help="The shared library that holds the function.")
+@click.option("--seconds", type=click.FloatRange(0, min_open=True), metavar="S", help="Seconds that a run may take.")
+@options.strict_option
+@options.json_option
+def residency(
+    program: tuple[str, ...],
+    machine: str,
+    function: str | None,
+    addresses: tuple[int, int] | None,
+    library: str | None,
+    seconds: float | None,
+    strict: bool,
+    as_json: bool,
+) -> None:
+    """Run PROGRAM and send the addresses that its function touches through the simulated caches of a machine.
+
+    \b
+    Example:
+      kernmodel binary residency -m zen3 --function kernel -- ./a.out 100
+    """
+    from kernmodel.api.binaries import binary_residency
+
+    result = binary_residency(
+        program,
+        function,
+        machine=machine,
+        library=library,
+        addresses=addresses,
+        seconds=seconds,
+        strict=strict,
+    )
+    show_result(result, Shown.of(as_json=as_json, strict=strict))

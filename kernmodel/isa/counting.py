@@ -45,3 +45,28 @@ class CountedCopy(NamedTuple):
     counters: tuple[Counter, ...]
     entry: int
     arrivals: Mapping[int, int]
+
+
+class TracedAccess(NamedTuple):
+    """What a record stands for: a "load" or "store" of so many bytes by the instruction at an address, or a "call"."""
+
+    kind: str
+    size: int
+    address: int = 0
+
+
+class TracedCopy(NamedTuple):
+    """A copy of a function that records its accesses: 16 bytes each, the address and the number in `accesses`.
+
+    Attributes:
+        code, entry, arrivals: as of `CountedCopy`.
+        accesses: what each number stands for.
+        left_out: addresses of instructions whose accesses are not recorded (gathers, repeated string instructions,
+            thread-local data).
+    """
+
+    code: bytes
+    accesses: tuple[TracedAccess, ...]
+    entry: int
+    arrivals: Mapping[int, int]
+    left_out: tuple[int, ...]

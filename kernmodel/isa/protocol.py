@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from kernmodel.errors import AssemblyError
-from kernmodel.isa.counting import CountedBlock, CountedCopy
+from kernmodel.isa.counting import CountedBlock, CountedCopy, TracedCopy
 from kernmodel.isa.linear import Comparison, Linear, MemoryValues, RegisterValues
 from kernmodel.isa.memo import DecodeMemo, PlainMemo
 from kernmodel.isa.model import (
@@ -295,6 +295,21 @@ class Isa(ABC):
             place: address at which the copy will be; counters: that of the first counter.
             shift: what is added to the addresses of blocks where the process has them.
             shared: whether several threads or processes count at once.
+
+        Raises:
+            AssemblyError: code that does the same cannot stand there.
+        """
+        return None
+
+    def traced_copy(
+        self, blocks: Sequence[CountedBlock], entry: int, place: int, pointer: int, *, shift: int = 0
+    ) -> TracedCopy | None:
+        """A copy of a function that does the same and records the addresses that it accesses; None where no such copies
+        are made.
+
+        Args:
+            blocks, entry, place, shift: as for `counted_copy`.
+            pointer: address of the word that says where the next record goes; where the buffer ends, writing faults.
 
         Raises:
             AssemblyError: code that does the same cannot stand there.

@@ -110,8 +110,9 @@ ON_THIS_HOST = {f"measure_{what}" for what in ("bandwidth", "block", "instructio
     "binary_suite",
     "probe_machine",
     "validate",
+    "binary_residency",
 }
-"""Functions that measure (tests/measure)."""
+"""Functions that measure or run programs (tests/measure, tests/binary)."""
 
 WITHOUT_DOCUMENT = {"instruction_coverage", "check_instructions", "import_instructions", "import_machine"}
 COMMANDS = {

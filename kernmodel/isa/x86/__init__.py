@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal
 
-from kernmodel.isa.counting import CountedBlock, CountedCopy
+from kernmodel.isa.counting import CountedBlock, CountedCopy, TracedCopy
 from kernmodel.isa.linear import MemoryValues, RegisterValues
 from kernmodel.isa.memo import DecodeMemo
 from kernmodel.isa.model import (
@@ -136,6 +136,13 @@ class X86(Isa):
         from kernmodel.isa.x86.counted import counted_copy
 
         return counted_copy(blocks, entry, place, counters, shift=shift, shared=shared)
+
+    def traced_copy(
+        self, blocks: Sequence[CountedBlock], entry: int, place: int, pointer: int, *, shift: int = 0
+    ) -> TracedCopy:
+        from kernmodel.isa.x86.traced import traced_copy
+
+        return traced_copy(blocks, entry, place, pointer, shift=shift)
 
     def timed_code(self, code: bytes, address: int, place: int, data: int, *, shift: int = 0) -> TimedCode | None:
         from kernmodel.isa.x86.timed import timed_code

@@ -1,4 +1,4 @@
-"""`kernmodel.binary-blocks/1`."""
+"""`kernmodel.binary-blocks/1`, `kernmodel.binary-residency/1`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from kernmodel.report.json.document import Json, document, pick, record
 
 if TYPE_CHECKING:
     from kernmodel.binary.program import BasicBlock, Function, Loop
+    from kernmodel.binary.residency import Residency
+
+_COUNTED = ("loads", "load_misses", "stores", "store_misses", "dirty_evictions", "clean_evictions")
 
 
 def function_document(function: Function) -> Json:
@@ -40,3 +43,15 @@ def block_json(function: Function, block: BasicBlock) -> Json:
 
 def _loop_json(loop: Loop) -> Json:
     return record(pick(loop, "header", "parent", "depth", "irreducible"), blocks=sorted(loop.blocks))
+
+
+def residency_document(found: Residency, function: Function) -> Json:
+    """The answer of `kernmodel binary residency`."""
+    return document(
+        "kernmodel.binary-residency/1",
+        pick(function, "file", "name"),
+        pick(found, "accesses", "calls", "footprint_bytes", "line_bytes", "misses_per_access", "complete"),
+        levels=[{"level": name, **pick(one, *_COUNTED)} for name, one in found.counters.levels.items()],
+        lines=[{"level": name, "lines": lines} for name, lines in found.lines.items()],
+        notes=found.notes,
+    )

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 from kernmodel.report.layout import Blocks, Column, fields, left, right, table
 from kernmodel.report.number_text import count
 from kernmodel.report.text.sections import notes_section
+from kernmodel.units import format_bytes
 
 if TYPE_CHECKING:
     from kernmodel.binary.program import BasicBlock, Function, Loop, SourceLine
+    from kernmodel.binary.residency import Residency
 
 _SHOWN_LINES = 4
 _ENDINGS = {
@@ -99,3 +101,24 @@ def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
             first = number
         last = number
     yield first, last
+
+
+def residency_report(found: Residency, function: Function) -> Blocks:
+    """Where the data of a function lie."""
+    columns = (
+        left("level", lambda item: item[0]),
+        right("accesses", lambda item: f"{item[1].loads + item[1].stores:,}"),
+        right("misses", lambda item: f"{item[1].load_misses + item[1].store_misses:,}"),
+        right("lines beyond it per call", lambda item: f"{found.lines[item[0]]:,.1f}"),
+    )
+    return (
+        *fields(
+            "Function",
+            ("function", f"{function.name}, {function.file}"),
+            ("accesses", f"{found.accesses:,} in {count(found.calls, 'call')}"),
+            ("footprint", format_bytes(found.footprint_bytes)),
+            ("misses of the first cache", f"{100 * found.misses_per_access:.2f} % of the accesses"),
+        ),
+        *table("Simulated caches, warm", columns, found.counters.levels.items()),
+        *notes_section(found.notes),
+    )
