@@ -15,6 +15,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shutil import which
 from typing import Literal
 
 from kernmodel.binary.blocks import cut_block
@@ -93,13 +94,14 @@ def count_occurrences(
 def _counted(
     function: Function, command: Command, method: str, plain: float, limit: float | None, told: Told
 ) -> tuple[Function, Occurrences]:
-    """One counted run by the method that is possible."""
+    """One counted run by the method that is possible; callgrind also where a copy makes the program fail."""
     from kernmodel.binary.callgrind import callgrind_run
 
     if method in ("auto", "re-encoded"):
         try:
             run = counted_run(function, command, told=told)
-            return run.function, occurrences_of(run, plain)
+            if not run.exit_status or method != "auto" or which("valgrind") is None:
+                return run.function, occurrences_of(run, plain)
         except (NotTracedError, AssemblyError):
             if method != "auto":
                 raise
@@ -240,7 +242,7 @@ def load_shift(program: TracedProgram, function: Function) -> int:
             program.go_on_at(stop.process, entry)
             shift = _shift_now(program, function)
     if shift is None:
-        todo = "give the program that has the function behind --, and a library with --in before it"
+        todo = "give the program that has the function behind --, or that loads the library that has it"
         raise InputError("is not what the program runs, nor a library that it loads", where=function.file, todo=todo)
     return shift
 

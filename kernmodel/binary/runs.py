@@ -111,12 +111,12 @@ def too_long(command: Command, what: str = "") -> InputError:
     return InputError(f"did not end within {command.limit:.0f} s{doing}", where=command.words[0], todo=todo)
 
 
-def ended_badly(command: Command, status: int, said: str) -> InputError:
+def ended_badly(command: Command, status: int, said: str, todo: str = "see that it runs as it is") -> InputError:
     """The error for a program that did not end with status 0."""
     how = f"was ended by {_signal_name(-status)}" if status < 0 else f"ended with status {status}"
     last = said.splitlines()[-1:] if said else []
     quoted = f" (it said: {last[0][:200]})" if last else ""
-    return InputError(f"{how}{quoted}", where=command.words[0], todo="see that it runs as it is")
+    return InputError(f"{how}{quoted}", where=command.words[0], todo=todo)
 
 
 def _signal_name(number: int) -> str:

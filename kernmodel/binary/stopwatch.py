@@ -187,7 +187,9 @@ def timed_run(
             before = program.waited()
             status, waited, notes = _follow(program, function, command)
             if status:
-                raise ended_badly(command, status, said_of(said))
+                raise ended_badly(
+                    command, status, said_of(said), "see that it runs as it is, and throws no exception through it"
+                )
             content = os.pread(words, 2 * (data.end - data.address), 0)
             return _result(function, data, content, rate, waited - before, notes)
     finally:

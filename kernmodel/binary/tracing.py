@@ -163,7 +163,7 @@ class TracedProgram:
         """End what still runs of the program."""
         self._ended.set()
         self._kill()
-        while self._alive:
+        while True:  # also for processes whose first stop nobody has seen
             try:
                 process, status = os.waitpid(-self.process, _ALL)
             except ChildProcessError:

@@ -25,7 +25,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
         if key not in built:
             folder = tmp_path_factory.mktemp("program")
             target = folder / Path(source).stem
-            command = [compiler, *flags, "-o", str(target), str(PROGRAMS / source), "-lm"]
+            command = [compiler, "-o", str(target), str(PROGRAMS / source), *flags, "-lm"]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 pytest.skip(f"{compiler} cannot build {source}: {done.stderr[:200]}")

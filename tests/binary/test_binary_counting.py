@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,31 @@ def test_places_that_only_running_shows_become_blocks(build):
     assert sum(counted.blocks[b.address] for b in function.blocks if b.ending == "indirect") == 7
 
 
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="no valgrind here")
+def test_exceptions_are_counted_by_callgrind(build):
+    _, counted = count(build("exceptions.cpp", "-O2", compiler="g++"), "passes")
+    assert counted.method == "callgrind"
+    assert counted.calls == 9
+
+
+def test_functions_of_shared_libraries_are_counted(build):
+    library = build("shared.c", "-O1", "-shared", "-fPIC")
+    program = build("user.c", str(library))
+    function = find_function(library, "over_three")
+    _, counted = count_occurrences(function, Command((str(program),)))
+    assert counted.calls == 50
+    assert max(counted.blocks.values()) == 5000
+    check_flow(function, counted)
+
+
+def test_nothing_is_left_running(build):
+    program = build("unruly.c", "-O1", "-pthread")
+    for what in "tfxl":
+        with suppress(InputError):
+            counted_run(find_function(program, "work"), Command((str(program), what), seconds=0.5))
+        assert not _running(program)
+
+
 def test_input_is_given_to_each_run(build):
     _, counted = count(build("unruly.c", "-O1", "-pthread"), "work", "i", standard_input=b"300\n")
     assert max(counted.blocks.values()) == 300
@@ -108,7 +134,11 @@ def test_a_program_without_an_end_is_stopped(build):
         count_occurrences(find_function(program, "work"), Command((str(program), "l"), seconds=0.7))
     with pytest.raises(InputError, match="while it was counted"):
         counted_run(find_function(program, "work"), Command((str(program), "l"), seconds=0.7))
-    assert not [one for one in Path("/proc").glob("[0-9]*/cmdline") if str(program).encode() in _text(one)]
+    assert not _running(program)
+
+
+def _running(program):
+    return [one for one in Path("/proc").glob("[0-9]*/cmdline") if str(program).encode() in _text(one)]
 
 
 def _text(path):
