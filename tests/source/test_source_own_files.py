@@ -197,6 +197,22 @@ def test_what_an_iteration_leaves_to_the_next_begins_after_the_first() -> None:
     assert "first-iterations" in {note.code for note in nest.notes}
 
 
+def test_integers_that_an_outer_loop_sets_in_turn_are_those_before_the_inner_loop() -> None:
+    text = """int points[3]; double u[64][64];
+    void f(void) {
+        int i, j, k;
+        for (j = 0; j < 64; j++) {
+            k = points[2] - 2;
+            for (i = 0; i < 64; i++) u[k][i] = j;
+            k = points[2] - 1;
+            int l;
+            for (l = 0; l < 64; l++) u[k][l] = 2;
+        }
+    }"""
+    first, second = (nest_of(text, nest=number).writes()[0].index for number in (1, 2))
+    assert [str(first[0]), str(second[0])] == ["points_2 - 2", "points_2 - 1"]
+
+
 CALLS = """
 #define N 64
 struct cell { double u, v; };

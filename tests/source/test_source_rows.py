@@ -25,6 +25,7 @@ FORMS = {
     .replace("< row[i + 1];", "< last;"): "i*row_length + k",
     # indices that count from 1
     SPMV.replace("= row[i];", "= row[i] - 1;").replace("row[i + 1];", "row[i + 1] - 1;"): "i*row_length + k - 1",
+    SPMV.replace("< row[i + 1];", "<= row[i + 1] - 1;"): "i*row_length + k",
     # rows of an own place each, whose lengths alone are read
     SPMV.replace("= row[i];", "= 32 * i;").replace("row[i + 1];", "32 * i + row[i];"): "32*i + k",
 }

@@ -58,7 +58,9 @@ def _row_start(statement: Node, name: str, start_node: Node, scope: Scope) -> sy
     """Where a row of compressed storage begins, if the loop runs over one: its bounds are elements of index arrays that
     other loops move. Rows lie one after the other, all of the same length; None: its bounds are formulas."""
     test = statement.cond
-    if not isinstance(test, c_ast.BinaryOp) or test.op not in ("<", "!=") or getattr(test.left, "name", None) != name:
+    if not isinstance(test, c_ast.BinaryOp) or test.op not in ("<", "<=", "!="):
+        return None
+    if getattr(test.left, "name", None) != name:
         return None
     begin, end = scope.index(start_node), scope.index(test.right)
     moving = {symbol: entry for symbol in begin.free_symbols | end.free_symbols if (entry := scope.moved_entry(symbol))}
@@ -66,10 +68,12 @@ def _row_start(statement: Node, name: str, start_node: Node, scope: Scope) -> sy
         return None
     inside = [symbol for symbol in begin.free_symbols if symbol in moving]
     if not inside:
-        return pushed_in(scope.integer(start_node))
+        return None if test.op == "<=" else pushed_in(scope.integer(start_node))
     rest = begin - inside[0]
     if len(inside) > 1 or rest.free_symbols:
         return None
+    if test.op == "<=" and not any(end + 1 - symbol == rest for symbol in moving):
+        return None  # a row that takes the first entry of the next one too
     return sympy.expand(size_symbol(ROW_LENGTH) * moving[inside[0]].position + rest)
 
 

@@ -309,8 +309,13 @@ class Scope:
             self.values[name] = found
 
     def _taken(self, value: Node) -> sympy.Expr:
-        """The value of an integer; before the nest, elements of index arrays in it are sizes."""
-        return self.integer(value) if self._before else self.index(value)
+        """The value of an integer; elements of index arrays that no loop moves are sizes in it."""
+        try:
+            return self.integer(value)
+        except UnsupportedKernelError:
+            if self._before:
+                raise
+        return self.index(value)
 
     def writes(self, name: str) -> int:
         """How many statements of the function write a variable."""
