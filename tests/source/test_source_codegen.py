@@ -81,6 +81,8 @@ def test_parameters_are_not_given_to_the_compiler() -> None:
     head = "#define M 4\nvoid f(int n, const double *restrict x, double (*a)[M])"
     text = head + "{ for (size_t i = 0; i < K; ++i) a[i][0] = x[n]; }"
     assert compiler_defines(text, {"n": 100, "M": 5, "K": 7, "i": 3}) == {"M": "5", "K": "7"}
+    listed = "void f(int n, double x[N]) { int j = 0, *p, k; for (k = j; k < n; ++k) x[k] = K; }"
+    assert compiler_defines(listed, {"k": 1, "p": 2, "n": 3, "N": 4, "K": 5}) == {"N": "4", "K": "5"}
 
 
 @pytest.mark.parametrize(

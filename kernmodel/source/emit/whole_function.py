@@ -85,7 +85,8 @@ def missing_headers(text: str) -> str:
 def compiler_defines(text: str, defines: Mapping[str, str | int]) -> dict[str, str]:
     """Those of the -D values that a compiler may be given: not those that name a parameter or variable of the text."""
     bare = without_comments(text, directives=False)
-    declared = rf"\b{_TYPE_WORDS}\s+{{}}\s*[,;=)\[]"
+    others = r"(?:[*\s]*\w+\s*(?:=[^,;(){}]*)?,)*".replace("{}", "{{}}")
+    declared = rf"\b{_TYPE_WORDS}\s+{others}[*\s]*{{}}\s*[,;=)\[]"
     return {
         name: str(value) for name, value in defines.items() if not re.search(declared.format(re.escape(name)), bare)
     }
