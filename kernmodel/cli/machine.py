@@ -11,6 +11,7 @@ from kernmodel.api import inputs as api
 from kernmodel.cli import options
 from kernmodel.cli.command import Group
 from kernmodel.cli.output import Shown, show_result, show_text, shown_progress, write_error
+from kernmodel.errors import UsageError
 from kernmodel.output_files import output_file, write_file
 
 if TYPE_CHECKING:
@@ -136,6 +137,9 @@ def probe_(ctx: click.Context, output: str | None, depth: Depth | None) -> None:
     from kernmodel.api.measuring import probe_machine
 
     target = output_file(output) if output else None
+    if target is not None and not target.parent.is_dir():
+        what = f"there is no directory {target.parent}"
+        raise UsageError(what, where=f"--output {output}", todo="make it before minutes are measured")
     with shown_progress() as progress:
         probed = probe_machine(depth=depth or "default", progress=progress).answer
     ctx.exit(_give(probed.text, probed.notes, target))

@@ -28,14 +28,17 @@ class BlockLine(NamedTuple):
     error: str | None = None
 
 
-def read_lines(path: str) -> Iterator[str]:
+def read_lines(path: str, what: str = "a file of blocks") -> Iterator[str]:
     """The lines of a file, gzip or not; "-" is the standard input. Bytes that are no UTF-8 are replaced by a sign.
+
+    Args:
+        what: what it should be, for messages.
 
     Raises:
         AssemblyError: it cannot be read, or is a damaged gzip file.
     """
     try:
-        with opened(path, "a file of blocks", error=AssemblyError) as file:
+        with opened(path, what, error=AssemblyError) as file:
             packed = path != STANDARD_INPUT and file.peek(len(_GZIP))[: len(_GZIP)] == _GZIP
             lines = lines_of(gzip.GzipFile(fileobj=file) if packed else file, path, error=AssemblyError)
             for line in lines:

@@ -48,7 +48,7 @@ def read_rows(path: str) -> tuple[Row, ...]:
     Raises:
         InputError: it cannot be read, is neither, or a row has no number.
     """
-    reader = csv_reader(read_lines(path), path)
+    reader = csv_reader(read_lines(path, "a file of measured kernels"), path)
     columns = {name.strip(): name for name in reader.fieldnames or ()}
     rate = next((name for name in columns if re.fullmatch(r"[kMGT]?FLOP/s", name)), None)
     if "measured" in columns or rate is None or "kernel" not in columns:

@@ -24,7 +24,7 @@ def read_kernels(path: str) -> KernelFile:
     Raises:
         InputError: it cannot be read, lacks a column, or has no usable line.
     """
-    reader = csv_reader(read_lines(path), path)
+    reader = csv_reader(read_lines(path, "a file of measured kernels"), path)
     columns = [name.strip() for name in reader.fieldnames or ()]
     missing = [name for name in _NEEDED if name not in columns]
     if missing:

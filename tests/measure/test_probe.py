@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from kernmodel.cli.main import main
 from kernmodel.errors import MeasurementError
 from kernmodel.machine.files.schema import MACHINE_FILE, read_machine
 from kernmodel.measure import probe
@@ -127,3 +128,8 @@ def test_the_core_is_that_of_cpuid_unless_extensions_contradict(
 def test_a_host_near_no_carried_machine_is_refused() -> None:
     with pytest.raises(MeasurementError, match="no carried machine is near"):
         probe.nearest_machine(replace(GUEST, vendor="unknown"))
+
+
+def test_a_place_that_is_not_there_is_refused_before_anything_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["machine", "probe", "-o", "nowhere/mine.yml"]) == 2
+    assert "there is no directory nowhere" in capsys.readouterr().err
