@@ -1,6 +1,6 @@
 /* base-pairs: most pairs in a folded sequence of four letters, by dynamic programming over its stretches. */
 #include "suite.h"
-#define N 44
+#define N 60
 
 DATA int LETTER[N], TABLE[N][N];
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from kernmodel.api.result import Result, Views
-from kernmodel.errors import InputError, MeasurementError, ToolError, UsageError
+from kernmodel.errors import InputError, ToolError, UsageError
 from kernmodel.user_files import File
 
 if TYPE_CHECKING:
@@ -168,6 +168,7 @@ def binary_suite(
     from kernmodel.binary.predictors.choose import names_of
     from kernmodel.binary.suite.file import read_suite
     from kernmodel.binary.suite.run import run_suite
+    from kernmodel.binary.suite.timing import smallest_call
 
     core, _, _ = _core(machine, uarch)
     suite = read_suite(fspath(file))
@@ -176,25 +177,8 @@ def binary_suite(
         core,
         Path(fspath(output)),
         predictors=names_of(predictors),
-        timing=_timing,
+        timing=smallest_call,
         jobs=jobs,
         progress=progress,
     )
     return Result([answer], Views("binary_suite:suite_report", "binary_lifting:suite_document"))
-
-
-def _timing(binary: str, function: str) -> tuple[float, float, str]:
-    """Cycles of the smallest call of all runs that count, how far these lie apart in percent, why there is none.
-
-    The kernels of a suite do the same work in each call, or nearly; what disturbs a call only adds to it.
-    """
-    from kernmodel.binary.find import find_function
-    from kernmodel.binary.runs import Command
-    from kernmodel.binary.stopwatch import measure_function
-
-    try:
-        time = measure_function(find_function(binary, function), Command((binary,)))
-    except (MeasurementError, InputError) as error:
-        return 0.0, 0.0, str(error)
-    refused = time.why_refused if not time.accepted or not time.smallest else ""
-    return time.smallest, time.spread_percent, refused

@@ -88,8 +88,8 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The measured time of a variant: cycles of the smallest call, how far the runs lie apart in percent, or why there
-    is none."""
+    """The measured time of a variant: cycles of the smallest call, by how many percent the second
+    smallest run lies above it, or why there is none."""
 
     name: str
     key: str
@@ -104,7 +104,7 @@ class Judged:
 
     Attributes:
         variant: the binary.
-        measured: cycles of the smallest call; spread_percent: how far its runs lie apart.
+        measured: cycles of the smallest call; spread_percent: by how much the second run lies above it.
         predicted: cycles of a call by the predictor's name and way ("kernmodel (c)"); None where it has none.
     """
 

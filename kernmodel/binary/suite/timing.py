@@ -1,0 +1,51 @@
+"""The time of a kernel of a suite: its smallest call, which a second run has to confirm.
+
+The kernels of a suite do the same work in each call, or nearly, and what disturbs a call only adds to it. A busy
+sibling thread halves throughput for whole runs without showing in the clock, so that runs are made until two of them,
+on different processors where there are several, have smallest calls that agree.
+"""
+
+from __future__ import annotations
+
+import os
+
+from kernmodel.binary.find import find_function
+from kernmodel.binary.runs import Command
+from kernmodel.binary.stopwatch import TimedRun, timed_run
+from kernmodel.errors import InputError, MeasurementError, ToolError
+from kernmodel.isa.timing import CHAIN_CYCLES
+
+LEAST_RUNS, MOST_RUNS = 5, 16
+CONFIRMED_PERCENT = 2.0
+"""By how much the second smallest run may lie above the smallest."""
+ACCEPTED_PERCENT = 10.0
+"""The same after the most runs: beyond, there is no figure."""
+SHORT_SECONDS = 10e-6
+"""A call that takes less is refused: the clock's steps and its own time say too much."""
+
+
+def smallest_call(binary: str, function: str) -> tuple[float, float, str]:
+    """Cycles of the smallest call of a function in a program without arguments, by how many percent the second smallest
+    run lies above it, and why there is none."""
+    processors = sorted(os.sched_getaffinity(0))
+    runs: list[TimedRun] = []
+    try:
+        found = find_function(binary, function)
+        for number in range(MOST_RUNS):
+            runs.append(timed_run(found, Command((binary,)), processor=processors[number % len(processors)]))
+            if len(runs) >= LEAST_RUNS and _above(runs) <= CONFIRMED_PERCENT:
+                break
+    except (MeasurementError, ToolError, InputError) as error:
+        return 0.0, 0.0, str(error)
+    smallest, above = min(run.smallest for run in runs), _above(runs)
+    hertz = max(CHAIN_CYCLES * run.ticks_per_second / run.clock_ticks for run in runs)
+    if smallest < SHORT_SECONDS * hertz:
+        return smallest, above, f"a call takes {1e6 * smallest / hertz:.2g} µs, too short to be timed"
+    if above > ACCEPTED_PERCENT:
+        return smallest, above, f"no second of {len(runs)} runs came within {ACCEPTED_PERCENT:g} % of the smallest call"
+    return smallest, above, ""
+
+
+def _above(runs: list[TimedRun]) -> float:
+    first, second, *_ = sorted(run.smallest for run in runs)
+    return 100 * (second / first - 1)
