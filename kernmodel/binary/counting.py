@@ -9,6 +9,7 @@ and the program is started again. Nothing of the file is changed.
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import struct
 import time
@@ -24,7 +25,7 @@ from kernmodel.binary.occurrences import Method, Occurrences
 from kernmodel.binary.program import BasicBlock, Function
 from kernmodel.binary.runs import Command, Told, ended_badly, plain_run, said_of, too_long
 from kernmodel.binary.tracing import NotTracedError, Stop, TracedProgram, free_stretch
-from kernmodel.errors import AssemblyError, InputError, Location, Note
+from kernmodel.errors import AssemblyError, InputError, Location, Note, ToolError
 from kernmodel.isa import isa_of
 from kernmodel.isa.counting import CountedBlock, CountedCopy, Counter
 
@@ -73,6 +74,7 @@ def count_occurrences(
     """
     if not function.runnable:
         raise InputError("is an object: it cannot be run", where=function.file, todo="link it into a program")
+    _refuse_foreign(function)
     plain = plain_run(command, told)
     if plain.exit_status:
         raise ended_badly(command, plain.exit_status, plain.said)
@@ -89,6 +91,14 @@ def count_occurrences(
     if first.blocks != second.blocks or first.edges != second.edges or first.calls != second.calls:
         raise _not_deterministic(command, first, second)
     return known, replace(second, runs=_RUNS, seconds=min(first.seconds, second.seconds))
+
+
+def _refuse_foreign(function: Function) -> None:
+    """Refuse code of another processor than this host's."""
+    isa = isa_of(function.isa)
+    if platform.machine().lower() not in isa.hosts:
+        what = f"holds {isa.name} code, which this host ({platform.machine()}) does not run"
+        raise ToolError(what, where=function.file, todo="run it on such a host; binary blocks works here too")
 
 
 def _counted(

@@ -25,6 +25,10 @@ _CLONE = re.compile(r"\.(constprop|part|isra|cold|lto_priv|specialized|llvm)(\.\
 """Suffixes of the clones that GCC and clang make of a function."""
 _COLD = re.compile(r"\.cold(\.\d+)*")
 _SHOWN = 10
+_STARTUP = frozenset(
+    ("_init", "_fini", "_start", "__do_global_dtors_aux", "deregister_tm_clones", "register_tm_clones", "frame_dummy")
+)
+"""What compilers put into every program."""
 
 
 def find_function(
@@ -136,6 +140,7 @@ def _unknown(binary: Binary, name: str) -> AssemblyError:
         parts = [one for one in names if name in one]
         near = [*get_close_matches(name, names, n=3), *parts]
         todo = f"the nearest are: {', '.join(list(dict.fromkeys(near or names))[:_SHOWN])}"
+        todo = todo if near else f"it has {', '.join([one for one in names if one not in _STARTUP][:_SHOWN])}"
         todo += "" if near else "; a static function may have been inlined into its callers"
     return AssemblyError(f"has no function {name!r}", where=binary.file, todo=todo)
 

@@ -44,6 +44,21 @@ function_choice = options.together(
 )
 
 
+def _standard_input() -> bytes:
+    """What a file on standard input holds, for each run of the program; nothing of terminals and pipes, which may never
+    end."""
+    import os
+    import stat
+    import sys
+
+    try:
+        if not stat.S_ISREG(os.fstat(sys.stdin.fileno()).st_mode):
+            return b""
+    except (OSError, ValueError, AttributeError):
+        return b""  # closed, or replaced by something else
+    return sys.stdin.buffer.read()
+
+
 @click.group(cls=Group)
 def binary() -> None:
     """Functions of compiled programs: their blocks, how often these run, where the time goes.
@@ -135,7 +150,7 @@ def run(
             uarch=uarch,
             place=CodePlace(library, addresses, marked),
             predictors=predictors,
-            options=RunOptions(method, count_limit, seconds, measure=not no_measure),
+            options=RunOptions(method, count_limit, seconds, not no_measure, _standard_input()),
             progress=say,
         )
     show_result(result, Shown.of(as_json=as_json))
@@ -208,6 +223,7 @@ def residency(
         library=library,
         addresses=addresses,
         seconds=seconds,
+        standard_input=_standard_input(),
         strict=strict,
     )
     show_result(result, Shown.of(as_json=as_json, strict=strict))

@@ -168,6 +168,12 @@ def test_what_does_not_run_is_refused(build, tmp_path):
         count_occurrences(find_function(build("flow.c", "-O2", "-c"), "gemm"), Command((str(program),)))
 
 
+def test_code_of_another_processor_is_refused(build):
+    program = build("flow.c", "-O1", compiler="aarch64-linux-gnu-gcc")
+    with pytest.raises(ToolError, match=r"holds aarch64 code, which this host \(x86_64\) does not run"):
+        count(program, "gemm")
+
+
 def test_callgrind_says_what_it_would_take(build, monkeypatch):
     program = build("flow.c", "-O2")
     with pytest.raises(InputError, match=r"would take about .* --count-limit"):
