@@ -2,6 +2,6 @@
 
 import sys
 
-from kernmodel.cli.main import main
+from kernmodel.cli.main import console
 
-sys.exit(main())
+sys.exit(console())
