@@ -239,6 +239,9 @@ def _check_batch(loop: Loop, given: dict[str, Any]) -> None:
 def _answer_batch(on: dict[str, Any], shown: Shown, given: dict[str, Any]) -> None:
     """A line per block, as they come."""
     asked = {**on, "file": given["batch"], "hex_column": given["hex_column"], "jobs": given["jobs"]}
+    if shown.as_json and shown.page is not None:
+        what = "does not go with --batch --json, whose lines are not kept"
+        raise UsageError(what, where="--html", todo="leave out --json")
     if shown.as_json:
         for line in api.block_lines(**asked):
             print_line(line)

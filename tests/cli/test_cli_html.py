@@ -55,3 +55,12 @@ def test_reports_that_cannot_be_made_are_refused(run, tmp_path, monkeypatch, arg
     assert (outcome.status, outcome.out) == (status, "")
     assert said in outcome.err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_batch_of_lines_has_no_page(run, tmp_path):
+    file, page = tmp_path / "blocks.txt", tmp_path / "page.html"
+    file.write_text("4801d8\n")
+    outcome = run("incore", "--uarch", "skl", "--batch", file, "--json", "--html", page)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert "--html: does not go with --batch --json" in outcome.err
+    assert not page.exists()
