@@ -142,6 +142,14 @@ def test_all_cores_of_the_code_and_no_others(tmp_path: Path) -> None:
     assert on_arm is None
 
 
+@pytest.mark.parametrize("name", CORES)
+def test_no_row_has_ports_for_no_time(name: str) -> None:
+    """A reading of 0 is none: the ports' time is then the model's."""
+    text = (DATA / f"{name}.txt").read_text(encoding="utf-8")
+    assert "| 0*" not in text
+    assert km.analyse_loop(".L: fsub h1, h2, h3\nb.ne .L", uarch="V2").answer.incore.throughput > 0
+
+
 # ---- with the facts at hand
 
 

@@ -362,7 +362,7 @@ def _of_winic(path: Path, rows: Mapping[str, InstructionData], recipe: Recipe) -
         bound = max((use.cycles / len(use.ports) for use in row.ports), default=0.0)
         found[row.form] = replace(
             row,
-            ports=tuple(_as_read(row.ports, measured / bound if bound else 1.0)),
+            ports=tuple(_as_read(row.ports, measured / bound if bound and measured else 1.0)),  # 0: it was not read
             default_latency=default,
             latencies={pair: cycles for pair, cycles in pairs.items() if cycles != default},
             throughput=measured if measured > _TOLD_BY_PORTS * max(bound, _ISSUE) else None,
