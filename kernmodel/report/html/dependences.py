@@ -53,7 +53,7 @@ def graph_figure(incore: InCore, graph: Graph) -> Html:
     nodes = [_node(number, text, x, on=number in on_chain) for number, text in enumerate(texts)]
     arcs = [_arc(one, x, texts, on=(one.source, one.target) in chain) for one in found]
     longest = (
-        f"The longest loop-carried chain takes {incore.lcd.cycles:g} cycles per pass"
+        f"The longest loop-carried chain takes {incore.lcd.cycles:g} cy per pass"
         if incore.lcd
         else "Nothing is carried from pass to pass"
     )
@@ -106,7 +106,7 @@ def _arc(one: Dependence, x: int, texts: list[str], *, on: bool) -> Html:
         start, end = start - 5, end + 5
     reach = x - _width(one)
     later = "" if not one.passes else ", next pass" if one.passes == 1 else f", {one.passes} passes later"
-    said = f"{texts[one.source]} → {texts[one.target]}\n{one.carrier}: {one.cycles:g} cycles{later}"
+    said = f"{texts[one.source]} → {texts[one.target]}\n{one.carrier}: {one.cycles:g} cy{later}"
     kind = " ".join(word for word, there in (("later", one.passes > 0), ("chain", on)) if there)
     path = f"M{x - 5},{start}C{reach},{start} {reach},{end} {x - 5},{end}"
     return element("path", element("title", said), d=path, class_=f"arc {kind}".strip())
