@@ -7,6 +7,7 @@ Equations are those of the paper: Marques, Ilic, Matveev, Sousa, Application-dri
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from kernmodel.code.mix import FpClass, InstructionMix
 from kernmodel.errors import InputError, Note
@@ -17,6 +18,7 @@ from kernmodel.models.ceilings import (
     best_ceiling,
     compute_ceiling,
     joint_performance,
+    known,
     memory_ceiling,
     peak_notes,
 )
@@ -74,7 +76,7 @@ def integrated(case: Case) -> Roofline:
     return chart(
         "irm",
         case,
-        [LevelDemand(ceiling, ceiling.level, size) for ceiling, size in zip(_best(case), moved, strict=True)],
+        [LevelDemand(level, ceiling, level, size) for (level, ceiling), size in zip(_best(case), moved, strict=True)],
         "bytes between levels, write-allocates and evicted lines counted; at L1 bytes of load and store instructions; "
         "roofs as the core sees the levels",
         compute_roofs=peak_roofs(case),
@@ -92,7 +94,7 @@ def application_driven(case: Case) -> Roofline:
     Raises:
         InputError, MachineError: as `roofline`.
     """
-    ceilings, compute_roofs, unknown = scaled_bandwidths(case), scaled_compute_roofs(case), _unknown_work(case)
+    ceilings, compute_roofs, unknown = _scaled_levels(case), scaled_compute_roofs(case), _unknown_work(case)
     if unknown:  # work without a rate may still be no faster than the machine's peak
         compute_roofs = (*peak_roofs(case)[:1], *compute_roofs)
     return _cache_aware_chart(
@@ -109,7 +111,7 @@ def application_driven(case: Case) -> Roofline:
 def _cache_aware_chart(
     model: ModelName,
     case: Case,
-    ceilings: Sequence[MemoryCeiling],
+    ceilings: Sequence[Ceiling],
     label: Callable[[MemoryCeiling], str],
     *,
     compute_roofs: Sequence[ComputeRoof],
@@ -118,8 +120,11 @@ def _cache_aware_chart(
 ) -> Roofline:
     moved = demand(case).bytes
     served = served_bytes(case) if case.traffic is not None else {}
-    limiting = [None, *(served.get(one.level, 0.0) for one in ceilings[1:])]
-    levels = [LevelDemand(one, label(one), moved, least) for one, least in zip(ceilings, limiting, strict=True)]
+    limiting = [None, *(served.get(level, 0.0) for level, _ in ceilings[1:])]
+    levels = [
+        LevelDemand(level, one, label(one) if one else level, moved, least)
+        for (level, one), least in zip(ceilings, limiting, strict=True)
+    ]
     return chart(
         model,
         case,
@@ -141,11 +146,13 @@ def ratio_name(load_share: float) -> str:
     return f"{load_share / (1 - load_share):.3g}:1 loads to stores"
 
 
-def _best(case: Case) -> tuple[MemoryCeiling, ...]:
-    return tuple(
-        best_ceiling(case.machine, case.parameters, case.table, level=level, cores=case.cores)
-        for level in case.machine.residence_levels
-    )
+Ceiling = tuple[str, MemoryCeiling | None]
+"""A level and its ceiling, None where no bandwidth of it is known."""
+
+
+def _best(case: Case) -> tuple[Ceiling, ...]:
+    make = partial(best_ceiling, case.machine, case.parameters, case.table, cores=case.cores)
+    return tuple((level, known(partial(make, level=level))) for level in case.machine.residence_levels)
 
 
 # {{{ scaled roofs
@@ -166,7 +173,7 @@ def needed_mix(case: Case) -> InstructionMix:
 
 
 def scaled_bandwidths(case: Case) -> tuple[MemoryCeiling, ...]:
-    """B_r^y of every level, innermost first: Σ_i R_i #β_i / Σ_i (R_i #β_i / B_{i,r}^y) (equation 1).
+    """B_r^y of every level that is known, innermost first: Σ_i R_i #β_i / Σ_i (R_i #β_i / B_{i,r}^y) (equation 1).
 
     R_i is the share of the memory instructions of one size, #β_i that size, r the load/store ratio of the kernel: the
     bytes are those of all instructions, the time that of each type at its own rate. Without memory instructions: the
@@ -176,6 +183,11 @@ def scaled_bandwidths(case: Case) -> tuple[MemoryCeiling, ...]:
         InputError: the case has no mix.
         MachineError: as `memory_ceiling`.
     """
+    return tuple(one for _, one in _scaled_levels(case) if one is not None)
+
+
+def _scaled_levels(case: Case) -> tuple[Ceiling, ...]:
+    """The same with the levels that are not known."""
     mix = needed_mix(case)
     counts: dict[int, float] = {}
     for kind, count in mix.memory:
@@ -184,7 +196,8 @@ def scaled_bandwidths(case: Case) -> tuple[MemoryCeiling, ...]:
     if not total:
         return _best(case)
     share = mix.loads / total
-    return tuple(_scaled(case, level, counts, share) for level in case.machine.residence_levels)
+    make = partial(_scaled, case, counts=counts, share=share)
+    return tuple((level, known(partial(make, level))) for level in case.machine.residence_levels)
 
 
 def _scaled(case: Case, level: str, counts: Mapping[int, float], share: float) -> MemoryCeiling:
@@ -292,22 +305,24 @@ def memory_shares(case: Case) -> tuple[LevelShare, ...]:
         InputError: the case has no traffic.
         MachineError: as `memory_ceiling`.
     """
-    ceilings = scaled_bandwidths(case) if case.mix is not None else _best(case)
-    return level_shares(served_bytes(case), {one.level: one.bytes_per_second for one in ceilings})
+    ceilings = _scaled_levels(case) if case.mix is not None else _best(case)
+    return level_shares(served_bytes(case), {level: one.bytes_per_second if one else None for level, one in ceilings})
 
 
-def level_shares(served: Mapping[str, float], bandwidths: Mapping[str, float]) -> tuple[LevelShare, ...]:
-    """Equations 6 and 7 of the bytes that each level serves and its bandwidth; all shares are 0 where nothing moves."""
+def level_shares(served: Mapping[str, float], bandwidths: Mapping[str, float | None]) -> tuple[LevelShare, ...]:
+    """Equations 6 and 7 of the bytes that each level serves and its bandwidth; all shares are 0 where nothing moves,
+    and impacts None where a bandwidth that counts is not known."""
     total = sum(served.values())
-    seconds = {level: moved / bandwidths[level] for level, moved in served.items()}
+    seconds = {level: moved / width if (width := bandwidths[level]) else 0.0 for level, moved in served.items()}
     time = sum(seconds.values())
+    told = all(bandwidths[level] is not None for level, moved in served.items() if moved)
     return tuple(
         LevelShare(
             level=level,
             bytes_served=moved,
             bandwidth=bandwidths[level],
             share=moved / total if total else 0.0,
-            impact=seconds[level] / time if time else 0.0,
+            impact=None if not told else seconds[level] / time if time else 0.0,
         )
         for level, moved in served.items()
     )

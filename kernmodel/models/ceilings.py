@@ -8,7 +8,7 @@ The rules are those of docs/adcarm.md, "What the machine offers".
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -213,7 +213,8 @@ def memory_ceiling(
     wider accesses are measured to get from the level, at most what the paths to it can move.
 
     Raises:
-        MachineError: nothing measured, and the ports or widths that it could be derived from are not known.
+        BandwidthNotKnownError: nothing measured, and a width that it could be derived from is not known.
+        MachineError: nothing measured, and the ports that it could be derived from are not known.
     """
     offer = _Offer(machine, parameters, table, cores)
     return offer.ceiling(level, size_bytes, load_share)
@@ -294,6 +295,10 @@ def _access_row(table: InstructionTable, kind: Literal["load", "store"], size: i
 
 def _first_row(table: InstructionTable, forms: Sequence[str]) -> InstructionData | None:
     return next((row for form in forms if (row := table.row(form)) is not None), None)
+
+
+class BandwidthNotKnownError(MachineError):
+    """A machine file has neither a measured bandwidth nor a width for a path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,12 +404,21 @@ class _Offer:
         return min(limits, key=_rate)
 
     def _by_paths(self, level: str, size: int, share: float) -> list[_Known]:
-        """What the paths to a level of which nothing was measured can move."""
+        """What the paths to a level of which nothing was measured can move, as far as they are known.
+
+        Raises:
+            BandwidthNotKnownError: the last of them is not.
+        """
         names = self.machine.residence_levels
         paths = self.machine.paths[: names.index(level)]
         limits = []
         for path in paths:
-            width, source = _path_width(self.machine, path, self.cores)
+            try:
+                width, source = _path_width(self.machine, path, self.cores)
+            except BandwidthNotKnownError:
+                if path.outer == level:
+                    raise
+                continue
             rate = width / _lines(self.machine, path, share)
             limits.append(_Known(share, size, rate, "derived", source))
         return limits
@@ -488,6 +502,14 @@ def at_cores(machine: Machine, series: BandwidthSeries, cores: int) -> tuple[flo
 # {{{ bandwidths between levels
 
 
+def known(ceiling: Callable[[], MemoryCeiling]) -> MemoryCeiling | None:
+    """A ceiling, None where the machine file has no bandwidth that it could come from."""
+    try:
+        return ceiling()
+    except BandwidthNotKnownError:
+        return None
+
+
 def theoretical_bandwidth(machine: Machine, level: str, cores: int) -> float | None:
     """Bytes/s between a level and the one inside it in theory, one direction of a full-duplex path; None if not given.
 
@@ -517,7 +539,7 @@ def path_bandwidth(machine: Machine, path: str, read_share: float, cores: int) -
         read_share: lines toward the core over all lines on the path.
 
     Raises:
-        MachineError: neither width nor measurement, nor theoretical bandwidth of the memory.
+        BandwidthNotKnownError: neither width nor measurement, nor theoretical bandwidth of the memory.
     """
     found = next(one for one in machine.paths if one.name == path)
     if found.bytes_per_cycle is None:
@@ -556,7 +578,7 @@ def _path_width(machine: Machine, path: TransferPath, cores: int) -> tuple[float
     """Bytes/s that a path moves, one direction if full-duplex, without a measurement.
 
     Raises:
-        MachineError: its width is to be measured, but was not, and is no memory with known channels.
+        BandwidthNotKnownError: its width is to be measured, but was not, and is no memory with known channels.
     """
     source = machine.sources.get(f"paths.{path.name}", machine.file)
     theory = theoretical_bandwidth(machine, path.outer, cores)
@@ -569,7 +591,7 @@ def _path_width(machine: Machine, path: TransferPath, cores: int) -> tuple[float
     if theory is not None:
         what = "memory channels" if path.outer == MEMORY else f"width of {path.name}"
         return theory, f"{what} ({machine.sources.get('memory', source) if path.outer == MEMORY else source})"
-    raise MachineError(
+    raise BandwidthNotKnownError(
         f"has no bandwidth of {path.outer}, measured or by width",
         where=machine.file,
         todo=f"add a series of {path.outer} under bandwidths"

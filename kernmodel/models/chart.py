@@ -17,6 +17,7 @@ from kernmodel.isa import isa_of
 from kernmodel.isa.model import Precision
 from kernmodel.machine.model import Machine
 from kernmodel.models.ceilings import (
+    BandwidthNotKnownError,
     MemoryCeiling,
     Origin,
     compute_ceiling,
@@ -126,6 +127,7 @@ class Roofline:
         notes: assumptions and warnings.
         iterations_per_second: what the bound is in source iterations; it has a meaning without floating-point work too.
         measured: what was measured of the kernel.
+        unknown: levels of which no bandwidth is known: they have no roof, and the bound is at most what is said.
     """
 
     model: ModelName
@@ -143,17 +145,21 @@ class Roofline:
     iterations_per_second: float = 0.0
     memory_until: float | None = None
     measured: tuple[MeasuredMark, ...] = ()
+    unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class LevelShare:
-    """Memory share and memory impact of one level (equations 6 and 7): β^y in bytes per iteration, B^y in bytes/s."""
+    """Memory share and memory impact of one level (equations 6 and 7): β^y in bytes per iteration, B^y in bytes/s.
+
+    A bandwidth that is not known is None, and so are all impacts where such a level serves bytes.
+    """
 
     level: str
     bytes_served: float
-    bandwidth: float
+    bandwidth: float | None
     share: float
-    impact: float
+    impact: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,32 +386,35 @@ class LevelDemand:
     """What a model says of one level, in bytes per iteration.
 
     Attributes:
-        ceiling: its memory roof; label: of that roof.
+        level: which; ceiling: its memory roof, None where its bandwidth is not known; label: of that roof.
         bytes: that decide where the line of the kernel's intensity meets the roof.
         limiting: that take at least their time at the level's bandwidth; None: `bytes`.
     """
 
-    ceiling: MemoryCeiling
+    level: str
+    ceiling: MemoryCeiling | None
     label: str
     bytes: float
     limiting: float | None = None
 
-    def roof(self, model: ModelName) -> MemoryRoof:
-        """The memory roof on a chart of this model."""
+    def roofs(self, model: ModelName) -> tuple[MemoryRoof, ...]:
+        """The memory roof on a chart of this model; none where its bandwidth is not known."""
         found, scaled = self.ceiling, model == "adcarm"
+        if found is None:
+            return ()
         origin = f"{found.origin}: {found.source}"
-        return MemoryRoof(found.level, found.bytes_per_second, self.label, origin, scaled, found.origin)
+        return (MemoryRoof(self.level, found.bytes_per_second, self.label, origin, scaled, found.origin),)
 
     @property
     def crossing(self) -> Limit:
-        """The time of one iteration on the roof at the kernel's intensity."""
-        return Limit(self.ceiling.level, self.bytes / self.ceiling.bytes_per_second)
+        """The time of one iteration on the roof at the kernel's intensity; 0 where the roof is not known."""
+        return Limit(self.level, self.bytes / self.ceiling.bytes_per_second if self.ceiling else 0.0)
 
     @property
     def limit(self) -> Limit:
-        """The least time of one iteration by this level."""
+        """The least time of one iteration by this level; 0 where its bandwidth is not known."""
         limiting = self.bytes if self.limiting is None else self.limiting
-        return Limit(self.ceiling.level, limiting / self.ceiling.bytes_per_second)
+        return Limit(self.level, limiting / self.ceiling.bytes_per_second if self.ceiling else 0.0)
 
 
 def chart(
@@ -432,7 +441,11 @@ def chart(
     wanted = demand(case)
     flops = wanted.flops
     peak = max((roof.flop_per_second for roof in compute_roofs), default=None)
-    crossings = [one.crossing for one in levels if one.bytes]
+    crossings = [one.crossing for one in levels if one.bytes and one.ceiling]
+    unknown = tuple(one.level for one in levels if one.ceiling is None)
+    if len(unknown) == len(levels):
+        what = f"has no bandwidth of {', '.join(unknown)}, so that this chart would have no memory roof"
+        raise BandwidthNotKnownError(what, where=case.machine.file, todo="choose the model hierarchical, or add one")
     limits = sorted((one.limit for one in levels if one.limit.seconds), key=lambda limit: -limit.seconds)
     highest = compute_limit if compute_limit is not None else peak
     name = next((roof.name for roof in compute_roofs if roof.flop_per_second == highest), "")
@@ -446,9 +459,11 @@ def chart(
     reached = predicted if predicted is not None else flops * rate
     binding = _that_bind(compute_roofs, highest)
     above, below = _neighbours((*compute_roofs, *own), crossings, wanted, reached or rate)
-    memory_roofs = sorted((one.roof(model) for one in levels), key=lambda roof: -roof.bytes_per_second)
+    memory_roofs = sorted(
+        (roof for one in levels for roof in one.roofs(model)), key=lambda roof: -roof.bytes_per_second
+    )
     ridge = min((roof.flop_per_second for roof in binding), default=None)
-    points = [("", levels[0].bytes)] if one_point else [(one.ceiling.level, one.bytes) for one in levels]
+    points = [("", levels[0].bytes)] if one_point else [(one.level, one.bytes) for one in levels]
     own_of = {level: [limit for limit in limits if limit.roof == level] if level else [bound] for level, _ in points}
     return Roofline(
         model=model,
@@ -472,8 +487,18 @@ def chart(
         above=above,
         below=below,
         cores=case.cores,
-        notes=tuple(dict.fromkeys((*notes, *demand_notes(case), *_point_notes(reached, flops * rate, bound.roof)))),
+        notes=tuple(
+            dict.fromkeys(
+                (
+                    *notes,
+                    *_unknown_notes(unknown, case),
+                    *demand_notes(case),
+                    *_point_notes(reached, flops * rate, bound.roof),
+                )
+            )
+        ),
         iterations_per_second=rate,
+        unknown=unknown,
         memory_until=ridge / memory_roofs[0].bytes_per_second if ridge is not None and len(points) == 1 else None,
     )
 
@@ -533,6 +558,16 @@ def _region(
     if not heights or min(heights) >= max(roofs):
         return "compute"
     return "memory" if max(heights) <= min(roofs) else "in between"
+
+
+def _unknown_notes(levels: Sequence[str], case: Case) -> tuple[Note, ...]:
+    if not levels:
+        return ()
+    text = (
+        f"the file of {case.machine.name} has no bandwidth of {', '.join(levels)}: no roof of "
+        f"{'it' if len(levels) == 1 else 'them'} is drawn, and the bound is at most what is said"
+    )
+    return (Note("roof-unknown", text, "assumption"),)
 
 
 def _point_notes(reached: float, bound: float, roof: str) -> tuple[Note, ...]:

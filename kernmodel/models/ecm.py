@@ -141,6 +141,11 @@ class EcmPrediction:
         be."""
         return tuple(transfer.name for transfer in self.transfers if not transfer.known)
 
+    @property
+    def is_lower_bound(self) -> bool:
+        """Whether T_ECM (`cycles`) is a lower bound, since a time that it contains is not known (`unknown`)."""
+        return bool(self.unknown)
+
     def is_least(self, level: str) -> bool:
         """Whether the prediction with data from a level is a lower bound, since a time within it is not known."""
         depth = next(depth for depth, (name, _) in enumerate(self.levels) if name == level)

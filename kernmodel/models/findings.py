@@ -86,7 +86,7 @@ def findings(case: Case, model: ModelName = "adcarm", blockings: Sequence[WhatIf
     shares = memory_shares(case) if case.traffic is not None else ()
     level = worst_level(shares)
     what_ifs = tuple(sorted((*changes(case, model), *blockings), key=lambda one: -one.gain))
-    added = _added(found, case, shares) if shares else None
+    added = _added(found, case, shares) if shares and shares[0].impact is not None else None
     return Findings(
         roofline=found,
         beside=cache_aware(case),
@@ -100,8 +100,8 @@ def findings(case: Case, model: ModelName = "adcarm", blockings: Sequence[WhatIf
 
 def worst_level(shares: Iterable[LevelShare]) -> str | None:
     """The level outside the first cache with the largest memory impact; None if none serves anything."""
-    outer = [one for one in list(shares)[1:] if one.impact > 0]
-    return max(outer, key=lambda one: one.impact).level if outer else None
+    outer = [(one.impact, one.level) for one in list(shares)[1:] if one.impact]
+    return max(outer, key=lambda one: one[0])[1] if outer else None
 
 
 def changes(case: Case, model: ModelName = "adcarm") -> tuple[WhatIf, ...]:
@@ -246,7 +246,7 @@ def _streamed(traffic: Traffic, lines: float) -> Traffic:
 
 
 def _added(found: Roofline, case: Case, shares: Iterable[LevelShare]) -> float:
-    seconds = sum(one.bytes_served / one.bandwidth for one in shares)
+    seconds = sum(one.bytes_served / one.bandwidth for one in shares if one.bandwidth is not None)
     rate = min(found.iterations_per_second, 1 / seconds) if seconds else found.iterations_per_second
     return rate * (demand(case).flops or 1.0)
 
@@ -266,12 +266,14 @@ def _sentences(
         around += [f"below it {_roof(found.below)}"] if found.below else []
         lines.append(f"Next to the point: {', '.join(around)}.")
     first = shares[0] if shares else None
-    if first is not None and level is not None:
-        worst = next(one for one in shares if one.level == level)
+    worst = next((one for one in shares if one.level == level), None)
+    if first is not None and worst is not None and first.impact is not None and worst.impact is not None:
         lines.append(
             f"{level} deserves the work: it serves {worst.share:.0%} of the bytes and takes {worst.impact:.0%} of the "
             f"time of all ({first.level}: {first.share:.0%} and {first.impact:.0%})."
         )
+    if found.unknown:
+        lines.append(f"What {', '.join(found.unknown)} allows is not known: the machine file has no bandwidth of it.")
     for one in [one for one in what_ifs if one.gain >= _NOTABLE]:
         of_all = "" if one.gain_of_all is None else f" ({one.gain_of_all:.2f} times on all cores)"
         by = f"of one core, as ECM predicts{of_all}" if one.roofline is None else f"by {_roof(one.bound_by)}"

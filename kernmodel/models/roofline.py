@@ -10,9 +10,10 @@ adCARM         Marques, Ilic, Matveev, Sousa, FGCS 107 (2020) 257: CARM with roo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from kernmodel.models.carm import application_driven, cache_aware, integrated
-from kernmodel.models.ceilings import issue_ceiling, path_bandwidth, peak_notes, widest_access
+from kernmodel.models.ceilings import issue_ceiling, known, path_bandwidth, peak_notes, widest_access
 from kernmodel.models.chart import (
     Case,
     LevelDemand,
@@ -80,12 +81,12 @@ def _levels_between(case: Case) -> tuple[LevelDemand, ...]:
         load_share=wanted.load_share,
         cores=case.cores,
     )
-    levels = [LevelDemand(ceiling, ceiling.level, wanted.bytes)]
+    levels = [LevelDemand(ceiling.level, ceiling, ceiling.level, wanted.bytes)]
     for path, size in zip(machine.paths, path_bytes(traffic, machine), strict=True):
         moved = traffic.path(path.name)
         lines = moved.lines
-        found = path_bandwidth(machine, path.name, moved.loads / lines if lines else 1.0, case.cores)
-        levels.append(LevelDemand(found, path.outer, size))
+        found = known(partial(path_bandwidth, machine, path.name, moved.loads / lines if lines else 1.0, case.cores))
+        levels.append(LevelDemand(path.outer, found, path.outer, size))
     return tuple(levels)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from kernmodel.models.ecm import AT_LEAST, UNKNOWN
 from kernmodel.models.outside import OUTSIDE
 from kernmodel.plot import style
 from kernmodel.plot.caption import answers_caption, draw_caption, on_machine
@@ -59,7 +60,10 @@ def _contributions(axes: Axes, answers: Sequence[EcmAnswer]) -> None:
     overlapping = [answer.prediction.core_cycles for answer in answers]
     total = [answer.prediction.cycles for answer in answers]
     axes.plot(places, overlapping, "--", color="#000000", linewidth=1.2, marker="_", label="T_OL + T_out (overlap)")
-    axes.plot(places, total, linestyle="", color="#000000", marker="D", markersize=3, label="T_ECM")
+    unknown = tuple(dict.fromkeys(name for answer in answers for name in answer.prediction.unknown))
+    # an arrow upwards: T_ECM is there or above
+    mark, label = ("^", f"T_ECM, at least:\n{', '.join(unknown)}\nnot known") if unknown else ("D", "T_ECM")
+    axes.plot(places, total, linestyle="", color="#000000", marker=mark, markersize=3, label=label)
     step = max(1, -(-len(answers) // _MOST_TICKS))
     shown = list(places)[::step]
     varying = varying_sizes([answer.sizes for answer in answers])
@@ -160,8 +164,12 @@ def ecm_text(answers: Sequence[EcmAnswer], unit: str, width: int = 80, ascii_onl
 
 
 def _bars(answer: EcmAnswer) -> list[TextBar]:
-    times = {**answer.prediction.times, "T_ECM": answer.prediction.cycles}
-    return [TextBar(name, 0.0, cycles, f"{cycles:.1f}") for name, cycles in times.items()]
+    prediction = answer.prediction
+    values = {name: f"{cycles:.1f}" for name, cycles in prediction.times.items()}
+    values |= dict.fromkeys(prediction.unknown, UNKNOWN)
+    values["T_ECM"] = f"{AT_LEAST * prediction.is_lower_bound}{prediction.cycles:.1f}"
+    times = {**prediction.times, "T_ECM": prediction.cycles}
+    return [TextBar(name, 0.0, cycles, values[name]) for name, cycles in times.items()]
 
 
 def _over_sizes(answers: Sequence[EcmAnswer], title: str, width: int, ascii_only: bool) -> str:
@@ -170,8 +178,11 @@ def _over_sizes(answers: Sequence[EcmAnswer], title: str, width: int, ascii_only
     alone = len(names) == 1
     xs = [float(answer.sizes[names[0]]) if alone else float(at) for at, answer in enumerate(answers, 1)]
     order = sorted(range(len(xs)), key=xs.__getitem__)
-    series = {name: [answers[at].prediction.times[name] for at in order] for name in answers[0].prediction.times}
-    series["T_ECM"] = [answers[at].prediction.cycles for at in order]
+    unknown = {name for answer in answers for name in answer.prediction.unknown}
+    shown = [name for name in answers[0].prediction.times if name not in unknown]
+    series = {name: [answers[at].prediction.times[name] for at in order] for name in shown}
+    total = f"T_ECM, at least: {', '.join(sorted(unknown))} not known" if unknown else "T_ECM"
+    series[total] = [answers[at].prediction.cycles for at in order]
     places = tuple(xs[at] for at in order)
     lines = [TextLine(name, places, tuple(values)) for name, values in series.items()]
     label = names[0] if alone else f"number of the point ({', '.join(names)} vary)"

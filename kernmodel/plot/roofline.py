@@ -613,7 +613,8 @@ def draw_shares(axes: Axes, shares: Sequence[tuple[str, Sequence[LevelShare]]]) 
     """MS and MI of each kernel as stacked bars."""
     positions, names = [], []
     for number, (_, levels) in enumerate(shares):
-        for offset, values in ((0.0, [one.share for one in levels]), (1.0, [one.impact for one in levels])):
+        impacts = [one.impact or 0.0 for one in levels]  # no bar where they are not known
+        for offset, values in ((0.0, [one.share for one in levels]), (1.0, impacts)):
             position, base = 2.6 * number + offset, 0.0
             positions.append(position)
             names.append("MS" if not offset else "MI")

@@ -76,3 +76,41 @@ def test_what_was_measured_is_not_unknown(tmp_path: Path) -> None:
     (problem,) = [one for one in check_machine_file(tmp_path / "mine.yml") if one.severity == "error"]
     assert problem.key == "paths.L3Mem.width"
     assert problem.todo == "write measured"
+
+
+@pytest.mark.parametrize("model", ["hierarchical", "irm", "carm", "adcarm"])
+def test_a_level_without_bandwidth_has_no_roof_and_that_is_said(model: str) -> None:
+    """M1: cores and memory channels are known, the width between L1 and L2 is not."""
+    found = km.roofline_chart("stencil.c", machine="m1", model=model, **SIZES)  # type: ignore[arg-type]
+    (chart,) = found.answer.kernels[0].rooflines
+    assert chart.unknown == ("L2",)
+    assert {roof.level for roof in chart.memory_roofs} == {"L1", "Mem"}
+    assert "roof-unknown" in {note.code for note in found.notes}
+    assert "roof of L2" in found.text()
+    assert found.json()["kernels"][0]["charts"][0]["unknown"] == ["L2"]
+
+
+def test_a_chart_without_any_memory_roof_is_refused_alone_and_left_out_beside_others(tmp_path: Path) -> None:
+    text = find_machine("m1").read_text(encoding="utf-8")
+    begin, end = text.index("\nmemory:"), text.index("\nstores:")
+    file = tmp_path / "mine.yml"
+    file.write_text(text[:begin] + text[end:], encoding="utf-8")
+    with pytest.raises(MachineError, match="no memory roof"):
+        _ = km.roofline_chart("stencil.c", machine=str(file), model="orm", **SIZES).answer
+    found = km.roofline_chart("stencil.c", machine=str(file), model="all", **SIZES).answer
+    assert [chart.model for chart in found.kernels[0].rooflines] == ["hierarchical", "carm", "irm", "adcarm"]
+    assert all(share.impact is None for share in found.kernels[0].shares)
+    assert sum(share.share for share in found.kernels[0].shares) == pytest.approx(1.0)
+
+
+def test_carm_reads_what_is_known() -> None:
+    text = km.carm_chart("stencil.c", machine="graviton2", **SIZES).text()
+    assert "What L2, L3 allows is not known" in text
+    assert "what blocking brings is not known" in text
+
+
+def test_pictures_say_that_the_time_is_a_bound(tmp_path: Path) -> None:
+    found = km.ecm("stencil.c", machine="m1", **SIZES)
+    assert found.answer.prediction.is_lower_bound
+    found.plot(tmp_path / "m1.svg")
+    assert "T_ECM, at least" in (tmp_path / "m1.svg").read_text(encoding="utf-8")

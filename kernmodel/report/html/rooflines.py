@@ -152,8 +152,13 @@ def shares_chart(shares: Sequence[LevelShare], name: str) -> BarChart:
     def bar(title: str, parts: Iterable[float]) -> Bar:
         return stacked(title, [(number, levels[number], 100 * part) for number, part in enumerate(parts)], "%")
 
-    told = "; ".join(f"{one.level} {one.share:.0%} of the bytes, {one.impact:.0%} of the time" for one in shares)
-    bars = (bar("memory share", (one.share for one in shares)), bar("memory impact", (one.impact for one in shares)))
+    impacts = [one.impact for one in shares if one.impact is not None]
+    known = len(impacts) == len(shares)
+    parts = [f"{one.level} {one.share:.0%} of the bytes" for one in shares]
+    if known:
+        parts = [f"{part}, {impact:.0%} of the time" for part, impact in zip(parts, impacts, strict=True)]
+    told = "; ".join(parts) + ("" if known else "; a bandwidth is not known, and so no impact is")
+    bars = (bar("memory share", (one.share for one in shares)), *([bar("memory impact", impacts)] if known else []))
     return BarChart(
         title=f"Memory share and memory impact of {name}",
         about=f"Memory share is of the bytes, memory impact of the time: {told}.",

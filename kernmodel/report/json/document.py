@@ -52,7 +52,7 @@ _FIELDS = {
     "TransferTime": ("name", "cycles", "penalty_cycles", "bytes", "bandwidth", "of_streams"),
     "Roofline": (
         *("model", "bytes_meant", "memory_roofs", "compute_roofs", "points", "bound", "bound_by", "region"),
-        *("memory_until", "above", "below", "iterations_per_second", "measured"),
+        *("memory_until", "above", "below", "iterations_per_second", "unknown", "measured"),
     ),
 }
 """By type the fields that documents have, where these are not all."""

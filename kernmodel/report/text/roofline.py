@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from kernmodel.models.ecm import UNKNOWN
 from kernmodel.report.layout import Blocks, Column, Fields, Line, Pair, fields, left, lines, right, table
 from kernmodel.report.number_text import count, prefixed, short
 from kernmodel.report.text.bottleneck import limit_text
@@ -75,7 +76,8 @@ def chart_blocks(chart: Roofline, subject: Subject) -> Blocks:
         ("predicted (ECM)", _prediction(chart, subject) if known else None),
         ("measured", "; ".join(map(mark_text, chart.measured)) or None),
         ("limited by", limit_text(subject) if known else None),
-        ("region", _REGIONS[chart.region]),
+        ("region", _REGIONS[chart.region] + (", of those that are known" if chart.unknown else "")),
+        ("not known", f"the roof of {', '.join(chart.unknown)}" if chart.unknown else None),
         ("roof above", chart.above or "none"),
         ("below", chart.below or "none"),
     )
@@ -172,9 +174,9 @@ def shares_section(shares: Sequence[LevelShare]) -> Blocks:
     columns = (
         left("level", "level"),
         right("B/It served", "bytes_served", short),
-        right("bandwidth", "bandwidth", bandwidth_text),
+        right("bandwidth", lambda one: UNKNOWN if one.bandwidth is None else bandwidth_text(one.bandwidth)),
         right("memory share", lambda one: f"{100 * one.share:.1f} %"),
-        right("memory impact", lambda one: f"{100 * one.impact:.1f} %"),
+        right("memory impact", lambda one: UNKNOWN if one.impact is None else f"{100 * one.impact:.1f} %"),
     )
     title = "Memory share (of the bytes) and memory impact (of the time) by the level that serves the core"
     return table(title, columns, shares)

@@ -14,11 +14,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, get_args
 
 from kernmodel.code.mix import InstructionMix, instruction_mix
-from kernmodel.errors import KernmodelError, Note, UnsupportedKernelError, UsageError
+from kernmodel.errors import KernmodelError, MachineError, Note, UnsupportedKernelError, UsageError
 from kernmodel.incore.core import Settings
 from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.machine.cores import check_cores
 from kernmodel.machine.load import load_machine
+from kernmodel.models.ceilings import BandwidthNotKnownError
 from kernmodel.models.chart import Case, LevelShare, ModelName, Roofline, demand
 from kernmodel.models.roofline import roofline
 from kernmodel.studies.predict.machine_check import core_parameters
@@ -208,7 +209,7 @@ def _blockings(
     with_cores = f"`kernmodel blocking --cores {kernel.cores}`"
     try:
         found = best_of_caches(kernel, code, cores)
-    except UnsupportedKernelError as error:
+    except (UnsupportedKernelError, MachineError) as error:
         return [], (Note("no-blocking", f"what blocking brings is not known: {error.what}", "assumption"),)
     flops = demand(case).flops or 1.0
     what_ifs = [
@@ -257,6 +258,8 @@ def _charted(
     models = request.models
     if models == MODELS and any(subject.case.traffic is None for subject in subjects):
         models = _OF_CODE
+    elif models == MODELS and not _has_memory_roof(subjects[0].case):
+        models = tuple(model for model in models if model != "orm")
     kernels, errors = [], dict(failed)
     for subject in subjects:
         try:
@@ -272,6 +275,14 @@ def _charted(
     left_out = [Note("kernel-left-out", f"{name} is left out of the chart: {error}") for name, error in errors.items()]
     reasons = {name: str(error) for name, error in errors.items()}
     return RooflineAnswer(machine, cores, models, tuple(kernels), tuple(dict.fromkeys((*left_out, *notes))), reasons)
+
+
+def _has_memory_roof(case: Case) -> bool:
+    """Whether a bandwidth of memory is known, without which the original roofline has but its compute roofs."""
+    try:
+        return bool(roofline("orm", case).memory_roofs)
+    except BandwidthNotKnownError:
+        return False
 
 
 # {{{ kernels
