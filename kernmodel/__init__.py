@@ -62,7 +62,8 @@ _PUBLIC = {
         "Note",
     ),
 }
-"""Public names by module. They are imported when they are first used; type checkers read `__init__.pyi`."""
+"""Public names by module; docs/reference.md lists them, too. They are imported when they are first used;
+type checkers read `__init__.pyi`."""
 
 _MODULES = {name: module for module, names in _PUBLIC.items() for name in names}
 __all__ = ["__version__"]
