@@ -11,7 +11,7 @@ from kernmodel.binary.predictors.own import OWN, OwnPredictor
 from kernmodel.binary.predictors.protocol import Predictor
 from kernmodel.binary.program import Function
 from kernmodel.binary.timing import FunctionTime
-from kernmodel.binary.walks import Flow
+from kernmodel.binary.walks import CountedFlow
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def lifted(
     Raises:
         ToolError: a predictor does not start.
     """
-    flow = Flow(function, occurrences)
+    flow = CountedFlow(function, occurrences)
     found: list[LiftedPrediction] = []
     for predictor in predictors:
         told(f"predicting by {predictor.name}")

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Literal
 
 from kernmodel.binary.program import BasicBlock, Loop
-from kernmodel.binary.walks import Flow
+from kernmodel.binary.walks import CountedFlow
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
 
@@ -35,7 +35,7 @@ class Branches:
         foreseen: passes of a loop whose end the predictor is known to foresee, 0 where nothing is known.
     """
 
-    def __init__(self, flow: Flow, foreseen: int) -> None:
+    def __init__(self, flow: CountedFlow, foreseen: int) -> None:
         self._flow = flow
         self._foreseen = foreseen
         self._known: dict[int, bool] = {}

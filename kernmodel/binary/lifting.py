@@ -27,7 +27,7 @@ from kernmodel.binary.predictors.own import OWN, OwnPredictor
 from kernmodel.binary.predictors.protocol import PieceCycles, Predictor, piece_of, without_calls
 from kernmodel.binary.program import BasicBlock, Loop
 from kernmodel.binary.trace_time import TraceTimer
-from kernmodel.binary.walks import Flow, Walk, Walker
+from kernmodel.binary.walks import CountedFlow, Walk, Walker
 from kernmodel.errors import Note
 from kernmodel.incore.model import Reason
 from kernmodel.isa.model import Instruction
@@ -90,7 +90,7 @@ class LiftedPrediction:
     notes: tuple[Note, ...] = ()
 
 
-def lift_sum(flow: Flow, predictor: Predictor) -> LiftedPrediction:
+def lift_sum(flow: CountedFlow, predictor: Predictor) -> LiftedPrediction:
     """Way (a).
 
     Raises:
@@ -102,7 +102,7 @@ def lift_sum(flow: Flow, predictor: Predictor) -> LiftedPrediction:
     return sum_of(flow, predictor.name, answers)
 
 
-def sum_of(flow: Flow, predictor: str, answers: Mapping[int, PieceCycles]) -> LiftedPrediction:
+def sum_of(flow: CountedFlow, predictor: str, answers: Mapping[int, PieceCycles]) -> LiftedPrediction:
     """Way (a) from answers that are there, by address; a block that is all call has none and costs nothing."""
     for address, answer in answers.items():
         if answer.cycles is None:
@@ -112,7 +112,7 @@ def sum_of(flow: Flow, predictor: str, answers: Mapping[int, PieceCycles]) -> Li
 
 
 def _lifted(
-    flow: Flow,
+    flow: CountedFlow,
     predictor: str,
     way: Way,
     total: float,
@@ -145,7 +145,7 @@ def _lifted(
 class _Own:
     """What ways (b) and (c) ask of the in-core analysis about the blocks of one function."""
 
-    def __init__(self, flow: Flow, predictor: OwnPredictor) -> None:
+    def __init__(self, flow: CountedFlow, predictor: OwnPredictor) -> None:
         self.flow = flow
         self.predictor = predictor
         self.blocks: Mapping[int, BasicBlock] = {block.address: block for block in flow.function.blocks}
@@ -198,7 +198,7 @@ class _Own:
                     self.answers[address] = PieceCycles(answer.cycles, "throughput")
 
 
-def lift_loops(flow: Flow, predictor: OwnPredictor) -> LiftedPrediction:
+def lift_loops(flow: CountedFlow, predictor: OwnPredictor) -> LiftedPrediction:
     """Way (b), by the in-core analysis."""
     own = _Own(flow, predictor)
     left = {block.address: float(flow.count(block.address)) for block in flow.function.blocks}
@@ -331,7 +331,7 @@ class _Traces:
         ]
 
 
-def lift_traces(flow: Flow, predictor: OwnPredictor, timer: TraceTimer | None = None) -> LiftedPrediction:
+def lift_traces(flow: CountedFlow, predictor: OwnPredictor, timer: TraceTimer | None = None) -> LiftedPrediction:
     """Way (c), by the simulation of the core's pipeline.
 
     Args:

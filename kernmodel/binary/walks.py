@@ -20,7 +20,7 @@ _MOST_STEPS = 20_000
 """Blocks of one walk: a walk that does not come back is given up."""
 
 
-class Flow:
+class CountedFlow:
     """What was counted of a function: how often each block leads to which other one, and each loop is entered."""
 
     __slots__ = ("function", "inner", "loops", "occurrences", "successors")
@@ -101,7 +101,7 @@ class Walker:
         kept: passes of a loop inside that are kept each time that it is entered, by its header.
     """
 
-    def __init__(self, flow: Flow, loop: Loop | None, kept: Mapping[int, int]) -> None:
+    def __init__(self, flow: CountedFlow, loop: Loop | None, kept: Mapping[int, int]) -> None:
         self._flow = flow
         self._loop = loop
         self._inside = flow.blocks_of(loop)

@@ -28,7 +28,7 @@ from kernmodel.machine.cores import SPREAD, Spread
 from kernmodel.machine.model import BandwidthSeries, Machine, StreamMix, TransferPath
 from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate
 from kernmodel.models.outside import OUTSIDE, OutsideWork
-from kernmodel.models.streams import Flow, Streams, stream_cycles
+from kernmodel.models.streams import PathLines, Streams, stream_cycles
 from kernmodel.traffic.model import ENDS, PathTraffic, Traffic
 from kernmodel.traffic.stores import default_stores, evasion_of
 from kernmodel.traffic.stream_runs import Runs, restart_cycles, shortest_run
@@ -476,7 +476,7 @@ def transfer_time(
     if path.name in machine.unknown_paths:
         moved_bytes = (moved.loads + moved.evictions) * machine.line_bytes
         return TransferTime(path.time_name, 0.0, 0.0, moved_bytes, None, known=not moved_bytes)
-    flow = Flow(moved.loads, moved.stores, moved.clean_victims)
+    flow = PathLines(moved.loads, moved.stores, moved.clean_victims)
     least, bandwidth = _least_cycles(machine, path, flow)
     known = streams.times.get(path.name, ()) if streams else ()
     if streams and known and least:
@@ -488,7 +488,7 @@ def transfer_time(
     return TransferTime(path.time_name, cycles + restart, penalty, moved_bytes, bandwidth, bool(known))
 
 
-def _least_cycles(machine: Machine, path: TransferPath, flow: Flow) -> tuple[float, MemoryBandwidth | None]:
+def _least_cycles(machine: Machine, path: TransferPath, flow: PathLines) -> tuple[float, MemoryBandwidth | None]:
     """What the width of a path takes for these lines, or the bandwidth of memory that all cores share, and that."""
     occupying = flow.occupying(path) * machine.line_bytes
     if path.bytes_per_cycle is not None:

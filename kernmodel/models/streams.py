@@ -24,7 +24,7 @@ _MANY = 1e9
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class PathLines:
     """Lines that cross a path per unit of work: toward the core, modified ones away from it, and unmodified ones."""
 
     loads: float
@@ -44,7 +44,7 @@ class StreamTime:
     Attributes:
         mixes: names of the stream mixes.
         modified_share: modified lines away from the core for each line that occupies the path.
-        cycles_per_line: of the lines that occupy it (`Flow.occupying`).
+        cycles_per_line: of the lines that occupy it (`PathLines.occupying`).
     """
 
     mixes: tuple[str, ...]
@@ -138,7 +138,7 @@ def _stream_times(machine: Machine) -> dict[str, tuple[StreamTime, ...]]:
     }
 
 
-def stream_cycles(times: Sequence[StreamTime], path: TransferPath, flow: Flow) -> float:
+def stream_cycles(times: Sequence[StreamTime], path: TransferPath, flow: PathLines) -> float:
     """Cycles of a path for these lines: between mixes linear in the share of modified lines, beyond them the nearest.
 
     Args:
@@ -202,7 +202,7 @@ def _one_core_cycles(machine: Machine, mix: StreamMix, level: str) -> float | No
     return None
 
 
-def _flows(machine: Machine, mix: StreamMix, depth: int) -> list[Flow]:
+def _flows(machine: Machine, mix: StreamMix, depth: int) -> list[PathLines]:
     """The lines of a mix over the paths up to the one with this index, with data in the level beyond it."""
     loads = _loaded(mix)
     found = []
@@ -210,8 +210,8 @@ def _flows(machine: Machine, mix: StreamMix, depth: int) -> list[Flow]:
         victims = outer.filled_by == "victims"
         passing = outer.loads_pass_by and index < depth
         clean = loads - mix.write if victims and outer.clean_victims else 0
-        found.append(Flow(0.0 if victims and passing else loads, mix.write, max(0, clean)))
-    return found if depth + 1 < len(machine.levels) else [*found, Flow(loads, mix.write, 0.0)]
+        found.append(PathLines(0.0 if victims and passing else loads, mix.write, max(0, clean)))
+    return found if depth + 1 < len(machine.levels) else [*found, PathLines(loads, mix.write, 0.0)]
 
 
 _SEEN = 1.1

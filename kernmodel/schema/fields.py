@@ -1,7 +1,7 @@
 """How single values and tables of a file are read, and how problems with them are collected.
 
-A field is read from a YAML node by a `Kind`: it returns the value in base units or raises `RejectedError`. `Reading`
-walks tables of fields, turns every rejection into a `Problem` with file, line and dotted key, and goes on.
+A field is read from a YAML node by a `Kind`: it returns the value in base units or raises `RejectedError`.
+`FieldReader` walks tables of fields, turns every rejection into a `Problem` with file, line and key, and goes on.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Problem:
 
 
 class RejectedError(Exception):
-    """A value that its kind refuses; `Reading` turns it into a `Problem`."""
+    """A value that its kind refuses; `FieldReader` turns it into a `Problem`."""
 
     def __init__(self, what: str, todo: str | None = None) -> None:
         super().__init__(what)
@@ -376,7 +376,7 @@ def _core_range(part: str) -> range:
 
 
 @dataclass(slots=True)
-class Reading:
+class FieldReader:
     """The state of reading one file: problems found so far, and the line of every key seen."""
 
     file: str

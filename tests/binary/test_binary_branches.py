@@ -7,7 +7,7 @@ import pytest
 from kernmodel.binary.branches import Branches
 from kernmodel.binary.occurrences import Occurrences
 from kernmodel.binary.program import Loop
-from kernmodel.binary.walks import Flow
+from kernmodel.binary.walks import CountedFlow
 from tests.binary.nests import START, counted, function, two_loops
 
 
@@ -27,7 +27,7 @@ def test_the_end_of_a_row_is_foreseen_as_far_as_the_history_goes(
 ) -> None:
     made = two_loops()
     _, _, inner, end, _ = (block.address for block in made.blocks)
-    branches = Branches(Flow(made, counted(made, 50, passes)), foreseen)
+    branches = Branches(CountedFlow(made, counted(made, 50, passes)), foreseen)
     assert branches.surprise(inner, end) == surprise
     assert branches.surprise(inner, inner) is None
 
@@ -38,7 +38,7 @@ def test_rows_of_changing_length_take_twice_the_history() -> None:
     entry, row, inner, end, last = (block.address for block in made.blocks)
     blocks = {entry: 1, row: 60, inner: 60 * 61 // 2, end: 60, last: 1}
     edges = {(row, inner): 60, (inner, inner): 60 * 59 // 2, (inner, end): 60, (end, row): 59, (end, last): 1}
-    flow = Flow(made, Occurrences(blocks, edges, 1, "re-encoded"))
+    flow = CountedFlow(made, Occurrences(blocks, edges, 1, "re-encoded"))
     assert Branches(flow, 90).surprise(inner, end) is None
     assert Branches(flow, 40).surprise(inner, end) == "doubtful"
 
@@ -63,4 +63,4 @@ def test_what_depends_on_data_may_always_surprise(compare: str, surprise: str | 
         1,
         "re-encoded",
     )
-    assert Branches(Flow(made, occurrences), 90).surprise(head, latch) == surprise
+    assert Branches(CountedFlow(made, occurrences), 90).surprise(head, latch) == surprise

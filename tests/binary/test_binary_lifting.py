@@ -13,7 +13,7 @@ from kernmodel.binary.occurrences import Occurrences
 from kernmodel.binary.predictors.own import OwnPredictor
 from kernmodel.binary.predictors.protocol import Piece, PieceCycles
 from kernmodel.binary.trace_time import TraceTimer
-from kernmodel.binary.walks import Flow
+from kernmodel.binary.walks import CountedFlow
 from kernmodel.code.blocks import decode_block
 from tests.binary.nests import ADD_STREAM, COPY_STREAM, counted, function, two_loops
 
@@ -46,7 +46,7 @@ def own() -> OwnPredictor:
 
 def test_the_sum_is_occurrences_times_prediction() -> None:
     made = two_loops()
-    found = lift_sum(Flow(made, counted(made, rows=10, passes=16, calls=4)), Fixed())
+    found = lift_sum(CountedFlow(made, counted(made, rows=10, passes=16, calls=4)), Fixed())
     # of a call: entry 1, ten rows of 2 + 16 × 5 + 2, return 1
     assert found.cycles == pytest.approx(1 + 10 * (2 + 80 + 2) + 1)
     assert (found.predictor, found.way) == ("fixed", "sum")
@@ -58,7 +58,7 @@ def test_the_sum_is_occurrences_times_prediction() -> None:
 
 def test_a_predictor_that_fails_on_a_block_has_no_prediction() -> None:
     made = two_loops()
-    found = lift_sum(Flow(made, counted(made, 10, 16)), Fixed(refuses="dec rdx"))
+    found = lift_sum(CountedFlow(made, counted(made, 10, 16)), Fixed(refuses="dec rdx"))
     assert found.cycles is None
     assert "knows it not" in found.failed
 
@@ -68,7 +68,7 @@ def test_blocks_that_never_ran_are_not_asked_for() -> None:
     occurrences = counted(made, 10, 16)
     blocks = {address: count for address, count in occurrences.blocks.items() if address != made.blocks[4].address}
     fixed = Fixed(refuses="ret")
-    assert lift_sum(Flow(made, replace(occurrences, blocks=blocks)), fixed).cycles is not None
+    assert lift_sum(CountedFlow(made, replace(occurrences, blocks=blocks)), fixed).cycles is not None
     assert len(fixed.asked) == 4
 
 
@@ -76,14 +76,14 @@ def test_calls_are_cut_out() -> None:
     made = function([("4801d8e800000000", [1]), ("c3", [])], [])
     fixed = Fixed()
     first, second = (block.address for block in made.blocks)
-    flow = Flow(made, Occurrences({first: 3, second: 3}, {(first, second): 3}, 3, "re-encoded"))
+    flow = CountedFlow(made, Occurrences({first: 3, second: 3}, {(first, second): 3}, 3, "re-encoded"))
     assert lift_sum(flow, fixed).cycles == pytest.approx(2)
     assert [piece.code.hex() for piece in fixed.asked] == ["4801d8", "c3"]
 
 
 def test_loops_take_a_self_loop_as_one_and_others_without_chains(own: OwnPredictor) -> None:
     made = two_loops()
-    found = lift_loops(Flow(made, counted(made, rows=50, passes=40)), own)
+    found = lift_loops(CountedFlow(made, counted(made, rows=50, passes=40)), own)
     # a pass takes the latency of the addition; the other blocks issue in less than a cycle each
     assert found.cycles is not None
     assert 50 * 40 * 3 <= found.cycles <= 50 * (40 * 3 + 2) + 2
@@ -93,7 +93,7 @@ def test_loops_take_a_self_loop_as_one_and_others_without_chains(own: OwnPredict
 def test_a_chain_that_starts_anew_in_each_row_costs_less_than_its_sum(own: OwnPredictor) -> None:
     """Rows of six passes: the sum is 6 × 3 cycles a row; the rows overlap, and what is left is the ends of rows."""
     made = two_loops(ADD_STREAM)
-    flow = Flow(made, counted(made, rows=200, passes=6))
+    flow = CountedFlow(made, counted(made, rows=200, passes=6))
     by_loops, by_traces = lift_loops(flow, own), lift_traces(flow, own)
     assert by_loops.cycles is not None
     assert by_traces.cycles is not None
@@ -104,7 +104,7 @@ def test_a_chain_that_starts_anew_in_each_row_costs_less_than_its_sum(own: OwnPr
 def test_a_long_row_takes_what_its_loop_takes(own: OwnPredictor) -> None:
     """Of a long row its ends do not matter: the ways agree."""
     made = two_loops(ADD_STREAM)
-    flow = Flow(made, counted(made, rows=3, passes=100_000))
+    flow = CountedFlow(made, counted(made, rows=3, passes=100_000))
     by_loops, by_traces = lift_loops(flow, own), lift_traces(flow, own)
     assert by_traces.cycles == pytest.approx(by_loops.cycles, rel=1e-3)
 
@@ -115,7 +115,7 @@ def test_a_mispredicted_end_of_a_row_costs_its_penalty_where_nothing_hides_it(ow
     made, rows = two_loops(COPY_STREAM), 100
     penalty = own.core.parameters.misprediction
     assert penalty
-    flow = Flow(made, counted(made, rows, passes))
+    flow = CountedFlow(made, counted(made, rows, passes))
     found, straight = lift_traces(flow, own), lift_loops(flow, own)
     assert found.mispredicted == pytest.approx(rows, rel=0.05)
     assert found.cycles is not None
@@ -126,7 +126,7 @@ def test_a_mispredicted_end_of_a_row_costs_its_penalty_where_nothing_hides_it(ow
 def test_traces_need_a_pipeline_to_simulate(own: OwnPredictor, monkeypatch: pytest.MonkeyPatch) -> None:
     made = two_loops()
     monkeypatch.setattr(TraceTimer, "possible", False)
-    found = lift_traces(Flow(made, counted(made, 3, 4)), own)
+    found = lift_traces(CountedFlow(made, counted(made, 3, 4)), own)
     assert found.cycles is None
     assert "no pipeline" in found.failed
 
@@ -135,7 +135,7 @@ def test_instructions_without_a_row_fail(own: OwnPredictor) -> None:
     made = function([("0f01f9", [1]), ("0f01d5", [2]), ("c3", [])], [])  # rdtscp, xend
     addresses = [block.address for block in made.blocks]
     edges = dict.fromkeys(pairwise(addresses), 1)
-    flow = Flow(made, Occurrences(dict.fromkeys(addresses, 1), edges, 1, "re-encoded"))
+    flow = CountedFlow(made, Occurrences(dict.fromkeys(addresses, 1), edges, 1, "re-encoded"))
     for found in (lift_sum(flow, own), lift_loops(flow, own), lift_traces(flow, own)):
         assert found.cycles is None
         assert found.failed.startswith("block 0x100")

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from kernmodel.binary.occurrences import Occurrences
 from kernmodel.binary.program import Loop
-from kernmodel.binary.walks import Flow, Walker
+from kernmodel.binary.walks import CountedFlow, Walker
 from tests.binary.nests import START, counted, function, two_loops
 
 
 def test_a_nest_of_constant_trips_is_walked_in_its_order() -> None:
     made = two_loops()
     entry, row, inner, end, last = (block.address for block in made.blocks)
-    walk = Walker(Flow(made, counted(made, rows=3, passes=4)), None, {}).walk(10_000, 1)
+    walk = Walker(CountedFlow(made, counted(made, rows=3, passes=4)), None, {}).walk(10_000, 1)
     assert walk is not None
     assert walk.steps == (entry, *(row, inner, inner, inner, inner, end) * 3, last)
     assert walk.passes == {row: 3, inner: 12}
@@ -27,7 +27,7 @@ def test_a_nest_of_constant_trips_is_walked_in_its_order() -> None:
 def test_what_a_walk_leaves_out_are_passes_in_the_middle_of_a_visit(rows: int, passes: int, kept: int) -> None:
     made = two_loops()
     _, row, inner, end, _ = (block.address for block in made.blocks)
-    flow = Flow(made, counted(made, rows, passes))
+    flow = CountedFlow(made, counted(made, rows, passes))
     walk = Walker(flow, made.loops[0], {inner: kept}).walk(1, 1)
     assert walk is not None
     visit = walk.passes[inner]
@@ -49,7 +49,7 @@ def test_a_condition_is_met_as_often_as_it_was() -> None:
         1,
         "re-encoded",
     )
-    walk = Walker(Flow(made, occurrences), made.loops[0], {}).walk(10_000, 50)
+    walk = Walker(CountedFlow(made, occurrences), made.loops[0], {}).walk(10_000, 50)
     assert walk is not None
     assert walk.iterations == 50
     assert walk.steps.count(middle) == pytest.approx(20, abs=1)
@@ -60,13 +60,13 @@ def test_counts_that_lead_nowhere_are_given_up() -> None:
     made = two_loops()
     _, row, inner, _, _ = (block.address for block in made.blocks)
     endless = Occurrences({row: 1, inner: 1000}, {(row, inner): 1, (inner, inner): 1000}, 1, "re-encoded")
-    assert Walker(Flow(made, endless), made.loops[0], {}).walk(10**9, 10**9) is None
+    assert Walker(CountedFlow(made, endless), made.loops[0], {}).walk(10**9, 10**9) is None
 
 
 def test_trips_and_exits_of_a_loop() -> None:
     made = two_loops()
     _, _, inner, end, _ = (block.address for block in made.blocks)
-    flow = Flow(made, counted(made, rows=7, passes=9, calls=2))
+    flow = CountedFlow(made, counted(made, rows=7, passes=9, calls=2))
     outer, loop = made.loops
     assert flow.trips(loop) == 9
     assert flow.trips(outer) == 7

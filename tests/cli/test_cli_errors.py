@@ -73,7 +73,6 @@ def test_usage_of_ecm(run, arguments, parts):
         (("traffic", "-m", "clx", "stencil", "--unit", "miles"), "B/It"),
         (("incore", "x.s"), "-m clx or --uarch CLX"),
         (("incore", "-m", "clx", "--uarch", "SKL", "x.s"), "either"),
-        (("incore", "-m", "clx", "triad.c"), "kernmodel ecm -v triad.c"),
         (("instructions", "show", "vaddpd"), "either"),
         (("machine", "check"), "--carried"),
         (("machine", "frobnicate"), "frobnicate"),

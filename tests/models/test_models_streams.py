@@ -8,7 +8,7 @@ import pytest
 
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.overlap import evaluate
-from kernmodel.models.streams import Flow, stream_cycles, streams_of
+from kernmodel.models.streams import PathLines, stream_cycles, streams_of
 
 # cycles per unit of the streams, from the bandwidths of the machine files: bytes over bandwidth times clock
 MIXES = {"load": (1, 0, 0), "copy": (1, 1, 0), "update": (1, 1, 1), "daxpy": (2, 1, 1), "triad": (3, 1, 0)}
@@ -32,7 +32,7 @@ def test_streams_of_one_core_take_what_was_measured(name, mix):
     loads = read + write - both
     passing = any(level.loads_pass_by for level in machine.levels)
     clean = loads - write if machine.levels[-1].clean_victims else 0
-    flows = (Flow(loads, write, 0), Flow(0 if passing else loads, write, clean), Flow(loads, write, 0))
+    flows = (PathLines(loads, write, 0), PathLines(0 if passing else loads, write, clean), PathLines(loads, write, 0))
     times = {"T_nOL": read * 64 / machine.core.load_bytes_per_cycle}
     for path, flow in zip(machine.paths, flows, strict=True):
         if path.name in streams.times:
@@ -63,12 +63,12 @@ def test_linear_between_mixes_and_nearest_beyond():
     times = streams_of(machine).times[path.name]
     load, update = times[0], times[-1]
     assert (load.modified_share, update.modified_share) == (0.0, 0.5)
-    assert stream_cycles(times, path, Flow(4, 0, 0)) == pytest.approx(4 * load.cycles_per_line)
-    assert stream_cycles(times, path, Flow(0, 3, 0)) == pytest.approx(3 * update.cycles_per_line)
-    between = stream_cycles(times, path, Flow(9, 1, 0)) / 10
+    assert stream_cycles(times, path, PathLines(4, 0, 0)) == pytest.approx(4 * load.cycles_per_line)
+    assert stream_cycles(times, path, PathLines(0, 3, 0)) == pytest.approx(3 * update.cycles_per_line)
+    between = stream_cycles(times, path, PathLines(9, 1, 0)) / 10
     triad = next(time for time in times if time.mixes == ("triad",))
     assert between == pytest.approx((load.cycles_per_line + triad.cycles_per_line) / 2)
-    assert stream_cycles(times, path, Flow(0, 0, 0)) == 0.0
+    assert stream_cycles(times, path, PathLines(0, 0, 0)) == 0.0
 
 
 def test_a_file_without_streams_of_one_core_implies_nothing():

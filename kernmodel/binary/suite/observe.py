@@ -14,7 +14,7 @@ from kernmodel.binary.runs import Command
 from kernmodel.binary.suite.build import build
 from kernmodel.binary.suite.model import Observed, SuiteFile, Variant
 from kernmodel.binary.trace_time import TraceTimer
-from kernmodel.binary.walks import Flow
+from kernmodel.binary.walks import CountedFlow
 from kernmodel.errors import KernmodelError
 
 _OWN: dict[str, tuple[OwnPredictor, TraceTimer]] = {}
@@ -32,7 +32,7 @@ def observe(variant: Variant, suite: SuiteFile, core: str, key: str, folder: Pat
         function, occurrences = count_occurrences(function, Command((str(binary),)))
     except KernmodelError as error:
         return replace(empty, failed=str(error))
-    flow = Flow(function, occurrences)
+    flow = CountedFlow(function, occurrences)
     calls = max(1, occurrences.calls)
     counts = [(block, flow.count(block.address) / calls) for block in function.blocks if flow.count(block.address)]
     pieces = [(piece, count) for block, count in counts if (piece := piece_of(block, "unrolled")) is not None]
@@ -49,7 +49,7 @@ def observe(variant: Variant, suite: SuiteFile, core: str, key: str, folder: Pat
     )
 
 
-def _own(flow: Flow, core: str) -> tuple[LiftedPrediction, ...]:
+def _own(flow: CountedFlow, core: str) -> tuple[LiftedPrediction, ...]:
     if core not in _OWN:
         predictor = OwnPredictor(core)
         _OWN[core] = predictor, TraceTimer(predictor.core, predictor.analyser)

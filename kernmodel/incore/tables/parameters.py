@@ -40,7 +40,7 @@ from kernmodel.incore.tables.core_parameters import (
 from kernmodel.isa import at_vectors, split_vectors
 from kernmodel.limits import YAML_BYTES
 from kernmodel.schema.document import FileKind, read_document
-from kernmodel.schema.fields import Choice, Field, Problem, Quantity, Reading, Table, Values, names, suggest, text
+from kernmodel.schema.fields import Choice, Field, FieldReader, Problem, Quantity, Table, Values, names, suggest, text
 from kernmodel.schema.fields import items as list_items
 from kernmodel.user_files import read_file
 
@@ -168,7 +168,7 @@ def check_parameters(path: Path) -> tuple[Parameters | None, tuple[Problem, ...]
         InstructionTableError: no YAML.
     """
     document = read_document(path, PARAMETER_FILE)
-    reading = Reading(document.file, PARAMETER_FILE)
+    reading = FieldReader(document.file, PARAMETER_FILE)
     content = reading.fields(reading.entries(document.root, ""), "", _IDENTITY)
     if "figures" in content and "front_end" in content:
         _read_figures(reading, reading.entries(content["figures"], "figures"), content)
@@ -195,7 +195,7 @@ def _given(figures: Iterable[Declared], values: Values) -> Values:
     return {each.attribute: values[each.figure.key] for each in figures if each.figure.key in values}
 
 
-def _read_figures(reading: Reading, entries: Mapping[str, yaml.Node], content: Values) -> None:
+def _read_figures(reading: FieldReader, entries: Mapping[str, yaml.Node], content: Values) -> None:
     """Values and sources of the figures, each written as `key: {value: …, source: …}`."""
     kind = content["front_end"]
     fitting = [each for group in (Parameters, *_groups(kind).values()) for each in declared(group)]
@@ -238,7 +238,7 @@ def _of_other_kinds(kind: str, known: Container[str]) -> dict[str, str]:
     }
 
 
-def _check_ports(reading: Reading, figure: Figure, value: Any, ports: Sequence[str]) -> None:
+def _check_ports(reading: FieldReader, figure: Figure, value: Any, ports: Sequence[str]) -> None:
     """Note ports that the core lacks."""
     if value is None or not ports:
         return
@@ -263,7 +263,7 @@ _OF_EACH = (("scheduler ports", "scheduler entries", 7), ("rotating ports", "rot
 _WIDTHS = ("issue width", "DSB width", "decoders", "predecode width")
 
 
-def _check_figures(reading: Reading, values: Values) -> None:
+def _check_figures(reading: FieldReader, values: Values) -> None:
     """Note figures that contradict one another."""
     _check_together(reading, values, "JCC erratum", ("JCC erratum block bytes",))
     _check_together(reading, values, "fast pointer chasing", _CHASING)
@@ -291,7 +291,7 @@ def _check_figures(reading: Reading, values: Values) -> None:
 
 
 def _check_together(
-    reading: Reading, values: Values, mechanism: str, needed: Sequence[str], allowed: Sequence[str] = ()
+    reading: FieldReader, values: Values, mechanism: str, needed: Sequence[str], allowed: Sequence[str] = ()
 ) -> None:
     """Note figures of a mechanism that are missing where the core has it, or that stand where it has it not."""
     for key in needed if values.get(mechanism) else ():

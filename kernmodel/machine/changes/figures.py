@@ -26,7 +26,7 @@ from kernmodel.machine.files.schema import MACHINE_FILE, build_machine, read_val
 from kernmodel.machine.load import find_machine
 from kernmodel.machine.model import Machine
 from kernmodel.schema.document import read_document
-from kernmodel.schema.fields import Problem, Reading, Values
+from kernmodel.schema.fields import FieldReader, Problem, Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class MachineFigures:
 
 
 def _problems(file: str, values: Values) -> list[Problem]:
-    reading = Reading(file, MACHINE_FILE)
+    reading = FieldReader(file, MACHINE_FILE)
     check_figures(reading, values)
     return reading.errors
 

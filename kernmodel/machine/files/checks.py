@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from kernmodel.machine.overlap import names
-from kernmodel.schema.fields import Reading, Values, suggest
+from kernmodel.schema.fields import FieldReader, Values, suggest
 from kernmodel.units import format_bytes
 
 CORE_TIMES = ("T_OL", "T_nOL")
@@ -28,7 +28,7 @@ _ACCESSES = (1, 2, 4, 8, 16, 32, 64)
 """Bytes that one load or store instruction, or one element or register of a floating-point instruction, may have."""
 
 
-def check_figures(reading: Reading, values: Values) -> None:
+def check_figures(reading: FieldReader, values: Values) -> None:
     """Note every contradiction among the figures of a machine file."""
     line = values.get("cache_line")
     if line and (line != int(line) or int(line).bit_count() != 1):
@@ -54,14 +54,14 @@ def _known(row: Values, *keys: str) -> tuple[Any, ...] | None:
     return None if None in found else found
 
 
-def _check_topology(reading: Reading, row: Values) -> None:
+def _check_topology(reading: FieldReader, row: Values) -> None:
     figures = _known(row, "cores_per_socket", "numa_domains_per_socket")
     if figures and figures[0] % figures[1]:
         what = f"{figures[0]} cores do not divide into {figures[1]} ccNUMA domains"
         reading.problem("topology.numa_domains_per_socket", what, "check cores_per_socket and numa_domains_per_socket")
 
 
-def _check_core(reading: Reading, row: Values) -> None:
+def _check_core(reading: FieldReader, row: Values) -> None:
     overlapping, others = row.get("overlapping_ports", ()), row.get("non_overlapping_ports", ())
     widths = _known(row, "load_width", "store_width")
     if widths is None and (row.get("load_width") or row.get("store_width")):
@@ -82,7 +82,7 @@ def _check_core(reading: Reading, row: Values) -> None:
                 reading.problem(key, what, "the total is the most FLOP/cy of any mix")
 
 
-def _check_cache(reading: Reading, key: str, row: Values, cache_line: float | None) -> None:
+def _check_cache(reading: FieldReader, key: str, row: Values, cache_line: float | None) -> None:
     line = row.get("line") or cache_line
     figures = _known(row, "size", "sets", "ways")
     if figures and line:
@@ -107,7 +107,7 @@ def _check_cache(reading: Reading, key: str, row: Values, cache_line: float | No
         )
 
 
-def _check_hierarchy(reading: Reading, caches: dict[str, Values], topology: Values) -> None:
+def _check_hierarchy(reading: FieldReader, caches: dict[str, Values], topology: Values) -> None:
     expected = [f"L{number}" for number in range(1, len(caches) + 1)]
     if not caches and "caches" in reading.lines:
         reading.problem("caches", "names no cache", "write at least L1")
@@ -134,7 +134,7 @@ def _check_hierarchy(reading: Reading, caches: dict[str, Values], topology: Valu
             reading.problem(f"caches.{name}.shared_by", what, "count the cores of one instance")
 
 
-def _check_sizes(reading: Reading, inside: tuple[str, Values], outside: tuple[str, Values]) -> None:
+def _check_sizes(reading: FieldReader, inside: tuple[str, Values], outside: tuple[str, Values]) -> None:
     """Note a cache that is smaller than one inside, or than all caches inside whose lines it is said to hold."""
     (inner_name, inner), (name, outer) = inside, outside
     known, outer_known = _known(inner, "size", "shared_by"), _known(outer, "size", "shared_by")
@@ -154,7 +154,7 @@ def path_names(caches: Values) -> tuple[str, ...]:
     return tuple(inner + outer for inner, outer in pairwise((*caches, "Mem")))
 
 
-def _check_paths(reading: Reading, values: Values) -> None:
+def _check_paths(reading: FieldReader, values: Values) -> None:
     paths, expected = values.get("paths"), path_names(values.get("caches", {}))
     if paths is None or not expected:
         return
@@ -175,7 +175,7 @@ def _check_paths(reading: Reading, values: Values) -> None:
         _check_run_length(reading, f"paths.{name}.run_length", row.get("run_length") or ())
 
 
-def _check_unknown(reading: Reading, name: str, outer: str, *, measured: bool) -> None:
+def _check_unknown(reading: FieldReader, name: str, outer: str, *, measured: bool) -> None:
     """Note a path of which nothing is known, and refuse to call that unknown which was measured."""
     key = f"paths.{name}.width"
     if measured:
@@ -185,7 +185,7 @@ def _check_unknown(reading: Reading, name: str, outer: str, *, measured: bool) -
     reading.problem(key, what, "write the width in B/cy, or measured and the series", severity="warning")
 
 
-def _check_run_length(reading: Reading, key: str, runs: tuple[tuple[float, float], ...]) -> None:
+def _check_run_length(reading: FieldReader, key: str, runs: tuple[tuple[float, float], ...]) -> None:
     """Longer runs start less often: a line of them cannot take longer."""
     for (short, before), (long, after) in pairwise(runs):
         if after > before:
@@ -196,7 +196,7 @@ def _check_run_length(reading: Reading, key: str, runs: tuple[tuple[float, float
             reading.problem(key, what, "measure again: longer runs start less often", severity="warning")
 
 
-def _check_stores(reading: Reading, row: Values, topology: Values) -> None:
+def _check_stores(reading: FieldReader, row: Values, topology: Values) -> None:
     cores, key = row.get("evades_from_cores"), "stores.evades_from_cores"
     if not cores:
         return
@@ -209,7 +209,7 @@ def _check_stores(reading: Reading, row: Values, topology: Values) -> None:
         reading.problem(key, what, "count active cores of one ccNUMA domain")
 
 
-def _check_overlap(reading: Reading, values: Values) -> None:
+def _check_overlap(reading: FieldReader, values: Values) -> None:
     expression = values.get("overlap", {}).get("expression")
     if expression is None or not values.get("caches"):
         return
@@ -225,7 +225,7 @@ def _check_overlap(reading: Reading, values: Values) -> None:
             reading.problem("overlap.expression", f"names {name} {found.count(name)} times", "name each time once")
 
 
-def _check_bandwidths(reading: Reading, values: Values) -> None:
+def _check_bandwidths(reading: FieldReader, values: Values) -> None:
     section = values.get("bandwidths", {})
     for name, row in section.get("mixes", {}).items():
         _check_mix(reading, f"bandwidths.mixes.{name}", row)
@@ -241,7 +241,7 @@ def _check_bandwidths(reading: Reading, values: Values) -> None:
             seen.add(which)
 
 
-def _check_mix(reading: Reading, key: str, row: Values) -> None:
+def _check_mix(reading: FieldReader, key: str, row: Values) -> None:
     streams = _known(row, "read", "write", "read_write")
     _check_access(reading, f"{key}.access", row.get("access"))
     if streams and not streams[0] + streams[1]:
@@ -252,7 +252,7 @@ def _check_mix(reading: Reading, key: str, row: Values) -> None:
         )
 
 
-def _check_peak(reading: Reading, key: str, row: Values, section: Values, clock: float | None) -> None:
+def _check_peak(reading: FieldReader, key: str, row: Values, section: Values, clock: float | None) -> None:
     """Note a measured peak that so many cores cannot reach by far."""
     figures, factor = _known(row, "value", "cores"), section.get("unit")
     if figures and factor and clock and figures[0] * factor > _MOST_FLOP_PER_CYCLE * clock * figures[1]:
@@ -260,13 +260,13 @@ def _check_peak(reading: Reading, key: str, row: Values, section: Values, clock:
         reading.problem(key, what, "check peaks.unit and the number")
 
 
-def _check_access(reading: Reading, key: str, size: float | None) -> None:
+def _check_access(reading: FieldReader, key: str, size: float | None) -> None:
     if size is not None and size not in _ACCESSES:
         sizes = ", ".join(str(one) for one in _ACCESSES)
         reading.problem(key, f"{size:g} B is no size of an access", f"write one of {sizes} with the unit B")
 
 
-def _check_peaks(reading: Reading, values: Values) -> None:
+def _check_peaks(reading: FieldReader, values: Values) -> None:
     section = values.get("peaks", {})
     figures = _known(values.get("topology", {}), "sockets", "cores_per_socket")
     for index, row in enumerate(section.get("measured", ())):
@@ -289,7 +289,7 @@ _MOST_FLOP_PER_CYCLE = 65536.0
 
 
 def _check_rates(
-    reading: Reading, key: str, numbers: tuple[float, ...], cores: tuple[int, ...], values: Values
+    reading: FieldReader, key: str, numbers: tuple[float, ...], cores: tuple[int, ...], values: Values
 ) -> None:
     """Note a bandwidth that loads and stores of so many cores cannot make, or that is no bandwidth at all."""
     factor, clock = values["bandwidths"].get("unit"), values.get("clock")
@@ -313,7 +313,7 @@ def count(cores: int) -> str:
     return "1 core" if cores == 1 else f"{cores} cores"
 
 
-def _check_group(reading: Reading, key: str, group: Values, values: Values) -> None:
+def _check_group(reading: FieldReader, key: str, group: Values, values: Values) -> None:
     mixes, topology = values["bandwidths"].get("mixes", {}), values.get("topology", {})
     levels = (*values.get("caches", {}), "Mem")
     if group.get("level", "Mem") not in levels:

@@ -31,13 +31,13 @@ from kernmodel.schema.document import Document, FileKind
 from kernmodel.schema.fields import (
     Choice,
     Field,
+    FieldReader,
     Integer,
     List,
     Number,
     Problem,
     Quantity,
     QuantityOrWord,
-    Reading,
     RejectedError,
     Rows,
     Table,
@@ -204,15 +204,15 @@ def read_machine(document: Document) -> tuple[Machine | None, tuple[Problem, ...
     return build_machine(values, name=document.stem, file=document.file, sha256=document.sha256), problems
 
 
-def read_values(document: Document) -> tuple[Values, Reading]:
+def read_values(document: Document) -> tuple[Values, FieldReader]:
     """The values of a document by section and key, in base units, and the reading with all problems."""
-    reading = Reading(document.file, MACHINE_FILE)
+    reading = FieldReader(document.file, MACHINE_FILE)
     values = reading.fields(reading.entries(document.root, ""), "", MACHINE)
     check_figures(reading, values)
     return values, reading
 
 
-def examine(document: Document) -> tuple[Machine | None, Reading]:
+def examine(document: Document) -> tuple[Machine | None, FieldReader]:
     """The machine that a document describes, None if there is an error, and the reading with all problems.
 
     Beside what `read_machine` finds, bandwidths of mixes are held against one another.

@@ -12,7 +12,7 @@ from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.machine.files.schema import MACHINE_FILE, examine
 from kernmodel.machine.model import Machine
 from kernmodel.schema.document import Document, read_document
-from kernmodel.schema.fields import Problem, Reading, Severity, suggest
+from kernmodel.schema.fields import FieldReader, Problem, Severity, suggest
 
 _GROUPS = ("overlapping_ports", "non_overlapping_ports")
 
@@ -74,7 +74,7 @@ def _ports(names: Iterable[str]) -> str:
     return f"port {found[0]}" if len(found) == 1 else f"ports {', '.join(found)}"
 
 
-def _check_core(reading: Reading, machine: Machine) -> None:
+def _check_core(reading: FieldReader, machine: Machine) -> None:
     """Note a core that there is not, and where it contradicts the machine file."""
     try:
         parameters = load_parameters(machine.core.microarchitecture)
@@ -114,7 +114,7 @@ def _place(machine: Machine, key: str) -> Location:
     return Location(machine.file, reading.lines.get(key))
 
 
-def _check_compilers(reading: Reading, machine: Machine) -> None:
+def _check_compilers(reading: FieldReader, machine: Machine) -> None:
     """Note flags that the installed compilers refuse, and compilers that are not installed."""
     from kernmodel.code.flags import refused_flags
 

@@ -12,7 +12,7 @@ import yaml
 
 from kernmodel.errors import InstructionTableError
 from kernmodel.schema.document import FileKind, plain, read_document
-from kernmodel.schema.fields import Field, Kind, Reading, flag, names, text
+from kernmodel.schema.fields import Field, FieldReader, Kind, flag, names, text
 
 T = TypeVar("T")
 _FILES = FileKind("file of facts", "docs/microarchitectures.md", InstructionTableError)
@@ -22,7 +22,7 @@ _KINDS: Mapping[object, Kind] = {str: text, bool: flag, tuple[str, ...]: names}
 @cache
 def _sections(file: str) -> Mapping[str, yaml.Node]:
     document = read_document(Path(__file__).with_name(file), _FILES)
-    return Reading(file, _FILES).entries(document.root, "")
+    return FieldReader(file, _FILES).entries(document.root, "")
 
 
 @cache
@@ -38,7 +38,7 @@ def facts_of(kind: type[T], file: str, section: str) -> dict[str, T]:
         InstructionTableError: a key is unknown or missing, or a value of another type; names file and line.
     """
     made: Any = kind
-    reading, hints = Reading(file, _FILES), get_type_hints(made)
+    reading, hints = FieldReader(file, _FILES), get_type_hints(made)
     table = {
         each.name: Field(_KINDS[hints[each.name]], each.default is MISSING, each.default) for each in fields(made)[1:]
     }
