@@ -35,7 +35,6 @@ from kernmodel.isa.model import Instruction, MemoryReference
 _FEW_UOPS = 6
 """µops that are dispatched with the first slot of an instruction, where schedulers belong to ports: no more than every
 scheduler has room for."""
-_VECTORS = ("xmm", "ymm", "zmm")
 _MOST_UOPS = 1000
 """µops of one kind, and issue slots, that an instruction is simulated with: privileged ones (wbinvd) have millions."""
 
@@ -367,7 +366,8 @@ class _Builder:
 
     def _take_registers(self) -> None:
         """Let the first µop take a register for each vector that the instruction writes."""
-        written = {o.register for o in self.instruction.operands if o.written and o.kind in _VECTORS}
+        is_vector = isa_of(self.instruction.isa).is_vector
+        written = {operand.register for operand in self.instruction.operands if operand.written and is_vector(operand)}
         self.uops[0] = self.uops[0]._replace(vectors=len(written))
 
     def _sources(self) -> list[tuple[str, str]]:
