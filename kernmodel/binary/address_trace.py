@@ -16,7 +16,7 @@ from kernmodel.binary.counting import bend, counted_blocks, ended, load_shift, n
 from kernmodel.binary.program import Function
 from kernmodel.binary.residency import Residency
 from kernmodel.binary.runs import Command, Told
-from kernmodel.binary.tracing import NotTracedError, TracedProgram, free_stretch
+from kernmodel.binary.tracing import NotTracedError, TracedProgram, free_stretch, traced_run
 from kernmodel.cachesim.engine import Simulator
 from kernmodel.cachesim.model import MEMORY, Counters, Hierarchy
 from kernmodel.errors import InputError, Location, MeasurementError, Note
@@ -169,23 +169,8 @@ def _one_run(
     function: Function, command: Command, simulator: Simulator, line_bytes: int, told: Told, doing: str
 ) -> _Run:
     """One run of the program; its accesses go into the simulator."""
-    words = os.memfd_create("addresses")
-    try:
-        with (
-            command.files() as (given, said),
-            TracedProgram(
-                command.words,
-                standard_input=given,
-                output=said,
-                seconds=command.limit,
-                inherited=words,
-                environment=command.environment,
-                told=lambda seconds: told(f"{doing}: {seconds:.0f} s"),
-            ) as program,
-        ):
-            return _Tracing(program, function, command, words).run(simulator, line_bytes)
-    finally:
-        os.close(words)
+    with traced_run(command, told, doing) as (program, words, _):
+        return _Tracing(program, function, command, words).run(simulator, line_bytes)
 
 
 class _Tracing:

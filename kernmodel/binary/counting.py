@@ -24,7 +24,7 @@ from kernmodel.binary.loop_nest import natural_loops
 from kernmodel.binary.occurrences import Method, Occurrences
 from kernmodel.binary.program import BasicBlock, Function
 from kernmodel.binary.runs import Command, Told, ended_badly, plain_run, said_of, too_long
-from kernmodel.binary.tracing import NotTracedError, Stop, TracedProgram, free_stretch
+from kernmodel.binary.tracing import NotTracedError, Stop, TracedProgram, free_stretch, traced_run
 from kernmodel.errors import AssemblyError, InputError, Location, Note, ToolError
 from kernmodel.isa import isa_of
 from kernmodel.isa.counting import CountedBlock, CountedCopy, Counter
@@ -166,30 +166,15 @@ def counted_run(function: Function, command: Command, *, told: Told = lambda wha
 
 
 def _one_run(function: Function, command: Command, shared: bool, told: Told) -> CountedRun:
-    counters = os.memfd_create("counters")
-    try:
-        with (
-            command.files() as (given, said),
-            TracedProgram(
-                command.words,
-                standard_input=given,
-                output=said,
-                seconds=command.limit,
-                inherited=counters,
-                environment=command.environment,
-                told=lambda seconds: told(f"counting: {seconds:.0f} s"),
-            ) as program,
-        ):
-            placed = _place(program, function, counters, shared)
-            begun = time.monotonic()
-            status, notes = _follow(program, function, command, placed, shared)
-            seconds = time.monotonic() - begun
-            size = _WORD * len(placed.copy.counters)
-            values = struct.unpack(f"<{len(placed.copy.counters)}Q", os.pread(counters, size, 0))
-            counts = dict(zip(placed.copy.counters, values, strict=True))
-            return CountedRun(function, counts, seconds, status, said_of(said), notes)
-    finally:
-        os.close(counters)
+    with traced_run(command, told, "counting") as (program, counters, said):
+        placed = _place(program, function, counters, shared)
+        begun = time.monotonic()
+        status, notes = _follow(program, function, command, placed, shared)
+        seconds = time.monotonic() - begun
+        size = _WORD * len(placed.copy.counters)
+        values = struct.unpack(f"<{len(placed.copy.counters)}Q", os.pread(counters, size, 0))
+        counts = dict(zip(placed.copy.counters, values, strict=True))
+        return CountedRun(function, counts, seconds, status, said_of(said), notes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from kernmodel.binary.counting import ended, load_shift, never_ran, note_of_exec
 from kernmodel.binary.program import Function
 from kernmodel.binary.runs import Command, Told, ended_badly, said_of
 from kernmodel.binary.timing import FunctionTime
-from kernmodel.binary.tracing import NotTracedError, TracedProgram, free_stretch
+from kernmodel.binary.tracing import NotTracedError, TracedProgram, free_stretch, traced_run
 from kernmodel.errors import MeasurementError, Note
 from kernmodel.isa import isa_of
 from kernmodel.isa.timing import CHAIN_CYCLES, ENTRY_BYTES, LOGGED_CALLS, TimedCode, TimedData
@@ -166,34 +166,19 @@ def timed_run(
     Raises:
         as `measure_function`.
     """
-    words = os.memfd_create("times")
-    try:
-        with (
-            command.files() as (given, said),
-            TracedProgram(
-                command.words,
-                standard_input=given,
-                output=said,
-                seconds=command.limit,
-                inherited=words,
-                environment=command.environment,
-                told=lambda seconds: told(f"measuring: {seconds:.0f} s"),
-            ) as program,
-        ):
-            if processor is not None:
-                program.undisturbed(processor)
-            made, data = _place(program, function, words)
-            rate = _calibrate(program, made)
-            before = program.waited()
-            status, waited, notes = _follow(program, function, command)
-            if status:
-                raise ended_badly(
-                    command, status, said_of(said), "see that it runs as it is, and throws no exception through it"
-                )
-            content = os.pread(words, 2 * (data.end - data.address), 0)
-            return _result(function, data, content, rate, waited - before, notes)
-    finally:
-        os.close(words)
+    with traced_run(command, told, "measuring") as (program, words, said):
+        if processor is not None:
+            program.undisturbed(processor)
+        made, data = _place(program, function, words)
+        rate = _calibrate(program, made)
+        before = program.waited()
+        status, waited, notes = _follow(program, function, command)
+        if status:
+            raise ended_badly(
+                command, status, said_of(said), "see that it runs as it is, and throws no exception through it"
+            )
+        content = os.pread(words, 2 * (data.end - data.address), 0)
+        return _result(function, data, content, rate, waited - before, notes)
 
 
 def _place(program: TracedProgram, function: Function, words: int) -> tuple[TimedCode, TimedData]:

@@ -14,13 +14,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Literal
 
+from kernmodel.binary.runs import Command, Told
 from kernmodel.errors import InputError, ToolError
 
 _TRACEME, _CONT, _GETREGS, _SETREGS, _SETOPTIONS, _GETEVENTMSG = 0, 7, 12, 13, 0x4200, 0x4201
@@ -333,6 +334,35 @@ class TracedProgram:
 
 
 _PERMISSION = "allow it (containers: --cap-add SYS_PTRACE or another seccomp profile), or count with --method callgrind"
+
+
+@contextmanager
+def traced_run(command: Command, told: Told, doing: str) -> Iterator[tuple[TracedProgram, int, IO[bytes]]]:
+    """A program that is started under trace: itself, the descriptor of memory that it shares with us, and its output.
+
+    Args:
+        doing: what is done, for the progress that `told` is told.
+
+    Raises:
+        NotTracedError: this host lets no program be traced.
+    """
+    words = os.memfd_create("shared")
+    try:
+        with (
+            command.files() as (given, said),
+            TracedProgram(
+                command.words,
+                standard_input=given,
+                output=said,
+                seconds=command.limit,
+                inherited=words,
+                environment=command.environment,
+                told=lambda seconds: told(f"{doing}: {seconds:.0f} s"),
+            ) as program,
+        ):
+            yield program, words, said
+    finally:
+        os.close(words)
 
 
 def free_stretch(mappings: Sequence[MappedStretch], near: int, size: int) -> int | None:
