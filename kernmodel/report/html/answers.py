@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kernmodel.report.html.blocks import blocks_html
+from kernmodel.report.html.charts import Chart, figure
 from kernmodel.report.html.elements import Html, element, html
-from kernmodel.report.html.figures import Chart, figure
 from kernmodel.report.html.page import Section, page
 from kernmodel.report.layout import Block, Blocks, Fields, Heading, Line
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kernmodel.report.html.figures import Axis, LineChart, Series
+from kernmodel.report.html.charts import Axis, LineChart, Series
 from kernmodel.report.number_text import short
 from kernmodel.report.text.blocking import headline, swept_loop
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from kernmodel.report.html.charts import Axis, Bar, BarChart, Segment
 from kernmodel.report.html.ecm import times_chart
-from kernmodel.report.html.figures import Axis, Bar, BarChart, Segment
 from kernmodel.report.number_text import count, quantity
 from kernmodel.studies.scaling import own_rate
 from kernmodel.units import convert_cycles

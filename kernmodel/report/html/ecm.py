@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate, parse_overlap
 from kernmodel.models.outside import OUTSIDE
-from kernmodel.report.html.figures import Axis, Bar, BarChart, Chart, LineChart, Segment, Series, stacked
+from kernmodel.report.html.charts import Axis, Bar, BarChart, Chart, LineChart, Segment, Series, stacked
 from kernmodel.report.html.scaling import curves_chart
 from kernmodel.report.number_text import short
 

@@ -13,10 +13,10 @@ from kernmodel import __version__
 from kernmodel.report.commands import GIVEN_TEXT, commands
 from kernmodel.report.html.blocking import blocking_chart
 from kernmodel.report.html.blocks import blocks_html, fields_html
+from kernmodel.report.html.charts import figure
 from kernmodel.report.html.dependences import graph_figure
 from kernmodel.report.html.ecm import bytes_chart, levels_chart, over_sizes_chart, times_chart
 from kernmodel.report.html.elements import Html, data, element, html
-from kernmodel.report.html.figures import figure
 from kernmodel.report.html.listings import listings
 from kernmodel.report.html.page import Section, page
 from kernmodel.report.html.rooflines import model_chart, shares_chart

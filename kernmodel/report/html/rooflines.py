@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from kernmodel.report.html.figures import Axis, Bar, BarChart, Chart, LineChart, Series, stacked
+from kernmodel.report.html.charts import Axis, Bar, BarChart, Chart, LineChart, Series, stacked
 from kernmodel.report.number_text import prefixed, short
 from kernmodel.report.text.roofline import TITLES, chart_blocks, limit_of, roof_name, shares_section
 from kernmodel.units import format_si

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kernmodel.report.html.figures import Axis, LineChart, Series
+from kernmodel.report.html.charts import Axis, LineChart, Series
 from kernmodel.report.number_text import quantity
 from kernmodel.studies.scaling import own_rate
 from kernmodel.units import Work, convert_cycles

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from kernmodel.report.html.figures import Axis, Bar, BarChart, Segment
+from kernmodel.report.html.charts import Axis, Bar, BarChart, Segment
 
 if TYPE_CHECKING:
     from kernmodel.studies.what_if.sensitivity import Sensitivity, SensitivityAnswer

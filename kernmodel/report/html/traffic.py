@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kernmodel.report.html.figures import Axis, Bar, BarChart, stacked
+from kernmodel.report.html.charts import Axis, Bar, BarChart, stacked
 from kernmodel.report.text.traffic import access_table, path_table
 
 if TYPE_CHECKING:
