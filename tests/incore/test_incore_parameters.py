@@ -133,6 +133,22 @@ def test_a_figure_of_another_type_or_out_of_range_is_refused(key: str, value: ob
         with_figures(load_parameters("SKL"), {key: value})
 
 
+@pytest.mark.parametrize(
+    ("name", "key", "value", "said"),
+    [
+        ("ZEN4", "scheduler entries", [24, 24, 24, 24, 28, 5], "5 is smaller than 6"),
+        ("ZEN4", "non-scheduling queue entries", 3, "3 is smaller than 6"),
+        ("ZEN4", "op queue entries", 8, "8 hold less than the op cache width, 9"),
+        ("ZEN4", "ROB entries", 5, "5 hold less than the issue width, 6"),
+        ("TX2", "ROB entries", 3, "3 hold less than the issue width, 4"),
+    ],
+)
+def test_a_buffer_that_a_cycle_does_not_fit_in_is_refused(name: str, key: str, value: object, said: str) -> None:
+    """The simulation would wait for ever for room in it."""
+    with pytest.raises(InstructionTableError, match=re.escape(said)):
+        with_figures(load_parameters(name), {key: value})
+
+
 def test_a_refused_figure_is_named_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "X.yml"
     file.write_text(GOOD.replace("issue width: {value: 4,", "issue width: {value: 0,"))

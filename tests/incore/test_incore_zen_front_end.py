@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from parameter_files import with_figures
 
@@ -247,7 +247,11 @@ def test_no_prediction_rises_when_a_component_is_idealised(code: str, name: str,
 
 @settings(max_examples=60, deadline=None)
 @given(blocks, st.sampled_from(ZENS), st.sampled_from(["loop", "unrolled"]), st.sampled_from(WIDTHS))
-def test_a_wider_front_end_is_never_slower(code: str, name: str, notion: str, key: str) -> None:
+@example("4801d84801d84839d875f5", "ZEN", "unrolled", "decoders")  # pipeline: 2.08 with four decoders, 2.10 with 7
+def test_no_bound_rises_with_a_wider_front_end(code: str, name: str, notion: str, key: str) -> None:
+    """The simulated pipeline may: which of the waiting operations are there decides which ports they are given, and so
+    how often one is in the way of a chain (the anomalies of list scheduling: R. L. Graham, SIAM J. Appl. Math. 17,
+    1969)."""
     loop, parameters, table = block_of_bytes(bytes.fromhex(code), file="x"), core(name).parameters, core(name).table
     front = parameters.front_end
     assert isinstance(front, OpCacheParameters)
@@ -257,7 +261,8 @@ def test_a_wider_front_end_is_never_slower(code: str, name: str, notion: str, ke
     wider = replace(parameters, front_end=replace(front, **{key: now + 3}))
     before = analyse(loop, parameters, table, notion=notion)  # type: ignore[arg-type]
     after = analyse(loop, wider, table, notion=notion)  # type: ignore[arg-type]
-    assert after.prediction <= before.prediction
+    bounds = cycles(after)
+    assert all(bounds[part] <= cycles(before)[part] for part in bounds if part != "pipeline")
     without = replace(parameters, front_end=None)
     assert analyse(loop, without, table, notion=notion).prediction <= before.prediction  # type: ignore[arg-type]
 

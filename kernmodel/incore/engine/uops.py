@@ -29,12 +29,10 @@ from kernmodel.incore.engine.layout import LOAD, STORE, UopTraits, port_mask
 from kernmodel.incore.engine.model import PipelineCore, Role, Switches
 from kernmodel.incore.front_end.costs import dispatch_slots
 from kernmodel.incore.model import InstructionData
+from kernmodel.incore.tables.core_parameters import UOPS_OF_A_SLOT
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction, MemoryReference
 
-_FEW_UOPS = 6
-"""µops that are dispatched with the first slot of an instruction, where schedulers belong to ports: no more than every
-scheduler has room for."""
 _MOST_UOPS = 1000
 """µops of one kind, and issue slots, that an instruction is simulated with: privileged ones (wbinvd) have millions."""
 
@@ -256,7 +254,7 @@ def _ports_of_accesses(instruction: Instruction, row: InstructionData, core: Pip
         else:
             kind = 2 if writes and any(ports <= group for group in core.memory.store_data_ports) else 1
         # a store that takes several ports of the cache has an address for each
-        most = _FEW_UOPS if kind == 0 and writes else min(row.uops, _FEW_UOPS)
+        most = UOPS_OF_A_SLOT if kind == 0 and writes else min(row.uops, UOPS_OF_A_SLOT)
         count = next(number for number in range(min(cycles, max(most, 1)), 0, -1) if cycles % number == 0)
         busy[kind] = max(busy[kind], ceil(cycles / count))
         found[kind].extend([use.ports] * count)
@@ -589,8 +587,8 @@ class _Builder:
     def finish_in(self, count: int) -> InstructionUops:
         """All together, spread over so many slots."""
         numbers = range(len(self.uops))
-        count = min(max(1, count, ceil(len(numbers) / _FEW_UOPS)), _MOST_UOPS)
-        if len(numbers) <= _FEW_UOPS:
+        count = min(max(1, count, ceil(len(numbers) / UOPS_OF_A_SLOT)), _MOST_UOPS)
+        if len(numbers) <= UOPS_OF_A_SLOT:
             self.slots = [tuple(numbers), *[()] * (count - 1)]
         else:
             each = ceil(len(numbers) / count)

@@ -93,14 +93,19 @@ class PortGroups:
         return tuple(tuple(text(item) for item in items(group)) for group in items(node))
 
 
-class Counts:
-    """A list of whole numbers."""
+class Counts(NamedTuple):
+    """A list of whole numbers, none smaller than `least`."""
 
-    values = "list of whole numbers"
+    least: int = 1
+
+    @property
+    def values(self) -> str:
+        """What may stand there, in words."""
+        return "list of whole numbers" + (f" from {self.least} on" if self.least > 1 else "")
 
     def __call__(self, node: yaml.Node) -> tuple[int, ...]:
         """The numbers."""
-        count = Integer(1, 10_000)
+        count = Integer(self.least, 10_000)
         return tuple(count(item) for item in items(node))
 
 
@@ -155,6 +160,9 @@ _EXTRA_SLOTS = ("indexed-store", "indexed-operation", "read-modify-write", "wide
 _ISSUE = Figure("issue width", _WIDTH)
 _RETIRE = Figure("retire width", _WIDTH)
 _ROB = Figure("ROB entries", _ENTRIES)
+UOPS_OF_A_SLOT = 6
+"""µops that are dispatched with one slot at most, where schedulers belong to ports: the simulation would wait for ever
+if one of these, or the queue before them, had fewer entries."""
 _PAGE_BYTES = 4096
 """The smallest page. Whether cores take longer across these where the system maps larger ones is not known."""
 
@@ -411,7 +419,7 @@ class ZenPipelineParameters:
     retire_width: Annotated[int, _RETIRE]
     reorder_buffer: Annotated[int, _ROB]
     schedulers: Annotated[tuple[tuple[str, ...], ...], Figure("scheduler ports", PortGroups())]
-    scheduler_entries: Annotated[tuple[int, ...], Figure("scheduler entries", Counts())]
+    scheduler_entries: Annotated[tuple[int, ...], Figure("scheduler entries", Counts(UOPS_OF_A_SLOT))]
     address_ports: Annotated[tuple[tuple[str, ...], ...], Figure("address ports", PortGroups())]
     load_ports: Annotated[tuple[tuple[str, ...], ...], Figure("load pipes", PortGroups())]
     store_ports: Annotated[tuple[tuple[str, ...], ...], Figure("store pipes", PortGroups())]
@@ -422,7 +430,7 @@ class ZenPipelineParameters:
     forward_to_general: Annotated[float | None, Figure("store forward latency from vectors", _TIME)] = None
     forward_partial: Annotated[float | None, Figure("partial store forward latency", _TIME)] = None
     queued: Annotated[tuple[str, ...], Figure("queued ports", Ports())] = ()
-    queue_entries: Annotated[int, Figure("non-scheduling queue entries", _ENTRIES)] = 0
+    queue_entries: Annotated[int, Figure("non-scheduling queue entries", Integer(UOPS_OF_A_SLOT, 10_000))] = 0
     vector_registers: Annotated[int, Figure("vector registers in flight", _ENTRIES)] = 0
     register_release: Annotated[int, Figure("register release cycles", Integer(1, 31))] = 1
     rotating: Annotated[tuple[tuple[str, ...], ...], Figure("rotating ports", PortGroups())] = ()
@@ -473,7 +481,7 @@ class WindowParameters:
     store_data_ports: Annotated[tuple[tuple[str, ...], ...], Figure("store data ports", PortGroups())] = ()
     retire_width: Annotated[int | None, _RETIRE] = None
     schedulers: Annotated[tuple[tuple[str, ...], ...], Figure("scheduler ports", PortGroups())] = ()
-    scheduler_entries: Annotated[tuple[int, ...], Figure("scheduler entries", Counts())] = ()
+    scheduler_entries: Annotated[tuple[int, ...], Figure("scheduler entries", Counts(UOPS_OF_A_SLOT))] = ()
 
 
 @dataclass(frozen=True, slots=True)

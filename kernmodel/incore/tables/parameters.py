@@ -260,6 +260,13 @@ _SPLITS = ("split 256-bit load", "split 512-bit load")
 _QUEUES = tuple(f"{queue} entries" for queue in ("ROB", "RS", "IDQ", "IQ", "load scheduler", "store scheduler"))
 _OF_EACH = (("scheduler ports", "scheduler entries", 7), ("rotating ports", "rotation gaps", 4))
 """Figures that give groups, those that give a number for each, and how many the simulation has room for."""
+_FILLED_AT_ONCE = (
+    ("ROB entries", "issue width"),
+    ("op queue entries", "op cache width"),
+    ("op queue entries", "decoded instructions per cycle"),
+    ("op queue entries", "issue width"),
+)
+"""Buffers, and what enters or leaves them in a cycle."""
 _WIDTHS = ("issue width", "DSB width", "decoders", "predecode width")
 
 
@@ -274,20 +281,33 @@ def _check_figures(reading: FieldReader, values: Values) -> None:
     if latency is not None and fast is not None and fast > latency:
         reading.problem(f"figures.{_CHASING[0]}", f"{fast:g} cy is longer than the load latency", "check both")
     for groups, numbers, most in _OF_EACH:
-        found, given = values.get(groups) or (), values.get(numbers) or ()
+        found, given = values.get(groups, ()), values.get(numbers, ())
+        if found is None or given is None:
+            continue
         if len(found) != len(given):
             what = f"has {len(given)} numbers for {len(found)} {groups}"
             reading.problem(f"figures.{numbers}", what, "write one for each")
         elif len(found) > most:
             reading.problem(f"figures.{groups}", f"are {len(found)}, more than {most}", f"write up to {most}")
-    if values.get("queued ports") and not values.get("non-scheduling queue entries"):
+    if values.get("queued ports") and "non-scheduling queue entries" not in values:
         reading.problem("figures.non-scheduling queue entries", "is missing", "give it, or leave out queued ports")
-    if values.get("DSB width") is not None:
+    if values.get("DSB width") is None:
+        _check_dispatch(reading, values)
+    else:
         widest = max(values.get(key) or 0 for key in _WIDTHS)
         for key in _QUEUES:
             if (values.get(key) or 2 * widest) < 2 * widest:
                 what = f"{values[key]} hold less than two cycles of µops ({2 * widest})"
                 reading.problem(f"figures.{key}", what, "check it, and the widths")
+
+
+def _check_dispatch(reading: FieldReader, values: Values) -> None:
+    """Note buffers that hold less than what enters or leaves them in a cycle."""
+    for buffer, width in _FILLED_AT_ONCE:
+        entries, most = values.get(buffer), values.get(width)
+        if entries is not None and most is not None and entries < most:
+            what = f"{entries} hold less than the {width}, {most}"
+            reading.problem(f"figures.{buffer}", what, "check both")
 
 
 def _check_together(
