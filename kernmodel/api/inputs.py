@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from os import fspath
+from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,17 +77,33 @@ def check_machines(
     return Result(checked.items(), _CHECKED, total=len(checked))
 
 
-def import_machine(file: File) -> Result[Imported]:
-    """A machine file made of one of Kerncraft's, as `kernmodel machine import`; notes name what is missing or doubtful.
+def import_machine(files: File | Sequence[File], machine: File | None = None) -> Result[Imported]:
+    """A machine file made of another tool's files, as `kernmodel machine import`; notes name what is missing or
+    doubtful.
 
     >>> Path("my-skx.yml").write_text(km.import_machine("SkylakeSP_Gold-6148.yml").text())
 
+    Args:
+        files: a machine file of Kerncraft; or results of likwid-bench and the CARM Tool.
+        machine: whose bandwidths and peaks the results are: its file with these in it is made. Kerncraft's file needs
+            none.
+
     Raises:
-        MachineError: it cannot be read.
+        MachineError: a file cannot be read; results that say nothing of the machine. UsageError: `machine` is missing
+            or of no use.
     """
+    from kernmodel.machine.benchmarks.take_over import is_benchmark, take_over
     from kernmodel.machine.kerncraft import read_kerncraft
 
-    return Result([read_kerncraft(Path(file))], _IMPORTED)
+    given = [fspath(file) for file in ([files] if isinstance(files, str | PathLike) else files)]
+    if machine is not None:
+        return Result([take_over(given, fspath(machine))], _IMPORTED)
+    if any(map(is_benchmark, given)):
+        what, todo = "holds results of benchmarks", "name the machine file that they go into: -m zen3"
+        raise UsageError(what, where=next(filter(is_benchmark, given)), todo=todo)
+    if len(given) != 1:
+        raise UsageError("several machine files make no one", todo="import them one by one")
+    return Result([read_kerncraft(Path(given[0]))], _IMPORTED)
 
 
 def list_kernels() -> Result[KernelSummary]:

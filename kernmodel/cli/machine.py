@@ -101,21 +101,25 @@ def _give(text: str, notes: Iterable[Note], target: Path | None) -> int:
     return 1 if _errors(problems) else 0
 
 
-@machine.command("import", short_help="Import a machine file of Kerncraft.")
-@click.argument("file", type=click.Path())
+@machine.command("import", short_help="Take over what other tools measured.")
+@click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE...")
+@click.option("-m", "--machine", "name", type=options.MACHINE, help="Machine whose bandwidths and peaks FILE holds.")
 @click.option("-o", "--output", metavar="OUT", help="File to write.  [default: standard output]")
 @click.pass_context
-def import_(ctx: click.Context, file: str, output: str | None) -> None:
-    """Turn the Kerncraft machine file FILE into one of kernmodel; what is missing or doubtful is named.
+def import_(ctx: click.Context, files: tuple[str, ...], name: str | None, output: str | None) -> None:
+    """Turn the Kerncraft machine file FILE into one of kernmodel; or, with -m, put the bandwidths and peaks that FILEs
+    hold (output of likwid-bench, roofline CSV of the CARM Tool) into a machine file. What is missing, doubtful or left
+    out is named.
 
     What is made is checked as `machine check` does; exit status 1 if something has to be mended before it can be used.
 
     \b
-    Example:
+    Examples:
       kernmodel machine import SkylakeSP_Gold-6148.yml -o my-skx.yml
+      kernmodel machine import bench.txt venus_roofline.csv -m clx -o venus.yml
     """
     target = output_file(output) if output else None
-    imported = api.import_machine(file).answer
+    imported = api.import_machine(files, name).answer
     ctx.exit(_give(imported.text, imported.notes, target))
 
 
