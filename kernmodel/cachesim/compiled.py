@@ -39,7 +39,7 @@ LIBRARY_NAME = "_engine" + ENDING
 _BUDGET, _SWEEP, _BRINK, _ADDRESS, _BOUND = 0, 1, 2, -1, -2
 _LEVEL_COUNTERS, _WHOLE_COUNTERS = 7, 5
 _TRACE_PIECE = 1 << 21
-_INDIRECT_KINDS = {"uniform": 0, "banded": 1, "table": 2}
+_INDIRECT_KINDS = {"uniform": 0, "banded": 1, "table": 2, "digits": 3}
 _CALL_SECONDS = 0.2
 """How long one call of the library should take: Ctrl-C waits for its end."""
 

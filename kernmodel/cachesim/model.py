@@ -155,17 +155,18 @@ class Indirection:
         scale: bytes per unit of the value.
         kind: "uniform": values spread evenly over 0 … extent − 1, the same at every execution of a position;
             "banded": position × extent / `positions`, plus or minus up to `width`, within the array;
-            "table": `table[position % len]`.
+            "table": `table[position % len]`; "digits": ⌊position / `positions`⌋ % extent, read from nothing.
         extent: number of elements that values may select.
         width: of "banded".
         table: values of "table".
         seed: of the values.
-        positions: of "banded", the number of entries of the index array; 0: as many as `extent`.
+        positions: of "banded", the number of entries of the index array; 0: as many as `extent`; of "digits" the
+            divisor.
     """
 
     position: Form
     scale: int
-    kind: Literal["uniform", "banded", "table"]
+    kind: Literal["uniform", "banded", "table", "digits"]
     extent: int
     width: int = 0
     table: tuple[int, ...] = ()

@@ -79,6 +79,8 @@ def indirect_value(indirection: Indirection, values: Sequence[int]) -> int:
     position = ((form_value(indirection.position, values) + _LARGEST + 1) & MASK64) - _LARGEST - 1
     if indirection.kind == "table":
         return indirection.table[position % len(indirection.table)]
+    if indirection.kind == "digits":
+        return position // indirection.positions % indirection.extent
     spread = mix((seeded(indirection.seed) ^ position) & MASK64)
     if indirection.kind == "uniform":
         return spread * indirection.extent >> 64
@@ -141,7 +143,7 @@ def check_program(program: Program) -> None:
         if not 0 <= reference.depth <= len(program.loops) or reference.size_bytes < 1:
             raise ValueError("a reference of the program has no size, or stands in loops that are not there")
         for each in reference.indirections:
-            if each.extent < 1 or each.width < 0 or each.positions < 0 or (each.kind == "table" and not each.table):
+            if each.extent < 1 or each.width < 0 or each.positions < 0 or _has_no_values(each):
                 raise ValueError("an indirection of the program has no values")
     forms = list(_forms(program))
     if any(len(form.coefficients) != len(program.loops) for form in forms):
@@ -150,6 +152,10 @@ def check_program(program: Program) -> None:
         raise InputError(f"{len(program.loops)} loops", where="the program", todo=f"at most {_MOST_LOOPS} are possible")
     if any(abs(number) > _LARGEST_NUMBER for number in _numbers(program, forms)):
         raise loop_overflow()
+
+
+def _has_no_values(each: Indirection) -> bool:
+    return (each.kind == "table" and not each.table) or (each.kind == "digits" and not each.positions)
 
 
 def _forms(program: Program) -> Iterator[Form]:

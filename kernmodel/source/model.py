@@ -92,19 +92,25 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class IndirectIndex:
-    """A value read from an index array inside an index: the `idx[i]` of `x[idx[i]]`.
+    """A value inside an index that no affine formula gives: read from an index array, as the `idx[i]` of `x[idx[i]]`,
+    or a quotient or remainder, as the `i % 4` of `x[i % 4]`.
 
     Attributes:
         name: name of the symbol that stands for the value in `Access.index` and `Access.offset`.
-        array: the index array ("idx"); the read of it is an access of its own.
-        position: linear index of the entry, in elements of the index array, affine in the loop variables.
+        array: the index array ("idx"), the read of it is an access of its own; "" where nothing is read.
+        position: linear index of the entry, in elements of the index array, affine in the loop variables; of a quotient
+            or remainder what is divided.
         text: as written ("idx[i]").
+        divisor, modulus: where nothing is read, the value is ⌊position / divisor⌋, and its remainder by the modulus
+            where that is not None.
     """
 
     name: str
     array: str
     position: sympy.Expr
     text: str
+    divisor: sympy.Expr = sympy.S.One
+    modulus: sympy.Expr | None = None
 
     @property
     def symbol(self) -> sympy.Symbol:

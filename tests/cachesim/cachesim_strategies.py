@@ -110,7 +110,7 @@ def program_loops(draw: Any, loops: int, longest: int) -> tuple[ProgramLoop, ...
 @st.composite
 def indirections(draw: Any, loops: int) -> Indirection:
     """Any of the kinds, with a position that may be negative."""
-    kind = draw(st.sampled_from(["uniform", "banded", "table"]))
+    kind = draw(st.sampled_from(["uniform", "banded", "table", "digits"]))
     return Indirection(
         position=forms(draw, loops, loops, st.integers(-5, 20), st.integers(-2, 3)),
         scale=draw(st.sampled_from([4, 8, -8])),
@@ -119,7 +119,7 @@ def indirections(draw: Any, loops: int) -> Indirection:
         width=draw(st.integers(0, 5)),
         table=tuple(draw(st.lists(st.integers(-9, 60), min_size=1, max_size=8))) if kind == "table" else (),
         seed=draw(st.integers(0, 5)),
-        positions=draw(st.sampled_from([0, 7, 100])),
+        positions=draw(st.sampled_from([1, 7, 100] if kind == "digits" else [0, 7, 100])),
     )
 
 

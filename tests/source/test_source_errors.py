@@ -21,8 +21,8 @@ def function(statements: str) -> str:
 UNSUPPORTED = {
     "for (int i = 0; i < n; ++i) x[i * i] = s;": ("4:29", "index x[i*i] is not affine"),
     "for (int j = 0; j < n; ++j) for (int i = 0; i < n; ++i) x[i * j] = s;": ("4:57", "index x[i*j] is not affine"),
-    "for (int i = 0; i < n; ++i) x[i / 2] = s;": ("4:29", "index x[i/2] is not affine"),
-    "for (int i = 0; i < n; ++i) x[i % 2] = s;": ("4:31", "operator %"),
+    "for (int i = 0; i < n; ++i) x[i * i / 2] = s;": ("4:31", "i*i/2, of what is not affine"),
+    "for (int i = 1; i < n; ++i) x[n % i] = s;": ("4:31", "n%i, a remainder by what changes"),
     "for (int i = 0; i < n; ++i) x[(int)(s * i)] = s;": ("4:37", "variable s, which is no integer"),
     "for (int i = 0; i < n; ++i) { while (x[i] > 0) x[i] -= s; }": ("4:31", "while in a loop nest"),
     "for (int i = 0; i < n; ++i) { x[i] = s; break; }": ("4:41", "break ends the loop in its first iteration"),

@@ -48,6 +48,18 @@ BODIES = (
     "for (int j = 0; j < m; ++j) fill(a[j], n, j);",
     "for (int i = 0; i < n; ++i) { int k = i + 1; put(&x[k], k); }",
     "int k = 2; for (int i = 0; i < n; ++i) { x[k] += 1; k = behind(k); }",
+    "for (int i = 0; i < 3 * n; ++i) x[i % 4] += 1;",
+    "for (int i = 1; i < 9 * n; ++i) { x[i / 4] += 1; x[i % 8 / 4 + 30] += 1; x[(2 * i + n) / 6 % m + 40] += 1; }",
+    "for (int i = 0; i < n * m; ++i) { int r = i / n, c = i % n; a[r][c] += 1; }",
+    "for (int i = 0; i < n * m * 2; ++i) a[(i / n) % m][i % n] += 1;",
+    "for (int j = 0; j < m; ++j) for (int i = 0; i < n; ++i) a[j % 2][(i + n - 1) % n] += 1;",
+    "for (int i = 0; i < n - n % 4; i += 4) { x[i] += 1; x[(4 * i) / 2] += 1; x[i >> 2] += 1; }",
+    "int k = 1; for (int i = 0; i < 3 * n; ++i) { x[k] += 1; k = (k + 2) % m; }",
+    "int k = 0; for (int i = 0; i < 3 * n; ++i) { if (++k == m) k = 0; x[k] += 1; }",
+    "int k = 0; for (int i = 0; i < 3 * n; ++i) { x[k + i] += 1; k++; if (k >= m) { k = 0; } }",
+    "int k = 2; for (int i = 0; i < 3 * n; ++i) { x[k] += 1; k = k == m - 1 ? 0 : k + 1; }",
+    "int t = 0; for (int j = 0; j < m; ++j) { for (int i = 0; i < n; ++i) a[1 - t][i] += 1; t = 1 - t; }",
+    "int t = 1; for (int j = 0; j < m + 1; ++j) { for (int i = 0; i < n; ++i) a[t][i] += 1; t ^= 1; }",
     "int l = n; for (int j = 0; j < m; ++j) { int k; for (k = 0; k < l; ++k) x[j + k] += 1; }",
 )
 FUNCTIONS = """static inline int twice(int v) { return 2 * v; }
@@ -58,16 +70,39 @@ static int behind(int k) { int j = k + 2; return j; }
 HEAD = "void f%d(int *x, int n, int m, int a[8][9])\n{ %s }\n"
 
 
+def _within(position: sympy.Expr, nest: LoopNest, depth: int) -> bool:
+    """Whether a position depends on the outer `depth` loops alone."""
+    return not position.free_symbols & {loop.symbol for loop in nest.loops[depth:]}
+
+
 def written(nest: LoopNest) -> Counter[tuple[str, int]]:
     """How often a nest writes each element."""
     numbers = {name: sympy.Integer(value) for name, value in SIZES.items()}
     loops, found = numeric_loops(nest.loops, SIZES), Counter[tuple[str, int]]()
-    offsets = [(a, compiled(put_in(a.offset, numbers, [one.symbol for one in nest.loops]))) for a in nest.writes()]
+    symbols = [one.symbol for one in nest.loops]
+    offsets = [
+        (a, compiled(put_in(a.offset, numbers, [*symbols, *(entry.symbol for entry in a.indirect)])))
+        for a in nest.writes()
+    ]
+    entries = {entry.name: entry for a in nest.writes() for entry in a.indirect}
+    divided = {
+        name: (compiled(put_in(entry.position, numbers, symbols)), put_in(entry.divisor, numbers, ()), entry.modulus)
+        for name, entry in entries.items()
+    }
+
+    def values(environment: dict[str, int], depth: int) -> dict[str, int]:
+        known = {name for name, entry in entries.items() if _within(entry.position, nest, depth)}
+        found = {name: position(environment) // int(by) for name, (position, by, _) in divided.items() if name in known}
+        moduli = {name: divided[name][2] for name in found}
+        return {
+            name: value if moduli[name] is None else value % int(put_in(moduli[name], numbers, ()))
+            for name, value in found.items()
+        }
 
     def walk(depth: int, environment: dict[str, int]) -> None:
         for access, offset in offsets:
             if access.depth == depth:
-                found[access.array, offset(environment)] += access.count
+                found[access.array, offset(environment | values(environment, depth))] += access.count
         if depth < len(loops):
             for value in loops[depth].values(environment):
                 walk(depth + 1, environment | {loops[depth].variable: value})

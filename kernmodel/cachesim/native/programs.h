@@ -5,7 +5,7 @@
 /* ---- Programs -------------------------------------------------------------------------------------------------- */
 
 /* A program comes as one array of words, which the Walk copies; forms and bounds point into it. */
-enum { UNIFORM, BANDED, TABLE };
+enum { UNIFORM, BANDED, TABLE, DIGITS };
 
 typedef struct {
     const i64 *words; /* constant, coefficients */
@@ -123,10 +123,19 @@ static u64 floor_modulo(i64 value, u64 modulus)
     return modulus - 1 - (u64)(-(value + 1)) % modulus;
 }
 
+static i64 floor_quotient(i64 value, u64 divisor)
+{
+    if (value >= 0)
+        return (i64)((u64)value / divisor);
+    return -1 - (i64)((u64)(-(value + 1)) / divisor);
+}
+
 static i64 indirect_value(const Indirection *x, i64 position)
 {
     if (x->kind == TABLE)
         return x->table[floor_modulo(position, x->length)];
+    if (x->kind == DIGITS)
+        return (i64)floor_modulo(floor_quotient(position, x->positions), x->extent);
     u64 spread = mix(x->seed ^ (u64)position);
     if (x->kind == UNIFORM)
         return (i64)high_product(spread, x->extent);

@@ -151,4 +151,13 @@ def _indirect(accesses: Iterable[Access]) -> Blocks:
     """The values that indices read from arrays, each once."""
     columns = (left("value", "name"), left("read from", "array"), left("element", "position", str))
     values = dict.fromkeys(value for access in accesses for value in access.indirect)
-    return table("Indices read from arrays", columns, values)
+    computed = (
+        left("value", "text"),
+        left("of", "position", str),
+        left("divided by", "divisor", str),
+        left("remainder by", "modulus", lambda modulus: "" if modulus is None else str(modulus)),
+    )
+    return (
+        *table("Indices read from arrays", columns, [value for value in values if value.array]),
+        *table("Quotients and remainders in indices", computed, [value for value in values if not value.array]),
+    )

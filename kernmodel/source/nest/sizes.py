@@ -12,7 +12,7 @@ from math import prod
 import sympy
 
 from kernmodel.errors import SourceError, UsageError
-from kernmodel.source.model import ROW_LENGTH, Access, Array, Loop, LoopNest
+from kernmodel.source.model import ROW_LENGTH, Access, Array, IndirectIndex, Loop, LoopNest
 from kernmodel.source.nest.affine import linear_parts, nonnegative
 from kernmodel.source.nest.counting import (
     NumericLoop,
@@ -56,6 +56,7 @@ def sizes_of(nest: LoopNest, defines: Mapping[str, int]) -> dict[str, int]:
     _check_arrays(nest, sizes)
     _check_iterations(nest, loops, sizes)
     _check_indices(nest, loops, sizes)
+    _check_computed(nest, loops, sizes)
     return sizes
 
 
@@ -177,6 +178,48 @@ def _check_indices(nest: LoopNest, loops: tuple[NumericLoop, ...], sizes: Mappin
         moving = ranges[key]
         if moving is not None:
             _check_range(place, (moving[0] + place.constant, moving[1] + place.constant), sizes)
+
+
+def _computed_range(
+    entry: IndirectIndex, access: Access, nest: LoopNest, loops: tuple[NumericLoop, ...], sizes: Mapping[str, int]
+) -> tuple[int, int] | None:
+    """Smallest and largest value of a quotient or remainder; None where it is not known.
+
+    Raises:
+        SourceError: what is divided is negative somewhere, where C rounds the other way.
+    """
+    variables = [loop.symbol for loop in nest.loops[: access.depth]]
+    parts = linear_parts(put_in(entry.position, sizes, variables), variables)
+    named = {symbol.name: int(factor) for symbol, factor in parts[0].items()} if parts is not None else {}
+    found = None if parts is None else _moving_range(named, loops[: access.depth])
+    if parts is None or found is None:
+        return None
+    low, high = (end + int(parts[1]) for end in found)
+    if low < 0:
+        what = f"what {entry.text} divides runs from {low} to {high}{_given(sizes)}: C rounds negative quotients up"
+        todo = "add a multiple of the divisor, as in (i - 1 + n) % n"
+        raise SourceError(what, where=access.location, todo=todo)
+    divisor = int(put_in(entry.divisor, sizes, ()))
+    low, high = low // divisor, high // divisor
+    modulus = high + 1 if entry.modulus is None else int(put_in(entry.modulus, sizes, ()))
+    return (low, high) if high < modulus else (0, modulus - 1)
+
+
+def _check_computed(nest: LoopNest, loops: tuple[NumericLoop, ...], sizes: Mapping[str, int]) -> None:
+    """The indices that are a quotient or a remainder and a constant."""
+    for access in nest.accesses:
+        extents = shape_of(nest.arrays[access.array], sizes)
+        for entry in access.indirect:
+            found = None if entry.array else _computed_range(entry, access, nest, loops, sizes)
+            for k, (index, extent) in enumerate(zip(access.index, extents, strict=False)):
+                parts = None if found is None else linear_parts(index, [entry.symbol])
+                if found is None or parts is None or not all(symbol.is_positive for symbol in parts[1].free_symbols):
+                    continue
+                factor, constant = (
+                    int(put_in(part, sizes, ())) for part in (parts[0].get(entry.symbol, sympy.S.Zero), parts[1])
+                )
+                ends = [factor * end + constant for end in found]
+                _check_range(_Place(access, k, (), constant, extent), (min(ends), max(ends)), sizes)
 
 
 def _places(nest: LoopNest, sizes: Mapping[str, int]) -> Iterator[_Place]:

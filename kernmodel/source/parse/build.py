@@ -438,7 +438,7 @@ def _index_array_notes(accesses: Sequence[Access]) -> Iterator[Note]:
     """
     written = {item.array: item for item in accesses if item.kind == "write"}
     read = {item.array for item in accesses if item.kind == "read"}
-    placed = {entry.array: (item, entry.text) for item in accesses for entry in item.indirect}
+    placed = {entry.array: (item, entry.text) for item in accesses for entry in item.indirect if entry.array}
     for array, (user, index) in placed.items():
         if array not in read:
             raise UnsupportedKernelError(

@@ -48,7 +48,7 @@ def shape_array(
     indices = [tuple(_affine(part, ref, loops, scope) for part in ref.subscripts) for ref in references]
     extents = [None if node is None else sympy.expand(scope.integer(node)) for node in declared.dimensions]
     if len(extents) > 1:
-        return _declared_shape(declared, element, extents, indices, references, loops)
+        return _declared_shape(declared, element, extents, indices, references, loops, scope)
     nested = [loops[: reference.depth] for reference in references]
     flat = [index[0] for index in indices]
     variables = [loop.symbol for loop in loops]
@@ -106,12 +106,14 @@ def _declared_shape(
     indices: list[_Index],
     references: Sequence[Reference],
     loops: Sequence[Loop],
+    scope: Scope,
 ) -> Shaped:
     notes: tuple[Note, ...] = ()
     for number, declared_extent in enumerate(extents):
         if declared_extent is not None:
             continue
-        own = [(index[number], loops[: ref.depth]) for index, ref in zip(indices, references, strict=True)]
+        bounded = [_below_moduli(index[number], scope) for index in indices]
+        own = [(index, loops[: ref.depth]) for index, ref in zip(bounded, references, strict=True)]
         touched = _touched(own)
         if touched is None:
             which = "first dimension" if not number else f"dimension {number + 1}"
@@ -136,6 +138,16 @@ def _touched(indices: Sequence[tuple[sympy.Expr, Sequence[Loop]]]) -> sympy.Expr
     if any(bound is None or not all(symbol.is_positive for symbol in bound.free_symbols) for bound in bounds):
         return None
     return largest(bound + 1 for bound in bounds if bound is not None)
+
+
+def _below_moduli(index: sympy.Expr, scope: Scope) -> sympy.Expr:
+    """The largest value of an index over all values of the remainders in it."""
+    for symbol in index.free_symbols:
+        entry = scope.indirect.get(symbol.name)
+        if entry is not None and entry.modulus is not None and (parts := linear_parts(index, [symbol])) is not None:
+            factor = parts[0].get(symbol, sympy.Integer(0))
+            index = parts[1] + (factor * (entry.modulus - 1) if factor.is_positive else 0)
+    return index
 
 
 def access(reference: Reference, array: Array, index: _Index, loops: Sequence[Loop], scope: Scope) -> Access:

@@ -13,6 +13,7 @@ import sympy
 
 from kernmodel.errors import Location, SourceError, UnsupportedKernelError
 from kernmodel.source.model import ROW_LENGTH, ElementType, IndirectIndex
+from kernmodel.source.nest.affine import linear_parts
 from kernmodel.source.parse.c_types import element_type
 from kernmodel.source.parse.preprocess import integer_literal
 from kernmodel.source.parse.standard_headers import MAXIMA, MINIMA, is_known_function
@@ -338,6 +339,8 @@ class Scope:
                 name = re.sub(r"\W+", "_", entry.text).strip("_")
                 self.asked[name] = self.location(node)
                 expression = expression.xreplace({symbol: size_symbol(name)})
+            elif entry is not None and not entry.array:
+                raise self._no_integer(node, f"{entry.text}, which loops move,")
             elif entry is not None:
                 raise self.unsupported(
                     f"{self.indirect[symbol.name].text} is read from memory, so bounds and extents cannot be computed "
@@ -437,13 +440,61 @@ class Scope:
         if node.op == "<<" and right.is_nonnegative and right.is_Integer:
             return left * 2 ** int(right)
         if node.op == ">>" and right.is_nonnegative and right.is_Integer:
-            return sympy.floor(left / 2 ** int(right))
+            return self._quotient(left, sympy.Integer(2 ** int(right)), node)
         if node.op == "/" and not right.is_zero:
-            # C truncates toward zero, which is the floor for the sizes (≥ 0) this is used for
-            return sympy.floor(left / right)
+            return self._quotient(left, right, node)
         if node.op == "%" and left.is_Integer and right.is_Integer and not right.is_zero:
             return sympy.Integer(abs(int(left)) % abs(int(right)) * (1 if left >= 0 else -1))
+        if node.op == "%" and not right.is_zero:
+            return self._remainder(left, right, node)
         raise self._no_integer(node, f"this use of the operator {node.op}")
+
+    def _quotient(self, left: sympy.Expr, right: sympy.Expr, node: Node) -> sympy.Expr:
+        if _of_sizes(left) or not _of_sizes(right):
+            # C truncates toward zero, which is the floor for the sizes (≥ 0) this is used for
+            return sympy.floor(left / right)
+        if (whole := _exact(left, right)) is not None:
+            return whole
+        inner = self._computed(left)
+        if inner is None:
+            return self._divided(left, right, None, node)
+        if inner.modulus is None:
+            return self._divided(inner.position, inner.divisor * right, None, node)
+        if (modulus := _exact(inner.modulus, right)) is not None:
+            return self._divided(inner.position, inner.divisor * right, modulus, node)
+        raise self._no_integer(node, f"{written(node)}, a quotient of a remainder,")
+
+    def _remainder(self, left: sympy.Expr, right: sympy.Expr, node: Node) -> sympy.Expr:
+        if _of_sizes(left) and _of_sizes(right):
+            return left - right * sympy.floor(left / right)
+        if not _of_sizes(right):
+            raise self._no_integer(node, f"{written(node)}, a remainder by what changes,")
+        if _exact(left, right) is not None:
+            return sympy.Integer(0)
+        inner = self._computed(left)
+        if inner is None:
+            return self._divided(left, sympy.Integer(1), right, node)
+        if inner.modulus is None or _exact(inner.modulus, right) is not None:
+            return self._divided(inner.position, inner.divisor, right, node)
+        raise self._no_integer(node, f"{written(node)}, a remainder of a remainder,")
+
+    def _computed(self, value: sympy.Expr) -> IndirectIndex | None:
+        """The quotient or remainder that an expression is, None where it is another."""
+        entry = self.indirect.get(value.name) if value.is_Symbol else None
+        return entry if entry is not None and not entry.array else None
+
+    def _divided(self, left: sympy.Expr, divisor: sympy.Expr, modulus: sympy.Expr | None, node: Node) -> sympy.Expr:
+        """The symbol of a quotient or remainder that loops move; equal ones have equal names."""
+        left = sympy.expand(left)
+        if any(symbol.name in self.indirect for symbol in left.free_symbols):
+            raise self._no_integer(node, f"{written(node)}, of what is read from memory or divided already,")
+        if linear_parts(left, [symbol for symbol in left.free_symbols if not symbol.is_positive]) is None:
+            raise self._no_integer(node, f"{written(node)}, of what is not affine in the loop variables,")
+        shown = [str(part) if part.is_Atom else f"({part})" for part in (left, divisor, modulus or sympy.S.One)]
+        name = shown[0] + (f" / {shown[1]}" if divisor != 1 else "") + (f" % {shown[2]}" if modulus is not None else "")
+        name = f"({name})"
+        self.indirect.setdefault(name, IndirectIndex(name, "", left, written(node), divisor, modulus))
+        return self.indirect[name].symbol
 
     def _conditional(self, node: Node) -> sympy.Expr:
         """`x < y ? x : y` and its seven relatives are a minimum or maximum."""
@@ -526,6 +577,19 @@ _INTEGER_HANDLERS: Mapping[type[Any], Any] = {
     MemberRef: Scope._memory,
     c_ast.StructRef: Scope._structure,
 }
+
+
+def _of_sizes(expression: sympy.Expr) -> bool:
+    """Whether no loop moves an expression."""
+    return all(symbol.is_positive for symbol in expression.free_symbols)
+
+
+def _exact(left: sympy.Expr, right: sympy.Expr) -> sympy.Expr | None:
+    """The quotient where each term can be divided, None otherwise."""
+    quotient = sympy.expand(left / right)
+    terms = (term.as_coeff_Mul() for term in sympy.Add.make_args(quotient))
+    whole = all(factor.is_Integer and not other.as_numer_denom()[1].free_symbols for factor, other in terms)
+    return quotient if whole else None
 
 
 def _computed_pointer(value: Node) -> bool:

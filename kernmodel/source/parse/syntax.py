@@ -18,6 +18,7 @@ from kernmodel.source.parse.inlining import inline_calls
 from kernmodel.source.parse.preprocess import Preprocessed, preprocess
 from kernmodel.source.parse.structures import MemberRef, rewrite_members
 from kernmodel.source.parse.tree import LOOPS, Node, memory_reads, statements, subscripts, walk, written_names
+from kernmodel.source.parse.wrapping import unwrap
 from kernmodel.source.text import function_bodies, refuse_other_languages, without_comments
 
 __all__ = [
@@ -104,6 +105,7 @@ def parse_program(
         if trips:
             state_trips(function, lambda loop: trips.get(line_of(loop)))
         rewrite_loops(function)
+        unwrap(function)
     inline_calls(functions)
     if not bare:
         # the parser is not told of attributes

@@ -111,6 +111,9 @@ def symbolic_nest(nest: LoopNest) -> SymbolicNest:
 def _refuse_indirect(nest: LoopNest) -> None:
     for access in nest.accesses:
         for entry in access.indirect:
+            if not entry.array:
+                what = f"{access.text} holds a quotient or remainder; layer conditions do not cover it"
+                raise UnsupportedKernelError(what, where=access.location, todo="simulate: --cache sim")
             raise UnsupportedKernelError(
                 f"{access.text} is indirect; layer conditions do not cover it",
                 where=access.location,

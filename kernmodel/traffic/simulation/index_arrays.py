@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import sympy
 
-from kernmodel.cachesim.model import Indirection
+from kernmodel.cachesim.model import Form, Indirection
 from kernmodel.errors import InputError, Note, UnsupportedKernelError, UsageError
 from kernmodel.source.model import Access, IndirectIndex, LoopNest
+from kernmodel.source.nest.counting import put_in
 from kernmodel.source.nest.sizes import shape_of
 from kernmodel.traffic.options import Distribution
 from kernmodel.traffic.simulation.bounds import Interval, form_of, form_range
@@ -54,19 +55,21 @@ class IndirectValues:
         numbers: Mapping[str, sympy.Integer],
         ranges: Sequence[Interval],
     ) -> Indirection:
-        distribution = self.distributions.get(index.array)
-        if distribution is None:
-            raise InputError(
-                f"{access.text} depends on the values of {index.array}, which are not known",
-                where=access.location,
-                todo=f"state where they point with --indirect {index.array}=uniform|banded:K|FILE",
-            )
         position = form_of(index.position, [loop.symbol for loop in nest.loops], numbers)
         if position is None:
             raise UnsupportedKernelError(
                 f"the position {index.text} is not affine in the loop variables",
                 where=access.location,
                 todo="write it as a sum of constants times loop variables",
+            )
+        if not index.array:
+            return _digits(index, position, pitch, numbers, ranges)
+        distribution = self.distributions.get(index.array)
+        if distribution is None:
+            raise InputError(
+                f"{access.text} depends on the values of {index.array}, which are not known",
+                where=access.location,
+                todo=f"state where they point with --indirect {index.array}=uniform|banded:K|FILE",
             )
         return Indirection(
             position=position,
@@ -79,6 +82,21 @@ class IndirectValues:
             positions=max(1, form_range(position, ranges)[1] + 1),
             seed=self.seed + sorted(self.distributions).index(index.array),
         )
+
+
+def _digits(
+    index: IndirectIndex,
+    position: Form,
+    pitch: int,
+    numbers: Mapping[str, sympy.Integer],
+    ranges: Sequence[Interval],
+) -> Indirection:
+    """A quotient or remainder: what is divided is not negative, as `sizes_of` makes sure."""
+    divisor = int(put_in(index.divisor, {name: int(value) for name, value in numbers.items()}, ()))
+    last = max(0, form_range(position, ranges)[1] // divisor)
+    if index.modulus is not None:
+        last = int(put_in(index.modulus, {name: int(value) for name, value in numbers.items()}, ())) - 1
+    return Indirection(position, pitch, "digits", last + 1, positions=divisor)
 
 
 def indirect_values(nest: LoopNest, distributions: Mapping[str, Distribution], seed: int) -> IndirectValues:
@@ -97,7 +115,7 @@ def indirect_values(nest: LoopNest, distributions: Mapping[str, Distribution], s
 
 def index_arrays(nest: LoopNest) -> tuple[str, ...]:
     """The arrays whose values select elements of others, in order of appearance."""
-    return tuple(dict.fromkeys(index.array for access in nest.accesses for index in access.indirect))
+    return tuple(dict.fromkeys(index.array for access in nest.accesses for index in access.indirect if index.array))
 
 
 def indirect_notes(nest: LoopNest, distributions: Mapping[str, Distribution]) -> tuple[Note, ...]:
