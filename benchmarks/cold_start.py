@@ -5,12 +5,13 @@
 VENV holds `kerncraft osaca "pycparser<3"`; DIR is Kerncraft's unpacked source distribution (`pip download --no-deps
 --no-binary kerncraft kerncraft`), which has the kernel and machine file its wheel lacks. The peers run on the same
 machine in the same call, so the ratios hold where absolute times do not. Prints the minimum and median wall time and
-the peak memory.
+the peak memory, the CPU time of `ecm` and `incore` over that of `import sympy`, and what a value type costs.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import resource
 import shutil
@@ -19,8 +20,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
+
+from kernmodel import value_types as value_types_of
 
 TRIAD_30_LINES = """
 .L3:
@@ -34,7 +36,7 @@ TRIAD_30_LINES = """
 SIMULATED = "kernmodel traffic --cache sim stencil, N=20000"
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Result:
     label: str
     seconds: tuple[float, ...]
@@ -135,8 +137,43 @@ def main() -> None:
         for label, command in commands:
             results[label] = measure(label, command, work, options.runs)
             print(results[label].row(), flush=True)
+        beside_sympy(commands, work, options.runs)
+        value_types()
         if options.peers:
             compare(options, work, results)
+
+
+def beside_sympy(commands: list[tuple[str, list[str]]], work: Path, runs: int) -> None:
+    """CPU time of commands, with all that they start, over that of `import sympy`, run in turn."""
+    library = [sys.executable, "-c", "import sympy"]
+    for label, command in commands:
+        if label.split()[1] in {"ecm", "incore"}:
+            pairs = [(cpu_seconds(command, work), cpu_seconds(library, work)) for _ in range(runs)]
+            ratios = sorted(own / other for own, other in pairs)
+            spread = f"{ratios[0]:.2f} to {ratios[-1]:.2f}"
+            print(f"{label:48} {statistics.median(ratios):.2f} × import sympy (CPU time; {spread})", flush=True)
+
+
+def cpu_seconds(command: list[str], cwd: Path) -> float:
+    """User and system time of a command and its children."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def value_types(count: int = 200) -> None:
+    """What a frozen class with slots and five fields costs to make, by this package and by the library."""
+    for where, decorator in (
+        ("kernmodel.value_types", value_types_of.dataclass),
+        ("dataclasses", dataclasses.dataclass),
+    ):
+        body = {"__annotations__": dict.fromkeys(("first", "second", "third", "fourth", "fifth"), "int")}
+        classes = [type("Value", (), {**body, "__doc__": "A value.", "__module__": __name__}) for _ in range(count)]
+        start = time.process_time()
+        for one in classes:
+            decorator(frozen=True, slots=True)(one)
+        print(f"a value type by {where}: {(time.process_time() - start) / count * 1e3:.2f} ms")
 
 
 def compare(options: argparse.Namespace, work: Path, results: dict[str, Result]) -> None:

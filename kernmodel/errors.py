@@ -5,8 +5,9 @@ Bad input never ends in a traceback: the command line prints `str(error)` and ex
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
+
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

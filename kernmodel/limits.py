@@ -10,7 +10,8 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+
+from kernmodel.value_types import dataclass
 
 OPTION = "--no-limits"
 KIB, MIB, GIB = 2**10, 2**20, 2**30

@@ -7,7 +7,8 @@ on, and what the number assumes of it. Text: `6.1 (5.5 to 6.1: array alignment)`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

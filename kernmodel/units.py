@@ -8,10 +8,10 @@ pint. A test holds the table against pint.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from kernmodel.errors import InputError, Location, UsageError
+from kernmodel.value_types import dataclass
 
 _KIBI, _KILO = 1024.0, 1000.0
 _DATA = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from kernmodel.api.result import Result, Views
 from kernmodel.errors import InputError, ToolError, UsageError
 from kernmodel.user_files import File
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from kernmodel.binary.answer import BinaryRun

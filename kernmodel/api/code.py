@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from os import fspath
 from pathlib import Path
@@ -30,6 +29,7 @@ from kernmodel.errors import InputError, UsageError
 from kernmodel.output_files import output_file, write_file
 from kernmodel.studies.predict.request import Loop
 from kernmodel.user_files import File, Source, source_of
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from kernmodel.incore.answer.batch import BlockQuery, BlockResult

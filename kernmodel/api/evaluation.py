@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import fspath
 from typing import TYPE_CHECKING, Literal
 
 from kernmodel.api.result import Result, Views
 from kernmodel.errors import InputError
 from kernmodel.user_files import File
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from kernmodel.evaluate.kernel_model import JudgedSeries, KernelEvaluation

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -16,6 +16,7 @@ from kernmodel.studies.sweep.values import EVERY_SIZE, grid, parse_values
 from kernmodel.traffic.options import CacheMode, Layout, ReplacementPolicy, SimulationOptions, StoreMode
 from kernmodel.units import parse_quantity
 from kernmodel.user_files import File, GivenText, Source, source_of
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from kernmodel.source.model import Stated

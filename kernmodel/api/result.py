@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from inspect import signature
 from itertools import chain
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 from kernmodel.errors import Note, UsageError, refuse_warnings
 from kernmodel.output_files import output_file, write_file
 from kernmodel.units import TIME_UNITS
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

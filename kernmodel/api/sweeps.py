@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
 from itertools import chain
 from os import PathLike, fspath
 from pathlib import Path
@@ -28,6 +27,7 @@ from kernmodel.api.result import Json, Result, Views, note_parts, table_parts
 from kernmodel.errors import KernmodelError, Note, ToolError, UsageError, refuse_warnings
 from kernmodel.studies.sweep.values import EVERY_SIZE
 from kernmodel.user_files import File
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, cast
 
 from kernmodel.binary.counting import bend, counted_blocks, ended, load_shift, never_ran, rounded
@@ -23,6 +23,7 @@ from kernmodel.errors import InputError, Location, MeasurementError, Note
 from kernmodel.isa import isa_of
 from kernmodel.isa.counting import TracedCopy
 from kernmodel.limits import TRACED_ACCESSES
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     import numpy

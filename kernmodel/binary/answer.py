@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from kernmodel.binary.lifting import LiftedPrediction, lift_loops, lift_sum, lift_traces
 from kernmodel.binary.occurrences import Occurrences
@@ -12,6 +11,7 @@ from kernmodel.binary.predictors.protocol import Predictor
 from kernmodel.binary.program import Function
 from kernmodel.binary.timing import FunctionTime
 from kernmodel.binary.walks import CountedFlow
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

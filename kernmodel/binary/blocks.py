@@ -8,7 +8,7 @@ code too where it decodes to the end and its jumps hit instructions; else it is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 
 from kernmodel.binary.image import Binary
@@ -18,6 +18,7 @@ from kernmodel.errors import Location, Note
 from kernmodel.isa.linear import Linear
 from kernmodel.isa.model import Instruction
 from kernmodel.isa.protocol import CodeSection
+from kernmodel.value_types import dataclass
 
 _GUARDS = 4
 """Blocks before that of an indirect jump in which its comparison is looked for."""

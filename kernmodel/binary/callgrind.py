@@ -15,13 +15,14 @@ import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from kernmodel.binary.occurrences import Occurrences
 from kernmodel.binary.program import BasicBlock, Function
 from kernmodel.binary.runs import Command, Told, said_of, too_long
 from kernmodel.errors import InputError, ToolError
+from kernmodel.value_types import dataclass
 
 _SLOWDOWN = {0: 21.0, 16: 39.0, 32: 450.0}
 """How many times a plain run takes, by bytes of the widest vectors of the function: valgrind 3.19 on Zen 3, 2026."""

@@ -14,7 +14,7 @@ import signal
 import struct
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from shutil import which
 from typing import Literal
@@ -28,6 +28,7 @@ from kernmodel.binary.tracing import NotTracedError, Stop, TracedProgram, free_s
 from kernmodel.errors import AssemblyError, InputError, Location, Note, ToolError
 from kernmodel.isa import isa_of
 from kernmodel.isa.counting import CountedBlock, CountedCopy, Counter
+from kernmodel.value_types import dataclass
 
 _MOST_STARTS = 200
 _RUNS = 2

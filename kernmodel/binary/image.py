@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
@@ -12,6 +12,7 @@ from kernmodel import isa, user_files
 from kernmodel.errors import AssemblyError
 from kernmodel.isa.elf import damage_reported, is_elf
 from kernmodel.limits import CODE_BYTES
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from elftools.elf.elffile import ELFFile

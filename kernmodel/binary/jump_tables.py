@@ -8,11 +8,11 @@ value comes to the target by additions and shifts: linear expressions, as `Isa.e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from kernmodel.binary.image import Binary, Place
 from kernmodel.isa.linear import Linear, symbol
 from kernmodel.isa.model import Condition, Instruction
+from kernmodel.value_types import dataclass
 
 _MOST_ENTRIES = 4096
 _SIZES = (1, 2, 4, 8)

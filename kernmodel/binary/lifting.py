@@ -17,7 +17,7 @@ Cycles are of one call of the function, the mean of all.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from math import ceil
 from typing import Literal
@@ -32,6 +32,7 @@ from kernmodel.errors import Note
 from kernmodel.incore.model import Reason
 from kernmodel.isa.model import Instruction
 from kernmodel.uncertainty import Interval
+from kernmodel.value_types import dataclass
 
 Way = Literal["sum", "loops", "traces"]
 WAYS: Mapping[Way, str] = {"sum": "a", "loops": "b", "traces": "c"}

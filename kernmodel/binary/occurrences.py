@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from kernmodel.errors import Note
+from kernmodel.value_types import dataclass
 
 Method = Literal["re-encoded", "callgrind", "qemu"]
 """How occurrences were counted: counters in a copy of the function in the running program's memory, by valgrind's

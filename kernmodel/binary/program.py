@@ -6,11 +6,11 @@ is no matter of these values.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from kernmodel.errors import Note
 from kernmodel.isa.model import Instruction
+from kernmodel.value_types import dataclass
 
 Ending = Literal["falls", "branches", "jumps", "indirect", "calls", "tail call", "returns", "traps"]
 """How a block ends: it runs into the next one; a conditional branch; a jump within the function; an indirect jump

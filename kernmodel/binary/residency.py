@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from kernmodel.cachesim.model import Counters
 from kernmodel.errors import Note
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

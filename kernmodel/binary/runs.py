@@ -9,11 +9,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import IO
 
 from kernmodel.errors import InputError
 from kernmodel.limits import PROGRAM_SECONDS
+from kernmodel.value_types import dataclass
 
 Told = Callable[[str], object]
 """Is told what is being done, and for how long."""

@@ -11,7 +11,6 @@ import signal
 import struct
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median
 
 from kernmodel.binary.counting import ended, load_shift, never_ran, note_of_exec, rounded
@@ -23,6 +22,7 @@ from kernmodel.errors import MeasurementError, Note
 from kernmodel.isa import isa_of
 from kernmodel.isa.timing import CHAIN_CYCLES, ENTRY_BYTES, LOGGED_CALLS, TimedCode, TimedData
 from kernmodel.measure.samples import CONFIRMED, LONG_CLOCK_TOLERANCE
+from kernmodel.value_types import dataclass
 
 RUNS = 4
 """Runs of which the smallest is taken, after one that warms up."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from kernmodel.errors import Note
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

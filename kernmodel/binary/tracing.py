@@ -16,13 +16,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Literal
 
 from kernmodel.binary.runs import Command, Told
 from kernmodel.errors import InputError, ToolError
+from kernmodel.value_types import dataclass
 
 _TRACEME, _CONT, _GETREGS, _SETREGS, _SETOPTIONS, _GETEVENTMSG = 0, 7, 12, 13, 0x4200, 0x4201
 _EXITKILL, _TRACEFORK, _TRACEVFORK, _TRACECLONE, _TRACEEXEC = 1 << 20, 1 << 1, 1 << 2, 1 << 3, 1 << 4

@@ -9,10 +9,10 @@ spread of them, which is said where it matters (docs/binaries.md).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from kernmodel.binary.occurrences import Occurrences
 from kernmodel.binary.program import Function, Loop
+from kernmodel.value_types import dataclass
 
 _WHOLE = 1 - 1e-6
 """A successor is due when its shares add up to 1, rounding aside."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 
 from kernmodel.cachesim.hierarchy_file import HIERARCHY_KEYS, MEMORY_NAMES, hierarchy_of
@@ -27,6 +27,7 @@ from kernmodel.schema.document import FileKind
 from kernmodel.schema.entry import Entry, by_name, optional, read_entry
 from kernmodel.schema.fields import suggest
 from kernmodel.user_files import STANDARD_INPUT, is_pipe, opened
+from kernmodel.value_types import dataclass
 
 CASES_FILE = FileKind("file of cases in JSON or YAML", "docs/cache-simulation.md")
 _LEVEL_COUNTERS = tuple(field.name for field in fields(LevelCounters))

@@ -6,8 +6,9 @@ The semantics, to the letter: docs/cache-simulation.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from kernmodel.value_types import dataclass
 
 Policy = Literal["LRU", "FIFO", "RANDOM", "MRU", "PLRU"]
 POLICIES: tuple[Policy, ...] = ("LRU", "FIFO", "RANDOM", "MRU", "PLRU")

@@ -46,7 +46,7 @@ What the semantics in docs/cache-simulation.md leave open:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from kernmodel.cachesim.model import MEMORY, CacheSpec, Counters, Hierarchy, LevelCounters, Position, Program
@@ -58,6 +58,7 @@ from kernmodel.cachesim.programs import (
     mix,
     seeded,
 )
+from kernmodel.value_types import dataclass
 
 __all__ = ["ReferenceEngine"]
 

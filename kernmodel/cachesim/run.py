@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Literal
 
 from kernmodel.cachesim.engine import Engine, Simulator, compiled_available
@@ -12,6 +12,7 @@ from kernmodel.cachesim.programs import address_limit
 from kernmodel.cachesim.trace_file import Trace, read_trace
 from kernmodel.errors import InputError, Location
 from kernmodel.limits import KEPT_ACCESSES, PYTHON_ACCESSES, SIMULATED_ACCESSES, Limit
+from kernmodel.value_types import dataclass
 
 MEMORY_COUNTERS = ("memory_loads", "memory_stores", "streamed_lines", "streamed_parts")
 """The counters of memory, by their names in `Counters`."""

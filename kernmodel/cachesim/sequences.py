@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 
 from kernmodel.cachesim.model import Form, Program, ProgramBound, ProgramLoop, ProgramReference
@@ -16,6 +15,7 @@ from kernmodel.cachesim.trace_file import LARGEST_ACCESS, Trace
 from kernmodel.limits import SIMULATED_ACCESSES
 from kernmodel.schema.entry import Entry
 from kernmodel.schema.fields import suggest
+from kernmodel.value_types import dataclass
 
 _MOST = 2**61
 _BLOCK = 1 << 16

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import repeat
 from operator import itemgetter
 from typing import IO
 
 from kernmodel.errors import InputError, Location
 from kernmodel.user_files import STANDARD_INPUT, opened
+from kernmodel.value_types import dataclass
 
 WHAT = "trace with lines such as `L 0x1f40 8`"
 LARGEST_ACCESS = 2**20

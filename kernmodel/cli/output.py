@@ -6,12 +6,12 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from kernmodel.cli.streams import flush_output, write_output
 from kernmodel.errors import UsageError
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from kernmodel.api.result import Result

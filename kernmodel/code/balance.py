@@ -10,10 +10,11 @@ least. It may not do more than every iteration on its own, except for the bytes 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby
 
 from kernmodel.code.model import ExpectedAccess
+from kernmodel.value_types import dataclass
 
 _WIDEST_VECTOR = 64
 """Bytes: no vector reaches from one element to the next where the stride is larger."""

@@ -13,7 +13,6 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol
@@ -23,6 +22,7 @@ from kernmodel.isa import DEFAULT, isa_of
 from kernmodel.isa.assembler import english
 from kernmodel.limits import COMPILER_SECONDS
 from kernmodel.processes import limit_met, start, stop, wait
+from kernmodel.value_types import dataclass
 
 _FAMILY = re.compile(r"(?:.*-)?(gcc|clang|icx|icc|cc)(?:-[\d.]+)?(?:\.exe)?")
 _VERSION = re.compile(r"(?:version|GCC: \(.*\)|Compiler)\s+(\d+(?:\.\d+)+)")

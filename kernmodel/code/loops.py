@@ -10,12 +10,12 @@ loop avoids are taken away first.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from kernmodel.code.calls import called_name, is_square_root
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction, Listing, Operand
 from kernmodel.isa.protocol import Registers
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ line or after an instruction, in any comment style: `# LLVM-MCA-BEGIN name`, `//
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from kernmodel.errors import AssemblyError, Location
 from kernmodel.isa import isa_of
 from kernmodel.isa.assembler import is_data
 from kernmodel.isa.model import Instruction, Listing
+from kernmodel.value_types import dataclass
 
 Region = tuple[int, int]
 

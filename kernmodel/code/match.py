@@ -11,7 +11,7 @@ docs/loop-finding.md.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import inf
 from typing import NamedTuple
 
@@ -33,6 +33,7 @@ from kernmodel.code.surroundings import Step, surroundings
 from kernmodel.errors import AmbiguousLoopError, AssemblyError, Location, Note
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction, Listing
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

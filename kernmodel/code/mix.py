@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import InputError, Location, Note
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import FpOperation, Instruction, MemoryReference, Precision
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from kernmodel.errors import Note
 from kernmodel.isa.model import Instruction, MemoryReference
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

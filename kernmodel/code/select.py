@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kernmodel.code.calls import call_notes, left_out_note
 from kernmodel.code.describe import begin, body_of, describe, floating_work
@@ -13,6 +13,7 @@ from kernmodel.code.model import AssemblyLoop
 from kernmodel.code.strides import Analysis, LoopStrides, analyse, loop_strides
 from kernmodel.errors import AmbiguousLoopError, AssemblyError, Location, Note, UsageError
 from kernmodel.isa.model import Instruction, Listing
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

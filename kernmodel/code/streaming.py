@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.isa import isa_of
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

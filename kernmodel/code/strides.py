@@ -9,7 +9,7 @@ number there either, it stays symbolic.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kernmodel.code.loops import ControlFlow, LoopBody
 from kernmodel.code.model import AddressStream, StreamStart
@@ -17,6 +17,7 @@ from kernmodel.code.symbolic import Trace, trace
 from kernmodel.isa import isa_of
 from kernmodel.isa.linear import ZERO, Comparison, Linear
 from kernmodel.isa.model import Condition, Instruction, Listing
+from kernmodel.value_types import dataclass
 
 _PASSES = "passes#"
 """With the number of a loop, the symbol of the passes of it that were done."""

@@ -9,7 +9,6 @@ analysed loop and back to the head is kept with what it executes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from kernmodel.code.describe import floating_work
 from kernmodel.code.loops import ControlFlow, LoopBody
@@ -17,6 +16,7 @@ from kernmodel.code.model import RemainderLoop, Surroundings, Way
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction, Listing, MemoryReference
 from kernmodel.isa.protocol import Registers
+from kernmodel.value_types import dataclass
 
 MOST_WAYS = 64
 """Ways that are looked at, the shortest first: remainders take few, and code with more decides by its data."""

@@ -10,13 +10,14 @@ stack slot.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kernmodel.code.loops import ControlFlow, LoopBody
 from kernmodel.isa import isa_of
 from kernmodel.isa.linear import ZERO, Comparison, Linear, address_of, symbol
 from kernmodel.isa.model import Instruction, Listing, MemoryReference
 from kernmodel.isa.protocol import Effect, Isa, Registers
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isfinite
 
 from kernmodel.code.block_files import csv_reader, csv_rows, read_lines
 from kernmodel.errors import InputError, UsageError
 from kernmodel.evaluate.model import BlockFile, Kind, KnownBlock, Notion
+from kernmodel.value_types import dataclass
 
 Row = Mapping[str, str]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from kernmodel.evaluate.kernels import in_cycles
 from kernmodel.models.chart import MeasuredMark, Roofline, demand
 from kernmodel.studies.predict.roofline import CarmAnswer, RooflineAnswer, Subject
 from kernmodel.units import time_unit
+from kernmodel.value_types import dataclass
 
 MEMORY = "Mem"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from kernmodel.code.listing import read_file
@@ -28,6 +28,7 @@ from kernmodel.studies.predict.compiled import (
 from kernmodel.studies.predict.nests import read_nest
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest
 from kernmodel.user_files import GivenText
+from kernmodel.value_types import dataclass
 
 ALL = "all"
 _ISA = "x86-64"

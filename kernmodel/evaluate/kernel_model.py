@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from kernmodel.models.ecm import EcmPrediction
+from kernmodel.value_types import dataclass
 
 OURS = "kernmodel"
 

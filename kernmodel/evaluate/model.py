@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from kernmodel.evaluate.statistics import Summary
 from kernmodel.incore.answer.batch import BlockResult
+from kernmodel.value_types import dataclass
 
 Notion = Literal["loop", "unrolled"]
 Kind = Literal["measured", "model"]

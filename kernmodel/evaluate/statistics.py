@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import sqrt
 from statistics import mean, median
+
+from kernmodel.value_types import dataclass
 
 TOLERANCES = (1.0, 5.0, 10.0)
 """Percent of the reference within which the shares are counted."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
@@ -22,6 +22,7 @@ from kernmodel.source.model import LoopNest
 from kernmodel.studies.predict.ecm import predict_ecm
 from kernmodel.studies.predict.nests import read_nest
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest
+from kernmodel.value_types import dataclass
 
 CLOCK_PERCENT = 5.0
 """Difference of clocks beyond which cycles of memory, which the file has for its own clock, are not this host's."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from kernmodel.errors import Note
 from kernmodel.evaluate.kernel_model import JudgedPoint, PointGroup
 from kernmodel.measure.model import KernelMeasurement
+from kernmodel.value_types import dataclass
 
 Cause = Literal[
     "in-core time", "composition", "loop address", "array addresses", "page size", "share of the cache", "run length"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from kernmodel.code.model import AssemblyLoop
@@ -20,6 +20,7 @@ from kernmodel.incore.tables.extensions import lacked_extensions, refuse_missing
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable, Operands
 from kernmodel.isa import isa_of
+from kernmodel.value_types import dataclass
 
 CODE_ALIGNMENT = 64
 """Bytes modulo which offsets are given. No figure of one core but a multiple of all lines that front ends know, so that

@@ -6,7 +6,7 @@ Times are cycles per pass of the loop body unless said otherwise; `InCore.iterat
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Literal
 
@@ -14,6 +14,7 @@ from kernmodel.errors import Note
 from kernmodel.incore.tables.core_parameters import Parameters
 from kernmodel.isa.model import Instruction
 from kernmodel.uncertainty import Interval
+from kernmodel.value_types import dataclass
 
 __all__ = [
     "Chain",

@@ -6,11 +6,11 @@ import os
 import platform
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from kernmodel.errors import AssemblyError, Location, ToolError
 from kernmodel.limits import ASSEMBLER_SECONDS, LISTING_LINES
 from kernmodel.processes import limit_met, start, stop, wait
+from kernmodel.value_types import dataclass
 
 _COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|(?:#|//).*|/\*.*?\*/')
 _LABEL = re.compile(r'\s*(?:"(?:[^"\\]|\\.)*"|[\w.$@?]+)\s*:(?!:)')

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from io import BytesIO
 from typing import TYPE_CHECKING, NamedTuple
 
 from kernmodel.errors import AssemblyError
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from elftools.dwarf.lineprogram import LineProgram

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from kernmodel.isa.model import MemoryReference
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

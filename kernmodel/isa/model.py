@@ -6,8 +6,9 @@ xmm3 and ymm3; "k1"); widths stand in the operand's kind. Nothing here knows a m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+from kernmodel.value_types import dataclass
 
 FpOperation = Literal["add", "mul", "fma", "div", "sqrt", "compare", "convert", "other"]
 Precision = Literal["DP", "SP", "HP", "X87"]
@@ -139,7 +140,7 @@ class Instruction:
     same_register: bool
     vector_bytes: int
     has_mask: bool
-    encoding: Encoding = Encoding()  # noqa: RUF009 (a value)
+    encoding: Encoding = Encoding()
     isa: str = "x86-64"
 
 

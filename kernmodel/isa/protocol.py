@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
@@ -28,6 +27,7 @@ from kernmodel.isa.model import (
 )
 from kernmodel.isa.timing import TimedCode
 from kernmodel.limits import DECODED_BYTES
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

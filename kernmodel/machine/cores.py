@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from kernmodel.errors import InputError, UsageError
 from kernmodel.machine.model import Machine
+from kernmodel.value_types import dataclass
 
 Schedule = Literal["static", "dynamic"]
 Placement = Literal["compact", "scatter"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from kernmodel.resources import carried_files
 from kernmodel.schema.document import FileKind, read_text
 from kernmodel.schema.yaml_nodes import load
 from kernmodel.units import FACTORS, format_bytes
+from kernmodel.value_types import dataclass
 
 _FILE = FileKind("machine file of Kerncraft", "docs/machine-files.md", MachineError)
 _NAMES = {"CSX": "CLX", "ZEN1": "ZEN"}

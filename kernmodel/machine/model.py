@@ -7,10 +7,10 @@ each comes from.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from kernmodel.machine.overlap import Overlap
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

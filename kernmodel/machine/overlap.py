@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from kernmodel.errors import Location, MachineError
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

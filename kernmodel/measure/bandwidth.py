@@ -8,7 +8,6 @@ call after call, so that no part is cached when its turn comes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from kernmodel.errors import MeasurementError, Note
 from kernmodel.measure import code_x86 as x86
@@ -16,6 +15,7 @@ from kernmodel.measure.blocks import doubts
 from kernmodel.measure.host import APART, Buffer, Case, Effort, Harness, repetitions
 from kernmodel.measure.host_topology import HostTopology
 from kernmodel.measure.model import BandwidthPoint, Bandwidths
+from kernmodel.value_types import dataclass
 
 EFFORT = Effort(samples=60, rounds=3, seconds=6.0)
 LINE = 64

@@ -8,7 +8,6 @@ point to places of their own in it, and memory holds addresses into it; vectors 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from kernmodel.errors import AssemblyError, Location, MeasurementError, Note
 from kernmodel.isa import isa_of
@@ -18,6 +17,7 @@ from kernmodel.measure import code_x86 as x86
 from kernmodel.measure.host import Case, Effort, FaultError, Harness, repetitions
 from kernmodel.measure.model import BlockMeasurement, Notion
 from kernmodel.measure.samples import Figure
+from kernmodel.value_types import dataclass
 
 EFFORT = Effort()
 _ISA = "x86-64"

@@ -17,7 +17,6 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from types import TracebackType
@@ -27,6 +26,7 @@ from kernmodel.isa.assembler import english
 from kernmodel.limits import CALL_SECONDS, COMPILER_SECONDS
 from kernmodel.measure.samples import Brackets, Figure, Sample, agreed, counts, issue_alone, judge
 from kernmodel.processes import start, stop, wait
+from kernmodel.value_types import dataclass
 
 HARNESS = Path(__file__).parent / "native" / "harness.c"
 _FLAGS = ("-std=gnu11", "-O2", "-fno-strict-aliasing")

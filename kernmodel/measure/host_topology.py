@@ -6,10 +6,10 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from kernmodel.errors import MeasurementError
+from kernmodel.value_types import dataclass
 
 _CPU = Path("/sys/devices/system/cpu")
 _KIB = 1024

@@ -7,7 +7,7 @@ of normal numbers. Time of a call is that of all its iterations.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from kernmodel.code.model import AssemblyLoop
@@ -25,6 +25,7 @@ from kernmodel.source.nest.affine import linear_parts
 from kernmodel.source.nest.counting import index_range, numeric_loops, put_in
 from kernmodel.source.nest.sizes import iterations_per_sweep, shape_of
 from kernmodel.source.parse.syntax import Node, c_ast, parse_program
+from kernmodel.value_types import dataclass
 
 EFFORT = Effort(samples=40, rounds=3, seconds=8.0)
 _LONG_CALL = 3_000_000

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from kernmodel.measure import code_x86 as x86
 from kernmodel.measure.blocks import copies_of, doubts
 from kernmodel.measure.host import Effort, Harness
 from kernmodel.measure.model import Peak, Peaks
+from kernmodel.value_types import dataclass
 
 EFFORT = Effort()
 _INDEPENDENT = 12

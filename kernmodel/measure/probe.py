@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -25,6 +24,7 @@ from kernmodel.measure.host_topology import HostCache, HostTopology, host_topolo
 from kernmodel.measure.model import BandwidthPoint, Peak, Runs
 from kernmodel.measure.peaks import PeakKind, measure_peaks, peak_kinds
 from kernmodel.measure.runs import measure_runs
+from kernmodel.value_types import dataclass
 
 Depth = Literal["quick", "default", "thorough"]
 _EFFORTS = {"quick": Effort(40, 2, 1.5), "default": Effort(60, 3, 5.0), "thorough": Effort(80, 3, 8.0)}

@@ -7,8 +7,9 @@ as it does alone: on a core that two threads share, a busy neighbour halves that
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median
+
+from kernmodel.value_types import dataclass
 
 CLOCK_TOLERANCE = 0.007
 """Largest relative difference of the clock before and after a sample that counts."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
@@ -22,6 +21,7 @@ from kernmodel.isa import isa_of
 from kernmodel.isa.model import FpOperation, Precision
 from kernmodel.machine.model import BandwidthSeries, Machine, TransferPath
 from kernmodel.traffic.stores import default_stores, evasion_of
+from kernmodel.value_types import dataclass
 
 Ratio = Literal["loads", "2:1", "1:1", "stores"]
 Origin = Literal["measured", "derived", "interpolated"]

@@ -6,7 +6,6 @@ FLOP: an FMA counts 2. Every chart says which bytes its intensity means (`Roofli
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from kernmodel.code.mix import FpClass, InstructionMix
@@ -26,6 +25,7 @@ from kernmodel.models.ceilings import (
     widest,
 )
 from kernmodel.traffic.model import Traffic
+from kernmodel.value_types import dataclass
 
 ModelName = Literal["orm", "hierarchical", "carm", "irm", "adcarm"]
 

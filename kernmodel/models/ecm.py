@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import count, islice
 from typing import Literal
@@ -34,6 +34,7 @@ from kernmodel.traffic.stores import default_stores, evasion_of
 from kernmodel.traffic.stream_runs import Runs, restart_cycles, shortest_run
 from kernmodel.uncertainty import Interval, union
 from kernmodel.units import Work, format_bytes
+from kernmodel.value_types import dataclass
 
 OlBoundBy = Literal["ports", "dependency", "front end", "scheduling"]
 """What bounds T_OL: execution ports and dividers, a loop-carried dependency, fetching to issue, or the pipeline as a

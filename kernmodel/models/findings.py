@@ -7,7 +7,7 @@ is computed by the study of it and handed in.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from kernmodel.code.mix import FpClass, InstructionMix
@@ -18,6 +18,7 @@ from kernmodel.models.chart import Case, LevelShare, ModelName, Roofline, demand
 from kernmodel.models.roofline import roofline
 from kernmodel.traffic.model import Traffic
 from kernmodel.units import format_si
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

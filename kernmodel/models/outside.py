@@ -8,8 +8,9 @@ are requested: it adds to what all other times give.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from kernmodel.value_types import dataclass
 
 Exit = Literal["mispredicted", "foreseen", "unknown"]
 """What the branch predictor does at the end of the inner loop; "unknown" where it may have learned it."""

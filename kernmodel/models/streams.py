@@ -12,12 +12,13 @@ the path for the lines of this mix. No other kernel than these streams has a par
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from statistics import fmean
 
 from kernmodel.machine.model import Machine, StreamMix, TransferPath
 from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate
+from kernmodel.value_types import dataclass
 
 _MANY = 1e9
 """Cycles beside which all other times are nothing."""

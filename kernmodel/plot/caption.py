@@ -8,11 +8,11 @@ from __future__ import annotations
 import shlex
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kernmodel import __version__
 from kernmodel.plot.placement import text_width
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kernmodel.plot import style
@@ -11,6 +10,7 @@ from kernmodel.plot.caption import answers_caption, draw_caption
 from kernmodel.plot.ecm import shown_times, stacks
 from kernmodel.plot.scaling import performance, rate_of
 from kernmodel.plot.terminal_lines import TextBar, bars_text
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from kernmodel.value_types import dataclass
 
 _CHARACTER = 0.58
 """Mean width of a character over the size of the text."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kernmodel.plot import style
 from kernmodel.plot.caption import Caption, caption_of, draw_caption, on_machine
 from kernmodel.plot.placement import Board, Place, text_width
 from kernmodel.units import format_si
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kernmodel.plot import style
 from kernmodel.plot.caption import answers_caption, draw_caption, on_machine
 from kernmodel.plot.terminal_lines import TextLine, lines_text
 from kernmodel.units import convert_cycles
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

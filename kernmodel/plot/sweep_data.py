@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import isnan, log, prod, sqrt
 from statistics import fmean, pstdev
@@ -17,6 +16,7 @@ from kernmodel.errors import UsageError
 from kernmodel.models.outside import OUTSIDE
 from kernmodel.studies.sweep.rows import ALL_CORES, CORE, ERROR, REUSE, T_ECM, TIME, WHILE, coordinate, coordinate_name
 from kernmodel.studies.sweep.values import numeric_values
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from kernmodel.studies.sweep.grid import Axis, Grid, Row

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from kernmodel.plot.text_grid import MARGIN, Grid, Scale, axis_text, columns_of, nice_step
+from kernmodel.value_types import dataclass
 
 _ROWS = 20
 _SIGNS = "*o+x#@%&"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from kernmodel.value_types import dataclass
 
 LEAST, MOST = 40, 110
 """Columns of a drawing, the vertical axis included."""

@@ -7,11 +7,11 @@ makes text of blocks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Literal
 
 from kernmodel.report.number_text import as_text
+from kernmodel.value_types import dataclass
 
 Align = Literal["left", "right"]
 Pair = tuple[str, str]

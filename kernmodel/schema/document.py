@@ -7,7 +7,6 @@ ideas of numbers, dates and booleans cannot get in the way. JSON is read as the 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from kernmodel.errors import InputError, Location
 from kernmodel.limits import YAML_BYTES
 from kernmodel.schema import yaml_nodes
 from kernmodel.user_files import read_file
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

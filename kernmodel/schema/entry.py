@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -18,6 +18,7 @@ from kernmodel.schema.document import FileKind, read_text
 from kernmodel.schema.fields import suggest
 from kernmodel.schema.yaml_nodes import compose
 from kernmodel.units import parse_quantity
+from kernmodel.value_types import dataclass
 
 _NULL = ("", "~", "null", "Null", "NULL", "None")
 _LARGEST = 2**63 - 1

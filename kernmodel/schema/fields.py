@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from itertools import pairwise
 from typing import Any, Literal, TypeVar
 
@@ -17,6 +17,7 @@ import yaml
 from kernmodel.errors import InputError, Location
 from kernmodel.schema.document import FileKind, line_of
 from kernmodel.units import FACTORS, parse_quantity
+from kernmodel.value_types import dataclass
 
 Severity = Literal["error", "warning"]
 Built = TypeVar("Built")

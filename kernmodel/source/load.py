@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
@@ -18,6 +17,7 @@ from kernmodel.source.parse.loops import loop_variable
 from kernmodel.source.parse.preprocess import integer_literal
 from kernmodel.source.parse.syntax import Program, parse_program
 from kernmodel.source.text import find_source, other_bodies_blanked
+from kernmodel.value_types import dataclass
 
 Defines = Mapping[str, str | int]
 _NONE: Defines = MappingProxyType({})

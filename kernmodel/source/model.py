@@ -7,12 +7,13 @@ in the loop variables. `kernmodel.source.nest.sizes` puts numbers in.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 import sympy
 
 from kernmodel.errors import Location, Note
+from kernmodel.value_types import dataclass
 
 ROW_LENGTH = "row_length"
 """The size that stands for the length of the rows of compressed storage."""

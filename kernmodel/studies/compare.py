@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kernmodel.errors import KernmodelError, Note
@@ -15,6 +15,7 @@ from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequ
 from kernmodel.studies.predict.stages import Stages
 from kernmodel.studies.scaling import of_core, own_rate, scaling
 from kernmodel.units import convert_cycles, format_si
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from kernmodel.models.ecm import ScalingPoint

@@ -4,7 +4,7 @@ none."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from kernmodel.errors import InputError, KernmodelError, Note
@@ -12,6 +12,7 @@ from kernmodel.studies.predict.nests import alike
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, InCoreAnswer, KernelRequest, Point
 from kernmodel.studies.predict.roofline import MODELS, ChartRequest, chart_kernels, read_kernel
 from kernmodel.studies.predict.stages import Stages
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from kernmodel.incore.dependences.graph import Graph

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from kernmodel.models.outside import OUTSIDE
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest, Point
 from kernmodel.studies.predict.stages import Stages
 from kernmodel.units import Work, convert_cycles, format_bytes, meaningful_units
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from kernmodel.models.ecm import EcmPrediction, ScalingPoint

@@ -7,12 +7,13 @@ read one) by one cache line. Light on purpose: importing this module does not lo
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Literal
 
 from kernmodel.errors import Note
 from kernmodel.traffic.options import StoreMode
 from kernmodel.uncertainty import Interval, union
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     import sympy

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
+
+from kernmodel.value_types import dataclass
 
 CacheMode = Literal["auto", "lc", "sim", "both"]
 Layout = Literal["padded", "pages", "packed", "heap"]

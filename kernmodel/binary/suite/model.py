@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from kernmodel.evaluate.statistics import Summary
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ Times are cycles per pass.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from kernmodel.incore.dependences.addresses import MemoryPolicy
@@ -37,6 +37,7 @@ from kernmodel.incore.engine.lowering import DIVIDER_SUFFIX, Pair, Template
 from kernmodel.incore.engine.ports import optimal_bound
 from kernmodel.incore.model import InstructionData, Notion, Parameters, PortUse
 from kernmodel.isa.model import Instruction
+from kernmodel.value_types import dataclass
 
 PREDECODE, DECODE, DSB, LSD, ISSUE, PORTS, DIVIDER, PRECEDENCE, PIPELINE = COMPONENTS
 FRONT_END = (PREDECODE, DECODE, DSB, LSD, ISSUE)

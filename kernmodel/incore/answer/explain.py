@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from kernmodel.incore.answer.components import FRONT_TO_BACK, PIPELINE, PORTS, PRECEDENCE, row_of, simulated_without
 from kernmodel.incore.answer.verdict import reaches
 from kernmodel.incore.core import Core
 from kernmodel.incore.model import Component, InCore, PortUse, Reason, Why
+from kernmodel.value_types import dataclass
 
 __all__ = ["FRONT_TO_BACK", "Explanation", "binding_components", "components_of", "explain"]
 

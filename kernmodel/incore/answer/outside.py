@@ -14,7 +14,6 @@ Characterizing the branch misprediction penalty, ISPASS 2006, is short).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from kernmodel.code.model import AssemblyLoop, Way
 from kernmodel.incore.answer.components import (
@@ -32,6 +31,7 @@ from kernmodel.incore.engine.figures import modelled_core
 from kernmodel.incore.model import InCore, Parameters
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

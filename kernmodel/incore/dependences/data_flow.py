@@ -7,7 +7,6 @@ its table row and the core only, so that it can be made once and used for every 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from kernmodel.incore.dependences.addresses import AddressStep, address_step
@@ -15,6 +14,7 @@ from kernmodel.incore.model import InstructionData, Parameters
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction, MemoryReference, Operand
 from kernmodel.isa.protocol import Isa
+from kernmodel.value_types import dataclass
 
 Syntax = Literal["att", "intel"]
 

@@ -13,7 +13,7 @@ branch (TP_U) has the same graph as a loop body.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kernmodel.incore.dependences.adders import adder_figures
 from kernmodel.incore.dependences.addresses import Forwarding, MemoryPolicy
@@ -21,6 +21,7 @@ from kernmodel.incore.dependences.cycles import Edge
 from kernmodel.incore.dependences.data_flow import DataFlowFigures, data_flow_figures
 from kernmodel.incore.tables.core_parameters import AdderParameters, Parameters
 from kernmodel.isa import isa_of
+from kernmodel.value_types import dataclass
 
 
 def synchronised(isa_name: str) -> str:

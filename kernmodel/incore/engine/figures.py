@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from kernmodel.incore.dependences.addresses import MemoryPolicy
@@ -41,6 +41,7 @@ from kernmodel.incore.tables.core_parameters import (
     front_end_parameters,
     op_cache_parameters,
 )
+from kernmodel.value_types import dataclass
 
 _AMPLE = 2048
 """Entries of an idealised buffer, and an idealised retire width: more than any block of a period fills."""

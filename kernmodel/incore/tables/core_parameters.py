@@ -6,13 +6,14 @@ docs/microarchitectures.md lists them.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, field, fields, is_dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import yaml
 
 from kernmodel.schema.fields import Choice, Flag, Integer, Quantity, RejectedError, items, scalar, suggest, text
+from kernmodel.value_types import dataclass
 
 Slots = int | Literal["unlimited"]
 FrontEndKind = Literal["intel-uop-cache", "zen-op-cache", "decoders", "none"]

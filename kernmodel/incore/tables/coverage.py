@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
 
 from kernmodel.incore.tables.lookup import lookup_key
 from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.isa.model import Instruction
+from kernmodel.value_types import dataclass
 
 _ORDER = ("none", "approximated", "exact")
 

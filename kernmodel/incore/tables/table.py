@@ -30,7 +30,7 @@ from __future__ import annotations
 import mmap
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
@@ -40,6 +40,7 @@ from kernmodel.incore.model import FrontEnd, InstructionData, Parameters, PortUs
 from kernmodel.incore.tables.lookup import find_row, lookup_key
 from kernmodel.isa.model import Instruction
 from kernmodel.user_files import opened
+from kernmodel.value_types import dataclass
 
 DATA = Path(__file__).parents[1] / "data"
 CELLS = 8

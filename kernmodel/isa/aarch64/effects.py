@@ -6,13 +6,14 @@ Index arithmetic of 32 bits is taken not to wrap around, as in C.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from kernmodel.isa.aarch64.instructions import ALL_ELEMENTS
 from kernmodel.isa.linear import ZERO, Comparison, Linear, MemoryValues, RegisterValues, address_of
 from kernmodel.isa.model import Instruction
 from kernmodel.isa.protocol import Effect, Registers
+from kernmodel.value_types import dataclass
 
 GENERAL = (*(f"x{number}" for number in range(31)), "sp")
 REGISTERS = Registers(

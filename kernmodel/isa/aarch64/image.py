@@ -6,7 +6,6 @@ Operand roles are taken from the table of `roles`, not from capstone, so that te
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -27,6 +26,7 @@ from kernmodel.isa.elf import (
 )
 from kernmodel.isa.model import Instruction
 from kernmodel.isa.protocol import CodeSection, CodeSymbol, ObjectCode
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     import capstone

@@ -12,7 +12,7 @@ know which registers a function leaves alone), and if its value is not needed he
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from iced_x86 import Code, Instruction, MemoryOperand, Register
 
@@ -21,6 +21,7 @@ from kernmodel.isa.model import Instruction as Decoded
 from kernmodel.isa.x86.decode import decode_raw
 from kernmodel.isa.x86.effects import REGISTERS
 from kernmodel.isa.x86.emit import Emitter, Key, memory_at
+from kernmodel.value_types import dataclass
 
 _ALL_FLAGS = frozenset("CPAZSO")
 _RED_ZONE = 128

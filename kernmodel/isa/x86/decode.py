@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from typing import Literal, NamedTuple, cast
 
@@ -35,6 +34,7 @@ from iced_x86 import (
 
 from kernmodel.isa.model import Encoding, Instruction, MemoryReference, Operand
 from kernmodel.isa.x86.encoding import encoding_of
+from kernmodel.value_types import dataclass
 
 Branch = Literal["conditional", "jump", "indirect", "call", "return"]
 

@@ -6,12 +6,13 @@ One rule a mnemonic. Index arithmetic is taken not to overflow, 32-bit operation
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from kernmodel.isa.linear import ZERO, Comparison, Linear, MemoryValues, RegisterValues, address_of
 from kernmodel.isa.model import Instruction, Operand
 from kernmodel.isa.protocol import Effect, Registers
+from kernmodel.value_types import dataclass
 
 GENERAL = ("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", *(f"r{number}" for number in range(8, 16)))
 REGISTERS = Registers(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import iced_x86 as iced
 from iced_x86 import Code, Encoder, Instruction, MemoryOperand, Register
 
 from kernmodel.errors import AssemblyError
+from kernmodel.value_types import dataclass
 
 Key = tuple[str, int]
 """A place in the code: what begins there, and of which block."""

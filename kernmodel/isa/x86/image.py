@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import iced_x86 as iced
 from iced_x86 import Register
@@ -25,6 +24,7 @@ from kernmodel.isa.elf import (
 from kernmodel.isa.model import Encoding, Instruction
 from kernmodel.isa.protocol import CodeSection, CodeSymbol, ObjectCode
 from kernmodel.isa.x86.decode import Fixup, decode_raw, disassemble, translate
+from kernmodel.value_types import dataclass
 
 _MACHINE = "EM_X86_64"
 _PC_RELATIVE = {

@@ -7,7 +7,7 @@ assembler, and decoded from the bytes. The line rows that as writes tie each ins
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from kernmodel.errors import AssemblyError
@@ -29,6 +29,7 @@ from kernmodel.isa.x86.syntax import (
     for_assembler,
     is_prefix,
 )
+from kernmodel.value_types import dataclass
 
 ISA = "x86-64"
 _NAMES: dict[Syntax, str] = {"att": "AT&T", "intel": "Intel"}

@@ -8,7 +8,7 @@ full.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import iced_x86 as iced
 from iced_x86 import Code, Instruction, MemoryOperand, Register
@@ -17,6 +17,7 @@ from kernmodel.isa.counting import CountedBlock, TracedAccess, TracedCopy
 from kernmodel.isa.model import Instruction as Decoded
 from kernmodel.isa.x86.decode import decode_raw, signed
 from kernmodel.isa.x86.emit import Emitter, Key, memory_at
+from kernmodel.value_types import dataclass
 
 _RED_ZONE = 128
 _SAVED = 16

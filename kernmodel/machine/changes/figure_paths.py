@@ -7,12 +7,12 @@ place: `put` gives new ones that share whatever stays the same.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from kernmodel.machine.files.schema import MACHINE
 from kernmodel.schema.fields import Kind, List, Quantity, QuantityOrWord, Rows, Table, Values, scalar
 from kernmodel.units import format_bytes, format_si
+from kernmodel.value_types import dataclass
 
 Keys = tuple[str | int, ...]
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from kernmodel.machine.load import find_machine
 from kernmodel.machine.model import Machine
 from kernmodel.schema.document import read_document
 from kernmodel.schema.fields import FieldReader, Problem, Values
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from kernmodel.report.html.blocks import blocks_html
 from kernmodel.report.html.elements import Html, data, element
 from kernmodel.report.layout import Blocks, Column, Table
 from kernmodel.report.number_text import MISSING, prefixed, short
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
 from kernmodel import __version__
 from kernmodel.report.html.elements import Html, element
+from kernmodel.value_types import dataclass
 
 _HERE = Path(__file__).parent
 _PREDICTED = "Times and rates are predicted, unless they are said to be measured."

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kernmodel.errors import SourceError
 from kernmodel.report.layout import Blocks, Heading, Line, Table, cells, fields, left, right, table
 from kernmodel.report.number_text import MISSING, count, sizes
 from kernmodel.report.text.sections import notes_section
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from kernmodel.source.load import FoundNest

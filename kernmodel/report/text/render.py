@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 from textwrap import TextWrapper
 from typing import TYPE_CHECKING, Any
 from unicodedata import east_asian_width, normalize
 
 from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table, cells
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import itemgetter, methodcaller
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from kernmodel.studies.sweep.rows import (
     coordinate,
     coordinate_name,
 )
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from kernmodel.machine.model import Machine

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from kernmodel.errors import SourceError, UnsupportedKernelError
 from kernmodel.source.emit.loop_headers import (
@@ -24,6 +23,7 @@ from kernmodel.source.load import parse_kernel
 from kernmodel.source.model import Loop, LoopNest
 from kernmodel.source.nest.tiling import block_variables, check_blocks, tile
 from kernmodel.source.text import function_bodies, without_comments
+from kernmodel.value_types import dataclass
 
 _BODY = r"(?:[^\n\\]|\\\r?\n|\\.)*"
 _DIRECTIVE = re.compile(rf"^[ \t]*#{_BODY}", re.MULTILINE)

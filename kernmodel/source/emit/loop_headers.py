@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from kernmodel.errors import UnsupportedKernelError
 from kernmodel.source.model import Loop, LoopNest
+from kernmodel.value_types import dataclass
 
 _LOOSE = re.compile(r"[?:=&|^,]")
 """What binds less than a comparison, so that a bound that holds it is not the whole side of one."""

@@ -8,13 +8,13 @@ it is triangular.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
 import sympy
 
 from kernmodel.source.model import Loop
 from kernmodel.source.nest.affine import linear_parts
+from kernmodel.value_types import dataclass
 
 Environment = dict[str, int]
 Bound = Callable[[Environment], int]

@@ -10,7 +10,6 @@ Banerjee, Dependence Analysis for Supercomputing, 1988 (GCD test).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from math import gcd
 
@@ -18,6 +17,7 @@ import sympy
 
 from kernmodel.source.model import Access, Loop, LoopNest
 from kernmodel.source.nest.affine import linear_parts
+from kernmodel.value_types import dataclass
 
 ANY = None
 """The component of a loop along which every distance occurs, in both directions."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from itertools import pairwise
 from math import prod
@@ -23,6 +23,7 @@ from kernmodel.source.nest.counting import (
     put_in,
 )
 from kernmodel.source.text import without_comments
+from kernmodel.value_types import dataclass
 
 _LIMIT = 2**63
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import sympy
 
@@ -23,6 +23,7 @@ from kernmodel.errors import UsageError
 from kernmodel.source.model import Access, Loop, LoopNest
 from kernmodel.source.nest.affine import pushed_in
 from kernmodel.source.nest.dependence import reasons_against
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

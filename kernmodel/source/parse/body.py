@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import sympy
@@ -27,6 +27,7 @@ from kernmodel.source.parse.syntax import (
     written_names,
 )
 from kernmodel.source.parse.value_numbers import Origin, ValueNumbers
+from kernmodel.value_types import dataclass
 
 Kind = Literal["read", "write"]
 EVEN = 0.5

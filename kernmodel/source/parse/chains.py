@@ -7,10 +7,11 @@ until something has converged, only repeats what stands in it: its chains begin 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kernmodel.source.parse.standard_headers import is_known_function
 from kernmodel.source.parse.syntax import Node, c_ast, statements, walk
+from kernmodel.value_types import dataclass
 
 OPENED = (c_ast.If, c_ast.Switch, c_ast.Case, c_ast.Default, c_ast.Label)
 """Statements whose parts are taken as statements of the body around them where they hold loops."""

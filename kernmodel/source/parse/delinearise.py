@@ -8,7 +8,6 @@ equal offsets mean equal elements.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import gcd
 
@@ -19,6 +18,7 @@ from kernmodel.source.model import Access, Array, ElementType, Loop
 from kernmodel.source.nest.affine import largest, linear_parts, nonnegative, upper_bound
 from kernmodel.source.parse.body import Reference
 from kernmodel.source.parse.scope import DeclaredArray, Scope
+from kernmodel.value_types import dataclass
 
 _Index = tuple[sympy.Expr, ...]
 _AFFINE = (

@@ -11,7 +11,6 @@ what the one before left: `wrap_around` finds it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import sympy
@@ -21,6 +20,7 @@ from kernmodel.source.model import Loop
 from kernmodel.source.parse.chains import Chain, branches
 from kernmodel.source.parse.scope import Scope
 from kernmodel.source.parse.syntax import Node, c_ast, statements, walk, written_names
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -23,6 +22,7 @@ from kernmodel.limits import MACRO_TOKENS, SOURCE_TOKENS, STATEMENT_TOKENS, Limi
 from kernmodel.source.cxx import as_c
 from kernmodel.source.parse.standard_headers import STANDARD_HEADERS, STANDARD_TYPEDEFS
 from kernmodel.source.text import read_source
+from kernmodel.value_types import dataclass
 
 # GNU spellings that the parser does not know; all of them leave the meaning of a kernel alone.
 _SPELLINGS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -30,6 +30,7 @@ from kernmodel.source.parse.syntax import (
     written_names,
 )
 from kernmodel.source.parse.tree import STEPS
+from kernmodel.value_types import dataclass
 
 _MACRO_NAME = re.compile(r"^[A-Z][A-Z0-9_]*$")
 

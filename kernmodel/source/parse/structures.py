@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from math import gcd
 from typing import Any
 
@@ -22,6 +21,7 @@ from kernmodel.source.model import ElementType
 from kernmodel.source.parse.c_types import DOUBLE, FLOAT, element_type
 from kernmodel.source.parse.preprocess import integer_literal
 from kernmodel.source.parse.tree import LOOPS, STEPS, Node, slots, walk
+from kernmodel.value_types import dataclass
 
 _POINTER_BYTES = 8
 _LARGEST_ALIGNMENT = 16

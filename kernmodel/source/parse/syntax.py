@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pycparser import c_ast, c_generator  # type: ignore[import-untyped]
@@ -20,6 +19,7 @@ from kernmodel.source.parse.structures import MemberRef, rewrite_members
 from kernmodel.source.parse.tree import LOOPS, Node, memory_reads, statements, subscripts, walk, written_names
 from kernmodel.source.parse.wrapping import unwrap
 from kernmodel.source.text import function_bodies, refuse_other_languages, without_comments
+from kernmodel.value_types import dataclass
 
 __all__ = [
     "MemberRef",

@@ -8,9 +8,9 @@ which none of its operands depends.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 
 from kernmodel.source.model import DistinctOperation, Operation
+from kernmodel.value_types import dataclass
 
 Variables = frozenset[str]
 

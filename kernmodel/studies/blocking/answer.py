@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kernmodel.errors import Note
 from kernmodel.studies.predict.request import EcmAnswer
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     import sympy

@@ -8,7 +8,6 @@ at its solution until both agree.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 from math import ceil
@@ -26,6 +25,7 @@ from kernmodel.traffic.conditions.symbolic_nest import symbolic_nest
 from kernmodel.traffic.conditions.windows import volume
 from kernmodel.traffic.model import LayerCondition, Traffic
 from kernmodel.traffic.options import StoreMode
+from kernmodel.value_types import dataclass
 
 Blocks = Mapping[str, int]
 ReuseKey = tuple[str, str, str, str]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -32,6 +32,7 @@ from kernmodel.traffic.model import Traffic
 from kernmodel.traffic.simulation.sampling import effort
 from kernmodel.traffic.simulation.simulate import simulate
 from kernmodel.traffic.stream_runs import runs_of, strides_of
+from kernmodel.value_types import dataclass
 
 SMALL = 2_000_000
 """Accesses of a nest that is simulated as a whole in the time that a command may take."""

@@ -7,13 +7,13 @@ four and eight times as long, and as long as another cache allows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import ceil, lcm
 from typing import TYPE_CHECKING
 
 from kernmodel.studies.blocking.answer import BlockLimit
 from kernmodel.studies.blocking.limits import Blocks, BlockVolumes, Failing, blocked_sets
 from kernmodel.studies.predict.outside import inner_iterations
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from kernmodel.studies.predict.request import EcmAnswer

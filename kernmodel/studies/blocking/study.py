@@ -9,7 +9,7 @@ inner loops cost in the core, and ranked.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kernmodel import __version__
 from kernmodel.errors import InputError, Note, UnsupportedKernelError, UsageError
@@ -26,6 +26,7 @@ from kernmodel.studies.blocking.shapes import Shape, Shapes, grain_of
 from kernmodel.studies.predict.outside import OUTSIDE_NOTES
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
 from kernmodel.units import format_bytes
+from kernmodel.value_types import dataclass
 
 POINTS = 30
 """Block sizes in the picture."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from kernmodel.errors import Location
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from kernmodel.studies.predict.request import CodeRequest, KernelRequest

@@ -7,7 +7,6 @@ and so many further with each pass of the loops around. What it does not say is 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import gcd, prod
 
@@ -17,6 +16,7 @@ from kernmodel.incore.dependences.line_splits import Places, crossing_passes
 from kernmodel.incore.engine.layout import PHASES
 from kernmodel.isa import isa_of
 from kernmodel.source.model import LoopNest
+from kernmodel.value_types import dataclass
 
 _STATIC_ALIGNMENT = 16
 """Of static arrays of 16 bytes and more (System V ABI of x86-64, section 3.1.2)."""

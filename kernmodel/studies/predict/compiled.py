@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.isa.model import Listing
 from kernmodel.studies.predict.request import CodeOrigin, CodeRequest, KernelRequest
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from kernmodel.code.compile import Compilation, CompiledAssembly, FoundCompiler

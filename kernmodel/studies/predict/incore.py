@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Literal
 
 from kernmodel.code.model import AssemblyLoop
@@ -17,6 +17,7 @@ from kernmodel.incore.tables.parameters import canonical_name, known_microarchit
 from kernmodel.isa import DEFAULT, at_vectors, isa_of, split_vectors
 from kernmodel.studies.predict.placement import array_notes, placement
 from kernmodel.studies.predict.request import CodeOrigin, CodeRequest, InCoreAnswer, KernelRequest, Loop, Point
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from kernmodel.incore.answer.explain import Explanation

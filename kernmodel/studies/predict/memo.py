@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from kernmodel.errors import KernmodelError
+from kernmodel.value_types import dataclass
 
 Value = TypeVar("Value")
 

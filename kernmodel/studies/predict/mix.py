@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isclose
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from kernmodel.isa import isa_of
 from kernmodel.isa.model import FpOperation
 from kernmodel.isa.protocol import Registers
 from kernmodel.studies.predict.request import CodeOrigin, CodeRequest, KernelRequest, Point
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from kernmodel.code.model import AddressStream, AssemblyLoop

@@ -7,13 +7,12 @@ or of bytes nothing is known.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import Location, Note
 from kernmodel.incore.core import CODE_ALIGNMENT, Core, Settings, offset_of, predictions_at, predictions_placed
 from kernmodel.incore.dependences.line_splits import Places
 from kernmodel.uncertainty import Interval
+from kernmodel.value_types import dataclass
 
 CAUSE = "address of the code"
 _MATTERS = 0.005

@@ -6,7 +6,6 @@ Light on purpose: importing this module loads neither sympy nor the stages.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -14,6 +13,7 @@ from kernmodel.errors import Note, UsageError
 from kernmodel.machine.cores import SPREAD, Spread
 from kernmodel.traffic.options import CacheMode, SimulationOptions, StoreMode
 from kernmodel.user_files import Source, source_of
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from kernmodel.code.model import AssemblyLoop

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, get_args
@@ -25,6 +25,7 @@ from kernmodel.models.roofline import roofline
 from kernmodel.studies.predict.machine_check import core_parameters
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest, Loop
 from kernmodel.units import convert_cycles
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from kernmodel.code.model import AssemblyLoop

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 from kernmodel.code.model import AssemblyLoop
@@ -32,6 +32,7 @@ from kernmodel.studies.predict.memo import Memo
 from kernmodel.studies.predict.nests import read_nest, sizes_at
 from kernmodel.studies.predict.request import Blocks, Change, CodeOrigin, CodeRequest, EcmAnswer, KernelRequest, Point
 from kernmodel.studies.predict.traffic import TrafficMethod, traffic_method
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from kernmodel.code.compile import Compilation, FoundCompiler

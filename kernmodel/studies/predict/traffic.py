@@ -6,7 +6,7 @@ Everything that asks for traffic goes through `TrafficMethod.traffic`; the simul
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kernmodel.errors import Note, UnsupportedKernelError
@@ -16,6 +16,7 @@ from kernmodel.machine.model import Machine
 from kernmodel.studies.predict.nests import alike, largest, read_nest, sizes_at
 from kernmodel.studies.predict.request import KernelRequest, TrafficAnswer
 from kernmodel.traffic.options import SimulationOptions, StoreMode
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from kernmodel.source.model import LoopNest

@@ -5,7 +5,7 @@ chosen. The file is parsed once and each function compiled once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Generic, TypeVar
 
 from kernmodel.errors import KernmodelError, Note, SourceError
@@ -15,6 +15,7 @@ from kernmodel.studies.predict.nests import sizes_at, stated_of
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest, Point, TrafficAnswer
 from kernmodel.studies.predict.stages import Stages
 from kernmodel.studies.predict.traffic import traffic_method
+from kernmodel.value_types import dataclass
 
 Answer = TypeVar("Answer", EcmAnswer, TrafficAnswer)
 Given = TypeVar("Given")

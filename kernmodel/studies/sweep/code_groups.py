@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice, product
 from math import prod
 
@@ -13,6 +13,7 @@ from kernmodel.studies.predict.compiled import chosen_compiler
 from kernmodel.studies.predict.request import Change, Point
 from kernmodel.studies.predict.stages import Stages
 from kernmodel.studies.sweep.grid import Axis, Grid, point_at
+from kernmodel.value_types import dataclass
 
 CODING = ("machine", "compiler", "flags")
 """Kinds of axes whose values decide how the kernel is compiled."""

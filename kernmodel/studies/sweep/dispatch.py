@@ -12,7 +12,7 @@ import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -22,6 +22,7 @@ from kernmodel.studies.predict.request import Point
 from kernmodel.studies.predict.stages import Code, Stages
 from kernmodel.studies.sweep.code_groups import CodeGroup, CodeGroups
 from kernmodel.studies.sweep.grid import Grid, Outcome
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from kernmodel.studies.predict.request import EcmAnswer

@@ -6,11 +6,12 @@ Light on purpose: importing this module loads neither sympy nor the stages.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Any, Generic, TypeVar
 
 from kernmodel.studies.predict.request import Change, Point
+from kernmodel.value_types import dataclass
 
 View = TypeVar("View")
 

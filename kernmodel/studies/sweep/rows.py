@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from kernmodel.models.outside import OUTSIDE
@@ -18,6 +17,7 @@ from kernmodel.studies.predict.request import Point
 from kernmodel.studies.sweep.grid import Axis, Outcome, Row
 from kernmodel.traffic.model import reuse_in, strongest_in
 from kernmodel.units import Work, convert_cycles, meaningful_units
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from kernmodel.machine.model import Machine

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from kernmodel.studies.predict.request import Change, CodeRequest, Point
 from kernmodel.studies.sweep.evaluation import evaluate
 from kernmodel.studies.sweep.grid import Axis, Grid, Outcome, Row, point_at
 from kernmodel.studies.sweep.rows import RowColumn, Say, answer_row, complete, row_of, study_columns
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from kernmodel.machine.changes.figures import MachineFigures

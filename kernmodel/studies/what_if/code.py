@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from kernmodel.errors import KernmodelError, Note, UsageError
 from kernmodel.studies.predict.request import Change, CodeRequest, EcmAnswer, KernelRequest
 from kernmodel.studies.what_if.runs import Runs, runtime_ratio
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from kernmodel.errors import Note
 from kernmodel.machine.changes.figures import Applied, MachineFigures
 from kernmodel.studies.predict.request import Change, CodeRequest, EcmAnswer, KernelRequest
 from kernmodel.studies.what_if.runs import Runs, runtime_ratio
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from kernmodel.errors import Note, UsageError
 from kernmodel.machine.changes.figures import Figure, MachineFigures
 from kernmodel.studies.predict.request import Change, CodeRequest, EcmAnswer, KernelRequest
 from kernmodel.studies.what_if.runs import Runs, runtime_ratio
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

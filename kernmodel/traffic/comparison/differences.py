@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from kernmodel.cachesim.model import MEMORY, Hierarchy
@@ -20,6 +20,7 @@ from kernmodel.traffic.simulation.steady_state import Effort
 from kernmodel.traffic.simulation.work import Work
 from kernmodel.traffic.simulation.working_set import working_set_of_program
 from kernmodel.units import format_bytes, format_share
+from kernmodel.value_types import dataclass
 
 NEAR = (0.7, 1.3)
 """Required over available cache between which sets that fill unevenly decide rather than the layer condition."""

@@ -7,7 +7,6 @@ here. A doubt proves nothing: it says where a simulation is worth its time. Wher
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from math import ceil
 from typing import Literal, get_args
 
@@ -24,6 +23,7 @@ from kernmodel.traffic.simulation.working_set import (
     set_lines,
 )
 from kernmodel.units import format_bytes
+from kernmodel.value_types import dataclass
 
 DoubtCode = Literal["index-patterns", "triangle", "few-sets", "structure", "short-rows", "threshold", "layout"]
 

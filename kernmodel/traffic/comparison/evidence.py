@@ -6,7 +6,7 @@ The rules: docs/accuracy.md, chapter on traffic.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ from kernmodel.traffic.options import SimulationOptions
 from kernmodel.traffic.simulation.hierarchy import hierarchy_of
 from kernmodel.traffic.simulation.layout_risks import judge_layouts
 from kernmodel.traffic.simulation.working_set import working_set_of_streams
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from kernmodel.traffic.simulation.steady_state import Effort

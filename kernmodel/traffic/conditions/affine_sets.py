@@ -9,12 +9,12 @@ variables are rounded on average.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import ceil, comb, floor, gcd, lcm
 
 from kernmodel.traffic.conditions.polynomial import ZERO, Monomial, Number, Polynomial, Size, constant, exact, fixed
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ nearly the same, one set around both stands for them, if it has no more lines th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, gcd
@@ -15,6 +14,7 @@ from math import ceil, gcd
 from kernmodel.traffic.conditions.affine_sets import AffineSet, Linear, Piece, bound_on, sum_over, variable, without
 from kernmodel.traffic.conditions.cache_sets import StridedFootprint
 from kernmodel.traffic.conditions.polynomial import ZERO, Number, Size, exact, fixed, sized
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ of the cache and no more, however large that is.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from math import ceil, gcd
@@ -19,6 +18,7 @@ from kernmodel.traffic.conditions.polynomial import Size
 from kernmodel.traffic.conditions.streams import Stream
 from kernmodel.traffic.conditions.windows import Box
 from kernmodel.units import format_bytes
+from kernmodel.value_types import dataclass
 
 CROWDED = 2
 """Lines in a set, on the average of the sets that a footprint touches, from which these are looked at: where

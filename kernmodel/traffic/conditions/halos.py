@@ -7,12 +7,12 @@ apart touch B + R rows of each block; the R rows at the border are in the cache 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from kernmodel.traffic.conditions.polynomial import NOTHING, Number, Rate, Size
 from kernmodel.traffic.conditions.streams import Reference, SizedNest, Stream
 from kernmodel.traffic.conditions.windows import Window, edges_count, lines_under, places_in_line, unit_window
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ counted. A reference that a loop does not move stands still, wherever the loops 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import gcd, lcm
 
 from kernmodel.traffic.conditions.affine_sets import AffineSet, Linear, sum_over, variable
 from kernmodel.traffic.conditions.polynomial import ZERO, Size, sized
 from kernmodel.traffic.conditions.symbolic_nest import Affine, Bound, SymbolicLoop, SymbolicNest
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

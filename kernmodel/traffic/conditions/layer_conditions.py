@@ -8,7 +8,7 @@ stores that do not load their lines (docs/stores.md).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import accumulate
 
@@ -59,6 +59,7 @@ from kernmodel.traffic.stores import (
     limited_evasion,
     with_streamed,
 )
+from kernmodel.value_types import dataclass
 
 StreamMisses = tuple[tuple[ReferenceMisses, ...], ...]
 

@@ -7,7 +7,6 @@ hand them to `path_traffic` as `LevelCounts`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import sympy
@@ -18,6 +17,7 @@ from kernmodel.source.model import Access
 from kernmodel.traffic.conditions.polynomial import NEVER, Number, Rate, fixed
 from kernmodel.traffic.conditions.streams import SizedNest
 from kernmodel.traffic.model import LevelTraffic, PathTraffic
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

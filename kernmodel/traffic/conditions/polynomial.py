@@ -8,12 +8,13 @@ expressions at the end. What is not a polynomial (`floor(N/2)`) is kept whole, a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 from operator import add, mul
 
 import sympy
+
+from kernmodel.value_types import dataclass
 
 Number = int | Fraction
 Monomial = tuple[tuple[str, int], ...]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 
@@ -17,6 +16,7 @@ from kernmodel.traffic.conditions.streams import generator_value
 from kernmodel.traffic.conditions.windows import SWEEP, Window
 from kernmodel.traffic.model import LayerCondition, Reuse, SharedSets
 from kernmodel.units import format_bytes
+from kernmodel.value_types import dataclass
 
 Transition = tuple[str, int, str, str]
 

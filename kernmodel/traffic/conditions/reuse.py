@@ -8,7 +8,7 @@ found again when the whole nest is repeated (the sweep).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from math import gcd
 
@@ -31,6 +31,7 @@ from kernmodel.traffic.conditions.windows import (
     volume,
     volume_of,
 )
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

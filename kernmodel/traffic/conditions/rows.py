@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from kernmodel.traffic.conditions.polynomial import Number, Size, fixed
 from kernmodel.traffic.conditions.streams import Reference, Stream
 from kernmodel.traffic.conditions.windows import Stretch, Window
+from kernmodel.value_types import dataclass
 
 Time = tuple[int, ...]
 

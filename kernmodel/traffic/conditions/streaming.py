@@ -7,7 +7,7 @@ the reads alone, and a read that follows a streaming store to its line loads it 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from kernmodel.cachesim.model import Hierarchy
@@ -18,6 +18,7 @@ from kernmodel.traffic.conditions.reuse import Analysis, Link, StreamReuse, miss
 from kernmodel.traffic.conditions.streams import Reference, SizedNest, Stream
 from kernmodel.traffic.conditions.varying_trips import analyse_reuse
 from kernmodel.traffic.conditions.windows import SWEEP, Window, unit_window
+from kernmodel.value_types import dataclass
 
 BUFFERS = Hierarchy(()).combining_buffers
 """Lines that streaming stores can be gathering at once, as the simulation takes it."""

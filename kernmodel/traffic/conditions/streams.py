@@ -9,7 +9,6 @@ vector between two of them the difference of their shifts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from math import floor
@@ -40,6 +39,7 @@ from kernmodel.traffic.conditions.symbolic_nest import (
     SymbolicNest,
     SymbolicReference,
 )
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

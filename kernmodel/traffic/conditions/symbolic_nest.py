@@ -6,7 +6,6 @@ The step from sympy to polynomials is done once per nest; everything that depend
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 import sympy
@@ -14,6 +13,7 @@ import sympy
 from kernmodel.errors import Location, UnsupportedKernelError
 from kernmodel.source.model import Access, LoopNest
 from kernmodel.traffic.conditions.polynomial import ZERO, Polynomial, multiplied, read_polynomial
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise, product
@@ -54,6 +53,7 @@ from kernmodel.traffic.conditions.reuse import (
 )
 from kernmodel.traffic.conditions.streams import SizedNest, Stream
 from kernmodel.traffic.conditions.windows import SWEEP, Window, capped, unit_window
+from kernmodel.value_types import dataclass
 
 _SAMPLES = 32
 """Places at which a volume is looked at between the ends of a loop, to find where it crosses a capacity."""

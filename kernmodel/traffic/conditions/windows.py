@@ -9,13 +9,13 @@ contiguous memory, each adds the smaller of its distance to the next one and of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from math import ceil, gcd
 
 from kernmodel.traffic.conditions.polynomial import NOTHING, ONE, Number, Size, fixed, product, smaller, total
 from kernmodel.traffic.conditions.streams import Reference, SizedNest, Stream
+from kernmodel.value_types import dataclass
 
 HOLE_SHARE = Fraction(1, 8)
 """Rows count as contiguous if the part of a row that the loops leave out (boundaries) is at most this share of it: the

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import lcm
 
 from kernmodel.cachesim.model import Hierarchy
@@ -12,6 +11,7 @@ from kernmodel.source.model import LoopNest
 from kernmodel.traffic.options import SimulationOptions
 from kernmodel.traffic.simulation.program import NumericNest
 from kernmodel.units import format_bytes
+from kernmodel.value_types import dataclass
 
 PAGE_BYTES = 4096
 """Arrays that are laid out for good begin at multiples of this: a page of every machine of this kind."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import sympy
 
@@ -14,6 +13,7 @@ from kernmodel.source.nest.counting import put_in
 from kernmodel.source.nest.sizes import shape_of
 from kernmodel.traffic.options import Distribution
 from kernmodel.traffic.simulation.bounds import Interval, form_of, form_range
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ counts is how a layout differs from the assumed one. That costs little beside th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from kernmodel.cachesim.model import MEMORY, CacheSpec, Hierarchy
@@ -23,6 +23,7 @@ from kernmodel.traffic.simulation.sampling import sample
 from kernmodel.traffic.simulation.steady_state import Effort
 from kernmodel.traffic.simulation.work import Work
 from kernmodel.uncertainty import Interval
+from kernmodel.value_types import dataclass
 
 _DIFFERS, _SMALL = 0.05, 0.02
 """A number has an interval where layouts change it by more than the first share of it and more than the second share of

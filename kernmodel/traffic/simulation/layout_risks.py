@@ -8,7 +8,7 @@ loops iterates, per set and for each layout that is usual, and holds them agains
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import permutations
 
 from kernmodel.cachesim.model import CacheSpec, Hierarchy
@@ -22,6 +22,7 @@ from kernmodel.traffic.simulation.working_set import (
     live_stretches,
     set_lines,
 )
+from kernmodel.value_types import dataclass
 
 LAYOUTS: tuple[Layout, ...] = ("padded", "packed", "pages", "heap")
 """The layouts over which numbers are given; the words: `SimulationOptions.layout`."""

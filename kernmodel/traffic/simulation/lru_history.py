@@ -8,13 +8,14 @@ loops that do not move a reference stand at their last iteration, and others adv
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from kernmodel.cachesim.model import Form, Program, ProgramLoop, ProgramReference
 from kernmodel.cachesim.programs import bound_value, trips
 from kernmodel.traffic.simulation.bounds import plain_bound, shifted_bound
 from kernmodel.traffic.simulation.work import Work
+from kernmodel.value_types import dataclass
 
 Range = tuple[int, int]
 

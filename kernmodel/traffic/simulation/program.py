@@ -6,7 +6,7 @@ References that the innermost loops do not move are held in a register while the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 import sympy
@@ -19,6 +19,7 @@ from kernmodel.source.nest.sizes import shape_of
 from kernmodel.traffic.options import StoreMode
 from kernmodel.traffic.simulation.bounds import Interval, bound_of, bound_range, form_of, form_range, shifted
 from kernmodel.traffic.simulation.index_arrays import IndirectValues
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

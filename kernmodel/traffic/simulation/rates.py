@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 from kernmodel.cachesim.model import MEMORY, CacheSpec, Counters, Hierarchy, LevelCounters
+from kernmodel.value_types import dataclass
 
 STREAMED = "streamed"
 """Quantity of memory: lines and parts of lines from streaming stores."""

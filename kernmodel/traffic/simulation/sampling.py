@@ -6,7 +6,7 @@ The method and its limits: docs/traffic-simulation.md.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import count, islice, pairwise
 from math import ceil, gcd, lcm, prod
@@ -17,6 +17,7 @@ from kernmodel.traffic.model import Sampling
 from kernmodel.traffic.simulation.rates import Rates, in_balance, rates_of, spread, weighted_sum
 from kernmodel.traffic.simulation.steady_state import TOLERANCE, Effort, Place, measure_at, measure_here
 from kernmodel.traffic.simulation.work import Work, run_to_end
+from kernmodel.value_types import dataclass
 
 COMPILED = Effort(sweep=2e7, window=1.5e7, block=3e5, warm_up=3e7, measured=8e7, total=4e8)
 PYTHON = Effort(sweep=4e5, window=4e5, block=2e4, warm_up=6e5, measured=4e5, total=2e6)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil
 
 from kernmodel.cachesim.engine import Simulator
@@ -12,6 +11,7 @@ from kernmodel.cachesim.programs import settled
 from kernmodel.traffic.simulation.lru_history import history
 from kernmodel.traffic.simulation.rates import BALANCE, Rates, entered, in_balance, left, rates_of, spread, weighted_sum
 from kernmodel.traffic.simulation.work import Runner, Work
+from kernmodel.value_types import dataclass
 
 TOLERANCE = 0.01
 """Relative difference up to which counts are taken as equal."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from kernmodel.cachesim.engine import Simulator
@@ -11,6 +10,7 @@ from kernmodel.cachesim.model import Position, Program
 from kernmodel.cachesim.programs import bound_value, settled, trips
 from kernmodel.source.nest.counting import NumericLoop, count_iterations
 from kernmodel.traffic.simulation.program import NumericNest
+from kernmodel.value_types import dataclass
 
 
 class Work:

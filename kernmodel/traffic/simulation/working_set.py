@@ -8,7 +8,6 @@ depend on it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import gcd, prod
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from kernmodel.traffic.conditions.streams import SizedNest, Stream
 from kernmodel.traffic.conditions.windows import is_dense
 from kernmodel.traffic.simulation.array_layout import ArrayReach, declared_order, reaches_of
 from kernmodel.traffic.simulation.program import declared_bytes
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from kernmodel.traffic.simulation.work import Work

@@ -11,7 +11,7 @@ import csv
 import gzip
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from kernmodel.incore.tables.table import table_text
 from kernmodel.isa.aarch64.grammar import NotReadError, Statement, parse
 from kernmodel.isa.aarch64.roles import role
 from kernmodel.schema.yaml_nodes import load
+from kernmodel.value_types import dataclass
 
 _RECIPES = Path(__file__).with_name("aarch64.yml")
 _SOURCES = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, cast
 
@@ -18,6 +18,7 @@ from kernmodel.incore.tables.importers.dividers import DIVIDES
 from kernmodel.incore.tables.importers.instlatx64 import ROUND_TRIP, Reading
 from kernmodel.incore.tables.importers.llvm import Cost, Model, instruction_costs, models, port_groups
 from kernmodel.incore.tables.table import with_variants
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from iced_x86 import Code_, OpCodeInfo

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kernmodel.incore.engine.ports import optimal_bound
 from kernmodel.incore.model import InstructionData, PortUse
@@ -17,6 +17,7 @@ from kernmodel.incore.tables.importers.dividers import DIVIDES
 from kernmodel.incore.tables.importers.facts import facts
 from kernmodel.incore.tables.importers.instlatx64 import Reading
 from kernmodel.incore.tables.importers.intel import DIVIDER_PORT
+from kernmodel.value_types import dataclass
 
 TOLERANCE = 1.15
 SHORTEST = 0.05  # cycles; shorter readings are senseless (several instructions taken for one, or none)

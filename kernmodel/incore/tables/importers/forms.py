@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import partial
 
 from kernmodel.incore.tables.importers.facts import facts
+from kernmodel.value_types import dataclass
 
 _names = partial(facts, "forms.yml")
 _STRING = re.compile(r"(\S+)(?: \((.*)\))?")

@@ -10,11 +10,11 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from kernmodel.errors import InstructionTableError
 from kernmodel.user_files import lines_of, opened
+from kernmodel.value_types import dataclass
 
 _FORM = re.compile(r"(?:\{(?:EVEX|VEX|REX)\} +)?([A-Z0-9]+) ([^+()]*)")
 _WITH_MASK = re.compile(r"(V\w*GATHER\w+|V\w*SCATTER\w+) (.*?) ?\+ KMOV[BWDQ]")

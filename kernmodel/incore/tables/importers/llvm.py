@@ -13,7 +13,6 @@ import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from itertools import combinations_with_replacement
 from typing import Any
@@ -21,6 +20,7 @@ from typing import Any
 from kernmodel.errors import ToolError
 from kernmodel.incore.model import PortUse
 from kernmodel.incore.tables.importers.facts import facts_of
+from kernmodel.value_types import dataclass
 
 TOOLS = ("llvm-mca-19", "llvm-mca")
 _TIMEOUT_SECONDS = 120

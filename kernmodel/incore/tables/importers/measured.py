@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 from kernmodel.errors import InstructionTableError
 from kernmodel.incore.model import InstructionData, PortUse
 from kernmodel.incore.tables.importers.facts import facts, facts_of
 from kernmodel.incore.tables.table import parse_latencies, parse_ports, with_variants
+from kernmodel.value_types import dataclass
 
 FILE = "measured.yml"
 MEASURED = "measured: "

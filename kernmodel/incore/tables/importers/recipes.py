@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from kernmodel.incore.tables.importers.uops import SOURCE, UNMEASURED, ImportRep
 from kernmodel.incore.tables.importers.x87 import X87Model, intel_ports, x87_rows
 from kernmodel.incore.tables.parameters import known_microarchitectures, load_parameters
 from kernmodel.incore.tables.table import table_text, with_variants
+from kernmodel.value_types import dataclass
 
 SCHEMES = "ports_by_scheme.json.gz"
 _SHORTEST_LATENCY = 0.75  # cycles; shorter readings are of eliminated instructions

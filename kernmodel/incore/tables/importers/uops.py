@@ -13,7 +13,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -25,6 +25,7 @@ from kernmodel.incore.tables.importers.facts import facts
 from kernmodel.incore.tables.importers.forms import FormName, form_name
 from kernmodel.incore.tables.table import INDEXED
 from kernmodel.user_files import lines_of, opened
+from kernmodel.value_types import dataclass
 
 Record = Mapping[str, Any]
 PortRule = Callable[[Mapping[str, float], Record], tuple[PortUse, ...]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import product
 
@@ -19,6 +19,7 @@ from kernmodel.incore.tables.importers.avx512 import whole_cycles
 from kernmodel.incore.tables.importers.facts import facts
 from kernmodel.incore.tables.importers.instlatx64 import EASY, Reading
 from kernmodel.incore.tables.importers.llvm import Cost, Model, instruction_costs, port_groups
+from kernmodel.value_types import dataclass
 
 ComputePorts = Callable[[Cost], tuple[PortUse, ...]]
 """The ports of what a form computes, without loads and stores, by LLVM's cost of it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -43,6 +43,7 @@ from kernmodel.incore.tables.importers.x87 import X87Model, x87_rows, zen_ports
 from kernmodel.incore.tables.importers.zen512 import elements, zen4_rows
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import INDEXED, table_text
+from kernmodel.value_types import dataclass
 
 MICROCODE = SOURCE + "; microcode, whose ports are not published; only its loads and stores are counted"
 TIMED = MICROCODE + ", and the reciprocal throughput that InstLatx64 measured"
