@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from kernmodel.errors import Note
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ set to outside of the loop is taken to be less than `n`, as it must be for the c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pycparser import c_ast  # type: ignore[import-untyped]
 
 from kernmodel.source.parse.tree import LOOPS, STEPS, Node, slots, walk, written_names
+from kernmodel.value_types import dataclass
 
 
 @dataclass(frozen=True, slots=True)
