@@ -152,7 +152,7 @@ def predictions_placed(
     known: dict[object, float] = {}
     for places in layouts:
         placed = analyser.placed(block, places)
-        key = tuple(placed.look.accesses), tuple(placed.look.splits)
+        key = tuple(placed.look.accesses), tuple(placed.look.splits), tuple(placed.look.links)
         if key not in known:
             answer = analyser.bound(placed, offset)
             if answer is None:

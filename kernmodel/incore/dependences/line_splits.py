@@ -20,6 +20,7 @@ from kernmodel.isa.model import Instruction
 _DATA_PATH = "D"
 
 
+NO_PAGES: Mapping[int, int] = {}
 _NOWHERE: Mapping[int, Sequence[int]] = {}  # settings go to other processes, which read-only views cannot
 
 
@@ -30,10 +31,13 @@ class Places(NamedTuple):
         base: of arrays that an index moves along, from a base that the loop leaves alone.
         starts: by instruction, the address that its access has in the first pass, each of the times (up to 64) that the
             loop is entered; of instructions that are not here, `base` or the alignment with the fewest crossings holds.
+        in_page: by instruction, where its access begins in the first pass, modulo a page of 4096 bytes and counted from
+            one place for all of them; loads that are not here wait for no store to another address.
     """
 
     base: int = 0
     starts: Mapping[int, Sequence[int]] = _NOWHERE
+    in_page: Mapping[int, int] = NO_PAGES
 
 
 AT_LINES = Places()

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 from kernmodel.incore.dependences.addresses import AddressStep, Forwarding, forwardings
+from kernmodel.incore.dependences.false_stores import aliased_stores
 from kernmodel.incore.dependences.forwarding import links as named_links
 from kernmodel.incore.dependences.line_splits import AT_LINES, Places, may_split, slow_accesses, split_loads
 from kernmodel.incore.engine.compiled import CompiledEngine, knows
@@ -168,7 +169,8 @@ class Analyser:
         """The same block with its arrays elsewhere, which matters in a loop."""
         lines = self.core.pipeline and self.core.pipeline.memory.lines
         splits, slow = block.traits & SPLITS, lines and block.traits & (LOADS | STORES)
-        if block.notion != "loop" or not (splits or slow):
+        aliases = self._aliases(block, places)
+        if block.notion != "loop" or not (splits or slow or aliases):
             return block
         steps = block.addresses.steps()
         shares = split_loads(steps, self.core.parameters.loads, places) if splits else {}
@@ -181,7 +183,30 @@ class Analyser:
             }
             accesses = slow_accesses(steps, general, lines, places)
         each = [shares.get(number, 0.0) for number in range(len(block.templates))] if shares else ()
-        return block._replace(look=block.look._replace(splits=each, accesses=accesses))
+        look = block.look._replace(splits=each, accesses=accesses)
+        if aliases:
+            look = look._replace(links=(*look.links, *aliases), simulated_links=self._simulated(look, aliases))
+        return block._replace(look=look)
+
+    def _simulated(self, look: Look, aliases: Sequence[Forwarding]) -> Sequence[Forwarding]:
+        """The links for the simulation, in which stores hand on their data after the time that forwarding takes."""
+        if self.core.pipeline is None:
+            return ()
+        forward = self.core.pipeline.memory.forward_latency
+        later = [link._replace(cycles=max(0, link.cycles - forward)) for link in aliases]
+        return (*look.simulated_links, *later)
+
+    def _aliases(self, block: LoweredBlock, places: Places) -> tuple[Forwarding, ...]:
+        """The stores to other addresses that loads of a loop wait for."""
+        reach = self.core.parameters.loads.aliased_stores
+        if not (reach and places.in_page and block.notion == "loop" and self.core.graph.memory == "moving"):
+            return ()
+        latencies = {
+            number: max((cycles for _, cycles in template.flow.special.loads), default=0.0)
+            for number, template in enumerate(block.templates)
+            if template.flow.special is not None
+        }
+        return aliased_stores(block.addresses.steps(), places.in_page, latencies, reach)
 
     def bound(self, block: LoweredBlock, offset: int, all_parts: bool = False, scope: int = WHOLE) -> Answer | None:
         """What bounds a block at an address; None if it is beyond the engine. Further arguments as in `Request`."""

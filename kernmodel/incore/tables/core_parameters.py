@@ -182,6 +182,8 @@ class LoadParameters(NamedTuple):
         page_split: cycles for which a load across pages takes them beyond that.
         retried: the first cache is made of banks of which no source tells number and width, and a load that finds its
             bank taken is tried once more.
+        aliased_stores: so many stores before a load may still be in flight when it is compared with them by the last 12
+            bits of the address; 0 where loads wait for none but those that they read.
     """
 
     pointer_chasing: Annotated[bool, Figure("fast pointer chasing", _FLAG)] = False
@@ -195,6 +197,7 @@ class LoadParameters(NamedTuple):
     page_split: Annotated[float, Figure("page-split load", _TIME)] = 0.0
     line_bytes: Annotated[int | None, Figure("cache line bytes", PowerOfTwo(4096))] = None
     retried: Annotated[bool, Figure("loads retried at taken banks", _FLAG)] = False
+    aliased_stores: Annotated[int, Figure("stores that alias loads", Integer(0, 1 << 16))] = 0
 
     @property
     def halved_bytes(self) -> int | None:

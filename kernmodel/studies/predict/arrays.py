@@ -12,7 +12,7 @@ from math import gcd, prod
 
 from kernmodel.code.model import AssemblyLoop, StreamStart
 from kernmodel.errors import UsageError
-from kernmodel.incore.dependences.line_splits import Places, crossing_passes
+from kernmodel.incore.dependences.line_splits import NO_PAGES, Places, crossing_passes
 from kernmodel.incore.engine.layout import PHASES
 from kernmodel.isa import isa_of
 from kernmodel.source.model import LoopNest
@@ -44,7 +44,13 @@ class ArrayPlaces:
 
 
 def array_places(
-    loop: AssemblyLoop, nest: LoopNest, line: int, align: int | None, offsets: Mapping[str, int]
+    loop: AssemblyLoop,
+    nest: LoopNest,
+    line: int,
+    align: int | None,
+    offsets: Mapping[str, int],
+    *,
+    in_page: Mapping[int, int] | None = None,
 ) -> ArrayPlaces:
     """Where the arrays of a loop may lie.
 
@@ -52,6 +58,7 @@ def array_places(
         line: bytes of a cache line.
         align: bytes at multiples of which all arrays begin, None: as the code says.
         offsets: of arrays by name, where they begin modulo a line.
+        in_page: by instruction, where its access begins in a page, where that may matter and arrays probably lie so.
 
     Raises:
         UsageError: `offsets` names an array that the kernel has not, or that the code does not show.
@@ -63,20 +70,23 @@ def array_places(
     free = {name: _alignment(nest, name, array, align) for name, array in owners.items() if array not in offsets}
     may = {name: range(taken[name] % min(known, line), line, min(known, line)) for name, known in free.items()}
 
-    def at(bases: Bases, rest: int) -> Places:
-        return Places(rest, _starts(loop, bases, line))
+    def at(bases: Bases, rest: int, page: Mapping[int, int] = NO_PAGES) -> Places:
+        return Places(rest, _starts(loop, bases, line), page)
 
     element = min((array.element.size_bytes for array in nest.arrays.values()), default=line) or line
     rest = range(base % min(align or element, line), line, min(align or element, line))
     layouts = dict.fromkeys((tuple(bases.items()), base) for bases in _layouts(loop, taken, may, line))
     if any(s.stride_bytes and s.reference.size_bytes and not _placed(s.start, taken) for s in loop.streams):
         layouts |= dict.fromkeys((bases, shift) for bases, _ in tuple(layouts)[:_MOST] for shift in rest)
-    others = tuple(at(dict(bases), shift) for bases, shift in tuple(layouts)[: 2 * _MOST])
-    return ArrayPlaces(at(taken, base), _words(offsets, align, base, line), others)
+    chosen = tuple(layouts)[: 2 * _MOST]
+    pages = (NO_PAGES, in_page) if in_page else (NO_PAGES,)
+    others = tuple(at(dict(bases), shift, page) for page in pages for bases, shift in chosen)
+    return ArrayPlaces(at(taken, base, in_page or NO_PAGES), _words(offsets, base, line, bool(in_page)), others)
 
 
-def _words(offsets: Mapping[str, int], align: int | None, base: int, line: int) -> str:
+def _words(offsets: Mapping[str, int], base: int, line: int, mapped: bool) -> str:
     rest = f"arrays at {base} modulo {line}" if base else "arrays at cache lines"
+    rest += ", all at the same place of a page" if mapped else ""
     return ", ".join([*(f"{name} at {offset % line} modulo {line}" for name, offset in offsets.items()), rest])
 
 

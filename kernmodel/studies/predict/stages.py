@@ -320,6 +320,7 @@ class Stages:
     def _places(self, case: _Case, code: Code) -> ArrayPlaces | None:
         """Where the arrays lie; None where it makes no difference to the core, or is left out."""
         from kernmodel.studies.predict.arrays import array_places
+        from kernmodel.studies.predict.page_places import page_starts
 
         machine, request = case.method.machine, case.point.code
         parameters, _ = self._core(machine)
@@ -327,8 +328,9 @@ class Stages:
             return None
         if request.classic and not request.given_places:
             return None
-        offsets = dict(request.array_offsets)
-        return array_places(code.loop, case.method.nest, machine.line_bytes, request.data_align, offsets)
+        offsets, nest, loop = dict(request.array_offsets), case.method.nest, code.loop
+        in_page = page_starts(loop, nest, case.sizes) if parameters.loads.aliased_stores and not offsets else {}
+        return array_places(loop, nest, machine.line_bytes, request.data_align, offsets, in_page=in_page)
 
     def _elsewhere(self, code: Code, machine: Machine, request: CodeRequest, places: ArrayPlaces) -> tuple[InCore, ...]:
         """The analyses with the arrays where they are the least and the most in the way; none if all are alike."""
@@ -351,7 +353,7 @@ class Stages:
         parameters, table = self._core(machine)
         place, within = AT_LINES if places is None else places, request.classic and places is None
         offset = offset_of(code.loop, Settings(offset=request.align))
-        arrays = place.base, tuple(place.starts.items())
+        arrays = place.base, tuple(place.starts.items()), tuple(place.in_page.items())
         key = (code.key, parameters.name, request.port_model, within, offset, arrays)
 
         def analysed() -> InCore:
