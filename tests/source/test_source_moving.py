@@ -60,6 +60,11 @@ BODIES = (
     "int k = 2; for (int i = 0; i < 3 * n; ++i) { x[k] += 1; k = k == m - 1 ? 0 : k + 1; }",
     "int t = 0; for (int j = 0; j < m; ++j) { for (int i = 0; i < n; ++i) a[1 - t][i] += 1; t = 1 - t; }",
     "int t = 1; for (int j = 0; j < m + 1; ++j) { for (int i = 0; i < n; ++i) a[t][i] += 1; t ^= 1; }",
+    "int i = 0; again: x[i] += 1; i++; if (i < n) goto again;",
+    "int i = 0; again: if (i >= n) goto done; x[i] += 1; i += 2; goto again; done: ;",
+    "int i, j = 0; up: i = 1; in: a[j][i] += 1; ++i; if (i <= n) { goto in; } j++; if (j < m) goto up;",
+    "int i, j = 0; do { i = 1; do { a[j][i] += 1; ++i; } while (i <= n); j++; } while (j < m);",
+    "for (int j = 0; j < m; ++j) { int i = j; while (i < n) { a[j][i] += 1; i++; } }",
     "int l = n; for (int j = 0; j < m; ++j) { int k; for (k = 0; k < l; ++k) x[j + k] += 1; }",
 )
 FUNCTIONS = """static inline int twice(int v) { return 2 * v; }

@@ -252,8 +252,10 @@ class Body:
     # Statements
 
     def _declaration(self, node: Node) -> None:
-        if node.init is None and node.name in self._variables.values():
+        if node.name in self._variables.values():
             # of a loop further in, which has its symbol already
+            if node.init is not None:
+                self.evaluate(node.init)
             return
         self.scope.declare(node)
         if node.name in self.scope.moving and node.name in self.scope.values:
@@ -299,8 +301,8 @@ class Body:
 
     def _set_integer(self, name: str, source: Node | None) -> None:
         """The value that an integer takes; None: one that is no formula."""
-        if self.scope.scalars[name].kind != "integer":
-            return
+        if self.scope.scalars[name].kind != "integer" or name in self._variables.values():
+            return  # what a loop further in starts from: its variable has its symbol already
         if source is not None:
             self.scope.set_now(name, source)
         else:
@@ -335,7 +337,8 @@ class Body:
         """Forget the integers that these statements of a loop write, whose values at its start are not known."""
         for statement in statements_:
             for name, _ in written_names(statement):
-                if name in self.scope.scalars and name not in self.scope.moving and self.scope.writes(name) > 1:
+                kept = name in self.scope.moving or name in self._variables.values()
+                if name in self.scope.scalars and not kept and self.scope.writes(name) > 1:
                     self.scope.values.pop(name, None)
 
     def _set_moving(self, name: str, view: View | None, node: Node) -> None:

@@ -14,6 +14,7 @@ from kernmodel.errors import Location, SourceError, UnsupportedKernelError
 from kernmodel.source.model import NOTHING_STATED, Stated
 from kernmodel.source.parse.counted_loops import rewrite_loops, state_trips
 from kernmodel.source.parse.inlining import inline_calls
+from kernmodel.source.parse.jumps import structure_jumps
 from kernmodel.source.parse.preprocess import Preprocessed, preprocess
 from kernmodel.source.parse.structures import MemberRef, rewrite_members
 from kernmodel.source.parse.tree import LOOPS, Node, memory_reads, statements, subscripts, walk, written_names
@@ -102,6 +103,7 @@ def parse_program(
     _refuse_other_lines(functions, stated, line_of, preprocessed.file)
 
     for function in functions:
+        structure_jumps(function)
         if trips:
             state_trips(function, lambda loop: trips.get(line_of(loop)))
         rewrite_loops(function)
