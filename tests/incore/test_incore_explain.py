@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from kernmodel.code.blocks import block_of_bytes
 from kernmodel.incore.answer.explain import binding_components, components_of, explain
+from kernmodel.incore.answer.mechanisms import MechanismCost
 from kernmodel.incore.core import Core, Settings, analyse_block
-from kernmodel.incore.model import Component, InCore
+from kernmodel.incore.model import Component, InCore, Why
+from kernmodel.report.text.reasons import reason_text
 
 TRIAD = "c5fb10040ac5fb590c0ac5fb110c0f4883c2084839c275e8"  # load, multiply with a load, store, count
 
@@ -119,3 +121,55 @@ def test_a_prediction_never_rises_when_a_component_is_idealised(parts):
     assert {item.component for item in explanation.idealised} == {part.name for part in applied}
     assert all(item.prediction <= incore.prediction and item.speed_up >= 1 for item in explanation.idealised)
     assert explanation.next_cycles < incore.prediction or not explanation.next_bound
+
+
+# --- single mechanisms of a core
+
+MULTIPLY_AND_ADD = "c5fd280cc6c4e2eda80cc7c5fd290cc24883c0044839c875e7"
+ADDED_IN_MEMORY = "48014608488b5e084801df48ffc975f0"  # add [rsi+8],rax and a load of it
+CHAIN_IN_MEMORY = "48894608488b46084801f848ffc975f0"  # store, load and add
+TWELVE_PAIRS = "c5fd280407" + "c5fd59c1c5fd58c2" * 12 + "c5fd2904064883c0204839c8758d"
+OFF_ITS_LINES = "c5fd104407f8c5fd58440708c5fd1104064883c0204839c875e6"
+
+
+def mechanisms_of(code: str, core: str = "ZEN4", **changes) -> dict[Why, MechanismCost]:
+    settings = Settings(**changes)
+    opened = Core.open(core, settings)
+    incore = analyse_block(block_of_bytes(bytes.fromhex(code), file="x"), opened, settings)
+    found = explain(incore, opened, settings.places).mechanisms
+    assert all(item.prediction + item.saved == pytest.approx(incore.prediction) for item in found)
+    return {item.reason.why: item for item in found}
+
+
+def test_lines_of_code_cost_what_aligning_saves():
+    assert Why.CODE_LINES not in mechanisms_of(MULTIPLY_AND_ADD, offset=0)
+    cost = mechanisms_of(MULTIPLY_AND_ADD, offset=48)[Why.CODE_LINES]
+    assert (cost.prediction, cost.saved, cost.reason.figures["lines"]) == (1.0, 1.0, 2)
+
+
+def test_chains_fill_the_schedulers_of_the_floating_point_pipes():
+    cost = mechanisms_of(TWELVE_PAIRS)[Why.FULL_BUFFER]
+    assert cost.reason.names == ("schedulers", *(f"FP{number}" for number in range(6)))
+    assert cost.saved > 1
+    assert mechanisms_of(TWELVE_PAIRS, "RWC")[Why.FULL_BUFFER].reason.names == ("schedulers",)
+
+
+def test_memory_renaming_leaves_nothing_to_keep_in_a_register():
+    saving = mechanisms_of(ADDED_IN_MEMORY)[Why.MEMORY_RENAMING]
+    assert saving.saved < -5
+    assert saving.reason.cycles == 0
+    assert "nothing to gain" in reason_text(saving.reason)
+    assert Why.MEMORY_RENAMING not in mechanisms_of(ADDED_IN_MEMORY, "ZEN2")
+
+
+def test_a_chain_through_memory_is_a_cycle_longer_than_one_in_a_register():
+    found = mechanisms_of(CHAIN_IN_MEMORY)
+    assert found[Why.RELOADS].saved == found[Why.MEMORY_RENAMING].reason.cycles == 1.0
+    assert "saves 1.00 cycles" in reason_text(found[Why.MEMORY_RENAMING].reason)
+
+
+@pytest.mark.parametrize("core", ["ZEN4", "RWC"])
+def test_accesses_across_lines_cost_what_aligned_arrays_save(core):
+    cost = mechanisms_of(OFF_ITS_LINES, core)[Why.ACROSS_LINES]
+    assert cost.prediction == 1.0
+    assert cost.reason.users == ("vmovupd", "vaddpd")

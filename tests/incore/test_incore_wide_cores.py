@@ -17,9 +17,10 @@ from simulations import Engine, MicroOp, PipelineInput, simulate
 
 from kernmodel.code.listing import decode_bytes
 from kernmodel.errors import InstructionTableError
-from kernmodel.incore.answer.components import Bounds, bounds_of, row_of, simulated_without
+from kernmodel.incore.answer.components import Bounds, bounds_of, row_of
+from kernmodel.incore.answer.mechanisms import Subject, simulated_without
 from kernmodel.incore.dependences.addresses import address_step
-from kernmodel.incore.dependences.line_splits import split_loads
+from kernmodel.incore.dependences.line_splits import AT_LINES, split_loads
 from kernmodel.incore.engine.compiled import library
 from kernmodel.incore.engine.figures import modelled_core
 from kernmodel.incore.engine.layout import Entry
@@ -232,7 +233,7 @@ def test_a_core_without_issue_limit_does_not_stand_still() -> None:
     parameters, table = core()
     instructions = decode_bytes(bytes.fromhex(CODE["prefix sum"])).instructions
     rows = [row_of(i, table) for i in instructions]
-    found = simulated_without("issue", instructions, rows, modelled_core(parameters), "loop", 0)
+    found = simulated_without("issue", Subject(instructions, rows, "loop", 0, AT_LINES), modelled_core(parameters))
     assert found is not None and 0 < found < 1.1
 
 

@@ -20,6 +20,7 @@ from kernmodel.evaluate.model import BlockFile, Category, Evaluation, Group, Jud
 from kernmodel.evaluate.statistics import Summary
 from kernmodel.incore.answer.batch import BlockResult
 from kernmodel.incore.answer.explain import explain
+from kernmodel.incore.answer.mechanisms import MechanismCost
 from kernmodel.incore.model import Reason, Why
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable
@@ -60,6 +61,7 @@ SIMULATION = Simulation(
 )
 
 BLOCK_RESULT = BlockResult(2, "90", "SKL", "loop", 1.0, "throughput", Reason(Why.NO_PORT), {"ports": 1.0}, ("ports",))
+COST = MechanismCost(BLOCK_RESULT.reason, 1.0, 0.5)
 KNOWN_BLOCK = KnownBlock(2, "SKL", "90", "loop", None, 2.0, {"uica": 1.0}, None, True)
 SUMMARY = Summary(1, 50.0, 50.0, None, (0.0, 0.0, 0.0))
 EVALUATION = Evaluation(
@@ -155,7 +157,9 @@ def documents(
         json_traffic.simulation_check_document("cases.json", {"a": simulation().differences}),
         json_incore.incore_document(
             dataclasses.replace(incore_answer, machine=toy_machine),
-            explain(incore_answer.incore),
+            dataclasses.replace(
+                explain(incore_answer.incore), mechanisms=(MechanismCost(BLOCK_RESULT.reason, 1.0, 0.5),)
+            ),
             (Alignment(4.0, (0, 1), incore_answer.incore),),
         ),
         json_incore.incore_sweep_document(

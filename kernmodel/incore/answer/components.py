@@ -11,7 +11,6 @@ Times are cycles per pass.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Protocol
 
 from kernmodel.incore.dependences.addresses import MemoryPolicy
@@ -20,17 +19,14 @@ from kernmodel.incore.dependences.data_flow import Syntax, carrier_text
 from kernmodel.incore.dependences.graph import Graph, synchronised
 from kernmodel.incore.dependences.line_splits import AT_LINES, Places
 from kernmodel.incore.engine.analyser import Analyser, LoweredBlock
-from kernmodel.incore.engine.figures import ModelledCore, modelled_core, without_issue_limit
+from kernmodel.incore.engine.figures import ModelledCore, modelled_core
 from kernmodel.incore.engine.interface import Answer
 from kernmodel.incore.engine.layout import (
     COMPONENTS,
     DEPENDENCES,
     NOTHING,
     REASONS,
-    SIMULATION,
     WHOLE,
-    WITHOUT_PORTS,
-    WITHOUT_WAITS,
     Totals,
 )
 from kernmodel.incore.engine.lowering import DIVIDER_SUFFIX, Pair, Template
@@ -239,26 +235,6 @@ def slowest_chain(instructions: Sequence[Instruction], rows: Rows, analyser: Ana
     """Cycles per pass of the slowest chain from pass to pass, 0 if there is none."""
     bounds = bounds_of(instructions, rows, analyser, "loop", 0, scope=DEPENDENCES)
     return bounds.cycle.ratio if bounds.cycle else 0.0
-
-
-def simulated_without(
-    name: str, instructions: Sequence[Instruction], rows: Rows, core: ModelledCore, notion: Notion, offset: int
-) -> float | None:
-    """Cycles per pass in the simulated pipeline if a component took no time; None without a pipeline.
-
-    For the parts of the front end before issue, µops are always there. Without ports every µop starts when its operands
-    are ready; without dependencies when it has a port.
-    """
-    if core.pipeline is None:
-        return None
-    if name in FRONT_END and name != ISSUE:
-        core = replace(core, switches=replace(core.switches, front_end=False))
-    elif name == DIVIDER:
-        core = replace(core, switches=replace(core.switches, dividers=False))
-    elif name == ISSUE:
-        core = without_issue_limit(core)
-    scope = {PORTS: WITHOUT_PORTS, PRECEDENCE: WITHOUT_WAITS}.get(name, SIMULATION)
-    return bounds_of(instructions, rows, core, notion, offset, scope=scope).components.get(PIPELINE)
 
 
 def front_of(core: ModelledCore, answer: Answer) -> Totals | None:

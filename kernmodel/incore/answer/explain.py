@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from kernmodel.incore.answer.components import FRONT_TO_BACK, PIPELINE, PORTS, PRECEDENCE, row_of, simulated_without
+from kernmodel.incore.answer.components import FRONT_TO_BACK, PIPELINE, PORTS, PRECEDENCE, row_of
+from kernmodel.incore.answer.mechanisms import MechanismCost, Subject, mechanism_costs, simulated_without
 from kernmodel.incore.answer.verdict import reaches
 from kernmodel.incore.core import Core
+from kernmodel.incore.dependences.line_splits import AT_LINES, Places
 from kernmodel.incore.model import Component, InCore, PortUse, Reason, Why
 from kernmodel.value_types import dataclass
 
@@ -82,6 +84,8 @@ class Explanation:
         idealised: for each component that applies, the block without it, the most helpful first.
         next_bound: the largest bound below the prediction: its components; empty if there is none.
         next_cycles: its cycles per pass, 0 if there is none.
+        mechanisms: what single mechanisms of the core cost or save, the most costly first; only those that make a
+            difference, and only with a core whose pipeline is simulated.
     """
 
     components: tuple[Component, ...]
@@ -92,15 +96,17 @@ class Explanation:
     idealised: tuple[Idealised, ...]
     next_bound: tuple[str, ...]
     next_cycles: float
+    mechanisms: tuple[MechanismCost, ...] = ()
 
 
-def explain(incore: InCore, core: Core | None = None) -> Explanation:
+def explain(incore: InCore, core: Core | None = None, places: Places = AT_LINES) -> Explanation:
     """Explain an answer.
 
     Args:
         incore: the answer.
         core: that it was analysed for, to simulate the block without one part after the other; without it, what stands
             in the answer has to do, and the speed-ups are upper limits.
+        places: where the arrays of a loop lie, as in the analysis.
 
     Raises:
         InstructionTableError: a row of the table is malformed.
@@ -109,16 +115,25 @@ def explain(incore: InCore, core: Core | None = None) -> Explanation:
     applied = [part for part in components if part.applies]
     below = [part for part in applied if part.name != PIPELINE and not reaches(part.cycles, incore.prediction)]
     following = max((part.cycles for part in below), default=0.0)
+    simulated = core is not None and any(part.name == PIPELINE for part in incore.components)
+    subject = _subject(incore, core, places) if core is not None and simulated else None
     return Explanation(
         components=components,
         binding=binding_components(incore),
         crowd=_crowd(incore),
         chain=_chain(incore),
         chain_passes=incore.lcd.passes if incore.lcd else 1,
-        idealised=_idealised(applied, incore, core),
+        idealised=_idealised(applied, incore, subject, core),
         next_bound=_reaching(below, following) if following else (),
         next_cycles=following,
+        mechanisms=mechanism_costs(subject, core.model) if core is not None and subject is not None else (),
     )
+
+
+def _subject(incore: InCore, core: Core, places: Places) -> Subject:
+    instructions = tuple(row.instruction for row in incore.rows)
+    rows = tuple(row_of(instruction, core.table) for instruction in instructions)
+    return Subject(instructions, rows, incore.notion, incore.offset, places)
 
 
 def components_of(incore: InCore) -> tuple[Component, ...]:
@@ -171,7 +186,9 @@ def _chain(incore: InCore) -> tuple[ChainStep, ...]:
     )
 
 
-def _idealised(applied: Sequence[Component], incore: InCore, core: Core | None) -> tuple[Idealised, ...]:
+def _idealised(
+    applied: Sequence[Component], incore: InCore, subject: Subject | None, core: Core | None
+) -> tuple[Idealised, ...]:
     """What each component costs: the block without it.
 
     A greedy scheduler can be worse off with more room; that is no cost of the part, so no prediction exceeds the one
@@ -181,18 +198,10 @@ def _idealised(applied: Sequence[Component], incore: InCore, core: Core | None) 
     found = []
     for name in dict.fromkeys(part.name for part in applied):
         others = [part for part in applied if part.name not in (name, PIPELINE)]
-        if name != PIPELINE and (again := _simulated(name, incore, core)) is not None:
-            others.append(Component(PIPELINE, min(again, prediction), True, None))
+        if name != PIPELINE and subject is not None and core is not None:
+            again = simulated_without(name, subject, core.model)
+            others += [Component(PIPELINE, min(again, prediction), True, None)] if again is not None else []
         cycles = min(prediction, max((part.cycles for part in others), default=0.0))
         speed_up = prediction / cycles if cycles else float("inf") if prediction else 1.0
         found.append(Idealised(name, cycles, speed_up, _reaching(others, cycles)))
     return tuple(sorted(found, key=lambda item: item.prediction))
-
-
-def _simulated(name: str, incore: InCore, core: Core | None) -> float | None:
-    """Cycles per pass of the pipeline without a component, None where it cannot be simulated."""
-    if core is None or not any(part.name == PIPELINE for part in incore.components):
-        return None
-    instructions = tuple(row.instruction for row in incore.rows)
-    rows = tuple(row_of(instruction, core.table) for instruction in instructions)
-    return simulated_without(name, instructions, rows, core.model, incore.notion, incore.offset)

@@ -118,16 +118,22 @@ class Lines(NamedTuple):
         grouped: whether a group of vector stores costs half a cycle more.
         whole_lines: one in so many loads of a whole line keeps its pipe a cycle longer where nothing stores a whole
             line, 0 for none.
+        crossing: whether accesses across lines take longer, which can be idealised.
     """
 
     line_bytes: int
     block_bytes: int | None
     grouped: bool = False
     whole_lines: int = 0
+    crossing: bool = True
+
+    def of_load(self) -> int | None:
+        """The size of what a load must not cross; None where it takes as long across lines."""
+        return self.line_bytes if self.crossing else None
 
     def of_store(self, size: int) -> int | None:
-        """The size of what a store must not cross; None where it takes as long across lines."""
-        if size >= self.line_bytes:
+        """The same for a store."""
+        if size >= self.line_bytes or not self.crossing:
             return None
         return self.block_bytes if self.block_bytes == size else self.line_bytes
 
@@ -147,7 +153,7 @@ def slow_accesses(
     loads, stores = moving_accesses(steps)
     alike: dict[object, list[tuple[MovingAccess, int | None, bool]]] = {}
     slow: dict[int, list[int]] = {}
-    both = [(load, lines.line_bytes, False) for load in loads]
+    both = [(load, lines.of_load(), False) for load in loads]
     for access, block, writes in [*both, *((store, lines.of_store(store.size), True) for store in stores)]:
         if access.instruction not in places.starts:
             alike.setdefault(access.address.terms, []).append((access, block, writes))

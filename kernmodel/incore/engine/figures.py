@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from kernmodel.incore.dependences.addresses import MemoryPolicy
 from kernmodel.incore.dependences.data_flow import data_flow_figures
@@ -116,6 +116,51 @@ def without_issue_limit(core: ModelledCore) -> ModelledCore:
     schedulers += [size for _, size in pipeline.by_port.schedulers] if pipeline.by_port else []
     width = min(pipeline.delivery.idq, *schedulers, pipeline.reorder_buffer) // 2
     return replace(core, pipeline=replace(pipeline, issue_width=width, retire_width=max(width, pipeline.retire_width)))
+
+
+class AmpleBuffer(NamedTuple):
+    """A pipeline one of whose buffers never fills up.
+
+    Attributes:
+        name: of the buffer; entries: that it has; ports: that it belongs to, none where it serves all.
+        pipeline: with more entries.
+    """
+
+    name: Literal["schedulers", "load scheduler", "store scheduler", "reorder buffer", "vector registers"]
+    entries: int
+    ports: tuple[str, ...]
+    pipeline: PipelineCore
+
+
+def with_ample_buffers(pipeline: PipelineCore) -> Iterator[AmpleBuffer]:
+    """The pipeline with each of its buffers idealised; schedulers that belong to ports together, apart those behind a
+    queue."""
+    yield AmpleBuffer("reorder buffer", pipeline.reorder_buffer, (), replace(pipeline, reorder_buffer=_AMPLE))
+    by_port = pipeline.by_port
+    if by_port is None:
+        yield AmpleBuffer("schedulers", pipeline.scheduler, (), replace(pipeline, scheduler=_AMPLE))
+        if own := pipeline.load_scheduler:
+            yield AmpleBuffer("load scheduler", own, (), replace(pipeline, load_scheduler=_AMPLE))
+        if own := pipeline.store_scheduler:
+            yield AmpleBuffer("store scheduler", own, (), replace(pipeline, store_scheduler=_AMPLE))
+        return
+    queued = frozenset(by_port.queued)
+    for behind in (True, False):
+        chosen = [
+            (ports, entries) for ports, entries in by_port.schedulers if bool(queued.intersection(ports)) == behind
+        ]
+        if not chosen:
+            continue
+        rooms = [(ports, _AMPLE if (ports, entries) in chosen else entries) for ports, entries in by_port.schedulers]
+        queue = _AMPLE if behind else by_port.queue_entries
+        ample = replace(pipeline, by_port=replace(by_port, schedulers=tuple(rooms), queue_entries=queue))
+        entries = sum(entries for _, entries in chosen) + (by_port.queue_entries if behind else 0)
+        yield AmpleBuffer(
+            "schedulers", entries, tuple(p for p in pipeline.ports if any(p in ports for ports, _ in chosen)), ample
+        )
+    if by_port.vector_registers:
+        ample = replace(pipeline, by_port=replace(by_port, vector_registers=0))
+        yield AmpleBuffer("vector registers", by_port.vector_registers, (), ample)
 
 
 def figures_of(core: ModelledCore) -> Figures:

@@ -36,6 +36,7 @@ _FIELDS = {
     "CodeOrigin": ("file", "compiler", "version", "flags", "command"),
     "Explanation": (
         *("binding", "crowd", "chain", "chain_passes", "idealised", "next_bound", "next_cycles", "components"),
+        "mechanisms",
     ),
     "Instruction": ("line", "text", "mnemonic", "form", "address"),
     "OutsideWork": (

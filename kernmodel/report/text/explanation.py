@@ -10,6 +10,7 @@ from kernmodel.incore.core import CODE_ALIGNMENT
 from kernmodel.report.layout import Blocks, fields, left, right, table
 from kernmodel.report.number_text import decimal
 from kernmodel.report.text.incore import bound_text, instruction_columns
+from kernmodel.report.text.reasons import reason_text
 
 if TYPE_CHECKING:
     from kernmodel.incore.answer.explain import Explanation
@@ -36,7 +37,15 @@ def explanation_section(incore: InCore, explanation: Explanation) -> Blocks:
         *_crowd_section(incore, explanation),
         *_steps_section(incore, explanation),
         *table("If one component were infinitely fast", idealised, explanation.idealised, always=True),
+        *table("Without one mechanism of the core, simulated", _MECHANISMS, explanation.mechanisms),
     )
+
+
+_MECHANISMS = (
+    right("cy per pass", "prediction"),
+    right("saves", "saved"),
+    left("mechanism", "reason", reason_text, fold=True),
+)
 
 
 def _crowd_section(incore: InCore, explanation: Explanation) -> Blocks:

@@ -16,6 +16,15 @@ _STALLS = {
     "reorder buffer": "the reorder buffer is full of µops that have not retired",
     "registers": "all vector registers are taken by instructions that have not retired",
 }
+_BUFFERS = {
+    "schedulers": "the schedulers{of} are full of operations that wait",
+    "load scheduler": "the scheduler of loads is full of loads that wait",
+    "store scheduler": "the scheduler of stores is full of stores that wait",
+    "reorder buffer": "the reorder buffer is full of operations that have not retired",
+    "vector registers": "all vector registers are taken by instructions that have not retired",
+}
+_SEEN = 0.005
+"""Cycles from which on two decimals show them."""
 
 
 def reason_text(reason: Reason | None) -> str:
@@ -83,6 +92,19 @@ def _stalls(reason: Reason) -> str:
     return f"{_beyond(reason)}: the renamer stands still in {share:.0f} % of the cycles, as {_STALLS[reason.names[0]]}"
 
 
+def _full_buffer(reason: Reason) -> str:
+    buffer, *ports = reason.names
+    of = f" of {_listed(ports)}" if ports else ""
+    return f"{_BUFFERS[buffer].format(of=of)} ({reason.figures['entries']} entries)"
+
+
+def _renamed(reason: Reason) -> str:
+    cells = _listed(reason.names)
+    if reason.cycles >= _SEEN:
+        return f"memory renaming shortens the reload of {cells}; kept in a register it saves {_cycles(reason)} per pass"
+    return f"memory renaming makes the reload of {cells} free: nothing to gain by keeping it in a register"
+
+
 def _count(number: float, one: str, many: str = "") -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
 
@@ -139,6 +161,11 @@ SENTENCES: Mapping[Why, Callable[[Reason], str]] = {
     Why.PIPELINE: lambda r: f"the simulated pipeline takes {_cycles(r)} per pass: no more than its parts",
     Why.PORT_CHOICE: lambda r: f"{_beyond(r)}: µops wait for ports that the renamer gave them",
     Why.STALLS: _stalls,
+    Why.FULL_BUFFER: _full_buffer,
+    Why.ACROSS_LINES: lambda r: f"{_listed(_counted(r.users))} cross lines of the cache",
+    Why.EXTRA_SLOTS: lambda r: f"{_listed(_counted(r.users))} take a slot more at dispatch than others",
+    Why.RELOADS: lambda r: f"loads of {_listed(r.names)} wait up to {_cycles(r)} for what was stored there",
+    Why.MEMORY_RENAMING: _renamed,
     Why.IDLE: lambda r: f"idle: µops come from the {_SOURCES[r.names[0]]}",
     Why.IDLE_ERRATUM: lambda _: "idle: branches of the JCC erratum keep some of the code out of it",
 }

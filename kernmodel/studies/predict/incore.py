@@ -230,7 +230,7 @@ def explanation(answer: InCoreAnswer, settings: Settings) -> Explanation:
     """Why the block takes as long as it does, and what would help."""
     from kernmodel.incore.answer.explain import explain
 
-    return explain(answer.incore, Core.of(answer.parameters, settings))
+    return explain(answer.incore, Core.of(answer.parameters, settings), settings.places)
 
 
 def dependencies(answer: InCoreAnswer, settings: Settings) -> Graph:
