@@ -73,6 +73,7 @@ def binary_residency(
         ToolError: this system does not let it be traced.
     """
     from kernmodel.binary.address_trace import residency
+    from kernmodel.binary.ecm import call_paths
     from kernmodel.binary.find import find_function
     from kernmodel.binary.runs import Command
     from kernmodel.errors import UsageError
@@ -81,8 +82,9 @@ def binary_residency(
 
     if not command:
         raise UsageError("there is no program to run", todo="give it and its arguments behind --")
-    hierarchy = hierarchy_of(load_machine(fspath(machine)))
+    modelled = load_machine(fspath(machine))
     found = find_function(fspath(library or command[0]), function, addresses=addresses)
-    answer = residency(found, Command(tuple(command), standard_input, seconds=seconds), hierarchy, told=progress)
+    started = Command(tuple(command), standard_input, seconds=seconds)
+    answer = residency(found, started, hierarchy_of(modelled), told=progress)
     views = Views("binary:residency_report", "binary:residency_document")
-    return Result([answer], views, {"function": found}, strict=strict)
+    return Result([answer], views, {"function": found, "paths": call_paths(answer, modelled)}, strict=strict)

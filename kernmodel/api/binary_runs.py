@@ -65,7 +65,7 @@ def binary_run(
     machine: File | None = None,
     uarch: str | None = None,
     place: CodePlace = ANYWHERE,
-    predictors: str = "kernmodel",
+    predictors: str | None = None,
     options: RunOptions = AS_IT_IS,
     progress: Callable[[str], object] = lambda what: None,
 ) -> Result[BinaryRun]:
@@ -77,7 +77,8 @@ def binary_run(
         command: the program and its arguments.
         function: its name; place: where it is, beside that.
         machine, uarch: the machine file, or the microarchitecture, that is predicted for.
-        predictors: names separated by commas: kernmodel, llvm-mca, osaca, uica, files of predictions (.csv).
+        predictors: names separated by commas: kernmodel, kernmodel-ecm (asks for a machine), llvm-mca, osaca, uica,
+            files of predictions (.csv); None: those of this house that what is given allows.
         options: how the program is run.
         progress: is told what is being done.
 
@@ -86,31 +87,62 @@ def binary_run(
         UsageError: neither machine nor microarchitecture, or both.
         ToolError: a predictor or way of counting that was asked for is not there.
     """
-    from kernmodel.binary.answer import BinaryRun, lifted
+    from kernmodel.binary.answer import BinaryRun, predicted
     from kernmodel.binary.counting import count_occurrences
     from kernmodel.binary.find import find_function
-    from kernmodel.binary.predictors.choose import names_of, predictor_named
+    from kernmodel.binary.predictors.choose import predictor_named
+    from kernmodel.binary.predictors.own import OWN_ECM
     from kernmodel.binary.runs import Command
+    from kernmodel.binary.walks import CountedFlow
 
     if not command:
         raise UsageError("there is no program to run", todo="give it and its arguments behind --")
     core, title, modelled = _core(machine, uarch)
-    names = names_of(predictors)
+    names = _names(predictors, modelled)
     file = fspath(place.library or command[0])
     found = find_function(file, function, addresses=place.addresses, marked=place.marked)
-    chosen = [predictor_named(name, core, found.isa) for name in names]
+    chosen = [predictor_named(name, core, found.isa) for name in names if name != OWN_ECM]
     started = Command(tuple(command), options.standard_input, seconds=options.seconds)
     found, occurrences = count_occurrences(
         found, started, method=options.method, limit=options.count_limit, told=progress
     )
-    predictions = lifted(found, occurrences, chosen, progress)
+    traced = modelled if OWN_ECM in names else None
+    said = predicted(CountedFlow(found, occurrences), started, chosen, traced, progress)
     time, why = _time(found, started, progress) if options.measure else (None, "")
-    clock = time.clock_hz if time is not None else modelled.clock_hz if modelled is not None else None
-    versions = {one.name: one.version for one in chosen}
     answer = BinaryRun(
-        tuple(command), found, occurrences, core, title, clock, predictions, versions, time=time, not_measured=why
+        command=tuple(command),
+        function=found,
+        occurrences=occurrences,
+        core=core,
+        title=title,
+        clock_hz=time.clock_hz if time is not None else modelled.clock_hz if modelled is not None else None,
+        predicted=said,
+        time=time,
+        not_measured=why,
     )
-    return Result([answer], Views("binary_run:binary_run_report", "binary_lifting:binary_run_document"))
+    views = Views(
+        "binary_run:binary_run_report",
+        "binary_lifting:binary_run_document",
+        picture="binary_run:function_figure",
+        drawing="binary_run:function_drawing",
+    )
+    return Result([answer], views)
+
+
+def _names(predictors: str | None, machine: Machine | None) -> tuple[str, ...]:
+    """The predictors that are asked for, else those of this house that what is given allows.
+
+    Raises:
+        UsageError: an unknown one, or one that asks for a machine without it.
+    """
+    from kernmodel.binary.predictors.choose import names_of
+    from kernmodel.binary.predictors.own import OWN, OWN_ECM
+
+    names = names_of(predictors or (f"{OWN},{OWN_ECM}" if machine is not None else OWN))
+    if OWN_ECM in names and machine is None:
+        todo = "give a machine with -m in place of --uarch"
+        raise UsageError(f"{OWN_ECM} asks for the caches of a machine", where="--predictors", todo=todo)
+    return names
 
 
 def _core(machine: File | None, uarch: str | None) -> tuple[str, str, Machine | None]:
@@ -146,7 +178,7 @@ def binary_suite(
     *,
     machine: File | None = None,
     uarch: str | None = None,
-    predictors: str = "kernmodel",
+    predictors: str | None = None,
     jobs: int | None = None,
     progress: Callable[[str, int, int], object] = lambda what, done, total: None,
 ) -> Result[SuiteAnswer]:
@@ -165,18 +197,18 @@ def binary_suite(
     Raises:
         InputError: a file cannot be read or written; ToolError: a compiler or predictor is not there.
     """
-    from kernmodel.binary.predictors.choose import names_of
     from kernmodel.binary.suite.file import read_suite
     from kernmodel.binary.suite.run import run_suite
     from kernmodel.binary.suite.timing import smallest_call
 
-    core, _, _ = _core(machine, uarch)
+    core, _, modelled = _core(machine, uarch)
     suite = read_suite(fspath(file))
     answer = run_suite(
         suite,
         core,
         Path(fspath(output)),
-        predictors=names_of(predictors),
+        predictors=_names(predictors, modelled),
+        machine=modelled,
         timing=smallest_call,
         jobs=jobs,
         progress=progress,

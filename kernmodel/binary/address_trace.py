@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, cast
 
@@ -18,7 +18,7 @@ from kernmodel.binary.residency import Residency
 from kernmodel.binary.runs import Command, Told
 from kernmodel.binary.tracing import NotTracedError, TracedProgram, free_stretch, traced_run
 from kernmodel.cachesim.engine import Simulator
-from kernmodel.cachesim.model import MEMORY, Counters, Hierarchy
+from kernmodel.cachesim.model import Hierarchy
 from kernmodel.errors import InputError, Location, MeasurementError, Note
 from kernmodel.isa import isa_of
 from kernmodel.isa.counting import TracedCopy
@@ -109,14 +109,12 @@ def residency(
     second = _one_run(function, command, simulator, line, told, "tracing addresses") if first.complete else first
     if not second.calls:
         raise never_ran(function)
-    counters = simulator.counters()
     return Residency(
         accesses=second.sink.accesses,
         calls=second.calls,
         footprint_bytes=len(second.sink.lines) * line,
         line_bytes=line,
-        counters=counters,
-        lines=_lines(hierarchy, counters, second.calls),
+        counters=simulator.counters(),
         complete=second.complete,
         notes=_notes(function, second),
     )
@@ -146,24 +144,6 @@ def _notes(function: Function, run: _Run) -> tuple[Note, ...]:
         text = f"the trace was cut off after {run.sink.accesses:,} accesses, and the caches were cold at its beginning"
         notes.append(Note("trace-cut-off", text, "warning", where))
     return tuple(notes)
-
-
-def _lines(hierarchy: Hierarchy, counters: Counters, calls: int) -> Mapping[str, float]:
-    """Cache lines that cross the outer side of each cache in a call, both ways."""
-    found = {}
-    for number, spec in enumerate(hierarchy.levels):
-        outer = hierarchy.levels[number + 1].name if number + 1 < len(hierarchy.levels) else MEMORY
-        own = counters.levels[spec.name]
-        if outer == MEMORY:
-            moved = counters.memory_loads + counters.memory_stores + counters.streamed_lines
-        elif spec.victim_level == outer:
-            beyond = counters.levels[outer]
-            moved = beyond.load_hits + own.dirty_evictions + (own.clean_evictions if spec.clean_victims else 0)
-        else:
-            beyond = counters.levels[outer]
-            moved = beyond.loads + beyond.stores
-        found[spec.name] = moved / calls
-    return found
 
 
 def _one_run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Literal
 
 import click
@@ -92,10 +93,9 @@ def blocks(
 
 _predictors_option = click.option(
     "--predictors",
-    default="kernmodel",
-    show_default=True,
     metavar="LIST",
-    help="Of kernmodel, llvm-mca, osaca, uica, and files of predictions (.csv).",
+    help="Of kernmodel, kernmodel-ecm, llvm-mca, osaca, uica, and files of predictions (.csv).  [default: kernmodel; "
+    "with -m also kernmodel-ecm]",
 )
 
 
@@ -116,6 +116,8 @@ _predictors_option = click.option(
 @click.option("--count-limit", type=click.FloatRange(0), metavar="S", help="Seconds that slow counting may take.")
 @click.option("--seconds", type=click.FloatRange(0, min_open=True), metavar="S", help="Seconds that a run may take.")
 @click.option("--no-measure", is_flag=True, help="Count and predict only.")
+@options.plot_option("the function on the roofline of one core")
+@click.option("--csv", "table", metavar="FILE", type=click.Path(dir_okay=False), help="Write the blocks to FILE.")
 @options.json_option
 def run(
     program: tuple[str, ...],
@@ -125,11 +127,13 @@ def run(
     addresses: tuple[int, int] | None,
     marked: str | None,
     library: str | None,
-    predictors: str,
+    predictors: str | None,
     method: Literal["auto", "re-encoded", "callgrind"],
     count_limit: float | None,
     seconds: float | None,
     no_measure: bool,
+    plot: str | None,
+    table: str | None,
     as_json: bool,
 ) -> None:
     """Run PROGRAM, count the blocks of its function, predict and measure its time.
@@ -142,6 +146,7 @@ def run(
     from kernmodel.api.binary_runs import CodePlace, RunOptions, binary_run
     from kernmodel.cli.output import shown_progress
 
+    shown = Shown.of(as_json=as_json, plot=plot)
     with shown_progress() as say:
         result = binary_run(
             program,
@@ -153,7 +158,12 @@ def run(
             options=RunOptions(method, count_limit, seconds, not no_measure, _standard_input()),
             progress=say,
         )
-    show_result(result, Shown.of(as_json=as_json))
+    show_result(result, shown)
+    if table is not None:
+        from kernmodel.binary.tables import blocks_csv
+        from kernmodel.output_files import write_file
+
+        write_file(Path(table), blocks_csv(result.answer))
 
 
 @binary.command(short_help="How good predictors are on a suite of kernels.")
@@ -165,7 +175,13 @@ def run(
 @click.option("--jobs", type=options.Count(min=1), metavar="N", help="Processes.  [default: all cores]")
 @options.json_option
 def suite(
-    file: str, machine: str | None, uarch: str | None, predictors: str, output: str, jobs: int | None, as_json: bool
+    file: str,
+    machine: str | None,
+    uarch: str | None,
+    predictors: str | None,
+    output: str,
+    jobs: int | None,
+    as_json: bool,
 ) -> None:
     """Build the variants of FILE (.yml), count, predict and measure them; a run that was cut off goes on.
 

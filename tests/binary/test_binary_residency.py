@@ -44,14 +44,17 @@ def test_the_footprint_is_that_of_the_arrays(build):
     program = build("flow.c", "-O2")
     traced = residency(find_function(program, "gemm"), Command((str(program), "24"), seconds=20), CACHES)
     assert 3 * 24 * 24 * 8 <= traced.footprint_bytes <= 3 * (24 * 24 * 8 + 64)
-    assert set(traced.lines) == {"L1", "L2"}
+    assert set(traced.counters.levels) == {"L1", "L2"}
+    assert traced.misses_per_line == 0.0
 
 
 def test_a_cache_that_is_too_small_misses(build):
     program = build("flow.c", "-O2")
     traced = residency(find_function(program, "gemm"), Command((str(program), "24"), seconds=20), TINY)
     assert 0.15 < traced.misses_per_access < 1
-    assert traced.lines["L1"] >= traced.misses_per_access * traced.accesses / traced.calls
+    assert not traced.is_resident
+    assert traced.counters.levels["L2"].loads >= traced.misses
+    assert traced.misses_per_line > 1
 
 
 def test_a_long_trace_is_cut_off_and_said_to_be(build, monkeypatch):

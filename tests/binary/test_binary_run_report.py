@@ -6,9 +6,10 @@ import json
 
 import pytest
 
-from kernmodel.binary.answer import BinaryRun, lifted
+from kernmodel.binary.answer import BinaryRun, Predicted, lifted
 from kernmodel.binary.predictors.own import OwnPredictor
 from kernmodel.binary.timing import FunctionTime
+from kernmodel.binary.walks import CountedFlow
 from kernmodel.report.json.binary_lifting import binary_run_document
 from kernmodel.report.text.binary_run import binary_run_report
 from kernmodel.report.text.render import Style, render
@@ -19,9 +20,8 @@ def answer(time: FunctionTime | None = None) -> BinaryRun:
     made = two_loops()
     occurrences = counted(made, rows=50, passes=40)
     own = OwnPredictor("ZEN3")
-    return BinaryRun(
-        ("./made", "7"), made, occurrences, "ZEN3", "AMD Zen 3", 3e9, lifted(made, occurrences, [own]), {}, time
-    )
+    said = Predicted(tuple(lifted(CountedFlow(made, occurrences), own)), {})
+    return BinaryRun(("./made", "7"), made, occurrences, "ZEN3", "AMD Zen 3", 3e9, said, time)
 
 
 def test_the_text_names_the_hot_block_its_bound_and_the_loops() -> None:

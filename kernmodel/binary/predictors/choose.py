@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from kernmodel.binary.predictors.own import OWN, OwnPredictor
+from kernmodel.binary.predictors.own import OWN, OWN_ECM, OwnPredictor
 from kernmodel.binary.predictors.protocol import Predictor
 from kernmodel.errors import UsageError
 
-NAMES = (OWN, "llvm-mca", "osaca", "uica")
+NAMES = (OWN, OWN_ECM, "llvm-mca", "osaca", "uica")
 
 
 def names_of(text: str) -> tuple[str, ...]:
@@ -56,4 +56,4 @@ def predictor_named(name: str, microarchitecture: str, isa: str, jobs: int | Non
 
 def lifted_names(names: Sequence[str]) -> tuple[str, ...]:
     """The names of predictors other than this house's own."""
-    return tuple(name for name in names if name != OWN)
+    return tuple(name for name in names if name not in (OWN, OWN_ECM))

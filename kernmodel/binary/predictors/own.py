@@ -10,15 +10,18 @@ from kernmodel.binary.predictors.protocol import Piece, PieceCycles
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import InstructionTableError
 from kernmodel.incore.answer.analyse import analyse
-from kernmodel.incore.answer.components import row_of, straight_bound
+from kernmodel.incore.answer.components import row_of, straight_bound, uses_of
 from kernmodel.incore.core import CODE_ALIGNMENT, Core, Settings
 from kernmodel.incore.engine.analyser import Analyser
+from kernmodel.incore.engine.ports import group_bound
 from kernmodel.incore.model import Notion
 from kernmodel.incore.tables.extensions import refuse_missing
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
 
 OWN = "kernmodel"
+OWN_ECM = "kernmodel-ecm"
+"""The same with the time of transfers between caches, for functions whose addresses were traced (`binary.ecm`)."""
 
 
 class OwnPredictor:
@@ -59,18 +62,7 @@ class OwnPredictor:
         return self._known[key]
 
     def _analysed(self, instructions: tuple[Instruction, ...], notion: Notion) -> PieceCycles:
-        loop = AssemblyLoop(
-            instructions=instructions,
-            isa=instructions[0].isa,
-            syntax="binary",
-            file="",
-            label="",
-            iterations_per_pass=None,
-            streams=(),
-            evidence="",
-            role="chosen",
-            notes=(),
-        )
+        loop = as_loop(instructions)
         refuse_missing(instructions, self.core.lacked, self.core.parameters, "")
         loop = replace(loop, instructions=isa_of(loop.isa).with_named_registers(instructions))
         offset = instructions[0].address % CODE_ALIGNMENT
@@ -91,3 +83,27 @@ class OwnPredictor:
             rows = [row_of(instruction, self.core.table) for instruction in named]
             self._straight[instructions] = straight_bound(named, rows, self.analyser)
         return self._straight[instructions]
+
+    def on_ports(self, instructions: tuple[Instruction, ...], ports: Sequence[str]) -> float:
+        """Cycles in which an execution of code occupies these ports, of µops that can go nowhere else."""
+        if not instructions or not ports:
+            return 0.0
+        named = isa_of(instructions[0].isa).with_named_registers(instructions)
+        rows = [row_of(instruction, self.core.table) for instruction in named]
+        return group_bound(uses_of(named, rows, self.analyser), ports)
+
+
+def as_loop(instructions: tuple[Instruction, ...]) -> AssemblyLoop:
+    """Instructions of a binary as the body of a loop."""
+    return AssemblyLoop(
+        instructions=instructions,
+        isa=instructions[0].isa,
+        syntax="binary",
+        file="",
+        label="",
+        iterations_per_pass=None,
+        streams=(),
+        evidence="",
+        role="chosen",
+        notes=(),
+    )

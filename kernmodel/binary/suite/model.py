@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
 
+from kernmodel.binary.residency import MOST_MISSES
 from kernmodel.evaluate.statistics import Summary
 from kernmodel.value_types import dataclass
 
@@ -70,9 +71,10 @@ class Observed:
         binary: path of the executable.
         calls: of the function in the counted run; instructions: executed in a call.
         pieces: hex digits of the blocks that ran (calls cut out), with how often they ran in a call.
-        predicted: own cycles of a call, by the letter of the way.
+        predicted: own cycles of a call, by the letter of the way, and "ecm".
         low: where those depend on what is not known, the least; by the letter of the way.
         refused: by the letter of the way, why there is no prediction.
+        data: where its data lie, None where addresses were not traced.
     """
 
     name: str
@@ -85,6 +87,12 @@ class Observed:
     predicted: Mapping[str, float] = field(default_factory=dict)
     low: Mapping[str, float] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
+    data: Mapping[str, float] | None = None
+
+    @property
+    def is_resident(self) -> bool | None:
+        """Whether the first cache holds the data (`residency.MOST_MISSES`); None where that is not known."""
+        return None if self.data is None else self.data["misses_per_access"] <= MOST_MISSES
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +115,16 @@ class Judged:
         variant: the binary.
         measured: cycles of the smallest call; spread_percent: by how much the second run lies above it.
         predicted: cycles of a call by the predictor's name and way ("kernmodel (c)"); None where it has none.
+        data: footprint_bytes, misses_per_access and misses_per_line; None where addresses were not traced.
+        is_resident: whether the first cache holds the data; None where that is not known.
     """
 
     variant: Variant
     measured: float
     spread_percent: float
     predicted: Mapping[str, float | None]
+    data: Mapping[str, float] | None = None
+    is_resident: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

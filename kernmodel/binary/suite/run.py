@@ -6,20 +6,22 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import closing
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
 from kernmodel import __version__
 from kernmodel.binary.predictors.choose import lifted_names, predictor_named
-from kernmodel.binary.predictors.own import OWN
+from kernmodel.binary.predictors.own import OWN, OWN_ECM
 from kernmodel.binary.predictors.protocol import Piece, Predictor
 from kernmodel.binary.suite.build import compiler_version, key_of
 from kernmodel.binary.suite.model import Class, Judged, Measured, Observed, SuiteAnswer, SuiteFile, Variant
-from kernmodel.binary.suite.observe import observe
+from kernmodel.binary.suite.observe import ECM, RESIDENCY, observe
 from kernmodel.binary.suite.records import Records
 from kernmodel.code.blocks import decode_block
 from kernmodel.evaluate.statistics import Summary, summarise
 from kernmodel.limits import process_count
+from kernmodel.machine.model import Machine
 from kernmodel.output_files import write_file
 
 Progress = Callable[[str, int, int], object]
@@ -36,6 +38,7 @@ def run_suite(
     output: Path,
     *,
     predictors: Sequence[str] = (OWN,),
+    machine: Machine | None = None,
     timing: Timing,
     jobs: int | None = None,
     progress: Progress = lambda what, done, total: None,
@@ -45,6 +48,7 @@ def run_suite(
     Args:
         core: microarchitecture of this host.
         predictors: names as of `predictors.choose`.
+        machine: whose caches the addresses go through, where `predictors` has the one with ECM.
         timing: measures a function, one at a time, with nothing else of the suite running.
         jobs: processes for all the rest.
 
@@ -57,9 +61,13 @@ def run_suite(
         compiler_version(compiler)
     seconds: dict[str, float] = {}
     variants = suite.variants
-    keys = {variant: key_of(variant, suite, core) for variant in variants}
+    traced = machine if OWN_ECM in predictors else None
+    target = core if traced is None else f"{core} {traced!r}"
+    keys = {variant: key_of(variant, suite, target) for variant in variants}
     began = time.monotonic()
-    observed, kept = _observed(suite, core, keys, output, jobs, progress)
+    with closing(Records(output / "observed.jsonl", Observed)) as records:
+        work = partial(observe, suite=suite, core=core, machine=traced, folder=output / "bin")
+        observed, kept = _observed(work, keys, records, output / "bin", jobs, progress)
     seconds["built, counted and predicted"] = time.monotonic() - began
     began = time.monotonic()
     measured, also = _measured(
@@ -80,8 +88,9 @@ def run_suite(
             failed.append((variant.name, found.failed or (timed.failed if timed else "was not measured")))
             continue
         predicted = {label: found.predicted.get(way) for way, label in OWN_WAYS.items()}
+        predicted |= {} if traced is None else {OWN_ECM: found.predicted.get(ECM)}
         predicted |= {f"{name} (a)": cycles.get(found.name) for name, cycles in by_peer.items()}
-        judged.append(Judged(variant, timed.cycles, timed.spread_percent, predicted))
+        judged.append(Judged(variant, timed.cycles, timed.spread_percent, predicted, found.data, found.is_resident))
     versions = {OWN: __version__, **{other.name: other.version for other in others}}
     classes = tuple(_classes(suite, judged))
     answer = SuiteAnswer(
@@ -96,33 +105,36 @@ _ISA = "x86-64"
 
 
 def _observed(
-    suite: SuiteFile, core: str, keys: Mapping[Variant, str], output: Path, jobs: int | None, progress: Progress
+    work: Callable[..., Observed],
+    keys: Mapping[Variant, str],
+    records: Records[Observed],
+    folder: Path,
+    jobs: int | None,
+    progress: Progress,
 ) -> tuple[dict[Variant, Observed], int]:
-    """What is found of all variants, and how many records were there."""
-    folder = output / "bin"
+    """What is found of all variants by `work`, several at a time, and how many records were there."""
     found: dict[Variant, Observed] = {}
-    with closing(Records(output / "observed.jsonl", Observed)) as records:
-        folder.mkdir(exist_ok=True)
-        for variant, key in keys.items():
-            record = records.get(variant.name, key)
-            if record is not None and (record.failed or Path(record.binary).exists()):
-                found[variant] = record
-        kept, wanted = len(found), [variant for variant in keys if variant not in found]
-        for variant, record in _side_by_side(suite, core, keys, wanted, folder, jobs):
-            records.add(record)
+    folder.mkdir(exist_ok=True)
+    for variant, key in keys.items():
+        record = records.get(variant.name, key)
+        if record is not None and (record.failed or Path(record.binary).exists()):
             found[variant] = record
-            progress("building, counting, predicting", len(found), len(keys))
+    kept, wanted = len(found), [variant for variant in keys if variant not in found]
+    for variant, record in _side_by_side(work, keys, wanted, jobs):
+        records.add(record)
+        found[variant] = record
+        progress("building, counting, predicting", len(found), len(keys))
     return found, kept
 
 
 def _side_by_side(
-    suite: SuiteFile, core: str, keys: Mapping[Variant, str], wanted: Sequence[Variant], folder: Path, jobs: int | None
+    work: Callable[..., Observed], keys: Mapping[Variant, str], wanted: Sequence[Variant], jobs: int | None
 ) -> Iterator[tuple[Variant, Observed]]:
     if not wanted:
         return
     executor = ProcessPoolExecutor(min(process_count(jobs), len(wanted)), get_context("spawn"))
     try:
-        asked = {executor.submit(observe, one, suite, core, keys[one], folder): one for one in wanted}
+        asked = {executor.submit(work, one, key=keys[one]): one for one in wanted}
         for done in as_completed(asked):
             yield asked[done], done.result()
     finally:
@@ -171,8 +183,12 @@ def _sum(one: Observed, answers: Mapping[str, float | None]) -> float | None:
 
 
 def _classes(suite: SuiteFile, judged: Sequence[Judged]) -> Iterator[Class]:
-    """Statistics of all variants, and of each kind of them."""
+    """Statistics of all variants whose data the first cache holds, and of each kind of them; the others stand apart."""
+    beyond = [one for one in judged if one.is_resident is False]
+    judged = [one for one in judged if one.is_resident is not False]
     yield _class("all", "all", judged)
+    if beyond:
+        yield _class("data", "beyond the first cache", beyond)
     if suite.aside:
         yield _class("kernels", "seen", [one for one in judged if one.variant.kernel.stem not in suite.aside])
         yield _class("kernels", "kept aside", [one for one in judged if one.variant.kernel.stem in suite.aside])
@@ -200,9 +216,10 @@ def _summary(members: Iterable[Judged], label: str) -> Summary:
 
 def _csv(judged: Sequence[Judged]) -> Iterator[str]:
     labels = tuple(dict.fromkeys(label for one in judged for label in one.predicted))
-    yield ",".join(("kernel", "compiler", "flags", "block", "measured", "spread_percent", *labels))
+    yield ",".join(("kernel", "compiler", "flags", "block", "measured", "spread_percent", *RESIDENCY, *labels))
     for one in judged:
         variant = one.variant
         predicted = ("" if (cycles := one.predicted[label]) is None else f"{cycles:.1f}" for label in labels)
         first = (variant.kernel.stem, variant.compiler, " ".join(variant.flags), str(variant.block or ""))
-        yield ",".join((*first, f"{one.measured:.1f}", f"{one.spread_percent:.2f}", *predicted))
+        data = ("" if one.data is None else f"{one.data[name]:g}" for name in RESIDENCY)
+        yield ",".join((*first, f"{one.measured:.1f}", f"{one.spread_percent:.2f}", *data, *predicted))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kernmodel.report.json.document import Json, document, pick, record
@@ -9,6 +10,7 @@ from kernmodel.report.json.document import Json, document, pick, record
 if TYPE_CHECKING:
     from kernmodel.binary.program import BasicBlock, Function, Loop
     from kernmodel.binary.residency import Residency
+    from kernmodel.traffic.model import PathTraffic
 
 _COUNTED = ("loads", "load_misses", "stores", "store_misses", "dirty_evictions", "clean_evictions")
 
@@ -45,13 +47,24 @@ def _loop_json(loop: Loop) -> Json:
     return record(pick(loop, "header", "parent", "depth", "irreducible"), blocks=sorted(loop.blocks))
 
 
-def residency_document(found: Residency, function: Function) -> Json:
+_RESIDENCY = (
+    *("accesses", "calls", "footprint_bytes", "line_bytes", "misses_per_access", "misses_per_line", "is_resident"),
+    "complete",
+)
+
+
+def residency_document(found: Residency, function: Function, paths: Sequence[PathTraffic]) -> Json:
     """The answer of `kernmodel binary residency`."""
     return document(
-        "kernmodel.binary-residency/1",
-        pick(function, "file", "name"),
-        pick(found, "accesses", "calls", "footprint_bytes", "line_bytes", "misses_per_access", "complete"),
-        levels=[{"level": name, **pick(one, *_COUNTED)} for name, one in found.counters.levels.items()],
-        lines=[{"level": name, "lines": lines} for name, lines in found.lines.items()],
-        notes=found.notes,
+        "kernmodel.binary-residency/1", pick(function, "file", "name"), residency_json(found, paths), notes=found.notes
+    )
+
+
+def residency_json(found: Residency, paths: Sequence[PathTraffic]) -> Json:
+    """Footprint, misses, and the lines of a call beyond each level."""
+    levels = found.counters.levels
+    return record(
+        pick(found, *_RESIDENCY),
+        levels=[{"level": name, **pick(one, *_COUNTED)} for name, one in levels.items()],
+        lines=[{"level": name, "lines": one.lines} for name, one in zip(levels, paths, strict=True)],
     )

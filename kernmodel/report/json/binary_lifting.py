@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kernmodel.binary.lifting import WAYS
+from kernmodel.report.json.binary import residency_json
 from kernmodel.report.json.document import Json, document, interval_json, pick, record
 from kernmodel.report.text.reasons import reason_text
 
 if TYPE_CHECKING:
     from kernmodel.binary.answer import BinaryRun
+    from kernmodel.binary.ecm import DataAnswer, FunctionEcm
     from kernmodel.binary.lifting import BlockShare, LiftedPrediction
     from kernmodel.binary.suite.model import Class, Judged, SuiteAnswer
 
@@ -27,7 +29,33 @@ def binary_run_document(answer: BinaryRun) -> Json:
             edges=[{"from": a, "to": b, "count": n} for (a, b), n in counted.edges.items()],
         ),
         measured=None if time is None else pick(time, *_TIME),
-        predictions=[_prediction(answer, one) for one in answer.predictions],
+        predictions=[_prediction(answer, one) for one in answer.predicted.predictions],
+        data=None if answer.predicted.data is None else _data(answer.predicted.data),
+        not_traced=answer.predicted.not_traced,
+        notes=answer.notes,
+    )
+
+
+def _data(data: DataAnswer) -> Json:
+    """Where the data lie, the times of the ECM model in cycles of a call, and the chart."""
+    ecm, chart = data.ecm, data.roofline
+    return record(
+        residency_json(data.residency, data.paths),
+        ecm=None if ecm is None else _ecm(ecm),
+        roofline=None if chart is None else chart.kernels[0].rooflines[0],
+        why_not=list(data.why_not),
+    )
+
+
+def _ecm(ecm: FunctionEcm) -> Json:
+    transfers = [{"name": one.name, "cycles": one.cycles if one.known else None} for one in ecm.transfers]
+    levels = [{"level": name, "cycles": cycles} for name, cycles in ecm.levels]
+    return record(
+        pick(ecm, "machine", "t_ol", "t_nol", "overlap", "cycles"),
+        transfers=transfers,
+        levels=levels,
+        binding=list(ecm.binding),
+        is_lower_bound=bool(ecm.unknown),
     )
 
 
@@ -46,7 +74,7 @@ _TIME = (
 
 def _prediction(answer: BinaryRun, one: LiftedPrediction) -> Json:
     return record(
-        {"predictor": one.predictor, "version": answer.versions.get(one.predictor, ""), "way": WAYS[one.way]},
+        {"predictor": one.predictor, "version": answer.predicted.versions.get(one.predictor, ""), "way": WAYS[one.way]},
         pick(one, "cycles", "mispredicted", "failed"),
         interval_json("cycles", one.interval),
         error_percent=answer.error_percent(one),
@@ -93,4 +121,6 @@ def _judged(one: Judged) -> Json:
         {"kernel": variant.kernel.stem, "compiler": variant.compiler, "flags": list(variant.flags)},
         {"block": variant.block, "measured_cycles": one.measured, "spread_percent": one.spread_percent},
         predicted=dict(one.predicted),
+        data=None if one.data is None else dict(one.data),
+        is_resident=one.is_resident,
     )

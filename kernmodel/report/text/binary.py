@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from kernmodel.report.layout import Blocks, Column, fields, left, right, table
+from kernmodel.report.layout import Blocks, Column, Pair, fields, left, right, table
 from kernmodel.report.number_text import count
 from kernmodel.report.text.sections import notes_section
 from kernmodel.units import format_bytes
@@ -14,6 +14,7 @@ from kernmodel.units import format_bytes
 if TYPE_CHECKING:
     from kernmodel.binary.program import BasicBlock, Function, Loop, SourceLine
     from kernmodel.binary.residency import Residency
+    from kernmodel.traffic.model import PathTraffic
 
 _SHOWN_LINES = 4
 _ENDINGS = {
@@ -103,21 +104,31 @@ def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
     yield first, last
 
 
-def residency_report(found: Residency, function: Function) -> Blocks:
+def residency_fields(found: Residency) -> tuple[Pair, ...]:
+    """Footprint and misses."""
+    held = "" if found.is_resident else ": not resident"
+    return (
+        ("footprint", format_bytes(found.footprint_bytes)),
+        ("misses of the first cache", f"{100 * found.misses_per_access:.2f} % of the accesses{held}"),
+        ("misses per line", f"{found.misses_per_line:.3g} of the footprint in a call"),
+    )
+
+
+def residency_report(found: Residency, function: Function, paths: Sequence[PathTraffic]) -> Blocks:
     """Where the data of a function lie."""
+    lines = dict(zip(found.counters.levels, paths, strict=True))
     columns = (
         left("level", lambda item: item[0]),
         right("accesses", lambda item: f"{item[1].loads + item[1].stores:,}"),
         right("misses", lambda item: f"{item[1].load_misses + item[1].store_misses:,}"),
-        right("lines beyond it per call", lambda item: f"{found.lines[item[0]]:,.1f}"),
+        right("lines beyond it per call", lambda item: f"{lines[item[0]].lines:,.1f}"),
     )
     return (
         *fields(
             "Function",
             ("function", f"{function.name}, {function.file}"),
             ("accesses", f"{found.accesses:,} in {count(found.calls, 'call')}"),
-            ("footprint", format_bytes(found.footprint_bytes)),
-            ("misses of the first cache", f"{100 * found.misses_per_access:.2f} % of the accesses"),
+            *residency_fields(found),
         ),
         *table("Simulated caches, warm", columns, found.counters.levels.items()),
         *notes_section(found.notes),

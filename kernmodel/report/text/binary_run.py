@@ -6,16 +6,20 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kernmodel.binary.lifting import WAYS
+from kernmodel.binary.predictors.own import OWN_ECM
+from kernmodel.models.ecm import UNKNOWN
 from kernmodel.report.layout import Blocks, Line, fields, left, right, table
 from kernmodel.report.number_text import count, with_interval
+from kernmodel.report.text.binary import residency_fields
 from kernmodel.report.text.reasons import reason_text
+from kernmodel.report.text.roofline import chart_blocks
 from kernmodel.report.text.sections import notes_section
 
 if TYPE_CHECKING:
     from kernmodel.binary.answer import BinaryRun
+    from kernmodel.binary.ecm import DataAnswer, FunctionEcm
     from kernmodel.binary.lifting import BlockShare, LiftedPrediction
     from kernmodel.binary.program import Function, Loop
-    from kernmodel.errors import Note
 
 _HOT = 0.01
 """Share of a call below which a block is not listed."""
@@ -36,7 +40,8 @@ def binary_run_report(answer: BinaryRun) -> Blocks:
         *_prediction_section(answer),
         *_hot_section(answer),
         *_loop_section(answer),
-        *notes_section(_notes(answer)),
+        *_data_section(answer.predicted.data),
+        *notes_section(answer.notes),
     )
 
 
@@ -75,14 +80,19 @@ def _seconds(seconds: float) -> str:
 
 def _prediction_section(answer: BinaryRun) -> Blocks:
     columns = (
-        left("predictor", lambda one: f"{one.predictor} {answer.versions.get(one.predictor, '')}".strip()),
-        left("way", lambda one: f"({WAYS[one.way]}) {WAY_NAMES[one.way]}", fold=True),
+        left("predictor", lambda one: f"{one.predictor} {answer.predicted.versions.get(one.predictor, '')}".strip()),
+        left("way", _way, fold=True),
         right("cy per call", _cycles),
         right("error", lambda one: _error(answer, one)),
     )
-    failed = [one for one in answer.predictions if one.cycles is None]
+    failed = [one for one in answer.predicted.predictions if one.cycles is None]
     lines = (Line(f"  {one.predictor} ({WAYS[one.way]}): no prediction: {one.failed}", "warning") for one in failed)
-    return (*table("Predicted time of a call", columns, answer.predictions), *lines)
+    return (*table("Predicted time of a call", columns, answer.predicted.predictions), *lines)
+
+
+def _way(one: LiftedPrediction) -> str:
+    transfers = " + transfers of the lines that were traced" if one.predictor == OWN_ECM else ""
+    return f"({WAYS[one.way]}) {WAY_NAMES[one.way]}{transfers}"
 
 
 def _cycles(one: LiftedPrediction) -> str:
@@ -169,9 +179,34 @@ def _span(function: Function, loop: Loop) -> str:
 
 
 # }}}
+# {{{ where the data lie
 
 
-def _notes(answer: BinaryRun) -> tuple[Note, ...]:
-    best = answer.best
-    time = answer.time.notes if answer.time is not None else ()
-    return (*answer.function.notes, *answer.occurrences.notes, *time, *(best.notes if best else ()))
+def _data_section(data: DataAnswer | None) -> Blocks:
+    """Footprint and misses, the times of the ECM model, and the chart."""
+    if data is None:
+        return ()
+    ecm = data.ecm
+    times = None if ecm is None else f"{{{_time_text(ecm)}}} cy per call"
+    levels = None if ecm is None else f"{{{' ⌉ '.join(f'{cycles:,.0f}' for _, cycles in ecm.levels)}}} cy per call"
+    charts = [] if data.roofline is None else data.roofline.kernels
+    return (
+        *fields(
+            "Data",
+            *residency_fields(data.residency),
+            ("lines per call", ", ".join(f"{one.path} {one.lines:,.0f}" for one in data.paths)),
+            ("ECM", times),
+            ("by residence level", levels),
+            ("composed as", None if ecm is None else f"{ecm.overlap}; {' + '.join(ecm.binding)} bind"),
+        ),
+        *(block for kernel in charts for block in chart_blocks(kernel.rooflines[0], kernel.subject)),
+    )
+
+
+def _time_text(ecm: FunctionEcm) -> str:
+    """T_OL ‖ T_nOL | T_L1L2 | …"""
+    transfers = (f"{one.cycles:,.0f}" if one.known else UNKNOWN for one in ecm.transfers)
+    return f"{ecm.t_ol:,.0f} ‖ {' | '.join((f'{ecm.t_nol:,.0f}', *transfers))}"
+
+
+# }}}

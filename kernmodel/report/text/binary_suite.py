@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kernmodel.report.layout import Block, Blocks, fields, left, lines, right, table
 from kernmodel.report.number_text import count, decimal
+from kernmodel.units import format_bytes
 
 if TYPE_CHECKING:
     from kernmodel.binary.suite.model import Class, Judged, SuiteAnswer
@@ -27,6 +28,7 @@ def suite_report(answer: SuiteAnswer) -> Blocks:
             ("core", answer.core),
             ("binaries", f"{len(answer.judged)} measured, {len(answer.failed)} without a result"),
             ("predictors", versions),
+            ("data", _residency_text(answer.judged)),
             ("time", took),
             ("kept", f"{count(answer.reused, 'record')} of an earlier run" if answer.reused else None),
             ("output", answer.output),
@@ -35,6 +37,17 @@ def suite_report(answer: SuiteAnswer) -> Blocks:
         *_worst_section(answer.judged),
         *_failed_section(answer.failed),
     )
+
+
+def _residency_text(judged: Sequence[Judged]) -> str:
+    """How many are not resident in the first cache, and stand in a table of their own."""
+    known = [one for one in judged if one.data is not None]
+    if not known:
+        return "addresses were not traced: all are taken to lie in the first cache"
+    beyond = sum(one.is_resident is False for one in known)
+    largest = format_bytes(int(max(one.data["footprint_bytes"] for one in known if one.data is not None)))
+    untraced = f", {len(judged) - len(known)} not traced" if len(known) < len(judged) else ""
+    return f"{beyond} of {len(known)} not in the first cache, footprints up to {largest}{untraced}"
 
 
 def _failed_section(failed: Sequence[tuple[str, str]]) -> Blocks:

@@ -75,7 +75,7 @@ def chart_blocks(chart: Roofline, subject: Subject) -> Blocks:
         ("bytes", chart.bytes_meant),
         ("predicted (ECM)", _prediction(chart, subject) if known else None),
         ("measured", "; ".join(map(mark_text, chart.measured)) or None),
-        ("limited by", limit_text(subject) if known else None),
+        ("limited by", (limit_text(subject) or None) if known else None),
         ("region", _REGIONS[chart.region] + (", of those that are known" if chart.unknown else "")),
         ("not known", f"the roof of {', '.join(chart.unknown)}" if chart.unknown else None),
         ("roof above", chart.above or "none"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields
 from fractions import Fraction
+from typing import NamedTuple
 
 import sympy
 
@@ -14,36 +15,62 @@ from kernmodel.traffic.model import LevelTraffic, PathTraffic
 from kernmodel.traffic.simulation.program import NumericNest
 from kernmodel.traffic.simulation.rates import STREAMED, Rates
 
+
+class MovedLines(NamedTuple):
+    """Lines over a path: toward the core, modified ones away from it, and unmodified ones."""
+
+    loads: float
+    stores: float
+    clean_victims: float
+
+
 _COUNTS = tuple(field.name for field in fields(LevelTraffic) if field.name != "level")
 
 
 def simulated_paths(machine: Machine, nest: NumericNest, rates: Rates, unit: Fraction) -> tuple[PathTraffic, ...]:
-    """Lines on each path per unit of work, innermost first.
+    """Lines on each path per unit of work, innermost first."""
+    paths = []
+    moved = moved_lines(machine, rates, _store_share(nest))
+    for index, (path, lines) in enumerate(zip(machine.paths, moved, strict=True)):
+        outer = machine.levels[index + 1] if index + 1 < len(machine.levels) else None
+        passing = outer is not None and outer.filled_by == "victims" and outer.loads_pass_by
+        allocates = _stored_from(nest, rates, index + 1, 1 if passing else None)
+        loads, stores, clean = (float(unit) * number for number in lines)
+        allocated = min(float(unit) * allocates, loads) if machine.levels[0].write_allocate else 0.0
+        paths.append(path_traffic(path.name, MovedLines(loads, stores, clean), allocated))
+    return tuple(paths)
+
+
+def path_traffic(name: str, lines: MovedLines, write_allocates: float = 0.0) -> PathTraffic:
+    """Lines over a path that were counted, with numbers for formulas."""
+    loads, stores, clean = (sympy.Float(number) for number in lines)
+    return PathTraffic(name, *lines, loads, stores, clean, write_allocates)
+
+
+def moved_lines(machine: Machine, rates: Rates, store_share: float) -> tuple[MovedLines, ...]:
+    """Lines on each path, innermost first.
 
     Toward a victim cache cross the lines that the level inside evicts; from it those found there, and where they do
     not pass it by also those from further out.
+
+    Args:
+        store_share: the part of a line that a store writes, for caches that pass on each by itself.
     """
-    paths = []
-    for index, path in enumerate(machine.paths):
+    found = []
+    for index in range(len(machine.paths)):
         inner = machine.levels[index]
         outer = machine.levels[index + 1] if index + 1 < len(machine.levels) else None
-        beyond = index + 1
         if outer is not None and outer.filled_by == "victims":
             loads = rates.of(outer.name, "load_hits" if outer.loads_pass_by else "loads")
             stores = rates.of(inner.name, "dirty_evictions")
             clean = rates.of(inner.name, "clean_evictions") if outer.clean_victims else 0.0
-            allocates = _stored_from(nest, rates, beyond, 1 if outer.loads_pass_by else None)
         else:
             name = outer.name if outer is not None else MEMORY
             loads, clean = rates.of(name, "loads"), 0.0
-            stores = rates.of(name, "stores") * (1.0 if inner.write_back else _store_share(nest))
+            stores = rates.of(name, "stores") * (1.0 if inner.write_back else store_share)
             stores += rates.of(MEMORY, STREAMED) if outer is None else 0.0
-            allocates = _stored_from(nest, rates, beyond, None)
-        moved = (float(unit) * loads, float(unit) * stores, float(unit) * clean)
-        a, b, c = (sympy.Float(number) for number in moved)
-        allocated = min(float(unit) * allocates, moved[0]) if machine.levels[0].write_allocate else 0.0
-        paths.append(PathTraffic(path.name, *moved, a, b, c, allocated))
-    return tuple(paths)
+        found.append(MovedLines(loads, stores, clean))
+    return tuple(found)
 
 
 def _stored_from(nest: NumericNest, rates: Rates, level: int, count: int | None) -> float:
