@@ -94,7 +94,7 @@ def test_a_blocked_variant_has_loops_over_blocks(folder: Path) -> None:
 
 
 def test_a_kernel_that_cannot_be_blocked_says_so(folder: Path) -> None:
-    (folder / "one.c").write_text(KERNEL.replace("y[i][j] +=", "y[j % 3][i] +="))
+    (folder / "one.c").write_text(KERNEL.replace("y[i][j] +=", "y[(int)x[j][i]][i] ="))
     with pytest.raises(InputError, match="cannot be blocked"):
         source_of(Variant(folder / "one.c", "gcc", (), 8), "kernel")
 
