@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, fields
+from functools import cache
 from itertools import pairwise
 from typing import Any, Literal, TypeVar
 
@@ -111,9 +112,17 @@ class List:
 
 def built(kind: type[Built], table: Table, row: Values, **others: Any) -> Built:
     """The dataclass that a table makes of the values of a row, with `others` beside or in place of them."""
-    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    values = {entry.attribute or name: row.get(name) for name, entry in table.items()}
-    return kind(**{name: value for name, value in values.items() if name in known} | others)
+    known = _field_names(kind)  # type: ignore[arg-type]
+    values = {
+        attribute: row.get(name) for name, entry in table.items() if (attribute := entry.attribute or name) in known
+    }
+    return kind(**values | others)
+
+
+@cache  # a study of changed machines builds thousands
+def _field_names(kind: type) -> frozenset[str]:
+    """The fields of a dataclass."""
+    return frozenset(field.name for field in fields(kind))
 
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")

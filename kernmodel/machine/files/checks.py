@@ -297,15 +297,13 @@ def _check_rates(
         return
     core = values.get("core", {})
     width = (core.get("load_width") or 0.0) + (core.get("store_width") or 0.0) or _WIDEST
-    for number, active in zip(numbers, cores, strict=False):
-        most = width * clock * _TURBO * active
-        if number * factor > most:
-            what = f"{number:g} is more than {count(active)} can load and store ({most / factor:.4g})"
-            reading.problem(key, what, "check bandwidths.unit, clock and widths")
-            return
-        if number * factor < _SLOWEST:
-            reading.problem(key, f"{number:g} is less than 1 MB/s", "check bandwidths.unit")
-            return
+    least, most = _SLOWEST / factor, width * clock * _TURBO / factor  # of one core, in the file's unit
+    wrong = next((one for one in zip(numbers, cores, strict=False) if not least <= one[0] <= most * one[1]), None)
+    if wrong and wrong[0] < least:
+        reading.problem(key, f"{wrong[0]:g} is less than 1 MB/s", "check bandwidths.unit")
+    elif wrong:
+        what = f"{wrong[0]:g} is more than {count(wrong[1])} can load and store ({most * wrong[1]:.4g})"
+        reading.problem(key, what, "check bandwidths.unit, clock and widths")
 
 
 def count(cores: int) -> str:
