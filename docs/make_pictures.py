@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 
 mpl.use("svg")
 import matplotlib.pyplot as plt
 
+import kernmodel as km
 from kernmodel.models.chart import ModelName
 from kernmodel.plot.compare import compare_figure
 from kernmodel.plot.ecm import ecm_figure
@@ -58,6 +61,11 @@ def roofline_of(name: str, machine: str, kernels: tuple[str, ...], model: ModelN
     write(roofline_figure(answer), PICTURES / f"{name}.svg")
 
 
+def arranged_of(name: str, kernels: Sequence[str], options: km.ChartOptions, **asked: Any) -> None:
+    """Kernels set beside one another on Cascade Lake."""
+    km.roofline_chart(kernels, "clx", chart=options, **asked).plot(PICTURES / f"{name}.svg")
+
+
 def carm_of(kernel: str, machine: str) -> None:
     """The application-driven chart beside the cache-aware one."""
     answer = read_kernel(ChartRequest(machine), KernelRequest(kernel, machine, {}), CodeRequest())
@@ -105,6 +113,10 @@ if __name__ == "__main__":
     ecm_over_sizes("stencil.c", "clx", "20-20000:240log")
     roofline_of("roofline-stencil-skx-6140", "skx-6140", ("stencil",), "hierarchical", {})
     roofline_of("roofline-kernels-clx", "clx", ("stencil", "triad", "3d-7pt", "dot", "pi"), "carm", {"N": 400})
+    arranged_of("roofline-versions-clx", ["matmul.c", "matmul-blocked.c"], km.ChartOptions(versions=True))
+    by_time = km.ChartOptions(by_time=True, calls={"stencil": 20, "triad": 2_000_000})
+    arranged_of("roofline-shares-clx", ["stencil.c", "triad.c", "3d-7pt.c"], by_time, model="carm", N=400)
+    arranged_of("roofline-models-clx", ["triad.c"], km.ChartOptions(axes="same"), model="all")
     carm_of("iso3dfd", "skx-6140")
     ecm_of("ecm-bars-stencil-clx", "stencil", "clx", "100-10000:20log", ())
     ecm_of("ecm-cores-stencil-clx", "stencil", "clx", "5000", tuple(range(1, 21)))

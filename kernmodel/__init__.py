@@ -15,7 +15,7 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "api.kernels": ("ecm", "ecm_nests", "data_traffic", "traffic_nests", "scale", "block", "compare"),
-    "api.charts": ("roofline_chart", "carm_chart"),
+    "api.charts": ("roofline_chart", "carm_chart", "ChartOptions"),
     "api.changes": ("what_if", "compare_code", "sensitivity", "machine_figures"),
     "api.sweeps": ("sweep_sizes", "Vary", "SweepRun"),
     "api.code": ("analyse_loop", "analyse_kernel", "analyse_loops", "analyse_blocks", "mix", "CoreOptions"),

@@ -9,6 +9,7 @@ from kernmodel.api.changes import compare_code as compare_code
 from kernmodel.api.changes import machine_figures as machine_figures
 from kernmodel.api.changes import sensitivity as sensitivity
 from kernmodel.api.changes import what_if as what_if
+from kernmodel.api.charts import ChartOptions as ChartOptions
 from kernmodel.api.charts import carm_chart as carm_chart
 from kernmodel.api.charts import roofline_chart as roofline_chart
 from kernmodel.api.checks import check as check

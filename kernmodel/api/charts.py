@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from os import fspath
 from typing import TYPE_CHECKING, Literal
 
@@ -25,13 +26,101 @@ from kernmodel.api.options import (
 )
 from kernmodel.api.result import Result, Views
 from kernmodel.errors import UsageError
+from kernmodel.units import plain_number
 from kernmodel.user_files import File, source_of
+from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
+    from kernmodel.studies.predict.arranged import AxisLimits, Range
     from kernmodel.studies.predict.roofline import CarmAnswer, RooflineAnswer
     from kernmodel.traffic.options import CacheMode
 
 Model = Literal["orm", "hierarchical", "carm", "irm", "adcarm", "all"]
+SAME_AXES: Literal["same"] = "same"
+
+
+@dataclass(frozen=True, slots=True)
+class ChartOptions:
+    """What stands on charts of kernels beside their predictions, and how they are set beside one another.
+
+    Attributes:
+        measured: a file of measured kernels, as of `evaluate_kernels`, or with the columns kernel, FLOP/s and bytes.
+        versions: whether the kernels are versions of one, in this order: an arrow joins each with the next.
+        by_time: whether size and colour of the points tell the share of time that each kernel takes.
+        calls: how often each is executed for that, once by default: by name, or texts "NAME=COUNT".
+        axes: "same" for the same limits on all charts, or limits as text: "0.01-100,1-4000" FLOP/B and GFLOP/s.
+    """
+
+    measured: File | None = None
+    versions: bool = False
+    by_time: bool = False
+    calls: Mapping[str, float] | Sequence[str] = ()
+    axes: str | None = None
+
+    def arrange(self, answer: RooflineAnswer) -> RooflineAnswer:
+        """The charts with what is asked for.
+
+        Raises:
+            KernmodelError: a file or a text that cannot be read; what is asked for does not fit the kernels.
+        """
+        if self.calls and not self.by_time:
+            raise UsageError("counts for the shares of time", where="--calls", todo="give it with --by-time")
+        axes = _axes(self.axes)
+        if self.measured is not None:
+            from kernmodel.evaluate.charted import with_measured
+
+            answer = with_measured(answer, fspath(self.measured))
+        if not (self.versions or self.by_time or axes):
+            return answer
+        from kernmodel.studies.predict.arranged import arranged
+
+        return arranged(answer, versions=self.versions, calls=_calls(self.calls) if self.by_time else None, axes=axes)
+
+
+CHART = ChartOptions()
+
+
+def _calls(given: Mapping[str, float] | Sequence[str]) -> dict[str, float]:
+    """How often kernels are executed, by name.
+
+    Raises:
+        UsageError: one is not of the form NAME=COUNT.
+    """
+    pairs = given.items() if isinstance(given, Mapping) else (text.rpartition("=")[::2] for text in given)
+    found = {}
+    for name, value in pairs:
+        try:
+            count = plain_number(str(value))
+        except ValueError:
+            count = -1.0
+        if not name or not 0 <= count < float("inf"):
+            what = f"{name}={value} is no count of a kernel"
+            raise UsageError(what, where="--calls", todo="write --calls stencil=100")
+        found[name] = count
+    return found
+
+
+_NUMBER = r"\s*(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)\s*"
+_LIMITS = re.compile(rf"{_NUMBER}-{_NUMBER},{_NUMBER}-{_NUMBER}")
+
+
+def _axes(text: str | None) -> AxisLimits | Literal["same"] | None:
+    """Limits of axes from text.
+
+    Raises:
+        UsageError: it is neither "same" nor two ranges above 0.
+    """
+    if text is None or text == SAME_AXES:
+        return SAME_AXES if text else None
+    match = _LIMITS.fullmatch(text)
+    left, right, bottom, top = map(float, match.groups()) if match else (0.0,) * 4
+    if not (0 < left < right < float("inf") and 0 < bottom < top < float("inf")):
+        what, todo = f"{text!r} gives no limits", "write same, or FLOP/B and GFLOP/s: 0.01-100,1-4000"
+        raise UsageError(what, where="--axes", todo=todo)
+    from kernmodel.studies.predict.arranged import AxisLimits
+
+    rates: Range = (1e9 * bottom, 1e9 * top)
+    return AxisLimits((left, right), rates)
 
 
 def roofline_chart(
@@ -41,7 +130,7 @@ def roofline_chart(
     model: Model = "hierarchical",
     cores: int | None = None,
     mix: File | None = None,
-    measured: File | None = None,
+    chart: ChartOptions = CHART,
     cache: CacheMode | CacheOptions = "auto",
     code: CodeOptions = CODE,
     strict: bool = False,
@@ -56,7 +145,7 @@ def roofline_chart(
         model: original, hierarchical, cache-aware, integrated or application-driven roofline, or "all".
         cores: active cores, of which all roofs and points are; None: all of one ccNUMA domain.
         mix: a file that gives the instruction mix in place of the code's.
-        measured: a file of measured kernels, as of `evaluate_kernels`, or with the columns kernel, FLOP/s and bytes.
+        chart: measurements beside the predictions, versions joined, shares of time, limits of the axes.
         machine, cache, code, strict: as for `ecm`; sizes: several values chart each point.
 
     Raises:
@@ -76,11 +165,7 @@ def roofline_chart(
         answer = chart_kernels(request, [nest for one in asked for nest in nests_of(one)], code.request(), points)
     else:
         answer = chart_code(request, _listing(files), code.request())
-    if measured is not None:
-        from kernmodel.evaluate.charted import with_measured
-
-        answer = with_measured(answer, fspath(measured))
-    return Result([answer], _CHART, strict=strict)
+    return Result([chart.arrange(answer)], _CHART, strict=strict)
 
 
 def carm_chart(
@@ -101,7 +186,7 @@ def carm_chart(
 
     Args:
         kernel: a C kernel as for `ecm`, an assembly file or text, or None for `mix` alone.
-        cores, mix, measured: as for `roofline_chart`.
+        cores, mix: as for `roofline_chart`; measured: as of `ChartOptions`.
         machine, cache, code, strict, sizes: as for `ecm`; one value of each size.
 
     Raises:

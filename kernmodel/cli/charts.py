@@ -52,4 +52,21 @@ chart_options = options.together(
 """The options of both commands, in the order of the help."""
 
 gathered_chart = options.gathered(shown=Shown.of, asked=options.asked, cache=CacheOptions, code=CodeOptions)
-"""Leaves `cores`, `mix` and `measured` as they are."""
+"""Leaves `cores`, `mix` and what stands beside the predictions as they are."""
+
+arrangement_options = options.together(
+    click.option("--versions", is_flag=True, help="The kernels are versions of one: join each with the next."),
+    click.option("--by-time", is_flag=True, help="Size and colour points by their share of the time."),
+    click.option(
+        "--calls",
+        multiple=True,
+        metavar="NAME=COUNT",
+        help="Executions of a kernel, for --by-time. Repeatable.",
+    ),
+    click.option(
+        "--axes",
+        metavar="LIMITS",
+        help="Limits of all charts: same, or FLOP/B and GFLOP/s as 0.01-100,1-4000.  [default: of each its own]",
+    ),
+)
+"""The options of charts of several kernels: what becomes `ChartOptions` together with `--measured`."""

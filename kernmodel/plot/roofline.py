@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from kernmodel.plot import style
 from kernmodel.plot.caption import Caption, caption_of, draw_caption, on_machine
 from kernmodel.plot.placement import Board, Place, text_width
+from kernmodel.studies.predict.arranged import UNARRANGED, Arrangement, AxisLimits, step_ends
 from kernmodel.units import format_si
 from kernmodel.value_types import dataclass
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from kernmodel.machine.model import Machine
     from kernmodel.models.chart import ComputeRoof, LevelShare, MeasuredMark, MemoryRoof, Point, Roofline
+    from kernmodel.studies.predict.arranged import Step
     from kernmodel.studies.predict.roofline import CarmAnswer, RooflineAnswer, Subject
 
 TITLES = {
@@ -59,10 +61,11 @@ _MOST_LABELLED = 4
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What one set of axes shows: names and charts of the kernels, all of one model."""
+    """What one set of axes shows: names and charts of the kernels, all of one model, and how they stand together."""
 
     names: tuple[str, ...]
     charts: tuple[Roofline, ...]
+    arrangement: Arrangement = UNARRANGED
 
     @property
     def memory_roofs(self) -> tuple[MemoryRoof, ...]:
@@ -144,6 +147,31 @@ class Chart:
             found.append((value, text, all(roof.role in ("in-core", "dependency") for roof in roofs)))
         return tuple(found)
 
+    def share(self, number: int) -> float | None:
+        """Of the time that all kernels take, that of one; None where it was not asked for."""
+        shares = self.arrangement.time_shares
+        return shares[number] if shares else None
+
+    def share_text(self, number: int) -> str:
+        """ ", 37 % of the time", empty where it was not asked for."""
+        share = self.share(number)
+        return "" if share is None else f", {100 * share:.3g} % of the time"
+
+    def colour(self, number: int) -> str:
+        """Of a kernel: its own, or that of its share of the time."""
+        share = self.share(number)
+        return style.colour(number) if share is None else style.heat(share / max(self.arrangement.time_shares))
+
+    @property
+    def joined(self) -> tuple[tuple[Point, Point, Step], ...]:
+        """The points that steps from version to version join."""
+        found = []
+        for number, step in enumerate(self.arrangement.steps):
+            ends = step_ends(self.charts[number], self.charts[number + 1])
+            if ends is not None:
+                found.append((*ends, step))
+        return tuple(found)
+
     def without_place(self) -> tuple[tuple[int, str], ...]:
         """Number of each kernel that has no point, and why."""
         placed = {number for number, _ in self.points}
@@ -178,13 +206,25 @@ def _why(chart: Roofline) -> str:
 # {{{ figures
 
 
-def roofline_figure(answer: RooflineAnswer) -> Figure:
-    """One chart for each model, with memory share and impact beside cache-aware ones of few kernels."""
+def charts_of(answer: RooflineAnswer) -> list[Chart]:
+    """One chart for each model."""
     names = tuple(kernel.subject.name for kernel in answer.kernels)
-    charts = [
-        Chart(names, tuple(kernel.rooflines[number] for kernel in answer.kernels))
+    return [
+        Chart(names, tuple(kernel.rooflines[number] for kernel in answer.kernels), answer.arrangement)
         for number in range(len(answer.models))
     ]
+
+
+def carm_charts_of(answer: CarmAnswer) -> list[Chart]:
+    """The cache-aware chart and the application-driven one, on the same axes."""
+    findings, together = answer.findings, Arrangement(axes="same")
+    return [Chart((answer.subject.name,), (one,), together) for one in (findings.beside, findings.roofline)]
+
+
+def roofline_figure(answer: RooflineAnswer) -> Figure:
+    """One chart for each model, with memory share and impact beside cache-aware ones of few kernels."""
+    charts = charts_of(answer)
+    names = charts[0].names
     shares = [(kernel.subject.name, kernel.shares) for kernel in answer.kernels if kernel.shares]
     wanted = bool({"carm", "adcarm"} & set(answer.models)) and 0 < len(shares) <= _MOST_BARS
     subjects = [kernel.subject for kernel in answer.kernels]
@@ -194,10 +234,9 @@ def roofline_figure(answer: RooflineAnswer) -> Figure:
 
 def carm_figure(answer: CarmAnswer) -> Figure:
     """The cache-aware chart and the application-driven one on the same axes, beside them memory share and impact."""
-    name, findings = answer.subject.name, answer.findings
-    charts = [Chart((name,), (findings.beside,)), Chart((name,), (findings.roofline,))]
+    name, shares = answer.subject.name, answer.findings.shares
     caption = subjects_caption(on_machine(name, answer.machine, answer.cores), [answer.subject], answer.machine)
-    return figure_of(charts, [(name, findings.shares)] if findings.shares else [], caption, same_limits=True)
+    return figure_of(carm_charts_of(answer), [(name, shares)] if shares else [], caption)
 
 
 def subjects_caption(title: str, subjects: Sequence[Subject], machine: Machine) -> Caption:
@@ -213,13 +252,7 @@ _MOST_BESIDE = 3
 """Kernels whose memory shares stand beside the charts; those of more take a row of their own below."""
 
 
-def figure_of(
-    charts: Sequence[Chart],
-    shares: Sequence[tuple[str, Sequence[LevelShare]]],
-    caption: Caption,
-    *,
-    same_limits: bool = False,
-) -> Figure:
+def figure_of(charts: Sequence[Chart], shares: Sequence[tuple[str, Sequence[LevelShare]]], caption: Caption) -> Figure:
     """Charts in rows, the panel of memory share and impact at the end of the last one, or below where it is wide."""
     with style.settings():
         across = min(len(charts), 3 if len(charts) > 4 else 2)
@@ -228,16 +261,17 @@ def figure_of(
         below = len(shares) > _MOST_BESIDE
         spare = bool(shares) and not below and len(charts) % across
         beside = panel + _GAP if shares and not spare and not below else 0.0
-        legend = _legend_height(charts[0], across)
+        told = max(charts, key=lambda chart: len(_placed(chart)))
+        legend = _legend_height(told, across)
         cell = _BOTTOM + _HEIGHT + _TOP
         width = _LEFT + across * _WIDTH + (across - 1) * _GAP + beside + _RIGHT
         height = (down + below) * cell + legend
         figure = style.new_figure(width, height)
-        limits = limits_of(charts) if same_limits else None
+        limits = limits_of_each(charts)
         for number, chart in enumerate(charts):
             row, column = divmod(number, across)
             corner = (_LEFT + column * (_WIDTH + _GAP), height - (row + 1) * cell + _BOTTOM)
-            draw_chart(_axes(figure, (*corner, _WIDTH, _HEIGHT)), chart, limits)
+            draw_chart(_axes(figure, (*corner, _WIDTH, _HEIGHT)), chart, limits[number])
         if shares:
             column = 0 if below else len(charts) % across if spare else across
             corner = (_LEFT + column * (_WIDTH + _GAP), height - (down + below) * cell + _BOTTOM)
@@ -245,7 +279,7 @@ def figure_of(
             draw_shares(_axes(figure, (*corner, wide, _HEIGHT)), shares)
         draw_caption(figure, caption, left=_LEFT, above=0.35)
         if legend:
-            _legend(figure, charts[0], across)
+            _legend(figure, told, across)
         return figure
 
 
@@ -256,13 +290,18 @@ def _axes(figure: Figure, inches: tuple[float, float, float, float]) -> Axes:
 
 
 def _legend_columns(chart: Chart, across: int) -> int:
-    longest = max((text_width(chart.names[number], style.SMALL) for number in _placed(chart)), default=1.0) + 0.5
+    longest = max((text_width(name, style.SMALL) for name in _legend_names(chart).values()), default=1.0) + 0.5
     return max(1, min(len(_placed(chart)), int((across * _WIDTH + (across - 1) * _GAP) / longest)))
 
 
 def _placed(chart: Chart) -> list[int]:
     """Numbers of the kernels that have a point."""
     return sorted({number for number, _ in chart.points})
+
+
+def _legend_names(chart: Chart) -> dict[int, str]:
+    """Of the kernels that have a point, by number."""
+    return {number: chart.names[number] + chart.share_text(number) for number in _placed(chart)}
 
 
 def _legend_height(chart: Chart, across: int) -> float:
@@ -279,6 +318,8 @@ def _meanings(chart: Chart) -> list[str]:
         ("point: predicted; bar above it: bound of the model", any(point.predicted for point in points)),
         ("point: bound of the model, nothing is predicted", any(not point.predicted for point in points)),
         ("cross: measured", any(one.measured for one in chart.charts)),
+        ("size and colour of a point: share of the time", bool(chart.arrangement.time_shares)),
+        ("arrow: from a version to the next, with what the performance becomes", bool(chart.joined)),
         ("ring: the prediction is above its own roof", any(point.above_roof for point in points)),
         (derived if "derived" in roofs else "all roofs: measured", bool(roofs)),
         ("roofs of several kernels: the highest of each kind, (its kernels)", chart.roofs_differ),
@@ -298,8 +339,8 @@ def _legend(figure: Figure, chart: Chart, across: int) -> None:
         shade = style.GREY if text in meanings else "black"
         figure.text(_LEFT / width, (0.06 + row * _LEGEND_ROW) / height, text, fontsize=style.SMALL, color=shade)
     handles = [
-        Line2D([], [], linestyle="", marker=style.marker(number), color=style.colour(number), label=chart.names[number])
-        for number in _placed(chart)
+        Line2D([], [], linestyle="", marker=style.marker(number), color=chart.colour(number), label=name)
+        for number, name in _legend_names(chart).items()
     ]
     if handles:
         above = (len(reasons) + len(meanings)) * _LEGEND_ROW / height
@@ -362,6 +403,7 @@ def draw_chart(axes: Axes, chart: Chart, limits: tuple[float, float, float, floa
     board = Board()
     _draw_roofs(axes, chart, scale, board)
     _draw_kernels(axes, chart, scale, board)
+    _draw_steps(axes, chart, scale, board)
     _draw_region(axes, chart, scale, board)
     _label_compute_roofs(axes, chart, scale, board)
     _label_memory_roofs(axes, chart, scale, board)
@@ -389,6 +431,14 @@ def limits_of(charts: Iterable[Chart]) -> tuple[float, float, float, float]:
     bottom = min([0.4 * min(roofs, default=peak), *(0.3 * y for y in heights), 3 * left * min(slopes)])
     top = 3 * max([peak, *heights])
     return left, right, bottom, top
+
+
+def limits_of_each(charts: Sequence[Chart]) -> list[tuple[float, float, float, float]]:
+    """Limits of charts side by side: given ones, the same for all, or of each its own."""
+    axes = charts[0].arrangement.axes
+    if isinstance(axes, AxisLimits):
+        return [(*axes.intensity, axes.flop_per_second[0] / GIGA, axes.flop_per_second[1] / GIGA)] * len(charts)
+    return [limits_of(charts)] * len(charts) if axes == "same" else [limits_of((chart,)) for chart in charts]
 
 
 def _ends_of_labels(charts: Iterable[Chart], left: float) -> Iterable[float]:
@@ -479,15 +529,16 @@ def _draw_kernels(axes: Axes, chart: Chart, scale: _Scale, board: Board) -> None
         points = [(p.intensity or 0.0, p.flop_per_second / GIGA) for n, p in chart.points if n == number]
         if not points:
             continue
-        shade = style.colour(number)
+        shade, size = chart.colour(number), _marker_size(chart, number)
         for x, y in points:
-            board.block(*scale.inches(x, y), 0.07)
+            board.block(*scale.inches(x, y), 0.5 * size / 72 + 0.025)
             if len(chart.charts) <= _MOST_LABELLED:
                 axes.plot([x, x], [scale.bottom, min(_top_of(chart, x), scale.top)], ":", color=shade, linewidth=0.9,
                           zorder=1, label="intensity")  # fmt: skip
         xs, ys = [x for x, _ in points], [y for _, y in points]
-        axes.plot(xs, ys, "-", color=shade, linewidth=0.8, marker=style.marker(number), markersize=6.5,
-                  markeredgecolor="white", markeredgewidth=0.5, zorder=5, label=chart.names[number])  # fmt: skip
+        axes.plot(xs, ys, "-", color=shade, linewidth=0.8, marker=style.marker(number), markersize=size,
+                  markeredgecolor="white", markeredgewidth=0.5, zorder=5 + 1 / (1 + size),
+                  label=chart.names[number])  # fmt: skip
         _draw_rings(axes, one)
         for mark in one.measured:
             axes.plot([mark.intensity], [mark.flop_per_second / GIGA], "x", color=shade, markersize=7,
@@ -497,6 +548,37 @@ def _draw_kernels(axes: Axes, chart: Chart, scale: _Scale, board: Board) -> None
             at = _bound_intensity(one, points)
             axes.plot([at], [bound], marker="_", color=shade, markersize=11, markeredgewidth=1.8, zorder=4,
                       linestyle="", label=f"bound of {chart.names[number]}")  # fmt: skip
+
+
+_MARKER, _LARGEST = 6.5, 22.0
+"""Size of a point, and of one that takes all of the time, in points."""
+
+
+def _marker_size(chart: Chart, number: int) -> float:
+    """The area of a point grows with its share of the time."""
+    share = chart.share(number)
+    return _MARKER if share is None else max(_MARKER / 2, _LARGEST * math.sqrt(share))
+
+
+def _draw_steps(axes: Axes, chart: Chart, scale: _Scale, board: Board) -> None:
+    """An arrow from each version of a kernel to the next, with the gain beside its middle."""
+    for before, after, step in chart.joined:
+        start, end = ((p.intensity or 0.0, p.flop_per_second / GIGA) for p in (before, after))
+        axes.annotate("", end, start, zorder=6, arrowprops=_ARROW, gid="step")
+        (x0, y0), (x1, y1) = scale.inches(*start), scale.inches(*end)
+        board.line((x0, y0), (x1, y1))
+        if step.flop_rate is not None:
+            text = f"{step.flop_rate:.3g}×"
+            beside = 0.12 + text_width(text, style.SMALL) / 2
+            places = [
+                Place(x0 + t * (x1 - x0) + side, y0 + t * (y1 - y0) + rise)
+                for t in (0.5, 0.35, 0.65)
+                for side, rise in ((beside, 0.0), (-beside, 0.0), (0.0, 0.15), (0.0, -0.15))
+            ]
+            _write(axes, scale, text, board.put(text, style.SMALL, places), style.SMALL, "#222222")
+
+
+_ARROW: dict[str, Any] = {"arrowstyle": "-|>", "color": "#222222", "linewidth": 1.4, "shrinkA": 4, "shrinkB": 4}
 
 
 def _draw_rings(axes: Axes, chart: Roofline) -> None:
@@ -523,6 +605,9 @@ def _top_of(chart: Chart, x: float) -> float:
 
 
 def _write(axes: Axes, scale: _Scale, text: str, spot: Place, size: float, colour: str) -> None:
+    """A label, none for what lies outside of axes with given limits."""
+    if not (0 <= spot.x <= scale.width and 0 <= spot.y <= scale.height):
+        return
     x, y = scale.data(spot.x, spot.y)
     axes.text(x, y, text, fontsize=size, rotation=spot.angle, rotation_mode="anchor", ha="center", va="center",
               color=colour, zorder=6, bbox={"facecolor": "white", "alpha": 0.85, "pad": 0.3, "lw": 0})  # fmt: skip
@@ -602,7 +687,7 @@ def _label_levels(axes: Axes, chart: Chart, scale: _Scale, board: Board) -> None
             for side in (beside, -beside, 0.0)
             if (rise, side) != (0.0, 0.0)
         ]
-        _write(axes, scale, text, board.put(text, style.SMALL, places), style.SMALL, style.colour(number))
+        _write(axes, scale, text, board.put(text, style.SMALL, places), style.SMALL, chart.colour(number))
 
 
 # }}}

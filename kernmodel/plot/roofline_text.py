@@ -3,42 +3,53 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kernmodel.plot.roofline import GIGA, TITLES, Chart, limits_of
+from kernmodel.plot.roofline import GIGA, TITLES, Chart, carm_charts_of, charts_of, limits_of_each
 from kernmodel.plot.text_grid import MARGIN, Grid, Scale, columns_of
 from kernmodel.units import format_si
 
 if TYPE_CHECKING:
-    from kernmodel.models.chart import ComputeRoof, MemoryRoof
+    from kernmodel.models.chart import ComputeRoof, MemoryRoof, Point
     from kernmodel.studies.predict.roofline import CarmAnswer, RooflineAnswer
 
 _ROWS = 22
-_MEASURED = "*"
+_MEASURED, _STEP = "*", "."
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 def roofline_text(answer: RooflineAnswer, width: int = 80, ascii_only: bool = False) -> str:
     """All charts of an answer, one below the other."""
-    names = tuple(kernel.subject.name for kernel in answer.kernels)
-    charts = (Chart(names, tuple(one.rooflines[n] for one in answer.kernels)) for n in range(len(answer.models)))
-    return "\n".join(chart_text(chart, width, ascii_only) for chart in charts)
+    return _texts(charts_of(answer), width, ascii_only)
 
 
 def carm_text(answer: CarmAnswer, width: int = 80, ascii_only: bool = False) -> str:
     """The cache-aware chart and the scaled one below it."""
-    name, findings = (answer.subject.name,), answer.findings
-    charts = (Chart(name, (findings.beside,)), Chart(name, (findings.roofline,)))
-    return "\n".join(chart_text(chart, width, ascii_only) for chart in charts)
+    return _texts(carm_charts_of(answer), width, ascii_only)
 
 
-def chart_text(chart: Chart, width: int, ascii_only: bool = False) -> str:
-    """One chart with its legend; `width` is in columns, at least 40 are taken."""
-    left, right, bottom, top = limits_of((chart,))
+def _texts(charts: Sequence[Chart], width: int, ascii_only: bool) -> str:
+    pairs = zip(charts, limits_of_each(charts), strict=True)
+    return "\n".join(chart_text(chart, width, ascii_only, limits) for chart, limits in pairs)
+
+
+def chart_text(
+    chart: Chart, width: int, ascii_only: bool = False, limits: tuple[float, float, float, float] | None = None
+) -> str:
+    """One chart with its legend.
+
+    Args:
+        width: in columns, at least 40 are taken; limits: left, right, bottom, top in FLOP/B and GFLOP/s, None: its own.
+    """
+    left, right, bottom, top = limits or limits_of_each((chart,))[0]
     axes = Scale(left, right, log=True), Scale(bottom, top, log=True)
     grid = Grid.blank(columns_of(width) - MARGIN, _ROWS, *axes)
     slanted, level = ("/", "-") if ascii_only else ("╱", "─")
     _draw_roofs(grid, chart, slanted, level)
+    _name_roofs(grid, chart)
+    for before, after, _ in chart.joined:
+        _draw_step(grid, before, after)
     letters: dict[int, str] = {}
     for number, point in chart.points:
         letters[number] = _LETTERS[number % len(_LETTERS)]
@@ -55,7 +66,7 @@ def _bytes(chart: Chart) -> str:
 
 
 def _draw_roofs(grid: Grid, chart: Chart, slanted: str, level: str) -> None:
-    """All roofs; the name of a level stands at the left end of its line."""
+    """All roofs."""
     compute = chart.compute_roofs
     peak = max((roof.flop_per_second / GIGA for roof in compute), default=math.inf)
     steepest = chart.memory_roofs[0].bytes_per_second / GIGA
@@ -68,8 +79,35 @@ def _draw_roofs(grid: Grid, chart: Chart, slanted: str, level: str) -> None:
         columns = [c for c in range(grid.columns) if grid.y.low <= grid.value_at(c) * slope <= peak]
         for column in columns:
             grid.put(grid.value_at(column), grid.value_at(column) * slope, slanted)
-        for offset, letter in enumerate(roof.level if columns else ""):
-            grid.put(grid.value_at(columns[0] + offset), grid.value_at(columns[0]) * slope, letter)
+
+
+def _name_roofs(grid: Grid, chart: Chart) -> None:
+    """The names of roofs on their lines: of memory at the left end, of computing at the right one."""
+    for roof in chart.memory_roofs:
+        slope = roof.bytes_per_second / GIGA
+        column = max(0, math.ceil(grid.x.share(grid.y.low / slope) * (grid.columns - 1)))
+        full = f"{roof.level} {format_si(roof.bytes_per_second, 'B/s')}"
+        if column < grid.columns:
+            row = grid.row(grid.value_at(column) * slope)
+            if not grid.write(column, row, full, over=len(roof.level)):
+                grid.write(column, row, roof.level, over=len(roof.level))
+    rows: dict[int, list[str]] = {}
+    for one in chart.compute_roofs:
+        name = f"{one.name} {format_si(one.flop_per_second, 'FLOP/s')}"
+        rows.setdefault(grid.row(one.flop_per_second / GIGA), []).append(name)
+    for row, names in rows.items():
+        texts = (", ".join(names), f"{names[0]} and {len(names) - 1} more", names[0])
+        text = next((f" {text}" for text in texts if len(text) < grid.columns // 2), "")
+        grid.write(grid.columns - len(text), row, text, over=len(text))
+
+
+def _draw_step(grid: Grid, before: Point, after: Point) -> None:
+    """Dots from a version to the next where nothing else stands."""
+    start, end = ((grid.column(p.intensity or 1.0), grid.row(p.flop_per_second / GIGA)) for p in (before, after))
+    count = max(abs(end[0] - start[0]), abs(end[1] - start[1]))
+    for k in range(1, count):
+        column, row = (round(start[n] + k / count * (end[n] - start[n])) for n in (0, 1))
+        grid.write(column, row, _STEP, over=0)
 
 
 def _legend(chart: Chart, letters: dict[int, str], slanted: str, level: str) -> list[str]:
@@ -77,6 +115,11 @@ def _legend(chart: Chart, letters: dict[int, str], slanted: str, level: str) -> 
              for roof in chart.memory_roofs]  # fmt: skip
     lines += [f"  {level} {roof.name}: {format_si(roof.flop_per_second, 'FLOP/s')}{_of(chart, roof)}"
               for roof in chart.compute_roofs]  # fmt: skip
+    for before, after, step in chart.joined:
+        at = f" at {before.level}" if before.level else ""
+        gain = "" if step.flop_rate is None else f", {step.flop_rate:.3g} times the performance"
+        intensity = f"{before.intensity:.4g} to {after.intensity:.4g} FLOP/B"
+        lines.append(f"  {_STEP * 3} {step.before} to {step.after}: {intensity}{at}{gain}")
     if any(one.measured for one in chart.charts):
         lines.append(f"  {_MEASURED} measured")
     why = dict(chart.without_place())
@@ -90,7 +133,7 @@ def _legend(chart: Chart, letters: dict[int, str], slanted: str, level: str) -> 
         kind = "predicted" if points[0].predicted else "the bound, nothing is predicted"
         over = dict.fromkeys(point.above_roof for point in points if point.above_roof)
         above = f"; above its own roof of {', '.join(over)}" if over else ""
-        lines.append(f"  {letters[number]} {name}: {where} FLOP/B, {reached} ({kind}){above}")
+        lines.append(f"  {letters[number]} {name}: {where} FLOP/B, {reached} ({kind}){above}{chart.share_text(number)}")
     return lines
 
 

@@ -91,6 +91,14 @@ def colour(number: int) -> str:
     return COLOURS[number % len(COLOURS)]
 
 
+def heat(share: float) -> str:
+    """A colour for 0 to 1, darker the more it is: also without its hue."""
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    return to_hex(colormaps["viridis_r"](0.15 + 0.85 * share))
+
+
 def marker(number: int) -> str:
     """Of the n-th kernel: no two of the first 120 share colour and marker."""
     return MARKERS[(number % len(COLOURS) + number // len(COLOURS)) % len(MARKERS)]

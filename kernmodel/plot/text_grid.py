@@ -121,6 +121,16 @@ class Grid:
         if self.holds(column, row):
             self.cells[row][column] = sign
 
+    def write(self, column: int, row: int, text: str, *, over: int) -> bool:
+        """Write a text into a row where it fits and nothing stands behind its first `over` cells; whether it did."""
+        if not (self.holds(column, row) and self.holds(column + len(text) - 1, row)):
+            return False
+        cells = slice(column, column + len(text))
+        if any(sign != " " for sign in self.cells[row][cells][over:]):
+            return False
+        self.cells[row][cells] = text
+        return True
+
     def framed(self, ascii_only: bool) -> list[str]:
         """The rows as text with the values of the axes beside and below them."""
         bar, corner, line = ("|", "+", "-") if ascii_only else ("│", "└", "─")

@@ -29,7 +29,7 @@ def rows(tmp_path):
 
 
 def test_rows_of_the_kernel_sizes_machine_and_cores_are_drawn(rows):
-    answer = km.roofline_chart(**TRIAD, measured=rows).answer
+    answer = km.roofline_chart(**TRIAD, chart=km.ChartOptions(measured=rows)).answer
     (chart,) = answer.kernels[0].rooflines
     work = answer.kernels[0].subject.predicted.prediction.work
     by_time, by_rate = chart.measured
@@ -44,7 +44,7 @@ def test_rows_of_the_kernel_sizes_machine_and_cores_are_drawn(rows):
 
 
 def test_text_document_picture_and_drawing_have_the_marks(rows, tmp_path):
-    result = km.roofline_chart(**TRIAD, measured=rows)
+    result = km.roofline_chart(**TRIAD, chart=km.ChartOptions(measured=rows))
     assert "measured" in result.text() and "% of the roof of" in result.text()
     charts = json.loads(json.dumps(result.json()))["kernels"][0]["charts"]
     assert [one["line"] for one in charts[0]["measured"]] == [2, 3]
@@ -66,7 +66,7 @@ def test_a_table_of_rates_goes_to_carm_too(tmp_path):
 def test_kernels_without_a_row_are_named(tmp_path):
     path = tmp_path / "rates.csv"
     path.write_text("kernel,FLOP/s\nother,2e9\n")
-    answer = km.roofline_chart(**TRIAD, measured=path).answer
+    answer = km.roofline_chart(**TRIAD, chart=km.ChartOptions(measured=path)).answer
     assert [note.text for note in answer.notes if note.code == "not-measured"] == [
         f"{path} has no row of triad at these sizes, on this machine with so many cores"
     ]
@@ -85,6 +85,6 @@ def test_wrong_files_are_one_message(tmp_path, capsys, text, said):
     path = tmp_path / "rates.csv"
     path.write_text(text)
     with pytest.raises(InputError):
-        km.roofline_chart(**TRIAD, measured=path)
+        km.roofline_chart(**TRIAD, chart=km.ChartOptions(measured=path))
     assert main(["carm", "-m", "clx", "triad.c", "--measured", str(path)]) == 1
     assert said in capsys.readouterr().err

@@ -301,7 +301,7 @@ def test_a_drawing_in_ascii_and_with_signs():
 
 def test_a_drawing_has_the_point_where_it_belongs():
     rows = chart_text(Chart(("triad",), (ONE,)), 80).splitlines()
-    (row,) = [number for number, text in enumerate(rows) if "A" in text[8:80] and 0 < number <= 22]
+    (row,) = [number for number, text in enumerate(rows) if "A" in text[8:40] and 0 < number <= 22]
     column = rows[row].index("A") - 8
     left, right, bottom, top = (math.log10(value) for value in limits_of([Chart(("triad",), (ONE,))]))
     assert column == round((math.log10(0.1) - left) / (right - left) * 71)

@@ -26,20 +26,22 @@ class Series:
     """Something that is drawn over the axes, and switched on and off by its name.
 
     Attributes:
-        points: (x, y); of an area (x, from, to).
+        points: (x, y); of an area (x, from, to); of an arrow where it begins and ends.
         tips: what is said of each point, or of the whole where there is one.
         colour: number of the colour of the page, from 0; of series with the same name all are the same.
         dashed: of a line.
         label: written along a line, or beside the first mark; "" for none.
+        share: of marks: what their size and colour tell, 0 to 1 of the largest; None: they are as all others.
     """
 
     name: str
     points: tuple[tuple[float, ...], ...]
     tips: tuple[str, ...]
-    shape: Literal["line", "area", "marks", "crosses"] = "line"
+    shape: Literal["line", "area", "arrow", "marks", "crosses"] = "line"
     colour: int = 0
     dashed: bool = False
     label: str = ""
+    share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class LineChart:
         table: the numbers; None: those of its points.
         follows: name of the slider whose place a vertical line marks; "" for none.
         places: x at each place of the slider.
+        limits: of both axes, (x from, x to, y from, y to); None: those that hold all series.
     """
 
     title: str
@@ -61,6 +64,7 @@ class LineChart:
     table: Blocks | None = None
     follows: str = ""
     places: tuple[float, ...] = ()
+    limits: tuple[float, float, float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +127,7 @@ def figure(chart: Chart) -> Html:
 
 
 _DRAWN = {
-    "lines": ("x", "y", "series", "follows", "places"),
+    "lines": ("x", "y", "series", "follows", "places", "limits"),
     "bars": ("x", "legend", "frames", "follows", "place", "origin"),
 }
 

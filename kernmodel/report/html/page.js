@@ -30,6 +30,8 @@ function tag(name, attributes, parent, text) {
 }
 
 const colour = (number) => `var(--c${number % 8})`;
+const shade = (one) => (one.share === null ? colour(one.colour) : `color-mix(in oklab, var(--hot) ${Math.round(100 * one.share)}%, var(--cold))`);
+const radius = (one) => (one.share === null ? 5 : Math.max(3, 15 * Math.sqrt(one.share)));  // the area is the share
 
 // ---- numbers and scales
 
@@ -179,7 +181,12 @@ class Lines extends Chart {
     this.controls();
   }
   extent() {
-    const { x, y, series } = this.data, all = series.flatMap((one) => one.points);
+    const { x, y, series, limits } = this.data;
+    if (limits) {
+      const inner = (axis, ends) => ends.map((v) => (axis.log ? Math.log10(v) : v));
+      return { x: inner(x, limits.slice(0, 2)), y: inner(y, limits.slice(2)) };
+    }
+    const all = series.flatMap((one) => one.points);
     const range = (values, axis) => {
       const inner = values.filter((v) => v !== null && (!axis.log || v > 0)).map((v) => (axis.log ? Math.log10(v) : v));
       let low = Math.min(...inner), high = Math.max(...inner);
@@ -209,7 +216,7 @@ class Lines extends Chart {
   }
   sample(key, one) {
     if (one.shape === "area") make("rect", { x: 1, y: 1, width: 20, height: 10, fill: colour(one.colour), opacity: 0.75 }, key);
-    else if (one.shape === "marks") make("path", { d: SHAPES[one.colour % 4](4), transform: "translate(11 6)", fill: colour(one.colour) }, key);
+    else if (one.shape === "marks") make("path", { d: SHAPES[one.colour % 4](4), transform: "translate(11 6)", fill: shade(one) }, key);
     else if (one.shape === "crosses") make("path", { d: CROSS(4), transform: "translate(11 6)", stroke: colour(one.colour), "stroke-width": 2 }, key);
     else make("line", { x1: 0, x2: 22, y1: 6, y2: 6, stroke: colour(one.colour), "stroke-width": 2.5, "stroke-dasharray": one.dashed ? DASH : "none" }, key);
   }
@@ -231,7 +238,7 @@ class Lines extends Chart {
     make("rect", { class: "frame", x: box.left, y: box.top, width: box.right - box.left, height: box.bottom - box.top }, sheet);
     this.stops = []; this.labels = []; this.drawn = [];
     const shown = this.data.series.filter((one) => !this.hidden.has(one.name));
-    for (const shape of ["area", "line", "marks", "crosses"]) for (const one of shown) if (one.shape === shape) this[shape](one, inside);
+    for (const shape of ["area", "line", "arrow", "marks", "crosses"]) for (const one of shown) if (one.shape === shape) this[shape](one, inside);
     if (this.data.follows && this.data.places.length) {
       const at = this.across.at(this.data.places[this.step]);
       make("line", { class: "place", x1: at, x2: at, y1: box.top, y2: box.bottom }, inside);
@@ -272,19 +279,28 @@ class Lines extends Chart {
     const ring = (sheet) => make("path", { class: "near", d: `M${seen[0]}L${seen[1]}`, "stroke-width": 4 }, sheet);
     this.stops.push({ x, y, tip: one.tips[0] || one.name, far, ring });
   }
+  arrow(one, parent) {
+    const points = this.pixels(one);
+    if (points.some((at) => !at)) return;
+    const [[a, b], [c, d]] = points, turn = (Math.atan2(d - b, c - a) * 180) / Math.PI;
+    this.drawn.push(thin(...points));
+    make("path", { class: "arrow", d: `M${a.toFixed(1)},${b.toFixed(1)}L${c.toFixed(1)},${d.toFixed(1)}`, fill: "none", "stroke-width": 1.6 }, parent);
+    make("path", { class: "arrowhead", d: "M-6,0L-17,5V-5z", transform: `translate(${c.toFixed(1)} ${d.toFixed(1)}) rotate(${turn.toFixed(2)})` }, parent);
+    this.stretch(one, points);
+  }
   marks(one, parent) {
-    this.pixels(one).forEach((at, number) => {
-      if (!at) return;
-      make("path", { d: SHAPES[one.colour % 4](5), transform: `translate(${at})`, fill: colour(one.colour), stroke: "var(--paper)" }, parent);
-      this.labels.push([[at[0] - 6, at[1] - 6], [at[0] + 6, at[1] - 6], [at[0] + 6, at[1] + 6], [at[0] - 6, at[1] + 6]]);
-      this.stopAt(one, number, at);
-    });
+    const size = radius(one);
+    this.spots(one, size + 1, (at) => make("path", { d: SHAPES[one.colour % 4](size), transform: `translate(${at})`, fill: shade(one), stroke: "var(--paper)" }, parent));
   }
   crosses(one, parent) {
+    this.spots(one, 6, (at) => make("path", { d: CROSS(6), transform: `translate(${at})`, stroke: colour(one.colour), "stroke-width": 2.4 }, parent));
+  }
+  spots(one, half, draw) {
+    // each point drawn, kept clear of labels, and a stop for pointer and keys
     this.pixels(one).forEach((at, number) => {
       if (!at) return;
-      make("path", { d: CROSS(6), transform: `translate(${at})`, stroke: colour(one.colour), "stroke-width": 2.4 }, parent);
-      this.labels.push([[at[0] - 6, at[1] - 6], [at[0] + 6, at[1] - 6], [at[0] + 6, at[1] + 6], [at[0] - 6, at[1] + 6]]);
+      draw(at);
+      this.labels.push([[-1, -1], [1, -1], [1, 1], [-1, 1]].map(([u, v]) => [at[0] + u * half, at[1] + v * half]));
       this.stopAt(one, number, at);
     });
   }
@@ -335,7 +351,8 @@ class Lines extends Chart {
   }
   beside(one) {
     const [x, y] = this.pixels(one)[0] || [-1, -1];
-    return (wide) => [[x + 9, y + 4, 0], [x - 9 - wide, y + 4, 0], [x + 4, y - 12, 0], [x + 4, y + 22, 0], [x - wide - 4, y - 12, 0], [x - wide - 4, y + 22, 0], [x + 14, y + 30, 0], [x - wide - 14, y + 30, 0]];
+    const out = Math.max(0, radius(one) - 5);
+    return (wide) => [[9, 4], [-9 - wide, 4], [4, -12], [4, 22], [-wide - 4, -12], [-wide - 4, 22], [14, 30], [-wide - 14, 30]].map(([u, v]) => [x + u + Math.sign(u) * out, y + v + Math.sign(v - 4) * out, 0]);
   }
   drag(sheet, box) {
     // a rectangle drawn with the mouse is what is shown then; fingers scroll the page

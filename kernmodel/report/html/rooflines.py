@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kernmodel.report.html.charts import Axis, Bar, BarChart, Chart, LineChart, Series, stacked
 from kernmodel.report.number_text import prefixed, short
-from kernmodel.report.text.roofline import TITLES, chart_blocks, limit_of, roof_name, shares_section
+from kernmodel.report.text.roofline import (
+    TITLES,
+    chart_blocks,
+    limit_of,
+    roof_name,
+    shares_section,
+    steps_section,
+    time_section,
+    times_text,
+)
+from kernmodel.studies.predict.arranged import UNARRANGED, Arrangement, AxisLimits, step_ends
 from kernmodel.units import format_si
 
 if TYPE_CHECKING:
     from kernmodel.models.chart import ComputeRoof, LevelShare, MemoryRoof, Roofline
+    from kernmodel.studies.predict.arranged import Step
     from kernmodel.studies.predict.roofline import CarmAnswer, RooflineAnswer, Subject
 
 Charted = tuple["Subject", "Roofline"]
@@ -26,26 +38,47 @@ _ROOM = 8.0
 def roofline_charts(answers: Sequence[RooflineAnswer]) -> tuple[Chart, ...]:
     """A chart of each model with all kernels; memory share and impact of those whose traffic is known."""
     answer = answers[0]
-    charts: list[Chart] = []
+    shares = (shares_chart(one.shares, one.subject.name) for one in answer.kernels if one.shares)
+    return (*models_charts(answer), *shares)
+
+
+def models_charts(answer: RooflineAnswer) -> tuple[LineChart, ...]:
+    """A chart of each model with all kernels."""
+    charts = []
     for number in range(len(answer.models)):
-        charts.append(model_chart([(one.subject, one.rooflines[number]) for one in answer.kernels]))
-    charts += [shares_chart(one.shares, one.subject.name) for one in answer.kernels if one.shares]
-    return tuple(charts)
+        charted = [(one.subject, one.rooflines[number]) for one in answer.kernels]
+        charts.append(model_chart(charted, answer.arrangement))
+    axes = answer.arrangement.axes
+    if isinstance(axes, AxisLimits):
+        return tuple(replace(chart, limits=(*axes.intensity, *axes.flop_per_second)) for chart in charts)
+    return same_axes(charts) if axes == "same" else tuple(charts)
 
 
 def carm_charts(answers: Sequence[CarmAnswer]) -> tuple[Chart, ...]:
-    """The application-driven chart and the cache-aware one beside it, memory share and impact."""
+    """The application-driven chart and the cache-aware one beside it on the same axes, memory share and impact."""
     subject, findings = answers[0].subject, answers[0].findings
-    charts = [model_chart([(subject, one)]) for one in (findings.roofline, findings.beside)]
+    charts = same_axes([model_chart([(subject, one)]) for one in (findings.roofline, findings.beside)])
     shares = [shares_chart(findings.shares, subject.name)] if findings.shares else []
     return (*charts, *shares)
+
+
+def same_axes(charts: Sequence[LineChart]) -> tuple[LineChart, ...]:
+    """The charts, whose axes are logarithmic, with limits that hold all that any of them shows."""
+    points = [point for chart in charts for one in chart.series for point in one.points]
+    (left, right), (bottom, top) = ((min(values), max(values)) for values in zip(*points, strict=True))
+    limits = (left / _EDGE, right * _EDGE, bottom / _EDGE, top * _EDGE)
+    return tuple(replace(chart, limits=limits) for chart in charts)
+
+
+_EDGE = 1.3
+"""Factor by which common axes go beyond what they hold."""
 
 
 # {{{ one model
 
 
-def model_chart(charted: Sequence[Charted]) -> LineChart:
-    """One model: roofs with their values, and a point for each kernel and level."""
+def model_chart(charted: Sequence[Charted], arrangement: Arrangement = UNARRANGED) -> LineChart:
+    """One model: roofs with their values, a point for each kernel and level, and arrows from version to version."""
     chart = charted[0][1]
     points = [
         (subject.name, point)
@@ -53,8 +86,10 @@ def model_chart(charted: Sequence[Charted]) -> LineChart:
         for point in one.points
         if point.intensity and point.flop_per_second > 0
     ]
-    series = [*_roofs([one for _, one in charted]), *_points(charted)]
-    bounds = (f"{who.name}: at most {limit_of(one)} by {roof_name(one.bound_by)}" for who, one in charted)
+    rooflines = [one for _, one in charted]
+    series = [*_roofs(rooflines), *_points(charted, arrangement), *_steps(rooflines, arrangement.steps)]
+    bounds = [f"{who.name}: at most {limit_of(one)} by {roof_name(one.bound_by)}" for who, one in charted]
+    bounds += map(_step_text, arrangement.steps)
     none = "" if points else " No kernel has a point: no floating-point work, or no bytes."
     return LineChart(
         title=TITLES[chart.model],
@@ -62,7 +97,11 @@ def model_chart(charted: Sequence[Charted]) -> LineChart:
         x=Axis("arithmetic intensity (FLOP/B)", log=True),
         y=Axis("performance", "FLOP/s", log=True),
         series=tuple(series),
-        table=tuple(block for subject, one in charted for block in chart_blocks(one, subject)),
+        table=(
+            *(block for subject, one in charted for block in chart_blocks(one, subject)),
+            *steps_section(arrangement.steps),
+            *time_section({who.name: share for (who, _), share in zip(charted, arrangement.time_shares, strict=False)}),
+        ),
     )
 
 
@@ -114,8 +153,10 @@ def _memory_tip(roof: MemoryRoof) -> str:
     return f"{roof.level}: {prefixed(roof.bytes_per_second, 'B/s')}\n{roof.origin}"
 
 
-def _points(charted: Sequence[Charted]) -> Iterator[Series]:
-    for number, (subject, one) in enumerate(charted):
+def _points(charted: Sequence[Charted], arrangement: Arrangement) -> Iterator[Series]:
+    shares = arrangement.time_shares or (None,) * len(charted)
+    most = max(arrangement.time_shares, default=1.0)
+    for number, ((subject, one), share) in enumerate(zip(charted, shares, strict=True)):
         for point in one.points:
             if not point.intensity or point.flop_per_second <= 0:
                 continue
@@ -126,10 +167,27 @@ def _points(charted: Sequence[Charted]) -> Iterator[Series]:
                 tip += f", {point.flop_per_second / one.bound:.0%} of the bound"
             if point.above_roof:
                 tip += f"\nabove its own roof {point.above_roof}"
+            if share is not None:
+                tip += f"\n{100 * share:.3g}% of the time"
             label = point.level if len(charted) == 1 and point.level else name
             place = ((point.intensity, point.flop_per_second),)
-            yield Series(subject.name, place, (tip,), "marks", number + _FIRST_COLOUR, label=label)
+            size = None if share is None else share / most
+            yield Series(subject.name, place, (tip,), "marks", number + _FIRST_COLOUR, label=label, share=size)
         yield from _measured(one, number + _FIRST_COLOUR)
+
+
+def _steps(charts: Sequence[Roofline], steps: Sequence[Step]) -> Iterator[Series]:
+    """Arrows from each version to the next."""
+    for number, step in enumerate(steps):
+        ends = step_ends(charts[number], charts[number + 1])
+        if ends is not None:
+            places = tuple((one.intensity or 0.0, one.flop_per_second) for one in ends)
+            yield Series("versions", places, (_step_text(step),), "arrow", 6, label=times_text(step.flop_rate) or "")
+
+
+def _step_text(step: Step) -> str:
+    gain = times_text(step.flop_rate)
+    return f"{step.before} to {step.after}: {gain} the performance" if gain else f"{step.before} to {step.after}"
 
 
 def _measured(chart: Roofline, colour: int) -> Iterator[Series]:

@@ -25,6 +25,7 @@ def roofline_document(answer: RooflineAnswer) -> Json:
             for kernel in answer.kernels
         ],
         failed=[{"kernel": name, "error": error} for name, error in answer.failed.items()],
+        arrangement=answer.arrangement,
         notes=answer.notes,
     )
 

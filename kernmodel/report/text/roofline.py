@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kernmodel.models.ecm import UNKNOWN
@@ -20,6 +20,7 @@ from kernmodel.report.text.sections import (
 
 if TYPE_CHECKING:
     from kernmodel.models.chart import ComputeRoof, LevelShare, MeasuredMark, MemoryRoof, ModelName, Roofline
+    from kernmodel.studies.predict.arranged import Step
     from kernmodel.studies.predict.roofline import Charted, RooflineAnswer, Subject
 
 TITLES: dict[ModelName, str] = {
@@ -192,8 +193,32 @@ def _several(answer: RooflineAnswer) -> Blocks:
     return (
         *fields(title, *machine_fields(answer.machine), *code_fields(origin), ("FLOP", FLOP)),
         *(block for number in range(len(answer.models)) for block in _model_table(answer.kernels, number)),
+        *steps_section(answer.arrangement.steps),
+        *time_section(answer.times),
         *notes_section(merged_notes(answer.notes)),
     )
+
+
+def steps_section(steps: Sequence[Step]) -> Blocks:
+    """What each version of a kernel is to the one before."""
+    columns = (
+        left("from", "before"),
+        left("to", "after"),
+        right("FLOP/s", lambda step: times_text(step.flop_rate)),
+        right("It/s", lambda step: times_text(step.iteration_rate)),
+    )
+    return table("Versions (later over earlier)", columns, steps)
+
+
+def times_text(ratio: float | None) -> str | None:
+    """ "1.5×"."""
+    return None if ratio is None else f"{ratio:.3g}×"
+
+
+def time_section(shares: Mapping[str, float]) -> Blocks:
+    """Of the time that all kernels take, the share of each, the largest first."""
+    columns = (left("kernel", lambda one: one[0]), right("%", lambda one: f"{100 * one[1]:.3g}"))
+    return table("Shares of the time", columns, sorted(shares.items(), key=lambda one: -one[1]))
 
 
 def _model_table(kernels: Sequence[Charted], number: int) -> Blocks:

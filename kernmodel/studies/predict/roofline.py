@@ -22,6 +22,7 @@ from kernmodel.machine.load import load_machine
 from kernmodel.models.ceilings import BandwidthNotKnownError
 from kernmodel.models.chart import Case, LevelShare, ModelName, Roofline, demand
 from kernmodel.models.roofline import roofline
+from kernmodel.studies.predict.arranged import UNARRANGED, Arrangement
 from kernmodel.studies.predict.machine_check import core_parameters
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest, Loop
 from kernmodel.units import convert_cycles
@@ -97,7 +98,7 @@ class Charted:
 @dataclass(frozen=True, slots=True)
 class RooflineAnswer:
     """The answer of `kernmodel roofline`: kernels on the charts of one machine; `failed`: the error of each kernel that
-    could not be charted."""
+    could not be charted; `arrangement`: how those that are there stand to one another."""
 
     machine: Machine
     cores: int
@@ -105,6 +106,13 @@ class RooflineAnswer:
     kernels: tuple[Charted, ...]
     notes: tuple[Note, ...]
     failed: Mapping[str, str] = field(default_factory=dict)
+    arrangement: Arrangement = UNARRANGED
+
+    @property
+    def times(self) -> dict[str, float]:
+        """Of the time that all kernels take, the share of each; empty where it was not asked for."""
+        names = (one.subject.name for one in self.kernels)
+        return dict(zip(names, self.arrangement.time_shares, strict=False))
 
 
 @dataclass(frozen=True, slots=True)

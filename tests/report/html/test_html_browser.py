@@ -49,13 +49,15 @@ def pages() -> dict[str, str]:
         "report": km.kernel_report(HOSTILE, "clx", over={"N": "100,1000,40000"}, without=LEFT_OUT).html(),
         "sizes": km.ecm("stencil.c", machine="clx", N="100,1000,10000,100000").html(),
         "rooflines": km.roofline_chart("stencil.c", machine="clx", model="all", N=4000).html(),
+        "versions": km.roofline_chart(["stencil.c", "triad.c"], "clx", chart=BESIDE, N=4000).html(),
         "scaling": km.scale("triad.c", machine="zen2", cores="1-8").html(),
         "traffic": km.data_traffic("stencil.c", machine="clx").html(),
         "machines": km.compare("triad.c", ["clx", "zen2", "graviton2"], N=10_000_000).html(),
     }
 
 
-NAMES = ("ecm", "report", "sizes", "rooflines", "scaling", "traffic", "machines")
+BESIDE = km.ChartOptions(versions=True, by_time=True, calls={"triad": 500})
+NAMES = ("ecm", "report", "sizes", "rooflines", "versions", "scaling", "traffic", "machines")
 UNNAMED = (
     "[...document.querySelectorAll('button, input')].filter((one) => !one.labels?.length && !one.ariaLabel).length"
 )
@@ -174,11 +176,31 @@ def point_of(chart: Any, name: str) -> tuple[float, float]:
 def test_a_measurement_stands_beside_the_prediction_with_its_share(opened, tmp_path):
     file = tmp_path / "measured.csv"
     file.write_text("kernel,GFLOP/s\ntriad,1.5\n")
-    text = km.roofline_chart("triad.c", "clx", model="orm", measured=file, N=10_000_000, cores=1).html()
+    beside = km.ChartOptions(measured=file)
+    text = km.roofline_chart("triad.c", "clx", model="orm", chart=beside, N=10_000_000, cores=1).html()
     chart = opened(text).page.locator("figure.chart").first
     assert chart.get_by_label("measured", exact=True).count() == 1
     labels = [label for label in chart.locator("text.label").all_text_contents() if "% of" in label]
     assert len(labels) == 1
+
+
+def test_versions_are_joined_and_marks_are_as_large_as_their_share_of_the_time(pages, opened):
+    chart = opened(pages["versions"]).page.locator("figure.chart").first
+    assert chart.locator("path.arrow").count() == chart.locator("path.arrowhead").count() == 1
+    widths = chart.evaluate(WIDTHS)
+    shares = km.roofline_chart(["stencil.c", "triad.c"], "clx", chart=BESIDE, N=4000).answer.times
+    assert widths[0] > widths[1] > 0
+    assert shares["stencil"] > shares["triad"]
+    chart.get_by_label("versions", exact=True).uncheck()
+    assert chart.locator("path.arrow").count() == 0
+
+
+WIDTHS = """(figure) => ['stencil', 'triad'].map((name) => {
+  const key = [...figure.querySelectorAll('.legend label')].find((one) => one.textContent === name);
+  const hue = key.querySelector('path').getAttribute('fill');
+  const marks = [...figure.querySelectorAll('g[clip-path] > path[transform]')];
+  return marks.find((one) => one.getAttribute('fill') === hue).getBoundingClientRect().width;
+})"""
 
 
 def test_a_time_that_is_not_known_is_named(pages, opened):
