@@ -9,14 +9,24 @@ from __future__ import annotations
 
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import Location, Note
-from kernmodel.incore.core import CODE_ALIGNMENT, Core, Settings, offset_of, predictions_at, predictions_placed
-from kernmodel.incore.dependences.line_splits import Places
+from kernmodel.incore.core import (
+    CODE_ALIGNMENT,
+    Core,
+    Settings,
+    notion_of,
+    offset_of,
+    predictions_at,
+    predictions_placed,
+)
+from kernmodel.incore.dependences.line_splits import Places, costs_of_lines
 from kernmodel.uncertainty import Interval
 from kernmodel.value_types import dataclass
 
 CAUSE = "address of the code"
 _MATTERS = 0.005
 """Predictions that differ by less than this share are the same."""
+_ELEMENT_BYTES = 8
+"""At multiples of which arrays begin of which nothing is known: elements of this size are aligned by every ABI."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +70,19 @@ def placement(loop: AssemblyLoop, core: Core, settings: Settings, prediction: fl
 
 
 def array_notes(loop: AssemblyLoop, core: Core, settings: Settings, prediction: float) -> tuple[Note, ...]:
-    """What the addresses of arrays may change, where they are known to begin at multiples of some bytes; for loops that
-    move an index along bases that they leave alone, all of which are taken to lie alike."""
-    align = settings.data_align
-    if align is None or settings.port_model == "even":
+    """What the addresses of arrays may change, for loops that move an index along bases that they leave alone, all of
+    which are taken to lie alike: at multiples of as many bytes as are known, else of a double's."""
+    align, notion = settings.data_align, notion_of(loop, settings)
+    if settings.port_model == "even" or notion != "loop" or not costs_of_lines(core.parameters):
         return ()
-    layouts = [Places(base) for base in range(0, CODE_ALIGNMENT, align)]
+    layouts = [Places(base) for base in range(0, CODE_ALIGNMENT, align or _ELEMENT_BYTES)]
     found = [prediction, *predictions_placed(loop, core, settings, layouts)]
     low, high = min(found), max(found)
     if high - low <= _MATTERS * high:
         return ()
     text = (
-        f"arrays that begin at multiples of {align} bytes: {low:.2f} to {high:.2f} cycles per pass "
-        f"({settings.places.base} modulo {CODE_ALIGNMENT} is taken)"
+        f"arrays that begin at multiples of {align or _ELEMENT_BYTES} bytes: {low:.2f} to {high:.2f} cycles per pass "
+        f"({settings.places.base} modulo {CODE_ALIGNMENT} is taken{'' if align else '; --data-align says where'})"
     )
     return (Note("array-addresses", text, "assumption", Location(loop.file)),)
 
