@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from os import fspath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from kernmodel.api.options import (
     CACHE,
@@ -19,6 +19,7 @@ from kernmodel.api.options import (
     kernel_request,
     kernels_of,
     nest_choices,
+    one_of,
     one_point_of,
     points_of,
     refuse,
@@ -27,6 +28,7 @@ from kernmodel.api.options import (
 from kernmodel.api.result import Result, TableViews, Views
 from kernmodel.errors import UsageError
 from kernmodel.machine.cores import Placement, Schedule, Spread
+from kernmodel.machine.pages import Pages
 from kernmodel.user_files import File
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ def ecm(
     cores: Values = (),
     cache: CacheMode | CacheOptions = "auto",
     code: CodeOptions = CODE,
+    pages: Pages | None = None,
     strict: bool = False,
     **sizes: Sizes,
 ) -> Result[EcmAnswer]:
@@ -67,6 +70,7 @@ def ecm(
         cores: core counts to scale over ("1-20"); the prediction itself is of one core.
         cache: how the traffic is found.
         code: which code executes the kernel.
+        pages: in which the data lie, "huge" or "4k"; None: as where the machine's bandwidths were measured.
         strict: raise `StrictError` for the first warning.
         sizes: values of the kernel's sizes; several give an answer for each point.
 
@@ -76,7 +80,8 @@ def ecm(
     from kernmodel.studies.predict.ecm import predict_ecm_sweep
 
     points = points_of(sizes, kernel)
-    request = kernel_request(kernel, machine, points[0], cache)
+    one_of("--pages", pages, get_args(Pages))
+    request = replace(kernel_request(kernel, machine, points[0], cache), pages=pages)
     answers = predict_ecm_sweep(request, code.request(), points, values_of(cores, "--cores") if cores else ())
     return Result(answers, _ECM, {"points": points}, total=len(points), strict=strict)
 
@@ -95,6 +100,7 @@ def ecm_nests(
     *,
     cache: CacheMode | CacheOptions = "auto",
     code: CodeOptions = CODE,
+    pages: Pages | None = None,
     strict: bool = False,
     **sizes: Sizes,
 ) -> Result[NestAnswer[EcmAnswer]]:
@@ -104,14 +110,16 @@ def ecm_nests(
 
     Args:
         kernel: as for `ecm`; of a `Nest` its function limits what is predicted.
-        machine, cache, code, strict, sizes: as for `ecm`; one value of each size, and no choice of one loop.
+        machine, cache, code, pages, strict, sizes: as for `ecm`; one value of each size, and no choice of one loop.
 
     Raises:
         KernmodelError: the input is at fault for every nest, or a tool is missing.
     """
     from kernmodel.studies.predict.whole import predict_each
 
-    request, asked = kernel_request(kernel, machine, one_point_of(sizes, kernel), cache), code.request()
+    one_of("--pages", pages, get_args(Pages))
+    request = replace(kernel_request(kernel, machine, one_point_of(sizes, kernel), cache), pages=pages)
+    asked = code.request()
     refuse({"--loop": code.loop, "--lines": code.lines, "--asm": code.asm}, "there are several loop nests")
     return Result(predict_each(request, asked), _ECM_NESTS, total=0, strict=strict)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -12,6 +12,7 @@ from kernmodel.cli import options
 from kernmodel.cli.command import Command, watch_option
 from kernmodel.cli.output import Shown, print_line, show_result
 from kernmodel.errors import KernmodelError, Location, SeveralNestsError, UsageError
+from kernmodel.machine.pages import Pages
 
 if TYPE_CHECKING:
     from kernmodel.api.result import Result
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
 @options.cache_options("auto", "lc", "sim")
 @options.time_unit_option
 @options.code_options
+@click.option(
+    "--pages",
+    type=click.Choice(get_args(Pages)),
+    help="Pages in which the data lie.  [default: as where the machine's bandwidths were measured]",
+)
 @options.plot_option("the times over the sizes, or with --cores the performance,")
 @click.option(
     "--format",
@@ -45,6 +51,7 @@ def ecm(
     cores: tuple[int, ...] | None,
     cache: CacheOptions,
     code: CodeOptions,
+    pages: Pages | None,
     form: str,
     shown: Shown,
 ) -> None:
@@ -61,27 +68,28 @@ def ecm(
       kernmodel ecm -m clx stencil.c --cores 1-20 --plot scaling.svg
       kernmodel ecm -m clx stencil.c --format gcc
     """
+    how = {"code": code, "pages": pages}
     if form == "gcc":
-        ctx.exit(_show_lines(asked, cores, cache, code, shown))
-    show_result(_answers(asked, cores, cache, code, shown), replace(shown, as_json=shown.as_json or form == "json"))
+        ctx.exit(_show_lines(asked, cores, cache, how, shown))
+    show_result(_answers(asked, cores, cache, how, shown), replace(shown, as_json=shown.as_json or form == "json"))
 
 
 def _answers(
-    asked: dict[str, Any], cores: tuple[int, ...] | None, cache: CacheOptions, code: CodeOptions, shown: Shown
+    asked: dict[str, Any], cores: tuple[int, ...] | None, cache: CacheOptions, how: dict[str, Any], shown: Shown
 ) -> Result[Any]:
-    """The answer for the nest, for each point, or for each nest where there are several."""
+    """The answer for the nest, for each point, or for each nest where there are several; `how`: code and pages."""
     from kernmodel.api import kernels
 
     try:
-        return kernels.ecm(**asked, cores=cores or (), cache=cache, code=code, strict=shown.strict)
+        return kernels.ecm(**asked, cores=cores or (), cache=cache, **how, strict=shown.strict)
     except SeveralNestsError:
-        if cores or shown.plot is not None or options.several_values(asked) or code.request().of_one_loop:
+        if cores or shown.plot is not None or options.several_values(asked) or how["code"].request().of_one_loop:
             raise
-        return kernels.ecm_nests(**asked, cache=cache, code=code, strict=shown.strict)
+        return kernels.ecm_nests(**asked, cache=cache, **how, strict=shown.strict)
 
 
 def _show_lines(
-    asked: dict[str, Any], cores: tuple[int, ...] | None, cache: CacheOptions, code: CodeOptions, shown: Shown
+    asked: dict[str, Any], cores: tuple[int, ...] | None, cache: CacheOptions, how: dict[str, Any], shown: Shown
 ) -> int:
     """Print messages in the form of gcc; what is wrong with the source is one of them. The exit status.
 
@@ -95,7 +103,7 @@ def _show_lines(
     if options.several_values(asked):
         raise UsageError("is of one point of sizes", where="--format gcc", todo="write -D N=4000")
     try:
-        for answer in _answers(asked, cores, cache, code, shown):
+        for answer in _answers(asked, cores, cache, how, shown):
             for line in ecm_lines(answer, shown.unit or "cy/CL", verbose=shown.verbose):
                 print_line(line)
     except KernmodelError as error:

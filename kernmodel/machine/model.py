@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from kernmodel.machine.overlap import Overlap
+from kernmodel.machine.pages import Pages
 from kernmodel.value_types import dataclass
 
 
@@ -81,6 +82,8 @@ class TransferPath:
         penalty_load, penalty_store: extra cycles per cache line loaded or stored (fitted latency penalties, mostly 0).
         run_length: (bytes, cycles per line), ascending in bytes: what a line loaded from the outer level takes in
             contiguous runs of so many bytes, each of which starts the stream anew; empty: not measured.
+        small_pages: cycles by which a line loaded from the outer level takes longer in pages of 4 KiB than in huge
+            ones; None: not measured.
     """
 
     name: str
@@ -91,6 +94,7 @@ class TransferPath:
     penalty_load: float = 0.0
     penalty_store: float = 0.0
     run_length: tuple[tuple[float, float], ...] = ()
+    small_pages: float | None = None
 
     def restart_cycles(self, run_bytes: float) -> float:
         """Cycles that a line of a run of so many contiguous bytes takes beyond a line of the longest run measured, of
@@ -263,6 +267,7 @@ class Machine:
         stores: what the cores can do about write-allocates.
         memory: the memory channels of a socket, None: not given.
         peaks: measured floating-point performance, empty: not given.
+        pages: in which pages the data lay of which the bandwidths were measured; None: not known.
     """
 
     name: str
@@ -284,6 +289,7 @@ class Machine:
     stores: StoreBehaviour = StoreBehaviour()
     memory: MemoryChannels | None = None
     peaks: tuple[MeasuredPeak, ...] = ()
+    pages: Pages | None = None
 
     @property
     def unknown_paths(self) -> tuple[str, ...]:

@@ -472,7 +472,8 @@ def transfer_time(
     `restart` cycles in which streams start anew.
 
     Where figures of the machine file were changed, what the streams take changes in proportion to the width or the
-    shared bandwidth. A path of which nothing is known has an unknown time wherever lines move over it.
+    shared bandwidth, and by the penalties that were added. A path of which nothing is known has an unknown time
+    wherever lines move over it.
     """
     if path.name in machine.unknown_paths:
         moved_bytes = (moved.loads + moved.evictions) * machine.line_bytes
@@ -483,10 +484,13 @@ def transfer_time(
     if streams and known and least:
         own = next(one for one in streams.machine.paths if one.name == path.name)
         cycles = stream_cycles(known, own, flow) * least / _least_cycles(streams.machine, own, flow)[0]
+        cycles += moved.loads * (path.penalty_load - own.penalty_load)
+        cycles += moved.evictions * (path.penalty_store - own.penalty_store)
     else:
         cycles = least + moved.loads * path.penalty_load + moved.evictions * path.penalty_store
-    moved_bytes, penalty = (moved.loads + moved.evictions) * machine.line_bytes, cycles + restart - least
-    return TransferTime(path.time_name, cycles + restart, penalty, moved_bytes, bandwidth, bool(known))
+    cycles = max(0.0, cycles + restart)
+    moved_bytes, penalty = (moved.loads + moved.evictions) * machine.line_bytes, cycles - least
+    return TransferTime(path.time_name, cycles, penalty, moved_bytes, bandwidth, bool(known))
 
 
 def _least_cycles(machine: Machine, path: TransferPath, flow: PathLines) -> tuple[float, MemoryBandwidth | None]:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from sympy import S
 
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.overlap import evaluate
+from kernmodel.models.ecm import transfer_time
+from kernmodel.models.pages import in_pages
 from kernmodel.models.streams import PathLines, stream_cycles, streams_of
+from kernmodel.traffic.model import PathTraffic
 
 # cycles per unit of the streams, from the bandwidths of the machine files: bytes over bandwidth times clock
 MIXES = {"load": (1, 0, 0), "copy": (1, 1, 0), "update": (1, 1, 1), "daxpy": (2, 1, 1), "triad": (3, 1, 0)}
@@ -76,3 +80,21 @@ def test_a_file_without_streams_of_one_core_implies_nothing():
     assert streams_of(machine).times == {}
     assert streams_of(machine).overlap == machine.overlap
     assert streams_of(replace(machine, bandwidths=())).shown == ""
+
+
+def test_small_pages_cost_each_line_from_memory_and_are_unknown_where_the_file_is_silent() -> None:
+    machine = load_machine("zen4")
+    same, silent = in_pages(machine, "huge")
+    small, told = in_pages(machine, "4k")
+    assert (same, silent, told[0].code) == (machine, (), "pages")
+    moved = PathTraffic("L3Mem", 2.0, 1.0, 0.0, S(2), S(1), S(0))
+    for streams in (None, streams_of(machine)):
+        before = transfer_time(machine, streams, machine.paths[-1], moved)
+        after = transfer_time(small, streams, small.paths[-1], moved)
+        assert after.cycles - before.cycles == pytest.approx(2 * 3.5)
+        assert after.bandwidth_cycles == before.bandwidth_cycles  # latency: other cores do not see it
+    back, _ = in_pages(replace(machine, pages="4k"), "huge")
+    assert back.paths[-1].penalty_load == -3.5
+    for unknown in (replace(machine, pages=None), load_machine("skx")):
+        assert in_pages(unknown, "4k")[0] is unknown
+        assert in_pages(unknown, "4k")[1][0].kind == "warning"

@@ -6,7 +6,7 @@ docs/machine-files.md describes it for people. `kernmodel.machine.files.checks` 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 
@@ -27,6 +27,7 @@ from kernmodel.machine.model import (
     TransferPath,
 )
 from kernmodel.machine.overlap import Overlap, parse_overlap
+from kernmodel.machine.pages import Pages
 from kernmodel.schema.document import Document, FileKind
 from kernmodel.schema.fields import (
     Choice,
@@ -126,6 +127,7 @@ PATH: Table = {
     "penalty_load": Field(_PENALTY, required=False, default=0.0),
     "penalty_store": Field(_PENALTY, required=False, default=0.0),
     "run_length": Field(_RUN_LENGTH, required=False),
+    "small_pages": Field(_PENALTY, required=False),
     "source": _SOURCE,
 }
 MEMORY: Table = {
@@ -157,6 +159,7 @@ SERIES: Table = {
 }
 BANDWIDTHS: Table = {
     "unit": Field(unit("bandwidth")),
+    "pages": Field(Choice(get_args(Pages)), required=False),
     "source": _SOURCE,
     "mixes": Field(Rows(MIX), todo="name each stream mix with its read and write streams"),
     "measured": Field(List(SERIES), todo="list the measured series, or write []"),
@@ -258,6 +261,7 @@ def build_machine(values: Values, *, name: str, file: str, sha256: str) -> Machi
         paths=tuple(_build_path(inner, outer, values["paths"][inner + outer]) for inner, outer in pairwise(levels)),
         overlap=values["overlap"]["expression"],
         bandwidths=_build_bandwidths(values["bandwidths"]),
+        pages=values["bandwidths"].get("pages"),
         compilers=tuple(Compiler(command, tuple(flags.split())) for command, flags in values["compilers"].items()),
         sources=_sources(values),
         file=file,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kernmodel.code.model import AssemblyLoop
     from kernmodel.incore.model import InCore, Parameters
     from kernmodel.machine.model import Machine
+    from kernmodel.machine.pages import Pages
     from kernmodel.models.ecm import EcmPrediction, ScalingPoint, TransferTime
     from kernmodel.source.model import LoopNest
     from kernmodel.studies.predict.placement import Placement
@@ -42,6 +43,7 @@ class KernelRequest:
         stores: which stores the code has; None: as the compiled code and the machine say.
         simulation: choices of the simulation; None: nothing was chosen. With "auto", anything chosen means simulation.
         spread: how work and threads are spread, where performance over cores is asked for.
+        pages: in which the data lie, None: as where the machine's bandwidths were measured.
     """
 
     kernel: str
@@ -60,6 +62,7 @@ class KernelRequest:
     macros: tuple[tuple[str, str], ...] = ()
     taken: tuple[tuple[int, float], ...] = ()
     trip_counts: tuple[tuple[int, int], ...] = ()
+    pages: Pages | None = None
 
     @property
     def defines(self) -> Mapping[str, str | int]:

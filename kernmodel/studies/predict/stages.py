@@ -394,6 +394,7 @@ class Stages:
 
     def _answer(self, case: _Case, code: Code, scaling_cores: Sequence[int], *, shared: Point | None) -> EcmAnswer:
         from kernmodel.models.ecm import Elsewhere, predict, scale
+        from kernmodel.models.pages import in_pages
         from kernmodel.source.nest.sizes import deciding_names
         from kernmodel.traffic.stream_runs import runs_of
 
@@ -403,6 +404,7 @@ class Stages:
         incore = self._incore(code, machine, case.point.code, places.taken if places else None)
         elsewhere = () if places is None else self._elsewhere(code, machine, case.point.code, places)
         laid_out = Elsewhere(elsewhere, places.assumed) if places and elsewhere else None
+        paged, page_notes = in_pages(machine, case.point.kernel.pages)
         stores, told = _stores_of(loop, method)
         predictions: dict[int, EcmPrediction] = {}
         traffic = self._traffic(case, stores, cores)
@@ -417,12 +419,21 @@ class Stages:
             if active not in predictions:
                 known = self._traffic(case, stores, active)
                 predictions[active] = predict(
-                    known, incore, machine, outside=outside, runs=runs, streams=streams, elsewhere=laid_out
+                    known, incore, paged, outside=outside, runs=runs, streams=streams, elsewhere=laid_out
                 )
             return predictions[active]
 
         prediction = predict_at(cores)
-        notes = (*told, *method.nest.notes, *traffic.notes, *loop.notes, *incore.notes, *unsure, *prediction.notes)
+        notes = (
+            *told,
+            *method.nest.notes,
+            *traffic.notes,
+            *loop.notes,
+            *incore.notes,
+            *unsure,
+            *prediction.notes,
+            *page_notes,
+        )
         notes = (*notes, *left_out_notes(machine, incore))
         if not classic:
             notes = (*notes, *self._placement(code, machine, case.point.code, incore))
