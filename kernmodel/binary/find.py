@@ -26,9 +26,13 @@ _CLONE = re.compile(r"\.(constprop|part|isra|cold|lto_priv|specialized|llvm)(\.\
 _COLD = re.compile(r"\.cold(\.\d+)*")
 _SHOWN = 10
 _STARTUP = frozenset(
-    ("_init", "_fini", "_start", "__do_global_dtors_aux", "deregister_tm_clones", "register_tm_clones", "frame_dummy")
+    (
+        *("_init", "_fini", "_start", "frame_dummy", "deregister_tm_clones", "register_tm_clones"),
+        *("_dl_relocate_static_pie", "call_weak_fn", "atexit", "at_quick_exit"),
+    )
 )
-"""What compilers put into every program."""
+"""What compilers and C libraries put into every program; names that begin with two underscores are theirs too (C11,
+7.1.3)."""
 
 
 def find_function(
@@ -110,9 +114,8 @@ def _chosen(binary: Binary, name: str | None) -> CodeSymbol:
     Raises:
         AssemblyError: none or several; UsageError: no name, and several functions.
     """
-    functions = [one for one in binary.functions if one.is_function]
     if name is None:
-        names = sorted({one.name for one in functions})
+        names = own_names(binary)
         if len(names) != 1:
             listed = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
             todo = f"choose one with --function: {listed}" if names else "it has no symbols: give --addresses FIRST-END"
@@ -131,18 +134,25 @@ def _chosen(binary: Binary, name: str | None) -> CodeSymbol:
 def _unknown(binary: Binary, name: str) -> AssemblyError:
     """No function of that name: its clones, the nearest names, or what to do with a stripped file."""
     clones = clones_of(binary, name)
-    names = sorted({one.name for one in binary.functions if one.is_function})
+    names = own_names(binary)
     if clones:
         todo = f"the compiler left only clones of it, choose one of: {', '.join(clones)}"
     elif not names:
         todo = "it is stripped: give --addresses FIRST-END"
     else:
         parts = [one for one in names if name in one]
-        near = [*get_close_matches(name, names, n=3), *parts]
-        todo = f"the nearest are: {', '.join(list(dict.fromkeys(near or names))[:_SHOWN])}"
-        todo = todo if near else f"it has {', '.join([one for one in names if one not in _STARTUP][:_SHOWN])}"
+        near = list(dict.fromkeys([*get_close_matches(name, names, n=3), *parts]))
+        listed = ", ".join((near or names)[:_SHOWN]) + (", …" if len(near or names) > _SHOWN else "")
+        todo = f"the nearest are: {listed}" if near else f"it has {listed}"
         todo += "" if near else "; a static function may have been inlined into its callers"
     return AssemblyError(f"has no function {name!r}", where=binary.file, todo=todo)
+
+
+def own_names(binary: Binary) -> list[str]:
+    """Names of the functions of the program itself, without their cold parts; all that it has where those are none."""
+    names = sorted({one.name for one in binary.functions if one.is_function})
+    theirs = [one for one in names if one in _STARTUP or one.startswith("__") or _COLD.search(one)]
+    return [one for one in names if one not in theirs] or names
 
 
 def clones_of(binary: Binary, name: str) -> tuple[str, ...]:

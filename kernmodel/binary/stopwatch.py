@@ -11,7 +11,8 @@ import signal
 import struct
 import time
 from collections.abc import Sequence
-from statistics import median
+from math import ceil
+from statistics import fmean, median
 
 from kernmodel.binary.counting import ended, load_shift, never_ran, note_of_exec, rounded
 from kernmodel.binary.program import Function
@@ -30,7 +31,7 @@ _MOST_RUNS = 12
 _MOST_SECONDS = 20.0
 """Time after which no further run is made to confirm the smallest."""
 _SHORT_SECONDS = 10e-6
-"""Mean time of a call below which the clock's steps and its own time say too much."""
+"""Mean time of a call below which the clock's steps say too much of one: such calls are taken in batches of so long."""
 _UNSTEADY = 0.1
 """Share of a run's time in calls with an unsteady clock up to which the run counts."""
 _INTERRUPTED = 0.01
@@ -63,7 +64,9 @@ class TimedRun:
     """One run.
 
     Attributes:
-        cycles: of one call, the mean over all; smallest: of one call.
+        cycles: of one call, the mean over all; smallest: of one call, or the mean of a batch.
+        batch: consecutive calls of which the mean is taken for `smallest`, 1 where a call is long enough to be timed
+            alone; 0: all calls together are too short.
         calls: of the run, outermost ones.
         unsteady: share of their time in calls during which the clock changed; interrupted: the time that the program
             waited while others ran, of the time of all calls: at most so much of it is not the function's.
@@ -73,6 +76,7 @@ class TimedRun:
 
     cycles: float
     smallest: float
+    batch: int
     calls: int
     unsteady: float
     interrupted: float
@@ -126,14 +130,17 @@ def _judged(good: Sequence[TimedRun], made: Sequence[TimedRun], runs: int, hertz
     why = ""
     if len(good) < max(2, min(runs, RUNS)):
         why = f"in {len(made) - len(good)} of {len(made)} runs the clock changed or others ran in between"
-    elif best.cycles < _SHORT_SECONDS * hertz:
-        why = (
-            f"a call takes about {1e6 * best.cycles / hertz:.2g} µs, too short to be timed alone "
-            f"(timing it takes {overhead:.0f} cycles)"
-        )
+    else:
+        why = too_short(best, overhead, hertz)
     if len({run.calls for run in made}) > 1:
         why = f"the runs call it {', '.join(sorted({f'{run.calls:,}' for run in made}))} times"
     notes = best.notes
+    if not why and best.batch > 1:
+        text = (
+            f"calls of {1e6 * best.cycles / hertz:.2g} µs are taken in batches of {best.batch}; timing adds "
+            f"{overhead:.0f} cy to each, which are taken off ({_percent(overhead, best.cycles)} of what was measured)"
+        )
+        notes = (*notes, Note("short-calls", text, "assumption"))
     if not why and not _confirmed(good):
         text = f"no second run came within {100 * CONFIRMED:.0f} % of the smallest: the host is not quiet"
         notes = (*notes, Note("unconfirmed", text))
@@ -149,6 +156,24 @@ def _judged(good: Sequence[TimedRun], made: Sequence[TimedRun], runs: int, hertz
         refused=len(made) - len(good),
         why_refused=why,
         notes=notes,
+    )
+
+
+def _percent(part: float, rest: float) -> str:
+    return f"{100 * part / (part + rest):.0f} %"
+
+
+def too_short(run: TimedRun, overhead: float, hertz: float) -> str:
+    """Why calls are too short to be measured, "" where they are not: where all together do not fill a batch, or timing
+    one takes longer than the call."""
+    each = f"a call takes about {1e6 * run.cycles / hertz:.2g} µs"
+    adds = f"timing it adds {overhead:.0f} cycles"
+    if not run.batch:
+        return f"{each}, {adds}, and {run.calls:,} of them too little: let the program call it more often"
+    return (
+        f"{each}, less than the {overhead:.0f} cycles that timing it adds"
+        if run.batch > 1 and run.cycles < overhead
+        else ""
     )
 
 
@@ -278,10 +303,12 @@ def _result(
     rest = max(0, total - sum(one.ticks for one in calls)) * CHAIN_CYCLES / clock
     cycles = (sum(one.cycles for one in calls) + rest) / count - overhead
     unsteady = sum(one.ticks for one in calls if not one.steady) / max(1, sum(one.ticks for one in calls))
-    smallest = min((one.cycles for one in calls if one.steady), default=min(one.cycles for one in calls)) - overhead
+    batch = ceil(_SHORT_SECONDS * ticks_per_second * CHAIN_CYCLES / clock / max(cycles, 1.0))
+    smallest = _smallest([one.cycles for one in calls if one.steady] or [one.cycles for one in calls], batch) - overhead
     return TimedRun(
         max(cycles, 0.0),
         max(smallest, 0.0),
+        batch if batch <= count else 0,
         count,
         unsteady,
         waited * ticks_per_second / max(1, total),
@@ -290,6 +317,12 @@ def _result(
         ticks_per_second,
         notes,
     )
+
+
+def _smallest(cycles: Sequence[float], batch: int) -> float:
+    """The smallest mean of consecutive calls, so many at a time."""
+    batch = max(1, min(batch, len(cycles)))
+    return min(fmean(cycles[at : at + batch]) for at in range(0, len(cycles) - batch + 1, batch))
 
 
 def _calls(data: TimedData, content: bytes, base: int) -> list[_Call]:

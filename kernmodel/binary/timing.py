@@ -16,8 +16,8 @@ class FunctionTime:
     Attributes:
         cycles: of the core, of one call: the mean over the calls of the best run, overhead taken off; 0.0 where the
             figure is refused.
-        smallest: of a single call in the accepted runs: what a call takes when everything is warm, if all calls do the
-            same work.
+        smallest: of a single call in the accepted runs (of calls below 10 µs the smallest mean of a batch): what a call
+            takes when everything is warm, if all calls do the same work.
         spread_percent: how far the accepted runs lie apart, in percent of `cycles`.
         calls: of one run.
         clock_hz: of the core, by calibration against a chain of dependent additions.

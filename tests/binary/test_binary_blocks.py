@@ -98,7 +98,10 @@ def test_a_stripped_file_is_read_by_range(build, tmp_path):
 def test_an_unknown_name_names_the_nearest(build):
     with pytest.raises(AssemblyError, match="the nearest are: gemm"):
         find_function(build("flow.c", "-O2"), "gem")
-    with pytest.raises(UsageError, match=r"choose one with --function: .*gemm"):
+    own = "choose, complain, fib, gemm, guarded, main"
+    with pytest.raises(AssemblyError, match=rf"has no function '_start_'; it has {own}; a static function"):
+        find_function(build("flow.c", "-O2"), "_start_")
+    with pytest.raises(UsageError, match=rf"choose one with --function: {own}$"):
         find_function(build("flow.c", "-O2"))
 
 

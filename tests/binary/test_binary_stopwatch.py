@@ -4,10 +4,12 @@ import os
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kernmodel.binary.find import find_function
 from kernmodel.binary.runs import Command
-from kernmodel.binary.stopwatch import TimedRun, _judged, measure_function, timed_run
+from kernmodel.binary.stopwatch import TimedRun, _judged, _smallest, measure_function, timed_run, too_short
 from kernmodel.errors import InputError, MeasurementError, ToolError
 
 pytestmark = pytest.mark.skipif(
@@ -33,7 +35,23 @@ def test_calls_that_are_too_short_are_refused_with_the_overhead(build):
     time = measure_function(find_function(program, "choose"), Command((str(program),)))
     assert time.cycles == 0.0
     assert time.overhead_cycles > 0
-    assert "too short to be timed alone" in time.why_refused or "in between" in time.why_refused
+    assert "let the program call it more often" in time.why_refused or "in between" in time.why_refused
+
+
+def test_short_calls_are_timed_in_batches():
+    batched = [run(2000.0, calls=900, batch=13)] * 4
+    time = _judged(batched, batched, 4, 1e9)
+    assert (time.cycles, time.why_refused) == (2000.0, "")
+    assert "in batches of 13; timing adds 80 cy to each, which are taken off (4 %" in time.notes[0].text
+    assert "less than the 80 cycles that timing it adds" in too_short(run(60.0, calls=900, batch=400), 80.0, 1e9)
+    assert "of them too little" in too_short(run(2000.0, calls=9, batch=0), 80.0, 1e9)
+
+
+@given(st.lists(st.floats(1, 1e6), min_size=1), st.integers(1, 40))
+def test_the_smallest_batch_lies_between_the_smallest_call_and_the_mean(cycles, batch):
+    found = _smallest(cycles, batch)
+    whole = cycles[: len(cycles) // min(batch, len(cycles)) * min(batch, len(cycles))]
+    assert min(cycles) * (1 - 1e-9) <= found <= sum(whole) / len(whole) * (1 + 1e-9)
 
 
 def test_what_cannot_be_timed_says_so(build):
@@ -48,8 +66,8 @@ def test_what_cannot_be_timed_says_so(build):
         timed(build("loop.c", "-O1"), "spin")
 
 
-def run(cycles, calls=1, unsteady=0.0, interrupted=0.0):
-    return TimedRun(cycles, cycles, calls, unsteady, interrupted, 9600.0, 80.0, 1e9, ())
+def run(cycles, calls=1, unsteady=0.0, interrupted=0.0, batch=1):
+    return TimedRun(cycles, cycles, batch, calls, unsteady, interrupted, 9600.0, 80.0, 1e9, ())
 
 
 def test_the_smallest_of_the_runs_that_count_is_taken():
@@ -67,4 +85,5 @@ def test_no_figure_where_too_few_runs_count_or_they_differ():
     assert "the clock changed" in _judged(good, [*good, run(1e6, unsteady=1.0)], 4, 1e9).why_refused
     mixed = [run(1e6), run(1e6, calls=2), run(1e6), run(1e6)]
     assert "call it 1, 2 times" in _judged(mixed, mixed, 4, 1e9).why_refused
-    assert "too short" in _judged([run(100.0)] * 4, [run(100.0)] * 4, 4, 1e9).why_refused
+    short = [run(100.0, batch=0)] * 4
+    assert "call it more often" in _judged(short, short, 4, 1e9).why_refused

@@ -11,7 +11,7 @@ import os
 
 from kernmodel.binary.find import find_function
 from kernmodel.binary.runs import Command
-from kernmodel.binary.stopwatch import TimedRun, timed_run
+from kernmodel.binary.stopwatch import TimedRun, timed_run, too_short
 from kernmodel.errors import InputError, MeasurementError, ToolError
 from kernmodel.isa.timing import CHAIN_CYCLES
 
@@ -20,8 +20,6 @@ CONFIRMED_PERCENT = 2.0
 """By how much the second smallest run may lie above the smallest."""
 ACCEPTED_PERCENT = 10.0
 """The same after the most runs: beyond, there is no figure."""
-SHORT_SECONDS = 10e-6
-"""A call that takes less is refused: the clock's steps and its own time say too much."""
 
 
 def smallest_call(binary: str, function: str) -> tuple[float, float, str]:
@@ -39,8 +37,9 @@ def smallest_call(binary: str, function: str) -> tuple[float, float, str]:
         return 0.0, 0.0, str(error)
     smallest, above = min(run.smallest for run in runs), _above(runs)
     hertz = max(CHAIN_CYCLES * run.ticks_per_second / run.clock_ticks for run in runs)
-    if smallest < SHORT_SECONDS * hertz:
-        return smallest, above, f"a call takes {1e6 * smallest / hertz:.2g} µs, too short to be timed"
+    short = too_short(min(runs, key=lambda run: run.smallest), max(run.overhead for run in runs), hertz)
+    if short:
+        return smallest, above, short
     if above > ACCEPTED_PERCENT:
         return smallest, above, f"no second of {len(runs)} runs came within {ACCEPTED_PERCENT:g} % of the smallest call"
     return smallest, above, ""
