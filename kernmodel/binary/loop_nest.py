@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kernmodel.binary.program import Loop
+from kernmodel.code.cycles import cyclic_parts
 
 Graph = Mapping[int, Sequence[int]]
 """Successors by block."""
@@ -35,7 +36,7 @@ def natural_loops(graph: Graph, entry: int) -> tuple[Loop, ...]:
     rest = {
         node: tuple(one for one in following if (node, one) not in set(back)) for node, following in graph.items()
     } if back else graph  # fmt: skip
-    irreducible = {min(_entered(part, predecessors)): part for part in strong_components(rest)}
+    irreducible = {min(_entered(part, predecessors)): part for part in cyclic_parts(rest, rest.__getitem__)}
     for header, part in irreducible.items():
         bodies.setdefault(header, set()).update(part)
     return _nested(bodies, frozenset(irreducible))
@@ -127,44 +128,6 @@ def _natural_body(predecessors: Mapping[int, Sequence[int]], header: int, latch:
                 body.add(one)
                 work.append(one)
     return body
-
-
-def strong_components(graph: Graph) -> list[frozenset[int]]:
-    """The cyclic parts of a graph (R. Tarjan, 1972), by ascending lowest block."""
-    order: dict[int, int] = {}
-    low: dict[int, int] = {}
-    stack: list[int] = []
-    waiting: set[int] = set()
-    parts: list[frozenset[int]] = []
-
-    def enter(node: int) -> None:
-        order[node] = low[node] = len(order)
-        stack.append(node)
-        waiting.add(node)
-        work.append((node, iter(graph[node])))
-
-    for root in sorted(graph):
-        work: list[tuple[int, object]] = []
-        if root not in order:
-            enter(root)
-        while work:
-            node, following = work[-1]
-            successor = next(following, None)  # type: ignore[call-overload]
-            if successor is None:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == order[node]:
-                    part = frozenset(stack[stack.index(node) :])
-                    del stack[len(stack) - len(part) :]
-                    waiting -= part
-                    if len(part) > 1 or node in graph[node]:
-                        parts.append(part)
-            elif successor not in order:
-                enter(successor)
-            elif successor in waiting:
-                low[node] = min(low[node], order[successor])
-    return sorted(parts, key=min)
 
 
 def _nested(bodies: Mapping[int, set[int]], irreducible: frozenset[int]) -> tuple[Loop, ...]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kernmodel.code.calls import called_name, is_square_root
+from kernmodel.code.cycles import cyclic_parts
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction, Listing, Operand
 from kernmodel.isa.protocol import Registers
@@ -163,7 +164,7 @@ def _detours(listing: Listing, flow: ControlFlow) -> tuple[_Detour, ...]:
 
 def _around(graph: _Graph, within: frozenset[int], header: int) -> frozenset[int] | None:
     """The blocks of `within` that still form a loop through its header, None if there is none."""
-    return next((part for part in _components(graph, within, frozenset()) if header in part), None)
+    return next((part for part in _cyclic(graph, within, frozenset()) if header in part), None)
 
 
 def _sets_errno(graph: _Graph, hot: frozenset[int], cold: frozenset[int], names: list[str]) -> bool:
@@ -254,7 +255,7 @@ def _collect(
     found: list[tuple[int, frozenset[int], int | None]],
 ) -> None:
     """Append the loops inside `within` to `found`, outer before inner."""
-    for component in _components(graph, within, cut):
+    for component in _cyclic(graph, within, cut):
         header = _header(graph, component, cut)
         chain = (component, *_nested_at(graph, component, header))
         enclosing = parent
@@ -264,42 +265,8 @@ def _collect(
             _collect(graph, body - inner, enclosing, cut | {header}, found)
 
 
-def _components(graph: _Graph, within: frozenset[int], cut: frozenset[int]) -> list[frozenset[int]]:
-    """Strongly connected parts with at least one edge, by ascending address (Tarjan's algorithm, iterative)."""
-    order: dict[int, int] = {}
-    low: dict[int, int] = {}
-    on_stack: set[int] = set()
-    stack: list[int] = []
-    parts: list[frozenset[int]] = []
-    for root in sorted(within):
-        if root in order:
-            continue
-        work = [(root, iter(graph.successors(root, within, cut)))]
-        order[root] = low[root] = len(order)
-        stack.append(root)
-        on_stack.add(root)
-        while work:
-            node, following = work[-1]
-            for successor in following:
-                if successor not in order:
-                    order[successor] = low[successor] = len(order)
-                    stack.append(successor)
-                    on_stack.add(successor)
-                    work.append((successor, iter(graph.successors(successor, within, cut))))
-                    break
-                if successor in on_stack:
-                    low[node] = min(low[node], order[successor])
-            else:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == order[node]:
-                    part = frozenset(stack[stack.index(node) :])
-                    del stack[len(stack) - len(part) :]
-                    on_stack -= part
-                    if len(part) > 1 or node in graph.successors(node, within, cut):
-                        parts.append(part)
-    return sorted(parts, key=min)
+def _cyclic(graph: _Graph, within: frozenset[int], cut: frozenset[int]) -> list[frozenset[int]]:
+    return cyclic_parts(within, lambda block: graph.successors(block, within, cut))
 
 
 def _header(graph: _Graph, part: frozenset[int], cut: frozenset[int]) -> int:
