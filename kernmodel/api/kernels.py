@@ -214,7 +214,7 @@ def scale(
     machine: File,
     *,
     cores: Values = (),
-    schedule: Schedule = "static",
+    schedule: Schedule | None = None,
     placement: Placement = "compact",
     cache: CacheMode | CacheOptions = "auto",
     code: CodeOptions = CODE,
@@ -227,7 +227,8 @@ def scale(
 
     Args:
         cores: core counts, such as "1-40"; none: all of the machine.
-        schedule: "static": every core has the same work, so that the slowest decides; "dynamic".
+        schedule: "static": every core has the same work, so that the slowest decides; "dynamic"; None: as the pragma of
+            the nest says (`omp parallel for schedule(…)`), else static.
         placement: "compact": one ccNUMA domain after the other; "scatter": round the domains.
         kernel, machine, cache, code, strict, sizes: as for `ecm`; up to 16 points of sizes.
 

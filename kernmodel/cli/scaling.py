@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 @click.option(
     "--schedule",
     type=click.Choice(["static", "dynamic"]),
-    default="static",
-    show_default=True,
-    help="Every core has the same work, or cores take work as they are ready.",
+    help="Every core has the same work, or cores take it as they are ready.  [default: as the pragma says, or static]",
 )
 @click.option(
     "--placement",
@@ -51,7 +49,7 @@ if TYPE_CHECKING:
 def scaling(
     asked: dict[str, Any],
     cores: tuple[int, ...] | None,
-    schedule: Schedule,
+    schedule: Schedule | None,
     placement: Placement,
     cache: CacheOptions,
     code: CodeOptions,

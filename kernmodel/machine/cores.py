@@ -18,11 +18,11 @@ class Spread:
 
     Attributes:
         schedule: "static": every core has the same work, as OpenMP's static schedule gives it, so that the slowest
-            decides; "dynamic": cores take work as they are ready.
+            decides; "dynamic": cores take work as they are ready; None: as the source says, else static.
         placement: "compact": ccNUMA domains fill one after the other; "scatter": threads go round the domains.
     """
 
-    schedule: Schedule = "static"
+    schedule: Schedule | None = None
     placement: Placement = "compact"
 
     def by_domain(self, machine: Machine, cores: int) -> tuple[int, ...]:

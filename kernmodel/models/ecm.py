@@ -679,7 +679,7 @@ def together(rates: Mapping[int, float], counts: Sequence[int], spread: Spread) 
     Args:
         rates: of a domain, by its active cores; counts: active cores of each domain.
     """
-    if spread.schedule == "static":
+    if spread.schedule != "dynamic":
         return sum(counts) * min(rates[count] / count for count in counts)
     return sum(rates[count] for count in counts)
 

@@ -236,6 +236,28 @@ class Operations:
         return int(total) if total == int(total) else total
 
 
+Scheduling = Literal["static", "dynamic", "guided"]
+
+
+@dataclass(frozen=True, slots=True)
+class Parallel:
+    """How a pragma divides a loop of a nest over threads.
+
+    Attributes:
+        loop: its number, 0 outermost; collapse: how many loops from there on are divided as one.
+        schedule: None: the pragma names none, or leaves it to the system.
+        chunk: iterations of a chunk, None: not said.
+        text: the pragma.
+    """
+
+    loop: int
+    collapse: int
+    schedule: Scheduling | None
+    chunk: int | None
+    text: str
+    location: Location
+
+
 @dataclass(frozen=True, slots=True)
 class LoopNest:
     """A loop nest ready for analysis.
@@ -254,6 +276,7 @@ class LoopNest:
         between: of every statement between loops that is more than index arithmetic, the number of loops around it and
             its place.
         inner_lines: first and last line of the innermost loop in its file, as far as known.
+        parallel: how a pragma divides a loop over threads, None: none does.
     """
 
     name: str
@@ -269,6 +292,7 @@ class LoopNest:
     notes: tuple[Note, ...]
     between: tuple[tuple[int, Location], ...] = ()
     inner_lines: tuple[int, int] | None = None
+    parallel: Parallel | None = None
 
     @property
     def inner(self) -> Loop:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from kernmodel.errors import Note
 from kernmodel.machine.cores import SPREAD, Spread, check_cores
 from kernmodel.models.outside import OUTSIDE
+from kernmodel.studies.predict.division import division_notes, scale_divided, spread_of, working_cores
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest, Point
 from kernmodel.studies.predict.stages import Stages
 from kernmodel.units import Work, convert_cycles, format_bytes, meaningful_units
@@ -18,6 +19,8 @@ from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from kernmodel.models.ecm import EcmPrediction, ScalingPoint
+    from kernmodel.source.model import LoopNest
+    from kernmodel.source.nest.division import Division
     from kernmodel.traffic.model import Traffic
 
 ENOUGH = 0.95
@@ -38,6 +41,7 @@ class ScalingRow:
         fits: what of the shared caches a core still has and which reuse fits there, where that differs from the row
             before ("L3: 2.75 MiB a core; reuse over j (3.7 MiB) no longer fits"; in the first row from
             one core), else "".
+        division: of the loop that a pragma divides, None: none does.
     """
 
     point: ScalingPoint
@@ -46,6 +50,7 @@ class ScalingRow:
     efficiency: float
     limit: str
     fits: str
+    division: Division | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +115,9 @@ def scaling(
     for count in counts:
         check_cores(machine, count)
     answer_at = cache(lambda active: known.answer(Point(replace(kernel, cores=active), code)))
-    rows = tuple(_rows(answer_at, counts, kernel.spread))
+    asked, nest = kernel.spread, answer_at(1).nest
+    kernel = replace(kernel, spread=spread_of(nest, asked))
+    rows = tuple(_rows(answer_at, counts, asked))
     domain = machine.topology.cores_per_numa_domain
     enough = ENOUGH * (1 - _ROUNDING) * max(row.point.units_per_cycle for row in rows)
     active = {n for count in counts for n in kernel.spread.by_domain(machine, count)}
@@ -121,20 +128,30 @@ def scaling(
         saturation_simple=_first(domain, lambda n: _simple_use(answer_at(n).prediction, n)),
         saturation_recursive=_first(domain, lambda n: _recursive_use(answer_at(n).prediction, n)),
         best_cores=next(row.point.cores for row in rows if row.point.units_per_cycle >= enough),
-        notes=(*dict.fromkeys(note for answer in used for note in answer.notes), *_falls(rows)),
+        notes=(
+            *dict.fromkeys(note for answer in used for note in answer.notes),
+            *_divided(nest, asked, rows),
+            *_falls(rows),
+        ),
         spread=kernel.spread,
     )
 
 
-def _rows(answer_at: _AnswerAt, counts: Sequence[int], spread: Spread) -> Iterator[ScalingRow]:
-    from kernmodel.models.ecm import scale, together
+def _divided(nest: LoopNest, spread: Spread, rows: Sequence[ScalingRow]) -> tuple[Note, ...]:
+    return division_notes(nest, spread, [row.division for row in rows])
+
+
+def _rows(answer_at: _AnswerAt, counts: Sequence[int], asked: Spread) -> Iterator[ScalingRow]:
+    from kernmodel.models.ecm import together
 
     single = answer_at(1)
-    machine = single.machine
+    machine, spread = single.machine, spread_of(single.nest, asked)
     before: Sequence[int] = (1,)
     for count in counts:
-        point = scale(lambda active: answer_at(active).prediction, count, machine, spread)
-        filled = spread.by_domain(machine, count)
+        point, made = scale_divided(
+            lambda active: answer_at(active).prediction, count, machine, asked, single.nest, single.sizes
+        )
+        filled = spread.by_domain(machine, working_cores(made, count))
         predictions = {active: answer_at(active).prediction for active in filled}
         rate = together({n: _simple_rate(one, n) for n, one in predictions.items()}, filled, spread)
         speedup = point.units_per_cycle * single.prediction.cycles
@@ -143,8 +160,9 @@ def _rows(answer_at: _AnswerAt, counts: Sequence[int], spread: Spread) -> Iterat
             simple_cycles=1 / rate if rate else 0.0,
             speedup=speedup,
             efficiency=speedup / count,
-            limit=_limit(predictions, filled, spread),
+            limit=_waiting(made, point, count) or _limit(predictions, filled, spread),
             fits=_fits(answer_at, before, filled),
+            division=made,
         )
         before = filled
 
@@ -247,10 +265,20 @@ def _limit(predictions: dict[int, EcmPrediction], filled: Sequence[int], spread:
     bandwidth = f"memory bandwidth of {len(saturated)} domain{'s' if len(saturated) > 1 else ''}"
     if len(saturated) == len(filled):
         return bandwidth
-    if saturated and spread.schedule == "static":
+    if saturated and spread.schedule != "dynamic":
         return f"{bandwidth}, which the others wait for"
     core = of_core(predictions[filled[-1]])
     return f"{bandwidth}; {core} in the last" if saturated else core
+
+
+def _waiting(made: Division | None, point: ScalingPoint, cores: int) -> str:
+    """That the core with the most iterations limits, where it does."""
+    if made is None or made.balance is None or made.balance > 1 - _WORTH_A_WORD:
+        return ""
+    reached = point.units_per_cycle * point.single_core_cycles / cores
+    if reached < made.balance * (1 - _ROUNDING):
+        return ""
+    return f"the busiest core: {made.most:.6g} of {made.iterations:.6g} iterations of the divided loop"
 
 
 _WORTH_A_WORD = 0.01

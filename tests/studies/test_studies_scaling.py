@@ -11,11 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernmodel.errors import UsageError
+from kernmodel.machine.cores import Spread
 from kernmodel.studies.predict.ecm import predict_ecm
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest
 from kernmodel.studies.predict.stages import Stages
 from kernmodel.studies.scaling import cache_effect, own_rate, scaling
 from kernmodel.units import Work
+from kernmodel.user_files import GivenText
 
 pytestmark = pytest.mark.skipif(
     shutil.which("as") is None or (shutil.which("gcc") is None and shutil.which("clang") is None),
@@ -39,6 +41,24 @@ def stencil():
 def breaking():
     """A stencil whose rows no longer fit into the share of the L3 that ten cores of hsw have."""
     return scaling(request("stencil", "hsw", N=120_000, M=1000), CodeRequest(classic=True), ())
+
+
+def test_cores_without_iterations_of_a_divided_loop_do_nothing():
+    text = """void f(double a[restrict 6][100000], double b[restrict 6][100000]) {
+        #pragma omp parallel for schedule(dynamic)
+        for (int j = 0; j < 6; ++j)
+            for (int i = 0; i < 100000; ++i)
+                a[j][i] = b[j][i];
+    }"""
+    kernel = request(GivenText(text), "clx")
+    answer = scaling(kernel, CodeRequest(), (1, 4, 6, 40))
+    assert [row.division.most for row in answer.rows] == [6, 2, 1, 1]
+    assert [row.division.balance for row in answer.rows] == pytest.approx([1, 6 / 8, 1, 6 / 40])
+    assert answer.rows[3].point.units_per_cycle == answer.rows[2].point.units_per_cycle
+    assert answer.spread.schedule == "dynamic"
+    asked = scaling(dataclasses.replace(kernel, spread=Spread("static")), CodeRequest(), (1, 4))
+    assert asked.spread.schedule == "static" and asked.rows[1].division.most == 2
+    assert predict_ecm(kernel, CodeRequest(), (40,)).scaling[0] == answer.rows[3].point
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,7 @@ def _scaling_row(row: ScalingRow, work: Work) -> Json:
         doc.plain(row.point),
         {"in_units": doc.in_units(row.point.cycles, work), "simple": timed(row.simple_cycles, work)},
         doc.pick(row, "speedup", "efficiency", "limit", "fits"),
+        division=None if row.division is None else doc.plain(row.division),
     )
 
 

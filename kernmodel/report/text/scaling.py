@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kernmodel.report.layout import Blocks, fields, left, lines, right, table
+from kernmodel.report.layout import Blocks, Column, fields, left, lines, right, table
 from kernmodel.report.number_text import count, time_in
 from kernmodel.report.text.bottleneck import bottleneck_text
 from kernmodel.report.text.ecm import outside_fields, saturation_cores, time_columns, with_rates
@@ -64,7 +64,7 @@ def _domains(answer: ScalingAnswer) -> str:
 
 def _work(answer: ScalingAnswer) -> str:
     static = "the same for every core, so that the slowest decides (static schedule)"
-    return static if answer.spread.schedule == "static" else "as cores are ready for it (dynamic schedule)"
+    return "as cores are ready for it (dynamic schedule)" if answer.spread.schedule == "dynamic" else static
 
 
 def _summary(answer: ScalingAnswer, unit: str) -> Blocks:
@@ -99,6 +99,14 @@ def _saturation(answer: ScalingAnswer, cores: int | None) -> str:
     return saturation_cores(cores, domain)
 
 
+def _division_columns() -> tuple[Column, ...]:
+    """How many iterations of a divided loop the busiest core has, and how much of its work the others have."""
+    return (
+        right("its most iterations", "division.most", "{:.6g}".format),
+        right("balance", "division.balance", lambda share: "?" if share is None else f"{share:.0%}"),
+    )
+
+
 def _table(answer: ScalingAnswer, unit: str, *, verbose: bool) -> Blocks:
     work = answer.single.prediction.work
     columns = (
@@ -111,6 +119,7 @@ def _table(answer: ScalingAnswer, unit: str, *, verbose: bool) -> Blocks:
         right("utilisation", "point.utilization", "{:.0%}".format),
         right("saturated", "point.saturated"),
         *((right("T_ECM of a core", "point.single_core_cycles"),) if verbose else ()),
+        *(_division_columns() if answer.rows[0].division is not None else ()),
         left("what limits", "limit", fold=True),
     )
     title = "Performance by the recursive rule, and by the simple rule beside it; utilisation of the first domain"

@@ -118,6 +118,15 @@ def count_iterations(loops: Sequence[NumericLoop]) -> int:
     return prod(_Count(group).total() for group in _groups(loops))
 
 
+def iterations_inside(loops: Sequence[NumericLoop], depth: int, environment: Environment) -> int:
+    """How often the innermost body is executed within one iteration of the loops around, given their variables.
+
+    Raises:
+        TooManyValues: as `count_iterations`.
+    """
+    return _Count(loops).total_from(depth, environment)
+
+
 def _groups(loops: Sequence[NumericLoop]) -> list[list[NumericLoop]]:
     """The loops in groups that do not depend on one another, each with the outermost first."""
     groups: list[list[NumericLoop]] = []
@@ -140,7 +149,11 @@ class _Count:
         self.enumerated = 0
 
     def total(self) -> int:
-        return self._from(0, {})
+        return self.total_from(0, {})
+
+    def total_from(self, depth: int, environment: Environment) -> int:
+        """Iterations of the loops from `depth` on."""
+        return self._from(depth, environment)
 
     def _from(self, depth: int, environment: Environment) -> int:
         if depth == len(self.loops):

@@ -17,6 +17,7 @@ from kernmodel.source.parse.conditions import condition_notes, refuse_jumps
 from kernmodel.source.parse.delinearise import access, inner_invariant, shape_array
 from kernmodel.source.parse.inductions import Induction, advancing, at_start, inductions, wrap_around
 from kernmodel.source.parse.loops import loop_steps, read_loop, take_repeating
+from kernmodel.source.parse.openmp import parallel_of
 from kernmodel.source.parse.pragmas import updates_said
 from kernmodel.source.parse.scope import Scope, View
 from kernmodel.source.parse.syntax import Node, Program, c_ast, pragma_words, walk, written_names
@@ -159,6 +160,7 @@ def build_nest(program: Program, function: Node, found: Chain, text: str, name: 
         ),
         between=tuple(_between(found, scope)),
         inner_lines=lines_of(found.inner, program),
+        parallel=parallel_of(program, function, found),
     )
 
 

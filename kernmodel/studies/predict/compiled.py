@@ -5,6 +5,7 @@ The compiler is started before the source is analysed, where the text can be com
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import field, replace
@@ -70,6 +71,11 @@ def chosen_compiler(machine: Toolchain, code: CodeRequest) -> tuple[FoundCompile
     return compiler, compiler.flags if code.flags is None else code.flags
 
 
+_SIMD = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+omp\b.*\bsimd\b", re.MULTILINE)
+"""Pragmas that decide the code of a loop, wherever threads are."""
+_OPENMP_SIMD = frozenset({"gcc", "clang", "icx"})
+
+
 def _start(
     text: str,
     name: str,
@@ -82,6 +88,8 @@ def _start(
     from kernmodel.source.emit.whole_function import compiler_defines
 
     compiler, flags = chosen_compiler(machine, code)
+    if code.flags is None and compiler.name in _OPENMP_SIMD and _SIMD.search(text):
+        flags = (*flags, "-fopenmp-simd")
     macros = compiler_defines(text, defines)
     lines = kernel.is_one_of_several
     return start_compile(

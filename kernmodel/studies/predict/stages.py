@@ -27,6 +27,7 @@ from kernmodel.studies.predict.compiled import (
     start_early,
     start_late,
 )
+from kernmodel.studies.predict.division import division_notes, scale_divided
 from kernmodel.studies.predict.machine_check import core_parameters, left_out_notes
 from kernmodel.studies.predict.memo import Memo
 from kernmodel.studies.predict.nests import read_nest, sizes_at
@@ -393,7 +394,7 @@ class Stages:
         return work, outside_notes(work, code.loop, around, parameters)
 
     def _answer(self, case: _Case, code: Code, scaling_cores: Sequence[int], *, shared: Point | None) -> EcmAnswer:
-        from kernmodel.models.ecm import Elsewhere, predict, scale
+        from kernmodel.models.ecm import Elsewhere, predict
         from kernmodel.models.pages import in_pages
         from kernmodel.source.nest.sizes import deciding_names
         from kernmodel.traffic.stream_runs import runs_of
@@ -437,6 +438,9 @@ class Stages:
         notes = (*notes, *left_out_notes(machine, incore))
         if not classic:
             notes = (*notes, *self._placement(code, machine, case.point.code, incore))
+        scaled = [scale_divided(predict_at, count, machine, spread, method.nest, case.sizes) for count in scaling_cores]
+        many = cores > 1 or any(count > 1 for count in scaling_cores)
+        divided = division_notes(method.nest, spread, [made for _, made in scaled]) if many else ()
         once: tuple[Note, ...] = ()
         if shared is not None and case.point.code.asm is None:
             deciding = deciding_names(self.nest(shared.kernel), shared.kernel.sizes)
@@ -451,8 +455,8 @@ class Stages:
             parameters=self._core(machine)[0],
             incore=incore,
             prediction=prediction,
-            scaling=tuple(scale(predict_at, count, machine, spread) for count in scaling_cores),
-            notes=tuple(dict.fromkeys((*once, *notes))),
+            scaling=tuple(point for point, _ in scaled),
+            notes=tuple(dict.fromkeys((*once, *notes, *divided))),
         )
 
 

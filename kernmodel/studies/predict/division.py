@@ -1,0 +1,101 @@
+"""Performance over cores where a pragma divides a loop of the nest: the busiest core decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kernmodel.errors import Note
+from kernmodel.machine.cores import Spread
+from kernmodel.machine.model import Machine
+
+if TYPE_CHECKING:
+    from kernmodel.models.ecm import EcmPrediction, ScalingPoint
+    from kernmodel.source.model import LoopNest, Parallel
+    from kernmodel.source.nest.division import Division
+
+
+def parallel_at(nest: LoopNest, spread: Spread) -> Parallel | None:
+    """How the nest is divided: as its pragma says, with the schedule that is asked for where that is another one."""
+    said = nest.parallel
+    if said is None or spread.schedule is None or spread.schedule == schedule_of(said):
+        return said
+    return replace(said, schedule=spread.schedule, chunk=None)
+
+
+def schedule_of(parallel: Parallel) -> str:
+    """Whether cores have given work ("static") or take it as they are ready ("dynamic")."""
+    return "static" if parallel.schedule in (None, "static") else "dynamic"
+
+
+def spread_of(nest: LoopNest, spread: Spread) -> Spread:
+    """The spread that is asked for, its schedule that of the nest where none is."""
+    parallel = parallel_at(nest, spread)
+    if spread.schedule is not None or parallel is None:
+        return spread
+    return replace(spread, schedule="static" if schedule_of(parallel) == "static" else "dynamic")
+
+
+def divided(nest: LoopNest, spread: Spread, sizes: Mapping[str, int], cores: int) -> Division | None:
+    """How the iterations of the divided loop fall to cores, None where none is divided."""
+    from kernmodel.source.nest.division import division
+
+    parallel = parallel_at(nest, spread)
+    return None if parallel is None else division(nest, parallel, sizes, cores)
+
+
+def working_cores(made: Division | None, cores: int) -> int:
+    """The cores that have any iterations."""
+    return cores if made is None else max(1, cores - round(made.idle))
+
+
+def scale_divided(
+    predict_at: Callable[[int], EcmPrediction],
+    cores: int,
+    machine: Machine,
+    spread: Spread,
+    nest: LoopNest,
+    sizes: Mapping[str, int],
+) -> tuple[ScalingPoint, Division | None]:
+    """As `kernmodel.models.ecm.scale`, of the cores that have iterations of a divided loop, and not faster than the one
+    that has the most of them."""
+    from kernmodel.models.ecm import scale
+
+    made = divided(nest, spread, sizes, cores)
+    point = replace(scale(predict_at, working_cores(made, cores), machine, spread_of(nest, spread)), cores=cores)
+    if made is None:
+        return point, None
+    alone = point.single_core_cycles
+    if made.balance is None or alone <= 0 or point.units_per_cycle <= 0:
+        return point, made
+    rate = min(point.units_per_cycle, made.balance * cores / alone)
+    slower = rate / point.units_per_cycle
+    if slower >= 1:
+        return point, made
+    return (
+        replace(
+            point,
+            units_per_cycle=rate,
+            cycles=1 / rate,
+            utilization=point.utilization * slower,
+            saturated=False,
+        ),
+        made,
+    )
+
+
+def division_notes(nest: LoopNest, spread: Spread, made: Sequence[Division | None] = ()) -> tuple[Note, ...]:
+    """Which loop a pragma divides, how, and what is not known of it."""
+    parallel = parallel_at(nest, spread)
+    if parallel is None:
+        return ()
+    names = " and ".join(loop.variable for loop in nest.loops[parallel.loop : parallel.loop + parallel.collapse])
+    kind = f"{parallel.schedule or 'static'}{f' in chunks of {parallel.chunk}' if parallel.chunk else ''}"
+    by = "as --schedule asks" if parallel is not nest.parallel else f"by #pragma {parallel.text}"
+    text = f"the loop over {names} is divided over the cores, {kind}, {by}"
+    notes = [Note("divided-loop", text, "assumption", parallel.location)]
+    if any(one is not None and one.balance is None for one in made):
+        what = f"the loop over {names} has too many iterations of different length to say which core has the most work"
+        notes.append(Note("division-not-counted", what, where=parallel.location))
+    return tuple(notes)
