@@ -35,6 +35,7 @@ _PUBLIC = {
         "measure_block",
         "measure_peaks",
         "measure_instruction",
+        "measure_instructions",
         "measure_bandwidth",
         "measure_kernel",
         "validate",

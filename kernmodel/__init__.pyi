@@ -39,6 +39,7 @@ from kernmodel.api.kernels import traffic_nests as traffic_nests
 from kernmodel.api.measuring import measure_bandwidth as measure_bandwidth
 from kernmodel.api.measuring import measure_block as measure_block
 from kernmodel.api.measuring import measure_instruction as measure_instruction
+from kernmodel.api.measuring import measure_instructions as measure_instructions
 from kernmodel.api.measuring import measure_kernel as measure_kernel
 from kernmodel.api.measuring import measure_peaks as measure_peaks
 from kernmodel.api.measuring import probe_machine as probe_machine

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from kernmodel.api.options import CODE, CodeOptions, Kernel, Sizes, kernel_request, kernels_of, one_of, one_point_of
 from kernmodel.api.result import Result, Views
-from kernmodel.user_files import File
+from kernmodel.errors import UsageError
+from kernmodel.user_files import File, Source, source_of
 
 if TYPE_CHECKING:
     from kernmodel.evaluate.validation_model import Validation
+    from kernmodel.incore.tables.table import InstructionTable
     from kernmodel.measure.model import (
         Bandwidths,
         BlockMeasurement,
         InstructionMeasurement,
+        InstructionMeasurements,
         KernelMeasurement,
         Peaks,
     )
@@ -89,6 +94,92 @@ def measure_instruction(form: str, *, ports: bool = False) -> Result[Instruction
         harness.seal()
         answer = measure(harness, form, ports=ports)
     return Result([answer], Views("measure:instruction_report", "measure:instruction_document"))
+
+
+def measure_instructions(
+    forms: Sequence[str] = (),
+    unknown: Source | bytes | None = None,
+    *,
+    machine: File | None = None,
+    uarch: str | None = None,
+    ports: bool = False,
+    progress: Progress = lambda what: None,
+) -> Measurements:
+    """Several instruction forms on this host, as `kernmodel measure instruction` with `--unknown`, `--hex` or several
+    forms; those that cannot be measured are left out and named.
+
+    >>> km.measure_instructions(unknown="loop.s", uarch="ZEN3").rows("rows.txt")
+
+    Args:
+        forms: as in instruction tables.
+        unknown: code, of whose forms all are measured that the core's table has no row for.
+        machine, uarch: whose core it is; needed for `unknown` and for rows.
+        ports: also what each costs beside known forms.
+
+    Raises:
+        KernmodelError: the code or the core is at fault, or the host does not let it be measured.
+    """
+    from kernmodel.api.tables import core_name, table_of
+    from kernmodel.measure.host import Harness
+    from kernmodel.measure.instructions import measure_instructions as measure
+
+    wanted, core = list(forms), None
+    if not (machine is None and uarch is None and unknown is None):
+        core = core_name(machine, uarch)
+    if unknown is not None:
+        wanted += _unknown_forms(unknown, table_of(core or ""))
+    with Harness() as harness:
+        harness.seal()
+        answer = measure(harness, wanted, ports=ports, progress=progress)
+    return Measurements([answer], core)
+
+
+def _unknown_forms(code: Source | bytes, table: InstructionTable) -> list[str]:
+    """The forms of code that a table has no row for."""
+    from kernmodel.code.blocks import block_of_bytes
+    from kernmodel.code.listing import read_file
+    from kernmodel.incore.tables.coverage import coverage
+
+    isa = table.parameters.isa
+    if isinstance(code, bytes):
+        instructions = block_of_bytes(code, file="--hex", isa_name=isa).instructions
+    else:
+        instructions = read_file(source_of(code), isa_name=isa)[0].instructions
+    return [one.form for one in coverage(instructions, table) if one.row == "none"]
+
+
+class Measurements(Result["InstructionMeasurements"]):
+    """The answer of `measure_instructions`; `rows` makes rows of an instruction table of it."""
+
+    def __init__(self, answers: Sequence[InstructionMeasurements], core: str | None) -> None:
+        super().__init__(answers, Views("measure:instructions_report", "measure:instructions_document"))
+        self._core = core
+
+    def rows(self, file: File) -> str:
+        """The text of a file of rows with what is confirmed, for `--instructions` and machine files.
+
+        Args:
+            file: that it is for; if it is there its other rows stay.
+
+        Raises:
+            UsageError: the core is not known; InstructionTableError: `file` holds rows for another table.
+        """
+        from kernmodel.api.tables import table_of
+        from kernmodel.incore.tables.timed import rows_text
+        from kernmodel.isa import split_rows
+        from kernmodel.measure.host_topology import host_topology
+        from kernmodel.measure.instructions import timing_of
+
+        if self._core is None:
+            todo = "name its core: --uarch ZEN3, or -m mine.yml"
+            raise UsageError("rows belong to the table of a core", todo=todo)
+        today = datetime.date.today().isoformat()
+        host = host_topology()
+        place = f"{host.model}, family {host.family} model {host.number}"
+        source = f"measured on this host ({place}) by kernmodel measure instruction, {today}"
+        timings = [timing for one in self.answer.forms if (timing := timing_of(one, source)) is not None]
+        path, table = Path(file), table_of(split_rows(self._core)[0])
+        return rows_text(timings, table, ("Rows measured on this host.",), path if path.exists() else None)
 
 
 def measure_bandwidth(

@@ -31,7 +31,7 @@ def list_instructions(mnemonic: str = "", machine: File | None = None, *, uarch:
     Raises:
         KernmodelError: the machine or microarchitecture is unknown, both are given, or none.
     """
-    table = _table(machine, uarch)
+    table = table_of(core_name(machine, uarch))
     forms = [form for form in table.forms() if form.startswith(mnemonic.lower())]
     return _of_table(forms, Views("instruction:form_list", "incore:instruction_list_document", together=True), table)
 
@@ -47,7 +47,7 @@ def instructions(form: str, machine: File | None = None, *, uarch: str | None = 
     Raises:
         InputError: the table has no such form; names the nearest.
     """
-    table = _table(machine, uarch, "easy")
+    table = table_of(core_name(machine, uarch), "easy")
     rows = [row for name in _forms(table, form) if (row := table.row(name)) is not None]
     return _of_table(rows, Views("instruction:instruction_report", "incore:instruction_document", together=True), table)
 
@@ -67,7 +67,7 @@ def instruction_coverage(code: Source, machine: File | None = None, *, uarch: st
     from kernmodel.code.listing import read_file
     from kernmodel.incore.tables.coverage import coverage
 
-    table = _table(machine, uarch)
+    table = table_of(core_name(machine, uarch))
     listing, _ = read_file(source_of(code), isa_name=table.parameters.isa)
     found = coverage(listing.instructions, table)
     return _of_table(found, Views("instruction:coverage_report", "", together=True), table)
@@ -93,7 +93,7 @@ def check_instructions(
     from kernmodel.incore.tables.importers.disagreements import disagreements
     from kernmodel.incore.tables.importers.recipes import reference_of
 
-    table, path = _table(machine, uarch), Path(readings)
+    table, path = table_of(core_name(machine, uarch)), Path(readings)
     if several := path.is_dir():
         found = tuple(disagreements(table, path))
     else:
@@ -112,7 +112,8 @@ def import_instructions(source: File, uarch: str) -> Result[tuple[str, ImportRep
     >>> text, report = km.import_instructions("instructions.xml", "ADL-P").answer
 
     Args:
-        source: instructions.xml, JSON lines (plain or gzip), or a folder with those of a carried core.
+        source: instructions.xml, JSON lines (plain or gzip), or a folder with those of a carried core; or output of
+            ibench or asmbench, whose forms make a file of rows for `--instructions`.
         uarch: the microarchitecture that they describe.
 
     Raises:
@@ -128,22 +129,31 @@ def _of_table(answers: Iterable[Answer], views: Views, table: InstructionTable) 
     return Result(found, views, {"parameters": table.parameters}, total=len(found))
 
 
-def _table(machine: File | None, uarch: str | None, operands: Operands = "full") -> InstructionTable:
-    """The instruction table of a machine's core or of a microarchitecture.
+def core_name(machine: File | None, uarch: str | None) -> str:
+    """The core of a machine, or a microarchitecture.
 
     Raises:
-        UsageError: both are given, or none; KernmodelError: it is unknown.
+        UsageError: both are given, or none; KernmodelError: the machine is unknown.
+    """
+    if (machine is None) == (uarch is None):
+        raise UsageError("give either a machine or a microarchitecture", todo="write -m clx or --uarch CLX")
+    if machine is None:
+        return uarch or ""
+    from kernmodel.machine.load import load_machine
+
+    return load_machine(fspath(machine)).core.microarchitecture
+
+
+def table_of(core: str, operands: Operands = "full") -> InstructionTable:
+    """The instruction table of a core.
+
+    Raises:
+        InstructionTableError: it is unknown.
     """
     from kernmodel.incore.tables.parameters import load_parameters
     from kernmodel.incore.tables.table import InstructionTable
 
-    if (machine is None) == (uarch is None):
-        raise UsageError("give either a machine or a microarchitecture", todo="write -m clx or --uarch CLX")
-    if machine is not None:
-        from kernmodel.machine.load import load_machine
-
-        uarch = load_machine(fspath(machine)).core.microarchitecture
-    return InstructionTable.open(load_parameters(uarch or ""), operands)
+    return InstructionTable.open(load_parameters(core), operands)
 
 
 def _forms(table: InstructionTable, wanted: str) -> list[str]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @options.kernel_argument
 @options.machine_option()
 @options.vector_option
+@options.instructions_option
 @options.kernel_options
 @click.option("--cores", type=options.COUNTS, metavar="COUNTS", help="Core counts to scale over, such as 1-20.")
 @options.cache_options("auto", "lc", "sim")

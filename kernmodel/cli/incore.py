@@ -115,6 +115,7 @@ _answer_options = options.together(
 @options.machine_option(required=False)
 @options.uarch_option
 @options.vector_option
+@options.instructions_option
 @_source_options
 @options.loop_options
 @_kernel_options

@@ -12,6 +12,7 @@ from kernmodel.cli import options
 from kernmodel.cli.command import Group
 from kernmodel.cli.output import Shown, show_result, show_text, write_error
 from kernmodel.errors import UsageError
+from kernmodel.isa import ROWS_ENDING
 from kernmodel.output_files import output_file, write_file
 
 target_options = options.together(options.machine_option(required=False), options.uarch_option)
@@ -91,6 +92,19 @@ def check_(ctx: click.Context, readings: str, machine: str | None, uarch: str | 
     ctx.exit(1 if any(not item.explanation for item in found) else 0)
 
 
+def rows_file(name: str, machine: str | None, uarch: str | None) -> Path:
+    """The file of rows that is to be written, before minutes are measured.
+
+    Raises:
+        UsageError: another ending, or no core whose rows they are.
+    """
+    if not name.endswith(ROWS_ENDING):
+        raise UsageError(f"{name} does not end in {ROWS_ENDING}", where="--output", todo="name it so")
+    if machine is None and uarch is None:
+        raise UsageError("rows belong to the table of a core", where="--output", todo="name it: --uarch ZEN3, or -m")
+    return output_file(name)
+
+
 @instructions.command("import", short_help="Build a table from measurements.")
 @click.argument("source", type=click.Path())
 @click.option("--uarch", type=options.Microarchitecture(), required=True, help="Microarchitecture the data describe.")
@@ -101,14 +115,16 @@ def check_(ctx: click.Context, readings: str, machine: str | None, uarch: str | 
 @click.option("--like", metavar="NAME", help="Core whose figures a new core's parameter file takes over.")
 def import_(source: str, uarch: str, output: str | None, folder: str | None, like: str | None) -> None:
     """Build an instruction table from SOURCE, the measurements of uops.info: its instructions.xml, JSON lines (plain
-    or gzip), or a folder with those of a carried core (uops/SKL.jsonl.gz).
+    or gzip), or a folder with those of a carried core (uops/SKL.jsonl.gz). From output of ibench or asmbench it builds
+    a file of rows for --instructions.
 
     With --out the result can be used right away: as --uarch DIR/NAME.yml, or by its name with DIR in the environment
     variable KERNMODEL_UARCH_PATH.
 
     \b
-    Example:
+    Examples:
       kernmodel instructions import instructions.xml --uarch ADL-P --like GLC --out cores
+      kernmodel instructions import ibench.txt --uarch ZEN3 -o rows.txt
     """
     if folder is not None:
         from kernmodel.incore.tables.importers.build import write_core

@@ -9,7 +9,10 @@ import click
 from kernmodel.api.options import CodeOptions
 from kernmodel.cli import options
 from kernmodel.cli.command import Group
+from kernmodel.cli.instructions import rows_file
 from kernmodel.cli.output import Shown, show_result, shown_progress
+from kernmodel.errors import UsageError
+from kernmodel.output_files import write_file
 
 _LINE_BYTES = 64
 
@@ -67,20 +70,51 @@ def peaks(as_json: bool) -> None:
     show_result(result, Shown.of(as_json=as_json))
 
 
-@measure.command(short_help="Throughput and latencies of an instruction form.")
-@click.argument("form")
+@measure.command(short_help="Throughput and latencies of instruction forms.")
+@click.argument("forms", nargs=-1, metavar="[FORM]...")
+@click.option("--unknown", type=options.FILE, metavar="FILE", help="Also all forms of a listing that the table lacks.")
+@click.option("--hex", "digits", metavar="DIGITS", help="The same of code in hex digits.")
+@options.machine_option(required=False)
+@options.uarch_option
 @click.option("--ports", is_flag=True, help="Also what it costs beside forms whose ports are known.")
+@click.option("-o", "--output", metavar="ROWS.txt", help="File of rows to write or to add to, for --instructions.")
 @options.json_option
-def instruction(form: str, ports: bool, as_json: bool) -> None:
-    """Reciprocal throughput and latencies of the instruction FORM, as tables name it, on this host.
+def instruction(
+    forms: tuple[str, ...],
+    unknown: str | None,
+    digits: str | None,
+    machine: str | None,
+    uarch: str | None,
+    ports: bool,
+    output: str | None,
+    as_json: bool,
+) -> None:
+    """Reciprocal throughput and latencies of the instruction FORMs, as tables name them, on this host; or of all forms
+    that code has and the table of a core (-m, --uarch) lacks.
+
+    With -o what is confirmed becomes rows, which `--instructions ROWS.txt` and machine files put before the table's.
 
     \b
-    Example:
+    Examples:
       kernmodel measure instruction "vaddpd ymm,ymm,ymm"
+      kernmodel measure instruction --unknown loop.s --uarch ZEN3 -o rows.txt
     """
-    from kernmodel.api.measuring import measure_instruction
+    from kernmodel.api import measuring as api
+    from kernmodel.code.blocks import parse_hex
 
-    show_result(measure_instruction(form, ports=ports), Shown.of(as_json=as_json))
+    code = unknown if digits is None else parse_hex(digits, "--hex")
+    if len(forms) == 1 and code is None and output is None:
+        show_result(api.measure_instruction(forms[0], ports=ports), Shown.of(as_json=as_json))
+        return
+    if not forms and code is None:
+        raise UsageError("there is nothing to measure", todo='give a FORM such as "add r64,r64", or --unknown FILE')
+    target = None if output is None else rows_file(output, machine, uarch)
+    asked = {"machine": machine, "uarch": uarch, "ports": ports}
+    with shown_progress() as progress:
+        result = api.measure_instructions(forms, code, **asked, progress=progress)  # type: ignore[arg-type]
+    if target is not None:
+        write_file(target, result.rows(target))
+    show_result(result, Shown.of(as_json=as_json))
 
 
 @measure.command(short_help="Bandwidths of one core by level and stream mix.")

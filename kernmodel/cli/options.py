@@ -16,7 +16,7 @@ from click.shell_completion import CompletionItem
 
 from kernmodel.api.options import FileName, Nest, parse_bytes, parse_flags
 from kernmodel.errors import KernmodelError, UsageError
-from kernmodel.isa import at_vectors
+from kernmodel.isa import ROWS_ENDING, at_vectors, with_rows
 from kernmodel.resources import carried_files
 from kernmodel.studies.sweep.values import parse_defines, parse_values
 from kernmodel.traffic.options import CacheMode, Layout, ReplacementPolicy, StoreMode
@@ -112,7 +112,7 @@ class CarriedMachine(Carried):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> FileName:
         """The name, and behind it the length."""
-        return FileName(_with_vectors(value, ctx))
+        return FileName(_as_chosen(value, ctx))
 
 
 class Microarchitecture(ParamType):
@@ -122,7 +122,7 @@ class Microarchitecture(ParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The names as they stand, each with the length of vectors that was asked for."""
-        return ",".join(_with_vectors(name, ctx) for name in str(value).split(","))
+        return ",".join(_as_chosen(name, ctx) for name in str(value).split(","))
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The known names that match in any case."""
@@ -226,7 +226,7 @@ def together(*decorators: Decorator[Any]) -> Decorator[Any]:
     return decorate
 
 
-_VECTOR_BITS = "kernmodel.vector-bits"
+_VECTOR_BITS, _ROWS = "kernmodel.vector-bits", "kernmodel.rows"
 
 
 def _keep_bits(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
@@ -234,8 +234,23 @@ def _keep_bits(ctx: click.Context, param: click.Parameter, value: str | None) ->
     ctx.meta[_VECTOR_BITS] = value
 
 
-def _with_vectors(name: str, ctx: click.Context | None) -> str:
-    bits = ctx.meta.get(_VECTOR_BITS) if ctx is not None else None
+def _keep_rows(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    """Keep the file of rows for the names of machines and cores, which are read after it.
+
+    Raises:
+        UsageError: its name would not be told from a part of theirs.
+    """
+    if value is not None and not value.endswith(ROWS_ENDING):
+        raise UsageError(f"{value} does not end in {ROWS_ENDING}", where="--instructions", todo="name it so")
+    ctx.meta[_ROWS] = value
+
+
+def _as_chosen(name: str, ctx: click.Context | None) -> str:
+    """The name of a machine or core with what other options say of its core."""
+    chosen = ctx.meta if ctx is not None else {}
+    if rows := chosen.get(_ROWS):
+        name = with_rows(str(name).strip(), rows)
+    bits = chosen.get(_VECTOR_BITS)
     return str(name) if bits is None else at_vectors(str(name), int(bits))
 
 
@@ -246,6 +261,15 @@ vector_option = click.option(
     expose_value=False,
     callback=_keep_bits,
     help="Bits of SVE's vectors, on a core that has several lengths.  [default: those of the machine]",
+)
+
+instructions_option = click.option(
+    "--instructions",
+    type=click.Path(),
+    is_eager=True,
+    expose_value=False,
+    callback=_keep_rows,
+    help="Rows that come before those of the core's table, as `measure instruction -o` writes them.",
 )
 
 

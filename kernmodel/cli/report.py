@@ -17,6 +17,7 @@ from kernmodel.errors import UsageError
 @options.kernel_argument
 @options.machine_option()
 @options.vector_option
+@options.instructions_option
 @click.option("-o", "--output", metavar="FILE", help="The page to write, one .html file.")
 @click.option(
     "--over",

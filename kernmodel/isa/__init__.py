@@ -72,6 +72,22 @@ def at_vectors(name: str, bits: int) -> str:
     return f"{name}@{bits}"
 
 
+def split_rows(name: str) -> tuple[str, str | None]:
+    """The name of a core or machine, and the file of rows that come before those of its table where one is given
+    ("ZEN3+mine.txt"), else None."""
+    bare, plus, file = name.partition("+")
+    return (bare, file) if plus and bare and file.endswith(ROWS_ENDING) else (name, None)
+
+
+def with_rows(name: str, file: str) -> str:
+    """The name of a core or machine with a file of rows, as `split_rows` reads it."""
+    bare, bits = split_vectors(name)
+    return f"{bare}+{file}" if bits is None else at_vectors(f"{bare}+{file}", bits)
+
+
+ROWS_ENDING = ".txt"
+
+
 def title(name: str) -> str:
     """The name as its makers write it, for messages."""
     return _TITLES.get(name, name)

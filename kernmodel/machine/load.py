@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kernmodel.errors import InputError, MachineError
-from kernmodel.isa import at_vectors, isa_of, split_vectors
+from kernmodel.isa import at_vectors, isa_of, split_rows, split_vectors, with_rows
 from kernmodel.machine.files.schema import MACHINE_FILE, read_machine
 from kernmodel.machine.model import Machine
 from kernmodel.resources import carried_files, resolve
@@ -30,14 +30,19 @@ def find_machine(name_or_path: str) -> Path:
 
 def load_machine(name_or_path: str) -> Machine:
     """The machine called `name_or_path`: a path first, else a carried machine file ("clx" or "clx.yml"); with "@256"
-    behind it one with vectors of so many bits, where its core lets them be chosen.
+    behind it one with vectors of so many bits, where its core lets them be chosen; with "+FILE.txt" one whose core has
+    the rows of a file before those of its instruction table.
 
     Raises:
         MachineError: no such file, or the first problem of the file, with file, line and dotted key. `machine check`
             lists all of them.
     """
-    name, bits = split_vectors(name_or_path)
+    bare, bits = split_vectors(name_or_path)
+    name, rows = split_rows(bare)
     machine = load_path(find_machine(name))
+    if rows is not None:
+        core = with_rows(split_rows(machine.core.microarchitecture)[0], rows)
+        machine = replace(machine, core=replace(machine.core, microarchitecture=core))
     return machine if bits is None else _with_vectors(machine, bits)
 
 

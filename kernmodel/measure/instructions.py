@@ -8,15 +8,17 @@ kind (Laukemann, Hammer, Hofmann, Hager, Wellein, PMBS 2018, section II).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from kernmodel.errors import AssemblyError, InputError, MeasurementError, Note
+from kernmodel.incore.tables.timed import Timing
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
 from kernmodel.measure import code_x86 as x86
 from kernmodel.measure.blocks import copies_of, doubts, refuse_unsafe
 from kernmodel.measure.host import Effort, FaultError, Harness
-from kernmodel.measure.model import InstructionMeasurement
+from kernmodel.measure.model import InstructionMeasurement, InstructionMeasurements
 from kernmodel.measure.samples import Figure
 
 EFFORT = Effort()
@@ -79,11 +81,53 @@ def measure_instruction(
         notes += doubts(figure, f"latency {pair}")
     if chained := _implicit_chain(decoded):
         what = f"instances wait for one another through {', '.join(chained)}: the throughput includes that latency"
-        notes.append(Note("implicit-chain", what, "assumption"))
+        notes.append(Note(_CHAINED_NOTE, what, "assumption"))
     return InstructionMeasurement(
         decoded.form, parallel[0], throughput, latencies, beside, harness.clock_hz(), tuple(notes),
         tuple(parallel),
     )  # fmt: skip
+
+
+def measure_instructions(
+    harness: Harness,
+    forms: Sequence[str],
+    *,
+    ports: bool = False,
+    effort: Effort = EFFORT,
+    progress: Callable[[str], object] = lambda what: None,
+) -> InstructionMeasurements:
+    """The same of several forms; those that cannot be measured are left out and named."""
+    found, notes = [], []
+    for form in dict.fromkeys(forms):
+        progress(form)
+        try:
+            found.append(measure_instruction(harness, form, ports=ports, effort=effort))
+        except (InputError, MeasurementError) as error:
+            notes.append(Note("form-not-measured", f"{form} is left out: {error.what.removeprefix(f'{form}: ')}"))
+    notes += [replace(note, text=f"{one.form}: {note.text}") for one in found for note in one.notes]
+    return InstructionMeasurements(tuple(found), tuple(notes))
+
+
+def timing_of(measured: InstructionMeasurement, source: str) -> Timing | None:
+    """What is confirmed of a measurement as instruction tables have it; None where nothing is.
+
+    A throughput that is a chain's through implicit operands is left out: it would count twice.
+    """
+    kinds = _parts(measured.form)[1]
+    latencies = {}
+    for pair, figure in measured.latencies.items():
+        read, written = (int(number) - 1 for number in pair.split(" → "))
+        if figure.confirmed:
+            address = "A" if kinds[read][0] == "m" and kinds[read] != "mm" else ""
+            latencies[f"{address}{read}", str(written)] = figure.value
+    chained = any(note.code == _CHAINED_NOTE for note in measured.notes)
+    throughput = measured.throughput.value if measured.throughput.confirmed and not chained else None
+    if throughput is None and not latencies:
+        return None
+    return Timing(measured.form, throughput, source, latencies)
+
+
+_CHAINED_NOTE = "implicit-chain"
 
 
 def _parts(form: str) -> tuple[str, tuple[str, ...]]:

@@ -90,6 +90,14 @@ class InstructionMeasurement:
 
 
 @dataclass(frozen=True, slots=True)
+class InstructionMeasurements:
+    """Several instruction forms, measured; notes name those that were left out."""
+
+    forms: tuple[InstructionMeasurement, ...]
+    notes: tuple[Note, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class BandwidthPoint:
     """A stream mix over data of one size.
 

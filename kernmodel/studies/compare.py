@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kernmodel.errors import KernmodelError, Note
-from kernmodel.isa import split_vectors
+from kernmodel.isa import split_rows, split_vectors
 from kernmodel.machine.load import ENDING, FOLDER, find_machine
 from kernmodel.resources import carried_files
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest, Point
@@ -103,7 +103,9 @@ def _distinct(machines: Iterable[str]) -> tuple[list[str], list[Note]]:
     found: dict[object, str] = {}
     notes = []
     for name in named:
-        file = (find_machine(split_vectors(name)[0]).resolve(), split_vectors(name)[1])
+        bare, bits = split_vectors(name)
+        machine, rows = split_rows(bare)
+        file = (find_machine(machine).resolve(), rows, bits)
         if file in found and ALL not in machines:
             notes.append(Note("machine-twice", f"{name} was asked for more than once and is shown once", "assumption"))
         found.setdefault(file, name)

@@ -108,7 +108,9 @@ QUESTIONS: dict[str, Callable[[Path], km.Result[Any]]] = {
 }
 """Every function of the public face that answers by itself."""
 
-ON_THIS_HOST = {f"measure_{what}" for what in ("bandwidth", "block", "instruction", "kernel", "peaks")} | {
+ON_THIS_HOST = {
+    f"measure_{what}" for what in ("bandwidth", "block", "instruction", "instructions", "kernel", "peaks")
+} | {
     "binary_run",
     "binary_suite",
     "probe_machine",

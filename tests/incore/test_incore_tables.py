@@ -111,7 +111,11 @@ def test_a_table_of_differences_takes_other_rows_from_its_base(tmp_path: Path) -
     assert table.row("c r64") is None
     assert list(table.forms()) == ["a r64", "b r64"]
     (tmp_path / "Y.txt").write_text(table_text(("More.",), own, LEGEND.sources, ("X.txt", "as the other")))
-    with pytest.raises(InstructionTableError, match="has a base itself"):
+    above = InstructionTable(tmp_path / "Y.txt", load_parameters("SKL")).row("a r64")
+    assert above is not None
+    assert above.source == "as the other; as the base; a source"
+    (tmp_path / "BASE.txt").write_text(table_text(("A table.",), others, LEGEND.sources, ("Y.txt", "as Y")))
+    with pytest.raises(InstructionTableError, match=r"its base Y\.txt leads back to it"):
         InstructionTable(tmp_path / "Y.txt", load_parameters("SKL"))
 
 

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from kernmodel.errors import Note
-from kernmodel.measure.model import BlockMeasurement, InstructionMeasurement, Peak, Peaks
+from kernmodel.measure.instructions import timing_of
+from kernmodel.measure.model import BlockMeasurement, InstructionMeasurement, InstructionMeasurements, Peak, Peaks
 from kernmodel.measure.samples import Figure
-from kernmodel.report.json.measure import block_document, instruction_document, peaks_document
-from kernmodel.report.text.measure import block_report, instruction_report, peaks_report
+from kernmodel.report.json.measure import (
+    block_document,
+    instruction_document,
+    instructions_document,
+    peaks_document,
+)
+from kernmodel.report.text.measure import block_report, instruction_report, instructions_report, peaks_report
 from kernmodel.report.text.render import Style, render
 
 GOOD, BAD = Figure(1.0, 1.0, 1.01, 40, 60, True), Figure(1.7, 1.7, 2.4, 9, 891, False)
@@ -37,3 +43,29 @@ def test_peaks_and_instructions() -> None:
     one = InstructionMeasurement("imul r64,r64", "imul rax, r14", GOOD, {"1 → 1": GOOD}, {"add r64,r64": BAD}, 2e9, ())
     assert "latency 1 → 1" in render(instruction_report(one), Style())
     assert instruction_document(one)["beside"][0]["value"] is None
+
+
+def measured(form: str, throughput: Figure, latencies: dict[str, Figure], *codes: str) -> InstructionMeasurement:
+    notes = tuple(Note(code, "x") for code in codes)
+    return InstructionMeasurement(form, "x", throughput, latencies, {}, 2e9, notes)
+
+
+def test_only_what_is_confirmed_becomes_a_row() -> None:
+    found = timing_of(measured("add r64,m64", GOOD, {"1 → 1": GOOD, "2 → 1": GOOD}), "here")
+    assert found is not None
+    assert (found.throughput, found.latencies) == (1.0, {("0", "0"): 1.0, ("A1", "0"): 1.0})
+    half = timing_of(measured("add r64,r64", BAD, {"1 → 1": GOOD, "2 → 1": BAD}), "here")
+    assert half is not None
+    assert (half.throughput, half.latencies) == (None, {("0", "0"): 1.0})
+    assert timing_of(measured("add r64,r64", BAD, {"1 → 1": BAD}), "here") is None
+    assert timing_of(measured("mul r64", GOOD, {}, "implicit-chain"), "here") is None
+
+
+def test_several_instructions_are_a_table() -> None:
+    several = InstructionMeasurements(
+        (measured("add r64,r64", GOOD, {"1 → 1": BAD, "2 → 1": GOOD}),), (Note("form-not-measured", "jmp is left out"),)
+    )
+    text = render(instructions_report(several), Style())
+    assert "2 → 1: 1.00" in text and "1 → 1" not in text and "jmp is left out" in text
+    document = instructions_document(several)
+    assert [one["value"] for one in document["instructions"][0]["latencies"]] == [None, 1.0]

@@ -37,7 +37,7 @@ from kernmodel.incore.tables.core_parameters import (
     execution_ports,
     front_end_kind,
 )
-from kernmodel.isa import at_vectors, split_vectors
+from kernmodel.isa import ROWS_ENDING, at_vectors, split_rows, split_vectors, with_rows
 from kernmodel.limits import YAML_BYTES
 from kernmodel.schema.document import FileKind, read_document
 from kernmodel.schema.fields import Choice, Field, FieldReader, Problem, Quantity, Table, Values, names, suggest, text
@@ -87,16 +87,38 @@ def _files() -> dict[str, Path]:
 def load_parameters(name: str) -> Parameters:
     """The parameters of a microarchitecture by its name or an alias, in any case, or by the path of its file.
 
+    With "@256" behind it they are those at vectors of so many bits, with "+FILE.txt" with a file's rows before the
+    table's.
+
     Raises:
         InstructionTableError: the name is unknown (names the known ones), or the file is malformed.
     """
     core, bits = split_vectors(name)
     if bits is not None:
         return _with_vectors(load_parameters(core), bits)
+    core, rows = split_rows(name)
+    if rows is not None:
+        return _with_rows(load_parameters(core), Path(rows))
     if name.lower().endswith(".yml"):
         return _without_length(read_parameters(Path(name)))
     files = _files()
     return _without_length(read_parameters(files.get(name.upper()) or _by_alias(name, files)))
+
+
+def _with_rows(parameters: Parameters, file: Path) -> Parameters:
+    """The core with the rows of a file before those of its table.
+
+    Raises:
+        InstructionTableError: the file cannot be read, or is no table of differences to that of this core.
+    """
+    from kernmodel.incore.tables.table import base_of
+
+    wanted, found = parameters.table, base_of(file)
+    if found != wanted:
+        what = f"holds rows for {found}, not for {wanted} of {parameters.name}" if found else "is no file of rows"
+        todo = f"give what `kernmodel measure instruction … --uarch {parameters.name} -o FILE{ROWS_ENDING}` writes"
+        raise InstructionTableError(what, where=str(file), todo=todo)
+    return replace(parameters, table=str(file.absolute()))
 
 
 def canonical_name(name: str) -> str:
@@ -105,10 +127,12 @@ def canonical_name(name: str) -> str:
     Raises:
         InstructionTableError: as `load_parameters`.
     """
-    parameters, (core, bits) = load_parameters(name), split_vectors(name)
+    parameters, (bare, bits) = load_parameters(name), split_vectors(name)
+    core, rows = split_rows(bare)
     if core.lower().endswith(".yml"):
         return name
-    return parameters.name if bits is None else at_vectors(parameters.name, bits)
+    found = parameters.name if rows is None else with_rows(parameters.name, rows)
+    return found if bits is None else at_vectors(found, bits)
 
 
 def _without_length(parameters: Parameters) -> Parameters:

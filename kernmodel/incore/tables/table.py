@@ -22,7 +22,8 @@ A line holds eight cells, separated by `|`:
 8. tag of the source, spelt out in the header.
 
 Header lines start with `#`; `#! source TAG = text` and `#! fusible x = ja jae …` are read. `#! base FILE = text` makes
-the table one of differences: forms without a row have that of the other table, its source headed by the text.
+the table one of differences: forms without a row have that of the other table (beside it, else a carried one), its
+source headed by the text where there is one.
 """
 
 from __future__ import annotations
@@ -192,7 +193,7 @@ class Legend:
     def lines(self) -> Iterator[str]:
         """The `#!` lines that define this legend."""
         if self.base is not None:
-            yield f"#! base {self.base[0]} = {self.base[1]}"
+            yield f"#! base {self.base[0]} = {self.base[1]}".rstrip()
         yield from (f"#! source {tag} = {text}" for tag, text in sorted(self.sources.items()))
         yield from (f"#! fusible {tag} = {' '.join(jumps)}" for tag, jumps in sorted(self.fusible.items()))
 
@@ -246,6 +247,24 @@ def format_row(row: InstructionData, legend: Legend) -> str:
     return " | ".join(cells).replace("|  |", "| |").replace("|  |", "| |")
 
 
+def base_of(path: Path) -> str:
+    """The file name of the table to which another one holds the differences; "" where it is none.
+
+    Raises:
+        InstructionTableError: it cannot be read.
+    """
+    header = []
+    with opened(path, "an instruction table", error=InstructionTableError) as file:
+        while (line := file.readline(_LONGEST)).startswith(b"#"):
+            header.append(line.decode("utf-8", "replace").rstrip())
+    base = Legend.parse(header).base
+    return base[0] if base else ""
+
+
+_LONGEST = 1 << 16
+"""Bytes that are read of a line of a header."""
+
+
 class InstructionTable:
     """The instruction table of one microarchitecture, searched in the file and parsed row by row as rows are asked
     for.
@@ -256,7 +275,9 @@ class InstructionTable:
 
     __slots__ = ("_base", "_data", "_first", "_found", "_legend", "_rows", "operands", "parameters", "path")
 
-    def __init__(self, path: Path, parameters: Parameters, operands: Operands = "full") -> None:
+    def __init__(
+        self, path: Path, parameters: Parameters, operands: Operands = "full", *, above: tuple[Path, ...] = ()
+    ) -> None:
         self.path = path
         self.parameters = parameters
         self.operands = operands
@@ -268,7 +289,7 @@ class InstructionTable:
         self._first = self._end_of_header()
         header = self._data[: self._first].decode("utf-8", "replace").splitlines()
         self._legend = Legend.parse(header)
-        self._base = self._open_base()
+        self._base = self._open_base(above)
         self._rows: dict[str, InstructionData | None] = {}
         self._found: dict[object, InstructionData | None] = {}
 
@@ -307,8 +328,12 @@ class InstructionTable:
 
     def forms(self) -> Iterator[str]:
         """All forms of the table in order (variants in brackets included)."""
-        own = [line.partition(" |")[0] for line in self._data[self._first :].decode("utf-8").splitlines()]
+        own = self.own_forms()
         yield from own if self._base is None else sorted({*own, *self._base.forms()}, key=str.encode)
+
+    def own_forms(self) -> list[str]:
+        """The forms of the file itself, without those of the table to which it holds the differences."""
+        return [line.partition(" |")[0] for line in self._data[self._first :].decode("utf-8").splitlines()]
 
     def nearest_mnemonic(self, mnemonic: str) -> str | None:
         """The mnemonic with a row that a word without one is most like; None where it has rows, or is like none."""
@@ -316,16 +341,18 @@ class InstructionTable:
         near = () if mnemonic in known else get_close_matches(mnemonic, sorted(known), n=1, cutoff=0.7)
         return next(iter(near), None)
 
-    def _open_base(self) -> InstructionTable | None:
-        """The table that this one is a table of differences to; the other must not be one itself."""
+    def _open_base(self, above: tuple[Path, ...]) -> InstructionTable | None:
+        """The table that this one is a table of differences to; `above` are those that lead here."""
         if self._legend.base is None:
             return None
-        base = InstructionTable(self.path.parent / self._legend.base[0], self.parameters, self.operands)
-        if base._legend.base is not None:
-            raise InstructionTableError(
-                f"its base {base.path.name} has a base itself", where=str(self.path), todo="name the table of all rows"
-            )
-        return base
+        name = self._legend.base[0]
+        places = [one for folder in (self.path.parent, DATA) if (one := folder / name).is_file()]
+        path = next((one for one in places if one not in (*above, self.path)), None)
+        if path is None:
+            why = "leads back to it" if places else "is not there"
+            what, todo = f"its base {name} {why}", "name the table of all rows"
+            raise InstructionTableError(what, where=str(self.path), todo=todo)
+        return InstructionTable(path, self.parameters, self.operands, above=(*above, self.path))
 
     def _end_of_header(self) -> int:
         position = 0
@@ -350,6 +377,8 @@ class InstructionTable:
         if row is None or self._legend.base is None:
             return None
         words = self._legend.base[1]
+        if not words:
+            return row
         return with_variants(row, lambda one: replace(one, source=f"{words}; {one.source}"))
 
     def _variants(self, start: int, form: str) -> dict[str, int]:

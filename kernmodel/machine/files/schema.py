@@ -6,6 +6,7 @@ docs/machine-files.md describes it for people. `kernmodel.machine.files.checks` 
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, get_args
 
 import yaml
@@ -95,6 +96,7 @@ PRECISIONS = ("DP", "SP")
 _WIDTH = Quantity("bytes per cycle", least="0.001 B/cy", most="4096 B/cy")
 CORE: Table = {
     "microarchitecture": Field(text),
+    "instructions": Field(text, required=False),
     "overlapping_ports": Field(names),
     "non_overlapping_ports": Field(names),
     "load_width": Field(_WIDTH, required=False, attribute="load_bytes_per_cycle"),
@@ -256,7 +258,7 @@ def build_machine(values: Values, *, name: str, file: str, sha256: str) -> Machi
         name=name,
         line_bytes=int(line),
         topology=built(Topology, TOPOLOGY, values["topology"]),
-        core=built(CoreModel, CORE, values["core"], flop_per_cycle=_flop_rates(values["core"])),
+        core=_build_core(values["core"], Path(file).parent),
         levels=tuple(_build_cache(level, row, line) for level, row in values["caches"].items()),
         paths=tuple(_build_path(inner, outer, values["paths"][inner + outer]) for inner, outer in pairwise(levels)),
         overlap=values["overlap"]["expression"],
@@ -290,6 +292,14 @@ def _build_path(inner: str, outer: str, row: Values) -> TransferPath:
     width = None if row["width"] in (MEASURED, UNKNOWN) else row["width"]
     others = {"bytes_per_cycle": width, "run_length": row["run_length"] or ()}
     return built(TransferPath, PATH, row, name=inner + outer, inner=inner, outer=outer, **others)
+
+
+def _build_core(section: Values, folder: Path) -> CoreModel:
+    """The core; a file of rows, which lies in this folder or where its path leads, is a part of its name."""
+    name, rows = section["microarchitecture"], section["instructions"]
+    if rows is not None:
+        name = isa.with_rows(name, str(folder / rows))
+    return built(CoreModel, CORE, section, microarchitecture=name, flop_per_cycle=_flop_rates(section))
 
 
 def _build_peaks(section: Values) -> tuple[MeasuredPeak, ...]:

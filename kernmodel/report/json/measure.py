@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         Bandwidths,
         BlockMeasurement,
         InstructionMeasurement,
+        InstructionMeasurements,
         KernelMeasurement,
         Peaks,
     )
@@ -55,9 +56,18 @@ def peaks_document(measured: Peaks) -> Json:
 
 def instruction_document(measured: InstructionMeasurement) -> Json:
     """The answer of `kernmodel measure instruction`; cycles."""
-    return document(
-        "kernmodel.measured-instruction/1",
-        pick(measured, "form", "text", "clock_hz", "notes"),
+    return document("kernmodel.measured-instruction/1", _instruction(measured), pick(measured, "notes"))
+
+
+def instructions_document(measured: InstructionMeasurements) -> Json:
+    """The answer of `kernmodel measure instruction` to several forms."""
+    forms = [_instruction(one) for one in measured.forms]
+    return document("kernmodel.measured-instructions/1", pick(measured, "notes"), instructions=forms)
+
+
+def _instruction(measured: InstructionMeasurement) -> Json:
+    return record(
+        pick(measured, "form", "text", "clock_hz"),
         throughput=figure_json(measured.throughput),
         latencies=[{"operands": pair, **figure_json(one)} for pair, one in measured.latencies.items()],
         beside=[{"form": form, **figure_json(one)} for form, one in measured.beside.items()],

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from kernmodel.incore.answer.explain import FRONT_TO_BACK, binding_components
 from kernmodel.incore.core import CODE_ALIGNMENT
 from kernmodel.incore.tables.estimate import ESTIMATED
+from kernmodel.isa import DEFAULT
 from kernmodel.report.layout import Block, Blocks, Column, Line, Value, fields, left, right, table
 from kernmodel.report.number_text import count, decimal, quantity, with_interval
 from kernmodel.report.text.reasons import reason_text
@@ -186,8 +187,17 @@ def headline(incore: InCore, placement: Placement | None = None) -> Blocks:
         ("LCD, loop-carried dependency", _per_pass(incore.lcd.cycles, incore) if incore.lcd else "none"),
         ("CP, critical path", path),
         *(("unknown", form) for form in incore.uncertain),
+        *_how_to_measure(incore),
     )
     return (heading, Line(text, "warning" if incore.uncertain else "strong"), bounds)
+
+
+def _how_to_measure(incore: InCore) -> tuple[tuple[str, str], ...]:
+    """The command that measures what the table lacks, where there is one for this instruction set."""
+    if not incore.uncertain or incore.rows[0].instruction.isa != DEFAULT:
+        return ()
+    command = f"kernmodel measure instruction --unknown FILE --uarch {incore.microarchitecture} -o rows.txt"
+    return (("to measure them", f"{command}, on a host with this core; then --instructions rows.txt"),)
 
 
 def bound_text(incore: InCore) -> str:

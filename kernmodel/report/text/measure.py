@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         Bandwidths,
         BlockMeasurement,
         InstructionMeasurement,
+        InstructionMeasurements,
         KernelMeasurement,
         Peaks,
     )
@@ -98,6 +99,23 @@ def instruction_report(measured: InstructionMeasurement) -> Blocks:
         *fields("Cycles that one adds to four of another form (0: it shares no ports that they need)", *beside),
         *notes_section(measured.notes),
     )
+
+
+def instructions_report(measured: InstructionMeasurements) -> Blocks:
+    """Several instruction forms, a line each."""
+    columns = (
+        left("form", "form"),
+        right("reciprocal throughput", lambda one: confirmed(one.throughput)),
+        left("latencies", _latencies),
+        right("samples", lambda one: samples_text(one.throughput)),
+    )
+    title = "Instruction forms, measured on this host (cycles)"
+    return (*table(title, columns, measured.forms), *notes_section(measured.notes))
+
+
+def _latencies(measured: InstructionMeasurement) -> str:
+    known = ((pair, figure) for pair, figure in measured.latencies.items() if figure.confirmed)
+    return ", ".join(f"{pair}: {figure.value:.2f}" for pair, figure in known)
 
 
 def bandwidth_report(measured: Bandwidths) -> Blocks:

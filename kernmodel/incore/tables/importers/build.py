@@ -7,12 +7,14 @@ from pathlib import Path
 
 from kernmodel.errors import InstructionTableError
 from kernmodel.incore.tables.importers.aarch64 import aarch64_recipes, aarch64_table
+from kernmodel.incore.tables.importers.microbenchmarks import TAKEN, is_microbenchmarks, read_microbenchmarks
 from kernmodel.incore.tables.importers.recipes import intel_table, recipes
 from kernmodel.incore.tables.importers.uops import ImportReport
 from kernmodel.incore.tables.importers.uopsxml import is_xml, read_xml
 from kernmodel.incore.tables.importers.zen import zen_cores, zen_table
 from kernmodel.incore.tables.parameters import known_microarchitectures, load_parameters, parameter_text
-from kernmodel.incore.tables.table import parse_ports
+from kernmodel.incore.tables.table import InstructionTable, parse_ports
+from kernmodel.incore.tables.timed import rows_text
 from kernmodel.output_files import write_file
 
 
@@ -25,13 +27,16 @@ def import_uops(path: Path, name: str) -> tuple[str, ImportReport]:
 
     Args:
         path: `.jsonl.gz` or `.jsonl`, one record per instruction variant; or `.xml`, uops.info's instructions.xml, the
-            only input then; or a folder whose folder `uops` holds the packs of carried cores.
+            only input then; or a folder whose folder `uops` holds the packs of carried cores; or what ibench or
+            asmbench printed, whose forms become rows that go before those of the core's table.
         name: "SKL"; a new name is taken as an Intel core.
 
     Raises:
         InstructionTableError: the pack or the readings cannot be read, or the pack gives no ports.
         ToolError: llvm-mca is needed and missing.
     """
+    if is_microbenchmarks(path):
+        return _timed_rows(path, name)
     name = name.upper()
     if name in aarch64_recipes():
         text = aarch64_table(path, name)
@@ -55,6 +60,21 @@ def import_uops(path: Path, name: str) -> tuple[str, ImportReport]:
     return intel_table(path, name)
 
 
+def _timed_rows(path: Path, name: str) -> tuple[str, ImportReport]:
+    """A file of rows from results of ibench or asmbench."""
+    table = InstructionTable.open(load_parameters(name))
+    found = read_microbenchmarks(path, table)
+    header = [
+        f"Rows measured by {found.tool}, {path.name}.",
+        *(note.text for note in found.notes if note.code == TAKEN),
+    ]
+    left_out: dict[str, tuple[str, ...]] = {}
+    for note in found.notes:
+        if note.code != TAKEN:
+            left_out[str(note)] = (note.text,)
+    return rows_text(found.forms, table, header), ImportReport(found.readings, len(found.forms), 0, left_out)
+
+
 def write_core(path: Path, name: str, folder: Path, like: str | None = None) -> tuple[str, ...]:
     """Import a core into a folder: its table, and a parameter file where the folder has none; lines that say what.
 
@@ -68,6 +88,9 @@ def write_core(path: Path, name: str, folder: Path, like: str | None = None) -> 
         InstructionTableError: as `import_uops`; the core is not carried and `like` is missing; the folder cannot be
             written.
     """
+    if is_microbenchmarks(path):
+        todo = "write them to a file, -o rows.txt, and give that as --instructions"
+        raise InstructionTableError("holds times of single forms, which make no core", where=str(path), todo=todo)
     name = name.upper()
     figures = load_parameters(like or name) if like or name in known_microarchitectures() else None
     if figures is None:
