@@ -233,6 +233,8 @@ def with_measured(answer: RooflineAnswer, seconds: float) -> RooflineAnswer:
     point = next((one for one in chart.points if one.level == chart.bound_by), chart.points[0])
     if traffic is None or not traffic.flops_per_iteration or not point.intensity:
         return answer
+    if chart.bound is None or chart.bound_by is None:
+        return answer
     rate = traffic.flops_per_iteration / seconds
     mark = MeasuredMark(kernel.subject.name, point.level, point.intensity, rate, chart.bound_by, chart.bound, 0)
     return replace(answer, kernels=(replace(kernel, rooflines=(replace(chart, measured=(mark,)),)),))

@@ -75,6 +75,7 @@ class InstructionMix:
         notes: assumptions and warnings.
         per: what the counts are for: "source iteration", "pass of the loop", or as a file says.
         shares_only: memory and fp are shares, each of its own sum, so no arithmetic intensity follows from them.
+        served: (level, share of the bytes of load and store instructions that it served), as measured; empty: not.
     """
 
     memory: tuple[tuple[MemoryClass, float], ...]
@@ -84,6 +85,7 @@ class InstructionMix:
     notes: tuple[Note, ...] = ()
     per: str = "source iteration"
     shares_only: bool = False
+    served: tuple[tuple[str, float], ...] = ()
 
     @property
     def loads(self) -> float:

@@ -31,7 +31,7 @@ TOLERANCE = 0.01
 MIX_FILE = FileKind("mix of instructions", "docs/instruction-mix.md")
 _SEE = "docs/instruction-mix.md shows the format"
 
-_KEYS = ("title", "source", "per", "memory", "load_store_ratio", "fp", "intensity", "other")
+_KEYS = ("title", "source", "per", "memory", "load_store_ratio", "fp", "intensity", "served", "other")
 _MEMORY_KEYS = ("size", "kind", "share", "loads", "stores", "streaming", "masked")
 _FP_KEYS = ("operation", "precision", "lanes", "width", "count", "share", "masked")
 _KINDS = ("scalar", "vector", "gather", "scatter")
@@ -119,6 +119,16 @@ class _Entry(Entry):
         node = yaml.ScalarNode("", text.removesuffix("%").strip(), self.node.start_mark, self.node.end_mark)
         return self.at(self.key, node).number() / 100
 
+    def volume(self) -> float:
+        """A number of bytes, with or without a unit."""
+        text = self.text()
+        if _NUMBER.fullmatch(text):
+            return self.number()
+        try:
+            return parse_quantity(text, "data")
+        except InputError as error:
+            raise self.error(error.what, error.todo or "write 64 B") from error
+
     def flag(self) -> bool:
         return self.choice({"true": True, "false": False})
 
@@ -159,8 +169,27 @@ def _mix(root: _Entry) -> InstructionMix:
         notes=_notes(keys, memory),
         per="instruction" if shares else _per(keys),
         shares_only=shares and bool(memory.counts) and bool(fp.counts),
+        served=_served(keys["served"]) if "served" in keys else (),
     )
     return _with_intensity(mix, keys["intensity"]) if "intensity" in keys else mix
+
+
+def _served(entry: _Entry) -> tuple[tuple[str, float], ...]:
+    """The share of all bytes that each level served, by their volumes in bytes or by shares in percent."""
+    given = entry.mapping()
+    if not given:
+        raise entry.error("names no level", "write served: {L1: 80 %, L2: 15 %, Mem: 5 %}, or bytes of each")
+    percents = {one.text().endswith("%") for one in given.values()}
+    if len(percents) > 1:
+        raise entry.error("mixes shares and bytes", "write all with % or all without")
+    is_share = percents.pop()
+    values = {level: one.share() if is_share else one.volume() for level, one in given.items()}
+    total = math.fsum(values.values())
+    if not total:
+        raise entry.error("all levels serve nothing", "give the bytes of at least one")
+    if is_share and abs(total - 1) > TOLERANCE:
+        raise entry.error(f"the shares sum to {total:.4g}, not to 1", "correct them, or give bytes")
+    return tuple((level, value / total) for level, value in values.items())
 
 
 def _per(keys: Mapping[str, _Entry]) -> str:

@@ -119,7 +119,7 @@ def _cache_aware_chart(
     notes: Sequence[Note],
 ) -> Roofline:
     moved = demand(case).bytes
-    served = served_bytes(case) if case.traffic is not None else {}
+    served = served_bytes(case) if tells_served(case) else {}
     limiting = [None, *(served.get(level, 0.0) for level, _ in ceilings[1:])]
     levels = [
         LevelDemand(level, one, label(one) if one else level, moved, least)
@@ -328,8 +328,30 @@ def level_shares(served: Mapping[str, float], bandwidths: Mapping[str, float | N
     )
 
 
+def tells_served(case: Case) -> bool:
+    """Whether something tells which level serves how many bytes: the mix by measurement, or the traffic."""
+    return case.traffic is not None or (case.mix is not None and bool(case.mix.served))
+
+
+def _measured_served(case: Case, served: Sequence[tuple[str, float]]) -> dict[str, float]:
+    """The bytes of all load and store instructions by the measured shares of the levels.
+
+    Raises:
+        InputError: a level that the machine lacks.
+    """
+    levels = case.machine.residence_levels
+    strange = next((level for level, _ in served if level not in levels), None)
+    if strange is not None:
+        what = f"served names {strange}, which {case.machine.name} has not"
+        raise InputError(what, where=needed_mix(case).source, todo=f"use {', '.join(levels)}")
+    shares = dict(served)
+    return {level: shares.get(level, 0.0) * demand(case).bytes for level in levels}
+
+
 def served_bytes(case: Case) -> dict[str, float]:
     """β^y by level: bytes per iteration of load and store instructions whose cache line came from that level.
+
+    What was measured (`InstructionMix.served`) goes before what the traffic says.
 
     An outer level serves, of each reference, the share of its bytes that its lines have of all lines of the reference:
     where all of a line is used, its 64 bytes. The first cache serves all other bytes that the code moves, those that
@@ -338,6 +360,8 @@ def served_bytes(case: Case) -> dict[str, float]:
     Raises:
         InputError: the case has no traffic.
     """
+    if case.mix is not None and case.mix.served:
+        return _measured_served(case, case.mix.served)
     traffic = needed_traffic(case, "the memory share")
     first, *outer = case.machine.residence_levels
     moved = demand(case).bytes

@@ -115,9 +115,9 @@ class Roofline:
         model: which.
         bytes_meant: "core-side bytes of load and store instructions" or "bytes between levels".
         memory_roofs, compute_roofs: lowest last.
-        points: one, or one per level.
+        points: one, or one per level; none where the intensity is not known.
         bound: attainable FLOP/s by the model; bound_by: name of the roof that limits (a memory roof is called by its
-            level).
+            level). None where the intensity is not known.
         region: "memory", "compute" or "in between" (left of the first ridge point of the highest memory roof, right of
             the last of the lowest, or between).
         memory_until: the intensity in FLOP/B up to which the memory region reaches: where the highest memory roof meets
@@ -135,9 +135,9 @@ class Roofline:
     memory_roofs: tuple[MemoryRoof, ...]
     compute_roofs: tuple[ComputeRoof, ...]
     points: tuple[Point, ...]
-    bound: float
-    bound_by: str
-    region: Literal["memory", "compute", "in between"]
+    bound: float | None
+    bound_by: str | None
+    region: Literal["memory", "compute", "in between"] | None
     above: str | None
     below: str | None
     cores: int
@@ -194,11 +194,15 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What one source iteration of a kernel asks for: FLOP, bytes of load and store instructions, share of loads."""
+    """What one source iteration of a kernel asks for: FLOP, bytes of load and store instructions, share of loads.
+
+    Of shares of instructions alone `told` is false: bytes are those of one memory instruction, FLOP are not known (0).
+    """
 
     flops: float
     bytes: float
     load_share: float
+    told: bool = True
 
     @property
     def intensity(self) -> float | None:
@@ -210,15 +214,14 @@ def demand(case: Case) -> Demand:
     """What the kernel asks for: FLOP by its source, bytes by its instructions; each by the other where it is unknown.
 
     Raises:
-        InputError: neither traffic nor a mix with counts.
+        InputError: neither traffic nor a mix.
     """
     traffic, mix = case.traffic, case.mix
     counted = mix is not None and not mix.shares_only and (traffic is None or mix.per == "source iteration")
-    if traffic is None and not counted:
+    if traffic is None and mix is None:
         raise InputError(
             f"nothing tells the arithmetic intensity of {case.name}",
-            where=mix.source if mix else None,
-            todo="give its source, its assembly, or a mix with counts instead of shares",
+            todo="give its source, its assembly, or a mix of its instructions",
         )
     flops, moved, share = 0.0, 0.0, 1.0
     if traffic is not None:
@@ -228,9 +231,12 @@ def demand(case: Case) -> Demand:
     if mix is not None and counted:
         moved = mix.bytes
         flops = flops if traffic is not None else mix.flops
+    told = traffic is not None or counted
+    if mix is not None and not told:
+        moved = mix.bytes
     if mix is not None and mix.loads + mix.stores:
         share = mix.loads / (mix.loads + mix.stores)
-    return Demand(flops * active_share(case), moved, share)
+    return Demand(flops * active_share(case), moved, share, told)
 
 
 def active_share(case: Case) -> float:
@@ -254,7 +260,11 @@ def demand_notes(case: Case) -> tuple[Note, ...]:
         if abs(asked - executed) > 0.01 * max(asked, executed):
             text = f"{asked:g} FLOP per iteration by the source count; the compiled code executes {executed:g}"
             notes.append(Note("flops-differ", text, "assumption"))
-    if not demand(case).flops:
+    wanted = demand(case)
+    if not wanted.told:
+        text = "shares of instructions do not tell the arithmetic intensity: roofs alone, without a point and a bound"
+        notes.append(Note("intensity-unknown", text, "assumption"))
+    elif not wanted.flops:
         notes.append(Note("no-flops", "no floating-point operation: the chart bounds bandwidth only", "assumption"))
     return tuple(notes)
 
@@ -446,6 +456,8 @@ def chart(
     if len(unknown) == len(levels):
         what = f"has no bandwidth of {', '.join(unknown)}, so that this chart would have no memory roof"
         raise BandwidthNotKnownError(what, where=case.machine.file, todo="choose the model hierarchical, or add one")
+    if not wanted.told:
+        return _roofs_alone(model, case, levels, bytes_meant, compute_roofs, (*notes, *_unknown_notes(unknown, case)))
     limits = sorted((one.limit for one in levels if one.limit.seconds), key=lambda limit: -limit.seconds)
     highest = compute_limit if compute_limit is not None else peak
     name = next((roof.name for roof in compute_roofs if roof.flop_per_second == highest), "")
@@ -500,6 +512,35 @@ def chart(
         iterations_per_second=rate,
         unknown=unknown,
         memory_until=ridge / memory_roofs[0].bytes_per_second if ridge is not None and len(points) == 1 else None,
+    )
+
+
+def _roofs_alone(
+    model: ModelName,
+    case: Case,
+    levels: Sequence[LevelDemand],
+    bytes_meant: str,
+    compute_roofs: Sequence[ComputeRoof],
+    notes: Iterable[Note],
+) -> Roofline:
+    """The chart of a kernel of which no intensity is known."""
+    memory_roofs = sorted(
+        (roof for one in levels for roof in one.roofs(model)), key=lambda roof: -roof.bytes_per_second
+    )
+    return Roofline(
+        model=model,
+        bytes_meant=bytes_meant,
+        memory_roofs=tuple(memory_roofs),
+        compute_roofs=tuple(compute_roofs),
+        points=(),
+        bound=None,
+        bound_by=None,
+        region=None,
+        above=None,
+        below=None,
+        cores=case.cores,
+        notes=tuple(dict.fromkeys((*notes, *demand_notes(case)))),
+        unknown=tuple(one.level for one in levels if one.ceiling is None),
     )
 
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 from kernmodel.code.mix import FpClass, InstructionMix
 from kernmodel.incore.model import InCore
-from kernmodel.models.carm import cache_aware, memory_shares
+from kernmodel.models.carm import cache_aware, memory_shares, tells_served
 from kernmodel.models.ceilings import compute_ceiling, widest_access
 from kernmodel.models.chart import Case, LevelShare, ModelName, Roofline, demand
 from kernmodel.models.roofline import roofline
@@ -84,8 +84,10 @@ def findings(case: Case, model: ModelName = "adcarm", blockings: Sequence[WhatIf
         InputError, MachineError: as `roofline`.
     """
     found = roofline(model, case)
-    shares = memory_shares(case) if case.traffic is not None else ()
+    shares = memory_shares(case) if tells_served(case) else ()
     level = worst_level(shares)
+    if found.bound is None:
+        return Findings(found, cache_aware(case), shares, level, None, (), _of_levels(shares, level))
     what_ifs = tuple(sorted((*changes(case, model), *blockings), key=lambda one: -one.gain))
     added = _added(found, case, shares) if shares and shares[0].impact is not None else None
     return Findings(
@@ -204,7 +206,7 @@ def _dependency_only(incore: InCore | None) -> InCore | None:
 
 def _compared(name: str, change: str, before: Roofline, after: Roofline) -> WhatIf:
     gain = after.iterations_per_second / before.iterations_per_second
-    return WhatIf(name, change, after.model, after.bound_by, _rate(before), _rate(after), gain, None, after)
+    return WhatIf(name, change, after.model, after.bound_by or "", _rate(before), _rate(after), gain, None, after)
 
 
 def _rate(found: Roofline) -> float:
@@ -261,18 +263,12 @@ def _sentences(
 ) -> tuple[str, ...]:
     unit = "FLOP/s" if found.bound else "It/s"
     limit = format_si(found.bound or found.iterations_per_second, unit)
-    lines = [f"{_REGIONS[found.region]} At most {limit}, by {_roof(found.bound_by)}."]
+    lines = [f"{_REGIONS[found.region or 'memory']} At most {limit}, by {_roof(found.bound_by)}."]
     if found.above or found.below:
         around = [f"above it {_roof(found.above)}"] if found.above else []
         around += [f"below it {_roof(found.below)}"] if found.below else []
         lines.append(f"Next to the point: {', '.join(around)}.")
-    first = shares[0] if shares else None
-    worst = next((one for one in shares if one.level == level), None)
-    if first is not None and worst is not None and first.impact is not None and worst.impact is not None:
-        lines.append(
-            f"{level} deserves the work: it serves {worst.share:.0%} of the bytes and takes {worst.impact:.0%} of the "
-            f"time of all ({first.level}: {first.share:.0%} and {first.impact:.0%})."
-        )
+    lines += _of_levels(shares, level)
     if found.unknown:
         lines.append(f"What {', '.join(found.unknown)} allows is not known: the machine file has no bandwidth of it.")
     for one in [one for one in what_ifs if one.gain >= _NOTABLE]:
@@ -285,6 +281,18 @@ def _sentences(
     if idle:
         lines.append(f"No gain by {', '.join(idle)}.")
     return tuple(lines)
+
+
+def _of_levels(shares: Sequence[LevelShare], level: str | None) -> tuple[str, ...]:
+    """Which level deserves the work; nothing where none outside the first cache does."""
+    first = shares[0] if shares else None
+    worst = next((one for one in shares if one.level == level), None)
+    if first is None or worst is None or first.impact is None or worst.impact is None:
+        return ()
+    return (
+        f"{level} deserves the work: it serves {worst.share:.0%} of the bytes and takes {worst.impact:.0%} of the "
+        f"time of all ({first.level}: {first.share:.0%} and {first.impact:.0%}).",
+    )
 
 
 _NOTABLE = 1.01

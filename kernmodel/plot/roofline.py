@@ -198,6 +198,8 @@ def _mark(roof: MemoryRoof | ComputeRoof) -> tuple[str, float]:
 
 
 def _why(chart: Roofline) -> str:
+    if chart.bound is None:
+        return "AI not known: roofs alone"
     if chart.bound:
         return f"AI = ∞ (moves no data), {format_si(chart.points[0].flop_per_second, 'FLOP/s')}"
     return f"AI = 0 (no FLOP): bandwidth only, at most {format_si(chart.iterations_per_second, 'It/s')}"
@@ -543,7 +545,7 @@ def _draw_kernels(axes: Axes, chart: Chart, scale: _Scale, board: Board) -> None
         for mark in one.measured:
             axes.plot([mark.intensity], [mark.flop_per_second / GIGA], "x", color=shade, markersize=7,
                       markeredgewidth=1.6, zorder=7, label="measured")  # fmt: skip
-        bound = one.bound / GIGA
+        bound = (one.bound or 0.0) / GIGA
         if bound > 1.02 * ys[0]:
             at = _bound_intensity(one, points)
             axes.plot([at], [bound], marker="_", color=shade, markersize=11, markeredgewidth=1.8, zorder=4,

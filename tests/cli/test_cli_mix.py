@@ -105,7 +105,7 @@ def test_json_of_a_listing(document, file):
     assert set(found) == {"schema", "version", "name", "machine", "mix", "parts", "notes"}
     mix = found["mix"]
     sums = ("loads", "stores", "load_share", "load_store_ratio", "bytes", "flops", "intensity", "other")
-    assert set(mix) == {"source", "per", "shares_only", *sums, "memory", "fp"}
+    assert set(mix) == {"source", "per", "shares_only", "served", *sums, "memory", "fp"}
     assert (mix["loads"], mix["stores"], mix["bytes"], mix["flops"], mix["other"]) == (2, 1, 96, 8, 3)
     assert mix["memory"][0] == {
         "size_bytes": 32,

@@ -151,6 +151,12 @@ def test_shares_with_an_intensity_are_one_mix(read, text):
         ("load_store_ratio: 2", "no memory instructions to apply to"),
         ("load_store_ratio: -2\nmemory: [{size: 8, share: 1}]", "-2 is negative"),
         ("intensity: 1\n" + MEMORY, "stands beside counts"),
+        (MEMORY + "served: {}", "names no level"),
+        (MEMORY + "served: {L1: 50 %, L2: 3}", "mixes shares and bytes"),
+        (MEMORY + "served: {L1: 50 %, L2: 30 %}", "the shares sum to 0.8, not to 1"),
+        (MEMORY + "served: {L1: 0, L2: 0 B}", "all levels serve nothing"),
+        (MEMORY + "served: {L1: 3 Hz}", "served.L1"),
+        (MEMORY + "served: 3", "served"),
     ],
 )
 def test_errors_say_where_and_what(read, text, message):
@@ -159,6 +165,11 @@ def test_errors_say_where_and_what(read, text, message):
     assert message in str(caught.value)
     assert "mix.yml" in str(caught.value)
     assert caught.value.todo
+
+
+@pytest.mark.parametrize("written", ["{L1: 75 %, Mem: 25 %}", "{L1: 300, Mem: 100}", "{L1: 3 kB, Mem: 1000 B}"])
+def test_bytes_that_levels_served_are_shares(read, written):
+    assert dict(read(MEMORY + f"served: {written}").served) == pytest.approx({"L1": 0.75, "Mem": 0.25})
 
 
 def test_files_that_cannot_be_read(tmp_path):

@@ -304,3 +304,29 @@ def test_wider_accesses_and_streaming_stores_never_harm(
 
 
 # }}}
+
+
+def test_measured_bytes_of_levels_go_before_the_traffic() -> None:
+    """12, 4, 0 and 16 of 32 B an iteration; time at the scaled bandwidths (equation 7)."""
+    measured = replace(TRIAD_MIX, served=(("L1", 3 / 8), ("L2", 1 / 8), ("Mem", 1 / 2)))
+    for data in (TRIAD, None):
+        found = triad(traffic=data, mix=measured)
+        assert served_bytes(found) == pytest.approx({"L1": 12, "L2": 4, "L3": 0, "Mem": 16})
+        shares = {one.level: one for one in memory_shares(found)}
+        seconds = {level: one.bytes_served / one.bandwidth for level, one in shares.items() if one.bandwidth}
+        assert shares["Mem"].impact == pytest.approx(seconds["Mem"] / sum(seconds.values()))
+        assert findings(found).level == "Mem"
+    with pytest.raises(InputError, match="served names L9"):
+        served_bytes(triad(mix=replace(TRIAD_MIX, served=(("L9", 1.0),))))
+
+
+def test_shares_without_an_intensity_have_roofs_alone() -> None:
+    shares = replace(TRIAD_MIX, shares_only=True, per="instruction")
+    told, alone = (application_driven(triad(traffic=None, mix=one)) for one in (TRIAD_MIX, shares))
+    assert alone.memory_roofs == told.memory_roofs
+    assert {roof.name for roof in alone.compute_roofs} <= {roof.name for roof in told.compute_roofs}
+    assert (alone.points, alone.bound, alone.region) == ((), None, None)
+    assert [note.code for note in alone.notes] == ["intensity-unknown"]
+    found = findings(triad(traffic=None, mix=replace(shares, served=(("L1", 0.9), ("Mem", 0.1)))))
+    assert found.level == "Mem" and not found.what_ifs
+    assert found.sentences[0].startswith("Mem deserves the work")

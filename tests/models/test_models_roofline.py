@@ -163,8 +163,10 @@ def test_demand_of_source_and_code() -> None:
     found = {note.code for note in original(triad(mix=spilled)).notes}
     assert found == {"flops-differ"}
     assert {note.code for note in original(triad(mix=replace(spilled, per="pass"))).notes} == {"mix-per-pass"}
+    shares = demand(triad(mix=replace(spilled, shares_only=True), traffic=None))
+    assert (shares.told, shares.bytes, shares.flops) == (False, 96, 0)
     with pytest.raises(InputError, match="arithmetic intensity"):
-        demand(triad(mix=replace(spilled, shares_only=True), traffic=None))
+        demand(triad(mix=None, traffic=None))
 
 
 OVERLAPS = ("max(T_OL, T_nOL + T_L1L2 + T_L2L3 + T_L3Mem)", "max(T_OL, T_nOL, T_L1L2, T_L2L3, T_L3Mem)",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-NAMED = {"sizes", "defaults", "sources"}
+NAMED = {"sizes", "defaults", "sources", "served"}
 """Objects whose keys are names of the user's or of the machine's, in every document."""
 
 

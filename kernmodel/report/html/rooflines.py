@@ -88,7 +88,7 @@ def model_chart(charted: Sequence[Charted], arrangement: Arrangement = UNARRANGE
     ]
     rooflines = [one for _, one in charted]
     series = [*_roofs(rooflines), *_points(charted, arrangement), *_steps(rooflines, arrangement.steps)]
-    bounds = [f"{who.name}: at most {limit_of(one)} by {roof_name(one.bound_by)}" for who, one in charted]
+    bounds = [f"{who.name}: at most {limit_of(one)} by {roof_name(one.bound_by)}" for who, one in charted if one.region]
     bounds += map(_step_text, arrangement.steps)
     none = "" if points else " No kernel has a point: no floating-point work, or no bytes."
     return LineChart(

@@ -130,6 +130,7 @@ def _mix(mix: InstructionMix) -> Json:
     names = ("source", "per", "shares_only", "loads", "stores", "load_share", "load_store_ratio", "bytes", "flops")
     return record(
         pick(mix, *names, "intensity", "other"),
+        served=dict(mix.served),
         memory=[{**plain(kind), "instructions": number} for kind, number in mix.memory],
         fp=[{**plain(kind), "flops": kind.flops, "instructions": number} for kind, number in mix.fp],
     )

@@ -85,27 +85,34 @@ def _ratio(mix: InstructionMix) -> str:
 def _side_by_side(findings: Findings) -> Blocks:
     """Every memory roof and what stands at the kernel's intensity, in the state of the art and scaled."""
     before, after = findings.beside, findings.roofline
-    intensity = after.points[0].intensity
+    intensity = after.points[0].intensity if after.points else None
     scaled = {roof.level: roof.bytes_per_second for roof in after.memory_roofs}
 
     def allowed(bandwidth: float) -> str | None:
         return None if intensity is None else prefixed(intensity * bandwidth, "FLOP/s")
 
+    allowing = (
+        right("CARM allows", lambda roof: allowed(roof.bytes_per_second)),
+        right("adCARM allows", lambda roof: allowed(scaled[roof.level])),
+    )
     columns = (
         left("level", "level"),
         right("CARM", "bytes_per_second", bandwidth_text),
         right("adCARM", lambda roof: bandwidth_text(scaled[roof.level])),
         right("factor", lambda roof: scaled[roof.level] / roof.bytes_per_second),
-        right("CARM allows", lambda roof: allowed(roof.bytes_per_second)),
-        right("adCARM allows", lambda roof: allowed(scaled[roof.level])),
+        *(() if after.bound is None else allowing),
     )
     bounds = (
-        ("intensity", f"{intensity_text(intensity)} FLOP/B"),
-        ("bound by CARM", f"{limit_of(before)}, by {roof_name(before.bound_by)}; region: {before.region}"),
-        ("bound by adCARM", f"{limit_of(after)}, by {roof_name(after.bound_by)}; region: {after.region}"),
+        ()
+        if after.bound is None
+        else (
+            ("intensity", f"{intensity_text(intensity)} FLOP/B"),
+            ("bound by CARM", f"{limit_of(before)}, by {roof_name(before.bound_by)}; region: {before.region}"),
+            ("bound by adCARM", f"{limit_of(after)}, by {roof_name(after.bound_by)}; region: {after.region}"),
+        )
     )
     roofs = table("State of the art beside the scaled roofs", columns, before.memory_roofs, always=True)
-    return (*roofs, Fields(bounds))
+    return (*roofs, Fields(bounds)) if bounds else roofs
 
 
 def _origins(findings: Findings) -> Blocks:

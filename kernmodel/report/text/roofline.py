@@ -69,7 +69,8 @@ def subject_fields(subject: Subject) -> tuple[Pair, ...]:
 
 def chart_blocks(chart: Roofline, subject: Subject) -> Blocks:
     """One model of one kernel: what limits, the intensities with their roofs, the compute roofs."""
-    headline = f"  at most {limit_of(chart)}, by {roof_name(chart.bound_by)}"
+    bound = f"at most {limit_of(chart)}, by {roof_name(chart.bound_by)}"
+    headline = "  no bound: the intensity is not known" if chart.bound is None else f"  {bound}"
     known = bool(subject.iterations_per_second)
     heading, verdict = fields(
         TITLES[chart.model],
@@ -77,10 +78,10 @@ def chart_blocks(chart: Roofline, subject: Subject) -> Blocks:
         ("predicted (ECM)", _prediction(chart, subject) if known else None),
         ("measured", "; ".join(map(mark_text, chart.measured)) or None),
         ("limited by", (limit_text(subject) or None) if known else None),
-        ("region", _REGIONS[chart.region] + (", of those that are known" if chart.unknown else "")),
+        ("region", chart.region and _REGIONS[chart.region] + (", of those that are known" if chart.unknown else "")),
         ("not known", f"the roof of {', '.join(chart.unknown)}" if chart.unknown else None),
-        ("roof above", chart.above or "none"),
-        ("below", chart.below or "none"),
+        ("roof above", chart.region and (chart.above or "none")),
+        ("below", chart.region and (chart.below or "none")),
     )
     return (
         heading,
