@@ -47,7 +47,7 @@ class RunOptions:
         standard_input: what the program reads.
     """
 
-    method: Literal["auto", "re-encoded", "callgrind"] = "auto"
+    method: Literal["auto", "re-encoded", "callgrind", "qemu"] = "auto"
     count_limit: float | None = None
     seconds: float | None = None
     measure: bool = True
@@ -164,9 +164,11 @@ def _core(machine: File | None, uarch: str | None) -> tuple[str, str, Machine | 
 
 def _time(function: Function, command: Command, progress: Callable[[str], object]) -> tuple[FunctionTime | None, str]:
     """The measured time, or why there is none."""
+    from kernmodel.binary.counting import refuse_foreign
     from kernmodel.binary.stopwatch import measure_function
 
     try:
+        refuse_foreign(function)
         return measure_function(function, command, told=progress), ""
     except (ToolError, InputError) as error:
         return None, str(error)

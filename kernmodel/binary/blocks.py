@@ -238,15 +238,16 @@ def _forward(flow: _Flow, item: Instruction, held: dict[str, Linear]) -> None:
 
 def _take_rest(flow: _Flow) -> tuple[Note, ...]:
     """Take what lies between and is code by all appearance; say what is left out."""
-    taken = left_out = 0
-    for first, end in _gaps(flow):
-        found = _consistent(flow, first, end)
-        if found is None:
-            left_out += end - first
-        elif found:
-            taken += 1
-            flow.follow((found[0].address,))
-            _follow_tables(flow)
+    taken = 0
+    while True:  # behind what is taken of a gap another one begins
+        gaps = {gap: _consistent(flow, *gap) for gap in _gaps(flow)}
+        code = [items for items in gaps.values() if items]
+        if not code:
+            break
+        taken += len(code)
+        flow.follow(items[0].address for items in code)
+        _follow_tables(flow)
+    left_out = sum(end - first for (first, end), items in gaps.items() if items is None)
     notes: tuple[Note, ...] = ()
     where = Location(flow.binary.file)
     if taken:

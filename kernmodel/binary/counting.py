@@ -23,6 +23,7 @@ from kernmodel.binary.blocks import cut_block
 from kernmodel.binary.loop_nest import natural_loops
 from kernmodel.binary.occurrences import Method, Occurrences
 from kernmodel.binary.program import BasicBlock, Function
+from kernmodel.binary.qemu import emulator_for, qemu_run
 from kernmodel.binary.runs import Command, Told, ended_badly, plain_run, said_of, too_long
 from kernmodel.binary.tracing import NotTracedError, Stop, TracedProgram, free_stretch, traced_run
 from kernmodel.errors import AssemblyError, InputError, Location, Note, ToolError
@@ -32,6 +33,8 @@ from kernmodel.value_types import dataclass
 
 _MOST_STARTS = 200
 _RUNS = 2
+_QEMU_SLOWDOWN = 2.0
+"""Times of a run under qemu alone that one with the plugin takes at most: qemu 7.2 on Zen 3, 2026."""
 _SHOWN = 3
 _PAGE = 4096
 _TRAP = b"\xcc"
@@ -75,8 +78,11 @@ def count_occurrences(
     """
     if not function.runnable:
         raise InputError("is an object: it cannot be run", where=function.file, todo="link it into a program")
-    _refuse_foreign(function)
-    plain = plain_run(command, told)
+    foreign = is_foreign(function)
+    if foreign and method not in ("auto", "qemu"):
+        refuse_foreign(function)
+    emulated = foreign or method == "qemu"
+    plain = plain_run(emulator_for(function.isa).command(command) if emulated else command, told)
     if plain.exit_status:
         raise ended_badly(command, plain.exit_status, plain.said)
     found: list[tuple[Function, Occurrences]] = []
@@ -94,12 +100,21 @@ def count_occurrences(
     return known, replace(second, runs=_RUNS, seconds=min(first.seconds, second.seconds))
 
 
-def _refuse_foreign(function: Function) -> None:
-    """Refuse code of another processor than this host's."""
-    isa = isa_of(function.isa)
-    if platform.machine().lower() not in isa.hosts:
-        what = f"holds {isa.name} code, which this host ({platform.machine()}) does not run"
-        raise ToolError(what, where=function.file, todo="run it on such a host; binary blocks works here too")
+def is_foreign(function: Function) -> bool:
+    """Whether its code is of another processor than this host's."""
+    return platform.machine().lower() not in isa_of(function.isa).hosts
+
+
+def refuse_foreign(function: Function) -> None:
+    """Refuse code of another processor than this host's.
+
+    Raises:
+        ToolError: it is.
+    """
+    if is_foreign(function):
+        what = f"holds {function.isa} code, which this host ({platform.machine()}) does not run"
+        todo = "run it on such a host; qemu counts here (--method qemu), and binary blocks works"
+        raise ToolError(what, where=function.file, todo=todo)
 
 
 def _counted(
@@ -108,6 +123,10 @@ def _counted(
     """One counted run by the method that is possible; callgrind also where a copy makes the program fail."""
     from kernmodel.binary.callgrind import callgrind_run
 
+    if method == "qemu" or is_foreign(function):
+        told(f"counting with qemu: about {_QEMU_SLOWDOWN * plain:.0f} s")
+        known, ran = qemu_run(function, command, told)
+        return known, replace(ran, plain_seconds=plain)
     if method in ("auto", "re-encoded"):
         try:
             run = counted_run(function, command, told=told)
@@ -294,14 +313,17 @@ def bend(
 
 
 def _reached(function: Function) -> list[BasicBlock]:
-    """The blocks to which something known leads: others may be data, and stay as they are."""
-    graph = {block.address: block.successors for block in function.blocks}
-    seen, waiting = set(), [function.entry]
+    """The blocks to which something known leads: others may be data, and stay as they are. Where an indirect jump goes
+    is not known, all may be meant."""
+    known = {block.address: block for block in function.blocks}
+    seen, waiting = set[int](), [function.entry]
     while waiting:
         address = waiting.pop()
         if address not in seen:
             seen.add(address)
-            waiting += graph[address]
+            waiting += known[address].successors
+            if known[address].ending == "indirect" and not known[address].successors:
+                return list(function.blocks)
     return [block for block in function.blocks if block.address in seen]
 
 

@@ -108,7 +108,7 @@ _predictors_option = click.option(
 @_predictors_option
 @click.option(
     "--method",
-    type=click.Choice(["auto", "re-encoded", "callgrind"]),
+    type=click.Choice(["auto", "re-encoded", "callgrind", "qemu"]),
     default="auto",
     show_default=True,
     help="How occurrences are counted.",
@@ -128,7 +128,7 @@ def run(
     marked: str | None,
     library: str | None,
     predictors: str | None,
-    method: Literal["auto", "re-encoded", "callgrind"],
+    method: Literal["auto", "re-encoded", "callgrind", "qemu"],
     count_limit: float | None,
     seconds: float | None,
     no_measure: bool,
