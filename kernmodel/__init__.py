@@ -24,7 +24,7 @@ _PUBLIC = {
         *("find_nests", "list_kernels", "load_kernel"),
     ),
     "api.checks": ("check",),
-    "api.reports": ("kernel_report",),
+    "api.reports": ("kernel_report", "comparison_report"),
     "api.caches": ("simulate",),
     "api.tables": (
         *("list_instructions", "instructions", "instruction_coverage"),

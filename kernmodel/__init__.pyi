@@ -47,6 +47,7 @@ from kernmodel.api.measuring import validate as validate
 from kernmodel.api.options import CacheOptions as CacheOptions
 from kernmodel.api.options import CodeOptions as CodeOptions
 from kernmodel.api.options import Nest as Nest
+from kernmodel.api.reports import comparison_report as comparison_report
 from kernmodel.api.reports import kernel_report as kernel_report
 from kernmodel.api.result import Result as Result
 from kernmodel.api.sweeps import SweepRun as SweepRun

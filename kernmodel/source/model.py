@@ -217,6 +217,8 @@ class Operations:
             (reductions, and the `previous = a[i]` of a shift).
         updates: lattice updates, None: the kernel does not say.
         branches: those that the data decide.
+        places: the floating-point operators and calls as they are written, and where their right operands, or the
+            calls, begin.
     """
 
     flops: tuple[FlopCount, ...]
@@ -227,6 +229,7 @@ class Operations:
     carried_scalars: tuple[str, ...] = ()
     updates: float | None = None
     branches: tuple[Branch, ...] = ()
+    places: tuple[tuple[str, Location], ...] = ()
 
     @property
     def flops_per_iteration(self) -> float:

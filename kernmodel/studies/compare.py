@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from kernmodel.models.ecm import ScalingPoint
     from kernmodel.studies.scaling import ScalingAnswer, ScalingRow
 
+NEST = " nest "
+"""Between the name of a kernel and the number of a nest."""
 ALL = "all"
 """In place of a machine: every carried one."""
 
@@ -30,7 +32,7 @@ class MachineResult:
     """One kernel on one machine.
 
     Attributes:
-        machine: name as asked for; kernel: name as asked for.
+        machine: name as asked for; kernel: name as asked for, with the number of the nest that was chosen.
         answer: None where it failed, with the error.
         domain, whole: performance of one ccNUMA domain and of the whole machine.
         saturation: cores that saturate a domain by the recursive rule, None: they do not.
@@ -52,6 +54,13 @@ class MachineResult:
     ratio: float | None
     ratio_domain: float | None
     error: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Of the kernel, with the number of its nest where that was asked for."""
+        _, marked, nest = self.kernel.rpartition(NEST)
+        name = self.kernel if self.answer is None else self.answer.nest.name
+        return f"{name}{NEST}{nest}" if marked and self.answer is not None else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +143,13 @@ def _result(asked: tuple[KernelRequest, CodeRequest]) -> MachineResult:
         return _described(kernel, code)
     except KernmodelError as error:
         return MachineResult(
-            kernel.machine, kernel.kernel, None, None, None, None, "", "", "", None, None, error=str(error)
+            kernel.machine, _label(kernel), None, None, None, None, "", "", "", None, None, error=str(error)
         )
+
+
+def _label(kernel: KernelRequest) -> str:
+    chosen = "" if kernel.nest is None else f"{f': {kernel.function}' if kernel.function else ''}{NEST}{kernel.nest}"
+    return kernel.kernel + chosen
 
 
 def _described(kernel: KernelRequest, code: CodeRequest) -> MachineResult:
@@ -144,14 +158,14 @@ def _described(kernel: KernelRequest, code: CodeRequest) -> MachineResult:
     single = stages.answer(Point(replace(kernel, cores=1), code))
     if single.prediction.unknown:
         limits = ("not known", "not known", "")
-        return MachineResult(kernel.machine, kernel.kernel, single, None, None, None, *limits, None, None)
+        return MachineResult(kernel.machine, _label(kernel), single, None, None, None, *limits, None, None)
     topology = single.machine.topology
     domain, whole = topology.cores_per_numa_domain, topology.cores
     scaled = scaling(kernel, code, (1, domain, whole), stages=stages)
     rows = {row.point.cores: row for row in scaled.rows}
     return MachineResult(
         machine=kernel.machine,
-        kernel=kernel.kernel,
+        kernel=_label(kernel),
         answer=scaled.single,
         domain=rows[domain].point,
         whole=rows[whole].point,

@@ -80,6 +80,7 @@ QUESTIONS: dict[str, Callable[[Path], km.Result[Any]]] = {
     "kernel_report": lambda _: km.kernel_report(
         "triad.c", "clx", without=("sizes", "rooflines", "carm", "blocking", "sensitivity"), **SIZES
     ),
+    "comparison_report": lambda _: km.comparison_report(["triad.c", "copy.c"], ["clx"], **SIZES),
     "sensitivity": lambda _: km.sensitivity("triad.c", "clx", **SIZES),
     "machine_figures": lambda _: km.machine_figures("clx"),
     "sweep_sizes": lambda _: km.sweep_sizes("triad.c", "clx", N=[1000, 100_000]),

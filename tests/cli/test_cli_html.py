@@ -57,6 +57,21 @@ def test_reports_that_cannot_be_made_are_refused(run, tmp_path, monkeypatch, arg
     assert list(tmp_path.iterdir()) == []
 
 
+def test_reports_of_several_kernels_and_nests_compare_them(run, tmp_path):
+    page, file = tmp_path / "both.html", tmp_path / "app.c"
+    done = run("report", "triad.c", "copy.c", "-m", "clx", "-o", page, "-D", "N=100000")
+    assert (done.status, done.err) == (0, "")
+    assert done.out.startswith(f"{page}: triad on clx: T_ECM = ")
+    loop = "for (int i = 0; i < 1000; ++i) a[i] = {} * a[i];"
+    file.write_text(f"double a[1000];\nvoid app(void) {{\n{loop.format(2.0)}\n{loop.format(3.0)}\n}}\n")
+    done = run("report", file, "-m", "clx", "-o", page, "--force")
+    assert "app nest 1 on clx" in done.out
+    assert "app nest 2 on clx" in done.out
+    refused = run("report", "triad.c", "copy.c", "-m", "clx", "--over", "N=1-4", "-o", page, "--force")
+    assert (refused.status, refused.out) == (2, "")
+    assert "--over: does not fit: kernels or machines are compared; leave it out" in refused.err
+
+
 def test_a_batch_of_lines_has_no_page(run, tmp_path):
     file, page = tmp_path / "blocks.txt", tmp_path / "page.html"
     file.write_text("4801d8\n")

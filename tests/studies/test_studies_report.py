@@ -95,3 +95,69 @@ def test_the_document_has_every_part_or_its_error():
     assert found["blocking"] == {"error": "left out, as was asked for"}
     assert found["ecm"]["schema"] == "kernmodel.ecm/1"
     assert len(found["sizes"]["points"]) == 3
+
+
+# {{{ several kernels or machines
+
+
+@pytest.fixture(scope="module")
+def compared():
+    return km.comparison_report(["stencil.c", "triad.c"], ["clx", "zen2"], N=4000)
+
+
+def test_a_comparison_predicts_every_kernel_on_every_machine_as_ecm_does(compared):
+    found = [(one.kernel, one.machine) for one in compared.answer.compared.results]
+    assert found == [(kernel, machine) for kernel in ("stencil.c", "triad.c") for machine in ("clx", "zen2")]
+    for one in compared.answer.compared.results:
+        assert one.answer.prediction == km.ecm(one.kernel, one.machine, N=4000).answer.prediction
+    for machine, part in compared.answer.rooflines.items():
+        assert part.answer.machine.name == machine
+        assert sum(part.answer.times.values()) == pytest.approx(1)
+
+
+def test_a_comparison_says_where_each_kernel_is_fastest(compared):
+    rates = {
+        one.machine: one.domain.units_per_cycle * one.answer.prediction.work.clock_hz * iterations(one)
+        for one in compared.answer.compared.results
+        if one.kernel == "stencil.c"
+    }
+    fastest = max(rates, key=rates.__getitem__)
+    assert compared.verdict().startswith(f"stencil: a full domain is fastest on {fastest} (beside ")
+    page = compared.html()
+    assert f"kernmodel report -m {fastest} stencil.c -o page.html -D N=4000" in page
+    assert page.count("sha256") >= 4
+    assert compared.json()["compared"]["schema"] == "kernmodel.compare/1"
+    assert [one["machine"] for one in compared.json()["rooflines"]] == ["clx", "zen2"]
+
+
+def iterations(result):
+    return result.answer.prediction.work.iterations_per_unit
+
+
+def test_the_nests_of_a_file_are_its_phases(tmp_path):
+    file = tmp_path / "app.c"
+    file.write_text(
+        "double a[2000][2000], b[2000][2000];\nvoid app(void) {\n"
+        "  for (int j = 0; j < 2000; ++j) for (int i = 0; i < 2000; ++i) b[j][i] = 2.0 * a[j][i];\n"
+        "  for (int i = 0; i < 2000; ++i) a[0][i] = 2.0 * b[0][i];\n}\n"
+    )
+    answer = km.comparison_report(file, ["clx"]).answer
+    assert [one.name for one in answer.compared.results] == ["app nest 1", "app nest 2"]
+    times = answer.rooflines["clx"].answer.times
+    assert times["app nest 1"] > 0.9
+    assert times["app nest 1"] + times["app nest 2"] == pytest.approx(1)
+
+
+def test_measurements_stand_beside_predictions(tmp_path):
+    rates = tmp_path / "rates.csv"
+    rates.write_text("kernel,GFLOP/s\ntriad,1.5\n")
+    short = ("sizes", "carm", "scaling", "blocking", "sensitivity", "dependences")
+    one = km.kernel_report("triad.c", "clx", without=short, measured=rates)
+    both = km.comparison_report("triad.c", ["clx", "zen2"], measured=rates)
+    charts = [one.answer.rooflines.answer, *(part.answer for part in both.answer.rooflines.values())]
+    assert all(chart.kernels[0].rooflines[0].measured[0].flop_per_second == 1.5e9 for chart in charts)
+    with pytest.raises(km.InputError, match="No such file"):
+        km.comparison_report("triad.c", ["clx"], measured=tmp_path / "none.csv")
+
+
+# }}}

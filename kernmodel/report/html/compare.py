@@ -35,12 +35,10 @@ def _of_kernel(found: Found, unit: str | None) -> Iterator[BarChart]:
         bars = tuple(_bars(found, which, rate))
         if bars:
             about = f"Performance of {title} in {rate} by machine."
-            name = f"{first.nest.name} on {title}"
+            name = f"{found[0][0].name} on {title}"
             yield BarChart(name, about, Axis(rate, rate), ("performance",), (bars,))
     for result, answer in found:
-        yield replace(
-            times_chart((answer,)), title=f"{answer.nest.name} on {result.machine}: {answer.prediction.overlap}"
-        )
+        yield replace(times_chart((answer,)), title=f"{result.name} on {result.machine}: {answer.prediction.overlap}")
 
 
 def _bars(found: Found, which: str, rate: str) -> Iterator[Bar]:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from hashlib import sha256
-from platform import python_version
 from typing import TYPE_CHECKING, TypeVar
 
-from kernmodel import __version__
 from kernmodel.report.commands import GIVEN_TEXT, commands
 from kernmodel.report.html.blocking import blocking_chart
-from kernmodel.report.html.blocks import blocks_html, fields_html
+from kernmodel.report.html.blocks import blocks_html
 from kernmodel.report.html.charts import figure
 from kernmodel.report.html.dependences import graph_figure
 from kernmodel.report.html.ecm import bytes_chart, levels_chart, over_sizes_chart, times_chart
 from kernmodel.report.html.elements import Html, data, element, html
 from kernmodel.report.html.listings import listings
 from kernmodel.report.html.page import Section, page
+from kernmodel.report.html.provenance import provenance
 from kernmodel.report.html.rooflines import model_chart, shares_chart
 from kernmodel.report.html.scaling import scaling_charts
 from kernmodel.report.html.sensitivity import sensitivity_chart
@@ -232,25 +229,16 @@ def _sensitivity(found: SensitivityAnswer) -> Html:
 
 
 def _repeat(answer: KernelReport) -> Html:
-    kernel, code, ecm = answer.kernel, answer.code, answer.ecm
-    names = ("report", "ecm", "traffic", "roofline --model all", "carm", "scaling", "blocking", "what-if --sensitivity")
-    lines = commands(names, kernel, code)
-    given = f"The source was given as text: save it as {GIVEN_TEXT}." if isinstance(kernel.kernel, GivenText) else ""
-    pairs = [
-        ("kernmodel", __version__),
-        ("Python", python_version()),
-        ("source", f"{ecm.nest.file}, sha256 {sha256(ecm.nest.text.encode()).hexdigest()}"),
-        ("machine file", f"{ecm.machine.file}, sha256 {ecm.machine.sha256}"),
-        ("core", f"{ecm.parameters.name}: {ecm.parameters.title}"),
-        *code_fields(ecm.origin),
-    ]
-    if ecm.origin.command:
-        pairs.append(("compiler command", shlex.join(ecm.origin.command)))
-    return html(
-        element("p", given) if given else None,
-        element("pre", "\n".join(lines), tabindex=0),
-        fields_html(Fields(tuple(pairs))),
-    )
+    lines = commands(_QUESTIONS, answer.kernel, answer.code)
+    given = isinstance(answer.kernel.kernel, GivenText)
+    told = element("p", f"The source was given as text: save it as {GIVEN_TEXT}.") if given else None
+    return html(told, provenance(lines, (answer.ecm,)))
+
+
+_QUESTIONS = (
+    *("report -o page.html", "ecm", "traffic", "roofline --model all", "carm"),
+    *("scaling", "blocking", "what-if --sensitivity"),
+)
 
 
 # }}}

@@ -29,7 +29,9 @@ def listings(answer: EcmAnswer) -> Html:
         element("mark", "read"),
         ", ",
         element("mark", "written", class_="write"),
-        " references are underlined. ",
+        " references are underlined, ",
+        element("mark", "operations", class_="flop"),
+        " in floating point have a background. ",
         linked,
         class_="marks",
     )
@@ -88,6 +90,12 @@ def _marks(nest: LoopNest) -> dict[int, list[_Mark]]:
     """By line the references in it."""
     lines = nest.text.splitlines()
     found: dict[int, dict[int, _Mark]] = {}
+    for sign, place in nest.operations.places:
+        if place.line is not None and place.column is not None and place.line <= len(lines):
+            start = _operator(lines[place.line - 1], place.column - 1, sign)
+            if start is not None:
+                about = f"{sign}: a floating-point operation"
+                found.setdefault(place.line, {})[start] = (start, start + len(sign), "flop", about)
     for access in nest.accesses:
         place = access.location
         if place.line is None or place.column is None or place.line > len(lines):
@@ -97,6 +105,18 @@ def _marks(nest: LoopNest) -> dict[int, list[_Mark]]:
         if end is not None and lines[place.line - 1].startswith(access.array.split(".")[0].split("->")[0], start):
             found.setdefault(place.line, {})[start] = (start, end, access.kind, _about(access))
     return {line: [marks[start] for start in sorted(marks)] for line, marks in found.items()}
+
+
+def _operator(line: str, column: int, sign: str) -> int | None:
+    """Where an operator stands whose right operand begins at `column`, or a call that does; None where the line is not
+    as it was read (a macro)."""
+    if sign.isidentifier():
+        return column if line.startswith(sign, column) else None
+    before = line[:column].rstrip(" \t(")
+    while before and not before.endswith((sign, f"{sign}=")) and before[-1] in "+-":
+        before = before[:-1].rstrip(" \t(")  # a sign of the operand itself
+    before = before.removesuffix("=")
+    return len(before) - len(sign) if before.endswith(sign) else None
 
 
 def _about(access: Access) -> str:
@@ -126,7 +146,7 @@ def _marked(line: str, marks: list[_Mark]) -> Iterator[object]:
     for start, end, kind, about in marks:
         if start >= done:
             yield line[done:start]
-            yield element("mark", line[start:end], class_="write" if kind == "write" else None, title=about)
+            yield element("mark", line[start:end], class_=None if kind == "read" else kind, title=about)
             done = end
     yield line[done:]
 

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from kernmodel.report.json.blocking import blocking_document
-from kernmodel.report.json.document import Json, document
-from kernmodel.report.json.ecm import ecm_document, ecm_sweep_document, scaling_document
+from kernmodel.report.json.document import Json, document, record
+from kernmodel.report.json.ecm import compare_document, ecm_document, ecm_sweep_document, scaling_document
 from kernmodel.report.json.roofline import carm_document, roofline_document
 from kernmodel.report.json.what_if import sensitivity_document
 
 if TYPE_CHECKING:
+    from kernmodel.studies.comparison import ComparisonReport
     from kernmodel.studies.report import KernelReport, Part
 
 Answer = TypeVar("Answer")
@@ -29,6 +30,18 @@ def report_document(answer: KernelReport) -> Json:
         scaling=_part(answer.scaling, lambda found: scaling_document((found,), None)),
         blocking=_part(answer.blocking, lambda found: blocking_document(found, _UNIT)),
         sensitivity=_part(answer.sensitivity, lambda found: sensitivity_document(found, _UNIT)),
+        notes=answer.notes,
+    )
+
+
+def comparison_document(answer: ComparisonReport) -> Json:
+    """The answer of `kernmodel report` for several kernels or machines: the comparison, and by machine its charts."""
+    return document(
+        "kernmodel.comparison/1",
+        compared=compare_document(answer.compared),
+        rooflines=[
+            record(machine=name, chart=_part(part, roofline_document)) for name, part in answer.rooflines.items()
+        ],
         notes=answer.notes,
     )
 

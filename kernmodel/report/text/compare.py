@@ -38,7 +38,7 @@ def _of_kernel(results: Sequence[MachineResult], unit: str | None, *, verbose: b
     if found:
         first = found[0][1]
         yield from fields(
-            f"{first.nest.name} on {count(len(results), 'machine')}", *kernel_fields(first.nest, first.sizes)
+            f"{found[0][0].name} on {count(len(results), 'machine')}", *kernel_fields(first.nest, first.sizes)
         )
         yield Line("")
         yield _table(found, unit or own_rate(first.prediction.work))
@@ -100,7 +100,7 @@ def _limits(found: _Found) -> Blocks:
 def _details(result: MachineResult, answer: EcmAnswer) -> Blocks:
     """A machine with its file and how its code was made."""
     return fields(
-        f"{answer.nest.name} on {result.machine}: {answer.machine.title}",
+        f"{result.name} on {result.machine}: {answer.machine.title}",
         ("machine file", answer.machine.file),
         *code_fields(answer.origin),
         ("composition", answer.prediction.overlap),

@@ -84,6 +84,7 @@ class Body:
         self.scope = scope
         self.references: list[Reference] = []
         self._flops: Counter[tuple[Operation, ElementType, str, float]] = Counter()
+        self._operators: dict[tuple[str, Location], None] = {}
         self.share = 1.0
         self._taken = dict(scope.program.stated.taken)
         self._data_branches: list[Branch] = []
@@ -231,6 +232,7 @@ class Body:
         A reduction is a variable whose new value in an iteration depends, perhaps through others, on its own old one.
         """
         return Operations(
+            places=tuple(self._operators),
             flops=tuple(FlopCount(op, of, count, name, share) for (op, of, name, share), count in self._flops.items()),
             distinct=self._values.operations,
             conversions=self._conversions,
@@ -498,10 +500,11 @@ class Body:
         carried = left.carried | right.carried
         literal = left.literal and right.literal
         if operator in _COMPARISONS:
-            self._count("compare", element, literal=literal)
+            self._count("compare", element, (operator, node.right), literal=literal)
             return Value(INT, self._computed("compare", (left, right), operator, element), literal, carried)
         if operator in _ARITHMETIC:
-            self._count(_ARITHMETIC[operator], element, literal=literal)
+            right_node = node.rvalue if isinstance(node, c_ast.Assignment) else getattr(node, "right", node)
+            self._count(_ARITHMETIC[operator], element, (operator, right_node), literal=literal)
         elif operator not in _BITS:
             raise self.scope.unsupported(
                 f"the operator {operator} is not supported", node, "use C arithmetic operators"
@@ -562,7 +565,8 @@ class Body:
         values = [self.evaluate(argument) for argument in (node.args.exprs if node.args else ())]
         literal = all(value.literal for value in values)
         operation = _OPERATIONS.get(function, "function")
-        self._count(operation, element, name=function if operation == "function" else "", literal=literal)
+        name = function if operation == "function" else ""
+        self._count(operation, element, (written, node), name=name, literal=literal)
         origin = self._computed(operation, values, function, element)
         return Value(element, origin, literal, frozenset().union(*(value.carried for value in values)))
 
@@ -610,10 +614,20 @@ class Body:
             "use one array for each member",
         )
 
-    def _count(self, operation: Operation, element: ElementType, *, name: str = "", literal: bool = False) -> None:
-        """Count an operation of the innermost body, unless it is on integers or any compiler folds it."""
+    def _count(
+        self,
+        operation: Operation,
+        element: ElementType,
+        place: tuple[str, Node],
+        *,
+        name: str = "",
+        literal: bool = False,
+    ) -> None:
+        """Count an operation of the innermost body, unless it is on integers or any compiler folds it; `place`: how it
+        is written, and the node of its right operand or of the call."""
         if self._depth == self._innermost and element.kind == "float" and not literal:
             self._flops[operation, element, name, self.share] += 1
+            self._operators[place[0], self.scope.location(place[1])] = None
 
     # References
 

@@ -52,12 +52,19 @@ def pages() -> dict[str, str]:
         "versions": km.roofline_chart(["stencil.c", "triad.c"], "clx", chart=BESIDE, N=4000).html(),
         "scaling": km.scale("triad.c", machine="zen2", cores="1-8").html(),
         "traffic": km.data_traffic("stencil.c", machine="clx").html(),
+        "comparison": km.comparison_report([PHASES, "triad.c"], ["clx", "zen2"], N=2000).html(),
         "machines": km.compare("triad.c", ["clx", "zen2", "graviton2"], N=10_000_000).html(),
     }
 
 
+PHASES = """double a[2000][2000], b[2000][2000];
+void app(int N) {
+  for (int j = 1; j < 1999; ++j) for (int i = 1; i < 1999; ++i) b[j][i] = a[j-1][i] + a[j+1][i];
+  for (int i = 0; i < N; ++i) a[0][i] = 2.0 * b[0][i];
+}
+"""
 BESIDE = km.ChartOptions(versions=True, by_time=True, calls={"triad": 500})
-NAMES = ("ecm", "report", "sizes", "rooflines", "versions", "scaling", "traffic", "machines")
+NAMES = ("ecm", "report", "sizes", "rooflines", "versions", "scaling", "traffic", "comparison", "machines")
 UNNAMED = (
     "[...document.querySelectorAll('button, input')].filter((one) => !one.labels?.length && !one.ariaLabel).length"
 )
@@ -124,7 +131,8 @@ def test_references_are_marked_by_their_kind(pages, opened):
     page = opened(pages["report"]).page
     listing = page.locator("[aria-label=Source]")
     assert listing.locator("mark.write").all_text_contents() == ["b[j][i]"]
-    assert listing.locator("mark:not(.write)").all_text_contents() == [
+    assert listing.locator("mark.flop").all_text_contents() == ["*", "+", "+", "+"]
+    assert listing.locator("mark:not([class])").all_text_contents() == [
         "a[j][i-1]",
         "a[j][i+1]",
         "a[j-1][i]",
