@@ -11,8 +11,9 @@ import signal
 import struct
 import time
 from collections.abc import Sequence
-from math import ceil
+from math import ceil, inf
 from statistics import fmean, median
+from typing import NamedTuple
 
 from kernmodel.binary.counting import ended, load_shift, never_ran, note_of_exec, rounded
 from kernmodel.binary.program import Function
@@ -22,7 +23,7 @@ from kernmodel.binary.tracing import NotTracedError, TracedProgram, free_stretch
 from kernmodel.errors import MeasurementError, Note
 from kernmodel.isa import isa_of
 from kernmodel.isa.timing import CHAIN_CYCLES, ENTRY_BYTES, LOGGED_CALLS, TimedCode, TimedData
-from kernmodel.measure.samples import CONFIRMED, LONG_CLOCK_TOLERANCE
+from kernmodel.measure.samples import CONFIRMED, ISSUE_TOLERANCE, LONG_CLOCK_TOLERANCE
 from kernmodel.value_types import dataclass
 
 RUNS = 4
@@ -33,7 +34,7 @@ _MOST_SECONDS = 20.0
 _SHORT_SECONDS = 10e-6
 """Mean time of a call below which the clock's steps say too much of one: such calls are taken in batches of so long."""
 _UNSTEADY = 0.1
-"""Share of a run's time in calls with an unsteady clock up to which the run counts."""
+"""Share of a run's time in calls with an unsteady clock or a busy sibling thread up to which the run counts."""
 _INTERRUPTED = 0.01
 """Share of it up to which others may have run."""
 _ROOM = 4 * 4096
@@ -41,20 +42,28 @@ _APART_SECONDS = 0.03
 _WORD = 8
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """A call: ticks of the time stamp counter, and those of the chain before and after it."""
+class TimedCall(NamedTuple):
+    """A call: ticks of the time stamp counter, those of the chain before and after it, and of the independent
+    instructions there."""
 
     ticks: int
     before: int
     after: int
+    issue: int
 
     @property
     def cycles(self) -> float:
+        """Of the core, overhead and all."""
         return self.ticks * CHAIN_CYCLES / ((self.before + self.after) / 2)
 
     @property
+    def issue_share(self) -> float:
+        """The ticks of independent instructions for each of the chain: more where a sibling thread issues, too."""
+        return self.issue / (self.before + self.after)
+
+    @property
     def steady(self) -> bool:
+        """Whether the clock was the same before and after."""
         low, high = sorted((self.before, self.after))
         return high <= (1 + LONG_CLOCK_TOLERANCE) * low
 
@@ -64,7 +73,7 @@ class TimedRun:
     """One run.
 
     Attributes:
-        cycles: of one call, the mean over all; smallest: of one call, or the mean of a batch.
+        cycles: of one call, the mean over all.
         batch: consecutive calls of which the mean is taken for `smallest`, 1 where a call is long enough to be timed
             alone; 0: all calls together are too short.
         calls: of the run, outermost ones.
@@ -72,10 +81,10 @@ class TimedRun:
             waited while others ran, of the time of all calls: at most so much of it is not the function's.
         clock_ticks: of the chain; overhead: cycles that are taken off each call.
         ticks_per_second: of the time stamp counter.
+        kept: the first calls, each; empty: those of an empty function in the same process.
     """
 
     cycles: float
-    smallest: float
     batch: int
     calls: int
     unsteady: float
@@ -84,6 +93,29 @@ class TimedRun:
     overhead: float
     ticks_per_second: float
     notes: tuple[Note, ...]
+    kept: tuple[TimedCall, ...] = ()
+    empty: tuple[TimedCall, ...] = ()
+
+    def undisturbed(self, alone: float) -> list[TimedCall]:
+        """The calls at both ends of which the clock was the same and no sibling thread took a part of the core."""
+        return [one for one in self.kept if one.steady and one.issue_share <= ISSUE_TOLERANCE * alone]
+
+    def shared(self, alone: float) -> float:
+        """The part of the time of the kept calls in which the clock changed or a sibling thread took a part."""
+        whole = sum(one.ticks for one in self.kept)
+        return 1 - sum(one.ticks for one in self.undisturbed(alone)) / whole if whole else 0.0
+
+    def smallest(self, alone: float) -> float | None:
+        """Cycles of the smallest undisturbed call (of short ones, the smallest mean of a batch), None if none was."""
+        cycles = [one.cycles for one in self.undisturbed(alone)]
+        return max(0.0, smallest_batch(cycles, self.batch) - self.overhead) if cycles else None
+
+
+def issue_alone(runs: Sequence[TimedRun]) -> float:
+    """How long independent instructions take on an undisturbed core, for each tick of the chain: of all readings that
+    one below which a twentieth lies, since the clock's steps and interruptions make some too small."""
+    readings = sorted(one.issue_share for run in runs for one in (*run.kept, *run.empty) if one.steady)
+    return readings[len(readings) // 20] if readings else inf
 
 
 def measure_function(
@@ -101,7 +133,6 @@ def measure_function(
             let it be measured.
     """
     begun = time.monotonic()
-    good: list[TimedRun] = []
     made: list[TimedRun] = []
     for number in range(_MOST_RUNS + 1):
         told(f"measuring: run {number} of {runs}")
@@ -109,12 +140,17 @@ def measure_function(
         if number == 0:
             continue
         made.append(run)
-        if run.unsteady <= _UNSTEADY and run.interrupted <= _INTERRUPTED:
-            good.append(run)
+        good = _undisturbed(made)
         if len(good) >= runs and (_confirmed(good) or time.monotonic() - begun > _MOST_SECONDS):
             break
     hertz = CHAIN_CYCLES * median(run.ticks_per_second / run.clock_ticks for run in made)
     return _judged(good, made, runs, hertz)
+
+
+def _undisturbed(made: Sequence[TimedRun]) -> list[TimedRun]:
+    """The runs that count: the clock was steady, and nothing else ran in between or beside it on the same core."""
+    alone = issue_alone(made)
+    return [run for run in made if run.shared(alone) <= _UNSTEADY and run.interrupted <= _INTERRUPTED]
 
 
 def _confirmed(good: Sequence[TimedRun]) -> bool:
@@ -129,7 +165,8 @@ def _judged(good: Sequence[TimedRun], made: Sequence[TimedRun], runs: int, hertz
     overhead = median(run.overhead for run in made)
     why = ""
     if len(good) < max(2, min(runs, RUNS)):
-        why = f"in {len(made) - len(good)} of {len(made)} runs the clock changed or others ran in between"
+        which = f"in {len(made) - len(good)} of {len(made)} runs"
+        why = f"{which} the clock changed, or others ran in between or beside it on the same core"
     else:
         why = too_short(best, overhead, hertz)
     if len({run.calls for run in made}) > 1:
@@ -147,7 +184,7 @@ def _judged(good: Sequence[TimedRun], made: Sequence[TimedRun], runs: int, hertz
     largest = max((run.cycles for run in good), default=best.cycles)
     return FunctionTime(
         cycles=0.0 if why else best.cycles,
-        smallest=min(run.smallest for run in good or made),
+        smallest=_smallest(good or made),
         spread_percent=100 * (largest / best.cycles - 1) if best.cycles else 0.0,
         calls=best.calls,
         clock_hz=hertz,
@@ -157,6 +194,11 @@ def _judged(good: Sequence[TimedRun], made: Sequence[TimedRun], runs: int, hertz
         why_refused=why,
         notes=notes,
     )
+
+
+def _smallest(runs: Sequence[TimedRun]) -> float:
+    alone = issue_alone(runs)
+    return min((found for run in runs if (found := run.smallest(alone)) is not None), default=0.0)
 
 
 def _percent(part: float, rest: float) -> str:
@@ -304,10 +346,8 @@ def _result(
     cycles = (sum(one.cycles for one in calls) + rest) / count - overhead
     unsteady = sum(one.ticks for one in calls if not one.steady) / max(1, sum(one.ticks for one in calls))
     batch = ceil(_SHORT_SECONDS * ticks_per_second * CHAIN_CYCLES / clock / max(cycles, 1.0))
-    smallest = _smallest([one.cycles for one in calls if one.steady] or [one.cycles for one in calls], batch) - overhead
     return TimedRun(
         max(cycles, 0.0),
-        max(smallest, 0.0),
         batch if batch <= count else 0,
         count,
         unsteady,
@@ -316,17 +356,19 @@ def _result(
         overhead,
         ticks_per_second,
         notes,
+        tuple(calls),
+        tuple(empty),
     )
 
 
-def _smallest(cycles: Sequence[float], batch: int) -> float:
+def smallest_batch(cycles: Sequence[float], batch: int) -> float:
     """The smallest mean of consecutive calls, so many at a time."""
     batch = max(1, min(batch, len(cycles)))
     return min(fmean(cycles[at : at + batch]) for at in range(0, len(cycles) - batch + 1, batch))
 
 
-def _calls(data: TimedData, content: bytes, base: int) -> list[_Call]:
+def _calls(data: TimedData, content: bytes, base: int) -> list[TimedCall]:
     """The calls that were kept."""
     kept = min(_word(content[data.calls - base : data.calls - base + _WORD]), LOGGED_CALLS)
     entries = struct.iter_unpack("<4Q", content[data.log - base : data.log - base + ENTRY_BYTES * kept])
-    return [_Call(*entry[:3]) for entry in entries]
+    return [TimedCall(*entry) for entry in entries]

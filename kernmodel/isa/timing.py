@@ -6,12 +6,16 @@ from typing import NamedTuple
 
 CHAIN_CYCLES = 9600
 """Cycles of the chain of additions by which the clock is told."""
+ISSUE_TESTS = 1600
+"""Instructions that depend on nothing, by which a busy sibling thread is told: it takes a part of their issue slots,
+and none of the chain's."""
 LOGGED_CALLS = 4096
 """Calls of which each is kept; later ones are added up."""
 EMPTY_CALLS = 400
 """Calls of an empty function by which the overhead is told."""
 ENTRY_BYTES = 32
-"""Of a call in the log: its ticks, and those of the chain before and after."""
+"""Of a call in the log: its ticks, those of the chain before and after, and those of the independent instructions
+before and after together."""
 _HEAD = 4096
 
 
@@ -59,6 +63,11 @@ class TimedData(NamedTuple):
     def chain(self) -> int:
         """The clock at the beginning of the chain."""
         return self.address + 56
+
+    @property
+    def issue(self) -> int:
+        """The ticks of the independent instructions, before and after."""
+        return self.address + 72
 
     @property
     def spare(self) -> int:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,17 @@ from hypothesis import strategies as st
 
 from kernmodel.binary.find import find_function
 from kernmodel.binary.runs import Command
-from kernmodel.binary.stopwatch import TimedRun, _judged, _smallest, measure_function, timed_run, too_short
+from kernmodel.binary.stopwatch import (
+    TimedCall,
+    TimedRun,
+    _judged,
+    _undisturbed,
+    issue_alone,
+    measure_function,
+    smallest_batch,
+    timed_run,
+    too_short,
+)
 from kernmodel.errors import InputError, MeasurementError, ToolError
 
 pytestmark = pytest.mark.skipif(
@@ -26,7 +37,11 @@ def timed(program, function, *arguments):
 def test_every_outermost_call_is_timed(build, flags, name, calls):
     run = timed(build("flow.c", *flags), name, "20")
     assert run.calls == calls
-    assert min(run.smallest, run.cycles) >= 0
+    assert run.cycles >= 0
+    assert len(run.kept) == calls
+    alone = issue_alone([run])
+    assert 0 < alone < 1  # 3,200 instructions beside a chain of 19,200
+    assert (run.smallest(alone) is None) == (not run.undisturbed(alone))
     assert run.overhead > 0
 
 
@@ -49,7 +64,7 @@ def test_short_calls_are_timed_in_batches():
 
 @given(st.lists(st.floats(1, 1e6), min_size=1), st.integers(1, 40))
 def test_the_smallest_batch_lies_between_the_smallest_call_and_the_mean(cycles, batch):
-    found = _smallest(cycles, batch)
+    found = smallest_batch(cycles, batch)
     whole = cycles[: len(cycles) // min(batch, len(cycles)) * min(batch, len(cycles))]
     assert min(cycles) * (1 - 1e-9) <= found <= sum(whole) / len(whole) * (1 + 1e-9)
 
@@ -67,7 +82,25 @@ def test_what_cannot_be_timed_says_so(build):
 
 
 def run(cycles, calls=1, unsteady=0.0, interrupted=0.0, batch=1):
-    return TimedRun(cycles, cycles, batch, calls, unsteady, interrupted, 9600.0, 80.0, 1e9, ())
+    return TimedRun(cycles, batch, calls, unsteady, interrupted, 9600.0, 80.0, 1e9, ())
+
+
+def calls(*shares, ticks=1000):
+    return tuple(TimedCall(ticks, 9600, 9600, round(share * 19200)) for share in shares)
+
+
+def test_calls_beside_a_busy_sibling_thread_do_not_count():
+    quiet = replace(run(900.0), kept=calls(0.05, 0.05, 0.051, 0.1, ticks=1000))
+    busy = replace(run(1900.0), kept=calls(0.1, 0.1, 0.1, 0.1, ticks=2000))
+    alone = issue_alone([quiet, busy])
+    assert alone == pytest.approx(0.05)
+    assert (quiet.shared(alone), busy.shared(alone)) == (0.25, 1.0)
+    assert busy.smallest(alone) is None
+    assert quiet.smallest(alone) == pytest.approx(1000 - 80)
+    changed = replace(quiet, kept=(TimedCall(500, 9600, 12000, 960),))
+    assert changed.smallest(alone) is None
+    assert _undisturbed([quiet, busy]) == []
+    assert _undisturbed([replace(quiet, kept=quiet.kept[:3]), busy]) == [replace(quiet, kept=quiet.kept[:3])]
 
 
 def test_the_smallest_of_the_runs_that_count_is_taken():

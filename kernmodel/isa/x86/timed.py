@@ -5,7 +5,8 @@ in the function, reads the clock again and returns by the old return address: ev
 return is mispredicted, and arguments on the stack are where they were. Calls within a call (recursion) go through.
 
 Before and after each call a chain of dependent additions is timed, one cycle each on every core, which tells the core's
-clock in ticks of the time stamp counter.
+clock in ticks of the time stamp counter; and instructions that depend on nothing, which take longer where a sibling
+thread issues too.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from typing import TYPE_CHECKING
 
 from iced_x86 import Code, Instruction, MemoryOperand, Register
 
-from kernmodel.isa.timing import CHAIN_CYCLES, EMPTY_CALLS, LOGGED_CALLS, TimedCode, TimedData
+from kernmodel.isa.timing import CHAIN_CYCLES, EMPTY_CALLS, ISSUE_TESTS, LOGGED_CALLS, TimedCode, TimedData
 from kernmodel.isa.x86.decode import decode_raw
 from kernmodel.isa.x86.emit import Emitter, memory_at
 
 if TYPE_CHECKING:
     from iced_x86 import Register_
 
-_CHAIN_ADDITIONS = 64
+_AT_ONCE = 64
 _JUMP_BYTES = 5
 _ENTRY_SHIFT = 5
 """log2 of the bytes of an entry of the log."""
@@ -85,6 +86,8 @@ def _stub(emitter: Emitter, data: TimedData, body: str) -> None:
     _store(emitter, Register.RCX, data.kept + 16)
     _chain(emitter, data, f"{body} before")
     _store(emitter, Register.RAX, data.before)
+    _issue(emitter, data, f"{body} issue before")
+    _store(emitter, Register.RAX, data.issue)
     _clock(emitter)
     _store(emitter, Register.RAX, data.start)
     _restore(emitter, data)
@@ -95,6 +98,8 @@ def _stub(emitter: Emitter, data: TimedData, body: str) -> None:
     emitter.put(Instruction.create_reg_mem(Code.SUB_R64_RM64, Register.RAX, memory_at(data.start)))
     _store(emitter, Register.RAX, data.ticks)
     emitter.put(Instruction.create_mem_reg(Code.ADD_RM64_R64, memory_at(data.total), Register.RAX))
+    _issue(emitter, data, f"{body} issue after")
+    emitter.put(Instruction.create_mem_reg(Code.ADD_RM64_R64, memory_at(data.issue), Register.RAX))
     _chain(emitter, data, f"{body} after")
     _load(emitter, Register.RCX, data.calls)
     emitter.put(Instruction.create_mem_i32(Code.ADD_RM64_IMM8, memory_at(data.calls), 1))
@@ -103,7 +108,7 @@ def _stub(emitter: Emitter, data: TimedData, body: str) -> None:
     emitter.put(Instruction.create_reg_i32(Code.SHL_RM64_IMM8, Register.RCX, _ENTRY_SHIFT))
     emitter.put(Instruction.create_reg_mem(Code.LEA_R64_M, Register.RDX, memory_at(data.log)))
     emitter.put(Instruction.create_reg_reg(Code.ADD_R64_RM64, Register.RCX, Register.RDX))
-    for number, source in ((2, None), (1, data.before), (0, data.ticks)):
+    for number, source in ((2, None), (1, data.before), (0, data.ticks), (3, data.issue)):
         register = Register.RAX
         if source is not None:
             _load(emitter, register, source)
@@ -140,12 +145,22 @@ def _clock(emitter: Emitter) -> None:
 
 def _chain(emitter: Emitter, data: TimedData, name: str) -> None:
     """The ticks of a chain of additions in rax; rcx and rdx are lost."""
+    _repeated(emitter, data, name, bytes.fromhex("4801d0"), CHAIN_CYCLES)  # add rax,rdx
+
+
+def _issue(emitter: Emitter, data: TimedData, name: str) -> None:
+    """The ticks of instructions that depend on nothing in rax; rcx and rdx are lost."""
+    _repeated(emitter, data, name, bytes.fromhex("4885d2"), ISSUE_TESTS)  # test rdx,rdx
+
+
+def _repeated(emitter: Emitter, data: TimedData, name: str, code: bytes, times: int) -> None:
+    """The ticks in rax that an instruction takes so many times over; rcx and rdx are lost."""
     _clock(emitter)
     _store(emitter, Register.RAX, data.chain)
     emitter.raw(bytes.fromhex("b801000000 ba01000000"))  # mov eax,1; mov edx,1
-    emitter.put(Instruction.create_reg_i32(Code.MOV_R32_IMM32, Register.ECX, CHAIN_CYCLES // _CHAIN_ADDITIONS))
+    emitter.put(Instruction.create_reg_i32(Code.MOV_R32_IMM32, Register.ECX, times // _AT_ONCE))
     emitter.label(name)
-    emitter.raw(bytes.fromhex("4801d0") * _CHAIN_ADDITIONS)  # add rax,rdx
+    emitter.raw(code * _AT_ONCE)
     emitter.raw(bytes.fromhex("ffc9"))  # dec ecx
     emitter.put(Instruction.create_branch(Code.JNE_REL32_64, 0), (name, 0))
     _clock(emitter)
