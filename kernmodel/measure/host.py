@@ -24,7 +24,7 @@ from types import TracebackType
 from kernmodel.errors import MeasurementError
 from kernmodel.isa.assembler import english
 from kernmodel.limits import CALL_SECONDS, COMPILER_SECONDS
-from kernmodel.measure.samples import Brackets, Figure, Sample, agreed, counts, issue_alone, judge
+from kernmodel.measure.samples import Brackets, Figure, Sample, agreed, brackets_of, counts, judge
 from kernmodel.processes import start, stop, wait
 from kernmodel.value_types import dataclass
 
@@ -38,7 +38,7 @@ _CALIBRATED = 8
 _CLOCK_SAMPLES, _CLOCK_SECONDS = 50, 0.02
 RETURN = b"\xc3" if platform.machine() != "aarch64" else b"\xc0\x03\x5f\xd6"
 """A function that does nothing."""
-_SAMPLE_FIELDS = 7
+_SAMPLE_FIELDS = 9
 CALL_CYCLES = 40_000
 """Cycles that a call is to take: well above what reading the time takes, short against what disturbs."""
 APART = 5 * 4096 + 1024 + 256
@@ -225,7 +225,7 @@ class Harness:
             if words[0] != "s" or len(words) != _SAMPLE_FIELDS + 1:
                 raise MeasurementError(f"the program that measures said {' '.join(words)!r}")
             which, ticks, *ends, switches = map(int, words[1:])
-            found.append(Sample(which, ticks, (ends[0], ends[1]), (ends[2], ends[3]), switches))
+            found.append(Sample(which, ticks, (ends[0], ends[1]), (ends[2], ends[3]), (ends[4], ends[5]), switches))
 
     # }}}
     # {{{ figures
@@ -238,7 +238,7 @@ class Harness:
             for processor in self.processors[:_CALIBRATED]:
                 self.pin(processor)
                 samples += self.run([Case(1)], _CALIBRATION)
-            self._brackets = Brackets(self._clock_cycles, issue_alone(samples))
+            self._brackets = brackets_of(samples, self._clock_cycles)
         return self._brackets
 
     def call_cycles(self, cases: Sequence[Case], seconds: int | None = None) -> float:

@@ -1,7 +1,8 @@
 """What samples of a measurement say: which count, the figure and how far to trust it. Pure functions of numbers.
 
-A sample counts if the clock was the same before and after it, nothing else ran in between, and the core issued as much
-as it does alone: on a core that two threads share, a busy neighbour halves that without showing in the clock.
+A sample counts if the clock was the same before and after it, nothing else ran in between, and the core issued and
+loaded as much as it does alone: on a core that two threads share, a busy neighbour halves that without showing in the
+clock, and one that waits for its loads does not show in issue.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from kernmodel.value_types import dataclass
 CLOCK_TOLERANCE = 0.007
 """Largest relative difference of the clock before and after a sample that counts."""
 ISSUE_TOLERANCE = 1.12
-"""How much longer than alone the issue probe may take at both ends of a sample that counts."""
+"""How much longer than alone the probes of issue and loads may take at both ends of a sample that counts."""
 LEAST_SAMPLES = 8
 """Samples that have to count for a figure to be given."""
 CONFIRMED = 0.02
@@ -35,7 +36,7 @@ class Sample:
     Attributes:
         which: number of the case that was called, where several are called in turn.
         ticks: of the time stamp counter; those of the brackets: `clock` of the chain of dependent additions before and
-            after, `issue` of the independent ones.
+            after, `issue` of the independent ones, `loads` of independent loads.
         switches: context switches in between.
     """
 
@@ -43,6 +44,7 @@ class Sample:
     ticks: int
     clock: tuple[int, int]
     issue: tuple[int, int]
+    loads: tuple[int, int]
     switches: int
 
 
@@ -52,11 +54,12 @@ class Brackets:
 
     Attributes:
         clock_cycles: cycles that the chain of additions takes.
-        issue_alone: ticks of the issue probe on an undisturbed core, per tick of the clock's chain.
+        issue_alone, loads_alone: ticks of the probes on an undisturbed core, per tick of the clock's chain.
     """
 
     clock_cycles: int
     issue_alone: float
+    loads_alone: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +114,13 @@ class Figure:
         )  # fmt: skip
 
 
-def issue_alone(samples: Sequence[Sample]) -> float:
-    """How long the issue probe takes on an undisturbed core, per tick of the clock's chain: the fourth smallest of all
+def brackets_of(samples: Sequence[Sample], clock_cycles: int) -> Brackets:
+    """How long the probes take on an undisturbed core, per tick of the clock's chain: the fourth smallest of all
     readings, since one lucky reading would refuse everything else."""
-    readings = sorted(reading / min(sample.clock) for sample in samples for reading in sample.issue)
-    return readings[min(3, len(readings) - 1)]
+    issue = sorted(reading / min(sample.clock) for sample in samples for reading in sample.issue)
+    loads = sorted(reading / min(sample.clock) for sample in samples for reading in sample.loads)
+    fourth = min(3, len(issue) - 1)
+    return Brackets(clock_cycles, issue[fourth], loads[fourth])
 
 
 def counts(sample: Sample, brackets: Brackets) -> bool:
@@ -123,8 +128,9 @@ def counts(sample: Sample, brackets: Brackets) -> bool:
     low, high = min(sample.clock), max(sample.clock)
     if sample.ticks > LONG * low:
         return sample.switches == 0 and high <= (1 + LONG_CLOCK_TOLERANCE) * low
-    alone = brackets.issue_alone * ISSUE_TOLERANCE * low
-    return sample.switches == 0 and high <= (1 + CLOCK_TOLERANCE) * low and max(sample.issue) <= alone
+    alone = (max(sample.issue) / brackets.issue_alone, max(sample.loads) / brackets.loads_alone)
+    steady = high <= (1 + CLOCK_TOLERANCE) * low
+    return sample.switches == 0 and steady and max(alone) <= ISSUE_TOLERANCE * low
 
 
 def judge(samples: Sequence[Sample], brackets: Brackets, which: int = 0) -> Round | None:

@@ -65,11 +65,11 @@ def test_arrays_begin_where_they_are_wanted() -> None:
 
 
 def test_of_long_samples_clock_and_switches_count() -> None:
-    brackets = Brackets(9600, 0.14)
-    assert counts(Sample(0, 10**8, (8350, 8400), (1190, 5000), 0), brackets)
-    assert not counts(Sample(0, 10**8, (8350, 8350), (1190, 1190), 1), brackets)
-    assert not counts(Sample(0, 10**8, (8350, 8900), (1190, 1190), 0), brackets)
-    assert not counts(Sample(0, 10**5, (8350, 8350), (1190, 5000), 0), brackets)
+    brackets = Brackets(9600, 0.14, 0.19)
+    assert counts(Sample(0, 10**8, (8350, 8400), (1190, 5000), (1600, 1600), 0), brackets)
+    assert not counts(Sample(0, 10**8, (8350, 8350), (1190, 1190), (1600, 1600), 1), brackets)
+    assert not counts(Sample(0, 10**8, (8350, 8900), (1190, 1190), (1600, 1600), 0), brackets)
+    assert not counts(Sample(0, 10**5, (8350, 8350), (1190, 5000), (1600, 1600), 0), brackets)
 
 
 @on_host

@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernmodel.measure.samples import Brackets, Figure, Sample, agreed, counts, issue_alone, judge
+from kernmodel.measure.samples import Brackets, Figure, Sample, agreed, brackets_of, counts, judge
 
-# which, ticks, clock before and after, issue before and after, switches: `add rax,rbx` unrolled on a core whose sibling
-# is busy now and then (9600 additions in the chain)
+# which, ticks, clock before and after, issue before and after, loads before and after, switches: `add rax,rbx` unrolled
+# on a core whose sibling is busy now and then (9600 additions in the chain); the readings of loads were added
 RECORDED = [
-    Sample(0, 35410, (8352, 8350), (1192, 1190), 0),
-    Sample(0, 35398, (8350, 8352), (1190, 1194), 0),
-    Sample(0, 35402, (8350, 8350), (1188, 1192), 0),
-    Sample(0, 35416, (8354, 8352), (1200, 1190), 0),
-    Sample(0, 35400, (8350, 8350), (1190, 1190), 0),
-    Sample(0, 35404, (8350, 8354), (1192, 1192), 0),
-    Sample(0, 35396, (8350, 8350), (1194, 1190), 0),
-    Sample(0, 35408, (8352, 8352), (1190, 1190), 0),
-    Sample(0, 41866, (8352, 8354), (1932, 2044), 0),
-    Sample(0, 38120, (8350, 8352), (1192, 2010), 0),
-    Sample(0, 91022, (8350, 8352), (1192, 1190), 1),
-    Sample(0, 35404, (8350, 8514), (1192, 1192), 0),
+    Sample(0, 35410, (8352, 8350), (1192, 1190), (1600, 1604), 0),
+    Sample(0, 35398, (8350, 8352), (1190, 1194), (1600, 1604), 0),
+    Sample(0, 35402, (8350, 8350), (1188, 1192), (1600, 1604), 0),
+    Sample(0, 35416, (8354, 8352), (1200, 1190), (1600, 1604), 0),
+    Sample(0, 35400, (8350, 8350), (1190, 1190), (1600, 1604), 0),
+    Sample(0, 35404, (8350, 8354), (1192, 1192), (1600, 1604), 0),
+    Sample(0, 35396, (8350, 8350), (1194, 1190), (1600, 1604), 0),
+    Sample(0, 35408, (8352, 8352), (1190, 1190), (1600, 1604), 0),
+    Sample(0, 41866, (8352, 8354), (1932, 2044), (1600, 1604), 0),
+    Sample(0, 38120, (8350, 8352), (1192, 2010), (1600, 1604), 0),
+    Sample(0, 91022, (8350, 8352), (1192, 1190), (1600, 1604), 1),
+    Sample(0, 35404, (8350, 8514), (1192, 1192), (1600, 1604), 0),
 ]
-BRACKETS = Brackets(9600, 1190 / 8350)
+BRACKETS = Brackets(9600, 1190 / 8350, 1600 / 8350)
 
 
 def test_a_sample_counts_where_clock_issue_and_switches_are_as_alone() -> None:
     assert [counts(sample, BRACKETS) for sample in RECORDED] == [True] * 8 + [False] * 4
+
+
+def test_a_neighbour_that_only_loads_shows_in_the_loads() -> None:
+    good = RECORDED[0]
+    for loads in ((1600, 3100), (2300, 1600)):
+        assert not counts(replace(good, loads=loads), BRACKETS)
 
 
 def test_a_round_is_the_lower_decile_in_cycles() -> None:
@@ -44,8 +52,10 @@ def test_too_few_samples_are_no_round() -> None:
 
 
 def test_the_undisturbed_issue_is_no_single_lucky_reading() -> None:
-    lucky = Sample(0, 1, (8350, 8350), (600, 1190), 0)
-    assert issue_alone([lucky, *RECORDED]) > 1180 / 8350
+    lucky = Sample(0, 1, (8350, 8350), (600, 1190), (1600, 1604), 0)
+    found = brackets_of([lucky, *RECORDED], 9600)
+    assert found.issue_alone > 1180 / 8350
+    assert 1590 / 8350 < found.loads_alone < 1605 / 8350
 
 
 def test_two_rounds_confirm_one_another_or_nothing_is_judged() -> None:

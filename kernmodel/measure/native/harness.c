@@ -1,8 +1,9 @@
 /* Runs code and times it: commands on standard input, samples on standard output (one line each, see kernmodel/measure/host.py).
  *
  * A sample is the time of one call in ticks of the time stamp counter, between two readings of the core's clock (a chain
- * of dependent additions) and of its issue (independent additions: a busy sibling thread shows there alone), with the
- * number of context switches on the way. Nothing is judged here.
+ * of dependent additions), of its issue (independent additions: a busy sibling thread shows there) and of its loads
+ * (independent ones of one line: a sibling that mostly loads shows there alone), with the number of context switches on
+ * the way. Nothing is judged here.
  *
  * The process ends with its parent, and when standard input ends. It writes no file.
  */
@@ -58,6 +59,7 @@ static inline uint64_t ticks(void)
 }
 #define CHAIN "add %1, %0\n\t"
 #define WIDE "add %8, %0\n\tadd %8, %1\n\tadd %8, %2\n\tadd %8, %3\n\tadd %8, %4\n\tadd %8, %5\n\tadd %8, %6\n\tadd %8, %7\n\t"
+#define LOADS "mov (%8), %0\n\tmov (%8), %1\n\tmov (%8), %2\n\tmov (%8), %3\n\tmov (%8), %4\n\tmov (%8), %5\n\tmov (%8), %6\n\tmov (%8), %7\n\t"
 static void flush_small_numbers(void)
 {
     uint32_t state;
@@ -76,13 +78,16 @@ static inline uint64_t ticks(void)
 #define WIDE                                                                                                           \
     "add %0, %0, %8\n\tadd %1, %1, %8\n\tadd %2, %2, %8\n\tadd %3, %3, %8\n\tadd %4, %4, %8\n\tadd %5, %5, "           \
     "%8\n\tadd %6, %6, %8\n\tadd %7, %7, %8\n\t"
+#define LOADS                                                                                                          \
+    "ldr %0, [%8]\n\tldr %1, [%8]\n\tldr %2, [%8]\n\tldr %3, [%8]\n\tldr %4, [%8]\n\tldr %5, [%8]\n\tldr %6, [%8]\n\t"      \
+    "ldr %7, [%8]\n\t"
 static void flush_small_numbers(void) {}
 #else
 #error "only x86-64 and AArch64 are measured"
 #endif
 
 #define X8(text) text text text text text text text text
-enum { CHAIN_ROUNDS = 150, CHAIN_ADDS = 64, WIDE_ROUNDS = 100, WIDE_ADDS = 64, BEST_OF = 2 };
+enum { CHAIN_ROUNDS = 150, CHAIN_ADDS = 64, WIDE_ROUNDS = 100, WIDE_ADDS = 64, LOAD_ROUNDS = 60, BEST_OF = 2 };
 
 /* ticks of CHAIN_ROUNDS * CHAIN_ADDS additions of which each waits for the one before: a cycle each on every core */
 static uint64_t overhead;
@@ -109,6 +114,19 @@ static uint64_t wide_ticks(void)
                          : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(e), "+r"(f), "+r"(g), "+r"(h)
                          : "r"(one)
                          : "cc");
+    return ticks() - start - overhead;
+}
+
+/* ticks of as many loads as the core executes side by side, all of one line, which stays in the first cache */
+static uint64_t load_ticks(void)
+{
+    static uint64_t cell[8] __attribute__((aligned(64)));
+    uint64_t a, b, c, d, e, f, g, h, start = ticks();
+    for (int i = 0; i < LOAD_ROUNDS; i++)
+        __asm__ volatile(X8(LOADS)
+                         : "=&r"(a), "=&r"(b), "=&r"(c), "=&r"(d), "=&r"(e), "=&r"(f), "=&r"(g), "=&r"(h)
+                         : "r"(cell)
+                         : "memory");
     return ticks() - start - overhead;
 }
 
@@ -295,7 +313,7 @@ static int guarded(long repetitions, long argument)
 
 static void sample(long which, long repetitions, long argument)
 {
-    uint64_t chain = chain_ticks(), wide = wide_ticks();
+    uint64_t chain = chain_ticks(), wide = wide_ticks(), loads = load_ticks();
     long before = switches();
     uint64_t start = ticks();
     running = 1;
@@ -303,9 +321,10 @@ static void sample(long which, long repetitions, long argument)
     running = 0;
     uint64_t taken = ticks() - start - overhead;
     long after = switches();
-    uint64_t wide_after = wide_ticks(), chain_after = chain_ticks();
-    printf("s %ld %lu %lu %lu %lu %lu %ld\n", which, (unsigned long)taken, (unsigned long)chain,
-           (unsigned long)chain_after, (unsigned long)wide, (unsigned long)wide_after, after - before);
+    uint64_t loads_after = load_ticks(), wide_after = wide_ticks(), chain_after = chain_ticks();
+    printf("s %ld %lu %lu %lu %lu %lu %lu %lu %ld\n", which, (unsigned long)taken, (unsigned long)chain,
+           (unsigned long)chain_after, (unsigned long)wide, (unsigned long)wide_after, (unsigned long)loads,
+           (unsigned long)loads_after, after - before);
 }
 
 static void set_alarm(long seconds)
