@@ -14,7 +14,7 @@ from kernmodel.measure import code_x86 as x86
 from kernmodel.measure.blocks import doubts
 from kernmodel.measure.host import APART, Buffer, Case, Effort, Harness, repetitions
 from kernmodel.measure.host_topology import HostTopology
-from kernmodel.measure.model import BandwidthPoint, Bandwidths
+from kernmodel.measure.model import BandwidthPoint, Bandwidths, CacheShare
 from kernmodel.value_types import dataclass
 
 EFFORT = Effort(samples=60, rounds=3, seconds=6.0)
@@ -126,7 +126,7 @@ def measure_bandwidths(
             for width in widths or (x86.vector_bytes(),):
                 progress(f"{level} {name} {width} B")
                 mix = MIXES[name]
-                got &= _place(harness, mix, sizes[level], huge=huge)
+                got &= place_streams(harness, mix, sizes[level], huge=huge)
                 point = _point(harness, mix, level, sizes[level], width, effort)
                 notes += doubts(point.cycles_per_line, f"{level} {name}")
                 points.append(point)
@@ -135,7 +135,60 @@ def measure_bandwidths(
     return Bandwidths(tuple(points), harness.clock_hz(), huge and got, tuple(notes))
 
 
-def _place(harness: Harness, mix: Mix, total: int, *, huge: bool) -> bool:
+def measure_share(
+    harness: Harness,
+    topology: HostTopology,
+    *,
+    effort: Effort = EFFORT,
+    progress: Callable[[str], object] = lambda what: None,
+) -> CacheShare:
+    """How much of the outermost cache one core can use: a load stream over more and more data, up to all of it.
+
+    Usable is the largest size whose lines take at most `_PLATEAU` longer than those of the smallest; others who use the
+    cache, its hashing and pages that lie badly take their part.
+
+    Raises:
+        MeasurementError: the host does not let it be measured.
+    """
+    last, start = topology.last_level, level_sizes(topology).get(topology.last_level.name)
+    if start is None or last.level <= 2:
+        return CacheShare(last.name, (), None, ())
+    found, notes = [], []
+    for share in _SHARES:
+        total = round(share * last.size_bytes)
+        if total < start:
+            continue
+        progress(f"{total / 2**20:.3g} MiB in {last.name}")
+        place_streams(harness, MIXES["load"], total, huge=True)
+        point = _point(harness, MIXES["load"], last.name, total, x86.vector_bytes(), effort)
+        notes += doubts(point.cycles_per_line, f"{total / 2**20:.3g} MiB in {last.name}")
+        found.append(point)
+    return CacheShare(last.name, tuple(found), usable_bytes(found), tuple(notes))
+
+
+def usable_bytes(points: Sequence[BandwidthPoint]) -> int | None:
+    """The size up to which no line takes longer than on the plateau, by ascending size, between two sizes linear in
+    them; those that are not confirmed are passed over. None where the smallest is not, or the last ones."""
+    if not points or not (points[0].cycles_per_line.confirmed and points[-1].cycles_per_line.confirmed):
+        return None
+    before: BandwidthPoint | None = None
+    for point in points:
+        cycles = point.cycles_per_line
+        if not cycles.confirmed:
+            continue
+        most = _PLATEAU * points[0].cycles_per_line.value
+        if before is not None and cycles.value > most:
+            part = (most - before.cycles_per_line.value) / (cycles.value - before.cycles_per_line.value)
+            return round(before.total_bytes + part * (point.total_bytes - before.total_bytes))
+        before = point
+    return before.total_bytes if before is not None else None
+
+
+_SHARES = (0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0)
+_PLATEAU = 1.15
+
+
+def place_streams(harness: Harness, mix: Mix, total: int, *, huge: bool) -> bool:
     """Make the streams; whether they lie in huge pages where these were asked for."""
     each = _each(mix, total)
     placed = [
@@ -159,6 +212,7 @@ def _point(harness: Harness, mix: Mix, level: str, total: int, width: int, effor
         segment = min(each, max(_SEGMENT_BYTES // mix.arrays // 512 * 512, 512))
         figure = harness.figure([Case(1, segment)], lambda ends: ends[0] / (segment / LINE), effort)
     else:
+        harness.value(_TOTAL, 0)  # every call begins at the beginning
         half = each // 2 // (LINE * _UNROLLED) * (LINE * _UNROLLED)
         times = repetitions(harness.call_cycles([Case(1, half)]))
         cases = [Case(times, half), Case(times, 2 * half)]
@@ -184,18 +238,23 @@ def function(mix: Mix, width: int) -> bytes:
     for at in range(0, _UNROLLED * LINE, width):
         lines += _element(mix, register, at, number=at // width % 4, scalar=width == _SCALAR)
     lines += [f"add rax, {_UNROLLED * LINE}", "cmp rax, rsi", "jb 9b"]
-    # the next call goes on behind, or at the beginning where what is left is too short
-    lines += [
-        "add r15, rsi",
-        "lea rbx, [r15 + rsi]",
-        "xor eax, eax",
-        f"cmp rbx, [rdx + {8 * _TOTAL}]",
-        "cmova r15, rax",
-    ]
-    lines.append(f"mov [rdx + {8 * _POSITION}], r15")
+    lines += walking_on(_POSITION, _TOTAL)
     if mix.streaming:
         lines.append("sfence")
     return x86.function("\n".join(lines), set_up=False)
+
+
+def walking_on(position: int, total: int) -> list[str]:
+    """Lines that let the next call go on behind this one, or at the beginning where what is left is too short: the
+    places of the position, which r15 holds, and of the bytes of a stream among the buffers."""
+    return [
+        "add r15, rsi",
+        "lea rbx, [r15 + rsi]",
+        "xor eax, eax",
+        f"cmp rbx, [rdx + {8 * total}]",
+        "cmova r15, rax",
+        f"mov [rdx + {8 * position}], r15",
+    ]
 
 
 def _element(mix: Mix, register: str, at: int, number: int, *, scalar: bool) -> list[str]:

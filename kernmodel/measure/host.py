@@ -38,7 +38,8 @@ _CALIBRATED = 8
 _CLOCK_SAMPLES, _CLOCK_SECONDS = 50, 0.02
 RETURN = b"\xc3" if platform.machine() != "aarch64" else b"\xc0\x03\x5f\xd6"
 """A function that does nothing."""
-_SAMPLE_FIELDS = 9
+_SAMPLE_FIELDS, _LOG_FIELDS = 9, 3
+_LOG_SECONDS = 20.0
 CALL_CYCLES = 40_000
 """Cycles that a call is to take: well above what reading the time takes, short against what disturbs."""
 APART = 5 * 4096 + 1024 + 256
@@ -227,6 +228,30 @@ class Harness:
             which, ticks, *ends, switches = map(int, words[1:])
             found.append(Sample(which, ticks, (ends[0], ends[1]), (ends[2], ends[3]), (ends[4], ends[5]), switches))
 
+    def log(self, milliseconds: int, case: Case) -> Callable[[], list[tuple[int, int, int]]]:
+        """Begin calls one after the other for so long; what is returned waits for them and gives of each the ticks of
+        its start and end, and the context switches in it."""
+        self._tell(f"log {milliseconds} {case.repetitions} {case.argument}")
+
+        def finish() -> list[tuple[int, int, int]]:
+            found: list[tuple[int, int, int]] = []
+            deadline = time.monotonic() + milliseconds / 1000 + _LOG_SECONDS
+            while True:
+                words = self._line(deadline - time.monotonic()).split()
+                if words[0] != "l" or len(words) != _LOG_FIELDS + 1:
+                    return found
+                start, end, switches = map(int, words[1:])
+                found.append((start, end, switches))
+
+        return finish
+
+    def ticks_per_second(self) -> float:
+        """Of the time stamp counter."""
+        before = [int(word) for word in self._done("ticks").split()[1:]]
+        time.sleep(_CLOCK_SECONDS)
+        after = [int(word) for word in self._done("ticks").split()[1:]]
+        return 1e9 * (after[0] - before[0]) / (after[1] - before[1])
+
     # }}}
     # {{{ figures
 
@@ -294,12 +319,8 @@ class Harness:
     def clock_hz(self) -> float:
         """The core's clock now, the median of some samples; what was loaded is forgotten."""
         self.load(RETURN)
-        before = [int(word) for word in self._done("ticks").split()[1:]]
         samples = self.run([Case(1)], _CLOCK_SAMPLES)
-        time.sleep(_CLOCK_SECONDS)
-        after = [int(word) for word in self._done("ticks").split()[1:]]
-        per_second = 1e9 * (after[0] - before[0]) / (after[1] - before[1])
-        return self._clock_cycles * per_second / median(min(sample.clock) for sample in samples)
+        return self._clock_cycles * self.ticks_per_second() / median(min(sample.clock) for sample in samples)
 
     # }}}
     # {{{ lines

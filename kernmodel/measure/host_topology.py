@@ -123,6 +123,16 @@ def _place(number: int) -> tuple[str, str]:
     return _text(folder / "physical_package_id") or "0", _text(folder / "core_id") or f"processor {number}"
 
 
+def one_processor_a_core() -> tuple[int, ...]:
+    """The first processor of every core of the first socket that this process may use."""
+    places = {number: _place(number) for number in sorted(os.sched_getaffinity(0))}
+    first = next(iter(places.values()))[0]
+    found: dict[tuple[str, str], int] = {}
+    for number, place in places.items():
+        found.setdefault(place, number)
+    return tuple(number for place, number in found.items() if place[0] == first)
+
+
 def _caches(number: int) -> tuple[HostCache, ...]:
     found = {}
     for folder in sorted((_CPU / f"cpu{number}" / "cache").glob("index*")):

@@ -131,6 +131,48 @@ class Bandwidths:
 
 
 @dataclass(frozen=True, slots=True)
+class CacheShare:
+    """How much of a shared cache one core can use.
+
+    Attributes:
+        level: of the cache; points: a load stream by ascending size.
+        usable_bytes: None where it is not told.
+    """
+
+    level: str
+    points: tuple[BandwidthPoint, ...]
+    usable_bytes: int | None
+    notes: tuple[Note, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CoresPoint:
+    """A stream mix on several cores together: `bytes_per_second` of all, over windows in which all ran undisturbed.
+
+    Attributes:
+        windows: that counted; low, high: deciles of the rate over them; confirmed: whether there were enough windows
+            and both halves of them agree.
+    """
+
+    level: str
+    mix: str
+    cores: int
+    bytes_per_second: float
+    low: float
+    high: float
+    windows: int
+    confirmed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SeveralCores:
+    """Stream mixes on several cores; empty where there is one."""
+
+    points: tuple[CoresPoint, ...]
+    notes: tuple[Note, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RunPoint:
     """Loads from memory in contiguous runs of `run_bytes`, each at another place: `cycles_per_line` of one core."""
 
@@ -143,6 +185,41 @@ class Runs:
     """What starting a stream costs, by ascending length of the run; empty where it was not measured."""
 
     points: tuple[RunPoint, ...]
+    notes: tuple[Note, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A load stream with something beside it.
+
+    Attributes:
+        outer: level of the stream; inner: level of `count` other lines beside each of its lines, "" where there are
+            none.
+        core_cycles: what the arithmetic beside each line takes alone.
+        cycles: of one line of the stream with all that.
+    """
+
+    outer: str
+    inner: str
+    count: int
+    core_cycles: float
+    cycles: Figure
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedComposition:
+    """A composition of times, and its mean error over mixed streams as a share of the measured times."""
+
+    expression: str
+    error: float
+
+
+@dataclass(frozen=True, slots=True)
+class Compositions:
+    """How times overlap: mixed streams, and what each composition says of them, the best first (empty: not told)."""
+
+    beside: tuple[Beside, ...]
+    judged: tuple[JudgedComposition, ...]
     notes: tuple[Note, ...]
 
 

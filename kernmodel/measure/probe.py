@@ -1,14 +1,15 @@
 """The probe: a machine file of this host, with what was measured here and what a carried machine has for the rest.
 
-Measured are the clock, the bandwidths of one core by level and stream mix, and floating-point peaks; caches and
-processors are as the system tells. Ports, composition of times, replacement and how a victim cache is filled come from
-the carried machine of the same microarchitecture, which CPUID names, and each source line says so.
+Measured are the clock, the bandwidths of one core by level and stream mix, of several in memory, the share of the last
+cache that a core can use, how times overlap, and floating-point peaks; caches and processors are as the system tells.
+Ports, replacement and how a victim cache is filled come from the carried machine of the same microarchitecture, which
+CPUID names, and each source line says so.
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -16,14 +17,25 @@ import yaml
 
 from kernmodel.errors import MeasurementError, Note
 from kernmodel.machine.files.write import write_facts
-from kernmodel.machine.load import find_machine
+from kernmodel.machine.load import find_machine, load_machine
+from kernmodel.machine.overlap import parse_overlap
 from kernmodel.measure import code_x86 as x86
-from kernmodel.measure.bandwidth import ACCESS_BYTES, MIXES, measure_bandwidths
+from kernmodel.measure.bandwidth import ACCESS_BYTES, MIXES, measure_bandwidths, measure_share
+from kernmodel.measure.composition import BETTER, measure_composition
 from kernmodel.measure.host import Effort, Harness
 from kernmodel.measure.host_topology import HostCache, HostTopology, host_topology
-from kernmodel.measure.model import BandwidthPoint, Peak, Runs
+from kernmodel.measure.model import (
+    BandwidthPoint,
+    CacheShare,
+    Compositions,
+    CoresPoint,
+    Peak,
+    Runs,
+    SeveralCores,
+)
 from kernmodel.measure.peaks import PeakKind, measure_peaks, peak_kinds
 from kernmodel.measure.runs import measure_runs
+from kernmodel.measure.several_cores import measure_several_cores, saturates
 from kernmodel.value_types import dataclass
 
 Depth = Literal["quick", "default", "thorough"]
@@ -53,6 +65,8 @@ _CARRIED: Mapping[tuple[str, int], Mapping[str, Sequence[int]]] = {
 _BY_FEATURE = (("amx_tile", "spr"), ("avx512_vbmi2", "icx"), ("avx512f", "skx"), ("avx2", "hsw"), ("avx", "snb"))
 """The newest carried Intel server core that first has a feature, where the model is not known."""
 _NO_SOURCE = "not measured"
+_SEVERAL = ("load", "copy", "update")
+"""Mixes that are measured on several cores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +138,8 @@ def probe_machine(
     runs = Runs((), ()) if depth == "quick" else measure_runs(harness, topology, effort=effort, progress=progress)
     notes += [*measured.notes, *peaks.notes, *runs.notes]
     clock = measured.clock_hz
+    more = _More() if depth == "quick" else _more(harness, topology, measured.points, name, effort, progress)
+    notes += more.notes
     carried: dict[str, Any] = yaml.safe_load(find_machine(name).read_text(encoding="utf-8"))
     here = f"measured on this host by kernmodel machine probe, {datetime.date.today().isoformat()}"
     points = [point for point in (*measured.points, *narrow) if point.cycles_per_line.confirmed]
@@ -144,18 +160,16 @@ def probe_machine(
         },
         "core": {**carried["core"], "source": f"derived from the carried {name}.yml: {carried['core']['source']}"},
         "caches": {
-            cache.name: _cache(cache, carried["caches"].get(cache.name), name, system) for cache in topology.caches
+            cache.name: _cache(cache, carried["caches"].get(cache.name), name, system, more.share, here)
+            for cache in topology.caches
         },
         "paths": _paths(topology, carried, name, {point.level for point in points}, runs, here),
         "stores": {
             **carried["stores"],
             "source": f"derived from the carried {name}.yml: {carried['stores']['source']}",
         },
-        "overlap": {
-            **carried["overlap"],
-            "source": f"derived from the carried {name}.yml: {carried['overlap']['source']}",
-        },
-        "bandwidths": _bandwidths(points, clock, here),
+        "overlap": _overlap(carried["overlap"], name, more.compositions, here),
+        "bandwidths": _bandwidths(points, more.several.points, clock, here),
         "compilers": {"gcc": "-O3 -march=native", "clang": "-O3 -march=native"},
     }
     found = [peak for peak in peaks.peaks if peak.per_cycle.confirmed]
@@ -174,14 +188,88 @@ def probe_machine(
                 for peak in found
             ],
         }
-    notes.append(Note("saturation-unknown", "bandwidths of several cores were not measured: saturation is not known"))
+    notes += _saturation(topology, points, more.several, clock)
     comments = [f"Probed on {datetime.date.today().isoformat()}; figures that no two rounds confirmed were left out."]
     comments += [f"{note.text}" for note in notes]
     return Probe(write_facts(_texts(facts), comments), name, tuple(notes))
 
 
-def _cache(cache: HostCache, carried: Mapping[str, Any] | None, name: str, system: str) -> dict[str, Any]:
-    """A cache: its size as the system tells, the rest as of the carried machine."""
+@dataclass(frozen=True, slots=True)
+class _More:
+    """What is measured beside one core's streams, peaks and runs."""
+
+    share: CacheShare = CacheShare("", (), None, ())
+    compositions: Compositions = Compositions((), (), ())
+    several: SeveralCores = SeveralCores((), ())
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Of all of them."""
+        return (*self.share.notes, *self.compositions.notes, *self.several.notes)
+
+
+def _more(
+    harness: Harness,
+    topology: HostTopology,
+    points: Sequence[BandwidthPoint],
+    name: str,
+    effort: Effort,
+    progress: Callable[[str], object],
+) -> _More:
+    wide = x86.vector_bytes()
+    plain = {
+        point.level: point.cycles_per_line.value
+        for point in points
+        if (point.mix, point.width_bytes) == ("load", wide) and point.cycles_per_line.confirmed
+    }
+    levels = [*(cache.name for cache in topology.caches), "Mem"]
+    share = measure_share(harness, topology, effort=effort, progress=progress)
+    several = measure_several_cores(topology, _SEVERAL, progress=progress)
+    if list(plain) != levels:
+        what = "not every level has a confirmed load stream, so that how times overlap is not told"
+        return _More(share, Compositions((), (), (Note("composition-unknown", what),)), several)
+    carried = load_machine(name).overlap
+    return _More(
+        share, measure_composition(harness, topology, plain, carried, effort=effort, progress=progress), several
+    )
+
+
+def _overlap(carried: Mapping[str, Any], name: str, found: Compositions, here: str) -> dict[str, Any]:
+    """The carried composition, unless experiments show another that is nearer by more than `BETTER`."""
+    source = f"derived from the carried {name}.yml: {carried['source']}"
+    if not found.judged:
+        return {**carried, "source": source}
+    usual = str(parse_overlap(carried["expression"]))
+    errors = {one.expression: one.error for one in found.judged}
+    best = found.judged[0].expression
+    said = ", ".join(f"{expression} {error:.1%}" for expression, error in errors.items())
+    confirmed = sum(one.cycles.confirmed for one in found.beside)
+    told = f"mean errors over {confirmed} mixed streams {here}: {said}"
+    if errors[usual] - errors[best] > BETTER:
+        return {"expression": best, "source": f"{told}; the carried {name}.yml has {usual}"}
+    return {**carried, "source": f"{source}; no other is nearer by more than {BETTER:.0%}: {told}"}
+
+
+def _saturation(
+    topology: HostTopology, points: Sequence[BandwidthPoint], several: SeveralCores, clock: float
+) -> tuple[Note, ...]:
+    """Whether it is known how many cores saturate the memory."""
+    loads = [one for one in several.points if one.mix == "load"]
+    alone = next((one for one in points if (one.level, one.mix) == ("Mem", "load")), None)
+    if not loads or alone is None:
+        return (Note("saturation-unknown", "bandwidths of several cores were not measured: saturation is not known"),)
+    saturated = saturates(loads, alone.bytes_per_cycle.value * clock)
+    if saturated:
+        return ()
+    few = f"{topology.cores} cores are too few to tell" if saturated is None else "more cores still draw more"
+    return (Note("saturation-unknown", f"where the memory bandwidth saturates is not known: {few}"),)
+
+
+def _cache(
+    cache: HostCache, carried: Mapping[str, Any] | None, name: str, system: str, share: CacheShare, here: str
+) -> dict[str, Any]:
+    """A cache: its size as the system tells or, of a shared one, what a core can use; the rest as of the carried
+    machine."""
     like = dict(carried or {"replacement": "LRU", "write_back": True, "write_allocate": True, "filled_by": "miss"})
     like |= {
         "size": f"{cache.ways * cache.sets * cache.line_bytes // 1024} KiB",
@@ -190,6 +278,13 @@ def _cache(cache: HostCache, carried: Mapping[str, Any] | None, name: str, syste
         "shared_by": cache.shared_by,
         "source": f"{system}; how it is filled and replaced, derived from the carried {name}.yml",
     }
+    if share.level == cache.name and share.usable_bytes is not None:
+        ways = max(1, min(cache.ways, share.usable_bytes * cache.ways // cache.size_bytes))
+        size = ways * cache.sets * cache.line_bytes
+        cycles = ", ".join(f"{p.total_bytes / 2**20:.3g} MiB {p.cycles_per_line.value:.2f}" for p in share.points)
+        told = f"one core can use {share.usable_bytes / 2**20:.1f} of {cache.size_bytes / 2**20:g} MiB, {here}"
+        like |= {"size": f"{size // 1024} KiB", "ways": ways}
+        like["source"] += f"; {told}: cycles per line of a load stream {cycles}; written as {ways} of {cache.ways} ways"
     return like
 
 
@@ -239,7 +334,9 @@ def _mix_name(point: BandwidthPoint) -> str:
     return point.mix if point.width_bytes == x86.vector_bytes() else f"{point.mix}-{point.width_bytes}B"
 
 
-def _bandwidths(points: Sequence[BandwidthPoint], clock: float, here: str) -> dict[str, Any]:
+def _bandwidths(
+    points: Sequence[BandwidthPoint], several: Sequence[CoresPoint], clock: float, here: str
+) -> dict[str, Any]:
     mixes: dict[str, dict[str, Any]] = {}
     groups: dict[str, dict[str, list[str]]] = {}
     for point in points:
@@ -251,12 +348,27 @@ def _bandwidths(points: Sequence[BandwidthPoint], clock: float, here: str) -> di
         rate = point.bytes_per_cycle.value * clock / 1e9
         groups.setdefault(point.level, {})[_mix_name(point)] = [f"{rate:.2f}"]
     spreads = _spreads((f"{point.level} {_mix_name(point)}", point.cycles_per_line.spread_percent) for point in points)
-    return {
-        "unit": "GB/s",
-        "source": f"one core, {here}; {spreads}",
-        "mixes": mixes,
-        "measured": [{"level": level, "cores": [1], "values": values} for level, values in groups.items()],
-    }
+    source = f"one core, {here}; {spreads}"
+    wide = [*_of_several(several, groups)]
+    if wide:
+        deciles = (f"{one.mix} on {one.cores} {one.low / 1e9:.1f} to {one.high / 1e9:.1f}" for one in several)
+        source += f"; several cores in windows in which all ran undisturbed (deciles in GB/s): {', '.join(deciles)}"
+    alone = [{"level": level, "cores": [1], "values": values} for level, values in groups.items() if values]
+    return {"unit": "GB/s", "source": source, "mixes": mixes, "measured": [*alone, *wide]}
+
+
+def _of_several(several: Sequence[CoresPoint], groups: dict[str, dict[str, list[str]]]) -> Iterator[dict[str, Any]]:
+    """Series of one core and more, taken out of the groups of one core."""
+    found: dict[tuple[str, tuple[int, ...]], dict[str, list[str]]] = {}
+    for level, mix in dict.fromkeys((one.level, one.mix) for one in several if one.confirmed):
+        rows = [one for one in several if (one.level, one.mix, one.confirmed) == (level, mix, True)]
+        alone = groups.get(level, {}).pop(mix, None)
+        if alone is not None:
+            cores = (1, *(one.cores for one in rows))
+            values = [*alone, *(f"{one.bytes_per_second / 1e9:.2f}" for one in rows)]
+            found.setdefault((level, cores), {})[mix] = values
+    for (level, cores), series in found.items():
+        yield {"level": level, "cores": list(cores), "values": series}
 
 
 def _spreads(figures: Any) -> str:

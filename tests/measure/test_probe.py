@@ -11,7 +11,19 @@ from kernmodel.errors import MeasurementError
 from kernmodel.machine.files.schema import MACHINE_FILE, read_machine
 from kernmodel.measure import probe
 from kernmodel.measure.host_topology import HostCache, HostTopology
-from kernmodel.measure.model import BandwidthPoint, Bandwidths, Peak, Peaks, RunPoint, Runs
+from kernmodel.measure.model import (
+    BandwidthPoint,
+    Bandwidths,
+    CacheShare,
+    Compositions,
+    CoresPoint,
+    JudgedComposition,
+    Peak,
+    Peaks,
+    RunPoint,
+    Runs,
+    SeveralCores,
+)
 from kernmodel.measure.samples import Figure
 from kernmodel.models.streams import streams_of
 from kernmodel.schema.document import document_of
@@ -46,6 +58,19 @@ RUNS = Runs(
 """One that is not confirmed, one that is faster than a longer one."""
 
 
+def share_point(mib: int, cycles: float) -> BandwidthPoint:
+    return BandwidthPoint("load", "L3", 64, mib << 20, figure(cycles), figure(64 / cycles))
+
+
+SHARE = CacheShare("L3", (share_point(13, 6.5), share_point(52, 7.9)), 30 << 20, ())
+SEVERAL = SeveralCores((CoresPoint("Mem", "load", 2, 2e10, 1.8e10, 2.1e10, 400, True),), ())
+NEAREST = "max(T_OL, T_nOL, T_L1L2, T_L2L3 + T_L3Mem)"
+COMPOSED = Compositions(
+    (), (JudgedComposition(NEAREST, 0.04), JudgedComposition("max(T_OL, T_nOL, T_L1L2, T_L2L3, T_L3Mem)", 0.11),
+         JudgedComposition("max(T_OL, T_nOL + T_L1L2 + T_L2L3 + T_L3Mem)", 0.12)), (),
+)  # fmt: skip
+
+
 def probed(
     monkeypatch: pytest.MonkeyPatch, missing: tuple[str, ...] = (), depth: probe.Depth = "default"
 ) -> probe.Probe:
@@ -59,6 +84,9 @@ def probed(
     monkeypatch.setattr(probe, "measure_bandwidths", lambda *_, **__: Bandwidths(points, 2.3e9, True, ()))
     monkeypatch.setattr(probe, "measure_peaks", lambda *_, **__: peaks)
     monkeypatch.setattr(probe, "measure_runs", lambda *_, **__: RUNS)
+    monkeypatch.setattr(probe, "measure_share", lambda *_, **__: SHARE)
+    monkeypatch.setattr(probe, "measure_several_cores", lambda *_, **__: SEVERAL)
+    monkeypatch.setattr(probe, "measure_composition", lambda *_, **__: COMPOSED)
     monkeypatch.setattr(probe.x86, "vector_bytes", lambda: 64)
     return probe.probe_machine(None, depth=depth)  # type: ignore[arg-type]
 
@@ -66,7 +94,9 @@ def probed(
 def test_a_probe_is_a_machine_file(monkeypatch: pytest.MonkeyPatch) -> None:
     machine, problems = read_machine(document_of(probed(monkeypatch).text, "mine.yml", MACHINE_FILE))
     assert machine is not None, problems
-    assert [level.size_bytes for level in machine.levels] == [cache.size_bytes for cache in CACHES]
+    # of the shared cache 30 of 105 MiB are usable: 4 of its 15 ways
+    assert [level.size_bytes for level in machine.levels] == [48 << 10, 2 << 20, 28 << 20]
+    assert "written as 4 of 15 ways" in machine.sources["caches.L3"]
     rate = next(one for one in machine.bandwidths if (one.level, one.mix.name) == ("Mem", "load")).bytes_per_second[0]
     assert rate == pytest.approx(64 / 13.1 * 2.3e9, rel=0.01)
     assert "derived from the carried spr.yml" in machine.sources["core"]
@@ -133,3 +163,30 @@ def test_a_host_near_no_carried_machine_is_refused() -> None:
 def test_a_place_that_is_not_there_is_refused_before_anything_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["machine", "probe", "-o", "nowhere/mine.yml"]) == 2
     assert "there is no directory nowhere" in capsys.readouterr().err
+
+
+def test_several_cores_and_the_nearest_composition(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = probed(monkeypatch)
+    machine, problems = read_machine(document_of(found.text, "mine.yml", MACHINE_FILE))
+    assert machine is not None, problems
+    (load,) = (one for one in machine.bandwidths if (one.level, one.mix.name) == ("Mem", "load"))
+    assert (load.cores, load.bytes_per_second[1]) == ((1, 2), 2e10)
+    assert str(machine.overlap) == NEAREST
+    assert "the carried spr.yml has" in machine.sources["overlap"]
+    assert any("2 cores are too few to tell" in note.text for note in found.notes)
+
+
+def test_a_composition_that_is_hardly_nearer_leaves_the_carried_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged = tuple(replace(one, error=0.105 + number / 1000) for number, one in enumerate(COMPOSED.judged))
+    monkeypatch.setitem(globals(), "COMPOSED", replace(COMPOSED, judged=judged))
+    machine, _ = read_machine(document_of(probed(monkeypatch).text, "mine.yml", MACHINE_FILE))
+    assert machine is not None
+    assert str(machine.overlap) != NEAREST
+    assert "no other is nearer" in machine.sources["overlap"]
+
+
+def test_a_quick_probe_takes_caches_and_composition_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, _ = read_machine(document_of(probed(monkeypatch, depth="quick").text, "mine.yml", MACHINE_FILE))
+    assert machine is not None
+    assert machine.levels[-1].size_bytes == CACHES[-1].size_bytes
+    assert machine.sources["overlap"].startswith("derived from the carried")
