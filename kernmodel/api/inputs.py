@@ -7,7 +7,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kernmodel.api.options import Kernel, Nest, Sizes, one_point_of
+from kernmodel.api.options import Kernel, Nest, Sizes, macros_of, one_point_of
 from kernmodel.api.result import Result, Views
 from kernmodel.errors import UsageError
 from kernmodel.user_files import File, source_of
@@ -134,7 +134,7 @@ def load_kernel(kernel: Kernel, **sizes: Sizes) -> Result[LoopNest]:
     from kernmodel.source.nest.sizes import sizes_of
 
     nest, given = kernel if isinstance(kernel, Nest) else Nest(kernel), one_point_of(sizes, kernel)
-    defines: dict[str, str | int] = {**dict.fromkeys(nest.macros, "1"), **given}
+    defines: dict[str, str | int] = {**macros_of(nest), **given}
     loaded = load(
         source_of(nest.source),
         defines,
@@ -163,7 +163,7 @@ def find_nests(kernel: Kernel, **sizes: Sizes) -> Result[FoundNest]:
     from kernmodel.source.load import find_nests as find
 
     nest, given = kernel if isinstance(kernel, Nest) else Nest(kernel), one_point_of(sizes, kernel)
-    defines: dict[str, str | int] = {**dict.fromkeys(nest.macros, "1"), **given}
+    defines: dict[str, str | int] = {**macros_of(nest), **given}
     source, stated = source_of(nest.source), nest.stated()
     found = find(source, defines, function=nest.function, include=nest.include, stated=stated)
     return Result(found, _NESTS, total=len(found))

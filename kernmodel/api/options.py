@@ -50,7 +50,7 @@ class Nest:
         nest: its number, from 1; function: the C function that it stands in. None where there is only one.
         line: a line of its innermost loop, in place of both.
         include: folders in which headers are looked for, besides that of the file.
-        macros: names of macros to define, as -D of a compiler does without a value.
+        macros: names of macros to define, as -D of a compiler does without a value, or "NAME=0".
         taken: by line of a branch, with which probability its condition holds.
         trip_counts: by line of a loop, its iterations each time that it is entered.
     """
@@ -284,7 +284,7 @@ def kernel_request(
         function=nest.function,
         line=nest.line,
         include=tuple(nest.include),
-        macros=tuple((name, "1") for name in nest.macros),
+        macros=tuple(macros_of(nest).items()),
         taken=tuple(nest.taken.items()),
         trip_counts=tuple(nest.trip_counts.items()),
         cores=cores,
@@ -339,6 +339,11 @@ def values_by_name(sizes: Mapping[str, Sizes]) -> dict[str, tuple[int, ...]]:
     for name, values in sizes.items():
         named.update(values if isinstance(values, Mapping) else {name: values})
     return {name: values_of(values, f"-D {name}") for name, values in named.items()}
+
+
+def macros_of(nest: Nest) -> dict[str, str]:
+    """The macros of a nest with their texts."""
+    return {name: value or "1" for name, _, value in (text.partition("=") for text in nest.macros)}
 
 
 def points_of(

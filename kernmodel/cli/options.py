@@ -510,7 +510,8 @@ def asked(
     Raises:
         UsageError: a size that cannot be read.
     """
-    macros = tuple(text for text in defines if re.fullmatch(r"[A-Za-z_]\w*", text))
+    # what is 0 is no size, but a switch (#if USE_MPI), which has a name in capitals
+    macros = tuple(text for text in defines if re.fullmatch(r"[A-Za-z_]\w*|[A-Z_][A-Z_0-9]*=0", text))
     words: dict[str, Any] = {"sizes": parse_defines(text for text in defines if text not in macros)}
     if row_length is not None:
         from kernmodel.studies.predict.index_arrays import mean_length

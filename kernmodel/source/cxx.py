@@ -13,7 +13,7 @@ from pathlib import Path
 
 from kernmodel.errors import Location, UnsupportedKernelError
 from kernmodel.source.parse.standard_headers import MATH_FUNCTIONS
-from kernmodel.source.text import blanked, closing_brace, is_cxx, read_source, without_comments
+from kernmodel.source.text import blanked, closing_brace, function_bodies, is_cxx, read_source, without_comments
 
 _WORD = re.compile(r"[A-Za-z_]\w*|[^\w\s]")
 _HEADER = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<[a-z_]+>", re.MULTILINE)
@@ -21,6 +21,9 @@ _OWN_HEADER = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)".*$', re.MULTIL
 _CONSTANT = re.compile(r"\b(?:static\s+)?const\s+(?:int|long|unsigned|size_t)\s+(\w+)\s*=\s*([\w*+ ]+);")
 _REFERENCE = re.compile(r"([\w*>]\s*)&(\s*)(\w+)(?=\s*[,)])")
 _CAST = re.compile(r"\bstatic_cast\s*<([^<>()]*)>")
+_CALLED_TYPE = re.compile(
+    r"(?:(?<=[=(,+*/<>?:&|!\[-])|(?<=\breturn))(\s*)\b(double|float|int|long|unsigned|\w+_t)(\s*)\((?![\s*)])"
+)
 _PLAIN = {"nullptr": "NULL", "true": "1", "false": "0", "noexcept": "", "constexpr": "const", "std::size_t": "size_t"}
 _FOREIGN = {
     r"\bstd\s*::\s*(\w+)": "std::{}",
@@ -93,7 +96,29 @@ def c_of_cxx(text: str) -> Translated:
         plain = re.sub(rf"\b{spelling}\b", meaning.ljust(len(spelling)), plain)
     plain = re.sub(rf"\bstd\s*::\s*(?=(?:{'|'.join(MATH_FUNCTIONS)})[fl]?\b)", blanked, plain)
     plain = _CAST.sub(lambda match: f"({match[1]})".ljust(len(match[0])), plain)
+    plain = _CALLED_TYPE.sub(r"\1(\2)\3(", plain)
     return Translated("".join(_top_level(plain, refused)), refused)
+
+
+def without_function_at(text: str, line: int) -> Translated | None:
+    """A translated text without the function in which something at a line is no C; None where there is none."""
+    if not isinstance(text, Translated):
+        return None
+    bare = without_comments(text, directives=False)
+    for start in function_bodies(bare):
+        end = closing_brace(bare, start)
+        head = re.search(r"(\w+)\s*\([^{};]*$", bare[:start])
+        if end is None or head is None:
+            continue
+        first = bare.count("\n", 0, head.start()) + 1
+        if first <= line <= bare.count("\n", 0, end) + 1:
+            begin = max(
+                (found.end() for found in re.finditer(r"[;}]|^[ \t]*#.*$", bare[: head.start()], re.M)), default=0
+            )
+            gap = re.sub(r"(?m)^(?![ \t]*#).*$", blanked, text[begin:end])
+            uses = f"what is no C in line {line}"
+            return Translated(text[:begin] + gap + text[end:], {**text.refused, head[1]: (first, uses)})
+    return None
 
 
 def _top_level(text: str, refused: dict[str, tuple[int, str]]) -> Iterator[str]:
@@ -151,7 +176,7 @@ def _declaration(part: str, bare: str, text: str, line: int, refused: dict[str, 
         return "", part[:start] + known + part[start:]
     returns_structure = kind is not None and kind[1] in ("struct", "union") and "(" in head
     if kind and not returns_structure and kind[1] != "template":
-        return "", nothing
+        return "", _opaque(bare, nothing)
     constant = _CONSTANT.search(bare)
     if constant and "(" not in bare:
         start, end = constant.span()
@@ -176,6 +201,15 @@ def _declaration(part: str, bare: str, text: str, line: int, refused: dict[str, 
         refused[name.rpartition("::")[2]] = line, why or "operators of its own"
         return name.rpartition("::")[2], nothing
     return name, part
+
+
+def _opaque(bare: str, nothing: str) -> str:
+    """A class as a structure of which nothing is known but its name: functions may be given one."""
+    known = re.match(r"\s*(?:class|struct)\s+(\w+)\s*[{:;]", bare)
+    if known is None:
+        return nothing
+    start = len(bare) - len(bare.lstrip())
+    return f"{nothing[:start]}typedef struct {known[1]} {known[1]}; {nothing[start:]}"
 
 
 def _is_plain(bare: str) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from kernmodel.errors import Location, SeveralNestsError, SourceError
-from kernmodel.source.cxx import left_out, refusal
+from kernmodel.source.cxx import left_out, refusal, without_function_at
 from kernmodel.source.model import NOTHING_STATED, LoopNest, Stated
 from kernmodel.source.parse.build import build_nest, choose_function, choose_nest, nest_at_line
 from kernmodel.source.parse.chains import chains
@@ -122,7 +122,7 @@ def find_nests(
         InputError: no such file; SourceError: it cannot be read as C, or has no such function.
     """
     text, file = find_source(name_or_path)
-    program = parse_program(text, file, defines, include, stated)
+    text, program = _parsed(text, file, defines, include, stated)
     functions = program.functions
     if function is not None or marked:
         with suppress(SeveralNestsError):
@@ -142,6 +142,20 @@ def find_nests(
             variables = tuple(loop_variable(level.statement) or "?" for level in chain.levels)
             found.append(FoundNest(name, number, variables, program.location(chain.inner), nest))
     return (*found, *_left_out(text, file, function))
+
+
+def _parsed(text: str, file: str, defines: Defines, include: Sequence[str], stated: Stated) -> tuple[str, Program]:
+    """The program of a text, and the text: that of C++ without the functions that turn out to be no C."""
+    while True:
+        try:
+            return text, parse_program(text, file, defines, include, stated)
+        except SourceError as error:
+            where = error.where
+            here = isinstance(where, Location) and where.file == file and "syntax error" in error.what
+            fewer = without_function_at(text, where.line or 0) if isinstance(where, Location) and here else None
+            if fewer is None:
+                raise
+            text = fewer
 
 
 def _refuse_left_out(text: str, file: str, function: str | None) -> None:

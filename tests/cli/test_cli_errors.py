@@ -27,7 +27,7 @@ def assert_refused(outcome, status: int, *parts: str) -> None:
     ("arguments", "parts"),
     [
         (("-D", "N=abc"), ("-D N", "'abc'")),
-        (("-D", "N=0"), ("not positive",)),
+        (("-D", "N=-1"), ("not positive",)),
         (("-D", "N=-4"), ("not positive",)),
         (("-D", "N=99999999999999999999"), ("overflows",)),
         (("-D", "N="), ("-D N",)),

@@ -10,6 +10,7 @@ import kernmodel as km
 from kernmodel.errors import SourceError
 from kernmodel.source.cxx import c_of_cxx
 from kernmodel.source.load import find_nests, load_kernel
+from kernmodel.source.model import LoopNest
 
 HEADER = """#pragma once
 #include <vector>
@@ -121,3 +122,19 @@ def test_text_that_is_no_c_at_all(text: str, message: str, tmp_path: Path) -> No
     (tmp_path / "a.cpp").write_text(text)
     with pytest.raises(SourceError, match=message):
         load_kernel(str(tmp_path / "a.cpp"))
+
+
+def test_what_is_no_c_costs_its_own_function_alone(tmp_path: Path) -> None:
+    (tmp_path / "grid.h").write_text("class Grid { public: double& at(int i); };\ntypedef int64_t Index_t;\n")
+    (tmp_path / "k.cpp").write_text(
+        """#include "grid.h"
+    #include "not/there.h"
+    void members(Grid& g, int n) { for (Index_t i = 0; i < n; ++i) g.at(i) = double(i); }
+    void shifted(double *x, int n) { for (Index_t i = 0; i < n; ++i) x[i] = double(n) * 0.5; }
+    void strange(double *x, int n) { for (int i = 0; i < n; ++i) x[i] = int{i}; }
+    """
+    )
+    found = {one.function: one.nest for one in find_nests(str(tmp_path / "k.cpp"))}
+    assert isinstance(found["shifted"], LoopNest) and found["shifted"].operations.conversions == 1
+    assert "an address that is computed" in str(found["members"])
+    assert "what is no C in line 5" in str(found["strange"])

@@ -26,6 +26,7 @@ from kernmodel.source.parse.syntax import (
     written,
     written_names,
 )
+from kernmodel.source.parse.tree import called_name
 from kernmodel.source.parse.value_numbers import Origin, ValueNumbers
 from kernmodel.value_types import dataclass
 
@@ -553,7 +554,7 @@ class Body:
         return [self.evaluate(part) for part in node.exprs][-1]
 
     def _call(self, node: Node) -> Value:
-        written = getattr(node.name, "name", "")
+        written = called_name(node)
         if written in ENDING_FUNCTIONS:
             return Value(INT, self._values.fresh(), True)
         if (inlined := self._inlined(written, node)) is not None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from kernmodel.source.parse.standard_headers import is_known_function
 from kernmodel.source.parse.syntax import Node, c_ast, statements, walk
+from kernmodel.source.parse.tree import called_name
 from kernmodel.value_types import dataclass
 
 OPENED = (c_ast.If, c_ast.Switch, c_ast.Case, c_ast.Default, c_ast.Label)
@@ -170,6 +171,4 @@ def innermost(node: Node) -> tuple[Node, ...]:
 def calls_unknown(*nodes: Node | None) -> bool:
     """Whether a function is called that is neither one of <math.h> nor a minimum or maximum."""
     parts = (part for node in nodes if node is not None for part in walk(node))
-    return any(
-        isinstance(part, c_ast.FuncCall) and not is_known_function(getattr(part.name, "name", "")) for part in parts
-    )
+    return any(isinstance(part, c_ast.FuncCall) and not is_known_function(called_name(part)) for part in parts)

@@ -9,6 +9,7 @@ from kernmodel.source.parse.chains import Chain
 from kernmodel.source.parse.scope import Scope
 from kernmodel.source.parse.standard_headers import ENDING_FUNCTIONS
 from kernmodel.source.parse.syntax import Node, c_ast, walk
+from kernmodel.source.parse.tree import called_name
 
 
 def refuse_jumps(found: Chain, scope: Scope) -> None:
@@ -70,7 +71,7 @@ def condition_notes(found: Chain, scope: Scope, decided: Mapping[Location, float
     inside = {id(part) for node in parts if isinstance(node, c_ast.Switch) for part in walk(node)}
     for node in parts:
         leaves = isinstance(node, c_ast.Goto) and node.name not in labels
-        leaves = leaves or (isinstance(node, c_ast.FuncCall) and getattr(node.name, "name", "") in ENDING_FUNCTIONS)
+        leaves = leaves or (isinstance(node, c_ast.FuncCall) and called_name(node) in ENDING_FUNCTIONS)
         if leaves or isinstance(node, c_ast.Return) or (isinstance(node, c_ast.Break) and id(node) not in inside):
             text = "the loop may be left here: it is taken to run to its end (--trip-count LINE=N says otherwise)"
             if any(_is_stated(level.statement, node, scope) for level in found.levels):

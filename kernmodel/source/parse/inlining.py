@@ -14,7 +14,7 @@ from copy import deepcopy
 from pycparser import c_ast  # type: ignore[import-untyped]
 
 from kernmodel.source.parse.standard_headers import is_known_function
-from kernmodel.source.parse.tree import LOOPS, Node, slots, walk, written_names
+from kernmodel.source.parse.tree import LOOPS, Node, called_name, slots, walk, written_names
 
 _MOST_NODES = 20_000
 """Nodes of the syntax tree that inlining may add to a function."""
@@ -41,7 +41,7 @@ def _fits(name: str, known: Mapping[str, Node], within: tuple[str, ...]) -> bool
         if static or isinstance(node, _BARRED):
             return False
         if isinstance(node, c_ast.FuncCall):
-            called = getattr(node.name, "name", "")
+            called = called_name(node)
             if not is_known_function(called) and not _fits(called, known, (*within, name)):
                 return False
     return _with_result(function.body, None) is not None
@@ -49,7 +49,7 @@ def _fits(name: str, known: Mapping[str, Node], within: tuple[str, ...]) -> bool
 
 def _called(node: Node) -> set[str]:
     """The names of the functions that are called."""
-    return {getattr(part.name, "name", "") for part in walk(node) if isinstance(part, c_ast.FuncCall)}
+    return {called_name(part) for part in walk(node) if isinstance(part, c_ast.FuncCall)}
 
 
 class _Inliner:
@@ -100,7 +100,7 @@ class _Inliner:
     def _expression(self, node: Node, before: list[Node]) -> Node:
         """An expression with the values of inlined calls in their place; their bodies go to `before`."""
         _each_part(node, lambda part: self._expression(part, before))
-        function = self._known.get(getattr(node.name, "name", "")) if isinstance(node, c_ast.FuncCall) else None
+        function = self._known.get(called_name(node)) if isinstance(node, c_ast.FuncCall) else None
         if function is None or _is_void(function) or _only_returns_scalars(function):
             return node
         result = self._fresh(f"{function.decl.name}_value")
@@ -114,7 +114,7 @@ class _Inliner:
 
     def _body(self, call: Node, result: str | None) -> Node | None:
         """What a call executes, with its value in the variable `result`; None where it is not inlined."""
-        name = getattr(call.name, "name", "")
+        name = called_name(call)
         function = self._known.get(name)
         arguments = list(call.args.exprs) if call.args else []
         if function is None or name in self._within or len(_parameters(function)) != len(arguments):

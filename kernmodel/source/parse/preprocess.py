@@ -21,7 +21,7 @@ from kernmodel.errors import Location, SourceError
 from kernmodel.limits import MACRO_TOKENS, SOURCE_TOKENS, STATEMENT_TOKENS, Limit
 from kernmodel.source.cxx import as_c
 from kernmodel.source.parse.standard_headers import STANDARD_HEADERS, STANDARD_TYPEDEFS
-from kernmodel.source.text import read_source
+from kernmodel.source.text import is_cxx, read_source
 from kernmodel.value_types import dataclass
 
 # GNU spellings that the parser does not know; all of them leave the meaning of a kernel alone.
@@ -123,7 +123,8 @@ def preprocess(text: str, file: str, defines: Mapping[str, str | int], include: 
     except Exception as error:  # pcpp meets malformed directives with IndexError, AttributeError and the like
         line = getattr(preprocessor.lastdirective, "lineno", None)
         raise SourceError("a preprocessor line cannot be read", where=Location(file, line)) from error
-    prelude = "".join(f"typedef {meaning} {name};\n" for name, meaning in STANDARD_TYPEDEFS.items() if name in text)
+    used = {token.value for token in tokens}  # of headers, too
+    prelude = "".join(f"typedef {meaning} {name};\n" for name, meaning in STANDARD_TYPEDEFS.items() if name in used)
     expanded, origins = _join(_placed(tokens, preprocessor), prelude)
     missing = tuple(preprocessor.missing.items())
     return Preprocessed(expanded, origins, preprocessor.values, file, missing, bool(preprocessor.hidden))
@@ -247,7 +248,7 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]  # pcpp has no typ
     ) -> NoReturn:
         directive = self.lastdirective
         where = Location(self._shown(str(directive.source)), directive.lineno)
-        if is_system_include:
+        if is_system_include or is_cxx("", self.file):
             # much is modelled without it: it matters only where a name is not known
             self.missing.setdefault(includepath, where)
             raise pcpp.OutputDirective(pcpp.Action.IgnoreAndRemove)

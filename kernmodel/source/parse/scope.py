@@ -29,7 +29,7 @@ from kernmodel.source.parse.syntax import (
     written,
     written_names,
 )
-from kernmodel.source.parse.tree import STEPS
+from kernmodel.source.parse.tree import STEPS, called_name
 from kernmodel.value_types import dataclass
 
 _MACRO_NAME = re.compile(r"^[A-Z][A-Z0-9_]*$")
@@ -509,7 +509,7 @@ class Scope:
         raise self._no_integer(node, "this ?: (no minimum or maximum of two terms)")
 
     def _call(self, node: Node) -> sympy.Expr:
-        name = getattr(node.name, "name", "")
+        name = called_name(node)
         if name in MINIMA or name in MAXIMA:
             arguments = [self.index(argument) for argument in node.args.exprs]
             return sympy.Min(*arguments) if name in MINIMA else sympy.Max(*arguments)
@@ -607,7 +607,7 @@ def _comes_from_outside(value: Node) -> bool:
     while isinstance(value, c_ast.Cast):
         value = value.expr
     if isinstance(value, c_ast.FuncCall):
-        return not is_known_function(getattr(value.name, "name", ""))
+        return not is_known_function(called_name(value))
     if isinstance(value, c_ast.UnaryOp) and value.op == "*":
         return any(isinstance(part, (c_ast.Cast, c_ast.StructRef)) for part in walk(value))
     return isinstance(value, c_ast.StructRef)
@@ -637,7 +637,7 @@ def argument_of(program: Program, function: Node, number: int) -> Node | None:
     found: dict[str, Node] = {}
     for caller in program.functions:
         for call in walk(caller.body):
-            if isinstance(call, c_ast.FuncCall) and getattr(call.name, "name", "") == function.decl.name:
+            if isinstance(call, c_ast.FuncCall) and called_name(call) == function.decl.name:
                 arguments = call.args.exprs if call.args else ()
                 value = _followed(arguments[number], caller) if number < len(arguments) else None
                 if value is None:

@@ -60,6 +60,11 @@ def memory_reads(node: Node) -> Iterator[Node]:
         yield from memory_reads(child)
 
 
+def called_name(call: Node) -> str:
+    """The function that a call names; "" where it is called through a pointer or a member."""
+    return str(call.name.name) if isinstance(call.name, c_ast.ID) else ""
+
+
 def written_names(node: Node) -> Iterator[tuple[str, Node]]:
     """The variables that assignments, `++`, `--` and initialisers below the node write (array elements not counted)."""
     for part in walk(node):
