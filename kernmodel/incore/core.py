@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import groupby
 from typing import Literal
 
 from kernmodel.code.model import AssemblyLoop
@@ -150,16 +151,18 @@ def predictions_placed(
     analyser = Analyser(core.model)
     block = analyser.lower(instructions, rows, notion_of(loop, settings))
     known: dict[object, float] = {}
-    for places in layouts:
-        placed = analyser.placed(block, places)
-        key = tuple(placed.look.accesses), tuple(placed.look.splits), tuple(placed.look.links)
-        if key not in known:
-            answer = analyser.bound(placed, offset)
-            if answer is None:
-                known[key] = analyse_block(loop, core, replace(settings, places=places)).prediction
-            else:
-                known[key] = max(answer.applied.values(), default=0.0)
-        yield known[key]
+    for in_page, alike in groupby(layouts, key=lambda places: places.in_page):
+        aliases = analyser.aliases(block, in_page)  # the same wherever arrays lie within lines
+        for places in alike:
+            placed = analyser.placed(block, places, aliases)
+            key = tuple(placed.look.accesses), tuple(placed.look.splits), tuple(placed.look.links)
+            if key not in known:
+                answer = analyser.bound(placed, offset)
+                if answer is None:
+                    known[key] = analyse_block(loop, core, replace(settings, places=places)).prediction
+                else:
+                    known[key] = max(answer.applied.values(), default=0.0)
+            yield known[key]
 
 
 def notion_of(loop: AssemblyLoop, settings: Settings) -> Notion:

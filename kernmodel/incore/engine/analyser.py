@@ -163,13 +163,13 @@ class Analyser:
         look = Look(numbers, [(place, number) for place, (_, number) in pairs.items()], links, simulated, starts)
         fused = {place: pair for place, (pair, _) in pairs.items()}
         templates = [kind.template for kind in kinds]
-        return self.placed(LoweredBlock(templates, fused, look, incomparable, notion, traits, addresses), places)
+        block = LoweredBlock(templates, fused, look, incomparable, notion, traits, addresses)
+        return self.placed(block, places, self.aliases(block, places.in_page))
 
-    def placed(self, block: LoweredBlock, places: Places) -> LoweredBlock:
-        """The same block with its arrays elsewhere, which matters in a loop."""
+    def placed(self, block: LoweredBlock, places: Places, aliases: Sequence[Forwarding] = ()) -> LoweredBlock:
+        """The same block with its arrays elsewhere, which matters in a loop; `aliases` are those there."""
         lines = self.core.pipeline and self.core.pipeline.memory.lines
         splits, slow = block.traits & SPLITS, lines and block.traits & (LOADS | STORES)
-        aliases = self._aliases(block, places)
         if block.notion != "loop" or not (splits or slow or aliases):
             return block
         steps = block.addresses.steps()
@@ -196,17 +196,17 @@ class Analyser:
         later = [link._replace(cycles=max(0, link.cycles - forward)) for link in aliases]
         return (*look.simulated_links, *later)
 
-    def _aliases(self, block: LoweredBlock, places: Places) -> tuple[Forwarding, ...]:
-        """The stores to other addresses that loads of a loop wait for."""
+    def aliases(self, block: LoweredBlock, in_page: Mapping[int, int]) -> tuple[Forwarding, ...]:
+        """The stores to other addresses that loads of a loop wait for; `in_page` as in `Places`."""
         reach = self.core.parameters.loads.aliased_stores
-        if not (reach and places.in_page and block.notion == "loop" and self.core.graph.memory == "moving"):
+        if not (reach and in_page and block.notion == "loop" and self.core.graph.memory == "moving"):
             return ()
         latencies = {
             number: max((cycles for _, cycles in template.flow.special.loads), default=0.0)
             for number, template in enumerate(block.templates)
             if template.flow.special is not None
         }
-        return aliased_stores(block.addresses.steps(), places.in_page, latencies, reach)
+        return aliased_stores(block.addresses.steps(), in_page, latencies, reach)
 
     def bound(self, block: LoweredBlock, offset: int, all_parts: bool = False, scope: int = WHOLE) -> Answer | None:
         """What bounds a block at an address; None if it is beyond the engine. Further arguments as in `Request`."""
