@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from kernmodel.errors import InputError, UsageError
+from kernmodel.source.text import DESCRIPTIONS
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest
 from kernmodel.studies.sweep.values import EVERY_SIZE, grid, parse_values
 from kernmodel.traffic.options import CacheMode, Layout, ReplacementPolicy, SimulationOptions, StoreMode
@@ -309,12 +310,13 @@ def nest_choices(kernels: Iterable[Nest]) -> dict[str, object]:
 
 
 def is_c_source(source: Source) -> bool:
-    """Whether a source is a C kernel rather than assembly: by a brace in its text, by its ending, or a carried name."""
+    """Whether a source is a kernel in C, or a description of one, rather than assembly: by a brace in its text, by its
+    ending, or a carried name."""
     name = source_of(source)
     if isinstance(name, GivenText):
         return "{" in name.text or "[" in name.text
     path = Path(name)
-    return path.suffix.lower() == ".c" or (not path.suffix and name != "-" and not path.is_file())
+    return path.suffix.lower() in (".c", *DESCRIPTIONS) or (not path.suffix and name != "-" and not path.is_file())
 
 
 def values_of(values: Values, option: str) -> tuple[int, ...]:

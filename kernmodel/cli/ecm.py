@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@options.kernel_argument
+@options.described_argument
 @options.machine_option()
 @options.vector_option
 @options.instructions_option

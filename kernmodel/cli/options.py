@@ -18,6 +18,7 @@ from kernmodel.api.options import FileName, Nest, parse_bytes, parse_flags
 from kernmodel.errors import KernmodelError, UsageError
 from kernmodel.isa import ROWS_ENDING, at_vectors, with_rows
 from kernmodel.resources import carried_files
+from kernmodel.source.text import is_description
 from kernmodel.studies.sweep.values import parse_defines, parse_values
 from kernmodel.traffic.options import CacheMode, Layout, ReplacementPolicy, StoreMode
 from kernmodel.units import TIME_UNITS, plain_number
@@ -280,6 +281,54 @@ def machine_option(*, required: bool = True) -> Decorator[Any]:
 
 
 kernel_argument = click.argument("kernel", type=KERNEL)
+_DESCRIBED = "kernmodel.description"
+
+
+def _keep_description(ctx: click.Context, param: click.Parameter, value: FileName | None) -> None:
+    """Keep the file of `--description` for the argument, which is read after it.
+
+    Raises:
+        UsageError: its ending is no YAML's.
+    """
+    if value is not None and not is_description(value):
+        raise UsageError(f"{value} is no description", where="--description", todo="give a .yml file (docs/kernels.md)")
+    ctx.meta[_DESCRIBED] = value
+
+
+def _or_description(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    """KERNEL, or the description in its place.
+
+    Raises:
+        UsageError: both, or neither.
+    """
+    described = ctx.meta.get(_DESCRIBED)
+    if described is None:
+        if param.nargs == 1 and value is None:
+            raise click.MissingParameter(ctx=ctx, param=param)
+        return value
+    if value:
+        raise UsageError("stands beside KERNEL", where="--description", todo="give one of them")
+    return described if param.nargs == 1 else (described,)
+
+
+description_option = click.option(
+    "--description",
+    metavar="FILE.yml",
+    type=FILE,
+    is_eager=True,
+    expose_value=False,
+    callback=_keep_description,
+    help="Kernel that is described in YAML, in place of KERNEL.",
+)
+described_argument = together(
+    click.argument("kernel", type=KERNEL, required=False, metavar="KERNEL", callback=_or_description),
+    description_option,
+)
+"""KERNEL of commands that need no code of it, or take it by `--asm`."""
+described_arguments = together(
+    click.argument("kernels", type=KERNEL, nargs=-1, metavar="KERNEL...", callback=_or_description), description_option
+)
+"""The same of several kernels."""
 uarch_option = click.option("--uarch", type=Microarchitecture(), help="Microarchitecture, in place of a machine.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print a JSON document (docs/json.md).")
 verbose_option = click.option("-v", "--verbose", is_flag=True, help="Show how the numbers come about.")

@@ -14,7 +14,7 @@ from kernmodel.cli.output import Shown, show_result
 
 
 @click.command(cls=Command)
-@click.argument("kernels", type=options.KERNEL, nargs=-1, metavar="KERNEL...")
+@options.described_arguments
 @click.option(
     "--model",
     type=click.Choice(get_args(Model)),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@options.kernel_argument
+@options.described_argument
 @options.machine_option()
 @options.kernel_options
 @click.option(

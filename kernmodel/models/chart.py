@@ -175,6 +175,7 @@ class Case:
         mix: its instruction mix; adcarm needs it. The others take bytes and precision from it where it is given.
         performance: FLOP/s predicted for `cores` cores (by the ECM model); None: the model's own bound is the point.
         mask_utilization: η of equation 4, the share of lanes that masked instructions compute.
+        source_precisions: of the operations of the source, for the peaks where no mix tells them.
     """
 
     machine: Machine
@@ -187,6 +188,7 @@ class Case:
     mix: InstructionMix | None = None
     performance: float | None = None
     mask_utilization: float = 1.0
+    source_precisions: tuple[Precision, ...] = ()
 
 
 # {{{ what a kernel asks for
@@ -311,7 +313,7 @@ def kind_name(kind: FpClass, parameters: Parameters) -> str:
 
 def precisions(case: Case) -> tuple[Precision, ...]:
     """The precisions of the kernel's floating-point instructions that have peaks; double where none is known."""
-    found = {kind.precision for kind, _ in case.mix.fp if kind.flops} if case.mix else set()
+    found = {kind.precision for kind, _ in case.mix.fp if kind.flops} if case.mix else set(case.source_precisions)
     known = tuple(name for name in ("DP", "SP", "HP") if name in found and widest(case.table, "add", name))
     return known or ("DP",)
 

@@ -9,14 +9,16 @@ from pathlib import Path
 from types import MappingProxyType
 
 from kernmodel.errors import Location, SeveralNestsError, SourceError
+from kernmodel.schema.document import read_text
 from kernmodel.source.cxx import left_out, refusal, without_function_at
+from kernmodel.source.described import KIND, described_nest
 from kernmodel.source.model import NOTHING_STATED, LoopNest, Stated
 from kernmodel.source.parse.build import build_nest, choose_function, choose_nest, nest_at_line
 from kernmodel.source.parse.chains import chains
 from kernmodel.source.parse.loops import loop_variable
 from kernmodel.source.parse.preprocess import integer_literal
 from kernmodel.source.parse.syntax import Program, parse_program
-from kernmodel.source.text import find_source, other_bodies_blanked
+from kernmodel.source.text import find_source, is_description, kernel_path, other_bodies_blanked
 from kernmodel.value_types import dataclass
 
 Defines = Mapping[str, str | int]
@@ -33,7 +35,7 @@ def load_kernel(
     include: Sequence[str] = (),
     stated: Stated = NOTHING_STATED,
 ) -> LoopNest:
-    """The loop nest in a C file, or in a kernel that the package carries.
+    """The loop nest in a C file, in a description (.yml), or in a kernel that the package carries.
 
     Args:
         name_or_path: a path first, else the name of a carried kernel, with or without `.c`.
@@ -49,6 +51,9 @@ def load_kernel(
         SourceError: it cannot be read as C, an undeclared name, several nests or functions to choose from.
         UnsupportedKernelError: C that the models do not cover; the message says what is supported.
     """
+    if is_description(name_or_path):
+        path = kernel_path(name_or_path)
+        return described_nest(read_text(path, KIND)[0], str(path), defines)
     text, file = find_source(name_or_path)
     return parse_kernel(text, file, defines, nest=nest, function=function, line=line, include=include, stated=stated)
 

@@ -13,6 +13,8 @@ from kernmodel.limits import TEXT_BYTES
 from kernmodel.resources import resolve
 from kernmodel.user_files import GivenText, read_file
 
+DESCRIPTIONS = frozenset({".yml", ".yaml"})
+"""Endings of files that describe a kernel in place of C (`kernmodel.source.described`)."""
 _CXX_ENDINGS = frozenset({".cpp", ".cc", ".cxx", ".c++", ".hpp", ".hh", ".hxx", ".cu"})
 _FORTRAN_ENDINGS = frozenset({".f", ".for", ".ftn", ".f77", ".f90", ".f95", ".f03", ".f08"})
 
@@ -30,6 +32,11 @@ _BLANKED = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", re.MULTILINE)
 _STRUCTURE = re.compile(r"\w+|[^\w\s]")
 _CONTROL = frozenset({"for", "while", "if", "switch"})
+
+
+def is_description(name_or_path: str) -> bool:
+    """Whether a kernel is described in YAML, by the ending of its file."""
+    return not isinstance(name_or_path, GivenText) and Path(name_or_path).suffix.lower() in DESCRIPTIONS
 
 
 def kernel_path(name_or_path: str) -> Path:

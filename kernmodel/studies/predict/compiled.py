@@ -12,7 +12,9 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from kernmodel.code.model import AssemblyLoop
+from kernmodel.errors import InputError
 from kernmodel.isa.model import Listing
+from kernmodel.source.text import is_description
 from kernmodel.studies.predict.request import CodeOrigin, CodeRequest, KernelRequest
 from kernmodel.value_types import dataclass
 
@@ -36,10 +38,23 @@ class Toolchain(Protocol):
         ...
 
 
+def refuse_description(kernel: KernelRequest, code: CodeRequest) -> None:
+    """Refuse to compile what is described, rather than written in C.
+
+    Raises:
+        InputError: it is, and there is no assembly of it.
+    """
+    if code.asm is None and is_description(kernel.kernel):
+        todo = "give --asm FILE, or ask `traffic --cycles` for the transfers and `roofline` for the bounds"
+        what = "describes a kernel, and no code of it: its in-core part is not known"
+        raise InputError(what, where=kernel.kernel, todo=todo)
+
+
 def start_early(stack: ExitStack, kernel: KernelRequest, code: CodeRequest, machine: Toolchain) -> Compilation | None:
     """Start the compiler before the source is analysed, where the text can be compiled as it stands."""
     from kernmodel.source.emit.whole_function import quick_compilable
 
+    refuse_description(kernel, code)
     if code.asm is not None:
         return None
     text = quick_compilable(kernel.kernel, kernel.defines, function=kernel.function)

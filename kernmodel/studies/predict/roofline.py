@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, get_args
 
 from kernmodel.code.mix import InstructionMix, instruction_mix
-from kernmodel.errors import KernmodelError, MachineError, Note, UnsupportedKernelError, UsageError
+from kernmodel.errors import KernmodelError, Location, MachineError, Note, UnsupportedKernelError, UsageError
 from kernmodel.incore.core import Settings
 from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.machine.cores import check_cores
@@ -22,6 +22,7 @@ from kernmodel.machine.load import load_machine
 from kernmodel.models.ceilings import BandwidthNotKnownError
 from kernmodel.models.chart import Case, LevelShare, ModelName, Roofline, demand
 from kernmodel.models.roofline import roofline
+from kernmodel.source.text import is_description
 from kernmodel.studies.predict.arranged import UNARRANGED, Arrangement
 from kernmodel.studies.predict.machine_check import core_parameters
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest, Loop
@@ -30,6 +31,7 @@ from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from kernmodel.code.model import AssemblyLoop
+    from kernmodel.isa.model import Precision
     from kernmodel.machine.model import Machine
     from kernmodel.models.findings import Findings, WhatIf
     from kernmodel.source.model import LoopNest
@@ -265,7 +267,9 @@ def _charted(
     from kernmodel.models.carm import memory_shares
 
     models = request.models
-    if models == MODELS and any(subject.case.traffic is None for subject in subjects):
+    if models == MODELS and any(subject.case.mix is None for subject in subjects):
+        models = tuple(model for model in models if model != "adcarm")
+    elif models == MODELS and any(subject.case.traffic is None for subject in subjects):
         models = _OF_CODE
     elif models == MODELS and not _has_memory_roof(subjects[0].case):
         models = tuple(model for model in models if model != "orm")
@@ -309,8 +313,44 @@ def _subjects(
 
     machine = load_machine(request.machine)
     kernel = replace(kernel, cores=_sharing(machine, cores))
+    if code.asm is None and is_description(kernel.kernel):
+        yield from _described(kernel, points, cores, mix, request)
+        return
     for answer in predict_ecm_sweep(kernel, code, points, () if machine.unknown_paths else (cores,)):
         yield _subject(answer, cores, mix, request.mask_utilization)
+
+
+def _described(
+    kernel: KernelRequest,
+    points: Sequence[Mapping[str, int]],
+    cores: int,
+    mix: InstructionMix | None,
+    request: ChartRequest,
+) -> Iterator[Subject]:
+    """A kernel without code: its traffic and its FLOP, so that the bound of the model is its point."""
+    from kernmodel.studies.predict.traffic import predict_traffic_sweep
+
+    for answer in predict_traffic_sweep(kernel, points):
+        parameters, nest = core_parameters(answer.machine), answer.nest
+        case = Case(
+            machine=answer.machine,
+            parameters=parameters,
+            table=InstructionTable.open(parameters),
+            cores=cores,
+            name=nest.name,
+            traffic=answer.traffic,
+            mix=mix,
+            mask_utilization=request.mask_utilization,
+            source_precisions=tuple(
+                _PRECISIONS[one.element.name] for one in nest.operations.flops if one.element.name in _PRECISIONS
+            ),
+        )
+        text = "describes no code: the point is the bound of the model, without the core's own limits"
+        notes = (*answer.notes, Note("no-code", text, "assumption", Location(nest.file)))
+        yield Subject(nest.name, case, None, None, nest, answer.sizes, None, None, notes)
+
+
+_PRECISIONS: Mapping[str, Precision] = {"double": "DP", "float": "SP"}
 
 
 def _subject(answer: EcmAnswer, cores: int, mix: InstructionMix | None, mask_utilization: float) -> Subject:

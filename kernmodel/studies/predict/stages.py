@@ -24,6 +24,7 @@ from kernmodel.studies.predict.compiled import (
     find_kernel_loop,
     read_compiled,
     read_given,
+    refuse_description,
     start_early,
     start_late,
 )
@@ -227,6 +228,7 @@ class Stages:
         Raises:
             KernmodelError: the compiler is missing or fails, or the loop is not found in what it made.
         """
+        refuse_description(at.kernel, at.code)
         key = self._code_key(at, machine)
         return self._codes.get(key, lambda: self._compile(key, at, machine, meanwhile))
 
