@@ -224,9 +224,11 @@ class Lines extends Chart {
     this.width = Math.max(240, this.plot.clientWidth);
     const height = Math.round(Math.max(260, Math.min(430, 0.58 * this.width)));
     const sheet = this.sheet(height), { x, y } = this.data;
-    const vertical = new Scale(y.log, ...this.view.y, height - 44, 12);
+    const named = y.label && !y.unit, top = named ? 28 : 12;  // ticks with a unit say what they are
+    const vertical = new Scale(y.log, ...this.view.y, height - 44, top);
     const wide = Math.max(...vertical.ticks(34).map((v) => widthOf(written(v, y.unit))));
-    const box = this.box = { left: wide + 12, right: this.width - 10, top: 12, bottom: height - 44 };
+    const box = this.box = { left: wide + 12, right: this.width - 10, top, bottom: height - 44 };
+    if (named) make("text", { class: "axis", x: 2, y: 13 }, sheet, y.label);
     this.down = vertical;
     this.across = new Scale(x.log, ...this.view.x, box.left, box.right);
     this.ticks(this.across, 12 + Math.max(34, ...this.across.ticks(64).map((v) => widthOf(written(v, x.unit)))), true, sheet, box, x.unit);
