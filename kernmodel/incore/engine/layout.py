@@ -47,6 +47,7 @@ class Core(NamedTuple):
     """The simulated pipeline, and the sizes of the block in it.
 
     Attributes:
+        choice_by_slot: whether the slot tells which of the other ports stands in for the one with the fewest µops.
         by_port: whether schedulers belong to ports, and a µop that finds no place in one stops the dispatch; else there
             are the three of `UopTraits.scheduler`. The further ones are of such cores:
         rotating: groups of ports that µops are given in rotation, unless fewer by the group's number of `gaps` wait for
@@ -83,6 +84,7 @@ class Core(NamedTuple):
     taken_branches: int = 0
     dispatch_delay: int = 0
     counter_gap: int = 0
+    choice_by_slot: int = 0
     issue_ports: int = 0
     group_boundary: int = 0
     source: int = 0

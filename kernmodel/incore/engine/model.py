@@ -203,7 +203,8 @@ class PipelineCore:
         reorder_buffer: entries, fused domain; scheduler: entries, unfused.
         dispatch_delay: cycles from issue to the first possible dispatch.
         delivery: of µops to the renamer; memory: loads and stores.
-        counter_gap: difference of two ports' counters from which on the renamer takes no second choice.
+        counter_gap: difference of two ports' counters from which on the renamer takes no second choice;
+            choice_by_slot: whether the slot tells which port that is.
         alternating: port sets whose µops alternate between the ports instead.
         unlaminated_slots: unlaminated µops that an issue group takes, unlaminated_first: the number of its first queue
             entries that they must be among.
@@ -224,6 +225,7 @@ class PipelineCore:
     delivery: Delivery
     memory: MemoryPipes
     counter_gap: int = 0
+    choice_by_slot: bool = False
     alternating: tuple[tuple[str, ...], ...] = ()
     unlaminated_slots: int = ANY_NUMBER
     unlaminated_first: int = ANY_NUMBER

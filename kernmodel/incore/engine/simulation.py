@@ -2,11 +2,11 @@
 
 Every cycle, in this order: finished µops retire in order; ready ones dispatch, the oldest of each port; the renamer
 issues queue entries and gives their µops ports; the fetch refills the queue. The renamer knows how many µops of each
-port have issued and not dispatched before this cycle. µops in its first and third slot go to the port with the fewest,
-those in the others to the one with the second fewest unless that has far more; ties go to the higher port (uiCA, ICS
-2022, section 4.2.2). Where schedulers belong to ports (`Core.by_port`), a slot is dispatched if all its µops find
-entries, and µops of queued ports wait for theirs in order, behind it. The run ends when the state of the pipeline is
-one that was there before.
+port have issued and not dispatched before the cycle before this one. µops in its first and third slot go to the port
+with the fewest, those in the others to the one with the second fewest unless that has far more; ties go to the higher
+port (uiCA, ICS 2022, section 4.2.2, and its program); with `Core.choice_by_slot` the slot tells which other port it is.
+Where schedulers belong to ports (`Core.by_port`), a slot is dispatched if all its µops find entries, and µops of queued
+ports wait for theirs in order, behind it. The run ends when the state of the pipeline is one that was there before.
 """
 
 from __future__ import annotations
@@ -41,14 +41,16 @@ Counts = tuple[int, ...]
 
 
 class _InFlight:
-    """A µop in flight: `base` is the cycle that those who wait for it count from, once it is known."""
+    """A µop in flight: `base` is the cycle that those who wait for it count from, once it is known; `enters` the cycle
+    from which it may start, in the scheduler that all ports share."""
 
-    __slots__ = ("base", "done", "id", "known", "pending", "port", "ready", "scheduler", "slow")
+    __slots__ = ("base", "done", "enters", "id", "known", "pending", "port", "ready", "scheduler", "slow")
 
     def __init__(self, number: int, now: int) -> None:
         self.id = number
         self.base = self.done = 0
         self.ready = now
+        self.enters = -_HISTORY
         self.known = False
         self.pending = 0
         self.port = -1
@@ -59,6 +61,12 @@ class _InFlight:
 def _takes_all(x: _InFlight, microop: MicroOp) -> bool:
     """Whether an access goes to two lines at once, by all its pipes."""
     return bool(x.slow and microop.data == 1 and microop.ports & (microop.ports - 1))
+
+
+def _seen(x: _InFlight, operand: int) -> int:
+    """When a µop can start whose operand is there at a cycle: one that comes when the µop may start for the first time,
+    or in the cycle behind, is seen a cycle later."""
+    return operand + (operand - x.enters in (0, 1))
 
 
 class Pipeline:
@@ -101,6 +109,7 @@ class Pipeline:
         self.opened = 0
         self.counters = [0] * len(self.ports)
         self.starting = list(self.counters)
+        self.started = list(self.counters)
         self.given: dict[int, int] = {}
         self.slot_ports = [port for port in range(PORTS) if self.core.by_slot >> port & 1]
         self.turn = [0] * len(self.core.alternating)
@@ -130,7 +139,7 @@ class Pipeline:
             self.registers_taken -= self.registers_coming[self.now % RELEASES]
             self.registers_coming[self.now % RELEASES] = 0
         self._retire()
-        self.starting = list(self.counters)
+        self._count_waiting()
         for x in self.calendar.pop(self.now, ()):
             self._queue_up(x)
         if self.core.issue_ports:
@@ -142,6 +151,13 @@ class Pipeline:
             self._leave_queue()
         self._deliver()
         self.now += 1
+
+    def _count_waiting(self) -> None:
+        """What the renamer knows of the µops that wait for each port: those that started in the cycle before still
+        count, where all ports share a scheduler."""
+        still = [0] * len(self.ports) if self.core.by_port else self.started
+        self.starting = [own + more for own, more in zip(self.counters, still, strict=True)]
+        self.started = [0] * len(self.ports)
 
     # ---- values become known, µops become ready ----
 
@@ -155,7 +171,7 @@ class Pipeline:
         for user, passes, cycles in self.users[u]:
             y = self.flight.get((executed + passes) * self.core.microops + user)
             if y is not None:
-                y.ready = max(y.ready, base + cycles)
+                y.ready = max(y.ready, _seen(y, base + cycles))
                 y.pending -= 1
                 if not y.pending:
                     self._all_known(y)
@@ -202,6 +218,7 @@ class Pipeline:
         if microop.data:
             self.data_free[x.port] = self.now + microop.data + (0 if _takes_all(x, microop) else x.slow)
         self.counters[x.port] -= 1
+        self.started[x.port] += 1
         self.dispatched[x.port] += 1
         self.scheduled[x.scheduler] -= 1
         self.ready.remove(x)
@@ -257,10 +274,24 @@ class Pipeline:
             skipped = self.turn[group]
             self.turn[group] = (skipped + 1) % len(choices)
             return choices[-1 - skipped]
+        if self.core.choice_by_slot:
+            return self._choose_by_slot(choices[::-1], slot)
         best, *others = sorted(choices, key=lambda port: self.starting[port])
         if not others or slot % 2 == 0 or self.starting[others[0]] - self.starting[best] >= self.core.counter_gap:
             return best
         return others[0]
+
+    def _choose_by_slot(self, choices: Sequence[int], slot: int) -> int:
+        """The port with the fewest µops, ties going to the lower one; where no two are far apart, the highest of the
+        others in the second slot and the lowest in the third, of two ports the other one in every second slot."""
+        counts = [self.starting[port] for port in choices]
+        least = choices[counts.index(min(counts))]
+        others = [port for port in choices if port != least]
+        if not others or max(counts) - min(counts) >= self.core.counter_gap:
+            return least
+        if len(others) == 1:
+            return others[0] if slot % 2 else least
+        return {1: others[-1], 2: others[0]}.get(slot % 4, least)
 
     # ---- schedulers that belong to ports ----
 
@@ -363,6 +394,7 @@ class Pipeline:
             else:
                 self._take_entry(x, given)
         elif ports:
+            x.enters = x.enters if self.core.by_port else x.ready
             self.scheduled[x.scheduler] += 1
             if self.core.issue_ports:
                 x.port = self._choose_port(ports, slot)
@@ -373,7 +405,7 @@ class Pipeline:
                 continue
             y = self.flight.get(source)  # None: it issues later than what waits for it
             if y is not None and y.known:
-                x.ready = max(x.ready, y.base + cycles)
+                x.ready = max(x.ready, _seen(x, y.base + cycles))
             else:
                 x.pending += 1
         if not x.pending:
@@ -609,6 +641,7 @@ class Pipeline:
             self._left(self.divider_free),
             self._left(self.alone_free),
             tuple(self.counters),
+            () if core.by_port or not core.issue_ports else tuple(self.started),
             tuple(map(self._left, self.data_free)),
             tuple(self._trace(number) for number in range(self._oldest_needed(), self.microops_issued)),
         )
@@ -632,7 +665,7 @@ class Pipeline:
     def _trace(self, number: int) -> tuple[int, ...]:
         x = self.flight[number]
         if not x.known:
-            return (0, x.pending, x.port, self._left(x.ready))
+            return (0, x.pending, x.port, self._left(x.ready), self._left(x.enters + 1) if x.pending else 0)
         return (1, x.port, max(x.base - self.now, -self.core.longest), self._left(x.done))
 
     def counts(self, passes: int) -> Counts:

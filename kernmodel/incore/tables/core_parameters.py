@@ -316,6 +316,9 @@ class PipelineParameters(NamedTuple):
             code may fill.
         microcode_switch: cycles from the DSB to the microcode sequencer and back; microcode_exit: those lost behind it.
         counter_gap: difference of the counters of two ports from which on there is no second choice.
+        choice_by_slot: the second choice is told by the slot: the highest of the other ports in the second one, the
+            lowest in the third, of two ports the other one in every second slot; else it is the port with the second
+            fewest µops in every second slot.
         alternating: groups of ports that equal µops take in turn.
         forward_address: cycles from a store's address to a load that gets its data; blocked_load: of a load that needs
             more than a store wrote.
@@ -349,6 +352,7 @@ class PipelineParameters(NamedTuple):
     store_data_ports: Annotated[tuple[tuple[str, ...], ...], Figure("store data ports", PortGroups())]
     unlaminated_slots: Annotated[int | None, Figure("unlaminated µops per issue group", _WIDTH)] = None
     unlaminated_first: Annotated[int | None, Figure("unlaminated µops among the first of a group", _WIDTH)] = None
+    choice_by_slot: Annotated[bool, Figure("second port choice by slot", _FLAG)] = False
     taken_branches: Annotated[int, Figure("taken branches per cycle", _WIDTH)] = 1
     load_scheduler: Annotated[int, Figure("load scheduler entries", _ENTRIES)] = 0
     store_scheduler: Annotated[int, Figure("store scheduler entries", _ENTRIES)] = 0

@@ -19,10 +19,10 @@ typedef struct {
     int32_t issue_width, retire_width, reorder_buffer, scheduler, load_scheduler, store_scheduler, idq, dsb_width,
         dsb_lines, decoders, iq, predecode_width, fusible_last, microcode_switch, microcode_exit, microcode_width,
         predecode_delay, unlaminated_slots, unlaminated_first, taken_branches, dispatch_delay, counter_gap,
-        issue_ports, group_boundary, source, copies, barred_from, repeats, alternating[4], by_port, rotating[4],
-        gaps[4], by_slot, queued, queue_entries, vector_registers, register_release, rooms[8], scheduler_of[20],
-        line_fetch, redirect, units, entries, slots, microops, waits, schedule, farthest, longest, most_cycles,
-        least_passes, steady_cycles, floor_cycles;
+        choice_by_slot, issue_ports, group_boundary, source, copies, barred_from, repeats, alternating[4], by_port,
+        rotating[4], gaps[4], by_slot, queued, queue_entries, vector_registers, register_release, rooms[8],
+        scheduler_of[20], line_fetch, redirect, units, entries, slots, microops, waits, schedule, farthest, longest,
+        most_cycles, least_passes, steady_cycles, floor_cycles;
 } Core;
 
 typedef struct {

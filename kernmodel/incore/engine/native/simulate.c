@@ -6,7 +6,7 @@
 
 #include "program.h"
 
-enum { HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, SCALARS = 160, STEADY_SHARE = 100 };
+enum { HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, SCALARS = 160, STEADY_SHARE = 100, BEFORE_ALL = -2 };
 
 /* A µop of the block with all that issue and dispatch ask of it; `limited`: by more than its port; `group`: its port set
    alternates, -1 if not; `kind`: a number of its port set, if that has ports given by slot; `slow`: passes in which its
@@ -18,18 +18,19 @@ typedef struct {
 } Op;
 
 /* A µop in flight. `base`: cycle that those who wait for it count from, once `known`; `scheduler`: of which it takes an
-   entry; `slow`: its data path is kept one cycle longer. As large as a power of two, so that its place is found by
-   shifting. */
+   entry; `slow`: its data path is kept one cycle longer; `enters`: cycle from which it may start, if it is in the scheduler
+   that all ports share, else before all cycles. As large as a power of two, so that its place is found by shifting. */
 typedef struct {
     int64_t id, base, ready, done;
     const Op *op;
     int32_t pending, next;
     int16_t port, known, scheduler, slow;
-    int16_t room[4];
+    int64_t enters;
 } Instance;
 
-/* What is ahead of a µop in flight, relative to a cycle; `base`: when it is ready, until that is known. */
-typedef struct { int32_t base, done; int16_t pending, port; } Trace;
+/* What is ahead of a µop in flight, relative to a cycle; `base`: when it is ready, until that is known; `enters`: until it
+   waits for nothing. */
+typedef struct { int32_t base, done, enters; int16_t pending, port; } Trace;
 
 /* Another µop so many µops apart in the order of issue, and the cycles from the earlier one to the later one. */
 typedef struct { int32_t distance, cycles; } Apart;
@@ -75,7 +76,7 @@ typedef struct {
     int32_t *registers, registers_taken, registers_coming[RELEASES]; /* of vectors: that slots take; in flight; free again */
     int32_t rotation[GROUPS][PORTS], in_rotation[GROUPS], phases;
     int32_t of_slots[PORTS], slot_ports, kinds, *taken; /* ports given by slot; by kind of µop, those of this cycle */
-    int32_t counters[PORTS], starting[PORTS], turn[GROUPS];
+    int32_t counters[PORTS], starting[PORTS], started[PORTS], turn[GROUPS];
     int32_t turns[GROUPS], in_turn[GROUPS][PORTS]; /* ports of each set that alternates */
     int64_t divider_free, alone_free, data_free[PORTS];
     uint32_t pipes; /* ports of accesses that may go to two lines at once */
@@ -116,6 +117,13 @@ static void all_known(Sim *s, Instance *x)
         set_alarm(s, x);
 }
 
+/* When a µop can start whose operand is there at a cycle: one that comes when the µop may start for the first time, or in
+   the cycle behind, is seen a cycle later. */
+static int64_t seen(const Instance *x, int64_t operand)
+{
+    return operand + (operand == x->enters || operand == x->enters + 1);
+}
+
 static void know(Sim *s, Instance *x, int64_t base)
 {
     const Op *op = x->op;
@@ -133,8 +141,8 @@ static void know(Sim *s, Instance *x, int64_t base)
         if (id >= s->microops_issued)
             continue;
         Instance *y = instance(s, id);
-        if (base + w->cycles > y->ready)
-            y->ready = base + w->cycles;
+        const int64_t when = seen(y, base + w->cycles);
+        y->ready = when > y->ready ? when : y->ready;
         if (--y->pending == 0)
             all_known(s, y);
     }
@@ -219,6 +227,7 @@ static void dispatch(Sim *s, Instance *x, const Op *m, int32_t port)
             s->data_free[port] = s->now + m->data + (takes_all(x, m) ? 0 : x->slow);
     }
     s->counters[port]--;
+    s->started[port]++;
     s->tally.dispatched[port]++;
     s->scheduled[x->scheduler]--;
     x->done = s->now + m->latency;
@@ -314,6 +323,24 @@ static int32_t port_in_turn(Sim *s, int32_t group)
     return s->in_turn[group][turn];
 }
 
+/* The same where the slot tells which other port is taken: of two others the higher one in the second slot, the lower one
+   in the third. Ties go to the lower port, and from the gap on between any two ports there is no other. */
+static int32_t choose_by_slot(const Sim *s, const Op *m, int32_t slot)
+{
+    int32_t least = __builtin_ctz((unsigned)m->ports), most = least;
+    for (uint32_t rest = (uint32_t)m->ports; rest; rest &= rest - 1) {
+        const int32_t port = __builtin_ctz(rest);
+        least = s->starting[port] < s->starting[least] ? port : least;
+        most = s->starting[port] > s->starting[most] ? port : most;
+    }
+    const uint32_t others = (uint32_t)m->ports & ~(1u << least);
+    if (s->starting[most] - s->starting[least] >= s->core->counter_gap)
+        return least;
+    if (!(others & (others - 1)))
+        return slot % 2 ? __builtin_ctz(others) : least;
+    return slot % 4 == 1 ? 31 - __builtin_clz(others) : slot % 4 == 2 ? __builtin_ctz(others) : least;
+}
+
 /* The renamer's choice: the port with the fewest µops, or the one with the second fewest; ties go to the higher one. */
 static int32_t choose_port(Sim *s, const Op *m, int32_t slot)
 {
@@ -321,6 +348,8 @@ static int32_t choose_port(Sim *s, const Op *m, int32_t slot)
         return port_in_turn(s, m->group);
     if (!(m->ports & (m->ports - 1)))
         return __builtin_ctz((unsigned)m->ports);
+    if (s->core->choice_by_slot)
+        return choose_by_slot(s, m, slot);
     int32_t best = INT32_MAX, second = INT32_MAX; /* µops and port in one number, so that comparing takes no branches */
     for (uint32_t rest = (uint32_t)m->ports; rest; rest &= rest - 1) {
         const int32_t port = __builtin_ctz(rest), key = s->starting[port] * PORTS + PORTS - 1 - port;
@@ -498,12 +527,14 @@ static void issue_microop(Sim *s, int64_t pass, int32_t u, int32_t slot)
     x->slow = (int16_t)(m->slow >> (pass % PHASES) & 1);
     x->scheduler = (int16_t)m->scheduler;
     x->ready = s->now;
+    x->enters = BEFORE_ALL;
     s->microops_issued = id + 1;
     if (m->ports && c->by_port && c->issue_ports) {
         x->ready += c->dispatch_delay;
         enter_by_port(s, x, s->given[u - s->first_microop[s->slot_issuing]]);
     } else if (m->ports) {
         x->ready += c->dispatch_delay;
+        x->enters = c->by_port ? BEFORE_ALL : x->ready;
         s->scheduled[m->scheduler]++;
         if (c->issue_ports) {
             x->port = choose_port(s, m, slot);
@@ -518,8 +549,8 @@ static void issue_microop(Sim *s, int64_t pass, int32_t u, int32_t slot)
         const Instance *y = instance(s, source);
         if (source >= s->microops_issued || !y->known) /* the source may issue later than what waits for it */
             x->pending++;
-        else if (y->base + w->cycles > x->ready)
-            x->ready = y->base + w->cycles;
+        else if (seen(x, y->base + w->cycles) > x->ready)
+            x->ready = seen(x, y->base + w->cycles);
     }
     if (!x->pending)
         all_known(s, x);
@@ -829,6 +860,7 @@ static int32_t scalars(const Sim *s, int64_t *out)
     out[n++] = left(s, s->alone_free);
     for (int32_t port = 0; port < PORTS; port++) {
         out[n++] = s->counters[port];
+        out[n++] = c->by_port || !c->issue_ports ? 0 : s->started[port];
         out[n++] = left(s, s->data_free[port]);
     }
     return n;
@@ -850,9 +882,10 @@ static inline Trace trace(const Sim *s, const Instance *x)
 {
     const int64_t now = s->now;
     if (!x->known)
-        return (Trace){x->ready > now ? (int32_t)(x->ready - now) : 0, -1, x->pending, x->port};
+        return (Trace){x->ready > now ? (int32_t)(x->ready - now) : 0, -1,
+                       x->pending && x->enters >= now ? (int32_t)(x->enters - now) + 1 : 0, x->pending, x->port};
     const int64_t base = x->base - now, oldest = -s->core->longest;
-    return (Trace){(int32_t)(base > oldest ? base : oldest), x->done > now ? (int32_t)(x->done - now) : 0, 0, x->port};
+    return (Trace){(int32_t)(base > oldest ? base : oldest), x->done > now ? (int32_t)(x->done - now) : 0, 0, 0, x->port};
 }
 
 static int same_traces(const Sim *s, const Snapshot *then)
@@ -862,7 +895,7 @@ static int same_traces(const Sim *s, const Snapshot *then)
         return 0;
     for (int64_t k = 0; k < then->count; k++) {
         const Trace a = trace(s, instance(s, last - k)), *b = &then->traces[k];
-        if (a.base != b->base || a.done != b->done || a.pending != b->pending || a.port != b->port)
+        if (a.base != b->base || a.done != b->done || a.enters != b->enters || a.pending != b->pending || a.port != b->port)
             return 0;
     }
     return 1;
@@ -1046,6 +1079,16 @@ static void count_users(Sim *s)
             s->starting[port] += s->ops[u].ports >> port & 1;
 }
 
+/* What the renamer knows of the µops that wait for each port: those that started in the cycle before still count, where all
+   ports share a scheduler. */
+static void count_waiting(Sim *s)
+{
+    for (int32_t port = 0; port < PORTS; port++) {
+        s->starting[port] = s->counters[port] + (s->core->by_port ? 0 : s->started[port]);
+        s->started[port] = 0;
+    }
+}
+
 static void cycle(Sim *s)
 {
     const Core *c = s->core;
@@ -1055,7 +1098,7 @@ static void cycle(Sim *s)
     }
     retire(s);
     if (c->issue_ports)
-        memcpy(s->starting, s->counters, sizeof s->counters);
+        count_waiting(s);
     wake(s);
     if (c->issue_ports)
         dispatch_bound(s);
