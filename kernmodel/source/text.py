@@ -45,6 +45,8 @@ def kernel_path(name_or_path: str) -> Path:
     Raises:
         InputError: no such file; SourceError: its ending says Fortran.
     """
+    if is_description(name_or_path):
+        return resolve(name_or_path, "kernels", Path(name_or_path).suffix, "kernel description")
     path = resolve(name_or_path, "kernels", ".c", "kernel")
     if path.suffix.lower() in _FORTRAN_ENDINGS:
         raise _other_language("Fortran", Location(name_or_path))

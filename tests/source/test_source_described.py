@@ -61,7 +61,7 @@ def test_a_description_gives_the_nest_of_the_same_c(described, tmp_path):
 
 
 def test_traffic_and_with_its_assembly_ecm_are_those_of_the_c_source(tmp_path):
-    ours = km.data_traffic(CARRIED, "clx", N=4000).answer.traffic
+    ours = km.data_traffic("stencil-described.yml", "clx", N=4000).answer.traffic
     theirs = km.data_traffic("stencil.c", "clx", N=4000).answer.traffic
     assert (ours.paths, ours.transitions, ours.flops_per_iteration) == (
         theirs.paths,
@@ -101,7 +101,11 @@ def test_without_code_the_bound_is_the_point_and_ecm_is_refused(capsys):
     [
         (["traffic", "stencil.c", "--description", str(CARRIED), "-m", "clx"], 2, "stands beside KERNEL"),
         (["traffic", "--description", "stencil.c", "-m", "clx"], 2, "is no description; give a .yml file"),
-        (["traffic", "--description", "nosuch.yml", "-m", "clx"], 1, "nosuch.yml: no such kernel"),
+        (
+            ["traffic", "--description", "nosuch.yml", "-m", "clx"],
+            1,
+            "nosuch.yml: no such kernel description; give a path, or one of the carried ones",
+        ),
         (["traffic", "-m", "clx"], 2, "Missing argument 'KERNEL'"),
     ],
 )
