@@ -1,0 +1,90 @@
+"""What loads and stores cost where they cross lines of 64 bytes: figures of the files of microarchitectures.
+
+    python benchmarks/line_crossing.py [--samples 3000]
+
+Eight loads (stores) of 8, 16 and 32 bytes to eight lines are repeated, each at the same place of its line; what one of
+them takes in cycles of the core is printed by that place. `line bytes of loads and stores` and `block bytes of 256-bit
+stores` (Zen 3, Zen 4) are where it doubles. The smallest of many short samples counts, beside a chain of dependent
+additions that tells the clock, so that whatever else runs on the host matters little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import subprocess
+import tempfile
+from pathlib import Path
+
+_HEAD = r"""
+#include <stdint.h>
+#include <x86intrin.h>
+static inline uint64_t now(void) { unsigned aux; uint64_t t = __rdtscp(&aux); _mm_lfence(); return t; }
+static char data[8192] __attribute__((aligned(4096)));
+"""
+_TIMED = r"""
+uint64_t %s(long passes)
+{
+    char *place = data;
+    uint64_t begin = now(), sum = 1;
+    __asm__ volatile("1: %s\n dec %%0\n jne 1b" : "+r"(passes), "+r"(sum) : "r"(place)
+                     : "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7");
+    return now() - begin;
+}
+"""
+_ACCESSES = {
+    "load of 8 bytes": "movsd {place}(%2), %%xmm{number}",
+    "load of 16 bytes": "movupd {place}(%2), %%xmm{number}",
+    "load of 32 bytes": "vmovupd {place}(%2), %%ymm{number}",
+    "store of 8 bytes": "movsd %%xmm{number}, {place}(%2)",
+    "store of 16 bytes": "movupd %%xmm{number}, {place}(%2)",
+    "store of 32 bytes": "vmovupd %%ymm{number}, {place}(%2)",
+}
+_PLACES = (0, 8, 16, 32, 40, 48, 52, 56, 60)
+_AT_ONCE = 8
+_PASSES = 1000
+_LEAST = 3
+"""The sample that counts, by size: a few are too small by steps of the counter."""
+
+
+def _name(number: int, place: int) -> str:
+    return f"access_{number}_{place}"
+
+
+def library(folder: Path) -> ctypes.CDLL:
+    """The measured code."""
+    parts = [_HEAD, _TIMED % ("chain", r"\n ".join(["add %1, %1"] * _AT_ONCE))]
+    for number, text in enumerate(_ACCESSES.values()):
+        for place in _PLACES:
+            body = (text.format(place=place + 64 * k, number=k) for k in range(_AT_ONCE))
+            parts.append(_TIMED % (_name(number, place), r"\n ".join(body)))
+    source, target = folder / "accesses.c", folder / "accesses.so"
+    source.write_text("".join(parts))
+    subprocess.run(["gcc", "-O2", "-mavx2", "-shared", "-fPIC", "-o", target, source], check=True)
+    return ctypes.CDLL(str(target))
+
+
+def ticks(made: ctypes.CDLL, name: str, samples: int) -> float:
+    """Ticks of one access."""
+    timed = getattr(made, name)
+    timed.restype, timed.argtypes = ctypes.c_uint64, [ctypes.c_long]
+    found = sorted(timed(_PASSES) for _ in range(samples))
+    return found[min(_LEAST, len(found) - 1)] / (_PASSES * _AT_ONCE)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--samples", type=int, default=3000, help="of each access")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        made = library(Path(folder))
+        cycle = ticks(made, "chain", options.samples)
+        print(f"{'cycles at byte':18}" + "".join(f"{place:6d}" for place in _PLACES))
+        for number, what in enumerate(_ACCESSES):
+            found = (ticks(made, _name(number, place), options.samples) / cycle for place in _PLACES)
+            print(f"{what:18}" + "".join(f"{cycles:6.2f}" for cycles in found))
+
+
+if __name__ == "__main__":
+    main()
