@@ -34,7 +34,8 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 _MOST = 10**6
 """FLOP of a kind in an iteration."""
 
-Symbols = Mapping[str, sympy.Symbol]
+_LONGEST = 100
+"""Characters of an expression."""
 
 
 def described_nest(text: str, file: str, sizes: Mapping[str, str | int]) -> LoopNest:
@@ -49,10 +50,9 @@ def described_nest(text: str, file: str, sizes: Mapping[str, str | int]) -> Loop
     """
     root = parse_entry(text, file, KIND)
     keys = _keys(root, _KEYS, ("arrays", "loops"))
-    names = {entry["index"].text() for entry in _loops(keys["loops"])}
-    reader = _Reader(names)
+    reader = _Reader(_loop_names(keys["loops"]))
     arrays = dict(reader.arrays(keys["arrays"]))
-    loops = tuple(reader.loop(entry) for entry in _loops(keys["loops"]))
+    loops = tuple(map(reader.loop, _loops(keys["loops"])))
     used: dict[object, Access] = {}
     for key, kind in (("data sources", "read"), ("data destinations", "write")):
         for access in reader.accesses(keys[key], kind, arrays, loops) if key in keys else ():
@@ -106,6 +106,19 @@ def _loops(entry: Entry) -> Iterator[dict[str, Entry]]:
         yield _keys(loop, _LOOP_KEYS, ("index", "start", "stop"))
 
 
+def _loop_names(entry: Entry) -> tuple[str, ...]:
+    """The variables of the loops, outermost first."""
+    names: list[str] = []
+    for loop in _loops(entry):
+        name = loop["index"].text()
+        if not _NAME.fullmatch(name):
+            raise _error(loop["index"], f"{name[:40]!r} is no name", "name the loop variable")
+        if name in names:
+            raise _error(loop["index"], f"{name} is the variable of a loop further out", "give each loop its own")
+        names.append(name)
+    return tuple(names)
+
+
 def _constants(entry: Entry) -> Iterator[tuple[str, int]]:
     for name, value in entry.mapping().items():
         yield name, value.integer(1)
@@ -123,13 +136,15 @@ def _flops(entry: Entry, element: ElementType) -> Iterator[FlopCount]:
 class _Reader:
     """Reads expressions; the names in them that are no loop's are sizes."""
 
-    def __init__(self, loops: set[str]) -> None:
+    def __init__(self, loops: tuple[str, ...]) -> None:
         self._loops = loops
         self.sizes: dict[str, sympy.Symbol] = {}
 
     def expression(self, entry: Entry) -> sympy.Expr:
         """A sum of products of integers, sizes and loop variables."""
         text = entry.text()
+        if len(text) > _LONGEST:
+            raise _error(entry, f"has more than {_LONGEST} characters", "write a shorter expression")
         try:
             return sympy.expand(self._value(ast.parse(text, mode="eval").body))
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -171,24 +186,26 @@ class _Reader:
             dimension = keys.get("dimension")
             if dimension is None or dimension.is_null:
                 continue
-            shape = tuple(self._free(part, "an extent") for part in _parts(dimension))
+            shape = tuple(self._free(part, "an extent in sizes", self._loops) for part in _parts(dimension))
             yield name, Array(name, _type(keys["type"]), shape, told.where)
 
-    def _free(self, entry: Entry, what: str) -> sympy.Expr:
+    def _free(self, entry: Entry, what: str, of: tuple[str, ...]) -> sympy.Expr:
+        """An expression without variables of these loops."""
         found = self.expression(entry)
-        if any(symbol.name in self._loops for symbol in found.free_symbols):
-            raise _error(entry, f"{found} holds a loop variable", f"write {what} in sizes")
+        wrong = next((symbol.name for symbol in found.free_symbols if symbol.name in of), None)
+        if wrong is not None:
+            raise _error(entry, f"{found} holds the loop variable {wrong}", f"write {what}")
         return found
 
     def loop(self, keys: Mapping[str, Entry]) -> Loop:
         """A loop."""
         index = keys["index"].text()
-        if not _NAME.fullmatch(index):
-            raise _error(keys["index"], f"{index[:40]!r} is no name", "name the loop variable")
         step = keys["step"].integer(-_MOST, _MOST) if "step" in keys else 1
         if not step:
             raise _error(keys["step"], "is 0", "write by how much the variable advances")
-        start, stop = self.expression(keys["start"]), self.expression(keys["stop"])
+        inside = self._loops[self._loops.index(index) :]
+        bound = "a bound in sizes and variables of loops further out"
+        start, stop = (self._free(keys[name], bound, inside) for name in ("start", "stop"))
         return Loop(index, start, stop, step, keys["index"].where)
 
     def accesses(
