@@ -11,6 +11,7 @@ import pytest
 from kernmodel.binary.counting import count_occurrences, counted_run, occurrences_of
 from kernmodel.binary.find import find_function
 from kernmodel.binary.runs import Command
+from kernmodel.binary.tracing import NotTracedError
 from kernmodel.errors import InputError, ToolError
 
 pytestmark = pytest.mark.skipif(
@@ -155,6 +156,22 @@ def _text(path):
         return b""
 
 
+@pytest.mark.parametrize(("name", "argument"), [("reads_itself", "c"), ("changes_itself", "m")])
+def test_code_that_reads_or_changes_itself_is_refused_or_counted_by_callgrind(build, name, argument):
+    program = build("unruly.c", "-O1", "-pthread")
+    with pytest.raises(InputError, match=r"ends with (status|signal) \d+ when the function is counted, and well"):
+        count(program, name, argument, method="re-encoded")
+    if shutil.which("valgrind"):
+        _, counted = count(program, name, argument)
+        assert (counted.method, counted.calls) == ("callgrind", {"c": 1, "m": 2}[argument])
+
+
+def test_data_inside_code_stay_as_they_are(build):
+    function, counted = count(build("unruly.c", "-O1", "-pthread"), "holds_data", "d", method="re-encoded")
+    assert [note.code for note in function.notes] == ["data-in-code"]
+    assert max(counted.blocks.values()) == 40
+
+
 def test_a_program_that_replaces_itself_is_said_to(build):
     program = build("unruly.c", "-O1", "-pthread")
     counted = occurrences_of(counted_run(find_function(program, "work"), Command((str(program), "x"))))
@@ -228,4 +245,20 @@ def test_what_keeps_qemu_from_counting_is_told(build, monkeypatch, tmp_path):
     (tmp_path / "qemu-aarch64").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ToolError, match="knows no option -plugin"):
+        count(program, "gemm")
+
+
+def test_without_ptrace_and_valgrind_the_packages_are_named(build, monkeypatch):
+    program = build("flow.c", "-O2")
+
+    def refused(*_, **__):
+        raise NotTracedError("the system does not let a program be traced (ptrace)", todo="allow it")
+
+    monkeypatch.setattr("kernmodel.binary.counting.counted_run", refused)
+    with pytest.raises(ToolError, match="does not let a program be traced"):
+        count(program, "gemm", method="re-encoded")
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(
+        ToolError, match=r"cannot be counted by ptrace here, and valgrind is not installed; install valg"
+    ):
         count(program, "gemm")
