@@ -8,6 +8,7 @@ loads the alignment is taken that costs least. What a split load costs is a figu
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from math import gcd
 from typing import NamedTuple
 
@@ -228,8 +229,19 @@ def _crossing(access: MovingAccess, starts: Sequence[int], block: int | None) ->
 def crossing_passes(starts: Sequence[int], stride: int, size: int, block: int) -> int:
     """Of 64 passes, as bits, those in which accesses of `size` bytes, `stride` apart, cross multiples of `block`."""
     rows = len(starts)
+    if rows == 1:
+        return _crossings_of_one(starts[0] % block, stride % block, size, block)
     places = [(starts[number * rows // PHASES] + stride * number) % block for number in range(PHASES)]
     return sum(1 << number for number, place in enumerate(places) if place + size > block)
+
+
+@lru_cache(maxsize=4096)  # of most loops accesses begin at lines and advance by a vector: the same few again and again
+def _crossings_of_one(start: int, stride: int, size: int, block: int) -> int:
+    found, place = 0, start
+    for number in range(PHASES):
+        found |= (place + size > block) << number
+        place = (place + stride) % block
+    return found
 
 
 def _count(passes: Sequence[int]) -> int:
