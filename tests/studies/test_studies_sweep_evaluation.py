@@ -181,7 +181,7 @@ def test_changed_machines_give_what_they_must() -> None:
 def test_blocked_nests_share_their_code(counting, workers) -> None:
     compiler, runs = counting
     study = grid(Axis("block", "i", (64, 512, 128)), compiler=compiler, sizes={"N": 6000})
-    study = replace(study, base=replace(study.base, kernel=replace(study.base.kernel, cache="lc")))
+    study = replace(study, base=replace(study.base, kernel=replace(study.base.kernel, cache="lc", pages="huge")))
     found = list(evaluate(study, lambda _, answer: answer))
     assert runs() == 1
     assert "blocks of 512 in i; all points share" in compiled_at(found[0].point, found[0].view)

@@ -312,6 +312,27 @@ class Stages:
         key = (case.key, traffic_key(method.machine), stores, cores)
         return self._traffics.get(key, lambda: method.traffic(case.sizes, cores, stores))
 
+    def _placed_traffic(self, case: _Case, stores: StoreMode, cores: int) -> Traffic:
+        """The same with pages at random places, unless they are huge, or other things than thresholds are in doubt."""
+        found, kernel = self._traffic(case, stores, cores), case.point.kernel
+        thresholds = all(one.reason_code in ("threshold", "layout") for one in found.differences)
+        conditions = found if found.symbolic is None else found.symbolic
+        pages = kernel.pages or case.method.machine.pages or "4k"
+        if pages == "huge" or not thresholds or not conditions.conditions or kernel.simulation or kernel.cache == "sim":
+            return found
+        from kernmodel.traffic.page_placement import mean_traffic, placed_machines
+
+        def placed() -> Traffic:
+            request = replace(kernel, cache="lc")
+            parts = [
+                replace(case.method, machine=machine, request=request).traffic(case.sizes, cores, stores)
+                for machine in placed_machines(case.method.machine, conditions)
+            ]
+            return mean_traffic(conditions, parts, case.method.machine) if parts else found
+
+        key = ("placed", case.key, traffic_key(case.method.machine), stores, cores)
+        return self._traffics.get(key, placed)
+
     def _core(self, machine: Machine) -> tuple[Parameters, InstructionTable]:
         def read() -> tuple[Parameters, InstructionTable]:
             parameters = core_parameters(machine)
@@ -410,8 +431,9 @@ class Stages:
         paged, page_notes = in_pages(machine, case.point.kernel.pages)
         stores, told = _stores_of(loop, method)
         predictions: dict[int, EcmPrediction] = {}
-        traffic = self._traffic(case, stores, cores)
         classic = case.point.code.classic
+        moved = self._traffic if classic else self._placed_traffic
+        traffic = moved(case, stores, cores)
         outside, unsure = (None, ()) if classic else self._outside(case, code, incore, traffic)
         runs = None if classic else runs_of(method.nest, case.sizes, machine)
         streams = None if classic else self.streams(case.point.kernel.machine)
@@ -420,7 +442,7 @@ class Stages:
 
         def predict_at(active: int) -> EcmPrediction:
             if active not in predictions:
-                known = self._traffic(case, stores, active)
+                known = moved(case, stores, active)
                 predictions[active] = predict(
                     known, incore, paged, outside=outside, runs=runs, streams=streams, elsewhere=laid_out
                 )

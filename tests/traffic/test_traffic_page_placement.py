@@ -1,0 +1,77 @@
+"""Pages at random places in caches: the share that keeps its lines, and what thresholds become."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernmodel.machine.load import load_machine
+from kernmodel.studies.predict.ecm import predict_ecm
+from kernmodel.studies.predict.request import CodeRequest, KernelRequest
+from kernmodel.traffic.page_placement import survival, usable_share
+
+LOOP = """.L1:
+vmovupd (%rdi,%rax,8), %ymm0
+vaddpd %ymm0, %ymm1, %ymm1
+addq $4, %rax
+cmpq %rcx, %rax
+jb .L1
+"""
+SUM = "double sum(int n, double a[restrict n], double s) { for (int i = 0; i < n; i++) s += a[i]; return s; }"
+
+
+def swept_again(pages: int, groups: int, ways: int, random: Random) -> float:
+    """The share of pages found again in the third sweep, each at a random place in a least-recently-used cache."""
+    cache: list[OrderedDict[int, None]] = [OrderedDict() for _ in range(groups)]
+    places = [random.randrange(groups) for _ in range(pages)]
+    hits = 0
+    for sweep in range(3):
+        for page, group in enumerate(places):
+            hits += sweep == 2 and page in cache[group]
+            cache[group].pop(page, None)
+            cache[group][page] = None
+            if len(cache[group]) > ways:
+                cache[group].popitem(last=False)
+    return hits / pages
+
+
+@pytest.mark.parametrize(("pages", "groups", "ways"), [(40, 8, 8), (64, 8, 8), (80, 8, 8), (30, 4, 8), (70, 16, 4)])
+def test_pages_survive_as_in_a_cache(pages: int, groups: int, ways: int) -> None:
+    random = Random(7)
+    found = [swept_again(pages, groups, ways, random) for _ in range(300)]
+    assert survival(pages, groups, ways) == pytest.approx(sum(found) / len(found), abs=0.03)
+
+
+@given(st.integers(2, 700), st.integers(1, 24), st.integers(1, 9))
+def test_fewer_pages_survive_the_more_there_are(groups: int, ways: int, tenths: int) -> None:
+    counts = [survival(pages, groups, ways) for pages in range(1, 4 * ways * groups, max(1, ways * groups // 5))]
+    assert counts == sorted(counts, reverse=True)
+    assert 0 <= counts[-1] <= counts[0] == 1
+    assert usable_share(groups, ways, tenths / 10) >= usable_share(groups, ways, (tenths + 0.5) / 10)
+
+
+def test_thresholds_are_gradual_unless_pages_are_huge(tmp_path) -> None:
+    (tmp_path / "sum.c").write_text(SUM)
+    (tmp_path / "sum.s").write_text(LOOP)
+    code = CodeRequest(asm=str(tmp_path / "sum.s"))
+
+    def lines(share: float, pages=None, *, classic: bool = False, cache="lc"):
+        n = int(load_machine("hsw").level("L2").size_bytes * share) // 8
+        request = KernelRequest(str(tmp_path / "sum.c"), "hsw", {"n": n}, cache=cache, pages=pages)
+        answer = predict_ecm(request, CodeRequest(asm=code.asm, classic=classic))
+        path = answer.traffic.path("L2L3")
+        return path.loads, path.intervals["loads"], {note.code for note in answer.notes}
+
+    shares = (0.5, 0.7, 0.9, 1.05, 1.3, 1.6)
+    found = [lines(share) for share in shares]
+    assert [loads for loads, *_ in found] == [0, 0.25, 0.5, 0.5, 0.75, 1]
+    assert [interval is not None for _, interval, _ in found] == [False, True, True, True, True, False]
+    assert ["page-placement" in codes for *_, codes in found] == [False, True, True, True, True, False]
+    assert [lines(share, "huge")[0] for share in shares] == [0, 0, 0, 1, 1, 1]
+    assert [lines(share, classic=True)[0] for share in shares] == [0, 0, 0, 1, 1, 1]
+    assert lines(0.9, cache="auto")[0] == 0.5
+    assert lines(0.9, cache="sim")[0] == 0
