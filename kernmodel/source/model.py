@@ -119,6 +119,11 @@ class IndirectIndex:
         return sympy.Symbol(self.name, integer=True)
 
 
+Guard = tuple[str, float]
+"""Conditions of sizes and loop variables, as text, and the share of the iterations in which they hold."""
+ALWAYS: Guard = ("", 1.0)
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """One array reference in the innermost body, as the source writes it.
@@ -140,6 +145,7 @@ class Access:
         indirect: the values from index arrays that `index` and `offset` contain; empty for affine accesses.
         after_inner: of an access between loops (depth < number of loops), whether it stands after the inner loop.
         share: how often it is executed in an iteration, on average over its `count`: less than 1 under a condition.
+        guard: the part of `share` that is due to conditions of sizes and loop variables, which hold in whole ranges.
     """
 
     array: str
@@ -154,6 +160,7 @@ class Access:
     indirect: tuple[IndirectIndex, ...] = ()
     after_inner: bool = False
     share: float = 1.0
+    guard: Guard = ALWAYS
 
     @property
     def executed(self) -> float:
@@ -229,7 +236,7 @@ class Operations:
     carried_scalars: tuple[str, ...] = ()
     updates: float | None = None
     branches: tuple[Branch, ...] = ()
-    places: tuple[tuple[str, Location], ...] = ()
+    places: tuple[tuple[str, Location], ...] = field(default=(), compare=False)
 
     @property
     def flops_per_iteration(self) -> float:
@@ -279,6 +286,7 @@ class LoopNest:
         between: of every statement between loops that is more than index arithmetic, the number of loops around it and
             its place.
         inner_lines: first and last line of the innermost loop in its file, as far as known.
+        counted_at: the sizes at which conditions were counted: at others the nest is read anew.
         parallel: how a pragma divides a loop over threads, None: none does.
     """
 
@@ -296,6 +304,7 @@ class LoopNest:
     between: tuple[tuple[int, Location], ...] = ()
     inner_lines: tuple[int, int] | None = None
     parallel: Parallel | None = None
+    counted_at: frozenset[str] = frozenset()
 
     @property
     def inner(self) -> Loop:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from kernmodel.errors import Note
 from kernmodel.machine.model import Machine
-from kernmodel.source.model import Access, LoopNest
+from kernmodel.source.model import Access, Guard, LoopNest
 from kernmodel.source.nest.strides import access_strides
 from kernmodel.traffic.model import PathTraffic, Traffic, arithmetic_intensity
 
@@ -53,14 +53,20 @@ def _shares(
 ) -> dict[str, float]:
     """By array, the share of its lines that any of these references touches."""
     strides = dict(access_strides(nest, sizes, len(nest.loops) - 1))
-    left: dict[str, float] = {}
+    left: dict[tuple[str, Guard], float] = {}
     for access in filter(counts, nest.accesses):
         # what jumps comes to a line once, what stays comes to it all the time
         stride = abs(strides.get(access, line_bytes))
         visits = max(1.0, line_bytes / max(stride, 1))
-        untouched = max(0.0, 1 - min(1.0, access.executed)) ** visits
-        left[access.array] = left.get(access.array, 1.0) * untouched
-    return {array: 1 - share for array, share in left.items()}
+        within = access.executed / access.guard[1] if access.guard[1] else 0.0
+        untouched = max(0.0, 1 - min(1.0, within)) ** visits
+        key = access.array, access.guard
+        left[key] = left.get(key, 1.0) * untouched
+    shares: dict[str, float] = {}
+    for (array, (_, guarded)), untouched in left.items():
+        # ranges of loop variables that differ, as on both sides of a branch, are taken to have no line in common
+        shares[array] = min(1.0, shares.get(array, 0.0) + guarded * (1 - untouched))
+    return shares
 
 
 def _thinned(

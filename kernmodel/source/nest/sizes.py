@@ -31,8 +31,9 @@ _LIMIT = 2**63
 def sizes_of(nest: LoopNest, defines: Mapping[str, int]) -> dict[str, int]:
     """The value of every size symbol: `defines` first, else the default of the source; checked.
 
-    An index is checked against the extents over exactly the iterations that the loops execute, unless bounds depend on
-    one another so deeply that this would enumerate more than 100,000 values; then it is not checked.
+    An index that stands under no condition is checked against the extents over exactly the iterations that the loops
+    execute, unless bounds depend on one another so deeply that this would enumerate more than 100,000 values; then it
+    is not checked.
 
     Raises:
         SourceError: a size without value or below 1, an unknown name, sizes that overflow 63 bits, a loop that executes
@@ -95,7 +96,7 @@ def deciding_names(nest: LoopNest, names: Iterable[str]) -> tuple[str, ...]:
     Another value needs the kernel to be read anew (`load_kernel`); all other sizes are symbols of the nest.
     """
     asked = set(re.findall(r"[A-Za-z_]\w*", " ".join(_CONDITION.findall(without_comments(nest.text)))))
-    return tuple(name for name in names if name not in nest.symbols or name in asked)
+    return tuple(name for name in names if name not in nest.symbols or name in asked or name in nest.counted_at)
 
 
 def _given(sizes: Mapping[str, int]) -> str:
@@ -181,6 +182,11 @@ def _check_indices(nest: LoopNest, loops: tuple[NumericLoop, ...], sizes: Mappin
             _check_range(place, (moving[0] + place.constant, moving[1] + place.constant), sizes)
 
 
+def _always_executed(access: Access) -> bool:
+    """Whether no condition keeps an access from places outside of its array (`if (i > 0) a[i] = b[i - 1];`)."""
+    return access.share >= 1
+
+
 def _computed_range(
     entry: IndirectIndex, access: Access, nest: LoopNest, loops: tuple[NumericLoop, ...], sizes: Mapping[str, int]
 ) -> tuple[int, int] | None:
@@ -208,7 +214,7 @@ def _computed_range(
 
 def _check_computed(nest: LoopNest, loops: tuple[NumericLoop, ...], sizes: Mapping[str, int]) -> None:
     """The indices that are a quotient or a remainder and a constant."""
-    for access in nest.accesses:
+    for access in filter(_always_executed, nest.accesses):
         extents = shape_of(nest.arrays[access.array], sizes)
         for entry in access.indirect:
             found = None if entry.array else _computed_range(entry, access, nest, loops, sizes)
@@ -224,7 +230,7 @@ def _check_computed(nest: LoopNest, loops: tuple[NumericLoop, ...], sizes: Mappi
 
 
 def _places(nest: LoopNest, sizes: Mapping[str, int]) -> Iterator[_Place]:
-    for access in nest.accesses:
+    for access in filter(_always_executed, nest.accesses):
         extents = shape_of(nest.arrays[access.array], sizes)
         unknown = {entry.symbol for entry in access.indirect}
         variables = [loop.symbol for loop in nest.loops[: access.depth]]

@@ -10,9 +10,10 @@ from typing import Any, Literal
 import sympy
 
 from kernmodel.errors import Location, SourceError, UnsupportedKernelError
-from kernmodel.source.model import Branch, ElementType, FlopCount, Loop, Operation, Operations
+from kernmodel.source.model import ALWAYS, Branch, ElementType, FlopCount, Guard, Loop, Operation, Operations
 from kernmodel.source.parse.c_types import DOUBLE, FLOAT, INT, LONG, LONG_DOUBLE, common_type
 from kernmodel.source.parse.chains import branches, holds_loop
+from kernmodel.source.parse.guards import Formula, formula_of, iterations_under
 from kernmodel.source.parse.inductions import Induction, amount, at_start
 from kernmodel.source.parse.scope import MOST_CALLS, Scope, View, returned
 from kernmodel.source.parse.standard_headers import ENDING_FUNCTIONS, MATH_FUNCTIONS
@@ -54,6 +55,7 @@ class Reference:
     location: Location
     after_inner: bool
     share: float = 1.0
+    guard: Guard = ALWAYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,9 @@ class Body:
         references: array references in execution order (what a statement reads before what it writes).
         moving: the variables that advance with a loop; the scope has their values at the start of an iteration.
         exchanged: where pointers to buffers change places.
-        share: of the iterations, those that come to the statement that is read.
+        share: of the iterations, those that come to the statement that is read; guards: the conditions of sizes and
+            loop variables under which it stands.
+        counted: by the place of a branch, in what share of the iterations its condition holds, where that is counted.
     """
 
     def __init__(self, scope: Scope, loops: Sequence[Loop], moving: Mapping[str, Induction]) -> None:
@@ -87,6 +91,9 @@ class Body:
         self._flops: Counter[tuple[Operation, ElementType, str, float]] = Counter()
         self._operators: dict[tuple[str, Location], None] = {}
         self.share = 1.0
+        self.guards: tuple[Formula, ...] = ()
+        self.counted: dict[Location, float] = {}
+        self._known: dict[tuple[object, ...], int | None] = {}
         self._taken = dict(scope.program.stated.taken)
         self._data_branches: list[Branch] = []
         self._scalars: dict[str, ElementType] = {}
@@ -151,13 +158,15 @@ class Body:
         """All sides of a branch; what one side alone writes may still have its old value behind it."""
         test = self.evaluate(statement.cond)
         chances = self._chances(statement, statement.cond)
-        coming = self.share
+        coming, guards = self.share, self.guards
+        formulas = self._formulas(statement)
         written, carried = set(self._written), dict(self._carried)
         sides = []
         places, ends = self._places(), []
         known, after = dict(self.scope.values), []
-        for part, chance in zip(branches(statement), chances, strict=False):
+        for part, chance, formula in zip(branches(statement), chances, formulas, strict=False):
             self.share = coming * chance
+            self.guards = guards if formula is None else (*guards, formula)
             self.scope.values = dict(known)
             self._place(places)
             self._written, self._carried = set(written), dict(carried)
@@ -165,7 +174,9 @@ class Body:
             sides.append((self._written, self._carried))
             ends.append(self._places())
             after.append(self.scope.values)
-        self.share = coming * chances[1] if _ends_with(statement, c_ast.Continue) else coming
+        passed = _ends_with(statement, c_ast.Continue)
+        self.share = coming * chances[1] if passed else coming
+        self.guards = (*guards, formulas[1]) if passed and formulas[1] is not None else guards
         if isinstance(statement, c_ast.Switch) or statement.iffalse is None:
             after.append(known)
         self.scope.values = {
@@ -192,12 +203,39 @@ class Body:
         if taken is None:
             if _ends_with(statement, c_ast.Break, c_ast.Return):
                 return 0.0, 1.0  # the loop is taken to run to its end
-            if isinstance(statement, c_ast.Switch) or not self._decided_by_data(condition):
+            if isinstance(statement, c_ast.Switch):
                 return 1.0, 1.0
+            if not self._decided_by_data(condition):
+                return self._counted(condition, place)
             taken = EVEN
         if self._depth == self._innermost:
             self._data_branches.append(Branch(place, self.share, taken))
         return taken, 1.0 - taken
+
+    def _counted(self, condition: Node, place: Location) -> tuple[float, float]:
+        """In what share of the iterations that come to it a condition holds, and does not; 1 both where that is not
+        known."""
+        formula = formula_of(condition, self.scope)
+        coming = self._iterations(self.guards)
+        if formula is None or coming is None or (holding := self._iterations((*self.guards, formula))) is None:
+            return 1.0, 1.0
+        share = holding / coming if coming else 0.0
+        self.counted[place] = share
+        return share, 1.0 - share
+
+    def _iterations(self, guards: tuple[Formula, ...]) -> int | None:
+        key = (self._depth, guards)
+        if key not in self._known:
+            known = {**self.scope.program.preprocessed.values, **self.scope.given, **self.scope.fixed}
+            self._known[key] = iterations_under(guards, self._loops[: self._depth], known)
+        return self._known[key]
+
+    def _formulas(self, statement: Node) -> tuple[Formula | None, Formula | None]:
+        """What holds on both sides of a branch whose condition is counted."""
+        place = self.scope.location(statement)
+        if place not in self.counted or not isinstance(statement, c_ast.If):
+            return None, None
+        return formula_of(statement.cond, self.scope), formula_of(statement.cond, self.scope, holds=False)
 
     def _decided_by_data(self, condition: Node) -> bool:
         """Whether a condition is none of integer formulas of sizes and loop variables."""
@@ -672,7 +710,16 @@ class Body:
         view = self.scope.views.get(name)
         if view is not None:
             name, indices = view.array, (*view.prefix, sympy.expand(view.offset + indices[0]), *indices[1:])
-        return Reference(name, kind, indices, self._depth, written(node), place, self._after_inner, self.share)
+        return Reference(
+            name, kind, indices, self._depth, written(node), place, self._after_inner, self.share, self._guard()
+        )
+
+    def _guard(self) -> Guard:
+        """The conditions of sizes and loop variables around, with the share of the iterations in which they hold."""
+        if not self.guards:
+            return ALWAYS
+        holding, whole = self._iterations(self.guards), self._iterations(())
+        return " and ".join(map(str, self.guards)), holding / whole if whole and holding is not None else 1.0
 
     def _walked(self, base: Node, nodes: Sequence[Node], node: Node, kind: Kind) -> Reference:
         """`*p++` and its like: the element before or after the pointer moves."""

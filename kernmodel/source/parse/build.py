@@ -152,7 +152,7 @@ def build_nest(program: Program, function: Node, found: Chain, text: str, name: 
         text=text,
         function=None if program.bare else function.decl.name,
         notes=(
-            *_chain_notes(found, scope, {one.location: one.taken for one in operations.branches}),
+            *_chain_notes(found, scope, {one.location: one.taken for one in operations.branches}, body.counted),
             *_taken_notes(scope, body, symbols),
             *_step_notes(scope, chain, loops),
             *_left_out_notes(left, left_out, loops[-1]),
@@ -161,6 +161,7 @@ def build_nest(program: Program, function: Node, found: Chain, text: str, name: 
         between=tuple(_between(found, scope)),
         inner_lines=lines_of(found.inner, program),
         parallel=parallel_of(program, function, found),
+        counted_at=frozenset(symbols) if body.counted else frozenset(),
     )
 
 
@@ -186,7 +187,9 @@ def _between(found: Chain, scope: Scope) -> Iterator[tuple[int, Location]]:
                 yield depth, scope.location(loop)
 
 
-def _chain_notes(found: Chain, scope: Scope, decided: Mapping[Location, float]) -> Iterator[Note]:
+def _chain_notes(
+    found: Chain, scope: Scope, decided: Mapping[Location, float], counted: Mapping[Location, float]
+) -> Iterator[Note]:
     """What is assumed of loops around and beside the chain, and of branches."""
     for loop in found.repeated:
         text = (
@@ -196,7 +199,7 @@ def _chain_notes(found: Chain, scope: Scope, decided: Mapping[Location, float]) 
     for loop in found.beside:
         text = "the loop beside it is a nest of its own: what both find in caches of one another is not counted"
         yield Note("loops-beside", text, where=scope.location(loop))
-    yield from condition_notes(found, scope, decided)
+    yield from condition_notes(found, scope, decided, counted)
 
 
 def _is_index_arithmetic(statement: Node, scope: Scope) -> bool:
@@ -381,7 +384,7 @@ def _read_body(chain: Sequence[Level], body: Body, left: Mapping[str, sympy.Expr
     """Read the statements of a chain; `left`: what iterations of the innermost body leave to the next."""
     for depth, level in enumerate(chain, 1):
         body.forget([part for inner in chain[depth - 1 :] for part in (*inner.before, *inner.after)])
-        body.share = 1.0
+        body.share, body.guards = 1.0, ()
         if depth == len(chain):
             body.scope.values |= {name: value for name, value in left.items() if name not in body.scope.values}
         for statement in level.before:
@@ -389,7 +392,7 @@ def _read_body(chain: Sequence[Level], body: Body, left: Mapping[str, sympy.Expr
         if depth < len(chain) and (inner := chain[depth].statement) in body.scope.rows.values():
             body.read_bounds(inner, depth)
     for depth, level in reversed(tuple(enumerate(chain, 1))):
-        body.share = 1.0
+        body.share, body.guards = 1.0, ()
         for statement in level.after:
             body.read(statement, depth, after_inner=True)
     return body
@@ -457,7 +460,8 @@ def _counted(accesses: Sequence[Access]) -> tuple[Access, ...]:
     """References that repeat literally become one access with their count."""
     groups: dict[tuple[object, ...], list[Access]] = {}
     for item in accesses:
-        groups.setdefault((item.array, item.kind, item.index, item.depth, item.after_inner), []).append(item)
+        key = (item.array, item.kind, item.index, item.depth, item.after_inner, item.guard)
+        groups.setdefault(key, []).append(item)
     return tuple(
         replace(group[0], count=len(group), share=sum(item.share for item in group) / len(group))
         for group in groups.values()

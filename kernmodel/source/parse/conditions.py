@@ -44,15 +44,19 @@ def _refuse_unconditional_ends(found: Chain, scope: Scope) -> None:
                 raise scope.unsupported(what, node, "take the loop away, or put the statement under its condition")
 
 
-def condition_notes(found: Chain, scope: Scope, decided: Mapping[Location, float]) -> Iterator[Note]:
+def condition_notes(
+    found: Chain, scope: Scope, decided: Mapping[Location, float], counted: Mapping[Location, float]
+) -> Iterator[Note]:
     """What is assumed of the branches of a chain; `decided`: by its place, how often a condition holds that the data
-    decide, or of which it is stated."""
+    decide, or of which it is stated; `counted`: of one that is counted."""
     parts = tuple(_parts(found))
     branches = [*found.conditions, *(node for node in parts if isinstance(node, (c_ast.If, c_ast.Switch)))]
     stated = dict(scope.program.stated.taken)
     for node in branches:
         place = scope.location(node)
-        if place in decided and place.line not in stated:
+        if place in counted and place not in decided:
+            text = f"the condition of this branch holds in {counted[place]:.4%} of the iterations at these sizes"
+        elif place in decided and place.line not in stated:
             text = "the data decide this branch: its condition is taken to hold in half of the cases (--taken LINE=P)"
         elif place in decided:
             text = f"the condition of this branch is taken to hold with probability {decided[place]:g}, as stated"

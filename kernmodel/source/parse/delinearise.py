@@ -168,6 +168,7 @@ def access(reference: Reference, array: Array, index: _Index, loops: Sequence[Lo
         indirect=tuple(entry for name, entry in scope.indirect.items() if entry.symbol in offset.free_symbols),
         after_inner=reference.after_inner,
         share=reference.share,
+        guard=reference.guard,
     )
 
 
