@@ -48,21 +48,23 @@ def _blocked(text: str, variant: Variant, function: str, size: int) -> str:
     from kernmodel.source.load import parse_kernel
     from kernmodel.source.nest.tiling import band
 
-    refused = "it has no loop nest"
+    refused = ""
     for number in range(1, text.count("for") + 1):
         try:
             nest = parse_kernel(text, str(variant.kernel), nest=number, function=function)
             allowed = band(nest).loops
         except KernmodelError as error:
-            refused = error.what
+            refused = refused or error.what
             continue
         for count in (2, 1):
             for chosen in combinations(reversed(allowed), count):
                 try:
                     return tiled_source(nest, dict.fromkeys(chosen, size))
                 except (InputError, UsageError) as error:
-                    refused = error.what
-    raise InputError(f"cannot be blocked: {refused}", where=str(variant.kernel), todo="leave the block size out")
+                    refused = refused or error.what
+        refused = refused or "in its first nest no loops may be blocked"
+    what = f"cannot be blocked: {refused or 'it has no loop nest'}"
+    raise InputError(what, where=str(variant.kernel), todo="leave the block size out")
 
 
 def key_of(variant: Variant, suite: SuiteFile, core: str) -> str:
