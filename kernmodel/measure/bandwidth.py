@@ -117,19 +117,31 @@ def measure_bandwidths(
         MeasurementError: the host does not let it be measured.
     """
     sizes = level_sizes(topology)
-    points, notes, got = [], [], True
-    for level in levels or tuple(sizes):
-        if level not in sizes:
-            notes.append(Note("level-left-out", f"{level}: there is not enough memory or no such cache to measure it"))
-            continue
-        for name in mixes or tuple(MIXES):
-            for width in widths or (x86.vector_bytes(),):
-                progress(f"{level} {name} {width} B")
-                mix = MIXES[name]
-                got &= place_streams(harness, mix, sizes[level], huge=huge)
-                point = _point(harness, mix, level, sizes[level], width, effort)
-                notes += doubts(point.cycles_per_line, f"{level} {name}")
-                points.append(point)
+    wanted = [
+        (level, name, width)
+        for level in levels or tuple(sizes)
+        for name in mixes or tuple(MIXES)
+        for width in widths or (x86.vector_bytes(),)
+    ]
+    missing = dict.fromkeys(level for level, _, _ in wanted if level not in sizes)
+    notes = [
+        Note("level-left-out", f"{level}: there is not enough memory or no such cache to measure it")
+        for level in missing
+    ]
+    found: dict[tuple[str, str, int], BandwidthPoint] = {}
+    got = True
+    # neighbours come and go: what two rounds do not confirm is tried once more when all others are done
+    for again in (False, True):
+        for key in wanted:
+            level, name, width = key
+            if level in missing or (key in found and found[key].cycles_per_line.confirmed):
+                continue
+            progress(f"{level} {name} {width} B{', again' if again else ''}")
+            got &= place_streams(harness, MIXES[name], sizes[level], huge=huge)
+            found[key] = _point(harness, MIXES[name], level, sizes[level], width, effort)
+    points = list(found.values())
+    for point in points:
+        notes += doubts(point.cycles_per_line, f"{point.level} {point.mix}")
     if huge and not got:
         notes.append(Note("no-huge-pages", "huge pages were asked for and not all got: more time goes into the TLB"))
     return Bandwidths(tuple(points), harness.clock_hz(), huge and got, tuple(notes))

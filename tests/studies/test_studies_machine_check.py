@@ -166,6 +166,16 @@ def test_mixes_in_memory_that_are_counted_otherwise_are_found(name: str, factors
     assert found == {"Mem"}
 
 
+def test_narrow_accesses_are_held_against_nothing() -> None:
+    machine = load_machine("clx")
+    narrow = tuple(
+        replace(one, mix=replace(one.mix, name=f"{one.mix.name}-8B", access_bytes=8),
+                bytes_per_second=tuple(rate / 4 for rate in one.bytes_per_second))
+        for one in machine.bandwidths
+    )  # fmt: skip
+    assert list(contradictions(replace(machine, bandwidths=(*machine.bandwidths, *narrow)))) == []
+
+
 def test_an_update_counted_per_stream_is_told_with_its_line(tmp_path: Path) -> None:
     host = SHARED / "measured" / "zen4-host.yml"
     if not host.exists():

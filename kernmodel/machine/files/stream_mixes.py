@@ -7,6 +7,8 @@ and those that it writes. Two laws hold on every machine, whether reads and writ
   both kinds (an update moves what a store-only mix moves: one line in, one out);
 - the traffic of mixes that write lies close together: one that lies far below all others counts something else.
 
+Of the same streams only those with the widest accesses are compared: narrower ones keep the core busy, not the path.
+
 Both catch figures that count the bytes of each array once where likwid-bench counts loads and stores (an update is one
 of each), and figures with write-allocates in them. The limits are those that the series of the carried machines keep
 with a margin: they come to 1.24 in memory (copy of four arrays on Zen) and 1.46 in caches (daxpy from L2 on Zen).
@@ -76,12 +78,18 @@ def contradictions(machine: Machine) -> Iterator[Contradiction]:
 def _by_level_and_cores(
     bandwidths: Sequence[BandwidthSeries], evades: bool
 ) -> Mapping[tuple[str, int], Mapping[int, _Measured]]:
-    """The figures that can be compared, by number of their series; one thread per core only."""
+    """The figures that can be compared, by number of their series; one thread per core, and of mixes with the same
+    streams those with the widest accesses."""
+    widest: dict[tuple[int, int, int], int] = {}
+    for mix in (series.mix for series in bandwidths):
+        streams = (mix.read, mix.write, mix.read_write)
+        widest[streams] = max(widest.get(streams, 0), mix.access_bytes or 0)
     found: dict[tuple[str, int], dict[int, _Measured]] = {}
     for number, series in enumerate(bandwidths):
-        if series.level == _FIRST or series.threads_per_core != 1:
-            continue
         mix = series.mix
+        narrow = (mix.access_bytes or 0) < widest[mix.read, mix.write, mix.read_write]
+        if series.level == _FIRST or series.threads_per_core != 1 or narrow:
+            continue
         most, least = _lines(mix, allocates=True), _lines(mix, allocates=not evades)
         for cores, rate in zip(series.cores, series.bytes_per_second, strict=True):
             time = (mix.read + mix.write) / rate
