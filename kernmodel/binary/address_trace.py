@@ -20,8 +20,9 @@ from kernmodel.binary.tracing import NotTracedError, TracedProgram, free_stretch
 from kernmodel.cachesim.engine import Simulator
 from kernmodel.cachesim.model import Hierarchy
 from kernmodel.errors import InputError, Location, MeasurementError, Note
+from kernmodel.incore.dependences.line_splits import Lines
 from kernmodel.isa import isa_of
-from kernmodel.isa.counting import TracedCopy
+from kernmodel.isa.counting import TracedAccess, TracedCopy
 from kernmodel.limits import TRACED_ACCESSES
 from kernmodel.value_types import dataclass
 
@@ -40,12 +41,16 @@ _MOST_CODE = 160
 
 @dataclass
 class _Sink:
-    """Where accesses go: the simulator, the lines that were touched, and their number."""
+    """Where accesses go: the simulator, the lines that were touched, and their number; of each instruction's access how
+    often it was executed, and how often it crossed the multiples of `blocks`."""
 
     simulator: Simulator
     line_shift: int
     kinds: numpy.typing.NDArray[numpy.uint8]
     sizes: numpy.typing.NDArray[numpy.uint64]
+    blocks: numpy.typing.NDArray[numpy.uint64]
+    executed: numpy.typing.NDArray[numpy.int64]
+    crossed: numpy.typing.NDArray[numpy.int64]
     accesses: int = 0
     calls: int = 0
     lines: set[int] = field(default_factory=set)
@@ -66,6 +71,9 @@ class _Sink:
             return
         sizes = self.sizes[numbers]
         self.accesses += len(kinds)
+        across = places % self.blocks[numbers] + sizes > self.blocks[numbers]
+        self.executed += numpy.bincount(numbers, minlength=len(self.executed))
+        self.crossed += numpy.bincount(numbers[across], minlength=len(self.crossed))
         self._touch(places)
         self._touch(places + (sizes - 1))
         arrays = [cast("Sequence[int]", numpy.ascontiguousarray(one)) for one in (kinds, places, sizes)]
@@ -90,13 +98,19 @@ _KINDS = {"load": 0, "store": 1, "call": _CALL}
 
 
 def residency(
-    function: Function, command: Command, hierarchy: Hierarchy, *, told: Told = lambda what: None
+    function: Function,
+    command: Command,
+    hierarchy: Hierarchy,
+    *,
+    lines: Lines | None = None,
+    told: Told = lambda what: None,
 ) -> Residency:
     """Where the data of a function lie: its accesses in a run of the program through simulated caches that are warm.
 
     Args:
         function: of the file that the command runs, with all its blocks (as `count_occurrences` gives it).
         hierarchy: the caches of one core (`traffic.simulation.hierarchy.hierarchy_of`).
+        lines: what accesses of the core take longer to cross, for `Residency.crossing`.
 
     Raises:
         InputError: the program cannot be run, takes too long, or never runs the function; NotTracedError,
@@ -104,9 +118,11 @@ def residency(
     """
     simulator = Simulator(hierarchy)
     line = hierarchy.levels[0].line_bytes
-    first = _one_run(function, command, simulator, line, told, "warming the simulated caches")
+    first = _one_run(function, command, simulator, line, lines, told, "warming the simulated caches")
     simulator.reset_counters()
-    second = _one_run(function, command, simulator, line, told, "tracing addresses") if first.complete else first
+    second = first
+    if first.complete:
+        second = _one_run(function, command, simulator, line, lines, told, "tracing addresses")
     if not second.calls:
         raise never_ran(function)
     return Residency(
@@ -117,7 +133,19 @@ def residency(
         counters=simulator.counters(),
         complete=second.complete,
         notes=_notes(function, second),
+        crossing={} if lines is None else _crossing(second),
     )
+
+
+def _crossing(run: _Run) -> dict[int, tuple[float, float]]:
+    """By instruction, the shares of its loads and its stores that crossed."""
+    found: dict[int, tuple[float, float]] = {}
+    for number, access in enumerate(run.accesses):
+        if access.kind in ("load", "store") and run.sink.crossed[number]:
+            share = float(run.sink.crossed[number] / run.sink.executed[number])
+            load, store = found.get(access.address, (0.0, 0.0))
+            found[access.address] = (max(load, share), store) if access.kind == "load" else (load, max(store, share))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +153,7 @@ class _Run:
     sink: _Sink
     complete: bool
     left_out: Sequence[int]
+    accesses: Sequence[TracedAccess]
 
     @property
     def calls(self) -> int:
@@ -146,12 +175,26 @@ def _notes(function: Function, run: _Run) -> tuple[Note, ...]:
     return tuple(notes)
 
 
+def _block(access: TracedAccess, line_bytes: int, lines: Lines | None) -> int:
+    """The bytes whose multiples an access must not cross; more than any address has where it may cross all."""
+    found: int | None = line_bytes
+    if lines is not None:
+        found = lines.of_store(access.size) if access.kind == "store" else lines.of_load()
+    return found or 1 << 62
+
+
 def _one_run(
-    function: Function, command: Command, simulator: Simulator, line_bytes: int, told: Told, doing: str
+    function: Function,
+    command: Command,
+    simulator: Simulator,
+    line_bytes: int,
+    lines: Lines | None,
+    told: Told,
+    doing: str,
 ) -> _Run:
     """One run of the program; its accesses go into the simulator."""
     with traced_run(command, told, doing) as (program, words, _):
-        return _Tracing(program, function, command, words).run(simulator, line_bytes)
+        return _Tracing(program, function, command, words).run(simulator, line_bytes, lines)
 
 
 class _Tracing:
@@ -182,13 +225,16 @@ class _Tracing:
         program.write(place, made.code)
         self.traps = bend(program, function, made.entry, made.arrivals, shift)
 
-    def run(self, simulator: Simulator, line_bytes: int) -> _Run:
+    def run(self, simulator: Simulator, line_bytes: int, lines: Lines | None) -> _Run:
         """Let the program run to its end, or to the limit of accesses."""
         import numpy
 
         kinds = numpy.array([_KINDS[one.kind] for one in self.copy.accesses], dtype=numpy.uint8)
         sizes = numpy.array([max(1, one.size) for one in self.copy.accesses], dtype=numpy.uint64)
-        sink = _Sink(simulator, line_bytes.bit_length() - 1, kinds, sizes)
+        accesses = self.copy.accesses
+        blocks = numpy.array([_block(one, line_bytes, lines) for one in accesses], dtype=numpy.uint64)
+        counts = numpy.zeros((2, len(accesses)), dtype=numpy.int64)
+        sink = _Sink(simulator, line_bytes.bit_length() - 1, kinds, sizes, blocks, *counts)
         while True:
             stop = self.program.run()
             if stop.kind == "trap" and stop.value in self.traps:
@@ -196,7 +242,7 @@ class _Tracing:
             elif stop.kind == "signal" and stop.value == signal.SIGSEGV and self._is_full(stop.process):
                 self._drain(sink, self.end)
                 if TRACED_ACCESSES.exceeded(sink.accesses):
-                    return _Run(sink, False, self.copy.left_out)
+                    return _Run(sink, False, self.copy.left_out, self.copy.accesses)
                 registers = self.program.registers(stop.process)
                 registers.rcx = self.first
                 self.program.set_registers(stop.process, registers)
@@ -210,7 +256,7 @@ class _Tracing:
                     how = f"ended with status {status}" if status > 0 else f"was ended by signal {-status}"
                     raise InputError(f"{how} when its addresses were traced", where=self.command.words[0])
                 self._drain(sink, int.from_bytes(os.pread(self.words, 8, 0), "little"))
-                return _Run(sink, True, self.copy.left_out)
+                return _Run(sink, True, self.copy.left_out, self.copy.accesses)
 
     def _is_full(self, process: int) -> bool:
         return bool(self.program.registers(process).rcx == self.end)

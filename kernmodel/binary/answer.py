@@ -14,6 +14,7 @@ from kernmodel.binary.predictors.protocol import Predictor
 from kernmodel.binary.program import Function
 from kernmodel.binary.runs import Command, Told
 from kernmodel.binary.timing import FunctionTime
+from kernmodel.binary.trace_time import TraceTimer
 from kernmodel.binary.walks import CountedFlow
 from kernmodel.errors import InputError, Note, ToolError
 from kernmodel.machine.model import Machine
@@ -122,9 +123,12 @@ def with_data(
     """
     try:
         refuse_foreign(flow.function)
-        found = residency(flow.function, command, hierarchy_of(machine), told=told)
+        timer = TraceTimer(own.core, own.analyser)
+        found = residency(flow.function, command, hierarchy_of(machine), lines=timer.lines, told=told)
     except (ToolError, InputError) as error:
         return None, LiftedPrediction(OWN_ECM, "traces", None, failed=str(error))
+    if timer.lines is not None:
+        in_core = [lift_traces(flow, own, timer, found.crossing), *in_core]
     data = data_answer(flow, found, in_core, machine, own)
     base = next((one for one in in_core if one.cycles is not None), None)
     if data.ecm is None or base is None:

@@ -34,6 +34,7 @@ from kernmodel.isa.model import Instruction
 from kernmodel.uncertainty import Interval
 from kernmodel.value_types import dataclass
 
+Crossing = Mapping[int, tuple[float, float]]
 Way = Literal["sum", "loops", "traces"]
 WAYS: Mapping[Way, str] = {"sum": "a", "loops": "b", "traces": "c"}
 """The ways, and the letters that tables give them."""
@@ -241,8 +242,8 @@ class _Iteration:
 class _Traces:
     """Way (c), one loop after the other."""
 
-    def __init__(self, own: _Own, timer: TraceTimer) -> None:
-        self.own, self.flow, self._timer = own, own.flow, timer
+    def __init__(self, own: _Own, timer: TraceTimer, crossing: Crossing | None) -> None:
+        self.own, self.flow, self._timer, self._crossing = own, own.flow, timer, crossing
         self.times: dict[int | None, _Iteration] = {}
         self._branches = Branches(own.flow, own.predictor.core.parameters.foreseen_passes)
 
@@ -260,7 +261,8 @@ class _Traces:
             return self._rest(loop, _Iteration(0.0, 0.0, 0.0), {}, {}, 1)
         trace, certain, doubtful = self._trace(walk)
         wrong = certain | doubtful
-        times = self._timer.cycles(trace, wrong, certain) if doubtful else self._timer.cycles(trace, wrong)
+        choices = (wrong, certain) if doubtful else (wrong,)
+        times = self._timer.cycles(trace, *choices, crossing=self._crossing)
         if times is None:
             return self._rest(loop, _Iteration(0.0, 0.0, 0.0), {}, {}, 1)
         each = walk.iterations
@@ -332,11 +334,14 @@ class _Traces:
         ]
 
 
-def lift_traces(flow: CountedFlow, predictor: OwnPredictor, timer: TraceTimer | None = None) -> LiftedPrediction:
+def lift_traces(
+    flow: CountedFlow, predictor: OwnPredictor, timer: TraceTimer | None = None, crossing: Crossing | None = None
+) -> LiftedPrediction:
     """Way (c), by the simulation of the core's pipeline.
 
     Args:
         timer: of the same core, which may know instructions from other functions.
+        crossing: how often accesses cross lines, as of `Residency`; None: arrays are taken to begin at lines.
     """
     timer = timer or TraceTimer(predictor.core, predictor.analyser)
     if not timer.possible:
@@ -349,7 +354,7 @@ def lift_traces(flow: CountedFlow, predictor: OwnPredictor, timer: TraceTimer | 
     own.describe()
     if own.failed:
         return LiftedPrediction(OWN, "traces", None, failed=own.failed)
-    traces = _Traces(own, timer)
+    traces = _Traces(own, timer, crossing)
     call = traces.all()
     calls = max(1, flow.occurrences.calls)
     interval = None

@@ -13,16 +13,17 @@ into its input that code without jumps does not have:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from itertools import accumulate
+from collections.abc import Collection, Mapping, Sequence
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from kernmodel.incore.answer.components import row_of
 from kernmodel.incore.core import Core
+from kernmodel.incore.dependences.line_splits import Lines, halves
 from kernmodel.incore.engine.analyser import Analyser, LoweredBlock
 from kernmodel.incore.engine.compiled import simulate
 from kernmodel.incore.engine.interface import Program
-from kernmodel.incore.engine.layout import LINES, ON, PASSES, SIMULATION, SOURCES
+from kernmodel.incore.engine.layout import LINES, ON, PASSES, PHASES, SIMULATION, SOURCES, Access
 from kernmodel.incore.engine.simulation import run
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
@@ -68,13 +69,26 @@ class TraceTimer:
         """Cycles that a mispredicted branch costs where nothing hides it, None where that is not known."""
         return self._core.parameters.misprediction
 
-    def cycles(self, trace: Sequence[Instruction], *mispredicted: Collection[int]) -> tuple[float, ...] | None:
+    @property
+    def lines(self) -> Lines | None:
+        """What accesses of the core take longer to cross, None where nothing of that is known."""
+        pipeline = self._core.model.pipeline
+        return pipeline.memory.lines if pipeline is not None else None
+
+    def cycles(
+        self,
+        trace: Sequence[Instruction],
+        *mispredicted: Collection[int],
+        crossing: Mapping[int, tuple[float, float]] | None = None,
+    ) -> tuple[float, ...] | None:
         """Cycles for one execution of a trace that is executed over and over.
 
         Args:
             trace: instructions in the order in which they are executed, each at its own address.
             mispredicted: numbers of the branches in it that the predictor is wrong about; for each of several such
                 choices there is an answer, without any choice one for a predictor that is always right.
+            crossing: by address of an instruction, the shares of its loads and stores that cross lines; None: arrays
+                are taken to begin at lines.
 
         Returns:
             None where the core has no pipeline to simulate, or the trace is beyond the engine.
@@ -84,6 +98,8 @@ class TraceTimer:
         named = isa_of(trace[0].isa).with_named_registers(trace)
         rows = [row_of(instruction, self._core.table) for instruction in named]
         block = self._analyser.lower(named, rows, "loop")
+        if crossing is not None and self.lines is not None:
+            block = block._replace(look=block.look._replace(accesses=_accesses(trace, block, crossing)))
         answer = self._analyser.bound(block, 0, scope=SIMULATION)
         if answer is None:
             return None
@@ -116,6 +132,33 @@ class TraceTimer:
         )
         core = program.core._replace(line_fetch=program.core.line_fetch | PASSES | LINES, dsb_width=zen.op_cache_width)
         return program._replace(units=placed, core=core)
+
+
+def _accesses(
+    trace: Sequence[Instruction], block: LoweredBlock, crossing: Mapping[int, tuple[float, float]]
+) -> list[Access]:
+    """What becomes of the accesses of a trace of which is known how often each crosses lines: as many of its passes do,
+    evenly spread."""
+    known = {access.instruction: access for access in block.look.accesses}
+    found, met = [], dict[int, int]()
+    for number, instruction in enumerate(trace):
+        place = met[instruction.address] = met.get(instruction.address, -1) + 1
+        load, store = crossing.get(instruction.address, (0.0, 0.0))
+        kept = known.get(number, Access(number))
+        if load or store or number in known:
+            both = (*halves(_passes(load, place)), *halves(_passes(store, place)))
+            found.append(Access(number, *both, kept.single, kept.longer))
+    return found
+
+
+def _passes(share: float, place: int) -> int:
+    """Of `PHASES` passes, as bits, a share that is spread evenly; the `place`th execution in a trace has its own."""
+    reached = [int(share * (number + PHASES * _GOLDEN * place)) for number in range(PHASES + 1)]
+    return sum(1 << number for number, (one, following) in enumerate(pairwise(reached)) if following > one)
+
+
+_GOLDEN = 0.6180339887498949
+"""Part of all passes by which those of the executions in one trace are shifted, so that they do not fall together."""
 
 
 def _units(block: LoweredBlock, fused: Collection[int]) -> list[_Unit]:

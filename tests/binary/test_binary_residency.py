@@ -12,6 +12,7 @@ from kernmodel.binary.find import find_function
 from kernmodel.binary.runs import Command
 from kernmodel.cachesim.model import CacheSpec, Hierarchy
 from kernmodel.errors import InputError, MeasurementError
+from kernmodel.incore.dependences.line_splits import Lines
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or os.uname().machine != "x86_64", reason="addresses are traced on Linux on x86-64"
@@ -46,6 +47,17 @@ def test_the_footprint_is_that_of_the_arrays(build):
     assert 3 * 24 * 24 * 8 <= traced.footprint_bytes <= 3 * (24 * 24 * 8 + 64)
     assert set(traced.counters.levels) == {"L1", "L2"}
     assert traced.misses_per_line == 0.0
+
+
+def test_accesses_across_blocks_are_counted(build):
+    program = build("flow.c", "-O3", "-march=x86-64-v3")
+    function, command = find_function(program, "gemm"), Command((str(program), "24"), seconds=20)
+    assert residency(function, command, CACHES).crossing == {}
+    halves = residency(function, command, CACHES, lines=Lines(64, 32)).crossing
+    assert all(0 < max(shares) <= 1 for shares in halves.values())
+    tiny = residency(function, command, CACHES, lines=Lines(16, None)).crossing
+    assert len(tiny) >= 1  # vectors of 32 bytes always do
+    assert max(max(shares) for shares in tiny.values()) == 1.0
 
 
 def test_a_cache_that_is_too_small_misses(build):

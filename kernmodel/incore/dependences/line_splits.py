@@ -182,7 +182,7 @@ def slow_accesses(
     made = []
     for number in sorted({*slow, *alone, *longer}):
         loading, storing = slow.get(number, (0, 0))
-        made.append(Access(number, *_halves(loading), *_halves(storing), number in alone, number in longer))
+        made.append(Access(number, *halves(loading), *halves(storing), number in alone, number in longer))
     return made
 
 
@@ -264,7 +264,7 @@ def _paired(number: int, stores: Sequence[MovingAccess], general: Collection[int
     return False
 
 
-def _halves(passes: int) -> tuple[int, int]:
+def halves(passes: int) -> tuple[int, int]:
     """The lower and the higher 32 bits, as signed numbers."""
     low, high = passes & 0xFFFFFFFF, passes >> 32
     return low - (low >> 31 << 32), high - (high >> 31 << 32)
