@@ -45,7 +45,7 @@ def test_the_best_prediction_is_the_simulated_walk() -> None:
 
 def test_a_time_that_was_refused_is_no_time() -> None:
     found = answer(FunctionTime(0.0, 100.0, 0.0, 1, 3e9, 50.0, 0, 4, why_refused="too short"))
-    assert "refused: too short" in render(binary_run_report(found), Style())
+    assert "refused: too short (the smallest undisturbed call: 100 cy)" in render(binary_run_report(found), Style())
     assert found.best is not None
     assert found.error_percent(found.best) is None
 

@@ -63,7 +63,8 @@ def _measured(answer: BinaryRun) -> str | None:
     if time is None:
         return f"no: {answer.not_measured}" if answer.not_measured else None
     if time.why_refused:
-        return f"refused: {time.why_refused}"
+        undisturbed = f" (the smallest undisturbed call: {time.smallest:,.0f} cy)" if time.smallest else ""
+        return f"refused: {time.why_refused}{undisturbed}"
     runs = f"{count(time.accepted, 'run')}, spread {time.spread_percent:.1f} %"
     return f"{time.cycles:,.0f} cy per call ({_seconds(time.seconds)}; {runs})"
 
