@@ -65,9 +65,22 @@ def kernel_report(
 
     for name in without:
         one_of("--without", name, PARTS)
+    _check_readable(measured)
     request = kernel_request(kernel, machine, one_point_of(sizes, kernel), cache)
     answer = study(request, code.request(), over=_one_size(over), without=tuple(without), watched=progress)
     return Report([_with_measured(answer, measured)], _REPORT, strict=strict)
+
+
+def _check_readable(measured: File | None) -> None:
+    """Read measurements before anything is predicted, which takes long.
+
+    Raises:
+        InputError: they cannot be read.
+    """
+    if measured is not None:
+        from kernmodel.evaluate.charted import read_rows
+
+        read_rows(fspath(measured))
 
 
 def _with_measured(answer: KernelReport, measured: File | None) -> KernelReport:
@@ -120,6 +133,7 @@ def comparison_report(
     names, files = [fspath(machine) for machine in machines], kernels_of(kernels)
     given = {"--asm": code.asm, "--loop": code.loop, "--lines": code.lines}
     refuse(given | {"--iterations-per-pass": code.iterations_per_pass}, "several kernels are given")
+    _check_readable(measured)
     requests = [kernel_request(file, names[0], one_point_of(sizes, file), cache) for file in files]
     answer = comparison(requests, names, code.request(), beside=beside, watched=progress)
     return ComparedReport([answer], _COMPARED, strict=strict)

@@ -47,6 +47,7 @@ def test_a_report_is_written_and_told_of_in_a_line(run, tmp_path):
         (("-o", "page.html", "--over", "Q=1-4"), 1, "the kernel has no size Q; take one of N"),
         (("-o", "page.html", "--without", "all"), 2, "'all' is not known"),
         (("-o", "page.txt"), 2, "is no name of a page"),
+        (("-o", "page.html", "--measured", "none.csv"), 1, "none.csv: cannot be read: No such file or directory"),
     ],
 )
 def test_reports_that_cannot_be_made_are_refused(run, tmp_path, monkeypatch, arguments, status, said):
