@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from kernmodel.errors import InputError, UsageError
-from kernmodel.source.text import DESCRIPTIONS
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest
 from kernmodel.studies.sweep.values import EVERY_SIZE, grid, parse_values
 from kernmodel.traffic.options import CacheMode, Layout, ReplacementPolicy, SimulationOptions, StoreMode
@@ -315,8 +314,11 @@ def is_c_source(source: Source) -> bool:
     name = source_of(source)
     if isinstance(name, GivenText):
         return "{" in name.text or "[" in name.text
+    from kernmodel.source.text import is_description
+
     path = Path(name)
-    return path.suffix.lower() in (".c", *DESCRIPTIONS) or (not path.suffix and name != "-" and not path.is_file())
+    is_carried = not path.suffix and name != "-" and not path.is_file()
+    return path.suffix.lower() == ".c" or is_description(name) or is_carried
 
 
 def values_of(values: Values, option: str) -> tuple[int, ...]:
