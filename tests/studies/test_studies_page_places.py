@@ -77,3 +77,10 @@ def test_code_that_does_not_say_where_it_begins_is_placed_by_its_rows(tmp_path: 
     loop, nest = stencil()
     hidden = replace(loop, streams=tuple(replace(stream, start=None) for stream in loop.streams))
     assert page_starts(hidden, nest, LARGE).keys() == {loop.streams[-1].instruction}  # its loads share a register
+
+
+def test_the_note_says_what_waiting_costs_and_no_alignment_of_code_is_praised() -> None:
+    answer = predict_ecm(KernelRequest("stencil", "snb", {}), CodeRequest())
+    note = next(note.text for note in answer.notes if note.code == "store-aliasing")
+    assert f"{answer.incore.prediction:.2f} cycles per pass in the core" in note
+    assert not [note for note in answer.notes if note.code == "code-address"]

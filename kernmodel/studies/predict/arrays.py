@@ -11,11 +11,13 @@ from itertools import product
 from math import gcd, prod
 
 from kernmodel.code.model import AssemblyLoop, StreamStart
-from kernmodel.errors import UsageError
+from kernmodel.errors import Location, Note, UsageError
 from kernmodel.incore.dependences.line_splits import NO_PAGES, Places, crossing_passes
 from kernmodel.incore.engine.layout import PHASES
+from kernmodel.incore.model import InCore
 from kernmodel.isa import isa_of
 from kernmodel.source.model import LoopNest
+from kernmodel.studies.predict.placement import MATTERS
 from kernmodel.value_types import dataclass
 
 _STATIC_ALIGNMENT = 16
@@ -82,6 +84,25 @@ def array_places(
     pages = (NO_PAGES, in_page) if in_page else (NO_PAGES,)
     others = tuple(at(dict(bases), shift, page) for page in pages for bases, shift in chosen)
     return ArrayPlaces(at(taken, base, in_page or NO_PAGES), _words(offsets, base, line, bool(in_page)), others)
+
+
+def aliasing_notes(
+    places: ArrayPlaces | None, taken: InCore, elsewhere: Sequence[InCore], file: str
+) -> tuple[Note, ...]:
+    """That loads wait for stores to other addresses, where the arrays are taken to lie so, and what that costs.
+
+    Args:
+        taken: the analysis with the arrays there; elsewhere: where they are the least and the most in the way.
+    """
+    least = min((one.prediction for one in elsewhere), default=taken.prediction)
+    if not (places and places.taken.in_page) or taken.prediction - least < MATTERS * taken.prediction:
+        return ()
+    text = (
+        "large arrays are taken to begin at the same place of a page, where loads wait for stores whose addresses have "
+        f"the same last 12 bits: {taken.prediction:.2f} cycles per pass in the core, {least:.2f} where arrays begin "
+        "some lines apart"
+    )
+    return (Note("store-aliasing", text, "assumption", Location(file)),)
 
 
 def _words(offsets: Mapping[str, int], base: int, line: int, mapped: bool) -> str:

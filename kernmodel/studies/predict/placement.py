@@ -23,7 +23,7 @@ from kernmodel.uncertainty import Interval
 from kernmodel.value_types import dataclass
 
 CAUSE = "address of the code"
-_MATTERS = 0.005
+MATTERS = 0.005
 """Predictions that differ by less than this share are the same."""
 _ELEMENT_BYTES = 8
 """At multiples of which arrays begin of which nothing is known: elements of this size are aligned by every ABI."""
@@ -63,10 +63,10 @@ def placement(loop: AssemblyLoop, core: Core, settings: Settings, prediction: fl
     aligned, *others = predictions_at(loop, core, settings, (0, *(place for place in places if place != at)))
     low, high = min((prediction, *others)), max((prediction, *others))
     interval = None
-    if high - low > _MATTERS * high:
+    if high - low > MATTERS * high:
         assumed = f"first byte at {at} modulo {CODE_ALIGNMENT}"
         interval = Interval(low, high, CAUSE, assumed)
-    return Placement(interval, aligned, high - aligned > _MATTERS * high)
+    return Placement(interval, aligned, high - aligned > MATTERS * high)
 
 
 def array_notes(loop: AssemblyLoop, core: Core, settings: Settings, prediction: float) -> tuple[Note, ...]:
@@ -78,7 +78,7 @@ def array_notes(loop: AssemblyLoop, core: Core, settings: Settings, prediction: 
     layouts = [Places(base) for base in range(0, CODE_ALIGNMENT, align or _ELEMENT_BYTES)]
     found = [prediction, *predictions_placed(loop, core, settings, layouts)]
     low, high = min(found), max(found)
-    if high - low <= _MATTERS * high:
+    if high - low <= MATTERS * high:
         return ()
     text = (
         f"arrays that begin at multiples of {align or _ELEMENT_BYTES} bytes: {low:.2f} to {high:.2f} cycles per pass "

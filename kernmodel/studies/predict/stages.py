@@ -377,8 +377,7 @@ class Stages:
         parameters, table = self._core(machine)
         place, within = AT_LINES if places is None else places, request.classic and places is None
         offset = offset_of(code.loop, Settings(offset=request.align))
-        arrays = place.base, tuple(place.starts.items()), tuple(place.in_page.items())
-        key = (code.key, parameters.name, request.port_model, within, offset, arrays)
+        key = (code.key, parameters.name, request.port_model, within, offset, _key(place))
 
         def analysed() -> InCore:
             core = modelled_core(parameters)
@@ -388,19 +387,23 @@ class Stages:
 
         return self._incores.get(key, analysed)
 
-    def _placement(self, code: Code, machine: Machine, request: CodeRequest, incore: InCore) -> tuple[Note, ...]:
-        """What the unknown address of the loop may change, as a note; nothing where it makes no difference."""
+    def _placement(
+        self, code: Code, machine: Machine, request: CodeRequest, incore: InCore, places: ArrayPlaces | None
+    ) -> tuple[Note, ...]:
+        """What the unknown address of the loop may change, its arrays where they are taken to lie, as a note; nothing
+        where it makes no difference."""
         from kernmodel.incore.core import Core, Settings
         from kernmodel.studies.predict.placement import placement, placement_notes
 
-        settings = Settings(notion=incore.notion, port_model=request.port_model, offset=request.align)
+        place = places.taken if places else AT_LINES
+        settings = Settings(notion=incore.notion, port_model=request.port_model, offset=request.align, places=place)
         parameters, _ = self._core(machine)
 
         def find() -> tuple[Note, ...]:
             found = placement(code.loop, Core.of(parameters, settings), settings, incore.prediction)
             return placement_notes(found, code.loop.file)
 
-        return self._placements.get((code.key, parameters.name, request.port_model, request.align), find)
+        return self._placements.get((code.key, parameters.name, request.port_model, request.align, _key(place)), find)
 
     def _outside(
         self, case: _Case, code: Code, incore: InCore, traffic: Traffic
@@ -420,6 +423,7 @@ class Stages:
         from kernmodel.models.ecm import Elsewhere, predict
         from kernmodel.models.pages import in_pages
         from kernmodel.source.nest.sizes import deciding_names
+        from kernmodel.studies.predict.arrays import aliasing_notes
         from kernmodel.traffic.stream_runs import runs_of
 
         method, cores, loop = case.method, case.point.kernel.cores, code.loop
@@ -459,9 +463,9 @@ class Stages:
             *prediction.notes,
             *page_notes,
         )
-        notes = (*notes, *left_out_notes(machine, incore))
+        notes = (*notes, *left_out_notes(machine, incore), *aliasing_notes(places, incore, elsewhere, loop.file))
         if not classic:
-            notes = (*notes, *self._placement(code, machine, case.point.code, incore))
+            notes = (*notes, *self._placement(code, machine, case.point.code, incore, places))
         scaled = [scale_divided(predict_at, count, machine, spread, method.nest, case.sizes) for count in scaling_cores]
         many = cores > 1 or any(count > 1 for count in scaling_cores)
         divided = division_notes(method.nest, spread, [made for _, made in scaled]) if many else ()
@@ -482,6 +486,11 @@ class Stages:
             scaling=tuple(point for point, _ in scaled),
             notes=tuple(dict.fromkeys((*once, *notes, *divided))),
         )
+
+
+def _key(places: Places) -> tuple[object, ...]:
+    """What tells places of arrays from others."""
+    return places.base, tuple(places.starts.items()), tuple(places.in_page.items())
 
 
 def _start(stack: ExitStack, at: Point, machine: Machine) -> Compilation | None:
