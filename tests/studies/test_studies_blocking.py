@@ -93,9 +93,10 @@ def test_candidates_are_ranked_and_none_is_slower(seven_point: BlockingAnswer) -
 
 def test_borders_and_short_loops_are_in_the_prediction(seven_point: BlockingAnswer) -> None:
     rows = next(one for one in seven_point.candidates if set(one.blocks) == {"j"} and one.cache == "L2")
-    assert rows.blocks == {"j": 40}
+    count = rows.blocks["j"]
+    assert 10 < count <= 40  # 40 rows fill L2 wholly, where pages at random places would lose some of them
     # a block of 40 rows reads 42 of a; b has no neighbours: of 2 + 2/40 lines 2/40 are those of the borders
-    assert rows.halo_share == pytest.approx((2 / 40) / (2 + 2 / 40), abs=0.003)
+    assert rows.halo_share == pytest.approx((2 / count) / (2 + 2 / count), abs=0.003)
     short = next(one for one in seven_point.candidates if set(one.blocks) == {"i"} and one.cache == "L1")
     of_short, of_rows = short.prediction.outside, rows.prediction.outside
     assert of_short is not None and of_rows is not None
