@@ -226,6 +226,7 @@ def test_every_function_is_asked() -> None:
         assert ">>> " in (getattr(km, name).__doc__ or "") or name == "machine_figures"
 
 
+@pytest.mark.thorough
 def test_all_functions_in_any_order(tmp_path: Path) -> None:
     names = sorted(QUESTIONS)
     random.Random(13).shuffle(names)
@@ -252,6 +253,7 @@ def test_all_functions_in_any_order(tmp_path: Path) -> None:
         assert "result" in repr(result)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_functions_say_what_commands_print(name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     command = [word.replace("_", " ") for word in COMMANDS[name].split()]

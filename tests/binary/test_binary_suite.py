@@ -113,6 +113,7 @@ def test_records_survive_a_line_that_was_cut_short(tmp_path: Path) -> None:
     again.close()
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(platform.machine() != "x86_64" or not shutil.which("gcc"), reason="needs gcc on x86-64")
 def test_a_suite_is_built_counted_and_judged_and_goes_on_where_it_was_cut_off(folder: Path) -> None:
     suite = read_suite(written(folder, "kernels: [one.c]\nflags: [-O1]\nblock: [none, 8]\nalways: -no-pie\n"))

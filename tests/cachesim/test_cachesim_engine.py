@@ -92,6 +92,7 @@ def flat(counters: Counters) -> dict[str, dict[str, int]]:
     return levels | {"MEM": {"memory_loads": counters.memory_loads, "memory_stores": counters.memory_stores}}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_case_is_exact(engine: Engine) -> None:
     if not CASES.is_file():
@@ -180,6 +181,7 @@ pieces = st.lists(st.none() | st.integers(0, 200), min_size=1, max_size=3)
 later = traces(extent=3000, most=60).map(lambda trace: [(kind, 19_500 + at, size) for kind, at, size in trace])
 
 
+@pytest.mark.thorough
 @needs_compiled
 @settings(max_examples=150, deadline=None)
 @given(hierarchies(), programs(), pieces, later)
@@ -190,6 +192,7 @@ def test_programs_give_the_same_in_both_engines(
     run_all([Simulator(hierarchy, engine="python"), *compiled], program, runs, after)
 
 
+@pytest.mark.thorough
 @needs_compiled
 @differential
 @given(hierarchies(lines=LONG_LINES), streams(), pieces, later)
@@ -200,6 +203,7 @@ def test_leaving_out_is_exact_with_all_rules(
     run_all([Simulator(hierarchy, engine="python"), *compiled], program, runs, after)
 
 
+@pytest.mark.thorough
 @needs_compiled
 @settings(max_examples=400, deadline=None)
 @given(hierarchies(plain=True, lines=LONG_LINES), streams(kinds=2), pieces, later)
@@ -231,6 +235,7 @@ def test_an_access_to_two_lines_is_left_out_line_by_line() -> None:
     assert misses[0] == misses[1]
 
 
+@pytest.mark.thorough
 @needs_compiled
 @pytest.mark.parametrize("policy", ["LRU", "FIFO", "RANDOM", "MRU", "PLRU"])
 @pytest.mark.parametrize("ways", [1, 8, 20, 70])
@@ -286,6 +291,7 @@ def walk(program: Program) -> Trace:
     return trace
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("engine", ENGINES)
 @differential
 @given(hierarchy=hierarchies(), program=programs(indirect=False))
@@ -304,6 +310,7 @@ def test_a_program_is_its_trace(engine: Engine, hierarchy: Hierarchy, program: P
     assert [sum(column) for column in zip(*one.served, strict=True)] == list(other.served[0] if trace else ())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("engine", ENGINES)
 @differential
 @given(hierarchy=hierarchies(), program=programs(), cuts=st.lists(st.integers(0, 40), min_size=2, max_size=4))

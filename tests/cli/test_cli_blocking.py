@@ -41,6 +41,7 @@ def test_the_best_block_stands_first(run):
     assert "safety factor 1" in outcome.out
 
 
+@pytest.mark.thorough
 def test_the_document_has_the_times_of_ecm_and_orders_its_candidates(run):
     document = json.loads(run(*STENCIL, "--json", "--unit", "LUP/s").out)
     ecm = json.loads(run("ecm", *STENCIL[1:], "--json", "--cache", "sim").out)
@@ -54,6 +55,7 @@ def test_the_document_has_the_times_of_ecm_and_orders_its_candidates(run):
     assert document["candidates"][0]["blocks"].keys() == {"i"}
 
 
+@pytest.mark.thorough
 def test_safety_and_cores_make_blocks_smaller(run, monkeypatch):
     """Limits are formulas: no candidate is simulated, since none is looked at."""
     monkeypatch.setattr("kernmodel.studies.blocking.candidates.FIRST", 0)
@@ -70,6 +72,7 @@ def test_safety_and_cores_make_blocks_smaller(run, monkeypatch):
     assert one == 8 * eight
 
 
+@pytest.mark.thorough
 def test_loops_are_chosen(run):
     outcome = run(
         "blocking", "-m", "snb", "matmul.c", "-D", "M=10", "-D", "N=600", "-D", "K=100", "--loops", "i, k", "--json"
@@ -78,6 +81,7 @@ def test_loops_are_chosen(run):
     assert found and all(set(candidate["blocks"]) <= {"i", "k"} for candidate in found)
 
 
+@pytest.mark.thorough
 def test_the_written_source_compiles_and_has_the_predicted_traffic(run, tmp_path: Path):
     target = tmp_path / "blocked file.c"
     outcome = run(*SHORT, "--json", "--emit", target)
@@ -94,6 +98,7 @@ def test_the_written_source_compiles_and_has_the_predicted_traffic(run, tmp_path
             assert theirs[number] == pytest.approx(ours[number], rel=0.02, abs=0.02)
 
 
+@pytest.mark.thorough
 def test_the_next_commands_carry_the_options(run, tmp_path: Path):
     (tmp_path / "sizes.h").write_text("#define M 3000\n")
     source = tmp_path / "kernel.c"
@@ -114,6 +119,7 @@ def test_the_next_commands_carry_the_options(run, tmp_path: Path):
     assert includes == f"  it includes files that are looked for beside it: put it into {tmp_path}, or copy them"
 
 
+@pytest.mark.thorough
 def test_the_source_on_standard_output_comes_alone(run):
     outcome = run(*STENCIL, "--emit", "-")
     assert (outcome.status, outcome.err) == (0, "")
@@ -124,6 +130,7 @@ def test_the_source_on_standard_output_comes_alone(run):
     assert "for (int i = i_block; i < MIN(i_block + BLOCK_I, N - 1); ++i)" in outcome.out
 
 
+@pytest.mark.thorough
 def test_a_file_is_replaced_only_with_force(run, tmp_path: Path):
     target = tmp_path / "blocked.c"
     target.write_text("mine")
@@ -134,6 +141,7 @@ def test_a_file_is_replaced_only_with_force(run, tmp_path: Path):
     assert "BLOCK_I" in target.read_text()
 
 
+@pytest.mark.thorough
 def test_a_drawing_on_the_terminal_and_a_picture(run, tmp_path: Path):
     outcome = run(*SHORT, "--plot")
     assert "block size of i (iterations)" in outcome.out and "holds the reuse along j up to i =" in outcome.out
@@ -184,6 +192,7 @@ def test_kernels_that_cannot_be_blocked(run):
     assert outcome.status == 0 and "iterations pass on sum" in outcome.out
 
 
+@pytest.mark.thorough
 def test_headers_out_of_macros_are_named(run, tmp_path: Path):
     source = tmp_path / "macros.c"
     source.write_text(

@@ -112,6 +112,7 @@ def test_completion_scripts(run, shell):
     assert "_KERNMODEL_COMPLETE" in outcome.out
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

@@ -70,6 +70,7 @@ def test_all_carried_machines(run):
     assert all(prediction["single_core"]["cycles_at_least"] > 0 for prediction in least)
 
 
+@pytest.mark.thorough
 @needs_compiler
 def test_drawings(run, tmp_path):
     drawing = run("compare", "-m", "snb", "-m", "clx", "stencil", "--plot").out.rpartition("\n\n")[2]

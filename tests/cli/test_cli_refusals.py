@@ -161,6 +161,7 @@ def apart(*arguments: str, **environment: str) -> subprocess.CompletedProcess[by
     return subprocess.run(command, env=inherited, capture_output=True, check=False)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "environment",
     [{"LC_ALL": "C"}, {"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}],

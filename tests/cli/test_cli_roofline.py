@@ -131,6 +131,7 @@ def few_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kernmodel.studies.blocking.candidates.MOST", 1)
 
 
+@pytest.mark.thorough
 @needs_compiler
 @pytest.mark.usefixtures("few_simulations")
 def test_carm_tells_the_whole_story(run):
@@ -172,6 +173,7 @@ def test_assembly_alone_has_the_cache_aware_charts(run, tmp_path):
 # {{{ pictures
 
 
+@pytest.mark.thorough
 @needs_compiler
 @pytest.mark.parametrize(("name", "start"), [("a.svg", b"<?xml"), ("a.pdf", b"%PDF"), ("a.PNG", b"\x89PNG")])
 def test_pictures_by_the_ending_of_the_file_and_twice_the_same(run, tmp_path, name, start):

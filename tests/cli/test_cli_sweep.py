@@ -112,6 +112,7 @@ def test_workers_give_the_same_file(run, tmp_path):
     assert (tmp_path / "1.csv").read_bytes() == (tmp_path / "2.csv").read_bytes()
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("default")
 def test_a_dask_cluster_gives_the_same_file(run, tmp_path):
     distributed = pytest.importorskip("distributed")
@@ -164,6 +165,7 @@ def uninterrupted(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("number", "option"), [(signal.SIGINT, "--resume"), (signal.SIGTERM, "--output")])
 def test_cut_off_and_resumed_equals_uninterrupted(uninterrupted, tmp_path, number, option):
     journal = tmp_path / "run.jsonl"
@@ -180,6 +182,7 @@ def test_cut_off_and_resumed_equals_uninterrupted(uninterrupted, tmp_path, numbe
     assert (tmp_path / "run.csv").read_bytes() == (uninterrupted / "all.csv").read_bytes()
 
 
+@pytest.mark.thorough
 def test_csv_and_parquet_keep_what_is_done(uninterrupted, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     arguments = (*LONG, "--resume", "run.jsonl", "--output", "run.parquet")

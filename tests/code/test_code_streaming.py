@@ -53,6 +53,7 @@ def compiled(folder: Path, text: str, function: str, *command: str) -> AssemblyL
     return select_without_source(read_file(made, function=function)[0])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("compiler", ["gcc", "clang-19"])
 @pytest.mark.parametrize(
     ("function", "streaming", "regular"),

@@ -53,6 +53,7 @@ def divides(answer: InCore) -> bool:
     return any("0DV" in use.ports for uses in answer.uses for use in uses)
 
 
+@pytest.mark.thorough
 def test_every_instruction_is_known() -> None:
     assert {form for _, answer in answers() for form in answer.uncertain} == set()
 

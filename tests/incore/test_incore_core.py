@@ -173,6 +173,7 @@ def test_a_batch_answers_every_line_in_order():
     assert (results[6].error, results[8].notion) == ("no CSV", "unrolled")
 
 
+@pytest.mark.thorough
 def test_processes_answer_as_one_does():
     queries = [BlockQuery(n, code, "SKL") for n, code in enumerate([LOOP, "", "4801d8", UNKNOWN, "06"] * 60)]
     alone = list(answer_all(queries, Settings(), jobs=1))

@@ -89,6 +89,7 @@ def predicted(code: bytes, core: str, notion: str, offset: int, memory: str, *, 
     return _OPENED[key].predict(code, notion, offset)  # type: ignore[arg-type]
 
 
+@pytest.mark.thorough
 @settings(max_examples=70, deadline=None)
 @given(BLOCKS, HOW, st.sampled_from(("moving", "different", "stack")))
 def test_engine_and_python_predict_alike(code: bytes, how: tuple[str, str, int], memory: str) -> None:

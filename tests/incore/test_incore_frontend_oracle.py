@@ -120,6 +120,7 @@ def explained(instructions: tuple[Instruction, ...]) -> bool:
     return pops or nops or not names.isdisjoint({"div", "idiv", "cpuid"})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("component", ["predecode", "dsb", "lsd", "issue"])
 def test_components_equal_faciles(component: str) -> None:
     assert [found.describe() for found in answers() if found.deviates(component)] == []

@@ -228,6 +228,7 @@ def test_renaming_registers_changes_nothing(
     assert lcd(text_of(loop, names), memory=memory) == lcd(text_of(loop, _REGISTERS), memory=memory)
 
 
+@pytest.mark.thorough
 @settings(deadline=None, max_examples=60)
 @given(_LOOPS)
 def test_two_copies_of_a_body_take_twice_as_long(loop: list[tuple[str, int, int]]) -> None:

@@ -329,6 +329,7 @@ def test_costs_of_llvm() -> None:
     assert len(port_groups(costs["add r64,r64"].usage)[0].ports) == 4
 
 
+@pytest.mark.thorough
 @needs_data
 @needs_llvm
 @pytest.mark.parametrize("name", ["SNB", "KBL", "SKX", "GLC", "ZEN4"])
@@ -379,6 +380,7 @@ def fuses(row: InstructionData | None, first: Instruction, branch: Instruction) 
     return not (first.memory and "i" in kinds)
 
 
+@pytest.mark.thorough
 @needs_data
 def test_ports_agree_with_facile_on_loops_of_numerical_kernels() -> None:
     path = SHARED / "oracle" / "hpc-loops-dev.csv.gz"
@@ -396,6 +398,7 @@ def test_ports_agree_with_facile_on_loops_of_numerical_kernels() -> None:
 KERNELS = sorted((Path(__file__).parents[2] / "kernels").glob("*.c"))
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
 @pytest.mark.parametrize(("name", "march"), [("SKX", "skylake-avx512"), ("ZEN2", "znver2")])
 def test_every_instruction_of_the_kernels_is_known(tmp_path: Path, name: str, march: str) -> None:

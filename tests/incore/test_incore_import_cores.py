@@ -217,6 +217,7 @@ def test_mending_never_leaves_a_row_further_away(counts: dict[str, int], kind: s
     assert after == item or after.source.endswith(MENDED)
 
 
+@pytest.mark.thorough
 @needs_data
 @pytest.mark.parametrize(
     ("name", "file"), [("CLX", "clx"), ("ICX", "icx"), ("RKL", "rkl"), ("RWC", "adl-p"), ("ZEN4", "zen4")]

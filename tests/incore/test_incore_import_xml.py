@@ -147,6 +147,7 @@ def test_forms_of_avx512_strings(string: str, form: str) -> None:
     assert name.form == form
 
 
+@pytest.mark.thorough
 @needs_data
 @pytest.mark.parametrize("core", ["SNB", "MTL-P"])
 def test_the_xml_gives_the_rows_that_the_pack_gives(tmp_path: Path, core: str) -> None:

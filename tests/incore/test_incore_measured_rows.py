@@ -103,6 +103,7 @@ def test_gather_and_its_mask_fill_the_measured_time(table: InstructionTable, for
     assert (row.uops + 1) / WIDTH == slots
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not FACTS.is_dir(), reason="measurements are not at hand")
 def test_where_sources_differ_the_table_follows_the_more_trusted_or_says_why_not(table: InstructionTable) -> None:
     found = list(disagreements(table, FACTS))

@@ -179,6 +179,7 @@ _MISSPELLINGS: tuple[Callable[[str], str], ...] = (
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "misspelt"),
     [*((name, _swapped) for name in sorted(DELIVERED)), *(("GLC", other) for other in _MISSPELLINGS[1:])],

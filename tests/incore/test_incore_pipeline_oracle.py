@@ -59,6 +59,7 @@ def errors(chosen: list[tuple[str, float]], arch: str, loop: bool) -> list[float
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("arch", ["SNB", "HSW", "SKL"])
 @pytest.mark.parametrize("notion", ["l", "u"])
 def test_real_code(arch: str, notion: str) -> None:
@@ -70,6 +71,7 @@ def test_real_code(arch: str, notion: str) -> None:
     assert sum(error <= 5 for error in found) > 0.9 * len(found)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("arch", ["SNB", "IVB", "HSW", "BDW", "SKL"])
 def test_loops_of_numerical_kernels(arch: str) -> None:
     chosen = [(row["hex"], float(row["uica_l"])) for row in rows("hpc-loops-dev.csv.gz") if row["arch"] == arch]

@@ -106,12 +106,14 @@ def compared() -> tuple[tuple[Case, float, float], ...]:
     return tuple((case, precedence(case, "stack"), precedence(case, "different")) for case in cases())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("core", ["SKL", "HSW", "SNB"])
 def test_precedence_is_facile_s(core: str) -> None:
     equal = [abs(ours - case.precedence) <= TOLERANCE for case, ours, _ in compared() if case.core == core]
     assert sum(equal) >= EXPECTED_SHARE * len(equal)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("core", ["SKL", "HSW", "SNB"])
 def test_ports_are_facile_s_without_the_divider(core: str) -> None:
     equal = []

@@ -197,6 +197,7 @@ def check_table(parameters: Parameters) -> int:
     return len(forms)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", known_microarchitectures())
 def test_carried_tables_are_sorted_well_formed_and_name_ports_of_their_core(name: str) -> None:
     parameters = load_parameters(name)

@@ -138,6 +138,7 @@ def test_a_loop_that_the_op_cache_cannot_hold_is_decoded(name: str, nops: int, h
     assert incore.prediction == (nops + 1) / (5 if holds else 4)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "holds"), [("ZEN2", True), ("ZEN3", False)])
 def test_what_the_op_cache_counts(name: str, holds: bool) -> None:
     """The 4,096 entries are instructions on Zen 2 (perfect), macro-ops on Zen 3 (Software Optimization Guide)."""

@@ -72,6 +72,7 @@ def damaged(draw: st.DrawFn, whole: Any) -> Any:
 SETTINGS = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
+@pytest.mark.thorough
 @SETTINGS
 @given(damaged(KERNCRAFT))
 def test_import(tmp_path: Path, data: Any) -> None:

@@ -112,6 +112,7 @@ def _shared(name: str) -> Path:
     return COLLECTION / f"{name}.yml"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", NAMES)
 def test_every_shared_file_gives_a_machine(name: str, tmp_path: Path) -> None:
     path = _shared(name)

@@ -1,5 +1,6 @@
 """Facts written as the text of a machine file and read again."""
 
+import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,6 +21,7 @@ FACTS = st.dictionaries(
 )
 
 
+@pytest.mark.thorough
 @settings(max_examples=300, deadline=None)
 @given(FACTS, WORDS)
 def test_any_facts_read_back(facts: dict[str, object], comment: str) -> None:

@@ -109,6 +109,7 @@ def test_ratios_in_words() -> None:
 # {{{ laws
 
 
+@pytest.mark.thorough
 @settings(max_examples=40)
 @given(cases())
 def test_scaled_roofs_never_exceed_those_of_carm(case: Case) -> None:

@@ -87,6 +87,7 @@ def test_balance_of_the_stencil_without_its_layer_condition() -> None:
     assert balance(by_layer_conditions("stencil", sizes, load_machine("snb"), "nt")) == 32
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("kernel", "sizes", "with_allocates", "without"), BALANCE)
 def test_balance_by_simulation(kernel: str, sizes: dict[str, int], with_allocates: float, without: float) -> None:
     """Within 3 %: rows and planes at the boundary, and conflicts of a few lines."""

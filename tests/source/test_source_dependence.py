@@ -194,6 +194,7 @@ def random_nests(draw: st.DrawFn) -> LoopNest:
     return parse_kernel(f"double a[40][40]; {' '.join(heads)} {element()} = {reads};", "k.c")
 
 
+@pytest.mark.thorough
 @settings(max_examples=200)
 @given(random_nests(), st.data())
 def test_blocked_nests_keep_the_order_of_every_element(nest: LoopNest, data: st.DataObject) -> None:

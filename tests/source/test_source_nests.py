@@ -114,6 +114,7 @@ def executed(levels: tuple[Level, ...], environment: dict[str, int]) -> Iterator
             yield f"a{level.variable}", "write", eval(index, here)
 
 
+@pytest.mark.thorough
 @settings(deadline=None, max_examples=120)
 @given(imperfect(), st.integers(1, 5))
 def test_accesses_are_executed_in_the_order_of_the_c(levels: tuple[Level, ...], n: int) -> None:

@@ -90,6 +90,7 @@ def parsed(heads: tuple[Head, ...], statement: str = "x[0] = 1;", arrays: str = 
     return parse_kernel(f"{macros}void f({arrays}) {{\n{loops}\n{statement} }}", "x.c")
 
 
+@pytest.mark.thorough
 @settings(deadline=None, max_examples=150)
 @given(nests())
 def test_iterations_equal_enumeration(heads: tuple[Head, ...]) -> None:

@@ -54,6 +54,7 @@ def subsets(loops: Sequence[str]) -> Iterator[tuple[str, ...]]:
 # Reading again
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", BLOCKABLE)
 def test_the_blocked_source_reads_as_the_blocked_nest(name: str) -> None:
     nest = load_kernel(name)
@@ -351,6 +352,7 @@ def strange_texts(draw: st.DrawFn) -> str:
     return f"#define LAST (N - 1)\n{before}void f(double a[N][N], double b[N][N])\n{{\n{outside}{nest}\n}}\n"
 
 
+@pytest.mark.thorough
 @settings(max_examples=50)
 @given(strange_texts(), st.sampled_from([{"i": 8}, {"j": 3}, {"i": 8, "j": 3}]), st.booleans())
 def test_any_layout_is_rewritten(text: str, blocks: dict[str, int], crlf: bool) -> None:
@@ -456,6 +458,7 @@ def run(loaded: ctypes.CDLL, name: str, function: str, sizes: dict[str, int], se
     return [buffer.raw for buffer in buffers]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("compiler", COMPILERS)
 @settings(max_examples=25)
 @given(data=st.data())
@@ -506,6 +509,7 @@ def forms() -> list[tuple[str, LoopNest]]:
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("blocks", [{"i": 5}, {"j": 4}, {"j": 3, "i": 6}])
 def test_all_forms_of_headers(blocks: dict[str, int]) -> None:
     for text, nest in forms():
@@ -514,6 +518,7 @@ def test_all_forms_of_headers(blocks: dict[str, int]) -> None:
         assert meaning(parse_kernel(written, "forms.c")) == meaning(tile(nest, blocks)), written
 
 
+@pytest.mark.thorough
 def test_all_forms_of_headers_give_the_same_bits(tmp_path: Path) -> None:
     parts = []
     for _, nest in forms():

@@ -48,6 +48,7 @@ def test_shares_of_time_are_of_iterations_over_their_rate(tmp_path):
     assert "shares of time: triad 1000 times, each other nest executed once" in result.text()
 
 
+@pytest.mark.thorough
 def test_charts_side_by_side_have_the_axes_that_are_asked_for(tmp_path):
     def limits(**options):
         result = km.roofline_chart("triad.c", "clx", model="all", N=4000, chart=km.ChartOptions(**options))

@@ -71,6 +71,7 @@ def simulated_cycles(answer: BlockingAnswer, blocks: Blocks, extents: Blocks) ->
     return predict(traffic, before.incore, before.machine, outside=outside).cycles
 
 
+@pytest.mark.thorough
 def test_the_answer_for_a_3d_7_point_stencil(seven_point: BlockingAnswer) -> None:
     best = seven_point.candidates[0]
     assert best.cache == "L2"
@@ -141,6 +142,7 @@ def test_what_is_written_is_what_was_predicted(seven_point: BlockingAnswer, tmp_
     assert all(again.prediction.cycles <= 1.02 * other.prediction.cycles for other in others)
 
 
+@pytest.mark.thorough
 def test_only_loops_that_were_asked_for_are_blocked(along_j: BlockingAnswer) -> None:
     assert {tuple(candidate.blocks) for candidate in along_j.candidates} == {("j",)}
     assert {limit.loops for limit in along_j.limits} == {("j",)}
@@ -180,6 +182,7 @@ def test_a_nest_with_nothing_to_block_has_the_time_that_ecm_predicts(tmp_path: P
     assert "by layer conditions" in reason
 
 
+@pytest.mark.thorough
 def test_the_safety_factor_is_stated_and_makes_blocks_smaller(
     along_j: BlockingAnswer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,6 +215,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("machines")
 
 
+@pytest.mark.thorough
 @settings(
     max_examples=2,
     deadline=None,
@@ -243,6 +247,7 @@ def test_blocks_of_the_matrix_product_are_near_the_best_simulated(
     assert recommended <= simulated_cycles(answer, {}, extents) * (1 + 1e-9)
 
 
+@pytest.mark.thorough
 def test_blocks_without_a_loop_of_their_own_are_left_out_where_the_inner_loop_was_unrolled() -> None:
     """78 iterations are one straight line of code; blocks of 48 of them, which the compiler merges, are not that."""
     answer = blocking(KernelRequest("matmul", "snb", {"N": 78, "M": 78, "K": 78}), GCC)
@@ -250,6 +255,7 @@ def test_blocks_without_a_loop_of_their_own_are_left_out_where_the_inner_loop_wa
     assert left_out == all("i" not in candidate.blocks for candidate in answer.candidates if len(candidate.blocks) == 1)
 
 
+@pytest.mark.thorough
 def test_small_nests_are_ranked_by_simulation(folder: Path, matmul_listing: str) -> None:
     machine = made_machine(folder, 1024, 4288, 17024)
     request = KernelRequest("matmul", machine, {"N": 63, "M": 26, "K": 48})

@@ -64,6 +64,7 @@ def holds(kernel: str, sizes: dict[str, int], machine: Machine, limit: BlockLimi
     return bool(conditions) and all(condition.holds for condition in conditions)
 
 
+@pytest.mark.thorough
 @settings(max_examples=8, deadline=None, phases=NO_SHRINKING)
 @given(st.sampled_from(sorted(CASES)), st.integers(16, 400), st.data())
 def test_a_limit_is_the_last_block_size_that_fits(kernel: str, lines: int, data: st.DataObject) -> None:
@@ -82,6 +83,7 @@ def test_a_limit_is_the_last_block_size_that_fits(kernel: str, lines: int, data:
                 assert holds(kernel, sizes, machine, limit, {loop: size}) == (size <= largest), (limit, size)
 
 
+@pytest.mark.thorough
 @settings(max_examples=5, deadline=None, phases=NO_SHRINKING)
 @given(st.sampled_from(("3d-7pt", "matmul")), st.integers(16, 200))
 def test_shapes_of_two_loops_fit(kernel: str, lines: int) -> None:
@@ -92,6 +94,7 @@ def test_shapes_of_two_loops_fit(kernel: str, lines: int) -> None:
             assert holds(kernel, sizes, machine, shape.limit, dict(shape.blocks)), shape
 
 
+@pytest.mark.thorough
 @settings(max_examples=6, deadline=None, phases=NO_SHRINKING)
 @given(st.sampled_from(sorted(CASES)), st.integers(16, 300), st.integers(1, 100))
 def test_a_larger_cache_allows_as_large_blocks(kernel: str, lines: int, more: int) -> None:

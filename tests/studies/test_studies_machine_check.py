@@ -232,6 +232,7 @@ def test_flags_are_tried_with_the_compilers_that_are_installed(tmp_path: Path, c
 # {{{ what is imported
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [path.name for path in sorted((SHARED / "machines-kerncraft").glob("*.yml"))] or [""])
 def test_what_is_imported_passes_the_check_or_says_what_to_mend(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -101,6 +101,7 @@ def workers():
 # --- equal to single predictions
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kernel", ["stencil", "matmul", "schoenauer"])
 def test_as_single_predictions(kernel) -> None:
     own = sizes_of(load_kernel(kernel, {}), {})
@@ -158,6 +159,7 @@ def outcome_of(stages: Stages, point: Point) -> EcmAnswer | str:
         return str(error)
 
 
+@pytest.mark.thorough
 @settings(max_examples=10)
 @given(st.lists(points_of, min_size=2, max_size=6))
 def test_what_is_remembered_changes_no_answer(points) -> None:
@@ -220,6 +222,7 @@ def test_processes_give_the_same(workers) -> None:
     assert sum(outcome.error is None for outcome in here) == 30 * 2 * 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("start", [1, 57, 185, 186, 1000])
 def test_from_anywhere(workers, start) -> None:
     study = mixed()
@@ -234,6 +237,7 @@ def test_any_executor_will_do() -> None:
         assert list(evaluate(study, bare, executor=threads)) == list(evaluate(study, bare))
 
 
+@pytest.mark.thorough
 def test_workers_in_another_folder_find_the_files(tmp_path, monkeypatch) -> None:
     (tmp_path / "strided.c").write_text(STRIDED)
     monkeypatch.chdir(tmp_path)
@@ -255,6 +259,7 @@ def test_outcomes_come_as_they_are_ready(workers) -> None:
     outcomes.close()
 
 
+@pytest.mark.thorough
 def test_few_chunks_are_under_way(monkeypatch) -> None:
     class Lazy(ThreadPoolExecutor):
         submitted = 0
@@ -446,5 +451,6 @@ def test_bugs_are_not_outcomes(workers) -> None:
             list(evaluate(grid(sizes(1000, 1001)), broken, executor=executor))
 
 
+@pytest.mark.thorough
 def test_no_points() -> None:
     assert list(evaluate(grid(sizes(5)), bare, start=1)) == []

@@ -120,6 +120,7 @@ class Run:
         return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_run_that_is_cut_off_goes_on(tmp_path, how) -> None:
@@ -181,6 +182,7 @@ def test_a_worker_that_is_killed_from_outside(study) -> None:
         list(evaluate(study, cycles, executor=executor))
 
 
+@pytest.mark.thorough
 def test_beside_threads_nothing_is_forked(study) -> None:
     go_on = threading.Event()
     thread = threading.Thread(target=go_on.wait)

@@ -123,6 +123,7 @@ def test_rounded_figures_are_told():
     assert "figure-rounded" in {note.code for note in study.notes}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("start", [0, 3, 4, 7, 8])
 def test_rows_can_begin_anywhere(start):
     """Also where machines are evaluated one after the other, because core counts exceed a ccNUMA domain."""

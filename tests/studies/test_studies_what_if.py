@@ -77,6 +77,7 @@ def edited(change: str) -> str:
     return f"{head}- level: Mem{memory[:begin]}{numbers}{memory[end:]}"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("cores", [1, 9])
 @pytest.mark.parametrize("change", [*SETS, "Mem.daxpy=x2"])
 def test_a_change_gives_what_ecm_gives_on_a_file_edited_by_hand(change: str, cores: int, tmp_path: Path) -> None:
@@ -303,6 +304,7 @@ def test_every_ratio_is_that_of_the_change_alone(stencil) -> None:
             assert one.more == pytest.approx(effect(f"{name}=x2").ratio)
 
 
+@pytest.mark.thorough
 def test_a_step_shows_at_half_or_twice() -> None:
     found = by_name(sensitivity(KernelRequest("3d-7pt", "clx", {"N": 400, "M": 400, "L": 400}), CODE, 4))
     cache = found["L2.size"]

@@ -269,6 +269,7 @@ def test_transitions_ascend() -> None:
     ]
 
 
+@pytest.mark.thorough
 @settings(max_examples=40, deadline=None)
 @given(
     st.sampled_from(("stencil", "3d-7pt", "uxx", "matmul", "matvec")),

@@ -35,6 +35,7 @@ def found(differences: tuple[Difference, ...], path: str, quantity: str = "loads
     return next(each for each in differences if (each.path, each.quantity) == (path, quantity))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ("copy", "stencil", "matvec", "triad", "2d-5pt"))
 @pytest.mark.parametrize("machine", ("clx", "hsw", "zen2"))
 def test_nothing_differs_away_from_thresholds(name: str, machine: str) -> None:

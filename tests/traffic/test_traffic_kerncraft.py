@@ -44,6 +44,7 @@ def results() -> list[dict]:
     return [r for r in json.loads(file.read_text())["results"] if r["predictor"] == "LC"]
 
 
+@pytest.mark.thorough
 def test_against_kerncraft(tmp_path: Path) -> None:
     if not results():
         pytest.skip("Kerncraft's results (../shared/data/kerncraft) are absent")

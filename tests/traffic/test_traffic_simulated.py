@@ -53,6 +53,7 @@ def assert_agree(traffic: Traffic, simulated: dict[str, tuple[float, float, floa
             assert model * 0.94 - 0.02 <= reference <= model * boundary * 1.06 + 0.03, (path, found)
 
 
+@pytest.mark.thorough
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(stencils(), st.data())
 def test_stencils(case: tuple[str, dict[str, int], float], data: st.DataObject) -> None:
@@ -62,6 +63,7 @@ def test_stencils(case: tuple[str, dict[str, int], float], data: st.DataObject) 
     assert_agree(layer_conditions(nest, machine, sizes), simulate(nest, machine, sizes, warm_up=1), boundary)
 
 
+@pytest.mark.thorough
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(stencils(columns=True), st.data())
 def test_stencils_in_any_order_of_the_loops(case: tuple[str, dict[str, int], float], data: st.DataObject) -> None:
@@ -148,6 +150,7 @@ def written(parameters: str, loops: tuple[str, ...], statement: str) -> str:
     return f"void f({parameters}) {{ {heads} {statement}; }}"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", LOOPS)
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
@@ -158,6 +161,7 @@ def test_other_patterns(name: str, data: st.DataObject) -> None:
     assert_agree(layer_conditions(nest, machine, sizes), simulate(nest, machine, sizes), 1.0)
 
 
+@pytest.mark.thorough
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_tiled_nest_counts_the_lines_at_the_ends_of_its_tiles(data: st.DataObject) -> None:
@@ -167,6 +171,7 @@ def test_tiled_nest_counts_the_lines_at_the_ends_of_its_tiles(data: st.DataObjec
     assert_agree(layer_conditions(nest, machine, sizes), simulate(nest, machine, sizes), 60 / 58)
 
 
+@pytest.mark.thorough
 @settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_triangular_nest_whose_rows_grow(data: st.DataObject) -> None:
@@ -178,6 +183,7 @@ def test_triangular_nest_whose_rows_grow(data: st.DataObject) -> None:
     assert traffic.path("L1Mem").loads == pytest.approx(simulated["L1Mem"][0] * 8, rel=0.02)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("victim", (False, True))
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(case=stencils(), data=st.data())

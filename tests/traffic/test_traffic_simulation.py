@@ -68,6 +68,7 @@ def settled_sweep(nest: LoopNest, machine: Machine, sizes: dict[str, int]) -> di
     return before
 
 
+@pytest.mark.thorough
 @SLOW
 @given(case=stencils(), lines=st.lists(st.integers(4, 400), min_size=1, max_size=3), victim=st.booleans())
 @example(case=(SLOW_TO_FILL, {"M": 40, "N": 176}, 1.0), lines=[393, 284, 274], victim=False)
@@ -132,6 +133,7 @@ def away_from_thresholds(nest: LoopNest, sizes: Mapping[str, int], capacity: flo
     return all(not 0.6 < condition.required / capacity < 1.6 for condition in wide.conditions)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", NESTS)
 @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(lines=st.integers(1, 400).map(lambda eights: 8 * eights), victim=st.booleans())
@@ -159,6 +161,7 @@ FACTORISATION = """void f(double a[restrict N][N]) {
     a[i][j] -= a[i][k] * a[k][j]; }"""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("text", "sizes", "capacities"),
     [
@@ -199,6 +202,7 @@ def test_lines_of_earlier_outer_iterations_leave() -> None:
     assert memory.stores == pytest.approx(expected.stores, rel=0.02)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ("stencil", "long-range", "copy", "matvec", "3d-7pt"))
 def test_large_sizes_cost_what_small_ones_cost(name: str) -> None:
     nest, default = kernel(name)
@@ -236,6 +240,7 @@ def test_conservation(case: tuple[str, dict[str, int], float], lines: list[int],
         assert path.write_allocates <= path.loads + 1e-9
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ("stencil", "matvec", "matvec-transposed", "long-range", "himeno", "update", "trmv"))
 def test_unit_of_work_and_registers_are_those_of_layer_conditions(name: str) -> None:
     nest, sizes = kernel(name)

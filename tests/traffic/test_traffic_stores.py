@@ -173,6 +173,7 @@ def test_evasion_takes_the_write_allocates_from_memory_and_nothing_else(
 # {{{ what each cache sees
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("stores", MODES)
 @pytest.mark.parametrize("machine", ["snb", "clx", "zen"])
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -269,6 +270,7 @@ def test_notes_of_streaming_stores() -> None:
     assert "incomplete-lines" in codes(of_text(TWO_WRITTEN % "a[2 * i] = x;", "nt", N=10**6))
 
 
+@pytest.mark.thorough
 @slow
 @given(case=stencils(), size=st.sampled_from((500.0, 5e3, 5e4, 1e6)), victim=st.booleans())
 def test_streaming_is_reading_alone_and_a_line_written_once(

@@ -162,6 +162,7 @@ def triangles(draw: st.DrawFn) -> str:
     return f"for ({outer}) for ({inner}) {draw(st.sampled_from(STATEMENTS))}".replace("i < N", "i < N - 10")
 
 
+@pytest.mark.thorough
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(loops=triangles(), size=st.integers(60, 120), lines=st.integers(8, 3000))
 def test_triangles_as_simulated(loops: str, size: int, lines: int) -> None:

@@ -70,6 +70,7 @@ UNNAMED = (
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_page_opens_without_faults_and_nothing_overlaps(pages, opened, name, width):
