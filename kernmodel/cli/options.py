@@ -18,7 +18,6 @@ from kernmodel.api.options import FileName, Nest, parse_bytes, parse_flags
 from kernmodel.errors import KernmodelError, UsageError
 from kernmodel.isa import ROWS_ENDING, at_vectors, with_rows
 from kernmodel.resources import carried_files
-from kernmodel.source.text import is_description
 from kernmodel.studies.sweep.values import parse_defines, parse_values
 from kernmodel.traffic.options import CacheMode, Layout, ReplacementPolicy, StoreMode
 from kernmodel.units import TIME_UNITS, plain_number
@@ -290,6 +289,8 @@ def _keep_description(ctx: click.Context, param: click.Parameter, value: FileNam
     Raises:
         UsageError: its ending is no YAML's.
     """
+    from kernmodel.source.text import is_description
+
     if value is not None and not is_description(value):
         raise UsageError(f"{value} is no description", where="--description", todo="give a .yml file (docs/kernels.md)")
     ctx.meta[_DESCRIBED] = value
