@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 
 from kernmodel.machine.load import load_machine
 from kernmodel.studies.predict.ecm import predict_ecm
-from kernmodel.studies.predict.request import CodeRequest, KernelRequest
+from kernmodel.studies.predict.request import CodeRequest, KernelRequest, TrafficAnswer
+from kernmodel.studies.predict.traffic import predict_traffic_sweep
 from kernmodel.traffic.page_placement import survival, usable_share
 
 LOOP = """.L1:
@@ -75,3 +77,19 @@ def test_thresholds_are_gradual_unless_pages_are_huge(tmp_path) -> None:
     assert [lines(share, classic=True)[0] for share in shares] == [0, 0, 0, 1, 1, 1]
     assert lines(0.9, cache="auto")[0] == 0.5
     assert lines(0.9, cache="sim")[0] == 0
+
+
+def test_traffic_says_with_what_ecm_counts() -> None:
+    """`traffic` is of whole caches: near a threshold it must not contradict `ecm` silently."""
+    near = KernelRequest("stencil", "clx", {"N": 30_000})
+    answers = (answer_of(one) for one in (near, replace(near, sizes={"N": 5000}), replace(near, pages="huge")))
+    told = [[note.text for note in answer.notes if note.code == "page-placement"] for answer in answers]
+    path = predict_ecm(near, CodeRequest()).traffic.path("L2L3")
+    ends = f"{path.at('low').lines:.3g} to {path.at('high').lines:.3g}"
+    assert f"L2L3 {ends} lines, {path.lines:.3g} on average" in told[0][0]
+    assert told[1:] == [[], []]
+
+
+def answer_of(request: KernelRequest) -> TrafficAnswer:
+    (answer,) = predict_traffic_sweep(request, [request.sizes])
+    return answer

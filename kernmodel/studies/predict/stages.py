@@ -313,25 +313,10 @@ class Stages:
         return self._traffics.get(key, lambda: method.traffic(case.sizes, cores, stores))
 
     def _placed_traffic(self, case: _Case, stores: StoreMode, cores: int) -> Traffic:
-        """The same with pages at random places, unless they are huge, or other things than thresholds are in doubt."""
-        found, kernel = self._traffic(case, stores, cores), case.point.kernel
-        thresholds = all(one.reason_code in ("threshold", "layout") for one in found.differences)
-        conditions = found if found.symbolic is None else found.symbolic
-        pages = kernel.pages or case.method.machine.pages or "4k"
-        if pages == "huge" or not thresholds or not conditions.conditions or kernel.simulation or kernel.cache == "sim":
-            return found
-        from kernmodel.traffic.page_placement import mean_traffic, placed_machines
-
-        def placed() -> Traffic:
-            request = replace(kernel, cache="lc")
-            parts = [
-                replace(case.method, machine=machine, request=request).traffic(case.sizes, cores, stores)
-                for machine in placed_machines(case.method.machine, conditions)
-            ]
-            return mean_traffic(conditions, parts, case.method.machine) if parts else found
-
-        key = ("placed", case.key, traffic_key(case.method.machine), stores, cores)
-        return self._traffics.get(key, placed)
+        """The same with pages at random places (`TrafficMethod.placed`)."""
+        found, method = self._traffic(case, stores, cores), case.method
+        key = ("placed", case.key, case.point.kernel.pages, traffic_key(method.machine), stores, cores)
+        return self._traffics.get(key, lambda: method.placed(found, case.sizes, cores, stores))
 
     def _core(self, machine: Machine) -> tuple[Parameters, InstructionTable]:
         def read() -> tuple[Parameters, InstructionTable]:

@@ -18,6 +18,9 @@ from kernmodel.studies.predict.request import KernelRequest, TrafficAnswer
 from kernmodel.traffic.options import SimulationOptions, StoreMode
 from kernmodel.value_types import dataclass
 
+_MATTERS = 0.01
+"""Lines that differ by less than this share are told alike."""
+
 if TYPE_CHECKING:
     from kernmodel.source.model import LoopNest
     from kernmodel.traffic.conditions.streams import SizedNest
@@ -59,6 +62,24 @@ class TrafficMethod:
         text = "no write-allocate is evaded: the nest writes no whole lines, one after the other, that it does not read"
         return replace(traffic, notes=(*traffic.notes, Note("nothing-evaded", text, "assumption")))
 
+    def placed(self, found: Traffic, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
+        """The traffic with pages at random places, where that makes thresholds gradual: not in huge pages, where it was
+        asked to be simulated, or where a simulation disagrees for other reasons."""
+        from kernmodel.traffic.page_placement import mean_traffic, placed_machines
+
+        request = self.request
+        thresholds = all(one.reason_code in ("threshold", "layout") for one in found.differences)
+        conditions = found if found.symbolic is None else found.symbolic
+        is_simulated = request.simulation is not None or request.cache == "sim"
+        pages = request.pages or self.machine.pages or "4k"
+        if pages == "huge" or not thresholds or not conditions.conditions or is_simulated:
+            return found
+        parts = [
+            replace(self, machine=machine, request=replace(request, cache="lc")).traffic(sizes, cores, stores)
+            for machine in placed_machines(self.machine, conditions)
+        ]
+        return mean_traffic(conditions, parts, self.machine) if parts else found
+
     def _found(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
         if self.request.cache == "lc":
             return self._symbolic(sizes, cores, stores)
@@ -89,6 +110,7 @@ class TrafficMethod:
         traffic = self.traffic(sizes, cores, self.stores())
         notes = (*nest.notes, *traffic.notes)
         if request.cache != "both":
+            notes = (*notes, *_placement_notes(traffic, self.placed(traffic, traffic.sizes, cores, traffic.stores)))
             return TrafficAnswer(nest, machine, shown, traffic, notes, traffic.symbolic, traffic.differences)
         from kernmodel.traffic.comparison.differences import compare_traffic
 
@@ -194,3 +216,16 @@ def with_transfers(answer: TrafficAnswer) -> TrafficAnswer:
     traffic, machine = answer.traffic, answer.machine
     runs = runs_of(answer.nest, traffic.sizes, machine) or {}
     return replace(answer, transfers=transfer_times(machine, streams_of(machine), traffic, runs))
+
+
+def _placement_notes(traffic: Traffic, placed: Traffic) -> tuple[Note, ...]:
+    """What `ecm` takes in place of this traffic, where pages at random places make a threshold gradual."""
+    changed = [
+        f"{mean.path} {mean.at('low').lines:.3g} to {mean.at('high').lines:.3g} lines, {mean.lines:.3g} on average"
+        for path, mean in zip(traffic.paths, placed.paths, strict=True)
+        if abs(mean.lines - path.lines) > _MATTERS * path.lines
+    ]
+    if not changed:
+        return ()
+    text = "pages of 4 KiB at random places let some sets of a cache overflow before others, and `ecm` counts with that"
+    return (Note("page-placement", f"{text}: {'; '.join(changed)}", "assumption"),)
