@@ -35,6 +35,7 @@ def check_flow(function, counted):
             assert left == counted.blocks[block.address]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("flags", [("-O0",), ("-O2",), ("-O2", "-no-pie", "-fno-pie"), ("-O3", "-march=x86-64-v3")])
 @pytest.mark.parametrize("name", ["gemm", "choose", "fib", "main"])
 def test_counts_are_those_of_the_source(build, flags, name):
@@ -52,6 +53,7 @@ def test_counts_are_those_of_the_source(build, flags, name):
         assert sum(counted.blocks[b.address] for b in function.blocks if b.ending == "indirect") == 70
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="no valgrind here")
 @pytest.mark.parametrize("name", ["choose", "gemm"])
 def test_two_methods_agree_block_for_block(build, name):
@@ -136,6 +138,7 @@ def test_programs_that_cannot_be_counted_are_refused(build, argument, message):
         count(build("unruly.c", "-O1", "-pthread"), "work", argument)
 
 
+@pytest.mark.thorough
 def test_a_program_without_an_end_is_stopped(build):
     program = build("unruly.c", "-O1", "-pthread")
     with pytest.raises(InputError, match=r"did not end within 1 s; .*--seconds"):

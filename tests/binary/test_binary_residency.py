@@ -21,6 +21,7 @@ CACHES = Hierarchy((CacheSpec("L1", 64, 8, load_from="L2", store_to="L2"), Cache
 TINY = Hierarchy((CacheSpec("L1", 2, 2, load_from="L2", store_to="L2"), CacheSpec("L2", 1024, 8)))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("flags", [("-O0",), ("-O2",), ("-O2", "-no-pie", "-fno-pie"), ("-O3", "-march=x86-64-v3")])
 @pytest.mark.parametrize("name", ["gemm", "choose"])
 def test_accesses_are_those_of_the_counted_blocks(build, flags, name):

@@ -28,6 +28,7 @@ def few_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kernmodel.studies.blocking.candidates.MOST", 2)
 
 
+@pytest.mark.thorough
 def test_the_best_block_stands_first(run):
     outcome = run(*STENCIL, "--classic")
     assert (outcome.status, outcome.err) == (0, "")

@@ -43,6 +43,7 @@ def modules_after(*arguments: str) -> set[str]:
 # {{{ which way
 
 
+@pytest.mark.thorough
 @needs_compiler
 @pytest.mark.parametrize("command", ["traffic", "ecm"])
 def test_layer_conditions_load_no_simulator(command):

@@ -317,6 +317,7 @@ def test_traffic_over_sizes(run):
     assert [point["kernel"]["sizes"]["N"] for point in document["points"]] == [100, 200]
 
 
+@pytest.mark.thorough
 @needs_compiler
 def test_the_first_line_of_the_readme(run_apart, tmp_path):
     done = run_apart("ecm", "--machine", "clx.yml", "stencil.c")

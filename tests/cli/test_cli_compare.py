@@ -56,6 +56,7 @@ def test_twice_is_once(run):
     assert "snb.yml was asked for more than once and is shown once" in outcome.out
 
 
+@pytest.mark.thorough
 @needs_compiler
 def test_all_carried_machines(run):
     outcome = run("compare", "--machines", "all", "copy", "--json")

@@ -24,6 +24,7 @@ def in_shell(script: str, folder: Path, **environment: str) -> subprocess.Comple
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("script", "status", "out", "err"),
     [
@@ -97,6 +98,7 @@ def descendants(process: int) -> set[int]:
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts processes in /proc")
 def test_many_jobs_are_few_processes_and_an_interrupt_ends_them(tmp_path):
     """A compiler that hangs keeps two workers busy, whatever --jobs says; Ctrl-C leaves nobody behind."""

@@ -106,6 +106,7 @@ def test_all_points_may_not(run, tmp_path):
     assert not file.exists()
 
 
+@pytest.mark.thorough
 def test_workers_give_the_same_file(run, tmp_path):
     for jobs in (1, 2):
         assert run(*SMALL, "--cores", "1,2,12", "--jobs", jobs, "--output", tmp_path / f"{jobs}.csv").status == 0

@@ -135,6 +135,7 @@ def test_decoding_what_was_assembled_gives_it_back(code: list[tuple[str, str, li
             assert described(item) == expected
 
 
+@pytest.mark.thorough
 @settings(max_examples=40, deadline=None)
 @given(st.lists(instruction(), min_size=1, max_size=12))
 def test_both_syntaxes_mean_the_same(code: list[tuple[str, str, list[object]]]) -> None:

@@ -328,6 +328,7 @@ FROM_X, TO_X = ExpectedIndirect("x", 8, False), ExpectedIndirect("x", 8, True)
 COUNTED = (ExpectedIndirect("x", 4, False), ExpectedIndirect("x", 4, True))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("source", "accesses", "indirect"),
     [

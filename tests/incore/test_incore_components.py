@@ -176,6 +176,7 @@ def test_batch_is_single(code, name, offset, notion):
     assert result.warnings == tuple(dict.fromkeys(warnings))
 
 
+@pytest.mark.thorough
 @settings(max_examples=30, deadline=None)
 @given(st.lists(codes(), min_size=2, max_size=5))
 def test_what_came_before_in_a_batch_changes_nothing(blocks):
@@ -195,6 +196,7 @@ def test_offsets_at_once_are_offsets_one_by_one(code, name):
 # --- accuracy --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["SKL", "HSW", "SNB"])
 @pytest.mark.parametrize("notion", ["loop", "unrolled"])
 def test_mean_difference_to_uica_on_blocks_of_applications(name, notion):

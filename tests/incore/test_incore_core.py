@@ -181,6 +181,7 @@ def test_processes_answer_as_one_does():
     assert list(answers_shown(queries, Settings(), reason_of, jobs=2)) == [result.reason for result in alone]
 
 
+@pytest.mark.thorough
 def test_processes_that_are_no_copies_answer_the_same():
     """Beside another thread a process is not copied, as the copy might wait for what that thread held."""
     queries = [BlockQuery(n, code, "SKL") for n, code in enumerate([LOOP, "4801d8", UNKNOWN] * 80)]

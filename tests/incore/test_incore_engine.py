@@ -115,6 +115,7 @@ def both(code: bytes, name: str, notion: str, offset: int, memory: str = "moving
     return found
 
 
+@pytest.mark.thorough
 @settings(max_examples=40, deadline=None)
 @given(BLOCKS, HOW, st.sampled_from(("moving", "different", "stack")))
 @example(bytes.fromhex("48894424f850"), ("ZEN2", "loop", 0), "moving")  # push: no stack engine is known of Zen
@@ -129,6 +130,7 @@ def test_the_header_is_that_of_the_layout() -> None:
     assert text == header(), "python -m kernmodel.incore.engine.layout writes it"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("length", [300, 3000])
 def test_long_blocks_are_no_different(length: int) -> None:
     code = (bytes.fromhex("".join(INSTRUCTIONS[:27])) * (length // 80))[:length]

@@ -220,6 +220,7 @@ def text_of(loop: list[tuple[str, int, int]], names: Sequence[str]) -> str:
     return ";".join(lines)
 
 
+@pytest.mark.thorough
 @settings(deadline=None, max_examples=60)
 @given(_LOOPS, st.permutations(_REGISTERS), st.sampled_from(_POLICIES))
 def test_renaming_registers_changes_nothing(

@@ -47,6 +47,7 @@ INSTRUCTIONS = (
 BLOCKS = st.lists(st.sampled_from(INSTRUCTIONS), min_size=1, max_size=8).map("".join).map(bytes.fromhex)
 
 
+@pytest.mark.thorough
 @settings(max_examples=60, deadline=None)
 @given(BLOCKS, st.permutations(CORES), st.sampled_from(("loop", "unrolled")))
 def test_a_core_among_others_predicts_as_alone(code: bytes, cores: list[str], notion: str) -> None:

@@ -213,6 +213,7 @@ def test_both_engines_say_the_same(
     assert simulate(block, engine="python") == simulate(block, engine="compiled")
 
 
+@pytest.mark.thorough
 @settings(max_examples=40, deadline=None)
 @given(st.lists(entries, min_size=1, max_size=8), limits, limits)
 def test_limits_on_unlaminated_microops_never_help(found: list[tuple[int, bool]], slots: int, first: int) -> None:

@@ -128,6 +128,7 @@ def test_the_op_cache_has_no_bound_where_its_width_is_not_published(name: str) -
     assert incore.prediction < 18 / 4
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "nops", "holds"), [("ZEN", 2047, True), ("ZEN", 2048, False), ("ZEN2", 4095, True), ("ZEN2", 4096, False)]
 )
@@ -236,6 +237,7 @@ def test_batch_is_single(code: str, name: str, notion: str, offset: int) -> None
     assert result.components == {each.name: each.cycles for each in components_of(single) if each.applies}
 
 
+@pytest.mark.thorough
 @settings(max_examples=60, deadline=None)
 @given(blocks, st.sampled_from(ZENS), st.sampled_from(["loop", "unrolled"]))
 def test_no_prediction_rises_when_a_component_is_idealised(code: str, name: str, notion: str) -> None:

@@ -38,6 +38,7 @@ def neutral(room: str) -> Iterator[tuple[str, str]]:
             yield f"{path.relative_to(ROOT)}:{line}: {text}", text
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("room", ["code", "incore", "models", "studies", "traffic"])
 def test_no_mnemonics_and_registers(room: str) -> None:
     allowed = WORDS | FILE_WORDS if room == "incore" else WORDS

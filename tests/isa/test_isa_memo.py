@@ -114,6 +114,7 @@ def test_instructions_made_from_representatives_are_those_decoded(codes: list[by
 REGISTERS = st.integers(0, 15)
 
 
+@pytest.mark.thorough
 @settings(max_examples=400, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(ENCODINGS), REGISTERS, REGISTERS, REGISTERS), min_size=2, max_size=8))
 def test_what_is_alike_differs_in_registers_only(choices: list[tuple[str, int, int, int]]) -> None:

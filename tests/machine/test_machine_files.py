@@ -201,6 +201,7 @@ def test_default_compiler_is_gcc(machine: Machine) -> None:
     assert not flags & {"-fopenmp", "-ffast-math", "-Ofast"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "flags", "isa_name"), _compilations())
 def test_flags_are_accepted(name: str, flags: tuple[str, ...], isa_name: str, tmp_path: Path) -> None:
     try:

@@ -87,6 +87,7 @@ def test_import(tmp_path: Path, data: Any) -> None:
     check_machine_file(made)
 
 
+@pytest.mark.thorough
 @SETTINGS
 @given(damaged(CARRIED))
 def test_load(tmp_path: Path, data: Any) -> None:

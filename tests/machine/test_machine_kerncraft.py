@@ -149,6 +149,7 @@ def test_carried_machines_agree_with_their_origin(name: str, tmp_path: Path) -> 
         )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "code", "text"),
     [

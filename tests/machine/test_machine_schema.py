@@ -288,6 +288,7 @@ def test_the_minimal_file_is_fit(write) -> None:
     assert check_machine(write(MINIMAL)) == ()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", CASES)
 def test_problem(write, case: str) -> None:
     old, new, expected = CASES[case]

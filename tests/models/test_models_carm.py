@@ -153,6 +153,7 @@ SERVED = st.dictionaries(st.sampled_from(LEVELS), st.just(0.0) | st.floats(0.01,
 REFERENCES = st.dictionaries(st.sampled_from(["a[i]=", "b[i]", "c[i]", "d[i][j]"]), SERVED, max_size=4)
 
 
+@pytest.mark.thorough
 @settings(max_examples=80)
 @given(cases(), REFERENCES, st.just(0.0) | st.floats(1, 400), st.booleans())
 def test_shares_and_impacts_add_up_to_one(

@@ -61,6 +61,7 @@ def balance(traffic: Traffic) -> float:
     return (memory.loads + memory.stores + memory.clean_victims) * 64 / traffic.iterations_per_unit
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize(("kernel", "sizes", "with_allocates", "without"), BALANCE)
 def test_balance(kernel: str, sizes: dict[str, int], with_allocates: float, without: float, machine: str) -> None:

@@ -34,6 +34,7 @@ def test_nests_of_very_many_references():
         parse_kernel(text, "k.c")
 
 
+@pytest.mark.thorough
 def test_long_expressions_and_sources(monkeypatch):
     with pytest.raises(SourceError, match=r"k\.c:3: an expression has more than 5,000 tokens; split it, or lift"):
         parse_kernel(KERNEL.format(" + ".join(["b[i]"] * 20_000)), "k.c")

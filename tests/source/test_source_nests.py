@@ -237,6 +237,7 @@ def test_tiles_cover_what_the_plain_loop_covers(size: int, block: int, end: str,
     assert nest.loops[0].step == block
 
 
+@pytest.mark.thorough
 @settings(deadline=None, max_examples=40)
 @given(st.integers(1, 30), st.integers(1, 30), st.integers(1, 8), st.integers(1, 8), st.booleans())
 def test_tiles_in_two_dimensions_with_statements_between(

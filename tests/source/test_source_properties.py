@@ -101,6 +101,7 @@ def test_iterations_equal_enumeration(heads: tuple[Head, ...]) -> None:
     assert trip_counts(nest, {"N": 7}) == pytest.approx(expected)
 
 
+@pytest.mark.thorough
 @settings(deadline=None, max_examples=100)
 @given(nests(), st.lists(st.integers(-3, 3), min_size=3, max_size=3))
 def test_index_range_equals_enumeration(heads: tuple[Head, ...], factors: list[int]) -> None:
@@ -111,6 +112,7 @@ def test_index_range_equals_enumeration(heads: tuple[Head, ...], factors: list[i
     assert found == ((min(values) + 5, max(values) + 5) if values else None)
 
 
+@pytest.mark.thorough
 @settings(deadline=None, max_examples=80)
 @given(nests(), st.data())
 def test_proofs_hold_in_every_iteration(heads: tuple[Head, ...], data: st.DataObject) -> None:

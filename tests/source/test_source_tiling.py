@@ -65,6 +65,7 @@ def test_the_blocked_source_reads_as_the_blocked_nest(name: str) -> None:
         assert {again.defaults[f"BLOCK_{loop.upper()}"] for loop in loops} == set(blocks.values())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["stencil", "3d-7pt", "long-range", "iso3dfd", "matmul", "matvec-transposed", "uxx"])
 def test_the_blocked_source_has_the_traffic_of_the_blocked_nest(name: str) -> None:
     nest, machine = load_kernel(name), load_machine("snb")
@@ -567,6 +568,7 @@ def test_the_inner_loop_of_blocked_code_is_vectorised(name: str, tmp_path: Path)
     assert "loop vectorized" in told
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", BLOCKABLE)
 def test_whole_blocks_are_the_blocked_nest_where_they_divide_its_loops(name: str) -> None:
     """The same addresses in the same order: every iteration of a block touches what it touches in the blocked nest."""

@@ -76,6 +76,7 @@ def test_roofs_are_named_on_their_lines_in_characters():
     assert any("in-core throughput 133.3 GFLOP/s" in line for line in ends)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -131,6 +131,7 @@ def test_the_sweep_shows_where_the_best_size_lies(seven_point: BlockingAnswer) -
     assert seven_point.candidates[0].prediction.cycles <= best * 1.03
 
 
+@pytest.mark.thorough
 def test_what_is_written_is_what_was_predicted(seven_point: BlockingAnswer, tmp_path: Path) -> None:
     """The source, compiled and simulated as any other, and no candidate faster than it by more than 2 %."""
     path = tmp_path / "blocked.c"

@@ -96,6 +96,7 @@ def test_a_machine_that_is_asked_for_twice_is_shown_once():
     assert len(twice) == 2
 
 
+@pytest.mark.thorough
 def test_all_machines_and_several_kernels_in_other_processes():
     kernels = requests("copy", "stencil")
     with ProcessPoolExecutor(1) as executor:
@@ -109,6 +110,7 @@ def test_all_machines_and_several_kernels_in_other_processes():
     assert [r.ratio for r in here.results][::2] == [1.0, 1.0]
 
 
+@pytest.mark.thorough
 def test_all_stands_for_the_carried_machines():
     answer = compare(requests("copy"), ("all", "clx"), CodeRequest())
     assert len({result.machine for result in answer.results}) == len(answer.results) >= 9

@@ -109,6 +109,7 @@ def test_classic_is_the_body_alone(answer_of) -> None:
     assert full.prediction.cycles == pytest.approx(classic.prediction.cycles + full.prediction.t_out)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("machine", ["hsw", "zen2"])
 def test_the_term_falls_with_the_length_of_the_loop_and_vanishes(rows_of, machine: str) -> None:
     """Among lengths that leave the same remainder; iterations that fill no pass of four cost more than others."""

@@ -105,6 +105,7 @@ def compared():
     return km.comparison_report(["stencil.c", "triad.c"], ["clx", "zen2"], N=4000)
 
 
+@pytest.mark.thorough
 def test_a_comparison_predicts_every_kernel_on_every_machine_as_ecm_does(compared):
     found = [(one.kernel, one.machine) for one in compared.answer.compared.results]
     assert found == [(kernel, machine) for kernel in ("stencil.c", "triad.c") for machine in ("clx", "zen2")]

@@ -61,6 +61,7 @@ def test_cores_without_iterations_of_a_divided_loop_do_nothing():
     assert predict_ecm(kernel, CodeRequest(), (40,)).scaling[0] == answer.rows[3].point
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kernel", "machine", "sizes", "cores"),
     [

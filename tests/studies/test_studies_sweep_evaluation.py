@@ -128,6 +128,7 @@ def test_one_point_is_the_single_prediction() -> None:
     assert outcome.view == alone
 
 
+@pytest.mark.thorough
 def test_stages_answer_as_predict_ecm_does() -> None:
     stages = Stages()
     for machine in ("clx", "snb"):

@@ -143,6 +143,7 @@ def test_a_run_that_is_cut_off_goes_on(tmp_path, how) -> None:
     assert run.whole("cut.jsonl") == expected
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(os.name != "posix", reason="groups of processes are of POSIX")
 def test_the_keyboard_reaches_the_parent_alone(tmp_path) -> None:
     run = Run(tmp_path)
@@ -226,6 +227,7 @@ def scheduler(workers: int) -> Iterator[str]:
         yield cluster.scheduler_address
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("default")
 def test_a_dask_cluster_gives_the_same(study, capfd) -> None:
     logger = logging.getLogger("distributed")

@@ -42,6 +42,7 @@ def answer():
     return predict_ecm(replace(BASE.kernel, sizes={"N": 3000}), BASE.code)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sizes", [{"N": 100}, {"N": 3000}, {"M": 700, "N": 90000}])
 @pytest.mark.parametrize("machine", ["clx", "zen2"])
 def test_a_row_has_the_numbers_of_the_single_command(machine, sizes):
@@ -64,6 +65,7 @@ def test_a_row_has_the_numbers_of_the_single_command(machine, sizes):
         assert row[f"{path['path']}_out_B_per_It"] == (path["stores"] + path["clean_victims"]) * per_line
 
 
+@pytest.mark.thorough
 def test_performance_of_all_cores_is_that_of_ecm_cores():
     """Also above one ccNUMA domain, and on a machine that lacks some of the core counts."""
     rows = rows_of(Varied(("clx", "snb"), cores=(1, 4, 12, 16, 17), sizes={"N": (20000,)}))

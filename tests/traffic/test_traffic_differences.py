@@ -105,6 +105,7 @@ def test_lines_that_come_back_modified() -> None:
     assert found(differences, "L2L3", "clean_victims").reason_code == "victims"
 
 
+@pytest.mark.thorough
 def test_rows_that_fit_in_a_part_of_the_sweep_only() -> None:
     """Rows of x grow beyond what a cache has: those that fit count apart, and nothing differs."""
     assert compare(*kernel("trmv", N=100000)) == ()

@@ -42,6 +42,7 @@ def answers(folder: Path, text: str, machine: str = "clx", **sizes: int) -> tupl
     return default, simulated
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("machine", ["clx", "hsw", "zen2"])
 @pytest.mark.parametrize(("text", "sizes", "cause"), [
     (STENCIL, {"N": 5000}, None),

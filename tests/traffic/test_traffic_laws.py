@@ -20,6 +20,7 @@ def misses(traffic: Traffic) -> list[float]:
     return [path.loads for path in traffic.paths]
 
 
+@pytest.mark.thorough
 @SLOW
 @given(stencils(), st.floats(512, 1e6), st.floats(1, 10))
 def test_a_larger_cache_never_moves_more(case: tuple[str, dict[str, int], float], size: float, factor: float) -> None:
@@ -30,6 +31,7 @@ def test_a_larger_cache_never_moves_more(case: tuple[str, dict[str, int], float]
     assert large.stores <= small.stores
 
 
+@pytest.mark.thorough
 @SLOW
 @given(st.sampled_from(KERNELS), st.integers(20, 2000), st.floats(0.1, 1), st.integers(1, 8))
 def test_more_safety_and_more_cores_never_move_less(kernel: str, size: int, safety: float, cores: int) -> None:
@@ -52,6 +54,7 @@ def test_past_the_last_condition_the_size_does_not_matter(kernel: str, machine: 
     assert paths[0] == paths[1] == paths[2]
 
 
+@pytest.mark.thorough
 @SLOW
 @given(st.sampled_from(KERNELS), st.integers(20, 3000))
 def test_formulas_give_the_numbers(kernel: str, size: int) -> None:

@@ -368,6 +368,7 @@ def bounds(draw: st.DrawFn, depth: int = 3) -> sympy.Expr:
     return {"min": sympy.Min, "max": sympy.Max, "sum": sympy.Add}[kind](*parts)
 
 
+@pytest.mark.thorough
 @settings(max_examples=60, deadline=None)
 @given(bounds(), st.lists(st.integers(-20, 20), min_size=3, max_size=3))
 def test_bounds_keep_their_value(expression: sympy.Expr, values: list[int]) -> None:

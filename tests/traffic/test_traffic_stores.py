@@ -151,6 +151,7 @@ def test_short_rows_are_not_evaded() -> None:
     assert short.evasion is None
 
 
+@pytest.mark.thorough
 @slow
 @given(case=stencils(), size=st.sampled_from((500.0, 5e3, 5e4, 1e6)), victim=st.booleans())
 def test_evasion_takes_the_write_allocates_from_memory_and_nothing_else(
@@ -331,6 +332,7 @@ def test_in_place_stencil_against_the_simulator(lines: int) -> None:
     assert evicted == pytest.approx(traffic.levels[0].clean_evictions, abs=0.1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("width", [2, 7, 8, 9, 40])
 def test_columns_gather_while_the_buffers_last(width: int) -> None:
     """Rows of `width` doubles are written down the columns: lines gather over the columns if there are few rows."""

@@ -153,6 +153,7 @@ def test_no_row_has_ports_for_no_time(name: str) -> None:
 # ---- with the facts at hand
 
 
+@pytest.mark.thorough
 @facts_at_hand
 @pytest.mark.parametrize("name", ["TX2", "A64FX", "V2", "M1"])
 def test_tables_are_what_the_importer_builds(name: str) -> None:
