@@ -19,7 +19,6 @@ from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
     from kernmodel.models.ecm import EcmPrediction, ScalingPoint
-    from kernmodel.source.model import LoopNest
     from kernmodel.source.nest.division import Division
     from kernmodel.traffic.model import Traffic
 
@@ -115,30 +114,23 @@ def scaling(
     for count in counts:
         check_cores(machine, count)
     answer_at = cache(lambda active: known.answer(Point(replace(kernel, cores=active), code)))
-    asked, nest = kernel.spread, answer_at(1).nest
-    kernel = replace(kernel, spread=spread_of(nest, asked))
-    rows = tuple(_rows(answer_at, counts, asked))
+    nest = answer_at(1).nest
+    spread = spread_of(nest, kernel.spread)
+    rows = tuple(_rows(answer_at, counts, kernel.spread))
     domain = machine.topology.cores_per_numa_domain
     enough = ENOUGH * (1 - _ROUNDING) * max(row.point.units_per_cycle for row in rows)
-    active = {n for count in counts for n in kernel.spread.by_domain(machine, count)}
+    active = {n for count in counts for n in spread.by_domain(machine, count)}
     used = [answer_at(n) for n in sorted({1, *active})]
+    divided = division_notes(nest, kernel.spread, [row.division for row in rows])
     return ScalingAnswer(
         single=used[0],
         rows=rows,
         saturation_simple=_first(domain, lambda n: _simple_use(answer_at(n).prediction, n)),
         saturation_recursive=_first(domain, lambda n: _recursive_use(answer_at(n).prediction, n)),
         best_cores=next(row.point.cores for row in rows if row.point.units_per_cycle >= enough),
-        notes=(
-            *dict.fromkeys(note for answer in used for note in answer.notes),
-            *_divided(nest, asked, rows),
-            *_falls(rows),
-        ),
-        spread=kernel.spread,
+        notes=tuple(dict.fromkeys((*(note for answer in used for note in answer.notes), *divided, *_falls(rows)))),
+        spread=spread,
     )
-
-
-def _divided(nest: LoopNest, spread: Spread, rows: Sequence[ScalingRow]) -> tuple[Note, ...]:
-    return division_notes(nest, spread, [row.division for row in rows])
 
 
 def _rows(answer_at: _AnswerAt, counts: Sequence[int], asked: Spread) -> Iterator[ScalingRow]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kernmodel.errors import Note
-from kernmodel.machine.cores import Spread
+from kernmodel.machine.cores import Schedule, Spread
 from kernmodel.machine.model import Machine
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def parallel_at(nest: LoopNest, spread: Spread) -> Parallel | None:
     return replace(said, schedule=spread.schedule, chunk=None)
 
 
-def schedule_of(parallel: Parallel) -> str:
+def schedule_of(parallel: Parallel) -> Schedule:
     """Whether cores have given work ("static") or take it as they are ready ("dynamic")."""
     return "static" if parallel.schedule in (None, "static") else "dynamic"
 
@@ -34,7 +34,7 @@ def spread_of(nest: LoopNest, spread: Spread) -> Spread:
     parallel = parallel_at(nest, spread)
     if spread.schedule is not None or parallel is None:
         return spread
-    return replace(spread, schedule="static" if schedule_of(parallel) == "static" else "dynamic")
+    return replace(spread, schedule=schedule_of(parallel))
 
 
 def divided(nest: LoopNest, spread: Spread, sizes: Mapping[str, int], cores: int) -> Division | None:
@@ -64,25 +64,17 @@ def scale_divided(
 
     made = divided(nest, spread, sizes, cores)
     point = replace(scale(predict_at, working_cores(made, cores), machine, spread_of(nest, spread)), cores=cores)
-    if made is None:
-        return point, None
     alone = point.single_core_cycles
-    if made.balance is None or alone <= 0 or point.units_per_cycle <= 0:
+    if made is None or made.balance is None or alone <= 0 or point.units_per_cycle <= 0:
         return point, made
-    rate = min(point.units_per_cycle, made.balance * cores / alone)
+    rate = made.balance * cores / alone
     slower = rate / point.units_per_cycle
     if slower >= 1:
         return point, made
-    return (
-        replace(
-            point,
-            units_per_cycle=rate,
-            cycles=1 / rate,
-            utilization=point.utilization * slower,
-            saturated=False,
-        ),
-        made,
+    limited = replace(
+        point, units_per_cycle=rate, cycles=1 / rate, utilization=point.utilization * slower, saturated=False
     )
+    return limited, made
 
 
 def division_notes(nest: LoopNest, spread: Spread, made: Sequence[Division | None] = ()) -> tuple[Note, ...]:
