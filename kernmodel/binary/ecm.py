@@ -25,8 +25,8 @@ from kernmodel.models.ecm import TransferTime, binding_times, residence_predicti
 from kernmodel.models.roofline import roofline
 from kernmodel.models.streams import streams_of
 from kernmodel.studies.predict.roofline import DEFAULT_MODEL, Charted, RooflineAnswer, Subject
-from kernmodel.traffic.model import PathTraffic, Traffic, arithmetic_intensity
-from kernmodel.traffic.simulation.paths import MovedLines, moved_lines, path_traffic
+from kernmodel.traffic.model import PathLines, PathTraffic, Traffic, arithmetic_intensity
+from kernmodel.traffic.simulation.paths import moved_lines, path_traffic
 from kernmodel.traffic.simulation.rates import rates_of
 from kernmodel.uncertainty import Interval
 from kernmodel.value_types import dataclass
@@ -80,7 +80,7 @@ def call_paths(found: Residency, machine: Machine, store_bytes: float | None = N
     moved = moved_lines(machine, rates_of(found.counters), share)
     each = max(1, found.calls)
     return tuple(
-        path_traffic(path.name, MovedLines(*(number / each for number in lines)))
+        path_traffic(path.name, PathLines(*(number / each for number in lines)))
         for path, lines in zip(machine.paths, moved, strict=True)
     )
 

@@ -109,9 +109,8 @@ def instruction(
     if not forms and code is None:
         raise UsageError("there is nothing to measure", todo='give a FORM such as "add r64,r64", or --unknown FILE')
     target = None if output is None else rows_file(output, machine, uarch)
-    asked = {"machine": machine, "uarch": uarch, "ports": ports}
     with shown_progress() as progress:
-        result = api.measure_instructions(forms, code, **asked, progress=progress)  # type: ignore[arg-type]
+        result = api.measure_instructions(forms, code, machine=machine, uarch=uarch, ports=ports, progress=progress)
     if target is not None:
         write_file(target, result.rows(target))
     show_result(result, Shown.of(as_json=as_json))

@@ -28,8 +28,8 @@ from kernmodel.machine.cores import SPREAD, Spread
 from kernmodel.machine.model import BandwidthSeries, Machine, StreamMix, TransferPath
 from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate
 from kernmodel.models.outside import OUTSIDE, OutsideWork
-from kernmodel.models.streams import PathLines, Streams, stream_cycles
-from kernmodel.traffic.model import ENDS, PathTraffic, Traffic
+from kernmodel.models.streams import Streams, stream_cycles
+from kernmodel.traffic.model import ENDS, PathLines, PathTraffic, Traffic
 from kernmodel.traffic.stores import default_stores, evasion_of
 from kernmodel.traffic.stream_runs import Runs, restart_cycles, shortest_run
 from kernmodel.uncertainty import Interval, union

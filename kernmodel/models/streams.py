@@ -18,24 +18,11 @@ from statistics import fmean
 
 from kernmodel.machine.model import Machine, StreamMix, TransferPath
 from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate
+from kernmodel.traffic.model import PathLines
 from kernmodel.value_types import dataclass
 
 _MANY = 1e9
 """Cycles beside which all other times are nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class PathLines:
-    """Lines that cross a path per unit of work: toward the core, modified ones away from it, and unmodified ones."""
-
-    loads: float
-    stores: float
-    clean: float
-
-    def occupying(self, path: TransferPath) -> float:
-        """Lines that take time one after the other: all of them, or those of the busier direction."""
-        away = self.stores + self.clean
-        return self.loads + away if path.duplex == "half" else max(self.loads, away)
 
 
 @dataclass(frozen=True, slots=True)

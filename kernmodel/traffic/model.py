@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from kernmodel.errors import Note
 from kernmodel.traffic.options import StoreMode
@@ -18,7 +18,7 @@ from kernmodel.value_types import dataclass
 if TYPE_CHECKING:
     import sympy
 
-    from kernmodel.machine.model import Machine
+    from kernmodel.machine.model import Machine, TransferPath
 
 SYMBOLIC = "layer conditions"
 """The method of traffic that was not simulated."""
@@ -28,6 +28,19 @@ QUANTITIES: tuple[Quantity, ...] = ("loads", "stores", "clean_victims")
 End = Literal["low", "high"]
 ENDS: tuple[End, End] = ("low", "high")
 """The ends of an interval."""
+
+
+class PathLines(NamedTuple):
+    """Lines that cross a path: toward the core, modified ones away from it, and unmodified ones."""
+
+    loads: float
+    stores: float
+    clean_victims: float
+
+    def occupying(self, path: TransferPath) -> float:
+        """Lines that take time one after the other: all of them, or those of the busier direction."""
+        away = self.stores + self.clean_victims
+        return self.loads + away if path.duplex == "half" else max(self.loads, away)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,9 @@ from typing import TypeVar
 from kernmodel.errors import Note
 from kernmodel.machine.model import CacheLevel, Machine
 from kernmodel.traffic.model import QUANTITIES, AccessTraffic, LevelTraffic, PathTraffic, Traffic, arithmetic_intensity
+from kernmodel.traffic.simulation.array_layout import PAGE_BYTES
 from kernmodel.uncertainty import Interval
 
-_PAGE = 4096
 _SHARES = (7 / 8, 5 / 8, 3 / 8, 1 / 8)
 """The middles of four equal parts of the pages, by how much room they need."""
 
@@ -71,7 +71,7 @@ def placed_machines(machine: Machine, traffic: Traffic) -> tuple[Machine, ...]:
 
 
 def _shares(level: CacheLevel) -> tuple[float, ...]:
-    groups = level.sets * level.line_bytes // _PAGE
+    groups = level.sets * level.line_bytes // PAGE_BYTES
     return tuple(usable_share(groups, level.ways, share) if groups > 1 else 1.0 for share in _SHARES)
 
 

@@ -11,8 +11,8 @@ from kernmodel.machine.load import load_machine
 from kernmodel.machine.overlap import evaluate
 from kernmodel.models.ecm import transfer_time
 from kernmodel.models.pages import in_pages
-from kernmodel.models.streams import PathLines, stream_cycles, streams_of
-from kernmodel.traffic.model import PathTraffic
+from kernmodel.models.streams import stream_cycles, streams_of
+from kernmodel.traffic.model import PathLines, PathTraffic
 
 # cycles per unit of the streams, from the bandwidths of the machine files: bytes over bandwidth times clock
 MIXES = {"load": (1, 0, 0), "copy": (1, 1, 0), "update": (1, 1, 1), "daxpy": (2, 1, 1), "triad": (3, 1, 0)}

@@ -56,6 +56,7 @@ def test_cores_without_iterations_of_a_divided_loop_do_nothing():
     assert [row.division.balance for row in answer.rows] == pytest.approx([1, 6 / 8, 1, 6 / 40])
     assert answer.rows[3].point.units_per_cycle == answer.rows[2].point.units_per_cycle
     assert answer.spread.schedule == "dynamic"
+    assert len(set(answer.notes)) == len(answer.notes)
     asked = scaling(dataclasses.replace(kernel, spread=Spread("static")), CodeRequest(), (1, 4))
     assert asked.spread.schedule == "static" and asked.rows[1].division.most == 2
     assert predict_ecm(kernel, CodeRequest(), (40,)).scaling[0] == answer.rows[3].point

@@ -18,14 +18,14 @@ from kernmodel.studies.predict.request import KernelRequest, TrafficAnswer
 from kernmodel.traffic.options import SimulationOptions, StoreMode
 from kernmodel.value_types import dataclass
 
-_MATTERS = 0.01
-"""Lines that differ by less than this share are told alike."""
-
 if TYPE_CHECKING:
     from kernmodel.source.model import LoopNest
     from kernmodel.traffic.conditions.streams import SizedNest
     from kernmodel.traffic.conditions.symbolic_nest import SymbolicNest
     from kernmodel.traffic.model import Traffic
+
+_MATTERS = 0.01
+"""Lines that differ by less than this share are told alike."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,10 +92,11 @@ def _digits(
     ranges: Sequence[Interval],
 ) -> Indirection:
     """A quotient or remainder: what is divided is not negative, as `sizes_of` makes sure."""
-    divisor = int(put_in(index.divisor, {name: int(value) for name, value in numbers.items()}, ()))
+    sizes = {name: int(value) for name, value in numbers.items()}
+    divisor = int(put_in(index.divisor, sizes, ()))
     last = max(0, form_range(position, ranges)[1] // divisor)
     if index.modulus is not None:
-        last = int(put_in(index.modulus, {name: int(value) for name, value in numbers.items()}, ())) - 1
+        last = int(put_in(index.modulus, sizes, ())) - 1
     return Indirection(position, pitch, "digits", last + 1, positions=divisor)
 
 

@@ -5,24 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields
 from fractions import Fraction
-from typing import NamedTuple
 
 import sympy
 
 from kernmodel.cachesim.model import MEMORY
 from kernmodel.machine.model import Machine
-from kernmodel.traffic.model import LevelTraffic, PathTraffic
+from kernmodel.traffic.model import LevelTraffic, PathLines, PathTraffic
 from kernmodel.traffic.simulation.program import NumericNest
 from kernmodel.traffic.simulation.rates import STREAMED, Rates
-
-
-class MovedLines(NamedTuple):
-    """Lines over a path: toward the core, modified ones away from it, and unmodified ones."""
-
-    loads: float
-    stores: float
-    clean_victims: float
-
 
 _COUNTS = tuple(field.name for field in fields(LevelTraffic) if field.name != "level")
 
@@ -37,17 +27,17 @@ def simulated_paths(machine: Machine, nest: NumericNest, rates: Rates, unit: Fra
         allocates = _stored_from(nest, rates, index + 1, 1 if passing else None)
         loads, stores, clean = (float(unit) * number for number in lines)
         allocated = min(float(unit) * allocates, loads) if machine.levels[0].write_allocate else 0.0
-        paths.append(path_traffic(path.name, MovedLines(loads, stores, clean), allocated))
+        paths.append(path_traffic(path.name, PathLines(loads, stores, clean), allocated))
     return tuple(paths)
 
 
-def path_traffic(name: str, lines: MovedLines, write_allocates: float = 0.0) -> PathTraffic:
+def path_traffic(name: str, lines: PathLines, write_allocates: float = 0.0) -> PathTraffic:
     """Lines over a path that were counted, with numbers for formulas."""
     loads, stores, clean = (sympy.Float(number) for number in lines)
     return PathTraffic(name, *lines, loads, stores, clean, write_allocates)
 
 
-def moved_lines(machine: Machine, rates: Rates, store_share: float) -> tuple[MovedLines, ...]:
+def moved_lines(machine: Machine, rates: Rates, store_share: float) -> tuple[PathLines, ...]:
     """Lines on each path, innermost first.
 
     Toward a victim cache cross the lines that the level inside evicts; from it those found there, and where they do
@@ -69,7 +59,7 @@ def moved_lines(machine: Machine, rates: Rates, store_share: float) -> tuple[Mov
             loads, clean = rates.of(name, "loads"), 0.0
             stores = rates.of(name, "stores") * (1.0 if inner.write_back else store_share)
             stores += rates.of(MEMORY, STREAMED) if outer is None else 0.0
-        found.append(MovedLines(loads, stores, clean))
+        found.append(PathLines(loads, stores, clean))
     return tuple(found)
 
 
