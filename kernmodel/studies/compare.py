@@ -70,6 +70,14 @@ class CompareAnswer:
     results: tuple[MachineResult, ...]
     notes: tuple[Note, ...]
 
+    @property
+    def by_kernel(self) -> tuple[tuple[MachineResult, ...], ...]:
+        """The results of each kernel, machine by machine."""
+        found: dict[str, list[MachineResult]] = {}
+        for result in self.results:
+            found.setdefault(result.kernel, []).append(result)
+        return tuple(map(tuple, found.values()))
+
 
 def compare(
     kernels: Sequence[KernelRequest], machines: Sequence[str], code: CodeRequest, *, executor: Executor | None = None

@@ -131,6 +131,15 @@ def test_a_comparison_says_where_each_kernel_is_fastest(compared):
     assert [one["machine"] for one in compared.json()["rooflines"]] == ["clx", "zen2"]
 
 
+def test_a_domain_that_is_not_known_is_not_said_to_be_slower():
+    both = km.comparison_report("triad.c", ["icx", "clx", "zen2"], N=4_000_000).verdict()
+    assert both.startswith("triad: a full domain is fastest on clx (beside zen2), limited by memory bandwidth; ")
+    assert both.endswith(" The full domain of icx is not known.")
+    one = km.comparison_report("triad.c", ["clx", "icx"], N=4_000_000).verdict()
+    assert one.startswith("triad on clx: T_ECM = ")
+    assert one.endswith(" The full domain of icx is not known.")
+
+
 def iterations(result):
     return result.answer.prediction.work.iterations_per_unit
 

@@ -21,14 +21,13 @@ Found = Sequence[tuple["MachineResult", "EcmAnswer"]]
 
 def compare_charts(answers: Sequence[CompareAnswer], unit: str | None) -> tuple[BarChart, ...]:
     """Of each kernel, its performance and its times on every machine that has a prediction."""
-    by_kernel: dict[str, list[tuple[MachineResult, EcmAnswer]]] = {}
-    for result in answers[0].results:
-        if result.answer is not None:
-            by_kernel.setdefault(result.kernel, []).append((result, result.answer))
-    return tuple(chart for found in by_kernel.values() for chart in _of_kernel(found, unit))
+    return tuple(chart for results in answers[0].by_kernel for chart in _of_kernel(results, unit))
 
 
-def _of_kernel(found: Found, unit: str | None) -> Iterator[BarChart]:
+def _of_kernel(results: Sequence[MachineResult], unit: str | None) -> Iterator[BarChart]:
+    found = [(result, result.answer) for result in results if result.answer is not None]
+    if not found:
+        return
     first = found[0][1]
     rate = unit if unit is not None and unit.endswith("/s") else own_rate(first.prediction.work)
     for title, which in (("one core", ""), ("a ccNUMA domain", "domain"), ("the machine", "whole")):

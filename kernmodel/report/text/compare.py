@@ -26,10 +26,7 @@ def compare_report(answer: CompareAnswer, unit: str | None, *, verbose: bool = F
     Raises:
         UsageError: the unit has no meaning for a kernel.
     """
-    by_kernel: dict[str, list[MachineResult]] = {}
-    for result in answer.results:
-        by_kernel.setdefault(result.kernel, []).append(result)
-    blocks = [block for results in by_kernel.values() for block in _of_kernel(results, unit, verbose=verbose)]
+    blocks = [block for results in answer.by_kernel for block in _of_kernel(results, unit, verbose=verbose)]
     return (*blocks, *notes_section(merged_notes(answer.notes)))
 
 

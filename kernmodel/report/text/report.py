@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf
 from typing import TYPE_CHECKING
 
 from kernmodel.report.layout import Blocks, Line, fields
@@ -12,6 +11,7 @@ from kernmodel.report.text.compare import compare_report
 from kernmodel.report.text.ecm import headline
 from kernmodel.report.text.sections import code_fields, kernel_fields, machine_fields, notes_section
 from kernmodel.studies.report import PARTS
+from kernmodel.units import convert_cycles
 
 if TYPE_CHECKING:
     from kernmodel.studies.compare import MachineResult
@@ -39,22 +39,30 @@ def verdict(answer: KernelReport) -> str:
 
 def comparison_verdicts(answer: ComparisonReport) -> tuple[str, ...]:
     """Of each kernel, where a full ccNUMA domain is fastest, and the prediction for one core there, in a sentence."""
-    found: dict[str, list[tuple[MachineResult, EcmAnswer]]] = {}
-    for result in answer.compared.results:
-        if result.answer is not None:
-            found.setdefault(result.kernel, []).append((result, result.answer))
-    return tuple(map(_fastest, found.values()))
+    kernels = (
+        [(result, result.answer) for result in results if result.answer is not None]
+        for results in answer.compared.by_kernel
+    )
+    return tuple(_fastest(found) for found in kernels if found)
 
 
 def _fastest(found: Sequence[tuple[MachineResult, EcmAnswer]]) -> str:
-    result, ecm = min(found, key=lambda one: one[0].ratio_domain or inf)
+    rates = {
+        number: convert_cycles(result.domain.cycles, "It/s", ecm.prediction.work)
+        for number, (result, ecm) in enumerate(found)
+        if result.domain is not None
+    }
+    result, ecm = found[max(rates, key=rates.__getitem__, default=0)]
     prediction = ecm.prediction
     told = f"T_ECM {'' if prediction.unknown else '= '}{headline(prediction, 'cy/CL')}"
-    if len(found) == 1 or result.ratio_domain is None:
-        return f"{result.name} on {result.machine}: {told}. {bottleneck_text(prediction)}"
-    others = ", ".join(one.machine for one, _ in found if one is not result)
-    limit = f"limited by {result.limit_domain}" if result.limit_domain else ""
-    return f"{result.name}: a full domain is fastest on {result.machine} (beside {others}), {limit}; one core: {told}."
+    unknown = ", ".join(one.machine for one, _ in found if one.domain is None)
+    left_out = f" The full domain of {unknown} is not known." if unknown and len(found) > 1 else ""
+    if len(rates) < 2:
+        return f"{result.name} on {result.machine}: {told}. {bottleneck_text(prediction)}{left_out}"
+    others = ", ".join(one.machine for one, _ in found if one.domain is not None and one is not result)
+    fastest = f"a full domain is fastest on {result.machine} (beside {others})"
+    limit = f", limited by {result.limit_domain}" if result.limit_domain else ""
+    return f"{result.name}: {fastest}{limit}; one core: {told}.{left_out}"
 
 
 def comparison_summary(answer: ComparisonReport) -> Blocks:
