@@ -185,7 +185,8 @@ class Analyser:
         each = [shares.get(number, 0.0) for number in range(len(block.templates))] if shares else ()
         look = block.look._replace(splits=each, accesses=accesses)
         if aliases:
-            look = look._replace(links=(*look.links, *aliases), simulated_links=self._simulated(look, aliases))
+            waits = [_behind_memory(link, block.templates[link.store[0]]) for link in aliases]
+            look = look._replace(links=(*look.links, *waits), simulated_links=self._simulated(look, aliases))
         return block._replace(look=look)
 
     def _simulated(self, look: Look, aliases: Sequence[Forwarding]) -> Sequence[Forwarding]:
@@ -274,6 +275,17 @@ class Analyser:
             known = self.core.parameters.ports
             found = self._ports[mask] = tuple([port for number, port in enumerate(known) if mask >> number & 1])
         return found
+
+
+def _behind_memory(link: Forwarding, store: Template) -> Forwarding:
+    """A wait for the data of a store as one for what it makes of memory, which the row of a plain store says to come
+    later."""
+    place, special, uops = link.store[1], store.flow.special, store.uops
+    if special is None or uops is None or any(uops.uops[data].inside for at, data, _, _ in uops.stores if at == place):
+        return link
+    value = dict(special.stores)[place]
+    later = max((cycles for target, _, cycles in store.flow.waits if target == value), default=0.0)
+    return link._replace(cycles=max(0, link.cycles - round(later)))
 
 
 def _key_of(instruction: Instruction) -> Hashable:
