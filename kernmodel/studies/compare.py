@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from kernmodel.errors import KernmodelError, Note
 from kernmodel.isa import split_rows, split_vectors
 from kernmodel.machine.load import ENDING, FOLDER, find_machine
 from kernmodel.resources import carried_files
+from kernmodel.studies.predict.nests import label_of, nest_suffix
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest, Point
 from kernmodel.studies.predict.stages import Stages
 from kernmodel.studies.scaling import of_core, own_rate, scaling
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from kernmodel.models.ecm import ScalingPoint
     from kernmodel.studies.scaling import ScalingAnswer, ScalingRow
 
-NEST = " nest "
-"""Between the name of a kernel and the number of a nest."""
 ALL = "all"
 """In place of a machine: every carried one."""
 
@@ -32,7 +31,8 @@ class MachineResult:
     """One kernel on one machine.
 
     Attributes:
-        machine: name as asked for; kernel: name as asked for, with the number of the nest that was chosen.
+        machine: name as asked for; kernel: name as asked for, with the number of the nest that was chosen; nest: that
+            number, None: the kernel has one nest.
         answer: None where it failed, with the error.
         domain, whole: performance of one ccNUMA domain and of the whole machine.
         saturation: cores that saturate a domain by the recursive rule, None: they do not.
@@ -44,23 +44,22 @@ class MachineResult:
 
     machine: str
     kernel: str
-    answer: EcmAnswer | None
-    domain: ScalingPoint | None
-    whole: ScalingPoint | None
-    saturation: int | None
-    limit_core: str
-    limit_domain: str
-    because: str
-    ratio: float | None
-    ratio_domain: float | None
+    answer: EcmAnswer | None = None
+    domain: ScalingPoint | None = None
+    whole: ScalingPoint | None = None
+    saturation: int | None = None
+    limit_core: str = ""
+    limit_domain: str = ""
+    because: str = ""
+    ratio: float | None = None
+    ratio_domain: float | None = None
     error: str | None = None
+    nest: int | None = None
 
     @property
     def name(self) -> str:
         """Of the kernel, with the number of its nest where that was asked for."""
-        _, marked, nest = self.kernel.rpartition(NEST)
-        name = self.kernel if self.answer is None else self.answer.nest.name
-        return f"{name}{NEST}{nest}" if marked and self.answer is not None else name
+        return self.kernel if self.answer is None else f"{self.answer.nest.name}{nest_suffix(self.nest)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +79,19 @@ class CompareAnswer:
 
 
 def compare(
-    kernels: Sequence[KernelRequest], machines: Sequence[str], code: CodeRequest, *, executor: Executor | None = None
+    kernels: Sequence[KernelRequest],
+    machines: Sequence[str],
+    code: CodeRequest,
+    *,
+    executor: Executor | None = None,
+    stages: Stages | None = None,
 ) -> CompareAnswer:
     """Every kernel on every machine, each compiled with that machine's own flags unless `code` names others.
 
     Args:
         machines: names or paths; "all" stands for every carried one.
+        executor: where each kernel on each machine is predicted; None: here.
+        stages: what is known from other predictions, and remembers these; None, or with an executor: nothing.
 
     Raises:
         KernmodelError: an unknown machine or kernel; what fails on single machines is in the results, unless it fails
@@ -97,10 +103,12 @@ def compare(
     for kernel in kernels:
         find_source(kernel.kernel)  # an unknown one is wrong for every machine
     asked = [(replace(kernel, machine=name), code) for kernel in kernels for name in names]
-    run: Callable[..., Iterable[MachineResult]] = map if executor is None else executor.map
-    results = list(run(_result, asked))
+    if executor is None:
+        results = [_result(one, stages) for one in asked]
+    else:
+        results = list(executor.map(_result, asked))
     if all(result.error is not None for result in results):
-        _described(*asked[0])  # raises what it raised, with its exit status
+        _described(*asked[0], Stages())  # raises what it raised, with its exit status
     of_kernels = (results[first : first + len(names)] for first in range(0, len(results), len(names)))
     related: list[MachineResult] = []
     for of_kernel in of_kernels:
@@ -144,36 +152,28 @@ def _notes(results: Sequence[MachineResult]) -> Iterator[Note]:
 # {{{ one machine
 
 
-def _result(asked: tuple[KernelRequest, CodeRequest]) -> MachineResult:
+def _result(asked: tuple[KernelRequest, CodeRequest], stages: Stages | None = None) -> MachineResult:
     """One kernel on one machine, without ratios; it runs where the executor puts it."""
     kernel, code = asked
     try:
-        return _described(kernel, code)
+        return _described(kernel, code, stages or Stages())
     except KernmodelError as error:
-        return MachineResult(
-            kernel.machine, _label(kernel), None, None, None, None, "", "", "", None, None, error=str(error)
-        )
+        return MachineResult(kernel.machine, label_of(kernel), error=str(error), nest=kernel.nest)
 
 
-def _label(kernel: KernelRequest) -> str:
-    chosen = "" if kernel.nest is None else f"{f': {kernel.function}' if kernel.function else ''}{NEST}{kernel.nest}"
-    return kernel.kernel + chosen
-
-
-def _described(kernel: KernelRequest, code: CodeRequest) -> MachineResult:
+def _described(kernel: KernelRequest, code: CodeRequest, stages: Stages) -> MachineResult:
     """Scaled to one core, a full domain and the whole machine; one core alone where a bandwidth is not known."""
-    stages = Stages()
     single = stages.answer(Point(replace(kernel, cores=1), code))
     if single.prediction.unknown:
-        limits = ("not known", "not known", "")
-        return MachineResult(kernel.machine, _label(kernel), single, None, None, None, *limits, None, None)
+        name, none = label_of(kernel), "not known"
+        return MachineResult(kernel.machine, name, single, limit_core=none, limit_domain=none, nest=kernel.nest)
     topology = single.machine.topology
     domain, whole = topology.cores_per_numa_domain, topology.cores
     scaled = scaling(kernel, code, (1, domain, whole), stages=stages)
     rows = {row.point.cores: row for row in scaled.rows}
     return MachineResult(
         machine=kernel.machine,
-        kernel=_label(kernel),
+        kernel=label_of(kernel),
         answer=scaled.single,
         domain=rows[domain].point,
         whole=rows[whole].point,
@@ -181,8 +181,7 @@ def _described(kernel: KernelRequest, code: CodeRequest) -> MachineResult:
         limit_core=of_core(scaled.single.prediction).removesuffix(" of one core"),
         limit_domain="memory bandwidth" if rows[domain].point.saturated else rows[domain].limit,
         because=_because_of_domain(scaled, rows[domain]),
-        ratio=None,
-        ratio_domain=None,
+        nest=kernel.nest,
     )
 
 

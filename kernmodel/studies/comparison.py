@@ -13,6 +13,7 @@ from kernmodel.studies.predict.arranged import arranged
 from kernmodel.studies.predict.nests import nests_of
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest
 from kernmodel.studies.predict.roofline import ChartRequest, RooflineAnswer, chart_kernels
+from kernmodel.studies.predict.stages import Stages
 from kernmodel.studies.report import Part
 from kernmodel.value_types import dataclass
 
@@ -63,18 +64,23 @@ def comparison(
         KernmodelError: an unknown machine or kernel, or no kernel has a prediction on any machine.
     """
     nests = [nest for kernel in kernels for nest in nests_of(kernel)]
-    compared = compare(nests, machines, code)
+    stages = Stages()
+    compared = compare(nests, machines, code, stages=stages)
     names = list(dict.fromkeys(result.machine for result in compared.results))
-    rooflines = {name: _charts(nests, name, code, beside) for name in watched(names)}
+    rooflines = {name: _charts(stages, nests, name, code, beside) for name in watched(names)}
     return ComparisonReport(tuple(nests), code, compared, rooflines)
 
 
 def _charts(
-    nests: Sequence[KernelRequest], machine: str, code: CodeRequest, beside: Callable[[RooflineAnswer], RooflineAnswer]
+    stages: Stages,
+    nests: Sequence[KernelRequest],
+    machine: str,
+    code: CodeRequest,
+    beside: Callable[[RooflineAnswer], RooflineAnswer],
 ) -> Part[RooflineAnswer]:
     here = [replace(nest, machine=machine) for nest in nests]
     try:
-        answer = chart_kernels(ChartRequest(machine, MODELS), here, code, (nests[0].sizes,))
+        answer = chart_kernels(ChartRequest(machine, MODELS), here, code, (nests[0].sizes,), stages=stages)
     except KernmodelError as error:
         return Part(None, str(error))
     answer = beside(answer)

@@ -111,8 +111,8 @@ def report(
         raise InputError(f"the kernel has no size {over[0]}", where="--over", todo=todo)
     makes: Mapping[str, Callable[[], Any]] = {
         "sizes": lambda: _over_sizes(stages, point, answer, *(over or default_sizes(answer))),
-        "rooflines": lambda: chart_kernels(ChartRequest(kernel.machine, MODELS), [kernel], code, (kernel.sizes,)),
-        "carm": lambda: read_kernel(ChartRequest(kernel.machine, ("adcarm",)), kernel, code),
+        "rooflines": lambda: _rooflines(stages, point),
+        "carm": lambda: read_kernel(ChartRequest(kernel.machine, ("adcarm",)), point.kernel, code, stages=stages),
         "dependences": lambda: _dependences(answer),
         "scaling": lambda: _scaling(stages, point),
         "blocking": lambda: _blocking(kernel, code),
@@ -184,6 +184,11 @@ def _over_sizes(stages: Stages, point: Point, answer: EcmAnswer, name: str, valu
         reason = failed[0][1] if failed else f"{asked} is the only one"
         raise InputError(f"no other value of {name} has a prediction: {reason}", where="--over", todo="take others")
     return SizeAnswers(name, tuple(answers), answers.index(answer), tuple(failed))
+
+
+def _rooflines(stages: Stages, point: Point) -> RooflineAnswer:
+    kernel = point.kernel
+    return chart_kernels(ChartRequest(kernel.machine, MODELS), [kernel], point.code, (kernel.sizes,), stages=stages)
 
 
 def _dependences(answer: EcmAnswer) -> Graph:

@@ -42,11 +42,12 @@ def test_instructions_know_the_lines_of_the_source(stencil):
 
 
 def test_parts_that_are_left_out_or_fail_say_so():
-    answer = km.kernel_report(FIXED, "clx", without=("blocking", "sensitivity", "carm")).answer
+    answer = km.kernel_report(FIXED, "clx", without=("blocking", "sensitivity", "scaling")).answer
     assert answer.sizes.answer is None
     assert "no size that could vary" in answer.sizes.error
     assert answer.blocking.error == "left out, as was asked for"
-    assert answer.rooflines.answer is not None
+    assert answer.rooflines.answer.kernels[0].subject.loop is answer.ecm.loop
+    assert answer.carm.answer.subject.loop is answer.ecm.loop
 
 
 def test_a_machine_without_a_bandwidth_has_a_report_without_scaling():
@@ -114,6 +115,14 @@ def test_a_comparison_predicts_every_kernel_on_every_machine_as_ecm_does(compare
     for machine, part in compared.answer.rooflines.items():
         assert part.answer.machine.name == machine
         assert sum(part.answer.times.values()) == pytest.approx(1)
+
+
+def test_the_charts_of_a_comparison_show_the_loops_that_it_compares(compared):
+    loops = {(one.kernel, one.machine): one.answer.loop for one in compared.answer.compared.results}
+    for machine, part in compared.answer.rooflines.items():
+        charted = [one.subject.loop for one in part.answer.kernels]
+        for kernel, loop in zip(("stencil.c", "triad.c"), charted, strict=True):
+            assert loop is loops[kernel, machine]
 
 
 def test_a_comparison_says_where_each_kernel_is_fastest(compared):

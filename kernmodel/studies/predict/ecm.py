@@ -32,23 +32,29 @@ def predict_ecm_sweep(
     code: CodeRequest,
     points: Sequence[Mapping[str, int]],
     scaling_cores: Sequence[int] = (),
+    *,
+    stages: Stages | None = None,
 ) -> Iterator[EcmAnswer]:
     """The ECM prediction for each point of sizes, as they come.
 
     The kernel is compiled once, at the largest sizes; once more for every value of a macro that decides what the source
     says (the step of a loop, the condition of an `#if`).
 
+    Args:
+        points: sizes; scaling_cores: core counts to predict the performance for; empty for none.
+        stages: what is known from other predictions, and remembers these.
+
     Raises:
         KernmodelError: any stage's error about its input.
     """
-    if len(points) == 1:
-        yield predict_ecm(replace(kernel, sizes=points[0]), code, scaling_cores)
-        return
-    stages, points = Stages(), tuple(points)
+    stages, points = stages or Stages(), tuple(points)
 
     def point(sizes: Mapping[str, int]) -> Point:
         return Point(replace(kernel, sizes=sizes), code)
 
+    if len(points) == 1:
+        yield stages.answer(point(points[0]), scaling_cores)
+        return
     stages.check_cores(point(points[0]), scaling_cores)
     with ExitStack() as stack:
         whole = point(largest(points))

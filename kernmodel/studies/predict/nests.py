@@ -80,6 +80,17 @@ def nests_of(kernel: KernelRequest) -> tuple[KernelRequest, ...]:
     return (kernel,)
 
 
+def nest_suffix(number: int | None) -> str:
+    """What tells a nest from the others of its function: " nest 2"; empty where none is chosen."""
+    return "" if number is None else f" nest {number}"
+
+
+def label_of(kernel: KernelRequest) -> str:
+    """The kernel as asked for, with its function and the number of the nest where one is chosen."""
+    function = f": {kernel.function}" if kernel.function and kernel.nest is not None else ""
+    return f"{kernel.kernel}{function}{nest_suffix(kernel.nest)}"
+
+
 def sizes_at(nest: LoopNest, point: Sizes) -> tuple[dict[str, int], dict[str, int]]:
     """The checked value of every size symbol at a point; and the same for reports, with the values that decide what
     the source says: of steps, and of conditions where -D gives them.

@@ -25,6 +25,7 @@ from kernmodel.models.roofline import roofline
 from kernmodel.source.text import is_description
 from kernmodel.studies.predict.arranged import UNARRANGED, Arrangement
 from kernmodel.studies.predict.machine_check import core_parameters
+from kernmodel.studies.predict.nests import label_of, nest_suffix
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest, Loop
 from kernmodel.units import convert_cycles
 from kernmodel.value_types import dataclass
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from kernmodel.models.findings import Findings, WhatIf
     from kernmodel.source.model import LoopNest
     from kernmodel.studies.predict.request import CodeOrigin, EcmAnswer
+    from kernmodel.studies.predict.stages import Stages
 
 MODELS: tuple[ModelName, ...] = get_args(ModelName)
 DEFAULT_MODEL: ModelName = "hierarchical"
@@ -129,12 +131,20 @@ class CarmAnswer:
 
 
 def chart_kernels(
-    request: ChartRequest, kernels: Sequence[KernelRequest], code: CodeRequest, points: Sequence[Mapping[str, int]]
+    request: ChartRequest,
+    kernels: Sequence[KernelRequest],
+    code: CodeRequest,
+    points: Sequence[Mapping[str, int]],
+    *,
+    stages: Stages | None = None,
 ) -> RooflineAnswer:
     """All kernels at all points of sizes on the charts that are asked for.
 
     A size that a kernel does not have is left out for it if another kernel has it. A kernel that fails is left out of
     the charts with its error as a warning, as long as there is another.
+
+    Args:
+        stages: what is known from other predictions, and remembers these.
 
     Raises:
         KernmodelError: any stage's error about its input, if no kernel is left.
@@ -145,12 +155,12 @@ def chart_kernels(
     failed: dict[str, KernmodelError] = {}
     for kernel, own in zip(kernels, _own_points([kernel.kernel for kernel in kernels], points), strict=True):
         beside = sum((one.kernel, one.function) == (kernel.kernel, kernel.function) for one in kernels) > 1
-        number = f" nest {kernel.nest}" if kernel.nest is not None and beside else ""
+        number = nest_suffix(kernel.nest) if beside else ""
         try:
-            made = _subjects(replace(kernel, machine=request.machine), code, own, cores, mix, request)
+            made = _subjects(replace(kernel, machine=request.machine), code, own, cores, mix, request, stages)
             subjects += [replace(one, name=one.name + number) for one in made]
         except KernmodelError as error:
-            failed[f"{kernel.kernel}: {kernel.function}{number}" if number else kernel.kernel] = error
+            failed[label_of(kernel) if number else kernel.kernel] = error
     if not subjects:
         raise next(iter(failed.values()))
     return _charted(request, machine, cores, _named(subjects), failed)
@@ -166,15 +176,20 @@ def chart_code(request: ChartRequest, file: str | None, code: CodeRequest) -> Ro
     return _charted(request, machine, cores, [_code_subject(request, machine, cores, file, code)])
 
 
-def read_kernel(request: ChartRequest, kernel: KernelRequest, code: CodeRequest) -> CarmAnswer:
+def read_kernel(
+    request: ChartRequest, kernel: KernelRequest, code: CodeRequest, *, stages: Stages | None = None
+) -> CarmAnswer:
     """The application-driven reading of one kernel.
+
+    Args:
+        stages: what is known from other predictions, and remembers these.
 
     Raises:
         KernmodelError: any stage's error about its input.
     """
     machine, cores = _machine(request)
     kernel = replace(kernel, machine=request.machine)
-    subject = next(_subjects(kernel, code, (kernel.sizes,), cores, _given_mix(request), request))
+    subject = next(_subjects(kernel, code, (kernel.sizes,), cores, _given_mix(request), request, stages))
     blockings, notes = _blockings(replace(kernel, cores=_sharing(machine, cores)), code, subject, cores)
     return _read(machine, cores, replace(subject, notes=(*subject.notes, *notes)), blockings)
 
@@ -308,6 +323,7 @@ def _subjects(
     cores: int,
     mix: InstructionMix | None,
     request: ChartRequest,
+    stages: Stages | None = None,
 ) -> Iterator[Subject]:
     from kernmodel.studies.predict.ecm import predict_ecm_sweep
 
@@ -316,7 +332,8 @@ def _subjects(
     if code.asm is None and is_description(kernel.kernel):
         yield from _described(kernel, points, cores, mix, request)
         return
-    for answer in predict_ecm_sweep(kernel, code, points, () if machine.unknown_paths else (cores,)):
+    scaled = () if machine.unknown_paths else (cores,)
+    for answer in predict_ecm_sweep(kernel, code, points, scaled, stages=stages):
         yield _subject(answer, cores, mix, request.mask_utilization)
 
 
