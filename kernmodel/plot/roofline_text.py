@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kernmodel.plot.roofline import GIGA, TITLES, Chart, carm_charts_of, charts_of, limits_of_each
+from kernmodel.plot.roofline_chart import GIGA, TITLES, Chart, carm_charts_of, charts_of, limits_of_each
 from kernmodel.plot.text_grid import MARGIN, Grid, Scale, columns_of
 from kernmodel.units import format_si
 

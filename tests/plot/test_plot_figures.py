@@ -14,7 +14,8 @@ from kernmodel.models.chart import ComputeRoof, LevelShare, MemoryRoof, Point, R
 from kernmodel.plot import style
 from kernmodel.plot.caption import Caption, metadata_texts
 from kernmodel.plot.placement import Board, Place, text_width
-from kernmodel.plot.roofline import Chart, draw_shares, figure_of, limits_of
+from kernmodel.plot.roofline import draw_shares, figure_of
+from kernmodel.plot.roofline_chart import Chart, limits_of
 from kernmodel.plot.roofline_text import chart_text
 
 LEVELS = {"L1": 2000e9, "L2": 1000e9, "L3": 400e9, "Mem": 100e9}
