@@ -34,3 +34,14 @@ def test_a_quotient_moves_a_line_as_often_as_it_is_another_one() -> None:
 def test_what_is_divided_is_never_negative() -> None:
     with pytest.raises(SourceError, match="runs from -1 to 8: C rounds negative quotients up"):
         lines("for (int i = 0; i < 10; ++i) x[(i - 1) / 4] += 1.0;")
+
+
+def test_a_size_that_stands_in_a_remainder_alone_is_asked_for_and_used() -> None:
+    text = "void f(int n, int m, double *restrict x, double *restrict b)\n{\n%s\n}\n"
+    nest = km.Nest(text % "for (int i = 0; i < n; ++i) x[i] += b[i % m];")
+    with pytest.raises(SourceError, match="m has no value"):
+        km.data_traffic(nest, "bdw", cache="sim", n=120000)
+    found = km.data_traffic(nest, "bdw", cache="sim", n=120000, m=3000).answer.traffic
+    assert [path.loads / found.iterations_per_unit for path in found.paths] == pytest.approx(
+        [loads for loads, _ in lines("for (int i = 0; i < 120000; ++i) x[i] += b[i % 3000];")]
+    )

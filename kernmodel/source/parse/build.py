@@ -469,10 +469,12 @@ def _counted(accesses: Sequence[Access]) -> tuple[Access, ...]:
 
 
 def _symbols(loops: Sequence[Loop], arrays: Mapping[str, Array], accesses: Sequence[Access]) -> dict[str, sympy.Symbol]:
-    """The size symbols that bounds, shapes and offsets use, by name."""
+    """The size symbols that bounds, shapes, offsets, and quotients and remainders in these use, by name."""
     expressions = [bound for loop in loops for bound in (loop.start, loop.stop)]
     expressions += [extent for array in arrays.values() for extent in array.shape]
     expressions += [item.offset for item in accesses]
+    divided = [entry for item in accesses for entry in item.indirect if not entry.array]
+    expressions += [part for one in divided for part in (one.position, one.divisor, one.modulus) if part is not None]
     known = {loop.symbol for loop in loops} | {entry.symbol for item in accesses for entry in item.indirect}
     free = {symbol for expression in expressions for symbol in expression.free_symbols} - known
     return {symbol.name: symbol for symbol in sorted(free, key=str)}
