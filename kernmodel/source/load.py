@@ -75,10 +75,13 @@ def parse_kernel(
         As `load_kernel`.
     """
     try:
-        # what a large file holds besides the function would only take time
-        own = text if function is None else other_bodies_blanked(text, function, callers=True)
-        _refuse_left_out(text, file, function)
-        program = parse_program(own, file, defines, include, stated)
+        if function is None:
+            text, program = _parsed(text, file, defines, include, stated)
+        else:
+            _refuse_left_out(text, file, function)
+            # what a large file holds besides the function would only take time
+            own = other_bodies_blanked(text, function, callers=True)
+            program = parse_program(own, file, defines, include, stated)
         _refuse_wrong_sizes(program, text, defines)
         if line is not None:
             chosen, chain = nest_at_line(program, line)
@@ -152,6 +155,7 @@ def find_nests(
 def _parsed(text: str, file: str, defines: Defines, include: Sequence[str], stated: Stated) -> tuple[str, Program]:
     """The program of a text, and the text: that of C++ without the functions that turn out to be no C."""
     while True:
+        _refuse_left_out(text, file, None)
         try:
             return text, parse_program(text, file, defines, include, stated)
         except SourceError as error:

@@ -138,3 +138,4 @@ def test_what_is_no_c_costs_its_own_function_alone(tmp_path: Path) -> None:
     assert isinstance(found["shifted"], LoopNest) and found["shifted"].operations.conversions == 1
     assert "an address that is computed" in str(found["members"])
     assert "what is no C in line 5" in str(found["strange"])
+    assert load_kernel(str(tmp_path / "k.cpp"), line=4) == found["shifted"]
