@@ -18,11 +18,11 @@ from kernmodel.source.nest.affine import linear_parts
 from kernmodel.source.nest.counting import TooManyValues, count_iterations, numeric_loops, put_in
 from kernmodel.source.parse.scope import Scope
 from kernmodel.source.parse.syntax import Node, c_ast
+from kernmodel.source.parse.tree import OPPOSITE
 from kernmodel.value_types import dataclass
 
 _MOST_PARTS = 12
 """Inequalities of a condition that are counted: inclusion and exclusion takes up to 2^n nests."""
-_OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def formula_of(condition: Node, scope: Scope, *, holds: bool = True) -> Formula 
         known = tuple(part for part in parts if part is not None)
         return Formula(None, "and" if (condition.op == "&&") == holds else "or", known) if len(known) == 2 else None
     operator, sides = "!=", (condition, c_ast.Constant("int", "0"))
-    if isinstance(condition, c_ast.BinaryOp) and condition.op in _OPPOSITE:
+    if isinstance(condition, c_ast.BinaryOp) and condition.op in OPPOSITE:
         operator, sides = condition.op, (condition.left, condition.right)
     try:
         left, right = (scope.index(side) for side in sides)
@@ -62,7 +62,7 @@ def formula_of(condition: Node, scope: Scope, *, holds: bool = True) -> Formula 
     difference = sympy.expand(left - right)
     if any(symbol.name in scope.indirect for symbol in difference.free_symbols):
         return None
-    return _compared(difference, operator if holds else _OPPOSITE[operator])
+    return _compared(difference, operator if holds else OPPOSITE[operator])
 
 
 def _compared(difference: sympy.Expr, operator: str) -> Formula:

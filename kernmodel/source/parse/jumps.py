@@ -10,9 +10,7 @@ from collections import Counter
 
 from pycparser import c_ast  # type: ignore[import-untyped]
 
-from kernmodel.source.parse.tree import Node, walk
-
-_OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
+from kernmodel.source.parse.tree import OPPOSITE, Node, walk
 
 
 def structure_jumps(function: Node) -> None:
@@ -65,6 +63,6 @@ def _loop(items: list[Node], first: int, last: int) -> Node:
 
 
 def _not(condition: Node) -> Node:
-    if isinstance(condition, c_ast.BinaryOp) and condition.op in _OPPOSITE:
-        return c_ast.BinaryOp(_OPPOSITE[condition.op], condition.left, condition.right, condition.coord)
+    if isinstance(condition, c_ast.BinaryOp) and condition.op in OPPOSITE:
+        return c_ast.BinaryOp(OPPOSITE[condition.op], condition.left, condition.right, condition.coord)
     return c_ast.UnaryOp("!", condition, condition.coord)

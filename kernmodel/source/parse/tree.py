@@ -12,6 +12,8 @@ Node = Any
 
 LOOPS = (c_ast.For, c_ast.While, c_ast.DoWhile)
 STEPS = ("++", "--", "p++", "p--")
+OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
+"""By comparison of integers, the one that holds where it does not."""
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -20,7 +22,7 @@ def walk(node: Node) -> Iterator[Node]:
     while stack:
         top = stack.pop()
         yield top
-        stack.extend(child for _, child in reversed(top.children()))
+        stack.extend(reversed([*top]))  # `children` would make a name for each
 
 
 def statements(node: Node | None) -> Iterator[Node]:
