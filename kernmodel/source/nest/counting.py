@@ -115,7 +115,7 @@ def count_iterations(loops: Sequence[NumericLoop]) -> int:
     Raises:
         TooManyValues: the bounds depend on one another so deeply that the count would take too long.
     """
-    return prod(_Count(group).total() for group in _groups(loops))
+    return prod(_Count(group).total(0, {}) for group in _groups(loops))
 
 
 def iterations_inside(loops: Sequence[NumericLoop], depth: int, environment: Environment) -> int:
@@ -124,7 +124,7 @@ def iterations_inside(loops: Sequence[NumericLoop], depth: int, environment: Env
     Raises:
         TooManyValues: as `count_iterations`.
     """
-    return _Count(loops).total_from(depth, environment)
+    return _Count(loops).total(depth, environment)
 
 
 def _groups(loops: Sequence[NumericLoop]) -> list[list[NumericLoop]]:
@@ -145,20 +145,17 @@ class _Count:
     def __init__(self, loops: Sequence[NumericLoop]) -> None:
         self.loops = loops
         self.inner_uses = [frozenset().union(*(loop.uses for loop in loops[k:])) for k in range(len(loops) + 1)]
+        self.deciding = [
+            [outer.variable for outer in loops[:k] if outer.variable in uses] for k, uses in enumerate(self.inner_uses)
+        ]
         self.known: dict[tuple[int, ...], int] = {}
         self.enumerated = 0
 
-    def total(self) -> int:
-        return self.total_from(0, {})
-
-    def total_from(self, depth: int, environment: Environment) -> int:
-        """Iterations of the loops from `depth` on."""
-        return self._from(depth, environment)
-
-    def _from(self, depth: int, environment: Environment) -> int:
+    def total(self, depth: int, environment: Environment) -> int:
+        """Iterations of the loops from `depth` on, given the variables of those outside."""
         if depth == len(self.loops):
             return 1
-        key = (depth, *(environment[name] for name in sorted(self.inner_uses[depth]) if name in environment))
+        key = (depth, *(environment[name] for name in self.deciding[depth]))
         if key not in self.known:
             self.known[key] = self._count(depth, environment)
         return self.known[key]
@@ -167,7 +164,7 @@ class _Count:
         loop = self.loops[depth]
         values = loop.values(environment)
         if loop.variable not in self.inner_uses[depth + 1]:
-            return len(values) * self._from(depth + 1, environment) if values else 0
+            return len(values) * self.total(depth + 1, environment) if values else 0
         if depth + 2 == len(self.loops):
             series = _triangular(loop.variable, values, self.loops[depth + 1], environment)
             if series is not None:
@@ -175,7 +172,7 @@ class _Count:
         self.enumerated += len(values)
         if self.enumerated > ENUMERATION_LIMIT:
             raise TooManyValues
-        return sum(self._from(depth + 1, environment | {loop.variable: value}) for value in values)
+        return sum(self.total(depth + 1, environment | {loop.variable: value}) for value in values)
 
 
 def _triangular(own: str, values: range, inner: NumericLoop, environment: Environment) -> int | None:
