@@ -6,20 +6,25 @@ Everything that asks for traffic goes through `TrafficMethod.traffic`; the simul
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from kernmodel.errors import Note, UnsupportedKernelError
 from kernmodel.machine.cores import check_cores
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import Machine
+from kernmodel.studies.predict.memo import Memo
 from kernmodel.studies.predict.nests import alike, largest, read_nest, sizes_at
 from kernmodel.studies.predict.request import KernelRequest, TrafficAnswer
 from kernmodel.traffic.options import SimulationOptions, StoreMode
 from kernmodel.value_types import dataclass
 
+_FEW = 4
+"""Sizes of which the reuse is remembered."""
+
 if TYPE_CHECKING:
     from kernmodel.source.model import LoopNest
+    from kernmodel.traffic.conditions.layer_conditions import FoundReuse
     from kernmodel.traffic.conditions.streams import SizedNest
     from kernmodel.traffic.conditions.symbolic_nest import SymbolicNest
     from kernmodel.traffic.model import Traffic
@@ -34,12 +39,14 @@ class TrafficMethod:
 
     Attributes:
         prepared: the nest as layer conditions need it; why they do not apply; or None where they are not asked for.
+        reuses: that of the nest at the sizes that were asked for last, which all caches have in common.
     """
 
     nest: LoopNest
     machine: Machine
     request: KernelRequest
     prepared: SymbolicNest | UnsupportedKernelError | None
+    reuses: Memo[tuple[SizedNest, FoundReuse]] = field(default_factory=lambda: Memo(_FEW))
 
     def stores(self) -> StoreMode:
         """The stores that the user named, else those of the machine."""
@@ -74,11 +81,16 @@ class TrafficMethod:
         pages = request.pages or self.machine.pages or "4k"
         if pages == "huge" or not thresholds or not conditions.conditions or is_simulated:
             return found
-        parts = [
-            replace(self, machine=machine, request=replace(request, cache="lc")).traffic(sizes, cores, stores)
-            for machine in placed_machines(self.machine, conditions)
-        ]
+        machines = placed_machines(self.machine, conditions)
+        parts = [replace(self, machine=machine)._lines(sizes, cores, stores) for machine in machines]
         return mean_traffic(conditions, parts, self.machine) if parts else found
+
+    def _lines(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
+        """The traffic by layer conditions without these."""
+        from kernmodel.traffic.conditional import executed_traffic
+
+        found = self._symbolic(sizes, cores, stores, solved=False)
+        return executed_traffic(found, self.nest, sizes, self.machine)
 
     def _found(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
         if self.request.cache == "lc":
@@ -89,8 +101,8 @@ class TrafficMethod:
             return self._simulated(sizes, cores, stores, because="options of the simulation were given")
         # layer conditions where they are shown to hold: nothing speaks against them, or a simulation agrees
         try:
-            sized = self._sized(sizes)
-            symbolic = self._symbolic_of(sized, sizes, cores, stores)
+            symbolic = self._symbolic(sizes, cores, stores)
+            sized, _ = self._reuse(sizes, stores)
         except UnsupportedKernelError as error:
             return self._simulated(sizes, cores, stores, because=f"layer conditions do not apply: {error.what}")
         if self.request.safety != 1:
@@ -125,23 +137,36 @@ class TrafficMethod:
         notes += tuple(replace(note, text=f"of the layer conditions: {note.text}") for note in new)
         return TrafficAnswer(nest, machine, shown, traffic, tuple(dict.fromkeys(notes)), symbolic, differences)
 
-    def _symbolic(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
-        return self._symbolic_of(self._sized(sizes), sizes, cores, stores)
+    def _reuse(self, sizes: Mapping[str, int], stores: StoreMode) -> tuple[SizedNest, FoundReuse]:
+        line_bytes, streaming = self.machine.line_bytes, stores == "nt"
+        key = tuple(sizes.items()), line_bytes, streaming
+        return self.reuses.get(key, lambda: self._analysed(sizes, line_bytes, stores))
 
-    def _sized(self, sizes: Mapping[str, int]) -> SizedNest:
+    def _analysed(self, sizes: Mapping[str, int], line_bytes: int, stores: StoreMode) -> tuple[SizedNest, FoundReuse]:
+        from kernmodel.traffic.conditions.layer_conditions import reuse_of
         from kernmodel.traffic.conditions.streams import at_sizes
         from kernmodel.traffic.conditions.symbolic_nest import symbolic_nest
 
         prepared = symbolic_nest(self.nest) if self.prepared is None else self.prepared
         if isinstance(prepared, UnsupportedKernelError):
             raise prepared
-        return at_sizes(prepared, sizes, self.machine.line_bytes)
+        sized = at_sizes(prepared, sizes, line_bytes)
+        return sized, reuse_of(sized, line_bytes, stores)
 
-    def _symbolic_of(self, sized: SizedNest, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
+    def _symbolic(self, sizes: Mapping[str, int], cores: int, stores: StoreMode, *, solved: bool = True) -> Traffic:
         from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 
-        safety = self.request.safety
-        return layer_conditions(sized, self.machine, sizes, cores=cores, safety=safety, stores=stores)
+        sized, reuse = self._reuse(sizes, stores)
+        return layer_conditions(
+            sized,
+            self.machine,
+            sizes,
+            cores=cores,
+            safety=self.request.safety,
+            stores=stores,
+            reuse=reuse,
+            solved=solved,
+        )
 
     def _simulated(self, sizes: Mapping[str, int], cores: int, stores: StoreMode, because: str = "") -> Traffic:
         from kernmodel.traffic.simulation.simulate import simulate

@@ -83,6 +83,8 @@ def _rounded(bound: Linear, sign: int) -> Linear:
     if common > 1:
         return bound.plus(Fraction(sign * (common - 1), 2 * common))
     number = bound.constant.value
+    if type(number) is int:
+        return bound
     return bound.plus((ceil(number) if sign > 0 else floor(number)) - number)
 
 
@@ -105,11 +107,13 @@ def coprime(constraint: Linear) -> Linear:
     coefficients = constraint.terms.values()
     if not coefficients:
         return constraint
-    common = lcm(*(c.denominator for c in coefficients))
-    divisor = gcd(*(int(c * common) for c in coefficients))
-    scaled = constraint if common == divisor else constraint.scaled(exact(Fraction(common, divisor)))
+    scaled = constraint
+    if any(type(c) is not int for c in coefficients) or not (1 in coefficients or -1 in coefficients):
+        common = lcm(*(c.denominator for c in coefficients))
+        divisor = gcd(*(int(c * common) for c in coefficients))
+        scaled = constraint if common == divisor else constraint.scaled(exact(Fraction(common, divisor)))
     number = scaled.constant
-    if number.formula.is_constant and type(number.value) is not int:
+    if type(number.value) is not int and number.formula.is_constant:
         return Linear(scaled.terms, fixed(floor(number.value)))
     return scaled
 
@@ -149,6 +153,8 @@ class AffineSet:
     def __init__(self, variables: Sequence[str], constraints: Iterable[Linear]) -> None:
         self.variables = tuple(variables)
         self.constraints = tidied(constraints)
+        self._bounds: dict[str, tuple[list[Linear], list[Linear]]] = {}
+        self._limits: dict[str, tuple[Limit, Limit]] = {}
 
     @cached_property
     def key(self) -> object:
@@ -181,9 +187,11 @@ class AffineSet:
 
     def bounds(self, name: str) -> tuple[list[Linear], list[Linear]]:
         """The lower and upper bounds that constraints set to a variable."""
-        low = [_rounded(bound_on(c, name), 1) for c in self.constraints if c.terms.get(name, 0) > 0]
-        high = [_rounded(bound_on(c, name), -1) for c in self.constraints if c.terms.get(name, 0) < 0]
-        return low, high
+        if name not in self._bounds:
+            low = [_rounded(bound_on(c, name), 1) for c in self.constraints if c.terms.get(name, 0) > 0]
+            high = [_rounded(bound_on(c, name), -1) for c in self.constraints if c.terms.get(name, 0) < 0]
+            self._bounds[name] = low, high
+        return self._bounds[name]
 
     def least(self, form: Linear) -> Number | None:
         """A number that a form does not fall below in the set, as large as bounds show; None where none is known."""
@@ -199,8 +207,10 @@ class AffineSet:
 
     def limits(self, name: str) -> tuple[Limit, Limit]:
         """The lower and the upper bound of the last variable that count."""
-        low, high = self.bounds(name)
-        return self._limit(low, 1), self._limit(high, -1)
+        if name not in self._limits:
+            low, high = self.bounds(name)
+            self._limits[name] = self._limit(low, 1), self._limit(high, -1)
+        return self._limits[name]
 
     def _limit(self, bounds: Sequence[Linear], sign: int) -> Limit:
         kept, crossed = list(bounds), None

@@ -36,7 +36,7 @@ from kernmodel.traffic.conditions.paths import (
 from kernmodel.traffic.conditions.polynomial import Generators, Rate, formula_of_sum
 from kernmodel.traffic.conditions.requirements import layer_conditions_of, transitions_of
 from kernmodel.traffic.conditions.reuse import Analysis, ReferenceMisses
-from kernmodel.traffic.conditions.streaming import analyse_streaming, writes_whole_lines
+from kernmodel.traffic.conditions.streaming import StreamingNest, analyse_streaming, writes_whole_lines
 from kernmodel.traffic.conditions.streams import SizedNest, at_sizes
 from kernmodel.traffic.conditions.symbolic_nest import symbolic_nest
 from kernmodel.traffic.conditions.varying_trips import analyse_reuse
@@ -44,7 +44,6 @@ from kernmodel.traffic.model import (
     SYMBOLIC,
     AccessTraffic,
     Evasion,
-    LayerCondition,
     LevelTraffic,
     PathTraffic,
     Traffic,
@@ -62,6 +61,7 @@ from kernmodel.traffic.stores import (
 from kernmodel.value_types import dataclass
 
 StreamMisses = tuple[tuple[ReferenceMisses, ...], ...]
+FoundReuse = Analysis | StreamingNest
 
 
 def layer_conditions(
@@ -72,6 +72,8 @@ def layer_conditions(
     cores: int = 1,
     safety: float = 1.0,
     stores: StoreMode = "regular",
+    reuse: FoundReuse | None = None,
+    solved: bool = True,
 ) -> Traffic:
     """Data traffic of a nest on a machine, by layer conditions.
 
@@ -83,6 +85,8 @@ def layer_conditions(
         safety: factor on the cache sizes (0.5 is the rule of thumb of Stengel et al. 2015).
         stores: "regular": every store that misses loads its line; "evading": as far as the machine does not evade that;
             "nt": all stores stream past the caches.
+        reuse: that of the nest with these stores (`reuse_of`), where it is known; it depends on no cache.
+        solved: whether to tell the conditions and the sizes at which they break beside what moves.
 
     Raises:
         InputError: a size is missing, or a loop makes no iteration.
@@ -99,10 +103,13 @@ def layer_conditions(
     prepared = sized.prepared
     unit = unit_of_work(sized, machine.line_bytes)
     registers = register_traffic(sized)
-    moved = _moved(sized, machine, rooms(machine, cores, safety), unit.iterations, registers, stores)
+    known = reuse_of(sized, machine.line_bytes, stores) if reuse is None else reuse
+    given = rooms(machine, cores, safety)
+    moved = _moved(sized, machine, given, unit.iterations, registers, known)
     moved, evasion = _evaded(moved, machine, cores, stores, unit.iterations)
     loads, stored = (float(rate.value * unit.iterations) for rate in (registers.load_bytes, registers.store_bytes))
     flops = prepared.nest.operations.flops_per_iteration
+    conditions = layer_conditions_of(_read(known), machine, given, unit.iterations) if solved else ()
     return Traffic(
         method=SYMBOLIC,
         iterations_per_unit=float(unit.iterations),
@@ -114,8 +121,8 @@ def layer_conditions(
         register_stores_bytes=stored,
         paths=moved.paths,
         accesses=moved.accesses,
-        conditions=moved.conditions,
-        transitions=transitions_of(moved.conditions, tuple(prepared.nest.symbols)),
+        conditions=conditions,
+        transitions=transitions_of(conditions, tuple(prepared.nest.symbols)),
         arithmetic_intensity=arithmetic_intensity(flops * float(unit.iterations), loads + stored, moved.paths, machine),
         cores=cores,
         safety=safety,
@@ -134,6 +141,16 @@ def layer_conditions(
     )
 
 
+def reuse_of(nest: SizedNest, line_bytes: int, stores: StoreMode) -> FoundReuse:
+    """The reuse of a nest at given sizes; with streaming stores, that of its reads and what goes past the caches."""
+    return analyse_streaming(nest, line_bytes) if stores == "nt" else analyse_reuse(nest, line_bytes)
+
+
+def _read(reuse: FoundReuse) -> Analysis:
+    """The reuse of what occupies the caches."""
+    return reuse.reads if isinstance(reuse, StreamingNest) else reuse
+
+
 @dataclass(frozen=True, slots=True)
 class _Moved:
     """What moves, before any evasion; `evadable` are misses of lines that stores alone write, and whole."""
@@ -141,7 +158,6 @@ class _Moved:
     paths: tuple[PathTraffic, ...]
     levels: tuple[LevelTraffic, ...]
     accesses: tuple[AccessTraffic, ...]
-    conditions: tuple[LayerCondition, ...]
     evadable: tuple[ReferenceMisses, ...]
     generators: Generators
     notes: tuple[Note, ...]
@@ -153,11 +169,11 @@ def _moved(
     given: Sequence[Room],
     unit: Fraction,
     registers: Registers,
-    stores: StoreMode,
+    reuse: FoundReuse,
 ) -> _Moved:
     """The misses of every cache and what follows from them; `given` is what a core has of each."""
-    streaming = analyse_streaming(sized, machine.line_bytes) if stores == "nt" else None
-    analysis = streaming.reads if streaming else analyse_reuse(sized, machine.line_bytes)
+    streaming = reuse if isinstance(reuse, StreamingNest) else None
+    analysis = _read(reuse)
     misses = _misses_per_level(analysis, machine.levels, given)
     generators = sized.prepared.generators
     # a store that misses a cache loads the line if that cache or one inside of it asks for it
@@ -177,7 +193,6 @@ def _moved(
         paths=paths,
         levels=level_traffic(machine, counts, loads, 0.0 if streaming else stored, _per_unit(at_first, unit)),
         accesses=access_table(analysis, misses, machine, given, unit, sent),
-        conditions=layer_conditions_of(analysis, machine, given, unit),
         evadable=_evadable(analysis, misses[-1]),
         generators=generators,
         notes=(*analysis.notes, *(streaming.notes if streaming else ())),
