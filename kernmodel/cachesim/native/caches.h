@@ -286,9 +286,13 @@ static void to_front(const Level *l, u64 *b, u64 way)
 /* Remove the line of a way; those behind it move down by one. */
 static void close_gap(const Level *l, u64 *b, u64 way)
 {
-    u64 count = l->ways - 1 - way;
-    for (u64 at = way; at < l->ways - 1; at++)
-        set_signature(b, at, b[(at + 1) >> 3] >> ((at + 1) & 7) * 8 & 0xFF);
+    u64 count = l->ways - 1 - way, *word = b + (way >> 3), *last = b + l->keys - 1;
+    u64 below = ((u64)1 << (way & 7) * 8) - 1;
+    *word = (*word & below) | (*word >> 8 & ~below);
+    for (; word < last; word++) {
+        *word |= word[1] << 56;
+        word[1] >>= 8;
+    }
     shift_down(b + l->keys + way, count);
     if (l->sectored) {
         shift_down(b + l->valid + way, count);
@@ -685,7 +689,25 @@ static int store_line(Sim *s, Level *l, u64 number, u64 first, u64 last)
 
 /* The same rules where it suffices to know the line, and of a store whether it covers all of it. */
 
-INLINE void plain_insert(Sim *s, Level *l, u64 *b, u64 number, u64 dirty)
+static void plain_insert(Sim *s, Level *l, u64 *b, u64 number, u64 dirty);
+
+/* Take a line that the level inside gives up. */
+NOINLINE void plain_accept_victim(Sim *s, Level *l, u64 number, u64 dirty)
+{
+    u64 *b = set_of(l, number), kept = l->write_back ? dirty : 0;
+    i64 way = find(l, b, number);
+    if (way < 0) {
+        l->store_misses++;
+        plain_insert(s, l, b, number, kept);
+    } else {
+        l->store_hits++;
+        b[l->keys + touch(l, b, (u64)way)] |= kept;
+    }
+    if (dirty && !l->write_back)
+        plain_store(s, l->store_to, number, 1);
+}
+
+static void plain_insert(Sim *s, Level *l, u64 *b, u64 number, u64 dirty)
 {
     if (UNLIKELY(!l->queue)) {
         Line line = {number, 1, dirty};
@@ -697,15 +719,15 @@ INLINE void plain_insert(Sim *s, Level *l, u64 *b, u64 number, u64 dirty)
     push(l, b, number, dirty);
     if (!displaced)
         return;
-    if (UNLIKELY(l->victim != NULL)) {
-        Line old = {number_of(displaced), 1, displaced & 1};
-        evict(s, l, &old);
-    } else if (!(displaced & 1))
-        l->clean_evictions++;
-    else {
+    if (displaced & 1)
         l->dirty_evictions++;
+    else
+        l->clean_evictions++;
+    if (l->victim != NULL) {
+        if (displaced & 1 || l->clean_victims)
+            plain_accept_victim(s, l->victim, number_of(displaced), displaced & 1);
+    } else if (displaced & 1)
         plain_store(s, l->store_to, number_of(displaced), 1);
-    }
 }
 
 /* Get a line from below and insert it; the level that served it. */
