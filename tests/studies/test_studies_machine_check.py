@@ -176,6 +176,19 @@ def test_narrow_accesses_are_held_against_nothing() -> None:
     assert list(contradictions(replace(machine, bandwidths=(*machine.bandwidths, *narrow)))) == []
 
 
+def test_lines_that_are_only_written_may_cost_more() -> None:
+    """A copy as one core of Milan is measured to make it beside a daxpy: 18.3 and 36.0 GB/s."""
+    machine = load_machine("clx")
+    rates = {"copy": 18.3e9, "daxpy": 36.0e9}
+    one_core = tuple(
+        replace(one, cores=(1,), bytes_per_second=(rates[one.mix.name],))
+        for one in machine.bandwidths
+        if one.level == "Mem" and one.mix.name in rates
+    )
+    assert len(one_core) == 2
+    assert list(contradictions(replace(machine, bandwidths=one_core))) == []
+
+
 def test_an_update_counted_per_stream_is_told_with_its_line(tmp_path: Path) -> None:
     host = SHARED / "measured" / "zen4-host.yml"
     if not host.exists():
