@@ -22,8 +22,8 @@ from kernmodel.binary.timing import FunctionTime
 from kernmodel.binary.tracing import NotTracedError, TracedProgram, free_stretch, traced_run
 from kernmodel.errors import MeasurementError, Note
 from kernmodel.isa import isa_of
-from kernmodel.isa.timing import CHAIN_CYCLES, ENTRY_BYTES, LOGGED_CALLS, TimedCode, TimedData
-from kernmodel.measure.samples import CONFIRMED, ISSUE_TOLERANCE, LONG_CLOCK_TOLERANCE
+from kernmodel.isa.timing import CHAIN_CYCLES, ENTRY_BYTES, ISSUE_PASSES, LOGGED_CALLS, TimedCode, TimedData
+from kernmodel.measure.samples import CONFIRMED, ISSUE_TOLERANCE, LONG_CLOCK_TOLERANCE, MOST_ISSUE
 from kernmodel.value_types import dataclass
 
 RUNS = 4
@@ -43,8 +43,8 @@ _WORD = 8
 
 
 class TimedCall(NamedTuple):
-    """A call: ticks of the time stamp counter, those of the chain before and after it, and of the independent
-    instructions there."""
+    """A call: ticks of the time stamp counter, those of the chain before and after it, and of the loop of branches
+    there."""
 
     ticks: int
     before: int
@@ -58,7 +58,7 @@ class TimedCall(NamedTuple):
 
     @property
     def issue_share(self) -> float:
-        """The ticks of independent instructions for each of the chain: more where a sibling thread issues, too."""
+        """The ticks of the loop of branches for each of the chain: more where a sibling thread is awake."""
         return self.issue / (self.before + self.after)
 
     @property
@@ -112,10 +112,11 @@ class TimedRun:
 
 
 def issue_alone(runs: Sequence[TimedRun]) -> float:
-    """How long independent instructions take on an undisturbed core, for each tick of the chain: of all readings that
-    one below which a twentieth lies, since the clock's steps and interruptions make some too small."""
+    """How long the loop of branches takes on an undisturbed core, for each tick of the chain: of all readings that one
+    below which a twentieth lies, since the clock's steps and interruptions make some too small; at most `MOST_ISSUE`
+    cycles a pass."""
     readings = sorted(one.issue_share for run in runs for one in (*run.kept, *run.empty) if one.steady)
-    return readings[len(readings) // 20] if readings else inf
+    return min(readings[len(readings) // 20], MOST_ISSUE * ISSUE_PASSES / CHAIN_CYCLES) if readings else inf
 
 
 def measure_function(

@@ -144,11 +144,11 @@ class Harness:
             )
             self._rest = b""
             try:
-                _, page, chain, _ = self._line(10.0).split()
+                _, page, chain, passes = self._line(10.0).split()
             except (ValueError, MeasurementError) as error:
                 self.close()
                 raise MeasurementError("the program that measures does not start here", todo="see ulimit -v") from error
-        self.page_bytes, self._clock_cycles = int(page), int(chain)
+        self.page_bytes, self._clock_cycles, self._issue_passes = int(page), int(chain), int(passes)
         self._brackets: Brackets | None = None
         self._turn = 0
         self.brackets()
@@ -263,7 +263,7 @@ class Harness:
             for processor in self.processors[:_CALIBRATED]:
                 self.pin(processor)
                 samples += self.run([Case(1)], _CALIBRATION)
-            self._brackets = brackets_of(samples, self._clock_cycles)
+            self._brackets = brackets_of(samples, self._clock_cycles, self._issue_passes)
         return self._brackets
 
     def call_cycles(self, cases: Sequence[Case], seconds: int | None = None) -> float:

@@ -40,7 +40,7 @@ def test_every_outermost_call_is_timed(build, flags, name, calls):
     assert run.cycles >= 0
     assert len(run.kept) == calls
     alone = issue_alone([run])
-    assert 0 < alone < 1  # 3,200 instructions beside a chain of 19,200
+    assert 0 < alone < 1  # 2,400 passes of the loop beside a chain of 19,200
     assert (run.smallest(alone) is None) == (not run.undisturbed(alone))
     assert run.overhead > 0
 
@@ -100,6 +100,9 @@ def test_calls_beside_a_busy_sibling_thread_do_not_count():
     changed = replace(quiet, kept=(TimedCall(500, 9600, 12000, 960),))
     assert changed.smallest(alone) is None
     assert _undisturbed([quiet, busy]) == []
+    always = replace(run(1900.0), kept=calls(0.22, 0.22, 0.22, 0.22))
+    assert issue_alone([always]) == pytest.approx(1.15 / 8)
+    assert always.smallest(issue_alone([always])) is None
     assert _undisturbed([replace(quiet, kept=quiet.kept[:3]), busy]) == [replace(quiet, kept=quiet.kept[:3])]
 
 

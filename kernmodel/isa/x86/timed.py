@@ -5,8 +5,8 @@ in the function, reads the clock again and returns by the old return address: ev
 return is mispredicted, and arguments on the stack are where they were. Calls within a call (recursion) go through.
 
 Before and after each call a chain of dependent additions is timed, one cycle each on every core, which tells the core's
-clock in ticks of the time stamp counter; and instructions that depend on nothing, which take longer where a sibling
-thread issues too.
+clock in ticks of the time stamp counter; and a loop with a taken branch in each cycle, which takes longer where a
+sibling thread is awake.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from iced_x86 import Code, Instruction, MemoryOperand, Register
 
-from kernmodel.isa.timing import CHAIN_CYCLES, EMPTY_CALLS, ISSUE_TESTS, LOGGED_CALLS, TimedCode, TimedData
+from kernmodel.isa.timing import CHAIN_CYCLES, EMPTY_CALLS, ISSUE_PASSES, LOGGED_CALLS, TimedCode, TimedData
 from kernmodel.isa.x86.decode import decode_raw
 from kernmodel.isa.x86.emit import Emitter, memory_at
 
@@ -37,6 +37,7 @@ def timed_code(code: bytes, address: int, place: int, data: int, *, shift: int) 
         return None
     emitter = Emitter(shift)
     layout = TimedData(data)
+    _branches(emitter)
     emitter.label("stub")
     _stub(emitter, layout, "body")
     emitter.label("body")
@@ -86,7 +87,7 @@ def _stub(emitter: Emitter, data: TimedData, body: str) -> None:
     _store(emitter, Register.RCX, data.kept + 16)
     _chain(emitter, data, f"{body} before")
     _store(emitter, Register.RAX, data.before)
-    _issue(emitter, data, f"{body} issue before")
+    _issue(emitter, data)
     _store(emitter, Register.RAX, data.issue)
     _clock(emitter)
     _store(emitter, Register.RAX, data.start)
@@ -98,7 +99,7 @@ def _stub(emitter: Emitter, data: TimedData, body: str) -> None:
     emitter.put(Instruction.create_reg_mem(Code.SUB_R64_RM64, Register.RAX, memory_at(data.start)))
     _store(emitter, Register.RAX, data.ticks)
     emitter.put(Instruction.create_mem_reg(Code.ADD_RM64_R64, memory_at(data.total), Register.RAX))
-    _issue(emitter, data, f"{body} issue after")
+    _issue(emitter, data)
     emitter.put(Instruction.create_mem_reg(Code.ADD_RM64_R64, memory_at(data.issue), Register.RAX))
     _chain(emitter, data, f"{body} after")
     _load(emitter, Register.RCX, data.calls)
@@ -145,23 +146,37 @@ def _clock(emitter: Emitter) -> None:
 
 def _chain(emitter: Emitter, data: TimedData, name: str) -> None:
     """The ticks of a chain of additions in rax; rcx and rdx are lost."""
-    _repeated(emitter, data, name, bytes.fromhex("4801d0"), CHAIN_CYCLES)  # add rax,rdx
-
-
-def _issue(emitter: Emitter, data: TimedData, name: str) -> None:
-    """The ticks of instructions that depend on nothing in rax; rcx and rdx are lost."""
-    _repeated(emitter, data, name, bytes.fromhex("4885d2"), ISSUE_TESTS)  # test rdx,rdx
-
-
-def _repeated(emitter: Emitter, data: TimedData, name: str, code: bytes, times: int) -> None:
-    """The ticks in rax that an instruction takes so many times over; rcx and rdx are lost."""
-    _clock(emitter)
-    _store(emitter, Register.RAX, data.chain)
+    _start(emitter, data, CHAIN_CYCLES // _AT_ONCE)
     emitter.raw(bytes.fromhex("b801000000 ba01000000"))  # mov eax,1; mov edx,1
-    emitter.put(Instruction.create_reg_i32(Code.MOV_R32_IMM32, Register.ECX, times // _AT_ONCE))
     emitter.label(name)
-    emitter.raw(code * _AT_ONCE)
+    emitter.raw(bytes.fromhex("4801d0") * _AT_ONCE)  # add rax,rdx
     emitter.raw(bytes.fromhex("ffc9"))  # dec ecx
     emitter.put(Instruction.create_branch(Code.JNE_REL32_64, 0), (name, 0))
+    _stop(emitter, data)
+
+
+def _branches(emitter: Emitter) -> None:
+    """A function that makes `ecx` passes of two additions and a taken branch, at the beginning of the code, where it
+    crosses no line. What it leaves in rax and rdx means nothing."""
+    emitter.label("branches")
+    # add rax,1; add rdx,1; dec ecx; jne; ret
+    emitter.raw(bytes.fromhex("4883c001 4883c201 ffc9 75f4 c3"))
+
+
+def _issue(emitter: Emitter, data: TimedData) -> None:
+    """The ticks of the loop of branches in rax; rcx and rdx are lost."""
+    _start(emitter, data, ISSUE_PASSES)
+    emitter.put(Instruction.create_branch(Code.CALL_REL32_64, 0), ("branches", 0))
+    _stop(emitter, data)
+
+
+def _start(emitter: Emitter, data: TimedData, passes: int) -> None:
+    _clock(emitter)
+    _store(emitter, Register.RAX, data.chain)
+    emitter.put(Instruction.create_reg_i32(Code.MOV_R32_IMM32, Register.ECX, passes))
+
+
+def _stop(emitter: Emitter, data: TimedData) -> None:
+    """The ticks since `_start` in rax."""
     _clock(emitter)
     emitter.put(Instruction.create_reg_mem(Code.SUB_R64_RM64, Register.RAX, memory_at(data.chain)))

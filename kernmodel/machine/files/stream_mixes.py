@@ -11,10 +11,10 @@ Of the same streams only those with the widest accesses are compared: narrower o
 
 Both catch figures that count the bytes of each array once where likwid-bench counts loads and stores (an update is one
 of each), and figures with write-allocates in them. The limits are those that the series of the carried machines keep
-with a margin: they come to 1.24 in memory (copy of four arrays on Zen) and 1.46 in caches (daxpy from L2 on Zen). One core of
-Milan takes 1.31 to 1.39 times as long for a copy as for a daxpy from memory (`kernmodel measure bandwidth --level Mem --mix copy
---mix daxpy`): lines that are only written cost it more. Figures with an update counted once, or a copy with write-allocates, are
-off by 1.5 and more.
+with a margin: they come to 1.24 in memory (copy of four arrays on Zen) and 1.46 in caches (daxpy from L2 on Zen).
+One core of Milan takes 1.31 to 1.39 times as long for a copy as for a daxpy from memory (`kernmodel measure
+bandwidth --level Mem --mix copy --mix daxpy`): lines that are only written cost it more. Figures with an update
+counted once, or a copy with write-allocates, are off by 1.5 and more.
 """
 
 from __future__ import annotations

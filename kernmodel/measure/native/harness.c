@@ -1,9 +1,9 @@
 /* Runs code and times it: commands on standard input, samples on standard output (one line each, see kernmodel/measure/host.py).
  *
  * A sample is the time of one call in ticks of the time stamp counter, between two readings of the core's clock (a chain
- * of dependent additions), of its issue (independent additions: a busy sibling thread shows there) and of its loads
- * (independent ones of one line: a sibling that mostly loads shows there alone), with the number of context switches on
- * the way. Nothing is judged here.
+ * of dependent additions), of its issue (a loop with a taken branch in each cycle: a sibling thread that is awake shows
+ * there) and of its loads (independent ones of one line: a sibling that mostly loads shows there), with the
+ * number of context switches on the way. Nothing is judged here.
  *
  * The process ends with its parent, and when standard input ends. It writes no file.
  */
@@ -58,7 +58,7 @@ static inline uint64_t ticks(void)
     return (uint64_t)high << 32 | low;
 }
 #define CHAIN "add %1, %0\n\t"
-#define WIDE "add %8, %0\n\tadd %8, %1\n\tadd %8, %2\n\tadd %8, %3\n\tadd %8, %4\n\tadd %8, %5\n\tadd %8, %6\n\tadd %8, %7\n\t"
+#define PASSES ".p2align 5\n1:\tadd $1, %1\n\tadd $1, %2\n\tsub $1, %0\n\tjne 1b"
 #define LOADS "mov (%8), %0\n\tmov (%8), %1\n\tmov (%8), %2\n\tmov (%8), %3\n\tmov (%8), %4\n\tmov (%8), %5\n\tmov (%8), %6\n\tmov (%8), %7\n\t"
 static void flush_small_numbers(void)
 {
@@ -75,9 +75,7 @@ static inline uint64_t ticks(void)
     return value;
 }
 #define CHAIN "add %0, %0, %1\n\t"
-#define WIDE                                                                                                           \
-    "add %0, %0, %8\n\tadd %1, %1, %8\n\tadd %2, %2, %8\n\tadd %3, %3, %8\n\tadd %4, %4, %8\n\tadd %5, %5, "           \
-    "%8\n\tadd %6, %6, %8\n\tadd %7, %7, %8\n\t"
+#define PASSES ".p2align 5\n1:\tadd %1, %1, #1\n\tsubs %0, %0, #1\n\tb.ne 1b"
 #define LOADS                                                                                                          \
     "ldr %0, [%8]\n\tldr %1, [%8]\n\tldr %2, [%8]\n\tldr %3, [%8]\n\tldr %4, [%8]\n\tldr %5, [%8]\n\tldr %6, [%8]\n\t"      \
     "ldr %7, [%8]\n\t"
@@ -87,7 +85,7 @@ static void flush_small_numbers(void) {}
 #endif
 
 #define X8(text) text text text text text text text text
-enum { CHAIN_ROUNDS = 150, CHAIN_ADDS = 64, WIDE_ROUNDS = 100, WIDE_ADDS = 64, LOAD_ROUNDS = 60, BEST_OF = 2 };
+enum { CHAIN_ROUNDS = 150, CHAIN_ADDS = 64, ISSUE_PASSES = 1200, LOAD_ROUNDS = 60, BEST_OF = 2 };
 
 /* ticks of CHAIN_ROUNDS * CHAIN_ADDS additions of which each waits for the one before: a cycle each on every core */
 static uint64_t overhead;
@@ -105,15 +103,13 @@ static uint64_t chain_ticks(void)
     return best - overhead;
 }
 
-/* ticks of as many additions as the core executes side by side; once, since a neighbour on the same core comes and goes */
-static uint64_t wide_ticks(void)
+/* ticks of a loop that takes a branch in each cycle, on cores with two or three adders as well; once, since a neighbour on
+ * the same core comes and goes. Cores that two threads share predict branches and fetch for one thread after the other: a
+ * sibling that is awake, however little it does, doubles the time. Additions without branches may take as long as alone. */
+static uint64_t issue_ticks(void)
 {
-    uint64_t a = 1, b = 1, c = 1, d = 1, e = 1, f = 1, g = 1, h = 1, one = 1, start = ticks();
-    for (int i = 0; i < WIDE_ROUNDS; i++)
-        __asm__ volatile(X8(WIDE)
-                         : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(e), "+r"(f), "+r"(g), "+r"(h)
-                         : "r"(one)
-                         : "cc");
+    uint64_t left = ISSUE_PASSES, a = 1, b = 1, start = ticks();
+    __asm__ volatile(PASSES : "+r"(left), "+r"(a), "+r"(b)::"cc");
     return ticks() - start - overhead;
 }
 
@@ -317,7 +313,7 @@ static int guarded(long repetitions, long argument)
 
 static void sample(long which, long repetitions, long argument)
 {
-    uint64_t chain = chain_ticks(), wide = wide_ticks(), loads = load_ticks();
+    uint64_t chain = chain_ticks(), issue = issue_ticks(), loads = load_ticks();
     long before = switches();
     uint64_t start = ticks();
     running = 1;
@@ -325,9 +321,9 @@ static void sample(long which, long repetitions, long argument)
     running = 0;
     uint64_t taken = ticks() - start - overhead;
     long after = switches();
-    uint64_t loads_after = load_ticks(), wide_after = wide_ticks(), chain_after = chain_ticks();
+    uint64_t loads_after = load_ticks(), issue_after = issue_ticks(), chain_after = chain_ticks();
     printf("s %ld %lu %lu %lu %lu %lu %lu %lu %ld\n", which, (unsigned long)taken, (unsigned long)chain,
-           (unsigned long)chain_after, (unsigned long)wide, (unsigned long)wide_after, (unsigned long)loads,
+           (unsigned long)chain_after, (unsigned long)issue, (unsigned long)issue_after, (unsigned long)loads,
            (unsigned long)loads_after, after - before);
 }
 
@@ -494,7 +490,7 @@ int main(int count, char **arguments)
     catch_signals();
     find_overhead();
     prepare_memory();
-    printf("ready %ld %d %d\n", page_bytes, CHAIN_ROUNDS * CHAIN_ADDS, WIDE_ROUNDS * WIDE_ADDS);
+    printf("ready %ld %d %d\n", page_bytes, CHAIN_ROUNDS * CHAIN_ADDS, ISSUE_PASSES);
     fflush(stdout);
     while (fgets(line, sizeof line, stdin)) {
         line[strcspn(line, "\n")] = 0;
