@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import add, mul
 
 import sympy
@@ -243,4 +243,10 @@ def formula_of_sum(rates: Iterable[Rate], generators: Generators) -> sympy.Expr:
 def _quotient(numerator: Polynomial, divisor: Polynomial, generators: Generators) -> sympy.Expr:
     quotient = numerator.expression(generators) / divisor.expression(generators)
     # common factors are rare and cancelling is slow
-    return quotient if numerator.is_constant or divisor.is_constant else sympy.cancel(quotient)
+    return quotient if numerator.is_constant or divisor.is_constant else _cancelled(quotient)
+
+
+@lru_cache(maxsize=256)
+def _cancelled(quotient: sympy.Expr) -> sympy.Expr:
+    """A fraction without common factors; caches that miss the same have the same."""
+    return sympy.cancel(quotient)

@@ -5,7 +5,8 @@ The method and its limits: docs/traffic-simulation.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
 from itertools import count, islice, pairwise
@@ -13,6 +14,7 @@ from math import ceil, gcd, lcm, prod
 
 from kernmodel.cachesim.engine import Simulator, compiled_available
 from kernmodel.cachesim.model import Hierarchy
+from kernmodel.limits import process_count
 from kernmodel.traffic.model import Sampling
 from kernmodel.traffic.simulation.rates import Rates, in_balance, rates_of, spread, weighted_sum
 from kernmodel.traffic.simulation.steady_state import TOLERANCE, Effort, Place, measure_at, measure_here
@@ -245,7 +247,7 @@ class Windows:
     def _sample_strata(self, loop: int) -> Sample:
         """Divide the range of a loop where neighbouring parts differ most, until what that leaves open is small."""
         cuts = [k / self.spend.strata for k in range(self.spend.strata + 1)]
-        strata = [self._stratum(loop, low, high) for low, high in pairwise(cuts)]
+        strata = self._strata(loop, pairwise(cuts))
         while True:
             mean = weighted_mean([(each.weight, each.counted.place.rates) for each in strata])
             doubts = [_doubt(strata, k, mean) for k in range(len(strata))]
@@ -255,6 +257,11 @@ class Windows:
             if doubt <= OVER_PLACES or len(strata) >= _MOST or spent > self.spend.total:
                 return self._result([each.counted for each in strata if each.weight], mean, doubt)
             strata[worst : worst + 1] = self._divided(loop, strata[worst])
+
+    def _strata(self, loop: int, ends: Iterable[tuple[float, float]]) -> list[_Stratum]:
+        """Some strata, counted at the same time: the compiled engine holds no lock of Python's."""
+        with ThreadPoolExecutor(process_count(None)) as pool:
+            return list(pool.map(lambda each: self._stratum(loop, *each), ends))
 
     def _stratum(self, loop: int, low: float, high: float) -> _Stratum:
         point = [0.5] * (self.loop + 1)
@@ -266,7 +273,8 @@ class Windows:
         third = (whole.high - whole.low) / 3
         first, last = whole.low + third, whole.high - third
         middle = _Stratum(first, last, whole.counted)
-        return [self._stratum(loop, whole.low, first), middle, self._stratum(loop, last, whole.high)]
+        before, after = self._strata(loop, ((whole.low, first), (last, whole.high)))
+        return [before, middle, after]
 
     # one place
 
