@@ -213,16 +213,20 @@ def straight_bound(instructions: Sequence[Instruction], rows: Rows, analyser: An
     """Cycles that code which is executed once takes of issue, ports and dividers, whichever takes longest."""
     ports: list[PortUse] = []
     dividers: list[PortUse] = []
-    for use in uses_of(instructions, rows, analyser):
+    block = analyser.lower(instructions, rows)
+    for use in _all_uses(block):
         divides = use.ports and use.ports[0].endswith(DIVIDER_SUFFIX)
         (dividers if divides else ports).append(use)
-    issue = issue_slots(instructions, rows, analyser) / analyser.core.parameters.issue_width
+    issue = (_slots(rows) - len(block.pairs)) / analyser.core.parameters.issue_width
     return max(issue, optimal_bound(ports)[0], one_at_a_time(rows)[1], optimal_bound(dividers)[0])
 
 
 def uses_of(instructions: Sequence[Instruction], rows: Rows, analyser: Analyser) -> list[PortUse]:
     """What code occupies of ports and dividers; fused pairs count once."""
-    block = analyser.lower(instructions, rows)
+    return _all_uses(analyser.lower(instructions, rows))
+
+
+def _all_uses(block: LoweredBlock) -> list[PortUse]:
     return [use for number, one in enumerate(block.templates) for use in block.pairs.get(number, one).uses]
 
 

@@ -82,17 +82,21 @@ class OutsideCycles:
     unknown: tuple[str, ...]
 
 
-def outside_cycles(loop: AssemblyLoop, incore: InCore, parameters: Parameters, table: Table) -> OutsideCycles:
+def outside_cycles(
+    loop: AssemblyLoop, incore: InCore, parameters: Parameters, table: Table, analyser: Analyser | None = None
+) -> OutsideCycles:
     """The cycles of the code around a loop, and of leaving it.
 
     Args:
         incore: the analysis of the loop.
+        analyser: of the core with this table, which remembers instructions that several loops have around them; None:
+            one for this loop.
 
     Raises:
         InstructionTableError: a row of the table or a figure of the parameters is malformed.
     """
     # the ways through the loop around share most of their instructions
-    code = _Code(Analyser(modelled_core(parameters)).keep(), table)
+    code = _Code(analyser or Analyser(modelled_core(parameters)).keep(), table)
     around = loop.around
     carried = incore.lcd.cycles if incore.lcd else 0.0
     ways = tuple(_way_cycles(code, way, loop.instructions, carried) for way in around.ways) if around else ()

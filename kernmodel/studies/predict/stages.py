@@ -39,6 +39,7 @@ from kernmodel.value_types import dataclass
 if TYPE_CHECKING:
     from kernmodel.code.compile import Compilation, FoundCompiler
     from kernmodel.incore.answer.outside import OutsideCycles
+    from kernmodel.incore.engine.analyser import Analyser
     from kernmodel.incore.model import InCore, Parameters
     from kernmodel.machine.changes.figures import MachineFigures
     from kernmodel.machine.model import Machine
@@ -94,6 +95,7 @@ class Stages:
         self._codes: Memo[Code] = Memo(_FEW)
         self._listings: Memo[CompiledListing] = Memo(_LARGE)
         self._incores: Memo[InCore] = Memo(_FEW)
+        self._analysers: Memo[Analyser] = Memo(_LARGE)
         self._arounds: Memo[OutsideCycles] = Memo(_FEW)
         self._streams: Memo[Streams] = Memo(_FEW)
         self._placements: Memo[tuple[Note, ...]] = Memo(_FEW)
@@ -323,8 +325,7 @@ class Stages:
             parameters = core_parameters(machine)
             return parameters, InstructionTable.open(parameters)
 
-        core = machine.core
-        return self._cores.get((core.microarchitecture, core.overlapping_ports, core.non_overlapping_ports), read)
+        return self._cores.get(_core_key(machine), read)
 
     def _places(self, case: _Case, code: Code) -> ArrayPlaces | None:
         """Where the arrays lie; None where it makes no difference to the core, or is left out."""
@@ -395,12 +396,15 @@ class Stages:
     ) -> tuple[OutsideWork, tuple[Note, ...]]:
         """What is executed outside the innermost loop at the sizes of a point, and what is not known of it."""
         from kernmodel.incore.answer.outside import outside_cycles
+        from kernmodel.incore.engine.analyser import Analyser
+        from kernmodel.incore.engine.figures import modelled_core
         from kernmodel.studies.predict.outside import outside_notes, outside_work
 
         method = case.method
         parameters, table = self._core(method.machine)
         key = (code.key, parameters.name, case.point.code.port_model)
-        around = self._arounds.get(key, lambda: outside_cycles(code.loop, incore, parameters, table))
+        analyser = self._analysers.get(_core_key(method.machine), lambda: Analyser(modelled_core(parameters)).keep())
+        around = self._arounds.get(key, lambda: outside_cycles(code.loop, incore, parameters, table, analyser))
         work = outside_work(method.nest, case.sizes, code.loop, incore, around, traffic.iterations_per_unit)
         return work, outside_notes(work, code.loop, around, parameters)
 
@@ -510,6 +514,11 @@ def nest_key(kernel: KernelRequest, blocks: Blocks = ()) -> Hashable:
     """What decides how a kernel is read and blocked."""
     chosen = kernel.nest, kernel.function, kernel.line, kernel.include, kernel.macros, kernel.taken, kernel.trip_counts
     return kernel.kernel, chosen, tuple(kernel.sizes.items()), blocks
+
+
+def _core_key(machine: Machine) -> Hashable:
+    core = machine.core
+    return core.microarchitecture, core.overlapping_ports, core.non_overlapping_ports
 
 
 def traffic_key(machine: Machine) -> Hashable:
