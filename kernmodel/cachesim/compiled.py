@@ -41,6 +41,7 @@ _LEVEL_COUNTERS, _WHOLE_COUNTERS = 7, 5
 _TRACE_PIECE = 1 << 21
 _INDIRECT_KINDS = {"uniform": 0, "banded": 1, "table": 2, "digits": 3}
 _CALL_SECONDS = 0.2
+_PROGRAMS = 64  # that are kept ready
 """How long one call of the library should take: Ctrl-C waits for its end."""
 
 _Words = ctypes.POINTER(ctypes.c_int64)
@@ -99,7 +100,7 @@ class CompiledEngine:
         if not self.handle:
             raise InputError("its caches do not fit into memory", where="the hierarchy", todo="make them smaller")
         weakref.finalize(self, self._library.km_free, self.handle)
-        self._walk: _Walk | None = None
+        self._walks: dict[int, _Walk] = {}
 
     def first_refused(self, kinds: memoryview, addresses: memoryview, sizes: memoryview) -> int | None:
         """The number of the first access of a trace that cannot be executed."""
@@ -121,9 +122,12 @@ class CompiledEngine:
 
     def sweep(self, program: Program, start: Position | None, most: int | None) -> tuple[int, Position | None]:
         """Execute a sweep or a part of it."""
-        if self._walk is None or self._walk.program is not program:
-            self._walk = _Walk(self, program)
-        return self._walk.sweep(start, most)
+        walk = self._walks.get(id(program))
+        if walk is None:
+            if len(self._walks) >= _PROGRAMS:
+                self._walks.clear()
+            walk = self._walks[id(program)] = _Walk(self, program)  # it holds the program, so that its number stays
+        return walk.sweep(start, most)
 
     def counters(self) -> Counters:
         """What was counted."""

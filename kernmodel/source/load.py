@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from types import MappingProxyType
 
@@ -14,7 +15,7 @@ from kernmodel.source.cxx import left_out, refusal, without_function_at
 from kernmodel.source.described import KIND, described_nest
 from kernmodel.source.model import NOTHING_STATED, LoopNest, Stated
 from kernmodel.source.parse.build import build_nest, choose_function, choose_nest, nest_at_line
-from kernmodel.source.parse.chains import chains
+from kernmodel.source.parse.chains import Chain, chains
 from kernmodel.source.parse.loops import loop_variable
 from kernmodel.source.parse.preprocess import integer_literal
 from kernmodel.source.parse.syntax import Program, parse_program
@@ -102,6 +103,8 @@ class FoundNest:
         variables: of its loops, outermost first.
         location: of its innermost loop.
         nest: the nest as it is modelled, or why it is not.
+        common: how many of its outermost loops are those of the nest before it.
+        repeating: the loops around it that only repeat what stands in them, as numbers, outermost first.
     """
 
     function: str
@@ -109,6 +112,8 @@ class FoundNest:
     variables: tuple[str, ...]
     location: Location
     nest: LoopNest | SourceError
+    common: int = 0
+    repeating: tuple[int, ...] = ()
 
 
 def find_nests(
@@ -137,6 +142,7 @@ def find_nests(
             functions = (choose_function(program, function),)
     found = []
     for one in functions:
+        before: Chain | None = None
         for number, chain in enumerate(chains(one), 1):
             nest: LoopNest | SourceError
             try:
@@ -148,8 +154,16 @@ def find_nests(
                 nest = SourceError("is nested too deeply to be read", where=program.location(chain.inner), todo=todo)
             name = "" if program.bare else str(one.decl.name)
             variables = tuple(loop_variable(level.statement) or "?" for level in chain.levels)
-            found.append(FoundNest(name, number, variables, program.location(chain.inner), nest))
+            place, repeating = program.location(chain.inner), tuple(map(id, chain.repeated))
+            found.append(FoundNest(name, number, variables, place, nest, _common(before, chain), repeating))
+            before = chain
     return (*found, *_left_out(text, file, function))
+
+
+def _common(before: Chain | None, chain: Chain) -> int:
+    """How many of the outermost loops of two chains are the same."""
+    pairs = zip(before.levels if before else (), chain.levels, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0].statement is pair[1].statement, pairs))
 
 
 def _parsed(text: str, file: str, defines: Defines, include: Sequence[str], stated: Stated) -> tuple[str, Program]:

@@ -10,7 +10,7 @@ from kernmodel.traffic.conditions.cache_sets import Room
 from kernmodel.traffic.conditions.requirements import loop_name
 from kernmodel.traffic.conditions.reuse import Analysis, Link, ReferenceMisses, StreamReuse
 from kernmodel.traffic.conditions.streaming import Streamed
-from kernmodel.traffic.conditions.windows import SWEEP, Window
+from kernmodel.traffic.conditions.windows import Window
 from kernmodel.traffic.model import AccessTraffic
 from kernmodel.units import format_bytes, format_share
 
@@ -59,9 +59,13 @@ def _reason(analysis: Analysis, reuse: StreamReuse, place: int, levels: Sequence
         return _link_reason(analysis, reuse.links[place - 1], levels, rooms)
     own = reuse.selves[0]
     fit = _fit(analysis, own.window, levels, rooms)
-    if own.carrier == SWEEP:
-        return f"touches its lines first; only a repetition of the nest finds them again, which {fit}"
-    loop = loop_name(own.carrier, analysis.nest.variables)
+    found = loop_name(own.found_after, analysis.nest)
+    if found == "sweep":
+        what = "all nests" if analysis.nest.neighbours else "the nest"
+        return f"touches its lines first; only a repetition of {what} finds them again, which {fit}"
+    if found not in analysis.nest.variables:
+        return f"finds its lines where {found} left them, which {fit}"
+    loop = loop_name(own.carrier, analysis.nest)
     return f"finds its lines again in the next iteration of loop {loop}, which {fit}"
 
 
@@ -69,7 +73,7 @@ def _link_reason(analysis: Analysis, link: Link, levels: Sequence[str], rooms: S
     source = link.source.access.text
     if link.window is None:
         return f"finds the lines of {source} in the same iteration"
-    loop = loop_name(link.window.carrier, analysis.nest.variables)
+    loop = loop_name(link.window.carrier, analysis.nest)
     if not link.possible:
         return f"touches what {source} touched further back than loop {loop} runs: no reuse"
     fit = _fit(analysis, link.window, levels, rooms)

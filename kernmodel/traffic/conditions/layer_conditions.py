@@ -143,7 +143,14 @@ def layer_conditions(
 
 def reuse_of(nest: SizedNest, line_bytes: int, stores: StoreMode) -> FoundReuse:
     """The reuse of a nest at given sizes; with streaming stores, that of its reads and what goes past the caches."""
-    return analyse_streaming(nest, line_bytes) if stores == "nt" else analyse_reuse(nest, line_bytes)
+    if stores == "nt":
+        return analyse_streaming(nest, line_bytes)
+    analysis = analyse_reuse(nest, line_bytes)
+    if not nest.neighbours:
+        return analysis
+    from kernmodel.traffic.conditions.siblings import with_neighbours
+
+    return with_neighbours(analysis)
 
 
 def _read(reuse: FoundReuse) -> Analysis:

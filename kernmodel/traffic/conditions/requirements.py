@@ -12,7 +12,7 @@ from kernmodel.machine.model import Machine
 from kernmodel.traffic.conditions.cache_sets import FewSets, Room
 from kernmodel.traffic.conditions.polynomial import Generators, Number, Polynomial, Size
 from kernmodel.traffic.conditions.reuse import Analysis, StreamReuse
-from kernmodel.traffic.conditions.streams import generator_value
+from kernmodel.traffic.conditions.streams import SizedNest, generator_value
 from kernmodel.traffic.conditions.windows import SWEEP, Window
 from kernmodel.traffic.model import LayerCondition, Reuse, SharedSets
 from kernmodel.units import format_bytes
@@ -86,26 +86,28 @@ def _requirement(analysis: Analysis, needed: Size, saved: Sequence[Saving]) -> _
     return _Requirement(needed, formula, windows, reuses, hits, references - hits)
 
 
-def loop_name(carrier: int, variables: Sequence[str]) -> str:
-    """The loop variable that carries a reuse, or "sweep"."""
-    return "sweep" if carrier == SWEEP else variables[carrier]
+def loop_name(carrier: int, nest: SizedNest) -> str:
+    """The loop variable that carries a reuse, "sweep", or the nest whose lines are found."""
+    if carrier < SWEEP:
+        return nest.neighbours[SWEEP - 1 - carrier].label
+    return "sweep" if carrier == SWEEP else nest.variables[carrier]
 
 
 def savings(reuse: StreamReuse, analysis: Analysis, unit: Fraction) -> Iterator[Saving]:
     """All reuse of a stream; `unit` is the iterations in a unit of work."""
-    stream, first, variables = reuse.stream, reuse.stream.references[0], analysis.nest.variables
+    stream, first, nest = reuse.stream, reuse.stream.references[0], analysis.nest
     for link in reuse.links:
         if link.window is not None and link.possible and link.reference.order not in analysis.reloaded:
             lines = float(reuse.base.value * unit * link.fresh.value / analysis.line_bytes)
             texts = link.reference.access.text, link.source.access.text
-            yield Saving(link.window, loop_name(link.window.carrier, variables), stream.array, *texts, lines)
+            yield Saving(link.window, loop_name(link.window.carrier, nest), stream.array, *texts, lines)
     yield from _end_savings(reuse, analysis, unit)
     if first.order in analysis.reloaded:
         return
     lone, leader = reuse.base, first.access
     for own in reuse.selves:
         lines = float((lone.value - own.rate.value) * unit)
-        yield Saving(own.window, loop_name(own.carrier, variables), stream.array, leader.text, leader.text, lines)
+        yield Saving(own.window, loop_name(own.found_after, nest), stream.array, leader.text, leader.text, lines)
         lone = own.rate
 
 
@@ -121,7 +123,7 @@ def _end_savings(reuse: StreamReuse, analysis: Analysis, unit: Fraction) -> Iter
         key = end.reference.order, end.window.key, end.distance
         if lines and key not in known:
             known.add(key)
-            loop = loop_name(end.window.carrier, analysis.nest.variables)
+            loop = loop_name(end.window.carrier, analysis.nest)
             texts = end.reference.access.text, end.source.access.text
             yield Saving(end.window, loop, reuse.stream.array, *texts, lines)
 
@@ -181,7 +183,7 @@ def _transition_text(condition: LayerCondition, symbol: str) -> str:
     saved = list(dict.fromkeys(reuse.access for reuse in condition.reuses))
     shown = ", ".join(saved[:3]) + (", …" if len(saved) > 3 else "")
     carried = " and ".join(dict.fromkeys(reuse.carried_by for reuse in condition.reuses))
-    over = "repeated sweeps" if carried == "sweep" else f"loop {carried}"
+    over = "repeated sweeps" if carried == "sweep" else carried if "nest" in carried else f"loop {carried}"
     return (
         f"{condition.solved[symbol]}: reuse over {over} fits {condition.cache} "
         f"({format_bytes(condition.capacity_bytes)}{in_few_sets(condition)}): {shown}"

@@ -67,6 +67,11 @@ class SelfReuse:
     rate: Rate
     rows: Rows | None = None
 
+    @property
+    def found_after(self) -> int:
+        """The loop that carries it, `SWEEP`, or below that the neighbour whose lines it finds."""
+        return min(self.carrier, self.window.carrier) if self.window.carrier < SWEEP else self.carrier
+
 
 @dataclass(frozen=True, slots=True)
 class StreamReuse:
@@ -78,6 +83,7 @@ class StreamReuse:
         selves: self reuse from inner to outer loops, the sweep last.
         borders: blocked loops along which its references lie apart.
         rows: set where `base` counts the lines at the ends of rows.
+        written_later: the times until nests that are executed later write lines which this one has only read.
     """
 
     stream: Stream
@@ -86,6 +92,7 @@ class StreamReuse:
     selves: tuple[SelfReuse, ...]
     borders: tuple[Border, ...] = ()
     rows: Rows | None = None
+    written_later: tuple[Window, ...] = ()
 
     @property
     def windows(self) -> Iterator[Window]:
@@ -198,7 +205,7 @@ def misses_where(reuse: StreamReuse, nest: SizedNest, holds: Holds, line_bytes: 
     """
     lone, rows = reuse.base, reuse.rows
     for own in reuse.selves:
-        if holds(own.window):
+        if holds(own.window) and own.rate.value <= lone.value:
             lone, rows = own.rate, own.rows
     rates = [lone]
     for link in reuse.links:
@@ -212,6 +219,7 @@ def misses_where(reuse: StreamReuse, nest: SizedNest, holds: Holds, line_bytes: 
     found = []
     for index, (reference, rate) in enumerate(zip(reuse.stream.references, rates, strict=True)):
         written, read = _residency(reuse, rates, index)
+        written = written or (rates[index] is lone and any(map(holds, reuse.written_later)))
         chain = _chain(reuse, rates, index) if lost or rows else ()
         counted = (rate, rate)
         if rows and rate is lone:

@@ -92,6 +92,33 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
+class Neighbour:
+    """What a nest finds lines after that others have left (see `siblings`).
+
+    Attributes:
+        array: of which array; "" where the nest itself finds lines of any of them again.
+        loop: the shared loop of which one iteration, or two in a row, hold both touches; −1: the whole sequence.
+        label: how messages call what left the lines.
+        volume: bytes that are touched from all of the earlier nest to all of this one.
+        least: bytes that are touched between two touches of a line at least.
+        again: whether the earlier touch is in the iteration of the loop before.
+        serving: the nests that left the lines, by their numbers.
+        partial: whether they left only a part of them; then nothing is counted.
+        writes: whether it is a later nest that writes lines which this one has read.
+    """
+
+    array: str
+    loop: int
+    label: str
+    volume: Size
+    least: Size
+    again: bool
+    serving: frozenset[int] = frozenset()
+    partial: bool = False
+    writes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SizedNest:
     """A nest at given sizes.
 
@@ -103,6 +130,7 @@ class SizedNest:
         streams: in source order of their first reference.
         values: the number of each generator.
         notes: what was assumed.
+        neighbours: what it finds of the nests that are executed with it; `shared_loops` of its loops are around them.
     """
 
     prepared: SymbolicNest
@@ -112,6 +140,8 @@ class SizedNest:
     values: Mapping[str, int]
     notes: tuple[Note, ...]
     space: IterationSpace | None = None
+    neighbours: tuple[Neighbour, ...] = ()
+    shared_loops: int = 0
 
     def runs(self, depth: int) -> Rate:
         """How often the body of the outermost `depth` loops is executed, per iteration of the nest."""

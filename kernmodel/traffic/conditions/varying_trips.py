@@ -43,6 +43,7 @@ from kernmodel.traffic.conditions.polynomial import (
 )
 from kernmodel.traffic.conditions.reuse import (
     Analysis,
+    Holds,
     ReferenceMisses,
     SelfReuse,
     StreamReuse,
@@ -456,14 +457,15 @@ class VaryingAnalysis(Analysis):
     @property
     def notes(self) -> tuple[Note, ...]:
         """Where one number stands for all iterations."""
-        if all(self._known.volume(window).is_exact for reuse in self.reuses for window in reuse.windows):
+        windows = (window for reuse in self.reuses for window in reuse.windows if not _is_between_nests(window))
+        if all(self._known.volume(window).is_exact for window in windows):
             return ()
         text = "what a window touches depends on several outer loops; its mean decides for all iterations"
         return (Note("mean-trip-count", text, "assumption"),)
 
     def volume(self, window: Window) -> Size:
         """Bytes that a cache must hold for data to survive the window in all iterations of the outer loops."""
-        return self._known.volume(window).largest
+        return self.volumes[window.key] if _is_between_nests(window) else self._known.volume(window).largest
 
     def condition_key(self, window: Window) -> object:
         """Equal for windows of which one condition tells all: the same share of the iterations holds."""
@@ -471,12 +473,12 @@ class VaryingAnalysis(Analysis):
 
     def few_sets(self, window: Window, room: Room) -> FewSets | None:
         """What of the data touched during the window has a part of a cache only, because it falls into few sets."""
-        return few_sets(self._known.volume(window).strided, room)
+        return None if _is_between_nests(window) else few_sets(self._known.volume(window).strided, room)
 
     def share(self, window: Window, room: Room) -> Fraction:
         """The share of the iterations in which data survive the window in a cache."""
         known = self._known
-        fitting, _ = known.volume(window).divide(known.space.points, room)
+        fitting, _ = self._divide(window, known.space.points, room)
         return Fraction(sum(known.count(part).value for part in fitting)) / known.iterations.value
 
     def _misses_in(self, room: Room) -> tuple[tuple[ReferenceMisses, ...], ...]:
@@ -493,25 +495,37 @@ class VaryingAnalysis(Analysis):
             for cell, holding in self._cells(reuse, part, room):
                 share = Fraction(known.count(cell).value) / whole if cell is not part else 1
                 base = Rate(lines.numerator.scaled(share), lines.denominator) if share else NEVER
-                lone = StreamReuse(reuse.stream, base, reuse.links, ())
-                more = misses_where(lone, self.nest, lambda w, h=holding: w.key in h, self.line_bytes)  # type: ignore[misc]
+                lone = StreamReuse(reuse.stream, base, reuse.links, (), written_later=reuse.written_later)
+                more = misses_where(lone, self.nest, self._holding(holding, room), self.line_bytes)
                 found = [_added(one, other, written) for one, other in zip(found, more, strict=True)]
         return tuple(found)
 
     def _parts(self, reuse: StreamReuse, room: Room) -> Iterator[tuple[AffineSet, int | None]]:
         """Parts of the sweep, each with the outermost loop from which on lines stay (None: everything stays)."""
         failing = [self._known.space.points]
-        for own in reversed(reuse.selves[:-1]) if self._sweep_fails(reuse, room) else ():
+        for own in reversed(reuse.selves) if self._sweep_fails(reuse, room) else ():
+            if own.rate is NEVER:
+                continue
             pending, failing = failing, []
             for points in pending:
-                fitting, rest = self._known.volume(own.window).divide(points, room)
+                fitting, rest = self._divide(own.window, points, room)
                 yield from ((part, own.carrier) for part in fitting)
                 failing += rest
         if self._sweep_fails(reuse, room):
             yield from ((part, len(self.nest.trips) - 1) for part in failing)
 
+    def _holding(self, links: frozenset[object], room: Room) -> Holds:
+        """Says which windows hold: these of links, and those between nests."""
+        return lambda window: self.holds(window, room) if _is_between_nests(window) else window.key in links
+
     def _sweep_fails(self, reuse: StreamReuse, room: Room) -> bool:
-        return not self.holds(reuse.selves[-1].window, room)
+        return not any(self.holds(own.window, room) for own in reuse.selves if own.rate is NEVER)
+
+    def _divide(self, window: Window, points: AffineSet, room: Room) -> tuple[list[AffineSet], list[AffineSet]]:
+        """The parts of a set of iterations for which the window fits a cache, and for which it does not."""
+        if not _is_between_nests(window):
+            return self._known.volume(window).divide(points, room)
+        return ([points], []) if self.holds(window, room) else ([], [points])
 
     def _cells(self, reuse: StreamReuse, part: AffineSet, room: Room) -> list[tuple[AffineSet, frozenset[object]]]:
         """A part divided by which links hold in it."""
@@ -524,6 +538,10 @@ class VaryingAnalysis(Analysis):
                 divided += [(cell, holding) for cell in failing]
             cells = divided
         return cells
+
+
+def _is_between_nests(window: Window) -> bool:
+    return window.carrier < SWEEP
 
 
 def _added(one: ReferenceMisses, other: ReferenceMisses, written: Fraction) -> ReferenceMisses:
