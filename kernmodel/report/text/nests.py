@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 APART = Note(
     "nests-apart",
-    "a sum counts each nest once, as if it stood alone: not what nests find in caches of one another, what stands "
-    "outside of loops, the calls of functions, nor how often a loop that only repeats nests runs",
+    "a sum counts each nest once, as if the function were called again and again: what nests find in caches of one "
+    "another is counted, but not what stands outside of loops, the calls of functions, nor how often a loop that only "
+    "repeats nests runs",
     "assumption",
 )
 """What a sum over nests leaves out."""
@@ -154,6 +155,11 @@ def _modelled(nests: Sequence[Predicted] | Sequence[Moved], function: str) -> st
     return f"sum of {known}" if known == len(own) else f"sum of {known} of {len(own)}"
 
 
+def _of_others(notes: Iterable[Note]) -> list[Note]:
+    """What is said of the reuse between nests."""
+    return [note for note in notes if note.code in ("reuse-between-nests", "near-threshold-between-nests")]
+
+
 def _report(what: str, nests: Sequence[Predicted] | Sequence[Moved], table: Table, *, verbose: bool) -> Blocks:
     first = next(one.answer for one in nests if not isinstance(one.answer, KernmodelError))
     errors = [one.answer for one in nests if isinstance(one.answer, KernmodelError)]
@@ -171,5 +177,5 @@ def _report(what: str, nests: Sequence[Predicted] | Sequence[Moved], table: Tabl
         table,
         *((Heading("Not modelled"),) if errors else ()),
         *(Line(str(error)) for error in dict.fromkeys(map(str, errors))),
-        *notes_section((APART, *(notes if verbose else ()))),
+        *notes_section((APART, *(notes if verbose else _of_others(notes)))),
     )

@@ -1,4 +1,4 @@
-"""Loop nests that are executed one after the other, such as those of a function, as a tree of the loops that they share."""
+"""Loop nests that are executed one after the other, as a tree of the loops that they share."""
 
 from __future__ import annotations
 

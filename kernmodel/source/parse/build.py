@@ -197,7 +197,10 @@ def _chain_notes(
         )
         yield Note("repeating-loop", text, "assumption", scope.location(loop))
     for loop in found.beside:
-        text = "the loop beside it is a nest of its own: what both find in caches of one another is not counted"
+        text = (
+            "the loop beside it is a nest of its own: what both find in caches of one another is counted for the whole "
+            "function (without --nest), not here"
+        )
         yield Note("loops-beside", text, where=scope.location(loop))
     yield from condition_notes(found, scope, decided, counted)
 

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from kernmodel.models.streams import Streams
     from kernmodel.source.model import LoopNest
     from kernmodel.studies.predict.arrays import ArrayPlaces
+    from kernmodel.studies.predict.together import Together
     from kernmodel.traffic.model import Traffic
     from kernmodel.traffic.options import StoreMode
 
@@ -100,6 +101,7 @@ class Stages:
         self._streams: Memo[Streams] = Memo(_FEW)
         self._placements: Memo[tuple[Note, ...]] = Memo(_FEW)
         self._started: dict[Hashable, Compilation] = {}
+        self._among: dict[Hashable, tuple[Together, int] | None] = {}
 
     def answer(
         self, point: Point, scaling_cores: Sequence[int] = (), *, at: Point | None = None, code: Code | None = None
@@ -197,9 +199,14 @@ class Stages:
         """
         return self._nests.get(nest_key(kernel, blocks), lambda: self._read(kernel, blocks))
 
-    def know(self, kernel: KernelRequest, nest: LoopNest) -> None:
-        """Take a nest that has been read with others of its file for the one that is asked for so."""
+    def know(self, kernel: KernelRequest, nest: LoopNest, among: tuple[Together, int] | None = None) -> None:
+        """Take a nest that has been read with others of its file for the one that is asked for so.
+
+        Args:
+            among: the nests that are executed with it, and its number among them.
+        """
         self._nests.get(nest_key(kernel), lambda: nest)
+        self._among[nest_key(kernel)] = among
 
     def _read(self, kernel: KernelRequest, blocks: Blocks) -> LoopNest:
         if not blocks:
@@ -296,7 +303,7 @@ class Stages:
     def _method(self, kernel: KernelRequest, at: KernelRequest, blocks: Blocks, machine: Machine) -> TrafficMethod:
         nest, key = self.nest(at, blocks), (nest_key(at, blocks), *method_key(kernel))
         method = self._methods.get(key, lambda: traffic_method(nest, machine, kernel))
-        return replace(method, machine=machine, request=kernel)
+        return replace(method, machine=machine, request=kernel, among=self._among.get(nest_key(at, blocks)))
 
     def _case(self, point: Point, at: Point, machine: Machine) -> _Case:
         kernel = point.kernel

@@ -24,6 +24,7 @@ _FEW = 4
 
 if TYPE_CHECKING:
     from kernmodel.source.model import LoopNest
+    from kernmodel.studies.predict.together import Together
     from kernmodel.traffic.conditions.layer_conditions import FoundReuse
     from kernmodel.traffic.conditions.streams import SizedNest
     from kernmodel.traffic.conditions.symbolic_nest import SymbolicNest
@@ -40,6 +41,7 @@ class TrafficMethod:
     Attributes:
         prepared: the nest as layer conditions need it; why they do not apply; or None where they are not asked for.
         reuses: that of the nest at the sizes that were asked for last, which all caches have in common.
+        among: the nests that are executed with it, and its number among them; None: it is taken alone.
     """
 
     nest: LoopNest
@@ -47,6 +49,7 @@ class TrafficMethod:
     request: KernelRequest
     prepared: SymbolicNest | UnsupportedKernelError | None
     reuses: Memo[tuple[SizedNest, FoundReuse]] = field(default_factory=lambda: Memo(_FEW))
+    among: tuple[Together, int] | None = None
 
     def stores(self) -> StoreMode:
         """The stores that the user named, else those of the machine."""
@@ -63,7 +66,7 @@ class TrafficMethod:
         """
         from kernmodel.traffic.conditional import executed_traffic
 
-        traffic = executed_traffic(self._found(sizes, cores, stores), self.nest, sizes, self.machine)
+        traffic = executed_traffic(self.found(sizes, cores, stores), self.nest, sizes, self.machine)
         if traffic.stores != "evading" or traffic.evasion is not None or not traffic.paths[-1].write_allocates:
             return traffic
         text = "no write-allocate is evaded: the nest writes no whole lines, one after the other, that it does not read"
@@ -89,19 +92,25 @@ class TrafficMethod:
         """The traffic by layer conditions without these."""
         from kernmodel.traffic.conditional import executed_traffic
 
-        found = self._symbolic(sizes, cores, stores, solved=False)
+        found = self.symbolic(sizes, cores, stores, solved=False)
         return executed_traffic(found, self.nest, sizes, self.machine)
 
-    def _found(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
+    def found(self, sizes: Mapping[str, int], cores: int, stores: StoreMode) -> Traffic:
+        """The traffic before what branches leave out."""
+        if self.among is not None:
+            from kernmodel.studies.predict.together import traffic_among
+
+            together, number = self.among
+            return traffic_among(together, number, self, sizes, cores, stores)
         if self.request.cache == "lc":
-            return self._symbolic(sizes, cores, stores)
+            return self.symbolic(sizes, cores, stores)
         if self.request.cache != "auto":
             return self._simulated(sizes, cores, stores)
         if self.request.simulation is not None:
             return self._simulated(sizes, cores, stores, because="options of the simulation were given")
         # layer conditions where they are shown to hold: nothing speaks against them, or a simulation agrees
         try:
-            symbolic = self._symbolic(sizes, cores, stores)
+            symbolic = self.symbolic(sizes, cores, stores)
             sized, _ = self._reuse(sizes, stores)
         except UnsupportedKernelError as error:
             return self._simulated(sizes, cores, stores, because=f"layer conditions do not apply: {error.what}")
@@ -127,7 +136,7 @@ class TrafficMethod:
         from kernmodel.traffic.comparison.differences import compare_traffic
 
         try:
-            symbolic = self._symbolic(traffic.sizes, traffic.cores, traffic.stores)
+            symbolic = self.symbolic(traffic.sizes, traffic.cores, traffic.stores)
         except UnsupportedKernelError as error:
             note = Note("no-layer-conditions", f"layer conditions do not apply: {error.what}", "assumption")
             return TrafficAnswer(nest, machine, shown, traffic, tuple(dict.fromkeys((*notes, note))))
@@ -147,13 +156,25 @@ class TrafficMethod:
         from kernmodel.traffic.conditions.streams import at_sizes
         from kernmodel.traffic.conditions.symbolic_nest import symbolic_nest
 
+        if self.among is not None and stores != "nt":
+            together, number = self.among
+            sized = together.sized(number, line_bytes)
+            return sized, reuse_of(sized, line_bytes, stores)
         prepared = symbolic_nest(self.nest) if self.prepared is None else self.prepared
         if isinstance(prepared, UnsupportedKernelError):
             raise prepared
         sized = at_sizes(prepared, sizes, line_bytes)
         return sized, reuse_of(sized, line_bytes, stores)
 
-    def _symbolic(self, sizes: Mapping[str, int], cores: int, stores: StoreMode, *, solved: bool = True) -> Traffic:
+    def symbolic(self, sizes: Mapping[str, int], cores: int, stores: StoreMode, *, solved: bool = True) -> Traffic:
+        """The traffic by layer conditions.
+
+        Args:
+            solved: whether to tell the conditions and the sizes at which they break beside what moves.
+
+        Raises:
+            UnsupportedKernelError: they do not apply to the nest.
+        """
         from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 
         sized, reuse = self._reuse(sizes, stores)

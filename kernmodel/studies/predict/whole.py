@@ -4,21 +4,25 @@ chosen. The file is parsed once and each function compiled once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Generic, TypeVar
 
 from kernmodel.errors import KernmodelError, Note, SourceError
 from kernmodel.source.load import FoundNest, find_nests
 from kernmodel.source.model import ROW_LENGTH, LoopNest
+from kernmodel.source.nest.sequence import sequence_of
 from kernmodel.studies.predict.nests import sizes_at, stated_of
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest, Point, TrafficAnswer
 from kernmodel.studies.predict.stages import Stages
+from kernmodel.studies.predict.together import Together
 from kernmodel.studies.predict.traffic import traffic_method
 from kernmodel.value_types import dataclass
 
 Answer = TypeVar("Answer", EcmAnswer, TrafficAnswer)
 Given = TypeVar("Given")
+Among = tuple[Together, int] | None
+"""The nests that are executed with a nest, and its number among them; None: it is taken alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +67,8 @@ def predict_each(kernel: KernelRequest, code: CodeRequest) -> Iterator[NestAnswe
     stages = Stages()
     stages.check_cores(Point(kernel, code), ())
 
-    def answer(one: KernelRequest, nest: LoopNest) -> EcmAnswer:
-        stages.know(one, nest)
+    def answer(one: KernelRequest, nest: LoopNest, among: Among) -> EcmAnswer:
+        stages.know(one, nest, among)
         return stages.answer(Point(one, code))
 
     return _each(kernel, answer)
@@ -82,13 +86,15 @@ def traffic_of_each(kernel: KernelRequest) -> Iterator[NestAnswer[TrafficAnswer]
     machine = load_machine(kernel.machine)
     check_cores(machine, kernel.cores)
 
-    def answer(one: KernelRequest, nest: LoopNest) -> TrafficAnswer:
-        return traffic_method(nest, machine, one).answer(one.sizes, one.cores)
+    def answer(one: KernelRequest, nest: LoopNest, among: Among) -> TrafficAnswer:
+        return replace(traffic_method(nest, machine, one), among=among).answer(one.sizes, one.cores)
 
     return _each(kernel, answer)
 
 
-def _each(kernel: KernelRequest, answer: Callable[[KernelRequest, LoopNest], Answer]) -> Iterator[NestAnswer[Answer]]:
+def _each(
+    kernel: KernelRequest, answer: Callable[[KernelRequest, LoopNest, Among], Answer]
+) -> Iterator[NestAnswer[Answer]]:
     """What `answer` says of each nest, as it comes; errors before the first that has one are told with it."""
     from kernmodel.source.nest.sizes import iterations_per_sweep
 
@@ -96,18 +102,19 @@ def _each(kernel: KernelRequest, answer: Callable[[KernelRequest, LoopNest], Ans
     found = find_nests(
         kernel.kernel, kernel.defines, function=kernel.function, include=include, marked=True, stated=stated
     )
+    among = _among(found, {name: size for name, size in kernel.sizes.items() if name != ROW_LENGTH})
     failed: list[NestAnswer[Answer]] = []
     any_answer = False
     for one in found:
         asked = replace(kernel, nest=one.number, function=one.function or None)
         try:
-            if isinstance(one.nest, SourceError):
-                raise one.nest
-            if ROW_LENGTH not in one.nest.symbols:
+            known = among.get((one.function, one.number))
+            nest = _nest_of(one, known, alone=sum(other.function == one.function for other in found) == 1)
+            if ROW_LENGTH not in nest.symbols:
                 asked = replace(asked, sizes={n: v for n, v in kernel.sizes.items() if n != ROW_LENGTH})
-            made = answer(asked, one.nest)
-            sizes, _ = sizes_at(one.nest, asked.sizes)
-            outcome = NestAnswer(one, made, iterations_per_sweep(one.nest, sizes))
+            made = answer(asked, nest, known)
+            sizes, _ = sizes_at(nest, asked.sizes)
+            outcome = NestAnswer(one, made, iterations_per_sweep(nest, sizes))
         except KernmodelError as error:
             outcome = NestAnswer(one, error.with_traceback(None))
         if not any_answer and isinstance(outcome.answer, KernmodelError):
@@ -119,3 +126,46 @@ def _each(kernel: KernelRequest, answer: Callable[[KernelRequest, LoopNest], Ans
         yield outcome
     if not any_answer and isinstance(failed[0].answer, KernmodelError):
         raise failed[0].answer
+
+
+def _nest_of(found: FoundNest, among: Among, *, alone: bool) -> LoopNest:
+    """The nest as it is modelled, with what is not counted of those beside it."""
+    if isinstance(found.nest, SourceError):
+        raise found.nest
+    nest = found.nest
+    if among is not None:
+        return replace(nest, notes=tuple(note for note in nest.notes if note.code != "loops-beside"))
+    return nest if alone else replace(nest, notes=(*nest.notes, _NOT_COUNTED))
+
+
+_NOT_COUNTED = Note(
+    "reuse-between-nests",
+    "what the nest finds in caches of the nests around it is not counted: one of them is not modelled",
+)
+
+
+def _among(found: Sequence[FoundNest], point: Mapping[str, int]) -> dict[tuple[str, int], Among]:
+    """By function and number, the nests that are executed with a nest: those of its function, or of the innermost loop
+    that only repeats it. Nests that stand alone, or with one that is not modelled, are left out."""
+    known: dict[tuple[str, tuple[int, ...]], Together | None] = {}
+    among: dict[tuple[str, int], Among] = {}
+    for one in found:
+        mine = [
+            other
+            for other in found
+            if other.function == one.function and other.repeating[: len(one.repeating)] == one.repeating
+        ]
+        key = one.function, one.repeating
+        if key not in known:
+            known[key] = _together(mine, point)
+        together = known[key]
+        among[one.function, one.number] = None if together is None else (together, mine.index(one))
+    return among
+
+
+def _together(found: Sequence[FoundNest], point: Mapping[str, int]) -> Together | None:
+    nests = [one.nest for one in found if isinstance(one.nest, LoopNest)]
+    if len(nests) < max(2, len(found)) or any(ROW_LENGTH in nest.symbols for nest in nests):
+        return None
+    names = [str(one.number) for one in found]
+    return Together(sequence_of(nests, names, [one.common for one in found]), point)

@@ -1,10 +1,11 @@
 """What a nest finds in caches of the nests that are executed before it: layer conditions between nests.
 
 A line that a nest touches in one iteration of the loops that it shares with others (or in the whole sequence) was
-touched before by the nearest nest before it that runs over the same part of the array. What lies between the two touches
-is what both of them touch and all nests in between: this volume decides which cache serves the line, as the volume of an
-iteration does for the reuse of a nest by itself. Between the first touches of two nests lies what the first of them
-touches, between their last touches what the second does: where that decides, only a simulation tells how many lines stay.
+touched before by the nearest nest before it that runs over the same part of the array. What lies between the two
+touches is what both of them touch and all nests in between: this volume decides which cache serves the line, as the
+volume of an iteration does for the reuse of a nest by itself. Between the first touches of two nests lies what the
+first of them touches, between their last touches what the second does: where that decides, only a simulation tells
+how many lines stay.
 """
 
 from __future__ import annotations

@@ -16,13 +16,13 @@ from kernmodel.cachesim.model import Hierarchy
 from kernmodel.cachesim.programs import bound_value
 from kernmodel.source.nest.sequence import Body, NestSequence
 from kernmodel.traffic.model import Sampling
+from kernmodel.traffic.options import SimulationOptions
 from kernmodel.traffic.simulation.array_layout import ArrayReach, lay_out, reaches_of
 from kernmodel.traffic.simulation.program import NumericNest, program_of
 from kernmodel.traffic.simulation.rates import Rates, rates_of, spread, weighted_sum
 from kernmodel.traffic.simulation.sampling import Sample
 from kernmodel.traffic.simulation.steady_state import TOLERANCE
 from kernmodel.traffic.simulation.work import Runner, Work
-from kernmodel.traffic.options import SimulationOptions
 from kernmodel.value_types import dataclass
 
 _PASSES = 6

@@ -84,9 +84,26 @@ def simulate_placed(
 ) -> Traffic:
     """The same for a nest whose arrays are placed, for this layout alone, in any caches with the names and links of the
     machine's; `symbolic` is its traffic by layer conditions, if that is known."""
-    nest, depth = work.nest.nest, len(work.nest.loops)
     # a nest that touches no array counts nothing
     found = sample(work, hierarchy, spend or effort(), exact=options.exact) if work.program.references else None
+    return counted_traffic(
+        work, hierarchy, machine, found, cores=cores, stores=stores, options=options, symbolic=symbolic
+    )
+
+
+def counted_traffic(
+    work: Work,
+    hierarchy: Hierarchy,
+    machine: Machine,
+    found: Sample | None,
+    *,
+    cores: int,
+    stores: StoreMode,
+    options: SimulationOptions = REGULAR,
+    symbolic: Traffic | None = None,
+) -> Traffic:
+    """The traffic that `found` has counted of a nest whose arrays are placed."""
+    nest, depth = work.nest.nest, len(work.nest.loops)
     notes = (
         *hierarchy_notes(machine, cores, hierarchy),
         layout_note(work.nest, hierarchy, options),
