@@ -357,7 +357,8 @@ def _evaluated(value: Linear, registers: Mapping[str, Linear]) -> Linear:
         return value
     total = Linear(value.constant)
     for name, factor in value.terms:
-        total += registers.get(name, symbol(name)) * factor
+        held = registers.get(name)
+        total += (symbol(name) if held is None else held) * factor
     return total
 
 

@@ -165,13 +165,7 @@ def slow_accesses(
             starts = {places.base}
         else:
             starts = {0, *(-access.address.constant % lines.line_bytes for access, *_ in own)}
-        found = min(
-            (
-                [_crossing(one, (start + one.address.constant,), block) for one, block, _ in own]
-                for start in sorted(starts)
-            ),
-            key=_count,
-        )
+        found = _fewest_crossings([(access, block) for access, block, _ in own], sorted(starts))
         for (access, _, writes), passes in zip(own, found, strict=True):
             if passes:
                 slow.setdefault(access.instruction, [0, 0])[writes] |= passes
@@ -184,6 +178,17 @@ def slow_accesses(
         loading, storing = slow.get(number, (0, 0))
         made.append(Access(number, *halves(loading), *halves(storing), number in alone, number in longer))
     return made
+
+
+def _fewest_crossings(accesses: Sequence[tuple[MovingAccess, int | None]], starts: Sequence[int]) -> Sequence[int]:
+    """The passes in which each access crosses multiples of its block, from the start with the fewest of them."""
+    fewest: Sequence[int] = ()
+    for start in starts:
+        found = [_crossing(access, (start + access.address.constant,), block) for access, block in accesses]
+        if not any(found):
+            return found
+        fewest = min(fewest or found, found, key=_count)
+    return fewest
 
 
 def _whole_lines(loads: Sequence[MovingAccess], stores: Sequence[MovingAccess], lines: Lines) -> dict[int, int]:
