@@ -443,11 +443,16 @@ def _balanced_block(
         """How far the pass is outside of what the block may move and compute, as parts of the most it may."""
         return sum(item.misses / max(1, item.allowed.most) for item in _balances(body, moving, source, block))
 
-    def untypical(block: Block) -> int:
-        """How far the work is from what the source writes for the block; 0 if the source has none."""
-        low, high = floating_work(body, half=True), floating_work(body)
+    low, high = floating_work(body, half=True), floating_work(body)
+
+    def untypical(block: Block) -> tuple[int, int]:
+        """How far the work is from what the source writes for the block, first where vectors may be half empty, then if
+        all their lanes count; 0 if the source has none."""
         wanted = {kind: steps * block.copies * source.work.total.get(kind, 0) for kind in _KINDS}
-        return sum(Span(low[kind], high[kind]).misses(wanted[kind]) for kind in _KINDS) if any(wanted.values()) else 0
+        if not any(wanted.values()):
+            return 0, 0
+        spans = [(Span(low[kind], high[kind]), Span(high[kind], high[kind]), wanted[kind]) for kind in _KINDS]
+        return sum(half.misses(work) for half, _, work in spans), sum(full.misses(work) for _, full, work in spans)
 
     blocks = list(_blocks(source, steps, trip_count))
     rough = {block: _roughly_off(body, moving, source, block) for block in blocks}
@@ -455,7 +460,7 @@ def _balanced_block(
     placed = {block: not _placed_by_indices(moving, source, steps * block.copies) for block in possible}
     # an inner loop that is unrolled within an outer one is unrolled entirely, or jammed
     partly = {block: block.along == source.inner and block.copies != trip_count for block in possible}
-    best = min(possible, key=lambda b: (off(b), placed[b], partly[b], untypical(b), b.copies))
+    best = min(possible, key=lambda b: (off(b), placed[b], partly[b], untypical(b), b.copies, b.along != source.inner))
     return best, tuple(_balances(body, moving, source, best))
 
 

@@ -369,6 +369,24 @@ def test_loop_without_the_store_through_an_index_is_another_one() -> None:
         choose_loop(copy, Expectation((read("b", 8),), indirect=(TO_X,)))
 
 
+def test_short_inner_loop_that_fills_a_vector_is_not_taken_for_half_as_many_iterations_of_a_loop_further_out() -> None:
+    """Rows of 48 bytes, of which a vector of four is computed: two iterations of k would fill half of it."""
+    source = (
+        "void k(float(*restrict b)[12][12],float(*restrict a)[12][12]){"
+        "for(int k=0;k<99;++k)for(int j=0;j<12;++j)for(int i=0;i<4;++i)b[k][j][i]=a[k][j][i]+a[k][j][i+1];}"
+    )
+    outer = (
+        OuterLoop("k", (read("a", 576, 4, j=48, i=4), read("a", 576, 4, j=48, i=4), write("b", 576, 4, j=48, i=4))),
+        OuterLoop("j", (read("a", 48, 4, k=576, i=4), read("a", 48, 4, k=576, i=4), write("b", 48, 4, k=576, i=4))),
+    )
+    inner = (read("a", 4, 4, k=576, j=48), read("a", 4, 4, k=576, j=48), write("b", 4, 4, k=576, j=48))
+    listing = compiled(source, "-O3 -march=haswell")
+    told = Expectation(inner, outer=outer, work=ExpectedWork({"add": 1}), variable="i", trip_count=4)
+    found = choose_loop(listing, told)
+    assert found.iterations_per_pass == 48  # gcc unrolls the rows, too
+    assert [note.code for note in found.notes] == ["inner-loop-unrolled"]
+
+
 def test_inner_loop_with_a_gather_that_is_unrolled_entirely() -> None:
     source = (
         "void k(double*restrict y,double(*restrict v)[8],int(*restrict p)[8],double*restrict x){"
