@@ -119,9 +119,9 @@ def residency(
     simulator = Simulator(hierarchy)
     line = hierarchy.levels[0].line_bytes
     first = _one_run(function, command, simulator, line, lines, told, "warming the simulated caches")
-    simulator.reset_counters()
     second = first
     if first.complete:
+        simulator.reset_counters()
         second = _one_run(function, command, simulator, line, lines, told, "tracing addresses")
     if not second.calls:
         raise never_ran(function)

@@ -77,6 +77,9 @@ def test_a_long_trace_is_cut_off_and_said_to_be(build, monkeypatch):
     traced = residency(find_function(program, "gemm"), Command((str(program), "24"), seconds=20), CACHES)
     assert not traced.complete
     assert traced.accesses > 1000
+    first = traced.counters.levels["L1"]
+    assert first.loads + first.stores >= traced.accesses
+    assert traced.misses > 0  # the caches were cold
     assert "trace-cut-off" in [note.code for note in traced.notes]
 
 
