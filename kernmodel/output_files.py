@@ -11,13 +11,23 @@ from pathlib import Path
 from kernmodel.errors import InputError, UsageError
 
 
-def output_file(path: str) -> Path:
-    """The path of a file to write; refuses a directory before any work is done."""
+def output_file(path: str, option: str = "") -> Path:
+    """The path of a file to write, checked before any work is done.
+
+    Args:
+        option: that it was given to, for the message.
+
+    Raises:
+        UsageError: it is empty or a directory, or there is no directory for it.
+    """
     if not path:
-        raise UsageError("the name of the file to write is empty", todo="give a name")
-    if Path(path).is_dir():
-        raise UsageError("is a directory", where=path, todo="give the name of a file to write")
-    return Path(path)
+        raise UsageError("the name of the file to write is empty", where=option, todo="give a name")
+    target, where = Path(path), f"{option} {path}".strip()
+    if target.is_dir():
+        raise UsageError("is a directory", where=where, todo="give the name of a file to write")
+    if not target.parent.is_dir():
+        raise UsageError(f"there is no directory {target.parent}", where=where, todo="make it first")
+    return target
 
 
 def write_file(path: Path, content: str | bytes) -> None:

@@ -237,7 +237,7 @@ def graph_file(path: str) -> Path:
     Raises:
         UsageError: a directory, or an ending of something else.
     """
-    target = output_file(path)
+    target = output_file(path, "--graph")
     if target.suffix.lower() not in GRAPHS:
         todo = f"end it in {', '.join(GRAPHS)}; Graphviz draws others: dot -Tpng graph.dot > graph.png"
         raise UsageError(f"the ending {target.suffix!r} is not known", where=f"--graph {path}", todo=todo)

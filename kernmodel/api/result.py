@@ -48,12 +48,10 @@ def picture_file(path: str) -> Path:
     Raises:
         UsageError: an unknown format, a directory or a place that cannot be written.
     """
-    target = output_file(path)
+    target = output_file(path, "--plot")
     if target.suffix.lower() not in FORMATS:
         ending = f"the format {target.suffix!r}" if target.suffix else "a file name without an ending"
         raise UsageError(f"{ending} is not known", where=f"--plot {path}", todo=f"end it in {', '.join(FORMATS)}")
-    if not target.parent.is_dir():
-        raise UsageError(f"there is no directory {target.parent}", where=f"--plot {path}", todo="make it first")
     existed = target.exists()
     try:
         with target.open("ab"):  # as it will be opened
@@ -72,11 +70,9 @@ def page_file(path: str, *, force: bool = False, option: str = "--html") -> Path
     Raises:
         UsageError: another ending, a directory, a folder that is not there, or a file that is there (unless `force`).
     """
-    target, where = output_file(path), f"{option} {path}"
+    target, where = output_file(path, option), f"{option} {path}"
     if target.suffix.lower() not in PAGES:
         raise UsageError("is no name of a page", where=where, todo=f"end it in {' or '.join(PAGES)}")
-    if not target.parent.is_dir():
-        raise UsageError(f"there is no directory {target.parent}", where=where, todo="make it first")
     if target.exists() and not force:
         raise UsageError("the file exists", where=where, todo="give another name, or --force to replace it")
     return target

@@ -98,11 +98,9 @@ def _emit_target(path: str | None, shown: Shown) -> Path | None:
             other = "JSON document" if shown.as_json else "drawing"
             raise UsageError(f"would mix the source and a {other}", where="--emit -", todo="give --emit a file")
         return None
-    target = output_file(path)
+    target = output_file(path, "--emit")
     if target.exists() and not shown.force:
         raise UsageError("exists already", where=f"--emit {path}", todo="give another name, or --force to replace it")
-    if not target.parent.is_dir():
-        raise UsageError(f"there is no directory {target.parent}", where=f"--emit {path}", todo="make it first")
     return target
 
 

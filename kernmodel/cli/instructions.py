@@ -102,7 +102,7 @@ def rows_file(name: str, machine: str | None, uarch: str | None) -> Path:
         raise UsageError(f"{name} does not end in {ROWS_ENDING}", where="--output", todo="name it so")
     if machine is None and uarch is None:
         raise UsageError("rows belong to the table of a core", where="--output", todo="name it: --uarch ZEN3, or -m")
-    return output_file(name)
+    return output_file(name, "--output")
 
 
 @instructions.command("import", short_help="Build a table from measurements.")
@@ -134,7 +134,7 @@ def import_(source: str, uarch: str, output: str | None, folder: str | None, lik
         for line in write_core(Path(source), uarch, Path(folder), like):
             write_error(f"kernmodel: {line}")
         return
-    target = output_file(output) if output else None
+    target = output_file(output, "--output") if output else None
     text, report = api.import_instructions(source, uarch).answer
     write_error(f"kernmodel: {report.rows} rows cover {report.coverage:.1%} of {report.records} records")
     for reason, strings in report.left_out.items():

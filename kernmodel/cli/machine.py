@@ -11,7 +11,6 @@ from kernmodel.api import inputs as api
 from kernmodel.cli import options
 from kernmodel.cli.command import Group
 from kernmodel.cli.output import Shown, show_result, show_text, shown_progress, write_error
-from kernmodel.errors import UsageError
 from kernmodel.output_files import output_file, write_file
 
 if TYPE_CHECKING:
@@ -118,7 +117,7 @@ def import_(ctx: click.Context, files: tuple[str, ...], name: str | None, output
       kernmodel machine import SkylakeSP_Gold-6148.yml -o my-skx.yml
       kernmodel machine import bench.txt venus_roofline.csv -m clx -o venus.yml
     """
-    target = output_file(output) if output else None
+    target = output_file(output, "--output") if output else None
     imported = api.import_machine(files, name).answer
     ctx.exit(_give(imported.text, imported.notes, target))
 
@@ -140,10 +139,7 @@ def probe_(ctx: click.Context, output: str | None, depth: Depth | None) -> None:
     """
     from kernmodel.api.measuring import probe_machine
 
-    target = output_file(output) if output else None
-    if target is not None and not target.parent.is_dir():
-        what = f"there is no directory {target.parent}"
-        raise UsageError(what, where=f"--output {output}", todo="make it before minutes are measured")
+    target = output_file(output, "--output") if output else None
     with shown_progress() as progress:
         probed = probe_machine(depth=depth or "default", progress=progress).answer
     ctx.exit(_give(probed.text, probed.notes, target))

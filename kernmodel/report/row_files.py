@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from kernmodel.errors import InputError, ToolError, UsageError
-from kernmodel.output_files import cannot_write
+from kernmodel.output_files import cannot_write, output_file
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -52,15 +52,11 @@ def check_row_file(path: str, *, force: bool) -> Path:
         UsageError: an unknown ending, a folder that is not there, a directory, a file that is there (unless `force`).
         ToolError: Parquet without the library pyarrow.
     """
-    target = Path(path)
-    where = f"--output {path}"
+    target, where = Path(path), f"--output {path}"
     if target.suffix.lower() not in ENDINGS:
         what = f"the ending {target.suffix!r} is not known" if target.suffix else "the name has no ending"
         raise UsageError(what, where=where, todo=f"end it in {', '.join(ENDINGS)}")
-    if target.is_dir():
-        raise UsageError("is a directory", where=where, todo="give the name of a file to write")
-    if not target.parent.is_dir():
-        raise UsageError(f"there is no directory {target.parent}", where=where, todo="make it first")
+    output_file(path, "--output")
     if target.exists() and not force:
         todo = "give another name, or --force to replace it"
         if target.suffix.lower() == JSON_LINES:
