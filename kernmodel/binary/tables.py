@@ -1,10 +1,10 @@
-"""The answer of `kernmodel binary run` as a table for other tools: a row for each block of each prediction."""
+"""Answers of `kernmodel binary` as CSV for other tools."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from kernmodel.binary.answer import BinaryRun
 from kernmodel.binary.lifting import WAYS
@@ -19,10 +19,13 @@ def blocks_csv(answer: BinaryRun) -> str:
     """The blocks that ran, by predictor and way: cycles of one execution as they are counted in the function, the share
     of its predicted time, the header of the innermost loop and the source lines. A predictor without a prediction has
     no row."""
+    return csv_text((COLUMNS, *_rows(answer)))
+
+
+def csv_text(rows: Iterable[Iterable[object]]) -> str:
+    """Rows as CSV; what holds a comma is quoted."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows(_rows(answer))
+    csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
 
 

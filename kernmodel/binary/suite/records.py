@@ -30,18 +30,23 @@ class Records(Generic[Record]):
         self._names = tuple(field.name for field in fields(kind))  # type: ignore[arg-type]
         self._kind = kind
         self._known: dict[str, Record] = {}
+        self._cut = False
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             for record in self._read():
                 self._known[record.name] = record  # type: ignore[attr-defined]
             self._file = path.open("a", encoding="utf-8")
+            if self._cut:
+                self._file.write("\n")  # what is added must not continue the line
         except OSError as error:
             raise cannot_write(path, error) from error
 
     def _read(self) -> Iterator[Record]:
         if not self._path.exists():
             return
-        for line in self._path.read_text(encoding="utf-8", errors="replace").splitlines():
+        text = self._path.read_text(encoding="utf-8", errors="replace")
+        self._cut = not text.endswith("\n") and bool(text)
+        for line in text.splitlines():
             with suppress(ValueError, TypeError):
                 found: Mapping[str, Any] = json.loads(line)
                 yield self._kind(**{name: _frozen(found[name]) for name in self._names if name in found})

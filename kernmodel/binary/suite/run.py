@@ -18,6 +18,7 @@ from kernmodel.binary.suite.build import compiler_version, key_of
 from kernmodel.binary.suite.model import Class, Judged, Measured, Observed, SuiteAnswer, SuiteFile, Variant
 from kernmodel.binary.suite.observe import ECM, RESIDENCY, observe
 from kernmodel.binary.suite.records import Records
+from kernmodel.binary.tables import csv_text
 from kernmodel.code.blocks import decode_block
 from kernmodel.evaluate.statistics import Summary, summarise
 from kernmodel.limits import process_count
@@ -62,7 +63,7 @@ def run_suite(
     seconds: dict[str, float] = {}
     variants = suite.variants
     traced = machine if OWN_ECM in predictors else None
-    target = core if traced is None else f"{core} {traced!r}"
+    target = core if traced is None else f"{core} {traced.sha256}"
     keys = {variant: key_of(variant, suite, target) for variant in variants}
     began = time.monotonic()
     with closing(Records(output / "observed.jsonl", Observed)) as records:
@@ -96,7 +97,7 @@ def run_suite(
     answer = SuiteAnswer(
         suite.file, core, str(output), versions, tuple(judged), tuple(failed), classes, seconds, kept + also
     )
-    write_file(output / "variants.csv", "\n".join(_csv(judged)) + "\n")
+    write_file(output / "variants.csv", csv_text(_rows(judged)))
     return answer
 
 
@@ -214,12 +215,13 @@ def _summary(members: Iterable[Judged], label: str) -> Summary:
     return summarise([cycles for cycles, _ in both], [measured for _, measured in both])
 
 
-def _csv(judged: Sequence[Judged]) -> Iterator[str]:
+def _rows(judged: Sequence[Judged]) -> Iterator[tuple[str, ...]]:
+    """The head and the rows of the table of all variants."""
     labels = tuple(dict.fromkeys(label for one in judged for label in one.predicted))
-    yield ",".join(("kernel", "compiler", "flags", "block", "measured", "spread_percent", *RESIDENCY, *labels))
+    yield "kernel", "compiler", "flags", "block", "measured", "spread_percent", *RESIDENCY, *labels
     for one in judged:
         variant = one.variant
         predicted = ("" if (cycles := one.predicted[label]) is None else f"{cycles:.1f}" for label in labels)
         first = (variant.kernel.stem, variant.compiler, " ".join(variant.flags), str(variant.block or ""))
         data = ("" if one.data is None else f"{one.data[name]:g}" for name in RESIDENCY)
-        yield ",".join((*first, f"{one.measured:.1f}", f"{one.spread_percent:.2f}", *data, *predicted))
+        yield *first, f"{one.measured:.1f}", f"{one.spread_percent:.2f}", *data, *predicted
