@@ -58,6 +58,25 @@ ANYWHERE = CodePlace()
 AS_IT_IS = RunOptions()
 
 
+class FunctionRun(Result["BinaryRun"]):
+    """The answer of `binary_run`; `csv` makes a table of its blocks."""
+
+    def __init__(self, answer: BinaryRun) -> None:
+        views = Views(
+            "binary_run:binary_run_report",
+            "binary_lifting:binary_run_document",
+            picture="binary_run:function_figure",
+            drawing="binary_run:function_drawing",
+        )
+        super().__init__([answer], views)
+
+    def csv(self) -> str:
+        """A row for each block that ran of each prediction, as `--csv` writes them (docs/binaries.md)."""
+        from kernmodel.binary.tables import blocks_csv
+
+        return blocks_csv(self.answer)
+
+
 def binary_run(
     command: Sequence[str],
     function: str | None = None,
@@ -68,7 +87,7 @@ def binary_run(
     predictors: str | None = None,
     options: RunOptions = AS_IT_IS,
     progress: Callable[[str], object] = lambda what: None,
-) -> Result[BinaryRun]:
+) -> FunctionRun:
     """Where the cycles of a function go as its program runs, as `kernmodel binary run`.
 
     >>> km.binary_run(["./a.out"], "kernel", uarch="ZEN3").answer.best.cycles
@@ -120,13 +139,7 @@ def binary_run(
         time=time,
         not_measured=why,
     )
-    views = Views(
-        "binary_run:binary_run_report",
-        "binary_lifting:binary_run_document",
-        picture="binary_run:function_figure",
-        drawing="binary_run:function_drawing",
-    )
-    return Result([answer], views)
+    return FunctionRun(answer)
 
 
 def _names(predictors: str | None, machine: Machine | None) -> tuple[str, ...]:

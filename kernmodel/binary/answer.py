@@ -129,8 +129,8 @@ def with_data(
         return None, LiftedPrediction(OWN_ECM, "traces", None, failed=str(error))
     if timer.lines is not None:
         in_core = [lift_traces(flow, own, timer, found.crossing), *in_core]
-    data = data_answer(flow, found, in_core, machine, own)
     base = next((one for one in in_core if one.cycles is not None), None)
+    data = data_answer(flow, found, base, machine, own)
     if data.ecm is None or base is None:
         failed = "; ".join(data.why_not) or next((one.failed for one in in_core), "nothing of it ran")
         return data, LiftedPrediction(OWN_ECM, "traces", None, failed=failed)

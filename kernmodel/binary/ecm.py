@@ -7,7 +7,7 @@ addresses of a run. How the times compose is the machine's matter (`models.ecm`)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from kernmodel.binary.lifting import LiftedPrediction
@@ -276,12 +276,12 @@ class DataAnswer:
 
 
 def data_answer(
-    flow: CountedFlow, found: Residency, predictions: Sequence[LiftedPrediction], machine: Machine, own: OwnPredictor
+    flow: CountedFlow, found: Residency, in_core: LiftedPrediction | None, machine: Machine, own: OwnPredictor
 ) -> DataAnswer:
-    """ECM and roofline of a function whose addresses were traced, from the first prediction with an in-core time."""
+    """ECM and roofline of a function whose addresses were traced, from a prediction with an in-core time, if any is
+    known."""
     mix = call_mix(flow)
     traffic = call_traffic(flow, found, machine, mix)
-    in_core = next((one for one in predictions if one.cycles is not None), None)
     why: list[str] = []
     ecm = chart = None
     if not found.complete:

@@ -77,8 +77,8 @@ class TimedRun:
         batch: consecutive calls of which the mean is taken for `smallest`, 1 where a call is long enough to be timed
             alone; 0: all calls together are too short.
         calls: of the run, outermost ones.
-        unsteady: share of their time in calls during which the clock changed; interrupted: the time that the program
-            waited while others ran, of the time of all calls: at most so much of it is not the function's.
+        interrupted: the time that the program waited while others ran, of the time of all calls: at most so much of it
+            is not the function's.
         clock_ticks: of the chain; overhead: cycles that are taken off each call.
         ticks_per_second: of the time stamp counter.
         kept: the first calls, each; empty: those of an empty function in the same process.
@@ -87,7 +87,6 @@ class TimedRun:
     cycles: float
     batch: int
     calls: int
-    unsteady: float
     interrupted: float
     clock_ticks: float
     overhead: float
@@ -345,13 +344,11 @@ def _result(
     # calls that were not kept each have their ticks in the sum
     rest = max(0, total - sum(one.ticks for one in calls)) * CHAIN_CYCLES / clock
     cycles = (sum(one.cycles for one in calls) + rest) / count - overhead
-    unsteady = sum(one.ticks for one in calls if not one.steady) / max(1, sum(one.ticks for one in calls))
     batch = ceil(_SHORT_SECONDS * ticks_per_second * CHAIN_CYCLES / clock / max(cycles, 1.0))
     return TimedRun(
         max(cycles, 0.0),
         batch if batch <= count else 0,
         count,
-        unsteady,
         waited * ticks_per_second / max(1, total),
         clock,
         overhead,

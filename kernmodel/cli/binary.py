@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Literal
 
 import click
@@ -12,6 +11,7 @@ from kernmodel.cli import options
 from kernmodel.cli.command import Group
 from kernmodel.cli.output import Shown, show_result
 from kernmodel.errors import UsageError
+from kernmodel.output_files import output_file, write_file
 
 _RANGE = re.compile(r"(0x[0-9a-fA-F]+|\d+)-(0x[0-9a-fA-F]+|\d+)")
 
@@ -117,7 +117,7 @@ _predictors_option = click.option(
 @click.option("--seconds", type=click.FloatRange(0, min_open=True), metavar="S", help="Seconds that a run may take.")
 @click.option("--no-measure", is_flag=True, help="Count and predict only.")
 @options.plot_option("the function on the roofline of one core")
-@click.option("--csv", "table", metavar="FILE", type=click.Path(dir_okay=False), help="Write the blocks to FILE.")
+@click.option("--csv", "table", metavar="FILE", help="Write the blocks to FILE.")
 @options.json_option
 def run(
     program: tuple[str, ...],
@@ -147,6 +147,7 @@ def run(
     from kernmodel.cli.output import shown_progress
 
     shown = Shown.of(as_json=as_json, plot=plot)
+    target = None if table is None else output_file(table, "--csv")
     with shown_progress() as say:
         result = binary_run(
             program,
@@ -159,11 +160,8 @@ def run(
             progress=say,
         )
     show_result(result, shown)
-    if table is not None:
-        from kernmodel.binary.tables import blocks_csv
-        from kernmodel.output_files import write_file
-
-        write_file(Path(table), blocks_csv(result.answer))
+    if target is not None:
+        write_file(target, result.csv())
 
 
 @binary.command(short_help="How good predictors are on a suite of kernels.")

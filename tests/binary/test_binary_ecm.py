@@ -16,7 +16,6 @@ from kernmodel.binary.ecm import call_mix, call_paths, call_traffic, data_answer
 from kernmodel.binary.lifting import BlockShare, LiftedPrediction
 from kernmodel.binary.predictors.own import OwnPredictor
 from kernmodel.binary.residency import Residency
-from kernmodel.binary.tables import blocks_csv
 from kernmodel.binary.walks import CountedFlow
 from kernmodel.cachesim.model import Counters, LevelCounters
 from kernmodel.errors import UsageError
@@ -81,7 +80,7 @@ def test_lines_are_those_of_a_call_and_intensity_follows_from_them(flow: Counted
 @pytest.mark.parametrize("missed", [0, 6, 600, 2400])
 def test_transfers_add_to_the_in_core_time_or_hide_behind_it(flow: CountedFlow, own: OwnPredictor, missed: int) -> None:
     machine = load_machine("zen3")
-    data = data_answer(flow, found(missed), [in_core(1000.0, 900.0)], machine, own)
+    data = data_answer(flow, found(missed), in_core(1000.0, 900.0), machine, own)
     assert data.ecm is not None
     first, *rest = [cycles for _, cycles in data.ecm.levels]
     assert first == max(1000.0, data.ecm.t_nol)
@@ -96,7 +95,7 @@ def test_transfers_add_to_the_in_core_time_or_hide_behind_it(flow: CountedFlow, 
 
 def test_more_misses_than_the_rule_allows_are_said(flow: CountedFlow, own: OwnPredictor) -> None:
     machine = load_machine("zen3")
-    few, many = (data_answer(flow, found(n), [in_core(500.0)], machine, own) for n in (60, 2400))
+    few, many = (data_answer(flow, found(n), in_core(500.0), machine, own) for n in (60, 2400))
     assert (few.residency.is_resident, many.residency.is_resident) == (True, False)
     assert [note.code for note in few.notes] == ["no-flops"]
     assert "50 % of the accesses miss L1" in many.notes[0].text
@@ -104,7 +103,7 @@ def test_more_misses_than_the_rule_allows_are_said(flow: CountedFlow, own: OwnPr
 
 
 def test_a_trace_that_was_cut_off_gives_no_time(flow: CountedFlow, own: OwnPredictor) -> None:
-    data = data_answer(flow, replace(found(60), complete=False), [in_core(500.0)], load_machine("zen3"), own)
+    data = data_answer(flow, replace(found(60), complete=False), in_core(500.0), load_machine("zen3"), own)
     assert (data.ecm, data.roofline) == (None, None)
     assert "cut off" in data.why_not[0]
 
@@ -125,7 +124,7 @@ def test_a_run_on_a_machine_has_residency_ecm_roofline_and_a_table(build: Callab
     assert {one["level"] for one in document["data"]["roofline"]["points"]} == {"L1", "L2", "L3", "Mem"}
     assert "misses per line" in str(result)
     assert "GFLOP/s (FMA = 2) over FLOP/B" in result.drawing()
-    header, *rows = blocks_csv(answer).splitlines()
+    header, *rows = result.csv().splitlines()
     assert len({len(row.split(",")) for row in (header, *rows)}) == 1
     assert len(rows) == sum(len(one.blocks) for one in answer.predicted.predictions)
 

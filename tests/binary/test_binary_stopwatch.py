@@ -81,8 +81,8 @@ def test_what_cannot_be_timed_says_so(build):
         timed(build("loop.c", "-O1"), "spin")
 
 
-def run(cycles, calls=1, unsteady=0.0, interrupted=0.0, batch=1):
-    return TimedRun(cycles, batch, calls, unsteady, interrupted, 9600.0, 80.0, 1e9, ())
+def run(cycles, calls=1, interrupted=0.0, batch=1):
+    return TimedRun(cycles, batch, calls, interrupted, 9600.0, 80.0, 1e9, ())
 
 
 def calls(*shares, ticks=1000):
@@ -108,7 +108,7 @@ def test_calls_beside_a_busy_sibling_thread_do_not_count():
 
 def test_the_smallest_of_the_runs_that_count_is_taken():
     good = [run(c) for c in (3e6, 1.01e6, 1e6, 2e6)]
-    time = _judged(good, [*good, run(5e5, unsteady=1.0)], 4, 1e9)
+    time = _judged(good, [*good, run(5e5)], 4, 1e9)
     assert (time.cycles, time.accepted, time.refused, time.why_refused) == (1e6, 4, 1, "")
     assert time.spread_percent == pytest.approx(200)
     assert not time.notes
@@ -118,7 +118,7 @@ def test_the_smallest_of_the_runs_that_count_is_taken():
 
 def test_no_figure_where_too_few_runs_count_or_they_differ():
     good = [run(1e6)]
-    assert "the clock changed" in _judged(good, [*good, run(1e6, unsteady=1.0)], 4, 1e9).why_refused
+    assert "the clock changed" in _judged(good, [*good, run(1e6)], 4, 1e9).why_refused
     mixed = [run(1e6), run(1e6, calls=2), run(1e6), run(1e6)]
     assert "call it 1, 2 times" in _judged(mixed, mixed, 4, 1e9).why_refused
     short = [run(100.0, batch=0)] * 4
