@@ -248,3 +248,11 @@ def test_step_that_was_fixed_cannot_change_later() -> None:
 )
 def test_pointers_that_do_not_matter_to_the_nest_may_change(statements: str) -> None:
     assert parse_kernel(function(statements), "kernel.c", {}).loops
+
+
+def test_types_of_parameters_behind_the_parentheses_are_named() -> None:
+    old = "void f(n, a)\nint n;\ndouble *a;\n{\n    for (int i = 0; i < n; ++i) a[i] = 0.0;\n}\n"
+    with pytest.raises(UnsupportedKernelError, match=r"t\.c:1: f has the types .*; write them inside: f\(int n, …\)"):
+        parse_kernel(old, "t.c")
+    with pytest.raises(SourceError, match=r"t\.c:2:\d+: syntax error"):
+        parse_kernel("void f(int n, double *a) {\n  if (n) int = 0; {\n    a[0] = 1; } }\n", "t.c")

@@ -42,6 +42,8 @@ _BARE = "bare_nest"
 _WRAP = f"void {_BARE}(void) {{\n"
 _PACKED = re.compile(r"\b(?:__)?packed(?:__)?\b|#[ \t]*pragma[ \t]+pack\b")
 _SPACED = re.compile(r"\s*([-+*/,%<>])\s*")
+_OLD_STYLE = re.compile(r"\b(\w+)[ \t]*\(\s*\w+(?:\s*,\s*\w+)*\s*\)\s*((?:[A-Za-z_][\w\s*,\[\]]*;\s*)+)\{")
+"""`f(n, a) int n; double *a; {`: name and types of the parameters."""
 _MESSAGE = re.compile(r"^(?:.*?:)?(\d+):(?:(\d+):)? *(.*)$", re.DOTALL)
 
 
@@ -169,7 +171,8 @@ def _syntax_error(message: str, last: Any, preprocessed: Preprocessed, bare: boo
 
 
 def _known_cause(text: str, wrong: SourceError) -> SourceError | None:
-    """A better error for a syntax error in a line that uses a macro without a value, or complex numbers."""
+    """A better error for a syntax error in a line that uses a macro without a value, complex numbers, or types of
+    parameters behind their names."""
     where = wrong.where
     if not isinstance(where, Location) or where.line is None:
         return None
@@ -185,6 +188,12 @@ def _known_cause(text: str, wrong: SourceError) -> SourceError | None:
         place = Location(where.file, where.line, use.start() + 1)
         todo = "use two arrays, for the real and the imaginary parts"
         return UnsupportedKernelError("complex numbers are not supported", where=place, todo=todo)
+    for old in _OLD_STYLE.finditer(bare):
+        first, last = (bare.count("\n", 0, at) + 1 for at in (old.start(1), old.end(2)))
+        if first <= where.line <= last and old[1] not in ("if", "while", "for", "switch"):
+            what = f"{old[1]} has the types of its parameters behind its parentheses, as C had before 1989"
+            todo = f"write them inside: {old[1]}({old[2].split(';')[0].strip()}, …)"
+            return UnsupportedKernelError(what, where=Location(where.file, first), todo=todo)
     return None
 
 
