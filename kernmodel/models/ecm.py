@@ -43,6 +43,10 @@ whole."""
 
 UNKNOWN = "?"
 """In place of a time that is not known."""
+
+CALLS = "T_call"
+"""Name of the time of functions that the loop calls."""
+
 AT_LEAST = "≥ "
 """Before a sum of which a part is not known."""
 
@@ -112,6 +116,7 @@ class EcmPrediction:
             None where nothing is.
         outside: what is executed outside the body of the innermost loop, in the levels and T_ECM; None where it is left
             out (the textbook model).
+        lacks_calls: whether each pass of the loop calls functions, whose time is not known: T_ECM is a lower bound.
     """
 
     machine: str
@@ -130,6 +135,7 @@ class EcmPrediction:
     notes: tuple[Note, ...]
     cycles_interval: Interval | None = None
     outside: OutsideWork | None = None
+    lacks_calls: bool = False
 
     @property
     def cycles(self) -> float:
@@ -138,8 +144,13 @@ class EcmPrediction:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """The times that are not known, since the machine file lacks a figure: T_ECM is at least what it is said to
-        be."""
+        """The times that are not known, since the machine file lacks a figure or the loop calls functions: T_ECM is at
+        least what it is said to be."""
+        return (CALLS, *self.unknown_transfers) if self.lacks_calls else self.unknown_transfers
+
+    @property
+    def unknown_transfers(self) -> tuple[str, ...]:
+        """The times that are not known since the machine file lacks a bandwidth."""
         return tuple(transfer.name for transfer in self.transfers if not transfer.known)
 
     @property
@@ -150,7 +161,7 @@ class EcmPrediction:
     def is_least(self, level: str) -> bool:
         """Whether the prediction with data from a level is a lower bound, since a time within it is not known."""
         depth = next(depth for depth, (name, _) in enumerate(self.levels) if name == level)
-        return any(not transfer.known for transfer in self.transfers[:depth])
+        return self.lacks_calls or any(not transfer.known for transfer in self.transfers[:depth])
 
     @property
     def t_out(self) -> float:
@@ -587,8 +598,8 @@ def refuse_unknown(prediction: EcmPrediction, machine: Machine, what: str) -> No
     Raises:
         MachineError: the machine file lacks the bandwidth of a path.
     """
-    if prediction.unknown:
-        missing = ", ".join(name.removeprefix("T_") for name in prediction.unknown)
+    if prediction.unknown_transfers:
+        missing = ", ".join(name.removeprefix("T_") for name in prediction.unknown_transfers)
         raise MachineError(
             f"has no bandwidth of the path {missing}, without which {what} cannot be told",
             where=machine.file,

@@ -164,7 +164,7 @@ def _result(asked: tuple[KernelRequest, CodeRequest], stages: Stages | None = No
 def _described(kernel: KernelRequest, code: CodeRequest, stages: Stages) -> MachineResult:
     """Scaled to one core, a full domain and the whole machine; one core alone where a bandwidth is not known."""
     single = stages.answer(Point(replace(kernel, cores=1), code))
-    if single.prediction.unknown:
+    if single.prediction.unknown_transfers:
         name, none = label_of(kernel), "not known"
         return MachineResult(kernel.machine, name, single, limit_core=none, limit_domain=none, nest=kernel.nest)
     topology = single.machine.topology

@@ -136,3 +136,20 @@ def test_a_chart_has_a_point_for_each_nest(solver: Path) -> None:
     names = [one.subject.name for one in answer.kernels]
     assert names == ["sweep nest 1", "sweep nest 2", "norms nest 1"]
     assert any("norms nest 2 is left out of the chart" in note.text for note in answer.notes)
+
+
+@needs_compiler
+def test_the_time_of_functions_that_are_called_is_missing_and_said_to_be(tmp_path: Path) -> None:
+    file = tmp_path / "f.c"
+    file.write_text(
+        "#include <math.h>\n#define N 1000\nvoid f(double *restrict a, const double *restrict b)\n{\n"
+        "    for (int i = 0; i < N; ++i)\n        a[i] = exp(b[i]);\n"
+        "    for (int i = 0; i < N; ++i)\n        a[i] += b[i];\n}\n"
+    )
+    first, second = tuple(iter(km.ecm_nests(file, "zen3")))
+    assert not isinstance(first.answer, KernmodelError) and not isinstance(second.answer, KernmodelError)
+    assert first.answer.prediction.unknown == ("T_call",) and first.answer.prediction.is_least("L1")
+    assert not second.answer.prediction.is_lower_bound
+    text = str(km.ecm_nests(file, "zen3"))
+    sums = [line for line in text.splitlines() if "sum of 2" in line]
+    assert sums and "≥" in sums[0]

@@ -7,9 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kernmodel.errors import KernmodelError, Note
+from kernmodel.models.ecm import AT_LEAST
 from kernmodel.report.layout import Blocks, Column, Heading, Line, Table, cells, fields, left, right
 from kernmodel.report.number_text import MISSING, prefixed, sizes, time_in, with_interval
 from kernmodel.report.text.bottleneck import limit_short
+from kernmodel.report.text.ecm import bound_sign
 from kernmodel.report.text.sections import machine_fields, merged_notes, notes_section
 from kernmodel.studies.predict.whole import sums_by_function
 from kernmodel.units import convert_cycles, format_bytes, meaningful_units
@@ -52,9 +54,10 @@ def ecm_nests_report(nests: Sequence[Predicted], unit: str, *, verbose: bool = F
         if unit not in meaningful_units(prediction.work):
             return MISSING
         interval = prediction.cycles_interval
-        return with_interval(
+        text = with_interval(
             prediction.cycles, interval, lambda value: time_in(value, unit, prediction.work), cause=False
         )
+        return bound_sign(unit, prediction) + text
 
     def share(one: Predicted) -> str:
         seconds, whole = seconds_of(one), sums.get(one.found.function)
@@ -63,16 +66,23 @@ def ecm_nests_report(nests: Sequence[Predicted], unit: str, *, verbose: bool = F
     columns = (
         *_place_columns(),
         right(f"T_ECM {unit}", time),
-        right("one execution", lambda one: _duration(seconds_of(one))),
+        right("one execution", lambda one: _least([one]) + _duration(seconds_of(one))),
         right("share", share),
         left("what limits", _limits),
     )
     rows = [cells(columns, one) for one in nests]
     totals = [
-        (name or "(bare)", _modelled(nests, name), "", "", "", _duration(sums.get(name)), "", "")
+        (name or "(bare)", _modelled(nests, name), "", "", "", _least(nests, name) + _duration(sums.get(name)), "", "")
         for name in _functions(nests)
     ]
     return _report("ECM prediction", nests, Table(columns, tuple(rows), tuple(totals)), verbose=verbose)
+
+
+def _least(nests: Sequence[Predicted], function: str | None = None) -> str:
+    """What tells that a time is a lower bound, since a part of it is not known."""
+    own = (one.answer for one in nests if function in (None, one.found.function))
+    known = (answer.prediction for answer in own if not isinstance(answer, KernmodelError))
+    return AT_LEAST if any(prediction.is_lower_bound for prediction in known) else ""
 
 
 def _duration(seconds: float | None) -> str:

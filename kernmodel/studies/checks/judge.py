@@ -130,7 +130,7 @@ def _interval(answer: EcmAnswer, name: str, cycles: float) -> Interval | None:
         return None
     level = _memory(answer) if name in ("ecm", "ecm.memory") else name.removeprefix("ecm.")
     if prediction.is_least(level):
-        return Interval(cycles, inf, f"the machine file lacks {', '.join(prediction.unknown)}", "no time there")
+        return Interval(cycles, inf, f"{', '.join(prediction.unknown)} is not known", "no time there")
     return prediction.cycles_interval if level == _memory(answer) else None
 
 

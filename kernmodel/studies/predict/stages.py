@@ -443,9 +443,8 @@ class Stages:
         def predict_at(active: int) -> EcmPrediction:
             if active not in predictions:
                 known = moved(case, stores, active)
-                predictions[active] = predict(
-                    known, incore, paged, outside=outside, runs=runs, streams=streams, elsewhere=laid_out
-                )
+                made = predict(known, incore, paged, outside=outside, runs=runs, streams=streams, elsewhere=laid_out)
+                predictions[active] = replace(made, lacks_calls=any(note.code == "call" for note in loop.notes))
             return predictions[active]
 
         prediction = predict_at(cores)
