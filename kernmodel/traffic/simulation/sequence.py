@@ -31,8 +31,8 @@ _PASSES = 6
 _LIKELY = 3
 """Iterations of such a loop that are likely to be executed until two count the same."""
 
-_TURNS = 20_000
-"""Most turns from nest to nest in one repetition: each costs some 50 µs beside its touches."""
+_TURN = 1000.0
+"""Touches that take as long as a turn from nest to nest, some 0.2 ms."""
 
 Counts = dict[int, Rates]
 """By the number of the nest."""
@@ -77,8 +77,8 @@ class SequenceRun:
         return found
 
     def is_affordable(self, touches: float) -> bool:
-        """Whether a simulation takes no more than so many touches, and not too many turns."""
-        return self.touches() <= touches and self.turns() <= _TURNS
+        """Whether a simulation takes no longer than so many touches, and its turns no longer than these."""
+        return self.touches() <= touches and _TURN * self.turns() <= touches
 
     def _left_out(self, number: int) -> float:
         """The factor by which fewer iterations than there are need to be executed."""
