@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kernmodel.errors import Location, MachineError, Note
 from kernmodel.machine.benchmarks.facts import ELEMENT_BYTES, facts
-from kernmodel.machine.benchmarks.model import BenchmarkFile, MeasuredBandwidth, MeasuredRate, Streams
+from kernmodel.machine.benchmarks.model import BenchmarkFile, MeasuredBandwidth, Streams
+from kernmodel.machine.model import MeasuredPeak
 
 TOOL = "the CARM Tool"
 _HEADS = ("Date", "ISA", "Precision", "Threads", "Loads", "Stores", "Interleaved", "DRAM Bytes", "FP Inst.")
@@ -40,20 +41,20 @@ def read_carm_tool(text: str, file: str) -> BenchmarkFile:
     head = next(row for row in rows if row)
     sizes = {key.split()[0]: value for key, value in zip(head[2:8:2], head[3:8:2], strict=False)}
     bandwidths: list[MeasuredBandwidth] = []
-    rates: list[MeasuredRate] = []
+    peaks: list[MeasuredPeak] = []
     notes: list[Note] = []
     for number, row in enumerate(rows, 1):
         if row and row[0] not in ("Name:", _HEADS[0]) and any(cell.strip() for cell in row):
-            _read_run(row, Location(file, number), bandwidths, rates, notes)
+            _read_run(row, Location(file, number), bandwidths, peaks, notes)
     kib = {level: float(size) for level, size in sizes.items() if size.replace(".", "", 1).isdigit() and float(size)}
-    return BenchmarkFile(TOOL, file, tuple(bandwidths), tuple(rates), kib, tuple(notes))
+    return BenchmarkFile(TOOL, file, tuple(bandwidths), tuple(peaks), kib, tuple(notes))
 
 
 def _read_run(
     row: Sequence[str],
     where: Location,
     bandwidths: list[MeasuredBandwidth],
-    rates: list[MeasuredRate],
+    peaks: list[MeasuredPeak],
     notes: list[Note],
 ) -> None:
     """Add what a line says."""
@@ -75,8 +76,8 @@ def _read_run(
     for level, column in _LEVELS.items():
         if rate := numbers.at(column):
             bandwidths.append(MeasuredBandwidth(streams, threads, rate * _GIGA, level))
-    rates += [
-        MeasuredRate(operation, precision, width, threads, rate * _GIGA) for operation, rate in _computed(row, numbers)
+    peaks += [
+        MeasuredPeak(operation, precision, width, threads, rate * _GIGA) for operation, rate in _computed(row, numbers)
     ]
 
 

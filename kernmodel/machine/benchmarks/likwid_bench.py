@@ -2,7 +2,7 @@
 
 A run names its kernel ("Test:"), its threads, the size of the data and the rate; bytes are those of loads and stores.
 Which level the data lay in follows from their size and the machine. "Cycles" of likwid-bench are ticks of the time
-stamp counter, so only rates are taken.
+stamp counter, so only peaks are taken.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 
 from kernmodel.errors import Location, Note
 from kernmodel.machine.benchmarks.facts import ELEMENT_BYTES, facts
-from kernmodel.machine.benchmarks.model import BenchmarkFile, MeasuredBandwidth, MeasuredRate, Streams
+from kernmodel.machine.benchmarks.model import BenchmarkFile, MeasuredBandwidth, Streams
+from kernmodel.machine.model import MeasuredPeak
 
 TOOL = "likwid-bench"
 _TEST = re.compile(r"^Test: *(\S+)", re.MULTILINE)
@@ -34,19 +35,19 @@ def read_likwid_bench(text: str, file: str, isa: str) -> BenchmarkFile:
         isa: of the machine, by which names of kernels are read.
     """
     bandwidths: list[MeasuredBandwidth] = []
-    rates: list[MeasuredRate] = []
+    peaks: list[MeasuredPeak] = []
     notes: list[Note] = []
     for line, name, run in _runs(text):
         found = _rate(name, run) if name.startswith(_PEAK) else _bandwidth(name, run, isa)
         if isinstance(found, MeasuredBandwidth):
             bandwidths.append(found)
-        elif isinstance(found, MeasuredRate):
-            rates.append(found)
+        elif isinstance(found, MeasuredPeak):
+            peaks.append(found)
         else:
             notes.append(
                 Note("benchmark-left-out", f"the run of {name} is left out: {found}", where=Location(file, line))
             )
-    return BenchmarkFile(TOOL, file, tuple(bandwidths), tuple(rates), {}, tuple(notes))
+    return BenchmarkFile(TOOL, file, tuple(bandwidths), tuple(peaks), {}, tuple(notes))
 
 
 def _runs(text: str) -> Iterator[tuple[int, str, Mapping[str, float]]]:
@@ -104,7 +105,7 @@ def _bandwidth(name: str, run: Mapping[str, float], isa: str) -> MeasuredBandwid
     return MeasuredBandwidth(streams, threads, rate * _MEGA, bytes_per_core=size)
 
 
-def _rate(name: str, run: Mapping[str, float]) -> MeasuredRate | str:
+def _rate(name: str, run: Mapping[str, float]) -> MeasuredPeak | str:
     """The run of a kernel that computes in registers, or why it is left out."""
     words = name.split("_")[1:]
     rate, threads = run.get("MFlops/s", 0.0), int(run["threads"])
@@ -114,4 +115,4 @@ def _rate(name: str, run: Mapping[str, float]) -> MeasuredRate | str:
         return "it mixes additions and multiplications, peaks of machine files are of one kind of instruction"
     precision = _precision(words)
     width = _width(words, "") or ELEMENT_BYTES[precision]
-    return MeasuredRate("FMA", precision, width, threads, rate * _MEGA)
+    return MeasuredPeak("FMA", precision, width, threads, rate * _MEGA)

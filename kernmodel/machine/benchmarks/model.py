@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kernmodel.errors import Note
+from kernmodel.machine.model import MeasuredPeak
 from kernmodel.value_types import dataclass
 
 
@@ -53,22 +54,6 @@ class MeasuredBandwidth:
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredRate:
-    """Floating-point instructions of one kind alone: their FLOP/s on so many cores, as `peaks` of a machine file."""
-
-    operation: str
-    precision: str
-    width_bytes: int
-    cores: int
-    flop_per_second: float
-
-    @property
-    def kind(self) -> tuple[str, str, int, int]:
-        """What a peak is told apart by."""
-        return self.operation, self.precision, self.width_bytes, self.cores
-
-
-@dataclass(frozen=True, slots=True)
 class BenchmarkFile:
     """What a file of results says.
 
@@ -81,6 +66,6 @@ class BenchmarkFile:
     tool: str
     file: str
     bandwidths: tuple[MeasuredBandwidth, ...]
-    rates: tuple[MeasuredRate, ...]
+    peaks: tuple[MeasuredPeak, ...]
     cache_kib: Mapping[str, float]
     notes: tuple[Note, ...]

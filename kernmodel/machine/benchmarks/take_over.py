@@ -7,7 +7,7 @@ counts: what disturbs only takes time.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from kernmodel.machine.files.schema import MACHINE_FILE
 from kernmodel.machine.files.write import write_facts
 from kernmodel.machine.kerncraft import Imported
 from kernmodel.machine.load import find_machine, load_path
-from kernmodel.machine.model import Machine
+from kernmodel.machine.model import Machine, MeasuredPeak
 from kernmodel.schema.document import FileKind, plain, read_document, read_text
 from kernmodel.units import parse_quantity
 
@@ -52,14 +52,13 @@ def take_over(files: Sequence[str | Path], machine: str) -> Imported:
             malformed.
     """
     path = find_machine(machine)
-    known, read = load_path(path), [_read(file, machine) for file in files]
+    known = load_path(path)
+    read = [_read(file, known.isa) for file in files]
     notes = [note for one in read for note in one.notes]
     notes += [note for one in read for note in _other_caches(one, known)]
-    placed, left_out = _placed(read, known)
-    rates = {rate.kind: rate for one in read for rate in sorted(one.rates, key=lambda rate: rate.flop_per_second)}
-    rates = {kind: rate for kind, rate in rates.items() if rate.cores <= known.topology.cores}
-    notes += left_out
-    if not placed and not rates:
+    notes += _left_out(read, known)
+    placed, peaks = _placed(read, known), _fastest_peaks(read, known)
+    if not placed and not peaks:
         where, todo = str(files[0]), "see the notes of what is left out: " + "; ".join(note.text for note in notes)
         raise MachineError("no bandwidth and no peak for this machine is in it", where=where, todo=todo)
     if any(cores > 1 for _, _, cores in placed):
@@ -70,8 +69,8 @@ def take_over(files: Sequence[str | Path], machine: str) -> Imported:
     if placed:
         facts["bandwidths"] = _bandwidths(facts["bandwidths"], placed, source, known.name)
         _fill_in_widths(facts["paths"], known, {level for level, _, cores in placed if cores == 1}, source)
-    if rates:
-        facts["peaks"] = _peaks(facts.get("peaks"), [rate for _, rate in sorted(rates.items())], source)
+    if peaks:
+        facts["peaks"] = _peaks(facts.get("peaks"), peaks, source)
     comments = [f"{path.name} with results of {' and '.join(dict.fromkeys(one.tool for one in read))}."]
     comments += [f"{note.code}: {note.text}" for note in notes]
     return Imported(write_facts(facts, comments), tuple(notes))
@@ -84,12 +83,12 @@ def _lists(value: Any) -> Any:
     return [_lists(item) for item in value] if isinstance(value, tuple) else value
 
 
-def _read(file: str | Path, machine: str) -> BenchmarkFile:
+def _read(file: str | Path, isa: str) -> BenchmarkFile:
     text, _ = read_text(Path(file), _FILE)
     if is_carm_tool(text):
         return read_carm_tool(text, str(file))
     if is_likwid_bench(text):
-        return read_likwid_bench(text, str(file), load_path(find_machine(machine)).isa)
+        return read_likwid_bench(text, str(file), isa)
     what = "is no output of likwid-bench and no roofline CSV of the CARM Tool"
     raise MachineError(what, where=str(file), todo="without -m, FILE is a machine file of Kerncraft")
 
@@ -109,40 +108,67 @@ def _other_caches(found: BenchmarkFile, machine: Machine) -> Iterable[Note]:
 
 _Key = tuple[str, str, int]
 _Placed = Mapping[_Key, MeasuredBandwidth]
+_Kind = tuple[str, str, int, int]
+"""Operation, precision, bytes of a register and cores of a peak."""
 
 
-def _placed(read: Sequence[BenchmarkFile], machine: Machine) -> tuple[_Placed, list[Note]]:
-    """The fastest run of each level, benchmark and number of cores, and what is left out."""
+def _placed(read: Sequence[BenchmarkFile], machine: Machine) -> _Placed:
+    """The fastest run of each level, benchmark and number of cores."""
     found: dict[_Key, MeasuredBandwidth] = {}
-    notes = []
+    for run in (run for one in read for run in one.bandwidths if not _why_not(run, machine)):
+        key = (_level(run, machine), run.streams.name, run.cores)
+        if key not in found or found[key].bytes_per_second < run.bytes_per_second:
+            found[key] = run
+    return found
+
+
+def _fastest_peaks(read: Sequence[BenchmarkFile], machine: Machine) -> Mapping[_Kind, MeasuredPeak]:
+    """The fastest run of each kind of peak."""
+    found: dict[_Kind, MeasuredPeak] = {}
+    for peak in (peak for one in read for peak in one.peaks if not _too_many(peak.cores, machine)):
+        kind = (peak.operation, peak.precision, peak.width_bytes, peak.cores)
+        if kind not in found or found[kind].flop_per_second < peak.flop_per_second:
+            found[kind] = peak
+    return found
+
+
+def _left_out(read: Sequence[BenchmarkFile], machine: Machine) -> Iterator[Note]:
+    """Runs that the machine has no place for."""
     for one in read:
-        for run in one.bandwidths:
-            level = run.level or _level(run, machine)
-            why = f"{run.cores} threads, {machine.name} has {machine.topology.cores} cores"
-            if run.cores <= machine.topology.cores:
-                why = "" if level in machine.residence_levels else f"{machine.name} has no {level}"
-            if not level:
-                why = f"{run.bytes_per_core * run.cores / _KIB:g} KiB lie in more than one level"
+        reasons = [(run.streams.name, run.cores, _why_not(run, machine)) for run in one.bandwidths]
+        reasons += [
+            (f"{peak.operation} {peak.precision}", peak.cores, _too_many(peak.cores, machine)) for peak in one.peaks
+        ]
+        for name, cores, why in reasons:
             if why:
-                what = f"{run.streams.name} on {run.cores} cores is left out: {why}"
-                notes.append(Note("benchmark-left-out", f"{what} ({one.tool})"))
-                continue
-            key = (level, run.streams.name, run.cores)
-            if key not in found or found[key].bytes_per_second < run.bytes_per_second:
-                found[key] = run
-    return found, notes
+                yield Note("benchmark-left-out", f"{name} on {cores} cores is left out: {why} ({one.tool})")
+
+
+def _why_not(run: MeasuredBandwidth, machine: Machine) -> str:
+    """Why a run has no place in the machine file; "": it has one."""
+    level = _level(run, machine)
+    if not level:
+        return f"{run.bytes_per_core * run.cores / _KIB:g} KiB lie in more than one level"
+    return _too_many(run.cores, machine) or (
+        "" if level in machine.residence_levels else f"{machine.name} has no {level}"
+    )
+
+
+def _too_many(cores: int, machine: Machine) -> str:
+    """What is wrong with so many threads; "": nothing."""
+    most = machine.topology.cores
+    return f"{cores} threads, {machine.name} has {most} cores" if cores > most else ""
 
 
 def _level(run: MeasuredBandwidth, machine: Machine) -> str:
     """The level that holds the data; "" where they lie in two."""
-    beyond = ""
+    if run.level:
+        return run.level
     for level in machine.levels:
         sharing = min(run.cores, level.cores_sharing)
         share = run.bytes_per_core * sharing / level.size_bytes
-        if share <= 1:
-            return beyond or level.name
         if share < _MIXED:
-            return ""
+            return level.name if share <= 1 else ""
     return _MEMORY
 
 
@@ -178,24 +204,25 @@ def _fill_in_widths(paths: dict[str, Any], machine: Machine, levels: Container[s
             paths[path.name] |= {"width": "measured", "source": f"by the streams of one core in bandwidths ({source})"}
 
 
-def _peaks(old: Mapping[str, Any] | None, rates: Sequence[Any], source: str) -> dict[str, Any]:
+def _peaks(old: Mapping[str, Any] | None, peaks: Mapping[_Kind, MeasuredPeak], source: str) -> dict[str, Any]:
     """The section with the new peaks in place of those of their kinds."""
     unit = old["unit"] if old else "GFLOP/s"
     factor = 1 / parse_quantity(f"1 {unit}", "flop rate")
     new = [
         {
-            "operation": rate.operation,
-            "precision": rate.precision,
-            "register": f"{rate.width_bytes} B",
-            "cores": str(rate.cores),
-            "value": f"{rate.flop_per_second * factor:.10g}",
+            "operation": peak.operation,
+            "precision": peak.precision,
+            "register": f"{peak.width_bytes} B",
+            "cores": str(peak.cores),
+            "value": f"{peak.flop_per_second * factor:.10g}",
         }
-        for rate in rates
+        for _, peak in sorted(peaks.items())
     ]
-    kinds = {tuple(row[key] for key in _OF_PEAK) for row in new}
-    kept = [row for row in (old or {}).get("measured", ()) if tuple(row[key] for key in _OF_PEAK) not in kinds]
+    kept = [row for row in (old or {}).get("measured", ()) if _kind_of(row) not in peaks]
     old_source = f"; others: {old['source']}" if old and kept else ""
     return {"unit": unit, "source": source + old_source, "measured": [*kept, *new]}
 
 
-_OF_PEAK = ("operation", "precision", "register", "cores")
+def _kind_of(row: Mapping[str, str]) -> _Kind:
+    """The kind of a peak as it stands in a machine file."""
+    return row["operation"], row["precision"], int(parse_quantity(row["register"], "data")), int(row["cores"])
