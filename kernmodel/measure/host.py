@@ -289,7 +289,7 @@ class Harness:
             value: of the cycles of one call of each case.
         """
         brackets = self.brackets()
-        values: list[float] = []
+        cycles: list[list[float]] = []
         pools: dict[int, list[Sample]] = {processor: [] for processor in self.processors}
         accepted = refused = made = 0
         end = time.monotonic() + effort.seconds
@@ -302,11 +302,11 @@ class Harness:
             rounds = [judge(pools[processor], brackets, number) for number in range(len(cases))]
             complete = [one for one in rounds if one is not None]
             if len(complete) == len(cases):
-                values.append(value([one.cycles for one in complete]))
+                cycles.append([one.cycles for one in complete])
                 accepted += sum(one.accepted for one in complete)
                 refused += sum(one.refused for one in complete)
                 pools[processor] = []
-            figure = agreed(values, accepted, refused) if values else None
+            figure = agreed(cycles, value, accepted, refused) if cycles else None
             if made >= effort.rounds and figure is not None and figure.confirmed:
                 return figure
             if time.monotonic() >= end:
@@ -314,7 +314,7 @@ class Harness:
         waiting = [sample for pool in pools.values() for sample in pool]
         taken = sum(counts(sample, brackets) for sample in waiting)
         accepted, refused = accepted + taken, refused + len(waiting) - taken
-        return agreed(values, accepted, refused) if values else Figure(0.0, 0.0, 0.0, accepted, refused, False)
+        return agreed(cycles, value, accepted, refused) if cycles else Figure(0.0, 0.0, 0.0, accepted, refused, False)
 
     def clock_hz(self) -> float:
         """The core's clock now, the median of some samples; what was loaded is forgotten."""

@@ -7,7 +7,7 @@ cycle without showing in the clock, and one that keeps the load ports busy shows
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import median
 
 from kernmodel.value_types import dataclass
@@ -154,13 +154,23 @@ def judge(samples: Sequence[Sample], brackets: Brackets, which: int = 0) -> Roun
     return Round(taken[int(_QUANTILE * len(taken))], median(taken), len(taken), len(mine) - len(taken))
 
 
-def agreed(values: Sequence[float], accepted: int, refused: int) -> Figure:
-    """The figure of several rounds: the lowest, which what disturbs can only raise, if the next confirms it.
+def agreed(
+    rounds: Sequence[Sequence[float]], value: Callable[[Sequence[float]], float], accepted: int, refused: int
+) -> Figure:
+    """The figure of several rounds: that of the lowest time of each case, which what disturbs can only raise, if it is
+    the same with the next lowest of any of them.
+
+    The lowest difference of two cases would not do: it is too low where the shorter one was disturbed.
 
     Args:
-        values: one of each round, at least one.
+        rounds: cycles of each case in each round, at least one round.
+        value: of the cycles of all cases.
     """
-    ordered = sorted(values)
-    if len(ordered) > 1 and ordered[1] - ordered[0] <= CONFIRMED * abs(ordered[0]) + 0.01:
-        return Figure(ordered[0], ordered[0], ordered[1], accepted, refused, True)
-    return Figure(ordered[0], ordered[0], ordered[-1], accepted, refused, False)
+    cases = [sorted(times) for times in zip(*rounds, strict=True)]
+    lowest = [times[0] for times in cases]
+    found = value(lowest)
+    if len(rounds) < 2:
+        return Figure(found, found, found, accepted, refused, False)
+    others = [value([*lowest[:at], times[1], *lowest[at + 1 :]]) for at, times in enumerate(cases)]
+    told = max(abs(other - found) for other in others) <= CONFIRMED * abs(found) + 0.01
+    return Figure(found, min(found, *others), max(found, *others), accepted, refused, told)

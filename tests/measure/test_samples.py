@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hypothesis import given
@@ -65,17 +66,29 @@ def test_nothing_counts_on_a_core_that_is_never_undisturbed() -> None:
     assert not any(counts(sample, found) for sample in disturbed)
 
 
+def agreed_of(values: Sequence[float], accepted: int) -> Figure:
+    """Of one case."""
+    return agreed([(value,) for value in values], lambda ends: ends[0], accepted, 0)
+
+
+def test_a_difference_is_that_of_undisturbed_times() -> None:
+    """In the second round the shorter call was disturbed: its own difference, 100, is no time that the code takes."""
+    rounds = [(200.0, 400.0), (300.0, 400.0), (201.0, 401.0)]
+    assert agreed(rounds, lambda ends: ends[1] - ends[0], 24, 0) == Figure(200.0, 199.0, 200.0, 24, 0, True)
+    assert not agreed(rounds[:2], lambda ends: ends[1] - ends[0], 16, 0).confirmed
+
+
 def test_two_rounds_confirm_one_another_or_nothing_is_judged() -> None:
-    assert agreed([1.30, 1.01, 1.00], 24, 0) == Figure(1.00, 1.00, 1.01, 24, 0, True)
-    assert not agreed([1.00, 1.10], 16, 0).confirmed
-    assert not agreed([1.00], 8, 0).confirmed
+    assert agreed_of([1.30, 1.01, 1.00], 24) == Figure(1.00, 1.00, 1.01, 24, 0, True)
+    assert not agreed_of([1.00, 1.10], 16).confirmed
+    assert not agreed_of([1.00], 8).confirmed
     # two that agree do not count beside a lower one: what disturbs only raises
-    assert not agreed([1.40, 1.41, 1.00], 24, 0).confirmed
+    assert not agreed_of([1.40, 1.41, 1.00], 24).confirmed
 
 
 @given(st.lists(st.floats(0.1, 1e6), min_size=2, max_size=8))
 def test_a_confirmed_figure_lies_within_its_interval_and_is_one_of_the_rounds(values: list[float]) -> None:
-    figure = agreed(values, 8 * len(values), 0)
+    figure = agreed_of(values, 8 * len(values))
     assert figure.value in values
     assert figure.low <= figure.value <= figure.high
     if figure.confirmed:
