@@ -185,6 +185,13 @@ def test_chains_of_several_rows_overlap(passes: int, together: float) -> None:
     sizes = {"N": 4 * passes + 2, "M": 100}
     found = outside_work(answer.nest, sizes, answer.loop, incore, code, 4.0 * passes)
     assert found.overlap_cycles == pytest.approx(passes * 4 - max(together, passes * 3))
+    # schedulers that hold 25 passes let no more begin than a reorder buffer of 100 slots
+    full, smaller = replace(code, scheduled=25.0), replace(code, window=100)
+    (held, same) = (
+        outside_work(answer.nest, sizes, answer.loop, incore, one, 4.0 * passes).overlap_cycles
+        for one in (full, smaller)
+    )
+    assert held == same <= found.overlap_cycles
     alone = replace(code, ways=(replace(way, restarts=False),))
     assert outside_work(answer.nest, sizes, answer.loop, incore, alone, 4.0 * passes).overlap_cycles == 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import TYPE_CHECKING
 
 from kernmodel.errors import Location, Note
@@ -158,8 +159,9 @@ class _Entry:
     def overlap(self, length: int) -> float:
         """Cycles by which the chain of an entry overlaps with those of the next ones.
 
-        The core has a window of w passes in flight. Of rows longer than that, the next one has w passes done when a row
-        ends; of shorter ones, several are executed at once. No row is faster than what it takes without its chain.
+        The core has a window of w passes in flight, as many as its reorder buffer and its schedulers hold. Of rows
+        longer than that, the next one has w passes done when a row ends; of shorter ones, several are executed at once.
+        No row is faster than what it takes without its chain.
         """
         code, passes = self._code, length / self._steps
         if code.window is None or not code.ways or code.carried <= code.free:
@@ -167,7 +169,7 @@ class _Entry:
         _, way = self._way(length % self._steps)
         if not way.restarts:
             return 0.0
-        window, row = code.window / code.slots, passes + way.slots / code.slots
+        window, row = min(code.window / code.slots, code.scheduled or inf), passes + way.slots / code.slots
         alone = passes * code.carried
         if row >= 2 * window:
             together = alone - window * code.carried
