@@ -114,8 +114,9 @@ def test_an_output_file_that_cannot_be_written(run, tmp_path):
     source = tmp_path / "source.yml"
     source.write_text("model type: x\n")
     outcome = run("machine", "import", source, "-o", tmp_path / "no" / "out.yml")
-    assert outcome.status == 1
-    assert "Traceback" not in outcome.err
+    assert_refused(
+        outcome, 2, f"--output {tmp_path / 'no' / 'out.yml'}: there is no directory {tmp_path / 'no'}; make it"
+    )
 
 
 def test_a_compiler_that_is_missing(run):
