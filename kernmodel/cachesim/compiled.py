@@ -41,8 +41,9 @@ _LEVEL_COUNTERS, _WHOLE_COUNTERS = 7, 5
 _TRACE_PIECE = 1 << 21
 _INDIRECT_KINDS = {"uniform": 0, "banded": 1, "table": 2, "digits": 3}
 _CALL_SECONDS = 0.2
-_PROGRAMS = 64  # that are kept ready
 """How long one call of the library should take: Ctrl-C waits for its end."""
+_PROGRAMS = 64
+"""Programs that are kept ready to be executed."""
 
 _Words = ctypes.POINTER(ctypes.c_int64)
 _Unsigned = ctypes.POINTER(ctypes.c_uint64)

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from kernmodel.traffic.simulation.sampling import Sample
     from kernmodel.traffic.simulation.work import Work
 
-_NEAR = (0.8, 1.25)
-"""Required over available cache between which single sets decide what stays, as for the conditions of one nest."""
-
 _FEW = 8
 
 Simulated = tuple[tuple["Work", ...], tuple["Sample", ...]]
@@ -141,7 +138,9 @@ def traffic_among(
 
 def _is_near(one: Neighbour, given: Sequence[Room]) -> bool:
     """Whether it decides at these caches how many lines stay, which layer conditions do not tell."""
-    low, high = _NEAR[0] * float(one.least.value), _NEAR[1] * float(one.volume.value)
+    from kernmodel.traffic.comparison.doubts import SPAN
+
+    low, high = SPAN[0] * float(one.least.value), SPAN[1] * float(one.volume.value)
     return one.partial or bool(one.array and not one.writes and any(low < room.capacity < high for room in given))
 
 
@@ -162,6 +161,7 @@ def _is_doubtful(together: Together, method: TrafficMethod, symbolic: Traffic, a
 def _judged(symbolic: Traffic, simulated: Traffic, alone: Traffic) -> Traffic:
     """Layer conditions where the simulation of all nests agrees with them, else what it counts."""
     from kernmodel.traffic.comparison.agreement import disagreements
+    from kernmodel.traffic.comparison.evidence import simulated_instead
 
     found = tuple(
         Difference(path, quantity, a, b, (b - a) / max(a, b), "threshold", _REASON)
@@ -171,14 +171,7 @@ def _judged(symbolic: Traffic, simulated: Traffic, alone: Traffic) -> Traffic:
         return replace(symbolic, notes=alone.notes)
     where = ", ".join(dict.fromkeys(each.path for each in found))
     note = Note("threshold", f"simulated with the nests around it, since on {where} {_REASON}", "assumption")
-    return replace(
-        simulated,
-        conditions=symbolic.conditions,
-        transitions=symbolic.transitions,
-        symbolic=symbolic,
-        differences=found,
-        notes=(note, *simulated.notes),
-    )
+    return simulated_instead(symbolic, simulated, found, (note,))
 
 
 _REASON = "what is touched between nests is about as large as a cache, or changes over their loops"

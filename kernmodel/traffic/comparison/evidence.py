@@ -5,7 +5,7 @@ The rules: docs/accuracy.md, chapter on traffic.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
@@ -130,13 +130,20 @@ def _standing(case: _Case, found: Sequence[Doubt]) -> Traffic:
     if not differences:
         kept = (note for note in symbolic.notes if note.code not in _REFUTED)
         return replace(symbolic, notes=(*kept, *_unseen(found, simulated)))
+    return simulated_instead(symbolic, simulated, differences, _notes(differences))
+
+
+def simulated_instead(
+    symbolic: Traffic, simulated: Traffic, differences: tuple[Difference, ...], notes: Iterable[Note]
+) -> Traffic:
+    """The simulated traffic, with the conditions that it stands in place of, how it differs and notes on that."""
     return replace(
         simulated,
         conditions=symbolic.conditions,
         transitions=symbolic.transitions,
         symbolic=symbolic,
         differences=differences,
-        notes=(*_notes(differences), *simulated.notes),
+        notes=(*notes, *simulated.notes),
     )
 
 

@@ -183,7 +183,7 @@ def _transition_text(condition: LayerCondition, symbol: str) -> str:
     saved = list(dict.fromkeys(reuse.access for reuse in condition.reuses))
     shown = ", ".join(saved[:3]) + (", …" if len(saved) > 3 else "")
     carried = " and ".join(dict.fromkeys(reuse.carried_by for reuse in condition.reuses))
-    over = "repeated sweeps" if carried == "sweep" else carried if "nest" in carried else f"loop {carried}"
+    over = "repeated sweeps" if carried == "sweep" else carried if carried.startswith("nest ") else f"loop {carried}"
     return (
         f"{condition.solved[symbol]}: reuse over {over} fits {condition.cache} "
         f"({format_bytes(condition.capacity_bytes)}{in_few_sets(condition)}): {shown}"
