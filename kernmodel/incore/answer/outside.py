@@ -141,14 +141,15 @@ def _scheduled(incore: InCore, parameters: Parameters) -> float | None:
     if not isinstance(figures, ZenPipelineParameters) or incore.lcd is None or not figures.queued:
         return None
     waiting = set(figures.queued)
-    if not any(waiting.issuperset(use.ports) for member in incore.lcd.members for use in incore.uses[member]):
+    uops = [sum(use.cycles for use in uses if use.ports and waiting.issuperset(use.ports)) for uses in incore.uses]
+    if not any(uops[member] for member in incore.lcd.members):
         return None
     entries = sum(
         count
         for ports, count in zip(figures.schedulers, figures.scheduler_entries, strict=True)
         if waiting.issuperset(ports)
     )
-    return entries / sum(use.cycles for uses in incore.uses for use in uses if waiting.issuperset(use.ports))
+    return entries / sum(uops)
 
 
 class _Code:

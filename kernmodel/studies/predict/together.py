@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from kernmodel.errors import KernmodelError, Note
@@ -111,29 +112,30 @@ def traffic_among(
     Raises:
         UnsupportedKernelError: the method does not apply to the nest.
     """
-    alone = replace(method, among=None, reuses=Memo(_FEW)).found(sizes, cores, stores)
     request = method.request
+    # the nest by itself, which is not asked for where layer conditions or a simulation of all nests answer
+    alone = cache(lambda: replace(method, among=None, reuses=Memo(_FEW)).found(sizes, cores, stores))
     symbolic: Traffic | None = None
     try:
         wanted = request.cache in ("lc", "auto") and stores != "nt"
         symbolic = method.symbolic(sizes, cores, stores) if wanted else None
     except KernmodelError as error:
         if request.cache == "lc":
-            return _apart(alone, f"layer conditions do not apply to all of them ({error.what})")
+            return _apart(alone(), f"layer conditions do not apply to all of them ({error.what})")
     if symbolic is not None and (request.cache == "lc" or request.safety != 1):
         return symbolic
     asked = request.cache in ("sim", "both") or request.simulation is not None
-    if symbolic is not None and not asked and not _is_doubtful(together, method, symbolic, alone, cores):
-        return replace(symbolic, notes=alone.notes)
+    if symbolic is not None and not asked and not _is_doubtful(together, method, symbolic, alone(), cores):
+        return replace(symbolic, notes=alone().notes)
     try:
         simulated = together.simulated(number, method, cores, stores, whole=asked)
     except KernmodelError as error:
-        return _apart(alone, f"not all of them can be simulated ({error.what})")
-    if simulated is None and (symbolic is None or alone.method != SYMBOLIC):
-        return _apart(alone, "a simulation of all of them takes too long")
-    if simulated is None or symbolic is None:
-        return simulated or replace(symbolic or alone, notes=(*alone.notes, _NEAR_NOTE))
-    return _judged(symbolic, simulated, alone)
+        return _apart(alone(), f"not all of them can be simulated ({error.what})")
+    if simulated is None and (symbolic is None or alone().method != SYMBOLIC):
+        return _apart(alone(), "a simulation of all of them takes too long")
+    if symbolic is None or simulated is None:
+        return simulated or replace(symbolic or alone(), notes=(*alone().notes, _NEAR_NOTE))
+    return _judged(symbolic, simulated, alone())
 
 
 def _is_near(one: Neighbour, given: Sequence[Room]) -> bool:

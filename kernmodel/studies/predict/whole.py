@@ -140,7 +140,8 @@ def _nest_of(found: FoundNest, among: Among, *, alone: bool) -> LoopNest:
 
 _NOT_COUNTED = Note(
     "reuse-between-nests",
-    "what the nest finds in caches of the nests around it is not counted: one of them is not modelled",
+    "what the nest finds in caches of the nests around it is not counted: one of them is not modelled, or "
+    "has rows whose lengths the data decide",
 )
 
 
