@@ -423,6 +423,10 @@ class Isa(ABC):
         """Whether what it reads without naming it is an operand, even where that register forms its address too."""
         return False
 
+    def third_vector(self, instruction: Instruction) -> int | None:
+        """The number of the operand that enters a unit as the third vector; None where fewer do."""
+        return None
+
     def is_fp_addition(self, instruction: Instruction) -> bool:
         """Whether a floating-point adder executes it."""
         return False

@@ -61,6 +61,8 @@ INSTRUCTIONS = (
     "0fa2",  # cpuid: microcode
     "48ffc8",  # dec rax
     "39d8",  # cmp eax,ebx
+    "c4e2f1a9c2",  # vfmadd213sd xmm0,xmm1,xmm2
+    "c4e275b80400",  # vfmadd231ps ymm0,ymm1,[rax+rax]
     "c3",
     "90",
 )

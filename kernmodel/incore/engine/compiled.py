@@ -170,7 +170,8 @@ class CompiledEngine:
         self._library.km_program(self._handle, _place(numbers), *(None,) * 6)
         core = Core.of(numbers)
         unit, microop = len(FetchUnit._fields), len(MicroOp._fields)
-        sizes = (unit * core.units, 2 * core.entries, core.slots + 1, microop * (core.microops + 1), 3 * core.waits)
+        wait = len(Wait._fields)
+        sizes = (unit * core.units, 2 * core.entries, core.slots + 1, microop * (core.microops + 1), wait * core.waits)
         parts = [array("i", bytes(4 * size)) for size in (*sizes, core.schedule)]
         self._library.km_program(self._handle, _place(numbers), *(_place(part) for part in parts))
         units, entries, first_microop, microops, waits, schedule = parts
@@ -180,7 +181,7 @@ class CompiledEngine:
             _rows(Entry, 2, entries),
             tuple(first_microop),
             _rows(MicroOp, microop, microops),
-            _rows(Wait, 3, waits),
+            _rows(Wait, wait, waits),
             tuple(schedule),
         )
 

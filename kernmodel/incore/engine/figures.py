@@ -274,7 +274,14 @@ def _schedulers(pipeline: PipelineCore, ample: bool) -> dict[str, Any]:
         "register_release": by_port.register_release,
         "rooms": tuple(rooms),
         "scheduler_of": tuple(of_ports + [SCHEDULERS - 1] * (PORTS - len(of_ports))),
+        "borrowed": _borrowed(by_port, pipeline.ports),
     }
+
+
+def _borrowed(by_port: PortSchedulers, ports: Sequence[str]) -> tuple[int, ...]:
+    """By port, 1 more than the number of the one whose path brings a third vector, 0 for none."""
+    lent = {pair[0]: pair[1] for pair in by_port.third_paths}
+    return tuple([1 + ports.index(lent[port]) if port in lent else 0 for port in ports] + [0] * (PORTS - len(ports)))
 
 
 def _padded(numbers: Sequence[int]) -> tuple[int, ...]:
@@ -323,6 +330,7 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
         queue_entries=figures.queue_entries,
         vector_registers=figures.vector_registers,
         register_release=figures.register_release,
+        third_paths=figures.third_paths,
     )
     return PipelineCore(
         ports=execution_ports(parameters.ports),

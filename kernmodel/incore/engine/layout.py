@@ -39,7 +39,14 @@ COMPONENTS = ("predecode", "decode", "DSB", "LSD", "issue", "ports", "divider", 
 """The parts of a core whose bounds the engine gives, in the order in which a µop meets them."""
 
 
-_SIZES = {"alternating": GROUPS, "rotating": GROUPS, "gaps": GROUPS, "rooms": SCHEDULERS, "scheduler_of": PORTS}
+_SIZES = {
+    "alternating": GROUPS,
+    "rotating": GROUPS,
+    "gaps": GROUPS,
+    "rooms": SCHEDULERS,
+    "scheduler_of": PORTS,
+    "borrowed": PORTS,
+}
 """Fields that hold several numbers."""
 
 
@@ -56,6 +63,8 @@ class Core(NamedTuple):
             scheduler last.
         queued: ports whose µops pass through a queue of `queue_entries` before they get port and scheduler.
         rooms: entries of each scheduler; scheduler_of: the scheduler of each port.
+        borrowed: by port, 1 more than the number of the port whose operand path brings the third vector that a µop
+            reads, 0 for a path of its own.
         vector_registers: that instructions in flight can have, 0 for any number; register_release: cycles from the
             retirement of an instruction until its register can be given again.
         line_fetch: whether units come line of code by line of code, `dsb_width` a cycle, each pass for itself.
@@ -102,6 +111,7 @@ class Core(NamedTuple):
     register_release: int = 0
     rooms: tuple[int, ...] = (0,) * SCHEDULERS
     scheduler_of: tuple[int, ...] = (0,) * PORTS
+    borrowed: tuple[int, ...] = (0,) * PORTS
     line_fetch: int = 0
     redirect: int = 0
     units: int = 0
@@ -383,7 +393,8 @@ class TraitTimes(NamedTuple):
 class UopTraits(NamedTuple):
     """A µop of an instruction: whether it is an eliminated move, which scheduler it takes a place of, its ports, and
     the other figures of `engine.uops.Uop`; `access`: LOAD for the data path of a load, STORE for that of a store;
-    `vectors`: vector registers that it takes."""
+    `vectors`: vector registers that it takes; `third`: 1 more than the place of the third vector that it reads in
+    what it waits for, outside and then inside its instruction, 0 for none."""
 
     move: int
     scheduler: int
@@ -394,6 +405,7 @@ class UopTraits(NamedTuple):
     alone: int
     access: int
     vectors: int = 0
+    third: int = 0
 
 
 class FetchUnit(NamedTuple):
@@ -441,6 +453,7 @@ class MicroOp(NamedTuple):
         slow_low, slow_high: of 64 passes, as bits, those in which it keeps its data path one cycle longer.
         redirects: it is a mispredicted branch: what is behind its unit comes once it was executed.
         registers: vector registers that its slot takes for it.
+        third: it reads three vectors.
     """
 
     ports: int
@@ -454,14 +467,17 @@ class MicroOp(NamedTuple):
     slow_high: int = 0
     redirects: int = 0
     registers: int = 0
+    third: int = 0
 
 
 class Wait(NamedTuple):
-    """A µop may dispatch `cycles` after µop number `microop` of `passes` passes earlier dispatched (is known)."""
+    """A µop may dispatch `cycles` after µop number `microop` of `passes` passes earlier dispatched (is known); `third`:
+    for its third vector."""
 
     microop: int
     passes: int
     cycles: int
+    third: int = 0
 
 
 @cache

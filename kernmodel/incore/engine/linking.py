@@ -108,7 +108,7 @@ class _Linker:
         self.waits: list[list[Wait]] = []
         self.order: list[int] = []
         self.latest: dict[int, tuple[Inside, ...]] = {}
-        self.pending: list[tuple[int, int, int]] = []
+        self.pending: list[tuple[int, int, int, bool]] = []
         self.placed: list[_Placed] = []
         self.slots: list[int] = []
         self.entries: list[Entry] = []
@@ -120,7 +120,10 @@ class _Linker:
         first = len(self.uops)
         for uop in uops.uops:
             number = self._add_uop(unit.number, uop, instruction.resources)
-            self.waits[number] += [Wait(first + inner.uop, 0, inner.cycles) for inner in uop.inside]
+            before = len(uop.reads) + 1
+            self.waits[number] += [
+                Wait(first + inner.uop, 0, inner.cycles, uop.third == k) for k, inner in enumerate(uop.inside, before)
+            ]
         for name, waits in uops.results:
             resource = instruction.resources[name]
             if resource >= 0:
@@ -132,20 +135,20 @@ class _Linker:
         number = len(self.uops)
         self.uops.append((owner, uop))
         self.waits.append([])
-        for read in uop.reads:
+        for k, read in enumerate(uop.reads, 1):
             resource = resources[read.resource]
             found = self.latest.get(resource)
             if found is not None:
-                self._wait(number, read.cycles, found, 0)
+                self._wait(number, read.cycles, found, 0, uop.third == k)
             elif resource >= 0:
-                self.pending.append((number, resource, read.cycles))
+                self.pending.append((number, resource, read.cycles, uop.third == k))
         return number
 
-    def _wait(self, number: int, cycles: int, found: Sequence[Inside], passes: int) -> None:
-        """Let a µop wait for what gives a resource so many passes earlier."""
+    def _wait(self, number: int, cycles: int, found: Sequence[Inside], passes: int, third: bool) -> None:
+        """Let a µop wait for what gives a resource so many passes earlier; `third`: a third vector."""
         for wait in found:
             later = int(self.longer(self.uops[wait.uop][0], self.uops[number][0]))
-            self.waits[number].append(Wait(wait.uop, passes, wait.cycles + cycles + later))
+            self.waits[number].append(Wait(wait.uop, passes, wait.cycles + cycles + later, third))
 
     def _synchronise(self, owner: int, instruction: Lowered) -> bool:
         """Insert the stack engine's µop where rsp, which is resource 0, is read while the engine is ahead of it."""
@@ -178,8 +181,8 @@ class _Linker:
 
     def close(self, links: Sequence[Forwarding]) -> None:
         """Join the passes, and memory."""
-        for number, resource, cycles in self.pending:
-            self._wait(number, cycles, self.latest.get(resource, ()), 1)
+        for number, resource, cycles, third in self.pending:
+            self._wait(number, cycles, self.latest.get(resource, ()), 1, third)
         if self.core.memory.pointer_saving and self.switches.pointer_chasing:
             self._chase_pointers()
         self._forward(links)
@@ -222,7 +225,7 @@ class _Linker:
                 later = self.core.memory.forward_latency + self.core.memory.forward_address - latency
                 sources.append((placed.first + address, later))
             for waits, wait in users[load]:
-                waits += [Wait(n, wait.passes + link.passes, wait.cycles + extra) for n, extra in sources]
+                waits += [Wait(n, wait.passes + link.passes, wait.cycles + extra, wait.third) for n, extra in sources]
 
     def _block(self, load: int) -> None:
         """Let a load that needs bytes of a store and others wait until the store is done: one such after the other."""
@@ -243,7 +246,7 @@ class _Linker:
 
 def _microop(own: UopTraits, first_wait: int, access: Access | None) -> MicroOp:
     made = MicroOp(own.ports, own.latency, own.divider, own.data, own.alone, first_wait, own.scheduler)
-    made = made._replace(registers=own.vectors) if own.vectors else made
+    made = made._replace(registers=own.vectors, third=int(own.third > 0)) if own.vectors or own.third else made
     if access is None or not own.access:
         return made
     if own.access == LOAD:

@@ -83,7 +83,7 @@ class Pipeline:
         self.source = SOURCES[self.core.source]
         self.users: list[list[tuple[int, int, int]]] = [[] for _ in range(self.core.microops)]
         for u in range(self.core.microops):
-            for microop, passes, cycles in self._waits_of(u):
+            for microop, passes, cycles, _ in self._waits_of(u):
                 self.users[microop].append((u, passes, cycles))
         self.ports = range(max(m[0] for m in self.microops).bit_length())
         self.by_port = bool(self.core.by_port and self.core.issue_ports)
@@ -115,6 +115,7 @@ class Pipeline:
         self.turn = [0] * len(self.core.alternating)
         self.divider_free = self.alone_free = 0
         self.data_free = [0] * len(self.ports)
+        self.back = [0] * PORTS
         slow = [m for m in self.microops if (m.slow_low or m.slow_high) and m.data == 1 and m.ports & (m.ports - 1)]
         self.pipes = {port for port in self.ports if any(m.ports >> port & 1 for m in slow)}
         self.delivered = self.entries_issued = 0
@@ -246,13 +247,34 @@ class Pipeline:
                 x.port = port
                 self._dispatch(x, microop)
 
+    def _comes_straight(self, x: _InFlight) -> bool:
+        """Whether the third vector that a µop reads comes straight from what makes it: it is there since this cycle."""
+        executed, u = divmod(x.id, self.core.microops)
+        sources = [
+            (self.flight.get((executed - w.passes) * self.core.microops + w.microop), w.cycles)
+            for w in self._waits_of(u)
+            if w.third
+        ]
+        return any(y is not None and y.base + cycles == self.now for y, cycles in sources)
+
+    def _borrow(self, x: _InFlight, microop: MicroOp, port: int) -> bool:
+        """Take the operand path over which the third vector comes, that of another port; False while it is busy."""
+        lender = self.core.borrowed[port] - 1
+        if not 0 <= lender < len(self.ports) or self._comes_straight(x):
+            return True
+        if self.started[lender] or max(self.back[lender], self.data_free[lender]) > self.now:
+            return False
+        self.back[lender] = self.now + max(microop.data, 1)
+        return True
+
     def _dispatch_bound(self) -> None:
         self._dispatch_in_order()
-        for port in (port for port in self.ports if port not in self.pipes):
+        for port in (port for port in self.ports if port not in self.pipes and self.back[port] <= self.now):
             for x in self.ready:
                 microop = self.microops[x.id % self.core.microops]
                 if x.port == port and self._can_dispatch(microop, port):
-                    self._dispatch(x, microop)
+                    if not microop.third or self._borrow(x, microop, port):
+                        self._dispatch(x, microop)
                     break
 
     def _dispatch_free(self) -> None:
@@ -399,7 +421,7 @@ class Pipeline:
             if self.core.issue_ports:
                 x.port = self._choose_port(ports, slot)
                 self.counters[x.port] += 1
-        for other, passes, cycles in self._waits_of(u):
+        for other, passes, cycles, _ in self._waits_of(u):
             source = (executed - passes) * self.core.microops + other
             if source < 0:
                 continue
@@ -643,6 +665,7 @@ class Pipeline:
             tuple(self.counters),
             () if core.by_port or not core.issue_ports else tuple(self.started),
             tuple(map(self._left, self.data_free)),
+            tuple(map(self._left, self.back)),
             tuple(self._trace(number) for number in range(self._oldest_needed(), self.microops_issued)),
         )
 

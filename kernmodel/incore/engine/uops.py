@@ -57,6 +57,7 @@ class Uop(NamedTuple):
     Attributes:
         reads: what it waits for of earlier instructions; inside: of the same one.
         vectors: vector registers that it takes, where the core counts them.
+        third: as in `UopTraits`.
     """
 
     role: Role
@@ -68,6 +69,7 @@ class Uop(NamedTuple):
     reads: tuple[Outside, ...]
     inside: tuple[Inside, ...]
     vectors: int = 0
+    third: int = 0
 
     def traits(self, core: PipelineCore) -> UopTraits:
         """Its numbers on a core."""
@@ -80,7 +82,7 @@ class Uop(NamedTuple):
             scheduler = 2
         moves = self.role == "move"
         return UopTraits(
-            moves, scheduler, ports, self.latency, self.divider, self.data, self.alone, access, self.vectors
+            moves, scheduler, ports, self.latency, self.divider, self.data, self.alone, access, self.vectors, self.third
         )
 
 
@@ -439,11 +441,23 @@ class _Builder:
             data = self.busy[1]
             self.uops.append(Uop("compute", own, latency, busy, data, 0, tuple(reads[number]), tuple(inside[number])))
         numbers = (last, *range(first + len(levels), last))
+        if len(ports.compute) == 1:
+            self._mark_third(first)
         among = None if exact else sources
         return {
             t: () if clears_mask(self.instruction, t) else self._result(t, own, numbers, among)
             for t, own in least.items()
         }
+
+    def _mark_third(self, number: int) -> None:
+        """Note which of what a µop waits for is the third vector that it reads."""
+        place = isa_of(self.instruction.isa).third_vector(self.instruction)
+        if place is None:
+            return
+        uop, operand = self.uops[number], self.instruction.operands[place]
+        waits = [read.resource for read in uop.reads]
+        third = waits.index(operand.register) if operand.register else len(waits)
+        self.uops[number] = uop._replace(third=third + 1)
 
     def _value_only(self, ports: _Ports, sources: Sequence[Source]) -> dict[str, tuple[Inside, ...]]:
         """The µops that bring what is stored to the store pipes."""
@@ -452,7 +466,8 @@ class _Builder:
         for _, source in sources:
             _append(source, 0, reads, inside)
         first = len(self.uops)
-        self.uops += [Uop("compute", own, 1, 0, self.busy[1], 0, tuple(reads), tuple(inside)) for own in ports.compute]
+        busy = 2 if self.instruction.vector_bytes == self.core.memory.passed_bytes else self.busy[1]
+        self.uops += [Uop("compute", own, 1, 0, busy, 0, tuple(reads), tuple(inside)) for own in ports.compute]
         return {target: (Inside(first, 1),) for target, _, _ in self.targets}
 
     def _least(self, target: str, sources: Sequence[Source]) -> float:

@@ -409,6 +409,8 @@ class ZenPipelineParameters:
         queued: ports whose µops wait in a queue of `queue_entries` until a scheduler has a place.
         vector_registers: that instructions in flight can have, 0 where not known; register_release: cycles from the
             retirement of an instruction until its register can be given again.
+        third_paths: pairs of ports, of which the first one's µops get the third vector that they read over the operand
+            path of the second one.
         address_ports, load_ports, store_ports: groups of address generators, load pipes and store pipes.
         value_ports: groups of ports that bring vectors to the store pipes.
         passed_bytes: size of the vectors that take two passes through a pipe.
@@ -441,6 +443,7 @@ class ZenPipelineParameters:
     queue_entries: Annotated[int, Figure("non-scheduling queue entries", Integer(UOPS_OF_A_SLOT, 10_000))] = 0
     vector_registers: Annotated[int, Figure("vector registers in flight", _ENTRIES)] = 0
     register_release: Annotated[int, Figure("register release cycles", Integer(1, 31))] = 1
+    third_paths: Annotated[tuple[tuple[str, ...], ...], Figure("paths of third vectors", PortGroups())] = ()
     rotating: Annotated[tuple[tuple[str, ...], ...], Figure("rotating ports", PortGroups())] = ()
     gaps: Annotated[tuple[int, ...], Figure("rotation gaps", Counts())] = ()
     by_slot: Annotated[tuple[str, ...], Figure("ports by slot", Ports())] = ()

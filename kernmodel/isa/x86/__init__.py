@@ -221,6 +221,10 @@ class X86(Isa):
         """mulx reads rdx beside its operands, which may name rdx as a target and as an address."""
         return instruction.mnemonic == "mulx"
 
+    def third_vector(self, instruction: Instruction) -> int | None:
+        """The addend of a fused multiplication and addition, the choice of a blend."""
+        return floating.third_vector(instruction)
+
     def is_fp_addition(self, instruction: Instruction) -> bool:
         return instruction.mnemonic.removeprefix("v") in _ADDITIONS
 

@@ -14,7 +14,7 @@ from functools import cache
 import iced_x86 as iced
 from iced_x86 import MemorySize, MemorySizeExt, Mnemonic, OpCodeInfo
 
-from kernmodel.isa.model import FpKind, FpOperation, Precision
+from kernmodel.isa.model import FpKind, FpOperation, Instruction, Precision
 
 Work = tuple[tuple[FpOperation, int], ...]
 
@@ -69,6 +69,11 @@ _ENDINGS: dict[str, tuple[Precision, int, bool]] = {
     "sh": ("HP", 2, False),
 }
 """Precision, bytes of an element, and whether there are several."""
+
+_ADDENDS = {"132": 1, "213": 2, "231": 0}
+"""By the order that a fused multiplication and addition names, the operand that it adds."""
+_FUSED_ORDER = re.compile(rf"v(?:{'|'.join(_FUSED)})(\d{{3}})[ps][dsh]")
+_BLENDS = ("vblendvpd", "vblendvps", "vpblendvb")
 
 _CONVERSION = re.compile(
     r"(?:cvtt?(?:ne2?|nee|neo)?|bcstne)"
@@ -153,3 +158,11 @@ def _memory_sizes() -> dict[str, frozenset[iced.MemorySize_]]:
         facts = OpCodeInfo(code)  # type: ignore[arg-type]
         sizes.setdefault(names[facts.mnemonic], set()).add(facts.memory_size)
     return {name: frozenset(found) for name, found in sizes.items()}
+
+
+def third_vector(instruction: Instruction) -> int | None:
+    """The number of the operand that is the third vector: what is added to a product, or tells what is blended."""
+    if instruction.mnemonic in _BLENDS:
+        return 3
+    fused = _FUSED_ORDER.fullmatch(instruction.mnemonic)
+    return _ADDENDS[fused[1]] if fused else None

@@ -21,8 +21,8 @@ typedef struct {
         predecode_delay, unlaminated_slots, unlaminated_first, taken_branches, dispatch_delay, counter_gap,
         choice_by_slot, issue_ports, group_boundary, source, copies, barred_from, repeats, alternating[4], by_port,
         rotating[4], gaps[4], by_slot, queued, queue_entries, vector_registers, register_release, rooms[8],
-        scheduler_of[20], line_fetch, redirect, units, entries, slots, microops, waits, schedule, farthest, longest,
-        most_cycles, least_passes, steady_cycles, floor_cycles;
+        scheduler_of[20], borrowed[20], line_fetch, redirect, units, entries, slots, microops, waits, schedule,
+        farthest, longest, most_cycles, least_passes, steady_cycles, floor_cycles;
 } Core;
 
 typedef struct {
@@ -36,7 +36,7 @@ typedef struct {
 } TraitTimes;
 
 typedef struct {
-    int32_t move, scheduler, ports, latency, divider, data, alone, access, vectors;
+    int32_t move, scheduler, ports, latency, divider, data, alone, access, vectors, third;
 } UopTraits;
 
 typedef struct {
@@ -48,11 +48,12 @@ typedef struct {
 } Entry;
 
 typedef struct {
-    int32_t ports, latency, divider, data, alone, first_wait, scheduler, slow_low, slow_high, redirects, registers;
+    int32_t ports, latency, divider, data, alone, first_wait, scheduler, slow_low, slow_high, redirects, registers,
+        third;
 } MicroOp;
 
 typedef struct {
-    int32_t microop, passes, cycles;
+    int32_t microop, passes, cycles, third;
 } Wait;
 
 typedef struct {

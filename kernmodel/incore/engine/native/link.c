@@ -11,10 +11,10 @@ enum { FARTHEST = 32, NOTHING = -1, STACK_ENGINE = -1 };
 /* What readers of a resource wait for: the µops of a result, counted from a first one. */
 typedef struct { int32_t first, count; const Inside *waits; } Latest;
 
-/* `target` waits for `source`. */
-typedef struct { int32_t target, source, passes, cycles; } Join;
+/* `target` waits for `source`; `third`: for the third vector that it reads. */
+typedef struct { int32_t target, source, passes, cycles, third; } Join;
 
-typedef struct { int32_t target, resource, cycles; } Pending;
+typedef struct { int32_t target, resource, cycles, third; } Pending;
 
 /* The µops of a unit in the block. */
 typedef struct { int32_t first, instruction; const InstructionUops *uops; } Placed;
@@ -109,13 +109,13 @@ static int make_room(Linker *l, const Sizes *sizes)
 
 /* ---- µops and what they wait for ---- */
 
-static void wait_for(Linker *l, int32_t target, int32_t cycles, const Latest *found, int32_t passes)
+static void wait_for(Linker *l, const Pending *p, const Latest *found, int32_t passes)
 {
     for (int32_t k = 0; k < found->count; k++) {
         const Inside *w = &found->waits[k];
         const int32_t source = found->first + w->uop;
-        const int32_t later = (int32_t)waits_longer(l->b, l->uop[source].owner, l->uop[target].owner);
-        l->join[l->joins++] = (Join){target, source, passes, w->cycles + cycles + later};
+        const int32_t later = (int32_t)waits_longer(l->b, l->uop[source].owner, l->uop[p->target].owner);
+        l->join[l->joins++] = (Join){p->target, source, passes, w->cycles + p->cycles + later, p->third};
     }
 }
 
@@ -127,10 +127,11 @@ static int32_t add_uop(Linker *l, int32_t owner, const Uop *uop, const int32_t *
         const int32_t resource = registers[uop->read[k].slot];
         if (resource < 0)
             continue;
+        const Pending own = {number, resource, uop->read[k].cycles, uop->is.third == k + 1};
         if (l->latest[resource].first == NOTHING)
-            l->pending[l->pendings++] = (Pending){number, resource, uop->read[k].cycles};
+            l->pending[l->pendings++] = own;
         else
-            wait_for(l, number, uop->read[k].cycles, &l->latest[resource], 0);
+            wait_for(l, &own, &l->latest[resource], 0);
     }
     return number;
 }
@@ -188,8 +189,10 @@ static void add_unit(Linker *l, int32_t place)
     for (int32_t k = 0; k < p->uops; k++) {
         const Uop *uop = &p->uop[k];
         const int32_t number = add_uop(l, owner, uop, registers);
-        for (int32_t i = 0; i < uop->inside; i++)
-            l->join[l->joins++] = (Join){number, first + uop->in[i].uop, 0, uop->in[i].cycles};
+        for (int32_t i = 0; i < uop->inside; i++) {
+            const int32_t third = uop->is.third == uop->reads + i + 1;
+            l->join[l->joins++] = (Join){number, first + uop->in[i].uop, 0, uop->in[i].cycles, third};
+        }
     }
     for (int32_t k = 0; k < p->results; k++) {
         const int32_t resource = registers[p->result[k].slot];
@@ -215,7 +218,7 @@ static void join_passes(Linker *l)
     for (int32_t k = 0; k < l->pendings; k++) {
         const Pending *p = &l->pending[k];
         if (l->latest[p->resource].first != NOTHING)
-            wait_for(l, p->target, p->cycles, &l->latest[p->resource], 1);
+            wait_for(l, p, &l->latest[p->resource], 1);
     }
 }
 
@@ -338,9 +341,11 @@ static int forward(Linker *l, const Link *link, int32_t own)
         const int32_t cycles = store->forward + (link->cycles < 0 ? 0 : link->cycles);
         const int32_t passes = wait->passes + link->passes, data = cycles - load->latency;
         const int32_t later = f->forward_latency + f->forward_address - load->latency;
-        l->join[l->joins++] = (Join){wait->target, storing->first + store->data, passes, wait->cycles + data};
-        if (store->address >= 0 && f->store_address && link->cycles < 0)
-            l->join[l->joins++] = (Join){wait->target, storing->first + store->address, passes, wait->cycles + later};
+        l->join[l->joins++] = (Join){wait->target, storing->first + store->data, passes, wait->cycles + data, wait->third};
+        if (store->address >= 0 && f->store_address && link->cycles < 0) {
+            const int32_t address = storing->first + store->address;
+            l->join[l->joins++] = (Join){wait->target, address, passes, wait->cycles + later, wait->third};
+        }
     }
     return 0;
 }
@@ -351,7 +356,9 @@ static int before(const Join *a, const Join *b)
 {
     if (a->source != b->source)
         return a->source < b->source;
-    return a->passes != b->passes ? a->passes < b->passes : a->cycles < b->cycles;
+    if (a->passes != b->passes)
+        return a->passes < b->passes;
+    return a->cycles != b->cycles ? a->cycles < b->cycles : a->third < b->third;
 }
 
 static int compare_joins(const void *a, const void *b)
@@ -391,7 +398,7 @@ static Join *by_target(const Linker *l, int32_t *first)
     for (int32_t k = 0; k < l->joins; k++) {
         const Join *own = &l->join[k];
         const int32_t target = place[own->target];
-        sorted[first[target + 1]++] = (Join){target, place[own->source], own->passes, own->cycles};
+        sorted[first[target + 1]++] = (Join){target, place[own->source], own->passes, own->cycles, own->third};
     }
     return sorted;
 }
@@ -403,7 +410,7 @@ static void add_waits(Block *b, Join *joins, int32_t count)
     for (int32_t k = 0; k < count; k++) {
         if (k && !before(&joins[k - 1], &joins[k]))
             continue;
-        b->waits[b->core.waits++] = (Wait){joins[k].source, joins[k].passes, joins[k].cycles};
+        b->waits[b->core.waits++] = (Wait){joins[k].source, joins[k].passes, joins[k].cycles, joins[k].third};
         if (joins[k].passes > b->core.farthest)
             b->core.farthest = joins[k].passes;
         if (joins[k].cycles > b->core.longest || b->core.waits == 1)
@@ -439,13 +446,13 @@ static int write_microops(Linker *l)
         const int32_t ported = b->scope != WITHOUT_PORTS;
         MicroOp *m = &b->microops[k];
         *m = (MicroOp){ported ? is->ports : 0, is->latency,   is->divider, ported ? is->data : 0,
-                       ported ? own->alone : 0, b->core.waits, is->scheduler, 0, 0, 0, is->vectors};
+                       ported ? own->alone : 0, b->core.waits, is->scheduler, 0, 0, 0, is->vectors, is->third > 0};
         if (ported && is->access && b->accesses && b->accesses[own->owner])
             place_access(m, is->access, b->accesses[own->owner]);
         if (b->scope != WITHOUT_WAITS)
             add_waits(b, joins + first[k], first[k + 1] - first[k]);
     }
-    b->microops[l->uops] = (MicroOp){0, 0, 0, 0, 0, b->core.waits, 0, 0, 0, 0};
+    b->microops[l->uops] = (MicroOp){.first_wait = b->core.waits};
     b->core.microops = l->uops;
     b->core.slots = l->slots;
     b->core.entries = l->entries;

@@ -14,7 +14,7 @@ enum { HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, SCALARS = 160, STEADY_SHARE = 1
 typedef struct {
     int32_t ports, latency, divider, data, alone, limited, scheduler, group, kind, first_wait, waits_end, first_user, users_end;
     uint64_t slow;
-    int32_t redirects;
+    int32_t redirects, third;
 } Op;
 
 /* A µop in flight. `base`: cycle that those who wait for it count from, once `known`; `scheduler`: of which it takes an
@@ -32,8 +32,9 @@ typedef struct {
    waits for nothing. */
 typedef struct { int32_t base, done, enters; int16_t pending, port; } Trace;
 
-/* Another µop so many µops apart in the order of issue, and the cycles from the earlier one to the later one. */
-typedef struct { int32_t distance, cycles; } Apart;
+/* Another µop so many µops apart in the order of issue, and the cycles from the earlier one to the later one; `third`: to
+   the third vector that it reads. */
+typedef struct { int32_t distance, cycles, third; } Apart;
 
 /* What is counted: cycles without issue, and µops by port. */
 typedef struct { uint32_t stalls[REASONS], dispatched[PORTS]; } Tally;
@@ -79,6 +80,7 @@ typedef struct {
     int32_t counters[PORTS], starting[PORTS], started[PORTS], turn[GROUPS];
     int32_t turns[GROUPS], in_turn[GROUPS][PORTS]; /* ports of each set that alternates */
     int64_t divider_free, alone_free, data_free[PORTS];
+    int64_t back[PORTS]; /* cycle from which an operand path that was lent is free again */
     uint32_t pipes; /* ports of accesses that may go to two lines at once */
 
     int64_t entries_delivered, entries_issued, fetched, predecoded, decoded, decodable[HISTORY];
@@ -275,16 +277,44 @@ static void dispatch_in_order(Sim *s)
     }
 }
 
+/* Whether the third vector that a µop reads comes straight from what makes it: it is there since this cycle. */
+static int comes_straight(const Sim *s, const Instance *x, const Op *m)
+{
+    for (int32_t e = m->first_wait; e < m->waits_end; e++) {
+        const Apart *w = &s->waiting_for[e];
+        const int64_t source = x->id - w->distance;
+        if (w->third && source >= 0 && instance(s, source)->base + w->cycles == s->now)
+            return 1;
+    }
+    return 0;
+}
+
+/* Take the operand path over which the third vector comes, that of another port; 0 while it is busy. */
+static int borrow(Sim *s, const Instance *x, const Op *m, int32_t port)
+{
+    const int32_t lender = s->core->borrowed[port] - 1;
+    if (lender < 0 || comes_straight(s, x, m))
+        return 1;
+    if (s->started[lender] || s->back[lender] > s->now || s->data_free[lender] > s->now)
+        return 0;
+    s->back[lender] = s->now + (m->data ? m->data : 1);
+    return 1;
+}
+
 static void dispatch_bound(Sim *s)
 {
     if (s->pipes)
         dispatch_in_order(s);
     for (uint32_t rest = s->waiting & ~s->pipes; rest; rest &= rest - 1) {
         const int32_t port = __builtin_ctz(rest);
+        if (s->back[port] > s->now)
+            continue;
         for (int32_t k = s->first_ready[port]; k < s->ready_end[port]; k++) {
             Instance *x = instance(s, s->ready[port][k]);
             const Op *m = x->op;
             if (can_dispatch(s, m, port)) {
+                if (m->third && !borrow(s, x, m, port))
+                    break;
                 take_out(s, port, k);
                 dispatch(s, x, m, port);
                 break;
@@ -861,7 +891,7 @@ static int32_t scalars(const Sim *s, int64_t *out)
     for (int32_t port = 0; port < PORTS; port++) {
         out[n++] = s->counters[port];
         out[n++] = c->by_port || !c->issue_ports ? 0 : s->started[port];
-        out[n++] = left(s, s->data_free[port]);
+        out[n++] = left(s, s->data_free[port]) << 32 | left(s, s->back[port]);
     }
     return n;
 }
@@ -1006,7 +1036,7 @@ static int make_ops(Sim *s, const Program *program)
                       m[u].divider || (m[u].data && paths) || m[u].alone, m[u].scheduler,
                       alternating_group(c, m[u].ports), kind_of(s, ops, u, m[u].ports), m[u].first_wait,
                       m[u + 1].first_wait, 0, 0,
-                      (uint32_t)m[u].slow_low | (uint64_t)(uint32_t)m[u].slow_high << 32, m[u].redirects};
+                      (uint32_t)m[u].slow_low | (uint64_t)(uint32_t)m[u].slow_high << 32, m[u].redirects, m[u].third};
         s->phases = ops[u].slow ? PHASES : s->phases;
         s->pipes |= ops[u].slow && m[u].data == 1 && (m[u].ports & (m[u].ports - 1)) ? (uint32_t)m[u].ports : 0;
     }
@@ -1020,7 +1050,7 @@ static int make_ops(Sim *s, const Program *program)
     for (int32_t u = 0; u < c->microops; u++)
         for (int32_t e = ops[u].first_wait; e < ops[u].waits_end; e++) {
             const Wait *w = &program->waits[e];
-            waits[e] = (Apart){u - w->microop + w->passes * c->microops, w->cycles};
+            waits[e] = (Apart){u - w->microop + w->passes * c->microops, w->cycles, w->third};
             users[ops[w->microop].users_end++] = waits[e];
         }
     s->ops = ops;
