@@ -153,7 +153,7 @@ def function_ecm(
         for block in flow.function.blocks
         if flow.count(block.address)
     )
-    streams = streams_of(machine)
+    streams = streams_of(machine, predictor.core.parameters.misses)
     machine = replace(machine, overlap=streams.overlap)
     transfers = transfer_times(machine, streams, traffic, {})
     times = {"T_OL": t_ol, "T_nOL": t_nol / calls, **{one.name: one.cycles for one in transfers}}

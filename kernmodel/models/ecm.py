@@ -263,11 +263,11 @@ def predict(
     passes = traffic.iterations_per_unit / (incore.iterations_per_pass or 1.0)
     t_ol, t_nol, bound_by = _incore_times(incore, machine, passes)
     restarts = [restart_cycles(path, traffic, runs or {}) for path in machine.paths]
-    timed = partial(transfer_time, machine, streams)
     transfers = transfer_times(machine, streams, traffic, runs or {})
     body = {"T_OL": t_ol, "T_nOL": t_nol, **{t.name: t.cycles for t in transfers}}
     t_out = outside.cycles if outside else 0.0
     times = _beside_outside(body, outside)
+    every = {**times, OUTSIDE: t_out}
     levels = tuple((level, t_out + cycles) for level, cycles in residence_predictions(machine, times))
     t_ecm, t_mem = levels[-1][1], transfers[-1].bandwidth_cycles
     binding, domain = binding_times(machine.overlap, times), machine.topology.cores_per_numa_domain
@@ -279,11 +279,12 @@ def predict(
         bodies.append({**body, "T_OL": one_ol, "T_nOL": one_nol})
     intervals = (
         *_array_intervals(machine, bodies, outside, elsewhere),
-        _evasion_interval(traffic, machine, {**times, OUTSIDE: t_out}, partial(timed, restart=restarts[-1])),
+        _evasion_interval(traffic, machine, every, partial(transfer_time, machine, streams, restart=restarts[-1])),
         _exit_interval(machine, body, outside),
         _branch_interval(t_ecm, outside),
-        _traffic_interval(traffic, machine, {**times, OUTSIDE: t_out}, restarts, timed),
-        None if streams is None else _one_core_interval(machine, streams, {**times, OUTSIDE: t_out}, transfers[-1]),
+        _traffic_interval(traffic, machine, every, streams, runs or {}),
+        None if streams is None else _prefetch_interval(traffic, machine, every, streams, runs or {}),
+        None if streams is None else _one_core_interval(machine, streams, every, transfers[-1]),
     )
     return EcmPrediction(
         machine=machine.name,
@@ -304,6 +305,7 @@ def predict(
             *_unknown_notes(machine, transfers),
             *_stream_notes(machine, streams, transfers[-1]),
             *_restart_notes(machine, traffic, runs or {}, restarts),
+            *_prefetch_notes(machine, traffic, streams),
         ),
         cycles_interval=union(intervals),
         outside=outside,
@@ -346,10 +348,6 @@ def _array_intervals(
         yield _exit_interval(machine, body, outside)
 
 
-def _with(restarts: Sequence[float], machine: Machine) -> Iterator[tuple[TransferPath, float]]:
-    return zip(machine.paths, restarts, strict=True)
-
-
 def _evasion_interval(
     traffic: Traffic, machine: Machine, times: Mapping[str, float], timed: Callable[..., TransferTime]
 ) -> Interval | None:
@@ -367,22 +365,33 @@ def _evasion_interval(
 
 
 def _traffic_interval(
-    traffic: Traffic,
-    machine: Machine,
-    times: Mapping[str, float],
-    restarts: Sequence[float],
-    timed: Callable[..., TransferTime],
+    traffic: Traffic, machine: Machine, times: Mapping[str, float], streams: Streams | None, runs: Runs
 ) -> Interval | None:
     """T_ECM with the least and with the most traffic on every path whose traffic is not known."""
     known = union(interval for path in traffic.paths for interval in path.intervals.values())
     if known is None:
         return None
-    found = [evaluate(machine.overlap, times)]
+    found = [times[OUTSIDE] + evaluate(machine.overlap, times)]
     for end in ENDS:
-        moved = (timed(path, traffic.path(path.name).at(end), restart) for path, restart in _with(restarts, machine))
-        moving = {transfer.name: transfer.cycles for transfer in moved}
-        found.append(times[OUTSIDE] + evaluate(machine.overlap, {**times, **moving}))
+        moved = replace(traffic, paths=tuple(path.at(end) for path in traffic.paths))
+        found.append(_with_transfers(machine, times, transfer_times(machine, streams, moved, runs)))
     return _interval(found, known.cause, known.assumed)
+
+
+def _with_transfers(machine: Machine, times: Mapping[str, float], transfers: tuple[TransferTime, ...]) -> float:
+    """T_ECM with other transfers."""
+    return times[OUTSIDE] + evaluate(
+        machine.overlap, {**times, **{transfer.name: transfer.cycles for transfer in transfers}}
+    )
+
+
+def _prefetch_interval(
+    traffic: Traffic, machine: Machine, times: Mapping[str, float], streams: Streams, runs: Runs
+) -> Interval | None:
+    """T_ECM with a prefetcher that follows all streams and with one that follows none, where they are too many."""
+    both = (transfer_times(machine, one, traffic, runs) for one in (replace(streams, unfollowed=None), streams))
+    found = [_with_transfers(machine, times, transfers) for transfers in both]
+    return _interval(found, "how many of its streams the prefetcher follows", "none, since they are more than it keeps")
 
 
 def _one_core_interval(
@@ -469,10 +478,38 @@ def _bound_by(t_ol: float, ports: float, lcd: float, incore: InCore) -> OlBoundB
 
 def transfer_times(machine: Machine, streams: Streams | None, traffic: Traffic, runs: Runs) -> tuple[TransferTime, ...]:
     """Time of every path per unit of work, innermost first; see `transfer_time`."""
-    return tuple(
+    found = tuple(
         transfer_time(machine, streams, path, traffic.path(path.name), restart_cycles(path, traffic, runs))
         for path in machine.paths
     )
+    return found if streams is None else _not_followed(machine, streams, traffic, found)
+
+
+def _not_followed(
+    machine: Machine, streams: Streams, traffic: Traffic, transfers: tuple[TransferTime, ...]
+) -> tuple[TransferTime, ...]:
+    """The times where more streams miss the first cache than the prefetcher follows: lines from memory take what
+    they take without it, if that is longer than all transfers together."""
+    known, memory = streams.unfollowed, transfers[-1]
+    if known is None or streams_beyond(traffic, machine) <= known.followed:
+        return transfers
+    alone = evaluate(streams.overlap, {transfer.name: transfer.cycles for transfer in transfers})
+    more = traffic.path(machine.paths[-1].name).loads * known.cycles_per_line - alone
+    if more <= 0:
+        return transfers
+    slower = replace(memory, cycles=memory.cycles + more, penalty_cycles=memory.penalty_cycles + more)
+    return (*transfers[:-1], slower)
+
+
+def streams_beyond(traffic: Traffic, machine: Machine) -> int:
+    """Streams that miss the first cache: references of which it does not serve half a line of each unit of work."""
+    first = machine.levels[0].name
+    beyond = (sum(row.served_by.values()) - row.served_by.get(first, 0.0) for row in traffic.accesses)
+    return sum(lines >= _A_STREAM for lines in beyond)
+
+
+_A_STREAM = 0.5
+"""Lines per unit of work from which on a reference is a stream of its own."""
 
 
 def transfer_time(
@@ -490,11 +527,12 @@ def transfer_time(
         moved_bytes = (moved.loads + moved.evictions) * machine.line_bytes
         return TransferTime(path.time_name, 0.0, 0.0, moved_bytes, None, known=not moved_bytes)
     flow = PathLines(moved.loads, moved.stores, moved.clean_victims)
+    read_before = max(0.0, 1 - moved.write_allocates / moved.stores) if moved.stores else 1.0
     least, bandwidth = _least_cycles(machine, path, flow)
     known = streams.times.get(path.name, ()) if streams else ()
     if streams and known and least:
         own = next(one for one in streams.machine.paths if one.name == path.name)
-        cycles = stream_cycles(known, own, flow) * least / _least_cycles(streams.machine, own, flow)[0]
+        cycles = stream_cycles(known, own, flow, read_before) * least / _least_cycles(streams.machine, own, flow)[0]
         cycles += moved.loads * (path.penalty_load - own.penalty_load)
         cycles += moved.evictions * (path.penalty_store - own.penalty_store)
     else:
@@ -617,6 +655,17 @@ def _restart_notes(machine: Machine, traffic: Traffic, runs: Runs, restarts: Seq
                 f"contiguous runs, the shortest of {format_bytes(shortest[0])} ({shortest[1]})"
             )
             yield Note("short-runs", text, "assumption")
+
+
+def _prefetch_notes(machine: Machine, traffic: Traffic, streams: Streams | None) -> Iterator[Note]:
+    """Whether there are more streams than the prefetcher follows."""
+    known, several = streams and streams.unfollowed, streams_beyond(traffic, machine)
+    if known and several > known.followed and traffic.paths[-1].loads:
+        text = (
+            f"{several} streams miss {machine.levels[0].name} and the prefetcher follows {known.followed}: a line from "
+            f"memory takes {known.cycles_per_line:.1f} cycles on all paths together"
+        )
+        yield Note("streams-not-prefetched", text, "assumption")
 
 
 def saturation_simple(t_ecm: float, t_mem: float, limit: int = _MANY_CORES) -> int | None:

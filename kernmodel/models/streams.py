@@ -16,6 +16,7 @@ from dataclasses import replace
 from itertools import product
 from statistics import fmean
 
+from kernmodel.incore.tables.core_parameters import MissParameters
 from kernmodel.machine.model import Machine, StreamMix, TransferPath
 from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate
 from kernmodel.traffic.model import PathLines
@@ -32,11 +33,27 @@ class StreamTime:
     Attributes:
         mixes: names of the stream mixes.
         modified_share: modified lines away from the core for each line that occupies the path.
+        read_before: whether the lines that are written were read before (they are changed in place), or are loaded only
+            because they are written; None: nothing is written, or what is loaded does not take this path.
         cycles_per_line: of the lines that occupy it (`PathLines.occupying`).
     """
 
     mixes: tuple[str, ...]
     modified_share: float
+    read_before: bool | None
+    cycles_per_line: float
+
+
+@dataclass(frozen=True, slots=True)
+class Unfollowed:
+    """What lines from memory take where more streams miss L1 than the prefetcher follows.
+
+    Attributes:
+        followed: streams that it follows.
+        cycles_per_line: of a line loaded from memory, on all paths together.
+    """
+
+    followed: int
     cycles_per_line: float
 
 
@@ -49,18 +66,45 @@ class Streams:
         overlap: how times compose: the machine's expression, less what the streams contradict.
         times: by path name, by ascending share of modified lines; paths to levels without such streams are missing.
         shown: what the composition was shown by where it differs from the machine's, else "".
+        unfollowed: of more streams than the prefetcher follows; None where that is not known.
     """
 
     machine: Machine
     overlap: Overlap
     times: Mapping[str, Sequence[StreamTime]]
     shown: str = ""
+    unfollowed: Unfollowed | None = None
 
 
-def streams_of(machine: Machine) -> Streams:
-    """What the streams of one core in the machine's file imply; nothing where it has none."""
+def streams_of(machine: Machine, misses: MissParameters) -> Streams:
+    """What the streams of one core in the machine's file imply; nothing where it has none.
+
+    Args:
+        misses: of the machine's core.
+    """
     overlap, shown = _shown_overlap(machine)
-    return Streams(machine, overlap, _stream_times(replace(machine, overlap=overlap)), shown)
+    times = _stream_times(replace(machine, overlap=overlap))
+    return Streams(machine, overlap, times, shown, _unfollowed(machine, misses))
+
+
+def _unfollowed(machine: Machine, misses: MissParameters) -> Unfollowed | None:
+    """What a line takes that no prefetcher fetches.
+
+    Loads of one core from memory, prefetched into the second cache, are as many at once as this cache waits for; those
+    that nothing prefetches as many as the first cache waits for (J. D. McCalpin 2023, see above). A table of streams
+    that are visited in turn keeps none if there are more than it has room for: each is replaced before it comes again.
+    """
+    if misses.streams is None or misses.from_l1 is None or misses.from_l2 is None:
+        return None
+    loads = [
+        cycles / mix.read
+        for mix in _mixes(machine)
+        if not mix.write and (cycles := _one_core_cycles(machine, mix, _MEMORY))
+    ]
+    return Unfollowed(misses.streams, min(loads) * misses.from_l2 / misses.from_l1) if loads else None
+
+
+_MEMORY = "Mem"
 
 
 # {{{ whether loads into registers add to transfers
@@ -94,16 +138,21 @@ _ADDS = 0.5
 """Share of the cycles of added loads by which a stream has to become longer for them to add rather than overlap."""
 
 
+def _load_cycles(machine: Machine, mix: StreamMix) -> float:
+    """Cycles in which the loads of a mix occupy L1; 0 where the machine file has no width."""
+    width = machine.core.load_bytes_per_cycle
+    return mix.read * machine.line_bytes / width if width else 0.0
+
+
 def _same_lines(machine: Machine, level: str) -> Iterator[tuple[str, float, float, float]]:
     """Pairs of mixes that move the same lines and load different numbers of them: their names, what they take with data
     in a level, fewer loads first, and the cycles that the loads more take."""
-    width = machine.core.load_bytes_per_cycle
     measured = ((mix, _one_core_cycles(machine, mix, level)) for mix in _mixes(machine))
     known = [(mix, cycles) for mix, cycles in measured if cycles is not None]
     for (less, first), (more, second) in product(known, known):
         same = (_loaded(less), less.write) == (_loaded(more), more.write)
-        if same and less.read < more.read and width:
-            loads = (more.read - less.read) * machine.line_bytes / width
+        loads = _load_cycles(machine, more) - _load_cycles(machine, less)
+        if same and loads > 0:
             yield f"{less.name} and {more.name} in {level}", first, second, loads
 
 
@@ -113,42 +162,63 @@ def _same_lines(machine: Machine, level: str) -> Iterator[tuple[str, float, floa
 
 def _stream_times(machine: Machine) -> dict[str, tuple[StreamTime, ...]]:
     """By path what its lines take; mixes that the core itself takes as long for are left out."""
-    found: dict[str, dict[float, list[tuple[str, float]]]] = {}
+    found: dict[str, dict[_Kind, list[tuple[str, float]]]] = {}
     for mix in _mixes(machine):
-        for name, share, cycles in _implied(machine, mix):
-            found.setdefault(name, {}).setdefault(share, []).append((mix.name, cycles))
+        for name, kind, cycles in _implied(machine, mix):
+            found.setdefault(name, {}).setdefault(kind, []).append((mix.name, cycles))
     return {
         name: tuple(
-            StreamTime(tuple(mix for mix, _ in group), share, fmean(cycles for _, cycles in group))
-            for share, group in sorted(shares.items())
+            StreamTime(tuple(mix for mix, _ in group), *kind, fmean(cycles for _, cycles in group))
+            for kind, group in sorted(kinds.items(), key=lambda item: (item[0][0], item[0][1] or False))
         )
-        for name, shares in found.items()
+        for name, kinds in found.items()
     }
 
 
-def stream_cycles(times: Sequence[StreamTime], path: TransferPath, flow: PathLines) -> float:
+_Kind = tuple[float, bool | None]
+"""Share of modified lines, and whether these were read before."""
+
+
+def stream_cycles(times: Sequence[StreamTime], path: TransferPath, flow: PathLines, read_before: float) -> float:
     """Cycles of a path for these lines: between mixes linear in the share of modified lines, beyond them the nearest.
+
+    Lines that were read before they are written take what mixes take that change lines in place, others what mixes take
+    that write lines without reading them; beyond the most modified lines of the one, those of the other.
 
     Args:
         times: of the path, at least one.
+        read_before: share of the modified lines that were read before they are written.
     """
     lines = flow.occupying(path)
     if not lines:
         return 0.0
     share = flow.stores / lines
+    kinds = [(part, written) for part, written in ((read_before, True), (1 - read_before, False)) if part > 0]
+    return lines * sum(part * _at_share(_of_kind(times, written), share) for part, written in kinds)
+
+
+def _of_kind(times: Sequence[StreamTime], read_before: bool) -> list[StreamTime]:
+    """The mixes whose written lines were read before, or were not, and what is beyond them."""
+    own = [time for time in times if time.read_before in (None, read_before)]
+    most = max((time.modified_share for time in own), default=-1.0)
+    return [*own, *(time for time in times if time.modified_share > most)]
+
+
+def _at_share(times: Sequence[StreamTime], share: float) -> float:
+    """Cycles of a line at a share of modified lines, of mixes in the order of theirs."""
     below = [time for time in times if time.modified_share <= share]
     above = [time for time in times if time.modified_share >= share]
     low, high = (below or above[:1])[-1], (above or below[-1:])[0]
     width = high.modified_share - low.modified_share
     part = (share - low.modified_share) / width if width else 0.0
-    return lines * (low.cycles_per_line + part * (high.cycles_per_line - low.cycles_per_line))
+    return low.cycles_per_line + part * (high.cycles_per_line - low.cycles_per_line)
 
 
-def _implied(machine: Machine, mix: StreamMix) -> Iterator[tuple[str, float, float]]:
-    """By path its name, the share of modified lines of a mix, and the cycles of an occupying line."""
-    core = machine.core
+def _implied(machine: Machine, mix: StreamMix) -> Iterator[tuple[str, _Kind, float]]:
+    """By path its name, the share of modified lines of a mix and whether they were read before, and the cycles of an
+    occupying line."""
     in_l1 = _one_core_cycles(machine, mix, machine.levels[0].name) or 0.0
-    loads = mix.read * machine.line_bytes / core.load_bytes_per_cycle if core.load_bytes_per_cycle else in_l1
+    loads = _load_cycles(machine, mix) or in_l1
     fixed = {"T_OL": max(in_l1, loads), "T_nOL": loads}
     per_line: dict[str, float] = {}
     for depth, path in enumerate(machine.paths):
@@ -162,7 +232,9 @@ def _implied(machine: Machine, mix: StreamMix) -> Iterator[tuple[str, float, flo
         found = None if cycles is None else _solved(machine, fixed | inner, path.time_name, cycles)
         if found is not None and len(inner) == depth:
             per_line[path.name] = found / lines
-            yield path.name, round(flows[depth].stores / lines, 9), found / lines
+            told = mix.write and (depth + 1 == len(machine.levels) or not machine.levels[depth + 1].loads_pass_by)
+            kind = (round(flows[depth].stores / lines, 9), mix.read_write > 0 if told else None)
+            yield path.name, kind, found / lines
         elif path.bytes_per_cycle is not None:
             per_line[path.name] = machine.line_bytes / path.bytes_per_cycle
 

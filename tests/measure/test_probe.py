@@ -8,6 +8,7 @@ import pytest
 
 from kernmodel.cli.main import main
 from kernmodel.errors import MeasurementError
+from kernmodel.incore.tables.core_parameters import MissParameters
 from kernmodel.machine.files.schema import MACHINE_FILE, read_machine
 from kernmodel.measure import probe
 from kernmodel.measure.host_topology import HostCache, HostTopology
@@ -124,7 +125,7 @@ def test_narrower_accesses_have_mixes_of_their_own_and_decide_no_path(monkeypatc
     text = probe.probe_machine(None, depth="thorough").text  # type: ignore[arg-type]
     machines = [read_machine(document_of(one, "mine.yml", MACHINE_FILE))[0] for one in (wide, text)]
     assert [series.mix.access_bytes for series in machines[1].bandwidths if series.mix.name == "load-8B"] == [8] * 4
-    assert streams_of(machines[0]).times == streams_of(machines[1]).times
+    assert streams_of(machines[0], MissParameters()).times == streams_of(machines[1], MissParameters()).times
 
 
 def test_what_is_not_confirmed_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:

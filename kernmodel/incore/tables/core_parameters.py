@@ -243,6 +243,20 @@ class AdderParameters(NamedTuple):
     beside_wide: Annotated[float | None, Figure("adders beside 512-bit µops", _TIME)] = None
 
 
+class MissParameters(NamedTuple):
+    """How many lines a core waits for at once.
+
+    Attributes:
+        streams: that the prefetcher into the second cache follows at once.
+        from_l1: lines that the first cache waits for; from_l2: lines that the second cache waits for, prefetched ones
+            among them.
+    """
+
+    streams: Annotated[int | None, Figure("prefetched streams", _ENTRIES)] = None
+    from_l1: Annotated[int | None, Figure("L1 misses in flight", _ENTRIES)] = None
+    from_l2: Annotated[int | None, Figure("L2 misses in flight", _ENTRIES)] = None
+
+
 class RecordedParameters(NamedTuple):
     """Figures that stand in the files with their sources; no prediction reads them yet."""
 
@@ -538,6 +552,7 @@ class Parameters:
     loads: LoadParameters = field(default_factory=LoadParameters)
     registers: RegisterParameters = field(default_factory=RegisterParameters)
     adders: AdderParameters = field(default_factory=AdderParameters)
+    misses: MissParameters = field(default_factory=MissParameters)
     recorded: RecordedParameters = field(default_factory=RecordedParameters)
 
 
@@ -545,6 +560,7 @@ MECHANISMS: Mapping[str, type] = {
     "loads": LoadParameters,
     "registers": RegisterParameters,
     "adders": AdderParameters,
+    "misses": MissParameters,
     "recorded": RecordedParameters,
 }
 """The groups of figures that any core may have, by attribute of `Parameters`."""

@@ -172,9 +172,10 @@ def _paths(paths: Sequence[TransferPath], unknown: Sequence[str]) -> Blocks:
 
 def _streams(machine: Machine) -> Blocks:
     """What one core's streams take a line, beside the published width; nothing where the file has no such streams."""
+    from kernmodel.incore.tables.core_parameters import MissParameters
     from kernmodel.models.streams import streams_of
 
-    streams = streams_of(machine)
+    streams = streams_of(machine, MissParameters())
     rows = [(path, time) for path in machine.paths for time in streams.times.get(path.name, ())]
     columns = (
         left("path", lambda row: row[0].name),
@@ -182,9 +183,13 @@ def _streams(machine: Machine) -> Blocks:
         right("width cy/line", lambda row: _by_width(row[0], machine)),
         right("streams cy/line", lambda row: row[1].cycles_per_line),
         left("streams", lambda row: ", ".join(row[1].mixes)),
+        left("written lines", lambda row: _WRITTEN[row[1].read_before]),
     )
     composed = (Line(f"  composition  {streams.overlap}"), Line(f"  {streams.shown}")) if streams.shown else ()
     return (*table("Lines of one core's streams (what predictions take)", columns, rows), *composed)
+
+
+_WRITTEN = {None: "", True: "read before", False: "not read before"}
 
 
 def _by_width(path: TransferPath, machine: Machine) -> float | None:

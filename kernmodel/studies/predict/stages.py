@@ -189,7 +189,11 @@ class Stages:
         """
         from kernmodel.models.streams import streams_of
 
-        return self._streams.get(name, lambda: streams_of(self.machine(name)))
+        def find() -> Streams:
+            machine = self.machine(name)
+            return streams_of(machine, self._core(machine)[0].misses)
+
+        return self._streams.get(name, find)
 
     def nest(self, kernel: KernelRequest, blocks: Blocks = ()) -> LoopNest:
         """The nest that is asked for, read with the sizes of the request, and blocked.

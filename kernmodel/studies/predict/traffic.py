@@ -257,11 +257,13 @@ def with_transfers(answer: TrafficAnswer) -> TrafficAnswer:
     """
     from kernmodel.models.ecm import transfer_times
     from kernmodel.models.streams import streams_of
+    from kernmodel.studies.predict.machine_check import core_parameters
     from kernmodel.traffic.stream_runs import runs_of
 
     traffic, machine = answer.traffic, answer.machine
     runs = runs_of(answer.nest, traffic.sizes, machine) or {}
-    return replace(answer, transfers=transfer_times(machine, streams_of(machine), traffic, runs))
+    streams = streams_of(machine, core_parameters(machine).misses)
+    return replace(answer, transfers=transfer_times(machine, streams, traffic, runs))
 
 
 def _placement_notes(traffic: Traffic, placed: Traffic) -> tuple[Note, ...]:
