@@ -92,7 +92,8 @@ def _unfollowed(machine: Machine, misses: MissParameters) -> Unfollowed | None:
 
     Loads of one core from memory, prefetched into the second cache, are as many at once as this cache waits for; those
     that nothing prefetches as many as the first cache waits for (J. D. McCalpin 2023, see above). A table of streams
-    that are visited in turn keeps none if there are more than it has room for: each is replaced before it comes again.
+    that are visited in turn keeps none if there are more than it has room for and it replaces what was used longest
+    ago, which is assumed: each is replaced before it comes again.
     """
     if misses.streams is None or misses.from_l1 is None or misses.from_l2 is None:
         return None
