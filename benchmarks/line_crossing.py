@@ -14,6 +14,7 @@ import argparse
 import ctypes
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 _HEAD = r"""
@@ -27,7 +28,7 @@ uint64_t %s(long passes)
 {
     char *place = data;
     uint64_t begin = now(), sum = 1;
-    __asm__ volatile("1: %s\n dec %%0\n jne 1b" : "+r"(passes), "+r"(sum) : "r"(place)
+    __asm__ volatile("1: %s\n dec %%0\n jne 1b" : "+r"(passes), "+r"(sum) : "r"(place), "r"(0L)
                      : "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7");
     return now() - begin;
 }
@@ -53,11 +54,18 @@ def _name(number: int, place: int) -> str:
 
 def library(folder: Path) -> ctypes.CDLL:
     """The measured code."""
-    parts = [_HEAD, _TIMED % ("chain", r"\n ".join(["add %1, %1"] * _AT_ONCE))]
+    bodies = {}
     for number, text in enumerate(_ACCESSES.values()):
         for place in _PLACES:
-            body = (text.format(place=place + 64 * k, number=k) for k in range(_AT_ONCE))
-            parts.append(_TIMED % (_name(number, place), r"\n ".join(body)))
+            each = (text.format(place=place + 64 * k, number=k) for k in range(_AT_ONCE))
+            bodies[_name(number, place)] = r"\n ".join(each)
+    return library_of(folder, bodies)
+
+
+def library_of(folder: Path, bodies: Mapping[str, str]) -> ctypes.CDLL:
+    """Functions that repeat these instructions, and `additions`: %1 is a register, %2 the place of data, %3 is 0."""
+    parts = [_HEAD, _TIMED % ("additions", r"\n ".join(["add %1, %1"] * _AT_ONCE))]
+    parts += [_TIMED % named for named in bodies.items()]
     source, target = folder / "accesses.c", folder / "accesses.so"
     source.write_text("".join(parts))
     subprocess.run(["gcc", "-O2", "-mavx2", "-shared", "-fPIC", "-o", target, source], check=True)
@@ -65,11 +73,11 @@ def library(folder: Path) -> ctypes.CDLL:
 
 
 def ticks(made: ctypes.CDLL, name: str, samples: int) -> float:
-    """Ticks of one access."""
+    """Ticks of a pass."""
     timed = getattr(made, name)
     timed.restype, timed.argtypes = ctypes.c_uint64, [ctypes.c_long]
     found = sorted(timed(_PASSES) for _ in range(samples))
-    return found[min(_LEAST, len(found) - 1)] / (_PASSES * _AT_ONCE)
+    return found[min(_LEAST, len(found) - 1)] / _PASSES
 
 
 def main() -> None:
@@ -79,7 +87,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         made = library(Path(folder))
-        cycle = ticks(made, "chain", options.samples)
+        cycle = ticks(made, "additions", options.samples)
         print(f"{'cycles at byte':18}" + "".join(f"{place:6d}" for place in _PLACES))
         for number, what in enumerate(_ACCESSES):
             found = (ticks(made, _name(number, place), options.samples) / cycle for place in _PLACES)

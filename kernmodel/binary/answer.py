@@ -12,9 +12,9 @@ from kernmodel.binary.occurrences import Occurrences
 from kernmodel.binary.predictors.own import OWN, OWN_ECM, OwnPredictor
 from kernmodel.binary.predictors.protocol import Predictor
 from kernmodel.binary.program import Function
+from kernmodel.binary.recorded_run import RecordedRun, recorded_run
 from kernmodel.binary.runs import Command, Told
 from kernmodel.binary.timing import FunctionTime
-from kernmodel.binary.trace_time import TraceTimer
 from kernmodel.binary.walks import CountedFlow
 from kernmodel.errors import InputError, Note, ToolError
 from kernmodel.machine.model import Machine
@@ -92,13 +92,16 @@ def predicted(
     Raises:
         ToolError: a predictor does not start.
     """
-    found = [one for predictor in chosen for one in lifted(flow, predictor, told)]
+    run = None
+    if machine is not None or any(isinstance(one, OwnPredictor) for one in chosen):
+        run = beginning(flow.function, command, told)
+    found = [one for predictor in chosen for one in lifted(flow, predictor, run, told)]
     versions = {one.name: one.version for one in chosen}
     data, why = None, ""
     if machine is not None:
         known = next((one for one in chosen if isinstance(one, OwnPredictor)), None)
         own = known or OwnPredictor(machine.core.microarchitecture)
-        in_core = [one for one in found if one.predictor == OWN] or lifted(flow, own, told)
+        in_core = [one for one in found if one.predictor == OWN] or lifted(flow, own, run, told)
         data, prediction = with_data(flow, command, machine, in_core, own, told)
         why = prediction.failed if data is None else ""
         found.append(prediction)
@@ -123,12 +126,9 @@ def with_data(
     """
     try:
         refuse_foreign(flow.function)
-        timer = TraceTimer(own.core, own.analyser)
-        found = residency(flow.function, command, hierarchy_of(machine), lines=timer.lines, told=told)
+        found = residency(flow.function, command, hierarchy_of(machine), told)
     except (ToolError, InputError) as error:
         return None, LiftedPrediction(OWN_ECM, "traces", None, failed=str(error))
-    if timer.lines is not None:
-        in_core = [lift_traces(flow, own, timer, found.crossing), *in_core]
     base = next((one for one in in_core if one.cycles is not None), None)
     data = data_answer(flow, found, base, machine, own)
     if data.ecm is None or base is None:
@@ -137,12 +137,29 @@ def with_data(
     return data, ecm_prediction(data.ecm, base)
 
 
-def lifted(flow: CountedFlow, predictor: Predictor, told: Told = lambda what: None) -> list[LiftedPrediction]:
+def beginning(function: Function, command: Command, told: Told = lambda what: None) -> RecordedRun | str:
+    """The beginning of a run of the program, or why it cannot be recorded."""
+    try:
+        return recorded_run(function, command, told)
+    except (ToolError, InputError) as error:
+        return str(error)
+
+
+def lifted(
+    flow: CountedFlow, predictor: Predictor, run: RecordedRun | str | None = None, told: Told = lambda what: None
+) -> list[LiftedPrediction]:
     """Predictions of a call by a predictor: ours in all ways, the simulated walks first, others as sums.
+
+    Args:
+        run: as of `lift_traces`.
 
     Raises:
         ToolError: it does not start.
     """
     told(f"predicting by {predictor.name}")
-    found = [lift_traces(flow, predictor), lift_loops(flow, predictor)] if isinstance(predictor, OwnPredictor) else []
-    return [*found, lift_sum(flow, predictor)]
+    own = (
+        [lift_traces(flow, predictor, run=run), lift_loops(flow, predictor)]
+        if isinstance(predictor, OwnPredictor)
+        else []
+    )
+    return [*own, lift_sum(flow, predictor)]

@@ -50,7 +50,7 @@ class Branches:
         if len(choices) < 2 or following == max(choices, key=lambda target: choices[target]):
             return None
         loop = self._flow.inner.get(address)
-        if self._depends_on_data(address):
+        if self.depends_on_data(address):
             return "doubtful"
         if loop is None:
             return None
@@ -61,7 +61,7 @@ class Branches:
         limit = _DOUBTFUL * self._foreseen if self._foreseen else _LEARNED
         return "doubtful" if needed <= limit else "certain"
 
-    def _depends_on_data(self, address: int) -> bool:
+    def depends_on_data(self, address: int) -> bool:
         """Whether what the branch at the end of a block asks comes from memory within the loops around it."""
         if address not in self._known:
             self._known[address] = self._asks_data(address)

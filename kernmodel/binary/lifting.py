@@ -8,8 +8,8 @@ Three ways, each named in every output:
     bodies of loops; all other blocks by what they take of issue, ports and dividers, since no chain leads from one of
     their executions into the next one at once.
 (c) "traces": the loops from the innermost out, each by the pipeline simulation of a walk through some of its
-    iterations, inner loops and all (`walks`, `trace_time`). Passes beyond those in the walk take what they take in a
-    long run.
+    iterations, inner loops and all: of a recorded run (`recorded_walks`, `recorded_data`, `foresight`), else by the
+    counts (`walks`, `branches`). Passes beyond those in the walk take what they take in a long run.
 
 Cycles are of one call of the function, the mean of all.
 """
@@ -23,9 +23,13 @@ from math import ceil
 from typing import Literal
 
 from kernmodel.binary.branches import Branches
+from kernmodel.binary.foresight import surprises
 from kernmodel.binary.predictors.own import OWN, OwnPredictor
 from kernmodel.binary.predictors.protocol import PieceCycles, Predictor, piece_of, without_calls
 from kernmodel.binary.program import BasicBlock, Loop
+from kernmodel.binary.recorded_data import trace_data
+from kernmodel.binary.recorded_run import RecordedRun
+from kernmodel.binary.recorded_walks import RecordedWalker
 from kernmodel.binary.trace_time import TraceTimer
 from kernmodel.binary.walks import CountedFlow, Walk, Walker
 from kernmodel.errors import Note
@@ -34,7 +38,6 @@ from kernmodel.isa.model import Instruction
 from kernmodel.uncertainty import Interval
 from kernmodel.value_types import dataclass
 
-Crossing = Mapping[int, tuple[float, float]]
 Way = Literal["sum", "loops", "traces"]
 WAYS: Mapping[Way, str] = {"sum": "a", "loops": "b", "traces": "c"}
 """The ways, and the letters that tables give them."""
@@ -231,21 +234,25 @@ def _parts(own: _Own, path: Sequence[int]) -> dict[int, float]:
 
 @dataclass(frozen=True, slots=True)
 class _Iteration:
-    """Cycles of an iteration of a loop (a call of the function), inner loops included: as they are taken, and if the
-    predictor knows all branches that it may know; mispredicted branches in it."""
+    """Cycles of an iteration of a loop (a call of the function), inner loops included: as they are taken, if the
+    predictor knows all branches that it may know, and if it knows none of those; mispredicted branches in it."""
 
-    cycles: float
-    least: float
-    mispredicted: float
+    cycles: float = 0.0
+    least: float = 0.0
+    most: float = 0.0
+    mispredicted: float = 0.0
 
 
 class _Traces:
     """Way (c), one loop after the other."""
 
-    def __init__(self, own: _Own, timer: TraceTimer, crossing: Crossing | None) -> None:
-        self.own, self.flow, self._timer, self._crossing = own, own.flow, timer, crossing
+    def __init__(self, own: _Own, timer: TraceTimer, run: RecordedRun | None) -> None:
+        self.own, self.flow, self._timer, self._run = own, own.flow, timer, run
         self.times: dict[int | None, _Iteration] = {}
-        self._branches = Branches(own.flow, own.predictor.core.parameters.foreseen_passes)
+        reach = own.predictor.core.parameters.foreseen_passes
+        self._branches = Branches(own.flow, reach)
+        self._walker = None if run is None else RecordedWalker(own.flow, run)
+        self._wrong = surprises(run, own.flow.function, reach) if run is not None and reach else None
 
     def all(self) -> _Iteration:
         """A call of the function."""
@@ -258,15 +265,17 @@ class _Traces:
     def _iteration(self, loop: Loop | None) -> _Iteration:
         walk = self._walk(loop)
         if walk is None:
-            return self._rest(loop, _Iteration(0.0, 0.0, 0.0), {}, {}, 1)
-        trace, certain, doubtful = self._trace(walk)
-        wrong = certain | doubtful
-        choices = (wrong, certain) if doubtful else (wrong,)
-        times = self._timer.cycles(trace, *choices, crossing=self._crossing)
+            return self._rest(loop, _Iteration(), {}, {}, 1)
+        trace = [instruction for address in walk.steps for instruction in self.own.code[address]]
+        wrong, known, unknown = self._surprises(walk)
+        data = trace_data(self._run, walk, self.own.code, self._timer.lines) if self._run and walk.recorded else None
+        choices = list(dict.fromkeys((wrong, known, unknown)))
+        times = self._timer.cycles(trace, *choices, data=data)
         if times is None:
-            return self._rest(loop, _Iteration(0.0, 0.0, 0.0), {}, {}, 1)
+            return self._rest(loop, _Iteration(), {}, {}, 1)
         each = walk.iterations
-        found = _Iteration(times[0] / each, times[-1] / each, len(wrong) / each)
+        cycles, least, most = (times[choices.index(choice)] / each for choice in (wrong, known, unknown))
+        found = _Iteration(cycles, min(least, cycles), max(most, cycles), len(wrong) / each)
         taken: dict[int, int] = {}
         for address in walk.steps:
             taken[address] = taken.get(address, 0) + 1
@@ -274,7 +283,14 @@ class _Traces:
 
     def _walk(self, loop: Loop | None) -> Walk | None:
         kept = {one.header: self._kept(one) for one in self.flow.function.loops if self.flow.count(one.header)}
-        walk = Walker(self.flow, loop, kept).walk(_WINDOWS_WALKED * self._timer.window, _MOST_ITERATIONS)
+        most = _WINDOWS_WALKED * self._timer.window
+        stretch = round(_WINDOWS_KEPT * self._timer.window)
+        recorded = None
+        if self._walker is not None:
+            recorded = self._walker.walk(loop, kept, stretch, _MOST_INSTRUCTIONS)
+        if recorded is not None:
+            return recorded
+        walk = Walker(self.flow, loop, kept).walk(most, _MOST_ITERATIONS)
         if walk is None or sum(len(self.own.code[a]) for a in walk.steps) > _MOST_INSTRUCTIONS:
             return None
         return walk
@@ -285,17 +301,33 @@ class _Traces:
         each = max(1.0, executed / self.flow.count(loop.header))
         return max(2, ceil(_WINDOWS_KEPT * self._timer.window / each))
 
-    def _trace(self, walk: Walk) -> tuple[list[Instruction], frozenset[int], frozenset[int]]:
-        """The instructions of a walk, and the branches that are mispredicted for certain, or may be."""
-        trace: list[Instruction] = []
-        certain, doubtful = set[int](), set[int]()
+    def _surprises(self, walk: Walk) -> tuple[frozenset[int], frozenset[int], frozenset[int]]:
+        """The mispredicted branches of a walk by their numbers in its trace: as they are taken; without those that the
+        predictor may know; with all of these whose rarer way is taken."""
+        found = set[int](), set[int](), set[int]()
+        end = 0
         for step, address in enumerate(walk.steps):
-            trace.extend(self.own.code[address])
-            following = walk.steps[(step + 1) % len(walk.steps)]
-            surprise = self._branches.surprise(address, following)
-            if surprise and trace and trace[-1].branch in ("conditional", "indirect"):
-                (certain if surprise == "certain" else doubtful).add(len(trace) - 1)
-        return trace, frozenset(certain), frozenset(doubtful)
+            code = self.own.code[address]
+            end += len(code)
+            if not code or code[-1].branch not in ("conditional", "indirect"):
+                continue
+            judged = self._branches.surprise(address, self._following(walk, step))
+            wrong, doubtful = judged is not None, judged == "doubtful"
+            if self._wrong is not None and walk.recorded and code[-1].branch == "conditional":
+                wrong = self._wrong[walk.recorded[step]]
+                doubtful |= self._branches.depends_on_data(address)
+            choices = wrong, wrong and not doubtful, wrong or (doubtful and judged is not None)
+            for choice, taken in zip(found, choices, strict=True):
+                if taken:
+                    choice.add(end - 1)
+        wrong_ones, known, unknown = map(frozenset, found)
+        return wrong_ones, known, unknown
+
+    def _following(self, walk: Walk, step: int) -> int:
+        """The block behind a step: as it was recorded, else the next one of the walk."""
+        if self._run is not None and walk.recorded:
+            return int(self._run.steps[min(walk.recorded[step] + 1, len(self._run.steps) - 1)])
+        return walk.steps[(step + 1) % len(walk.steps)]
 
     def _rest(
         self, loop: Loop | None, found: _Iteration, passes: Mapping[int, int], taken: Mapping[int, int], each: int
@@ -304,7 +336,7 @@ class _Traces:
         flow = self.flow
         headed = flow.occurrences.calls if loop is None else flow.count(loop.header)
         headed = max(1, headed)
-        cycles, least, wrong = found.cycles, found.least, found.mispredicted
+        cycles, least, most, wrong = found.cycles, found.least, found.most, found.mispredicted
         beyond: dict[int, float] = {}
         for inner in sorted(self._inside(loop), key=lambda one: one.depth):
             wanted = flow.count(inner.header) / headed - passes.get(inner.header, 0) / each
@@ -316,13 +348,14 @@ class _Traces:
             one = self.times[inner.header]
             cycles += wanted * one.cycles
             least += wanted * one.least
+            most += wanted * one.most
             wrong += wanted * one.mispredicted
         own = flow.blocks_of(loop) - {a for inner in flow.directly_in(loop) for a in inner.blocks}
         for address in own:
             missed = flow.count(address) / headed - taken.get(address, 0) / each
             straight = missed * self.own.straight(address)
-            cycles, least = cycles + straight, least + straight
-        return _Iteration(max(cycles, 0.0), max(least, 0.0), max(wrong, 0.0))
+            cycles, least, most = cycles + straight, least + straight, most + straight
+        return _Iteration(max(cycles, 0.0), max(least, 0.0), max(most, 0.0), max(wrong, 0.0))
 
     def _inside(self, loop: Loop | None) -> list[Loop]:
         """All loops inside a loop (the function) that ran."""
@@ -335,13 +368,15 @@ class _Traces:
 
 
 def lift_traces(
-    flow: CountedFlow, predictor: OwnPredictor, timer: TraceTimer | None = None, crossing: Crossing | None = None
+    flow: CountedFlow, predictor: OwnPredictor, timer: TraceTimer | None = None, run: RecordedRun | str | None = None
 ) -> LiftedPrediction:
     """Way (c), by the simulation of the core's pipeline.
 
     Args:
         timer: of the same core, which may know instructions from other functions.
-        crossing: how often accesses cross lines, as of `Residency`; None: arrays are taken to begin at lines.
+        run: the beginning of a run. None, or why there is none: branches are judged by what they depend on, their ways
+            taken evenly spread, stores and loads by the registers that they are addressed by, and arrays are taken to
+            begin at lines.
     """
     timer = timer or TraceTimer(predictor.core, predictor.analyser)
     if not timer.possible:
@@ -354,17 +389,21 @@ def lift_traces(
     own.describe()
     if own.failed:
         return LiftedPrediction(OWN, "traces", None, failed=own.failed)
-    traces = _Traces(own, timer, crossing)
-    call = traces.all()
+    traces = _Traces(own, timer, run if isinstance(run, RecordedRun) else None)
+    call, reach = traces.all(), predictor.core.parameters.foreseen_passes
     calls = max(1, flow.occurrences.calls)
     interval = None
-    if call.least < call.cycles:
+    if call.least < call.most:
         cause = "whether the branch predictor knows how its rarer branches go"
-        interval = Interval(call.least, call.cycles, cause, "it does not")
+        assumed = "as its histories do" if isinstance(run, RecordedRun) and reach else "it does not"
+        interval = Interval(call.least, call.most, cause, assumed)
     notes: tuple[Note, ...] = ()
     if timer.penalty is None and call.mispredicted:
         text = f"the parameters of {predictor.core.parameters.name} have no penalty of mispredicted branches"
         notes = (Note("no-branch-penalty", f"{text}: these cost nothing", "assumption"),)
+    if isinstance(run, str):
+        text = f"the path of a run was not recorded: blocks are put in an order by their counts alone ({run})"
+        notes = (*notes, Note("path-not-recorded", text, "assumption"))
     weights = _weights(own, traces, frozenset(bodies))
     return _lifted(
         flow,

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import field
-
 from kernmodel.cachesim.model import Counters
 from kernmodel.errors import Note
 from kernmodel.value_types import dataclass
@@ -26,8 +23,6 @@ class Residency:
         footprint_bytes: of all cache lines that were touched.
         line_bytes: of a cache line.
         counters: what each simulated cache counted.
-        crossing: by address of an instruction, the shares of its loads and of its stores that cross what makes them
-            take longer (`Lines`); empty where that was not asked for.
         complete: False where the trace was cut off at its limit.
     """
 
@@ -38,7 +33,6 @@ class Residency:
     counters: Counters
     complete: bool = True
     notes: tuple[Note, ...] = ()
-    crossing: Mapping[int, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def misses(self) -> int:

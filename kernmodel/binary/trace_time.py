@@ -13,13 +13,14 @@ into its input that code without jumps does not have:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from itertools import accumulate, pairwise
+from collections.abc import Collection, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
+from kernmodel.binary.recorded_data import TraceData
 from kernmodel.incore.answer.components import row_of
 from kernmodel.incore.core import Core
-from kernmodel.incore.dependences.line_splits import Lines, halves
+from kernmodel.incore.dependences.line_splits import AT_LINES, Lines, halves
 from kernmodel.incore.engine.analyser import Analyser, LoweredBlock
 from kernmodel.incore.engine.compiled import simulate
 from kernmodel.incore.engine.interface import Program
@@ -79,7 +80,7 @@ class TraceTimer:
         self,
         trace: Sequence[Instruction],
         *mispredicted: Collection[int],
-        crossing: Mapping[int, tuple[float, float]] | None = None,
+        data: TraceData | None = None,
     ) -> tuple[float, ...] | None:
         """Cycles for one execution of a trace that is executed over and over.
 
@@ -87,8 +88,8 @@ class TraceTimer:
             trace: instructions in the order in which they are executed, each at its own address.
             mispredicted: numbers of the branches in it that the predictor is wrong about; for each of several such
                 choices there is an answer, without any choice one for a predictor that is always right.
-            crossing: by address of an instruction, the shares of its loads and stores that cross lines; None: arrays
-                are taken to begin at lines.
+            data: what its accesses meet; None: as the registers that they are addressed by say, and arrays are taken to
+                begin at lines.
 
         Returns:
             None where the core has no pipeline to simulate, or the trace is beyond the engine.
@@ -97,9 +98,9 @@ class TraceTimer:
             return None
         named = isa_of(trace[0].isa).with_named_registers(trace)
         rows = [row_of(instruction, self._core.table) for instruction in named]
-        block = self._analyser.lower(named, rows, "loop")
-        if crossing is not None and self.lines is not None:
-            block = block._replace(look=block.look._replace(accesses=_accesses(trace, block, crossing)))
+        block = self._analyser.lower(named, rows, "loop", links=None if data is None else data.links)
+        if data is not None and self.lines is not None:
+            block = block._replace(look=block.look._replace(accesses=self._accesses(block, data, self.lines)))
         answer = self._analyser.bound(block, 0, scope=SIMULATION)
         if answer is None:
             return None
@@ -115,6 +116,17 @@ class TraceTimer:
             found = simulate(redirected) or run(redirected)
             times.append(found[1] / max(found[2], 1))
         return tuple(times)
+
+    def _accesses(self, block: LoweredBlock, data: TraceData, lines: Lines) -> list[Access]:
+        """What becomes of the accesses of a trace of which is known which ones cross lines: these do in every pass."""
+        others = self._analyser.placed(block, AT_LINES).look.accesses if lines.grouped or lines.whole_lines else ()
+        known = {access.instruction: access for access in others}
+        found = []
+        for number in sorted({*data.loads_across, *data.stores_across, *known}):
+            both = (*_always(number in data.loads_across), *_always(number in data.stores_across))
+            kept = known.get(number, Access(number))
+            found.append(Access(number, *both, kept.single, kept.longer))
+        return found
 
     def _placed(self, program: Program, trace: Sequence[Instruction], units: Sequence[_Unit]) -> Program:
         """The program with its units in the lines of code that they stand in."""
@@ -134,31 +146,9 @@ class TraceTimer:
         return program._replace(units=placed, core=core)
 
 
-def _accesses(
-    trace: Sequence[Instruction], block: LoweredBlock, crossing: Mapping[int, tuple[float, float]]
-) -> list[Access]:
-    """What becomes of the accesses of a trace of which is known how often each crosses lines: as many of its passes do,
-    evenly spread."""
-    known = {access.instruction: access for access in block.look.accesses}
-    found, met = [], dict[int, int]()
-    for number, instruction in enumerate(trace):
-        place = met[instruction.address] = met.get(instruction.address, -1) + 1
-        load, store = crossing.get(instruction.address, (0.0, 0.0))
-        kept = known.get(number, Access(number))
-        if load or store or number in known:
-            both = (*halves(_passes(load, place)), *halves(_passes(store, place)))
-            found.append(Access(number, *both, kept.single, kept.longer))
-    return found
-
-
-def _passes(share: float, place: int) -> int:
-    """Of `PHASES` passes, as bits, a share that is spread evenly; the `place`th execution in a trace has its own."""
-    reached = [int(share * (number + PHASES * _GOLDEN * place)) for number in range(PHASES + 1)]
-    return sum(1 << number for number, (one, following) in enumerate(pairwise(reached)) if following > one)
-
-
-_GOLDEN = 0.6180339887498949
-"""Part of all passes by which those of the executions in one trace are shifted, so that they do not fall together."""
+def _always(across: bool) -> tuple[int, int]:
+    """All passes as bits, or none."""
+    return halves((1 << PHASES) - 1 if across else 0)
 
 
 def _units(block: LoweredBlock, fused: Collection[int]) -> list[_Unit]:

@@ -85,11 +85,13 @@ class Walk:
             the first ones and the last ones are there.
         iterations: of the loop, or calls.
         passes: of each loop inside, by its header, as many as the steps hold.
+        recorded: of each step its number in the recorded run that it was taken from; () where none was.
     """
 
     steps: tuple[int, ...]
     iterations: int
     passes: Mapping[int, int]
+    recorded: tuple[int, ...] = ()
 
 
 class Walker:

@@ -48,7 +48,8 @@ class CountedCopy(NamedTuple):
 
 
 class TracedAccess(NamedTuple):
-    """What a record stands for: a "load" or "store" of so many bytes by the instruction at an address, or a "call"."""
+    """What a record stands for: a "load" or "store" of so many bytes by the instruction at an address, a "call", or the
+    beginning of the "block" at an address."""
 
     kind: str
     size: int
@@ -56,7 +57,8 @@ class TracedAccess(NamedTuple):
 
 
 class TracedCopy(NamedTuple):
-    """A copy of a function that records its accesses: 16 bytes each, the address and the number in `accesses`.
+    """A copy of a function that records its accesses, and it may be its path: 16 bytes each, the address and the number
+    in `accesses`.
 
     Attributes:
         code, entry, arrivals: as of `CountedCopy`.

@@ -302,7 +302,14 @@ class Isa(ABC):
         return None
 
     def traced_copy(
-        self, blocks: Sequence[CountedBlock], entry: int, place: int, pointer: int, *, shift: int = 0
+        self,
+        blocks: Sequence[CountedBlock],
+        entry: int,
+        place: int,
+        pointer: int,
+        *,
+        shift: int = 0,
+        path: bool = False,
     ) -> TracedCopy | None:
         """A copy of a function that does the same and records the addresses that it accesses; None where no such copies
         are made.
@@ -310,6 +317,7 @@ class Isa(ABC):
         Args:
             blocks, entry, place, shift: as for `counted_copy`.
             pointer: address of the word that says where the next record goes; where the buffer ends, writing faults.
+            path: record the beginning of each block, too.
 
         Raises:
             AssemblyError: code that does the same cannot stand there.

@@ -12,9 +12,11 @@ from kernmodel.binary.lifting import lift_loops, lift_sum, lift_traces
 from kernmodel.binary.occurrences import Occurrences
 from kernmodel.binary.predictors.own import OwnPredictor
 from kernmodel.binary.predictors.protocol import Piece, PieceCycles
-from kernmodel.binary.trace_time import TraceTimer, _passes
+from kernmodel.binary.recorded_data import TraceData
+from kernmodel.binary.trace_time import TraceTimer
 from kernmodel.binary.walks import CountedFlow
 from kernmodel.code.blocks import decode_block
+from kernmodel.incore.dependences.addresses import Forwarding
 from tests.binary.nests import ADD_STREAM, COPY_STREAM, counted, function, two_loops
 
 CORE = "ZEN3"
@@ -164,21 +166,25 @@ def test_both_engines_time_a_trace_alike(core: str, wrong: tuple[int, ...], monk
     assert timer.cycles(trace, wrong) == found
 
 
-def test_accesses_that_cross_lines_take_longer_by_their_share(own: OwnPredictor) -> None:
+@pytest.mark.parametrize("across", [0, 4, 8])
+def test_loads_that_cross_lines_take_longer(own: OwnPredictor, across: int) -> None:
     """Eight loads of 32 bytes a pass take half a cycle each on Zen 3, across lines a whole one."""
     code = bytes.fromhex("c5fd1006" * 8 + "48ffc975db")  # vmovupd ymm0,[rsi]; dec rcx; jne
     trace = decode_block(code, file="made", address=0x1000)
+    found = TraceTimer(own.core, own.analyser).cycles(trace, data=TraceData((), frozenset(range(across)), frozenset()))
+    assert found == (pytest.approx(4 + across / 2, rel=0.05),)
+
+
+def test_a_load_waits_for_the_store_that_fed_it(own: OwnPredictor) -> None:
+    """Chains through memory by addresses that no register tells; longer where the load needs more than was stored."""
+    code = bytes.fromhex("f20f1006f20f1107")  # movsd xmm0,[rsi]; movsd [rdi],xmm0
+    trace = decode_block(code, file="made", address=0x1000)
     timer = TraceTimer(own.core, own.analyser)
-    times = []
-    for share in (0.0, 0.5, 1.0):
-        found = timer.cycles(trace, crossing={item.address: (share, 0.0) for item in trace[:8]})
-        assert found is not None
-        times.append(found[0])
-    assert times == pytest.approx([4.0, 6.0, 8.0], rel=0.05)
-    assert timer.cycles(trace) == timer.cycles(trace, crossing={})
-
-
-@pytest.mark.parametrize("share", [0.0, 0.25, 1 / 3, 0.9, 1.0])
-@pytest.mark.parametrize("place", [0, 1, 7])
-def test_a_share_of_the_passes_is_spread_evenly(share: float, place: int) -> None:
-    assert _passes(share, place).bit_count() == pytest.approx(64 * share, abs=1)
+    times = [
+        timer.cycles(trace, data=TraceData(links, frozenset(), frozenset()))
+        for links in ((), (Forwarding((1, 0), (0, 0), 1, True),), (Forwarding((1, 0), (0, 0), 1, False),))
+    ]
+    apart, whole, partial = (time[0] for time in times if time is not None)
+    assert apart == 1
+    assert whole == 9
+    assert partial >= whole + 10

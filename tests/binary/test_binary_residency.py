@@ -12,7 +12,6 @@ from kernmodel.binary.find import find_function
 from kernmodel.binary.runs import Command
 from kernmodel.cachesim.model import CacheSpec, Hierarchy
 from kernmodel.errors import InputError, MeasurementError
-from kernmodel.incore.dependences.line_splits import Lines
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or os.uname().machine != "x86_64", reason="addresses are traced on Linux on x86-64"
@@ -50,17 +49,6 @@ def test_the_footprint_is_that_of_the_arrays(build):
     assert traced.misses_per_line == 0.0
 
 
-def test_accesses_across_blocks_are_counted(build):
-    program = build("flow.c", "-O3", "-march=x86-64-v3")
-    function, command = find_function(program, "gemm"), Command((str(program), "24"), seconds=20)
-    assert residency(function, command, CACHES).crossing == {}
-    halves = residency(function, command, CACHES, lines=Lines(64, 32)).crossing
-    assert all(0 < max(shares) <= 1 for shares in halves.values())
-    tiny = residency(function, command, CACHES, lines=Lines(16, None)).crossing
-    assert len(tiny) >= 1  # vectors of 32 bytes always do
-    assert max(max(shares) for shares in tiny.values()) == 1.0
-
-
 def test_a_cache_that_is_too_small_misses(build):
     program = build("flow.c", "-O2")
     traced = residency(find_function(program, "gemm"), Command((str(program), "24"), seconds=20), TINY)
@@ -73,7 +61,7 @@ def test_a_cache_that_is_too_small_misses(build):
 def test_a_long_trace_is_cut_off_and_said_to_be(build, monkeypatch):
     program = build("flow.c", "-O0")
     monkeypatch.setattr("kernmodel.binary.address_trace.TRACED_ACCESSES", limits.Limit("accesses", 1000))
-    monkeypatch.setattr("kernmodel.binary.address_trace._PIECE", 512)
+    monkeypatch.setattr("kernmodel.binary.recording._PIECE", 512)
     traced = residency(find_function(program, "gemm"), Command((str(program), "24"), seconds=20), CACHES)
     assert not traced.complete
     assert traced.accesses > 1000
@@ -87,7 +75,7 @@ def test_small_buffers_lose_nothing(build, monkeypatch):
     program = build("flow.c", "-O0")
     command = Command((str(program), "12"), seconds=20)
     whole = residency(find_function(program, "gemm"), command, CACHES)
-    monkeypatch.setattr("kernmodel.binary.address_trace._PIECE", 512)
+    monkeypatch.setattr("kernmodel.binary.recording._PIECE", 512)
     pieces = residency(find_function(program, "gemm"), command, CACHES)
     assert (pieces.accesses, pieces.calls, pieces.counters) == (whole.accesses, whole.calls, whole.counters)
 

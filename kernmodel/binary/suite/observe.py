@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from kernmodel.binary.answer import with_data
+from kernmodel.binary.answer import beginning, with_data
 from kernmodel.binary.counting import count_occurrences
 from kernmodel.binary.find import find_function
 from kernmodel.binary.lifting import WAYS, LiftedPrediction, lift_loops, lift_sum, lift_traces
@@ -41,7 +41,11 @@ def observe(variant: Variant, suite: SuiteFile, core: str, machine: Machine | No
     pieces = [(piece, count) for block, count in counts if (piece := piece_of(block, "unrolled")) is not None]
     data = None
     predictor, timer = _own(core)
-    lifted = [lift_sum(flow, predictor), lift_loops(flow, predictor), lift_traces(flow, predictor, timer)]
+    lifted = [
+        lift_sum(flow, predictor),
+        lift_loops(flow, predictor),
+        lift_traces(flow, predictor, timer, beginning(function, command)),
+    ]
     if machine is not None:
         found, prediction = with_data(flow, command, machine, [*reversed(lifted)], predictor)
         lifted.append(prediction)

@@ -48,10 +48,11 @@ class Addresses(Protocol):
 
 
 class _Listed(NamedTuple):
-    """The addresses of a block that is looked at once."""
+    """The addresses of a block that is looked at once; `links` where they are known."""
 
     listed: Sequence[Instruction]
     kinds: Sequence[Kind]
+    links: Sequence[Forwarding] | None
 
     def instructions(self) -> Sequence[Instruction]:
         return self.listed
@@ -60,6 +61,8 @@ class _Listed(NamedTuple):
         return [kind.template.flow.step for kind in self.kinds]
 
     def feeding(self) -> tuple[Sequence[Forwarding], bool]:
+        if self.links is not None:
+            return self.links, False
         return forwardings(self.listed, "moving", self.steps())
 
 
@@ -122,6 +125,7 @@ class Analyser:
         notion: Notion = "loop",
         closing: bool = True,
         places: Places = AT_LINES,
+        links: Sequence[Forwarding] | None = None,
     ) -> LoweredBlock:
         """A block, made of its instructions and their rows (the indexed variant where it applies, None for unknown).
 
@@ -129,14 +133,16 @@ class Analyser:
             notion: how it is repeated.
             closing: whether 512-bit registers close a port, on cores where they do.
             places: where the arrays lie, for a loop.
+            links: which stores feed which loads, where that is known; the places of arrays are then none of its matter.
         """
         closed = closing and self.core.closed is not None and any(isa_of(i.isa).fills_widest(i) for i in instructions)
         known = [self._instruction(i, row, closed) for i, row in zip(instructions, rows, strict=True)]
         kinds, traits = [kind for kind, _ in known], 0
         for kind in kinds:
             traits |= kind.traits
-        numbers, addresses = [number for _, number in known], _Listed(instructions, kinds)
-        return self.join(kinds, numbers, traits, addresses, notion, places_of(instructions), places)
+        numbers, addresses = [number for _, number in known], _Listed(instructions, kinds, links)
+        block = self._joined(kinds, numbers, traits, addresses, notion, places_of(instructions))
+        return block if links is not None else self.placed(block, places, self.aliases(block, places.in_page))
 
     def join(
         self,
@@ -156,6 +162,19 @@ class Analyser:
             notion: how the block is repeated.
             starts: as in `Look.places`; places: where the arrays lie, for a loop.
         """
+        block = self._joined(kinds, numbers, traits, addresses, notion, starts)
+        return self.placed(block, places, self.aliases(block, places.in_page))
+
+    def _joined(
+        self,
+        kinds: Sequence[Kind],
+        numbers: Sequence[int],
+        traits: int,
+        addresses: Addresses,
+        notion: Notion,
+        starts: Sequence[int],
+    ) -> LoweredBlock:
+        """The same wherever the arrays lie."""
         pairs = self._fusing(kinds) if traits & JUMPS else {}
         links, simulated, incomparable = (
             self._links(addresses) if traits & LOADS and traits & STORES else ((), (), False)
@@ -163,8 +182,7 @@ class Analyser:
         look = Look(numbers, [(place, number) for place, (_, number) in pairs.items()], links, simulated, starts)
         fused = {place: pair for place, (pair, _) in pairs.items()}
         templates = [kind.template for kind in kinds]
-        block = LoweredBlock(templates, fused, look, incomparable, notion, traits, addresses)
-        return self.placed(block, places, self.aliases(block, places.in_page))
+        return LoweredBlock(templates, fused, look, incomparable, notion, traits, addresses)
 
     def placed(self, block: LoweredBlock, places: Places, aliases: Sequence[Forwarding] = ()) -> LoweredBlock:
         """The same block with its arrays elsewhere, which matters in a loop; `aliases` are those there."""

@@ -138,11 +138,18 @@ class X86(Isa):
         return counted_copy(blocks, entry, place, counters, shift=shift, shared=shared)
 
     def traced_copy(
-        self, blocks: Sequence[CountedBlock], entry: int, place: int, pointer: int, *, shift: int = 0
+        self,
+        blocks: Sequence[CountedBlock],
+        entry: int,
+        place: int,
+        pointer: int,
+        *,
+        shift: int = 0,
+        path: bool = False,
     ) -> TracedCopy:
         from kernmodel.isa.x86.traced import traced_copy
 
-        return traced_copy(blocks, entry, place, pointer, shift=shift)
+        return traced_copy(blocks, entry, place, pointer, shift=shift, path=path)
 
     def timed_code(self, code: bytes, address: int, place: int, data: int, *, shift: int = 0) -> TimedCode | None:
         from kernmodel.isa.x86.timed import timed_code

@@ -1,4 +1,5 @@
-"""Copies of x86-64 functions that record the address of every access to memory, by re-encoding each instruction.
+"""Copies of x86-64 functions that record the address of every access to memory, and where that is asked for the path
+through their blocks, by re-encoding each instruction.
 
 Before an instruction with a memory operand its address is computed by lea and put into a buffer, with the number of
 the access; registers and flags stay. The buffer ends at a page that cannot be written: the fault there says that it is
@@ -58,18 +59,26 @@ class _Tracer(Emitter):
         self.put(Instruction.create_reg(Code.POP_R64, Register.RAX))
         self._move_stack(_RED_ZONE)
 
+    def mark(self, place: TracedAccess) -> None:
+        """Record that this place is reached; the address is that of the stack."""
+        self.record(MemoryOperand(Register.RSP, displ=_RED_ZONE + _SAVED, displ_size=8), (place,))
+
     def _move_stack(self, by: int) -> None:
         memory = MemoryOperand(Register.RSP, displ=by, displ_size=8)
         self.put(Instruction.create_reg_mem(Code.LEA_R64_M, Register.RSP, memory))
 
 
-def traced_copy(blocks: Sequence[CountedBlock], entry: int, place: int, pointer: int, *, shift: int) -> TracedCopy:
+def traced_copy(
+    blocks: Sequence[CountedBlock], entry: int, place: int, pointer: int, *, shift: int, path: bool
+) -> TracedCopy:
     """A copy of a function that records its accesses, as `Isa.traced_copy` says."""
     tracer = _Tracer(shift, [], pointer, entry)
     goals: dict[int, Key] = {block.address: ("block", block.address) for block in blocks}
     for number, block in enumerate(blocks):
         following = blocks[number + 1].address if number + 1 < len(blocks) else None
         tracer.label("block", block.address)
+        if path:
+            tracer.mark(TracedAccess("block", 0, block.address))
         known = {item.address: item for item in block.instructions}
         for item, _ in decode_raw(block.code, block.address + shift):
             start = item.ip - shift - block.address
@@ -82,7 +91,7 @@ def traced_copy(blocks: Sequence[CountedBlock], entry: int, place: int, pointer:
             else:
                 tracer.put(Instruction.create_branch(Code.JMP_REL32_64, behind + shift))
     tracer.label("calls", entry)
-    tracer.record(MemoryOperand(Register.RSP, displ=_RED_ZONE + _SAVED, displ_size=8), (TracedAccess("call", 0),))
+    tracer.mark(TracedAccess("call", 0))
     tracer.jump(("block", entry))
     code, labels = tracer.assemble(place)
     arrivals = {block.address: labels["block", block.address] for block in blocks}
