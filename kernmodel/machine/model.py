@@ -268,6 +268,7 @@ class Machine:
         memory: the memory channels of a socket, None: not given.
         peaks: measured floating-point performance, empty: not given.
         pages: in which pages the data lay of which the bandwidths were measured; None: not known.
+        undecided: other expressions that experiments do not tell apart from `overlap`.
     """
 
     name: str
@@ -290,6 +291,7 @@ class Machine:
     memory: MemoryChannels | None = None
     peaks: tuple[MeasuredPeak, ...] = ()
     pages: Pages | None = None
+    undecided: tuple[Overlap, ...] = ()
 
     @property
     def unknown_paths(self) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from kernmodel.measure.blocks import doubts
 from kernmodel.measure.host import APART, Buffer, Case, Effort, Harness, repetitions
 from kernmodel.measure.host_topology import HostTopology
 from kernmodel.measure.model import BandwidthPoint, Bandwidths, CacheShare
+from kernmodel.measure.samples import Figure
 from kernmodel.value_types import dataclass
 
 EFFORT = Effort(samples=60, rounds=3, seconds=6.0)
@@ -104,6 +105,7 @@ def measure_bandwidths(
     mixes: Sequence[str] = (),
     widths: Sequence[int] = (),
     huge: bool = True,
+    twice: bool = True,
     effort: Effort = EFFORT,
     progress: Callable[[str], object] = lambda what: None,
 ) -> Bandwidths:
@@ -112,6 +114,7 @@ def measure_bandwidths(
     Args:
         levels, mixes, widths: which; empty: all levels, all mixes, the widest registers.
         huge: whether to ask for huge pages.
+        twice: whether what no two rounds confirm is tried once more when all others are done: neighbours come and go.
 
     Raises:
         MeasurementError: the host does not let it be measured.
@@ -130,8 +133,7 @@ def measure_bandwidths(
     ]
     found: dict[tuple[str, str, int], BandwidthPoint] = {}
     got = True
-    # neighbours come and go: what two rounds do not confirm is tried once more when all others are done
-    for again in (False, True):
+    for again in (False, True) if twice else (False,):
         for key in wanted:
             level, name, width = key
             if level in missing or (key in found and found[key].cycles_per_line.confirmed):
@@ -206,8 +208,8 @@ def place_streams(harness: Harness, mix: Mix, total: int, *, huge: bool) -> bool
     placed = [
         harness.buffer(number, Buffer(each + LINE * _UNROLLED, number * APART, huge)) for number in range(mix.arrays)
     ]
-    for number, value in ((_POSITION, 0), (_TOTAL, each)):
-        harness.value(number, value)
+    harness.value(_POSITION, 0)
+    harness.value(_TOTAL, each)
     return not huge or all(one.huge_bytes >= each // 2 for one in placed)
 
 
@@ -220,16 +222,30 @@ def _each(mix: Mix, total: int) -> int:
 def _point(harness: Harness, mix: Mix, level: str, total: int, width: int, effort: Effort) -> BandwidthPoint:
     each = _each(mix, total)
     harness.load(function(mix, width))
-    if level == "Mem":
-        segment = min(each, max(_SEGMENT_BYTES // mix.arrays // 512 * 512, 512))
-        figure = harness.figure([Case(1, segment)], lambda ends: ends[0] / (segment / LINE), effort)
-    else:
-        harness.value(_TOTAL, 0)  # every call begins at the beginning
-        half = each // 2 // (LINE * _UNROLLED) * (LINE * _UNROLLED)
-        times = repetitions(harness.call_cycles([Case(1, half)]))
-        cases = [Case(times, half), Case(times, 2 * half)]
-        figure = harness.figure(cases, lambda ends: (ends[1] - ends[0]) / (times * half / LINE), effort)
-    return BandwidthPoint(mix.name, level, width, each * mix.arrays, figure, figure.inverse(LINE * mix.accesses))
+    segment = min(each, max(_SEGMENT_BYTES // mix.arrays // 512 * 512, 512)) if level == "Mem" else None
+    return point_of(mix, level, width, each * mix.arrays, cycles_per_line(harness, each, segment, effort))
+
+
+def point_of(mix: Mix, level: str, width: int, total: int, cycles: Figure) -> BandwidthPoint:
+    """A point by its cycles per line of all streams."""
+    return BandwidthPoint(mix.name, level, width, total, cycles, cycles.inverse(LINE * mix.accesses))
+
+
+def cycles_per_line(harness: Harness, each: int, segment: int | None, effort: Effort) -> Figure:
+    """Cycles in which the loaded loop advances all its streams by a cache line.
+
+    Args:
+        each: bytes of a stream; segment: of those the ones that a call walks on by, None: two calls from the beginning
+            on are compared, over half of them and over all.
+    """
+    if segment is not None:
+        harness.value(_TOTAL, each)
+        return harness.figure([Case(1, segment)], lambda ends: ends[0] / (segment / LINE), effort)
+    harness.value(_TOTAL, 0)
+    half = each // 2 // (LINE * _UNROLLED) * (LINE * _UNROLLED)
+    times = repetitions(harness.call_cycles([Case(1, half)]))
+    cases = [Case(times, half), Case(times, 2 * half)]
+    return harness.figure(cases, lambda ends: (ends[1] - ends[0]) / (times * half / LINE), effort)
 
 
 def function(mix: Mix, width: int) -> bytes:

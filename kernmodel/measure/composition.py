@@ -11,15 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from statistics import fmean, stdev
 
 from kernmodel.errors import Note
 from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate
 from kernmodel.measure import code_x86 as x86
-from kernmodel.measure.bandwidth import LINE, level_sizes, walking_on
-from kernmodel.measure.blocks import copies_of, doubts
-from kernmodel.measure.host import APART, Buffer, Case, Effort, Harness, repetitions
+from kernmodel.measure.bandwidth import LINE, cycles_per_line, level_sizes, walking_on
+from kernmodel.measure.blocks import copies_of
+from kernmodel.measure.host import APART, Buffer, Effort, Harness
 from kernmodel.measure.host_topology import HostTopology
-from kernmodel.measure.model import Beside, Compositions, JudgedComposition
+from kernmodel.measure.model import Beside, Compositions, JudgedComposition, MixedStreams
 from kernmodel.measure.samples import Figure
 
 EFFORT = Effort(samples=60, rounds=3, seconds=4.0)
@@ -30,52 +31,76 @@ _TARGETS = 12
 _LEAST = 4
 """Confirmed experiments that are needed, at least one with data in each level."""
 _MANY = 1e9
-BETTER = 0.02
-"""By how much of the time another composition has to be nearer on the mean to take the place of the carried one."""
 
 
-def measure_composition(
+def measure_mixed(
     harness: Harness,
     topology: HostTopology,
     plain: Mapping[str, float],
-    carried: Overlap,
     *,
     counts: Sequence[int] = (1, 4),
     effort: Effort = EFFORT,
     progress: Callable[[str], object] = lambda what: None,
-) -> Compositions:
-    """Every usual composition with its mean error over mixed streams, the best first; none where too few are confirmed.
+) -> MixedStreams:
+    """Mixed streams of all levels, once.
 
     Args:
         plain: cycles per line of a load stream by level, innermost first, those that are confirmed.
-        carried: a composition that is judged too.
         counts: lines of the inner level beside one of the outer.
 
     Raises:
         MeasurementError: the host does not let it be measured.
     """
-    sizes, levels = level_sizes(topology), ["L1", *(level for level in plain if level != "L1")]
-    if "L1" not in plain or len(levels) < 2:
-        return Compositions((), (), (Note("composition-unknown", "there are too few streams to compose"),))
+    sizes, levels = level_sizes(topology), list(plain)
     arithmetic = copies_of(harness, _arithmetic(_TARGETS), effort).value / _TARGETS
-    found, notes = [], []
+    found = []
     for outer in levels[1:]:
         inner = levels[: levels.index(outer)]
         asked = [(level, count, 0) for level in inner for count in counts]
         asked += [("L1", 0, round(factor * plain[outer] / max(arithmetic, 0.1))) for factor in (0.5, 1.0)]
         for level, count, computed in asked:
-            what = f"{count} of {level}" if count else f"{computed} operations"
-            progress(f"{what} beside a line of {outer}")
+            progress(f"{f'{count} of {level}' if count else f'{computed} operations'} beside a line of {outer}")
             figure = _timed(harness, sizes, (outer, level), count, computed, effort)
-            notes += doubts(figure, f"{what} beside a line of {outer}")
             found.append(Beside(outer, level if count else "", count, computed * arithmetic, figure))
-    confirmed = [one for one in found if one.cycles.confirmed]
-    if len(confirmed) < _LEAST or {one.outer for one in confirmed} != set(levels[1:]):
+    return MixedStreams(dict(plain), tuple(found))
+
+
+def judged_compositions(sweeps: Sequence[MixedStreams], carried: Overlap) -> Compositions:
+    """Every usual composition with its mean error over mixed streams, the best first; none where too few are confirmed.
+
+    Each is compared with the best on the same streams of the same sweeps, so that what disturbs both drops out; how far
+    that comparison can be trusted follows from how much it varies from stream to stream.
+
+    Args:
+        sweeps: over the same streams; carried: a composition that is judged too.
+    """
+    plains = [sweep.plain for sweep in sweeps if "L1" in sweep.plain and len(sweep.plain) > 1]
+    if not plains:
+        return Compositions((), (Note("composition-unknown", "there are too few streams to compose"),))
+    levels = list(plains[0])
+    asked = list(dict.fromkeys((*compositions(levels), carried)))
+    errors = [_errors(sweeps, number, asked) for number in range(len(sweeps[0].beside))]
+    told = [(one.outer, found) for one, found in zip(sweeps[0].beside, errors, strict=True) if found]
+    if len(told) < _LEAST or {outer for outer, _ in told} != set(levels[1:]):
         what = "too few mixed streams are confirmed to tell how times overlap"
-        return Compositions(tuple(found), (), (*notes, Note("composition-unknown", what)))
-    asked_of = dict.fromkeys((*compositions(levels), carried))
-    judged = (JudgedComposition(str(one), error_of(one, plain, confirmed)) for one in asked_of)
-    return Compositions(tuple(found), tuple(sorted(judged, key=lambda one: one.error)), tuple(notes))
+        return Compositions((), (Note("composition-unknown", what),))
+    of = {str(one): [found[at] for _, found in told] for at, one in enumerate(asked)}
+    best = min(of.values(), key=fmean)
+    return Compositions(tuple(sorted((_judged(*one, best) for one in of.items()), key=lambda one: one.error)), ())
+
+
+def _errors(sweeps: Sequence[MixedStreams], number: int, asked: Sequence[Overlap]) -> list[float]:
+    """By composition the error of one mixed stream, on the mean over the sweeps in which it is confirmed; nothing where
+    none is."""
+    taken = [(sweep.plain, sweep.beside[number]) for sweep in sweeps if sweep.beside[number].cycles.confirmed]
+    return [fmean(error_of(one, plain, [beside]) for plain, beside in taken) for one in asked] if taken else []
+
+
+def _judged(expression: str, errors: Sequence[float], best: Sequence[float]) -> JudgedComposition:
+    """A composition by its errors of each stream, beside those of the best."""
+    behind = [error - other for error, other in zip(errors, best, strict=True)]
+    doubt = stdev(behind) / len(behind) ** 0.5
+    return JudgedComposition(expression, fmean(errors), fmean(behind), doubt, len(behind))
 
 
 def compositions(levels: Sequence[str]) -> Iterator[Overlap]:
@@ -133,21 +158,19 @@ def _timed(
 ) -> Figure:
     """Cycles of one line of the outer level with `count` of the inner one and so many operations beside it."""
     outer, inner = levels
-    inside = 1 << (max(sizes[inner], 8192) // 2).bit_length() - (1 if inner == "L1" else 0)
-    total = sizes[outer] // 1024 * 1024
+    inside, total = inner_bytes(sizes[inner]), sizes[outer] // 1024 * 1024
     harness.buffer(_OUTER, Buffer(total + LINE))
     harness.buffer(_INNER, Buffer(inside + LINE, APART))
-    # in caches every call begins at the beginning
-    for number, value in ((_POSITION, 0), (_TOTAL, total if outer == "Mem" else 0)):
-        harness.value(number, value)
+    harness.value(_POSITION, 0)
     harness.load(function(inside, count, computed))
-    if outer == "Mem":
-        lines = _SEGMENT_BYTES // LINE
-        return harness.figure([Case(1, _SEGMENT_BYTES)], lambda ends: ends[0] / lines, effort)
-    half = total // 2 // 512 * 512
-    times = repetitions(harness.call_cycles([Case(1, half)]))
-    cases = [Case(times, half), Case(times, 2 * half)]
-    return harness.figure(cases, lambda ends: (ends[1] - ends[0]) / (times * half / LINE), effort)
+    return cycles_per_line(harness, total, _SEGMENT_BYTES if outer == "Mem" else None, effort)
+
+
+def inner_bytes(size: int) -> int:
+    """Bytes of the buffer that is walked round beside a stream, for data of this size in its level: a power of two, at
+    most half of them. Between two visits of its lines at most as many lines of the stream pass, so that both together
+    are no more than the data that plain streams have in that level."""
+    return 1 << (size // 2).bit_length() - 1
 
 
 def function(inside: int, count: int, computed: int) -> bytes:

@@ -207,18 +207,38 @@ class Beside:
 
 
 @dataclass(frozen=True, slots=True)
+class MixedStreams:
+    """Mixed streams of one sweep, and by level, innermost first, the cycles per line of load streams alone."""
+
+    plain: Mapping[str, float]
+    beside: tuple[Beside, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class JudgedComposition:
-    """A composition of times, and its mean error over mixed streams as a share of the measured times."""
+    """A composition of times by its mean error over mixed streams, as a share of the measured times.
+
+    Attributes:
+        behind: by how much the error is larger than that of the best on the same streams, on the mean, and `doubt` the
+            standard error of that; streams: how many there are.
+    """
 
     expression: str
     error: float
+    behind: float
+    doubt: float
+    streams: int
+
+    @property
+    def told_apart(self) -> bool:
+        """Whether the best is nearer by more than twice the standard error of the comparison."""
+        return self.behind > 2 * self.doubt
 
 
 @dataclass(frozen=True, slots=True)
 class Compositions:
-    """How times overlap: mixed streams, and what each composition says of them, the best first (empty: not told)."""
+    """How times overlap: what each composition says of mixed streams, the best first (empty: not told)."""
 
-    beside: tuple[Beside, ...]
     judged: tuple[JudgedComposition, ...]
     notes: tuple[Note, ...]
 

@@ -20,8 +20,7 @@ from kernmodel.machine.files.write import write_facts
 from kernmodel.machine.load import find_machine, load_machine
 from kernmodel.machine.overlap import parse_overlap
 from kernmodel.measure import code_x86 as x86
-from kernmodel.measure.bandwidth import ACCESS_BYTES, MIXES, measure_bandwidths, measure_share
-from kernmodel.measure.composition import BETTER, measure_composition
+from kernmodel.measure.bandwidth import MIXES
 from kernmodel.measure.host import Effort, Harness
 from kernmodel.measure.host_topology import HostCache, HostTopology, host_topology
 from kernmodel.measure.model import (
@@ -33,20 +32,14 @@ from kernmodel.measure.model import (
     Runs,
     SeveralCores,
 )
-from kernmodel.measure.peaks import PeakKind, measure_peaks, peak_kinds
-from kernmodel.measure.runs import measure_runs
+from kernmodel.measure.peaks import PeakKind, peak_kinds
 from kernmodel.measure.several_cores import measure_several_cores, saturates
+from kernmodel.measure.sweeps import OneCore, Plan, measure_one_core
 from kernmodel.value_types import dataclass
 
 Depth = Literal["quick", "default", "thorough"]
-_EFFORTS = {"quick": Effort(40, 2, 1.5), "default": Effort(60, 3, 5.0), "thorough": Effort(80, 3, 8.0)}
-_MIXES = {
-    "quick": ("load", "copy", "update"),
-    "default": ("load", "store", "copy", "update", "daxpy", "stream", "triad", "load4_store", "load8_store"),
-    "thorough": ("load", "store", "copy", "update", "daxpy", "stream", "triad", "load4_store", "load8_store"),
-}
-_RATIOS = ("load", "store", "copy", "stream", "load4_store", "load8_store")
-"""Mixes that are measured with narrower accesses too, for every ratio of loads and stores one."""
+_QUICK = ("load", "copy", "update")
+_MIXES = ("load", "store", "copy", "update", "daxpy", "stream", "triad", "load4_store", "load8_store")
 _CARRIED: Mapping[tuple[str, int], Mapping[str, Sequence[int]]] = {
     ("Intel", 6): {
         "snb": (45,),
@@ -124,25 +117,17 @@ def probe_machine(
     topology = host_topology()
     name, doubt = nearest_machine(topology)
     notes = [Note("nearest-core", doubt)] if doubt else []
-    effort = _EFFORTS[depth]
-    measured = measure_bandwidths(harness, topology, mixes=_MIXES[depth], effort=effort, progress=progress)
-    wide = x86.vector_bytes()
-    kinds = tuple(PeakKind(operation, "DP", wide) for operation in ("ADD", "MUL", "FMA"))
-    narrow: tuple[BandwidthPoint, ...] = ()
-    if depth == "thorough":
-        kinds = tuple(peak_kinds())
-        widths = tuple(width for width in ACCESS_BYTES if width < wide)
-        beside = measure_bandwidths(harness, topology, mixes=_RATIOS, widths=widths, effort=effort, progress=progress)
-        narrow, notes = beside.points, [*notes, *beside.notes]
-    peaks = measure_peaks(harness, kinds, effort=effort, progress=progress)
-    runs = Runs((), ()) if depth == "quick" else measure_runs(harness, topology, effort=effort, progress=progress)
-    notes += [*measured.notes, *peaks.notes, *runs.notes]
-    clock = measured.clock_hz
-    more = _More() if depth == "quick" else _more(harness, topology, measured.points, name, effort, progress)
-    notes += more.notes
+    carried_overlap = load_machine(name).overlap
+    found = measure_one_core(harness, topology, plan_of(depth), carried_overlap, progress)
+    several = SeveralCores((), ())
+    if depth != "quick":
+        several = measure_several_cores(topology, _SEVERAL, progress=progress)
+    notes += [*found.notes, *several.notes]
+    clock = found.bandwidths.clock_hz
     carried: dict[str, Any] = yaml.safe_load(find_machine(name).read_text(encoding="utf-8"))
-    here = f"measured on this host by kernmodel machine probe, {datetime.date.today().isoformat()}"
-    points = [point for point in (*measured.points, *narrow) if point.cycles_per_line.confirmed]
+    times = f", {found.sweeps} sweeps" if found.sweeps > 1 else ""
+    here = f"measured on this host by kernmodel machine probe{times}, {datetime.date.today().isoformat()}"
+    points = [point for point in found.bandwidths.points if point.cycles_per_line.confirmed]
     system = f"/sys and /proc of this host, {datetime.date.today().isoformat()}"
     facts: dict[str, Any] = {
         "title": f"{topology.model}{', a guest' if topology.hypervisor else ''} with {topology.cores} cores, probed",
@@ -160,23 +145,23 @@ def probe_machine(
         },
         "core": {**carried["core"], "source": f"derived from the carried {name}.yml: {carried['core']['source']}"},
         "caches": {
-            cache.name: _cache(cache, carried["caches"].get(cache.name), name, system, more.share, here)
+            cache.name: _cache(cache, carried["caches"].get(cache.name), name, system, found.share, here)
             for cache in topology.caches
         },
-        "paths": _paths(topology, carried, name, {point.level for point in points}, runs, here),
+        "paths": _paths(topology, carried, name, found, here),
         "stores": {
             **carried["stores"],
             "source": f"derived from the carried {name}.yml: {carried['stores']['source']}",
         },
-        "overlap": _overlap(carried["overlap"], name, more.compositions, here),
-        "bandwidths": _bandwidths(points, more.several.points, clock, here),
+        "overlap": _overlap(carried["overlap"], name, found.compositions, here),
+        "bandwidths": _bandwidths(found, several.points, clock, here),
         "compilers": {"gcc": "-O3 -march=native", "clang": "-O3 -march=native"},
     }
-    found = [peak for peak in peaks.peaks if peak.per_cycle.confirmed]
-    if found:
+    peaks = [peak for peak in found.peaks.peaks if peak.per_cycle.confirmed]
+    if peaks:
         facts["peaks"] = {
             "unit": "GFLOP/s",
-            "source": f"{here}; {_spreads((_peak_name(peak), peak.per_cycle.spread_percent) for peak in found)}",
+            "source": f"{here}; {_spreads((_peak_name(peak), peak.per_cycle.spread_percent) for peak in peaks)}",
             "measured": [
                 {
                     "operation": peak.operation,
@@ -185,69 +170,47 @@ def probe_machine(
                     "cores": 1,
                     "value": f"{peak.per_cycle.value * clock / 1e9:.2f}",
                 }
-                for peak in found
+                for peak in peaks
             ],
         }
-    notes += _saturation(topology, points, more.several, clock)
+    notes += _saturation(topology, points, several, clock)
     comments = [f"Probed on {datetime.date.today().isoformat()}; figures that no two rounds confirmed were left out."]
     comments += [f"{note.text}" for note in notes]
     return Probe(write_facts(_texts(facts), comments), name, tuple(notes))
 
 
-@dataclass(frozen=True, slots=True)
-class _More:
-    """What is measured beside one core's streams, peaks and runs."""
-
-    share: CacheShare = CacheShare("", (), None, ())
-    compositions: Compositions = Compositions((), (), ())
-    several: SeveralCores = SeveralCores((), ())
-
-    @property
-    def notes(self) -> tuple[Note, ...]:
-        """Of all of them."""
-        return (*self.share.notes, *self.compositions.notes, *self.several.notes)
-
-
-def _more(
-    harness: Harness,
-    topology: HostTopology,
-    points: Sequence[BandwidthPoint],
-    name: str,
-    effort: Effort,
-    progress: Callable[[str], object],
-) -> _More:
+def plan_of(depth: Depth) -> Plan:
+    """What a probe measures, and how often: "quick" in some 30 s, "default" in two minutes, "thorough" in 15."""
     wide = x86.vector_bytes()
-    plain = {
-        point.level: point.cycles_per_line.value
-        for point in points
-        if (point.mix, point.width_bytes) == ("load", wide) and point.cycles_per_line.confirmed
-    }
-    levels = [*(cache.name for cache in topology.caches), "Mem"]
-    share = measure_share(harness, topology, effort=effort, progress=progress)
-    several = measure_several_cores(topology, _SEVERAL, progress=progress)
-    if list(plain) != levels:
-        what = "not every level has a confirmed load stream, so that how times overlap is not told"
-        return _More(share, Compositions((), (), (Note("composition-unknown", what),)), several)
-    carried = load_machine(name).overlap
-    return _More(
-        share, measure_composition(harness, topology, plain, carried, effort=effort, progress=progress), several
-    )
+    usual = tuple(PeakKind(operation, "DP", wide) for operation in ("ADD", "MUL", "FMA"))
+    match depth:
+        case "quick":
+            return Plan(_QUICK, usual, Effort(40, 2, 1.5), beyond=False, least=1, most=1)
+        case "default":
+            return Plan(_MIXES, usual, Effort(60, 3, 1.5))
+        case "thorough":
+            return Plan(_MIXES, tuple(peak_kinds()), Effort(80, 3, 3.0), narrow=True, seconds=780.0)
 
 
 def _overlap(carried: Mapping[str, Any], name: str, found: Compositions, here: str) -> dict[str, Any]:
-    """The carried composition, unless experiments show another that is nearer by more than `BETTER`."""
+    """The carried composition, unless experiments tell it apart from the nearest, which takes its place then; all
+    others that they do not tell apart from the nearest are named as undecided."""
     source = f"derived from the carried {name}.yml: {carried['source']}"
     if not found.judged:
         return {**carried, "source": source}
     usual = str(parse_overlap(carried["expression"]))
-    errors = {one.expression: one.error for one in found.judged}
-    best = found.judged[0].expression
-    said = ", ".join(f"{expression} {error:.1%}" for expression, error in errors.items())
-    confirmed = sum(one.cycles.confirmed for one in found.beside)
-    told = f"mean errors over {confirmed} mixed streams {here}: {said}"
-    if errors[usual] - errors[best] > BETTER:
-        return {"expression": best, "source": f"{told}; the carried {name}.yml has {usual}"}
-    return {**carried, "source": f"{source}; no other is nearer by more than {BETTER:.0%}: {told}"}
+    best, *others = found.judged
+    said = ", ".join(f"{one.expression} {one.error:.1%}" for one in found.judged)
+    apart = ", ".join(f"{one.behind:.1%} ± {one.doubt:.1%}" for one in others)
+    told = (
+        f"mean errors over {best.streams} mixed streams {here}: {said}; behind the first (and standard error): {apart}"
+    )
+    alike = [best.expression, *(one.expression for one in others if not one.told_apart)]
+    taken = usual if usual in alike else best.expression
+    undecided = [one for one in alike if one != taken]
+    source = f"{source}; not told apart from the nearest" if taken == usual else f"the carried {name}.yml has {usual}"
+    facts = {"expression": taken, "source": f"{source}; {told}"}
+    return {**facts, "undecided": undecided} if undecided else facts
 
 
 def _saturation(
@@ -289,12 +252,14 @@ def _cache(
 
 
 def _paths(
-    topology: HostTopology, carried: Mapping[str, Any], name: str, measured: set[str], runs: Runs, here: str
+    topology: HostTopology, carried: Mapping[str, Any], name: str, found: OneCore, here: str
 ) -> dict[str, dict[str, Any]]:
     """Paths between neighbouring levels; a width that nobody published follows from the measured streams, what starting
     a stream from memory costs from the measured runs."""
     names = [cache.name for cache in topology.caches] + ["Mem"]
-    found = {}
+    measured = {point.level for point in found.bandwidths.points if point.cycles_per_line.confirmed}
+    small = _small_pages(found)
+    paths = {}
     for inner, outer in pairwise(names):
         like = carried["paths"].get(inner + outer, {"duplex": "half", "width": "unknown"})
         width = like["width"]
@@ -304,12 +269,24 @@ def _paths(
             width = "measured" if outer in measured else "unknown"
             source = "by the streams of one core in bandwidths" if outer in measured else _NO_SOURCE
         path: dict[str, Any] = {"width": width, "duplex": like["duplex"]}
-        lengths = _run_lengths(runs) if outer == "Mem" else []
+        lengths = _run_lengths(found.runs) if outer == "Mem" else []
         if lengths:
             path["run_length"] = lengths
             source += f"; run_length {here}"
-        found[inner + outer] = {**path, "source": source}
-    return found
+        if outer == "Mem" and small is not None:
+            path["small_pages"] = f"{small:.2f} cy/CL"
+            source += f"; small_pages {here}"
+        paths[inner + outer] = {**path, "source": source}
+    return paths
+
+
+def _small_pages(found: OneCore) -> float | None:
+    """Cycles by which a line that is loaded from memory takes longer in pages of 4 KiB; None where that is not told."""
+    load = next((one for one in found.bandwidths.points if (one.level, one.mix) == ("Mem", "load")), None)
+    if not found.bandwidths.huge or load is None or found.small_pages is None:
+        return None
+    both = found.small_pages.cycles_per_line, load.cycles_per_line
+    return max(0.0, both[0].value - both[1].value) if all(one.confirmed for one in both) else None
 
 
 def _run_lengths(runs: Runs) -> list[list[str]]:
@@ -334,9 +311,8 @@ def _mix_name(point: BandwidthPoint) -> str:
     return point.mix if point.width_bytes == x86.vector_bytes() else f"{point.mix}-{point.width_bytes}B"
 
 
-def _bandwidths(
-    points: Sequence[BandwidthPoint], several: Sequence[CoresPoint], clock: float, here: str
-) -> dict[str, Any]:
+def _bandwidths(found: OneCore, several: Sequence[CoresPoint], clock: float, here: str) -> dict[str, Any]:
+    points = [point for point in found.bandwidths.points if point.cycles_per_line.confirmed]
     mixes: dict[str, dict[str, Any]] = {}
     groups: dict[str, dict[str, list[str]]] = {}
     for point in points:
@@ -354,7 +330,8 @@ def _bandwidths(
         deciles = (f"{one.mix} on {one.cores} {one.low / 1e9:.1f} to {one.high / 1e9:.1f}" for one in several)
         source += f"; several cores in windows in which all ran undisturbed (deciles in GB/s): {', '.join(deciles)}"
     alone = [{"level": level, "cores": [1], "values": values} for level, values in groups.items() if values]
-    return {"unit": "GB/s", "source": source, "mixes": mixes, "measured": [*alone, *wide]}
+    pages = {"pages": "huge"} if found.bandwidths.huge else {}
+    return {"unit": "GB/s", "source": source, **pages, "mixes": mixes, "measured": [*alone, *wide]}
 
 
 def _of_several(several: Sequence[CoresPoint], groups: dict[str, dict[str, list[str]]]) -> Iterator[dict[str, Any]]:
@@ -372,7 +349,7 @@ def _of_several(several: Sequence[CoresPoint], groups: dict[str, dict[str, list[
 
 
 def _spreads(figures: Any) -> str:
-    return "spread of rounds " + ", ".join(f"{what} {percent:.1f} %" for what, percent in figures)
+    return "spread " + ", ".join(f"{what} {percent:.1f} %" for what, percent in figures)
 
 
 def _texts(value: Any) -> Any:

@@ -8,6 +8,7 @@ cycle without showing in the clock, and one that keeps the load ports busy shows
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from statistics import median
 
 from kernmodel.value_types import dataclass
@@ -23,6 +24,8 @@ LEAST_SAMPLES = 8
 """Samples that have to count for a figure to be given."""
 CONFIRMED = 0.02
 """Relative difference up to which two rounds confirm one another."""
+REPEATED = 0.05
+"""Relative difference up to which figures that were made some time apart confirm one another."""
 _QUANTILE = 0.1
 LONG = 1200
 """Times the chain of the clock beyond which a sample is long: its ends say little of a neighbour in its middle."""
@@ -174,3 +177,29 @@ def agreed(
     others = [value([*lowest[:at], times[1], *lowest[at + 1 :]]) for at, times in enumerate(cases)]
     told = max(abs(other - found) for other in others) <= CONFIRMED * abs(found) + 0.01
     return Figure(found, min(found, *others), max(found, *others), accepted, refused, told)
+
+
+def repeated(figures: Sequence[Figure]) -> Figure:
+    """One figure of several of the same that were made some time apart: the lowest that another one comes near, since a
+    neighbour can only raise it; from lowest to highest. Those that are confirmed count, if any is.
+
+    Args:
+        figures: of times, at least one.
+    """
+    made = [one for one in figures if one.value > 0] or list(figures)
+    taken = sorted([one for one in made if one.confirmed] or made, key=lambda one: one.value)
+    best = next((one for one, other in pairwise(taken) if _near(one, other)), taken[0])
+    accepted, refused = (sum(getattr(one, name) for one in figures) for name in ("accepted", "refused"))
+    return Figure(
+        best.value, min(taken[0].low, best.low), max(taken[-1].value, best.high), accepted, refused, best.confirmed
+    )
+
+
+def is_repeated(figures: Sequence[Figure]) -> bool:
+    """Whether two confirmed figures of different times are the same within `REPEATED`."""
+    told = sorted((one for one in figures if one.confirmed), key=lambda one: one.value)
+    return any(_near(one, other) for one, other in pairwise(told))
+
+
+def _near(one: Figure, other: Figure) -> bool:
+    return abs(other.value - one.value) <= REPEATED * abs(one.value)

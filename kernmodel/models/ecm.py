@@ -28,7 +28,7 @@ from kernmodel.machine.cores import SPREAD, Spread
 from kernmodel.machine.model import BandwidthSeries, Machine, StreamMix, TransferPath
 from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate
 from kernmodel.models.outside import OUTSIDE, OutsideWork
-from kernmodel.models.streams import Streams, stream_cycles
+from kernmodel.models.streams import Streams, recomposed, stream_cycles
 from kernmodel.traffic.model import ENDS, PathLines, PathTraffic, Traffic
 from kernmodel.traffic.stores import default_stores, evasion_of
 from kernmodel.traffic.stream_runs import Runs, restart_cycles, shortest_run
@@ -258,6 +258,10 @@ def predict(
     Raises:
         MachineError: the machine file has no bandwidth for a path that needs one.
     """
+    composed = [
+        predict(traffic, incore, other, outside=outside, runs=runs, streams=its).cycles
+        for other, its in _otherwise_composed(machine, streams)
+    ]
     if streams is not None:
         machine = replace(machine, overlap=streams.overlap)
     passes = traffic.iterations_per_unit / (incore.iterations_per_pass or 1.0)
@@ -283,6 +287,7 @@ def predict(
         _exit_interval(machine, body, outside),
         _branch_interval(t_ecm, outside),
         _traffic_interval(traffic, machine, every, streams, runs or {}),
+        _interval([t_ecm, *composed], "how the times compose, which experiments left undecided", str(machine.overlap)),
         None if streams is None else _prefetch_interval(traffic, machine, every, streams, runs or {}),
         None if streams is None else _one_core_interval(machine, streams, every, transfers[-1]),
     )
@@ -310,6 +315,13 @@ def predict(
         cycles_interval=union(intervals),
         outside=outside,
     )
+
+
+def _otherwise_composed(machine: Machine, streams: Streams | None) -> Iterator[tuple[Machine, Streams | None]]:
+    """The machine with each composition that experiments do not tell apart from its own, and what streams imply so."""
+    for overlap in machine.undecided:
+        other = replace(machine, overlap=overlap, undecided=())
+        yield other, None if streams is None else recomposed(streams, other)
 
 
 def _beside_outside(body: Mapping[str, float], outside: OutsideWork | None) -> dict[str, float]:

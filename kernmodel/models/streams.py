@@ -82,9 +82,17 @@ def streams_of(machine: Machine, misses: MissParameters) -> Streams:
     Args:
         misses: of the machine's core.
     """
+    return _composed(machine, _unfollowed(machine, misses))
+
+
+def recomposed(streams: Streams, machine: Machine) -> Streams:
+    """What the same streams imply where the times compose as this copy of the machine says."""
+    return _composed(machine, streams.unfollowed)
+
+
+def _composed(machine: Machine, unfollowed: Unfollowed | None) -> Streams:
     overlap, shown = _shown_overlap(machine)
-    times = _stream_times(replace(machine, overlap=overlap))
-    return Streams(machine, overlap, times, shown, _unfollowed(machine, misses))
+    return Streams(machine, overlap, _stream_times(replace(machine, overlap=overlap)), shown, unfollowed)
 
 
 def _unfollowed(machine: Machine, misses: MissParameters) -> Unfollowed | None:

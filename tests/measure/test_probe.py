@@ -10,7 +10,7 @@ from kernmodel.cli.main import main
 from kernmodel.errors import MeasurementError
 from kernmodel.incore.tables.core_parameters import MissParameters
 from kernmodel.machine.files.schema import MACHINE_FILE, read_machine
-from kernmodel.measure import probe
+from kernmodel.measure import probe, sweeps
 from kernmodel.measure.host_topology import HostCache, HostTopology
 from kernmodel.measure.model import (
     BandwidthPoint,
@@ -19,6 +19,7 @@ from kernmodel.measure.model import (
     Compositions,
     CoresPoint,
     JudgedComposition,
+    MixedStreams,
     Peak,
     Peaks,
     RunPoint,
@@ -67,8 +68,9 @@ SHARE = CacheShare("L3", (share_point(13, 6.5), share_point(52, 7.9)), 30 << 20,
 SEVERAL = SeveralCores((CoresPoint("Mem", "load", 2, 2e10, 1.8e10, 2.1e10, 400, True),), ())
 NEAREST = "max(T_OL, T_nOL, T_L1L2, T_L2L3 + T_L3Mem)"
 COMPOSED = Compositions(
-    (), (JudgedComposition(NEAREST, 0.04), JudgedComposition("max(T_OL, T_nOL, T_L1L2, T_L2L3, T_L3Mem)", 0.11),
-         JudgedComposition("max(T_OL, T_nOL + T_L1L2 + T_L2L3 + T_L3Mem)", 0.12)), (),
+    (JudgedComposition(NEAREST, 0.04, 0.0, 0.0, 18),
+     JudgedComposition("max(T_OL, T_nOL, T_L1L2, T_L2L3, T_L3Mem)", 0.11, 0.07, 0.02, 18),
+     JudgedComposition("max(T_OL, T_nOL + T_L1L2 + T_L2L3 + T_L3Mem)", 0.12, 0.08, 0.03, 18)), (),
 )  # fmt: skip
 
 
@@ -81,13 +83,19 @@ def probed(
         for (mix, accesses), cycles in zip((("load", 1), ("copy", 2)), both, strict=True)
     )
     peaks = Peaks((Peak("FMA", "DP", 64, "vfmadd231pd zmm,zmm,zmm", figure(32.0)),), 2.3e9, ())
+    small = (BandwidthPoint("load", "Mem", 64, 1 << 20, figure(15.6), figure(64 / 15.6)),)
+
+    def bandwidths(*_: object, huge: bool = True, **__: object) -> Bandwidths:
+        return Bandwidths(points if huge else small, 2.3e9, True, ())
+
     monkeypatch.setattr(probe, "host_topology", lambda: GUEST)
-    monkeypatch.setattr(probe, "measure_bandwidths", lambda *_, **__: Bandwidths(points, 2.3e9, True, ()))
-    monkeypatch.setattr(probe, "measure_peaks", lambda *_, **__: peaks)
-    monkeypatch.setattr(probe, "measure_runs", lambda *_, **__: RUNS)
-    monkeypatch.setattr(probe, "measure_share", lambda *_, **__: SHARE)
+    monkeypatch.setattr(sweeps, "measure_bandwidths", bandwidths)
+    monkeypatch.setattr(sweeps, "measure_peaks", lambda *_, **__: peaks)
+    monkeypatch.setattr(sweeps, "measure_runs", lambda *_, **__: RUNS)
+    monkeypatch.setattr(sweeps, "measure_share", lambda *_, **__: SHARE)
     monkeypatch.setattr(probe, "measure_several_cores", lambda *_, **__: SEVERAL)
-    monkeypatch.setattr(probe, "measure_composition", lambda *_, **__: COMPOSED)
+    monkeypatch.setattr(sweeps, "measure_mixed", lambda *_, **__: MixedStreams({}, ()))
+    monkeypatch.setattr(sweeps, "judged_compositions", lambda *_: COMPOSED)
     monkeypatch.setattr(probe.x86, "vector_bytes", lambda: 64)
     return probe.probe_machine(None, depth=depth)  # type: ignore[arg-type]
 
@@ -95,9 +103,9 @@ def probed(
 def test_a_probe_is_a_machine_file(monkeypatch: pytest.MonkeyPatch) -> None:
     machine, problems = read_machine(document_of(probed(monkeypatch).text, "mine.yml", MACHINE_FILE))
     assert machine is not None, problems
-    # of the shared cache 30 of 105 MiB are usable: 4 of its 15 ways
-    assert [level.size_bytes for level in machine.levels] == [48 << 10, 2 << 20, 28 << 20]
-    assert "written as 4 of 15 ways" in machine.sources["caches.L3"]
+    # a line takes 1.15 times the 6.5 cycles at 40.2 of 105 MiB: 5 of 15 ways
+    assert [level.size_bytes for level in machine.levels] == [48 << 10, 2 << 20, 35 << 20]
+    assert "written as 5 of 15 ways" in machine.sources["caches.L3"]
     rate = next(one for one in machine.bandwidths if (one.level, one.mix.name) == ("Mem", "load")).bytes_per_second[0]
     assert rate == pytest.approx(64 / 13.1 * 2.3e9, rel=0.01)
     assert "derived from the carried spr.yml" in machine.sources["core"]
@@ -115,17 +123,24 @@ def test_runs_are_those_confirmed_that_cost_no_less_than_longer_ones(monkeypatch
 
 def test_narrower_accesses_have_mixes_of_their_own_and_decide_no_path(monkeypatch: pytest.MonkeyPatch) -> None:
     wide = probed(monkeypatch).text
-    points = probe.measure_bandwidths(None, None).points
+    points = sweeps.measure_bandwidths(None, None).points
 
     def both(*_, widths=(), **__):
-        narrow = [replace(one, width_bytes=8, bytes_per_cycle=figure(8.0)) for one in points]
+        narrow = [replace(one, width_bytes=8, cycles_per_line=figure(8.0)) for one in points]
         return Bandwidths(tuple(narrow) if widths else points, 2.3e9, True, ())
 
-    monkeypatch.setattr(probe, "measure_bandwidths", both)
+    monkeypatch.setattr(sweeps, "measure_bandwidths", both)
     text = probe.probe_machine(None, depth="thorough").text  # type: ignore[arg-type]
     machines = [read_machine(document_of(one, "mine.yml", MACHINE_FILE))[0] for one in (wide, text)]
     assert [series.mix.access_bytes for series in machines[1].bandwidths if series.mix.name == "load-8B"] == [8] * 4
     assert streams_of(machines[0], MissParameters()).times == streams_of(machines[1], MissParameters()).times
+
+
+def test_pages_are_a_condition_and_what_small_ones_cost_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, problems = read_machine(document_of(probed(monkeypatch).text, "mine.yml", MACHINE_FILE))
+    assert machine is not None, problems
+    assert (machine.pages, machine.paths[-1].small_pages) == ("huge", pytest.approx(15.6 - 13.1))
+    assert "small_pages" not in probed(monkeypatch, depth="quick").text
 
 
 def test_what_is_not_confirmed_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,12 +193,15 @@ def test_several_cores_and_the_nearest_composition(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_composition_that_is_hardly_nearer_leaves_the_carried_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    judged = tuple(replace(one, error=0.105 + number / 1000) for number, one in enumerate(COMPOSED.judged))
+    judged = tuple(replace(one, doubt=0.05) for one in COMPOSED.judged)
     monkeypatch.setitem(globals(), "COMPOSED", replace(COMPOSED, judged=judged))
     machine, _ = read_machine(document_of(probed(monkeypatch).text, "mine.yml", MACHINE_FILE))
     assert machine is not None
     assert str(machine.overlap) != NEAREST
-    assert "no other is nearer" in machine.sources["overlap"]
+    assert "not told apart from the nearest" in machine.sources["overlap"]
+    assert [str(one) for one in machine.undecided] == [
+        one.expression for one in judged if one.expression != str(machine.overlap)
+    ]
 
 
 def test_a_quick_probe_takes_caches_and_composition_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,17 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernmodel.measure.samples import Brackets, Figure, Sample, agreed, brackets_of, counts, judge
+from kernmodel.measure.samples import (
+    Brackets,
+    Figure,
+    Sample,
+    agreed,
+    brackets_of,
+    counts,
+    is_repeated,
+    judge,
+    repeated,
+)
 
 # which, ticks, clock before and after, issue before and after, loads before and after, switches: `add rax,rbx` unrolled
 # on a core whose sibling is busy now and then (9600 additions in the chain, 1200 passes); loads were added
@@ -100,3 +110,33 @@ def test_rates_of_a_time_turn_its_interval_round(value: float, wider: float, num
     rate = Figure(value, value, value * wider, 8, 0, True).inverse(numerator)
     assert rate.low <= rate.value * (1 + 1e-12) and rate.value <= rate.high * (1 + 1e-12)
     assert abs(rate.value * value - numerator) <= 1e-9 * numerator
+
+
+def made(value: float, *, confirmed: bool = True) -> Figure:
+    return Figure(value, value, value, 10, 0, confirmed)
+
+
+def test_of_several_sweeps_the_lowest_counts_that_another_comes_near() -> None:
+    """A neighbour slows two sweeps; a lucky one that no other comes near does not count either."""
+    figures = [made(7.0), made(5.1), made(9.0), made(5.0), made(4.0)]
+    found = repeated(figures)
+    assert (found.value, found.low, found.high, found.accepted) == (5.0, 4.0, 9.0, 50)
+    assert is_repeated(figures)
+    assert not is_repeated([made(5.0), made(5.3)])
+    assert not is_repeated([made(5.0), made(5.0, confirmed=False)])
+    assert repeated([made(5.0), made(5.3)]).value == 5.0
+
+
+def test_what_no_sweep_confirms_stays_so() -> None:
+    assert not repeated([made(4.0, confirmed=False), made(4.0, confirmed=False)]).confirmed
+    # one that is confirmed counts before lower ones that are not
+    assert repeated([made(4.0, confirmed=False), made(5.0)]).value == 5.0
+    assert not repeated([made(0.0, confirmed=False)]).confirmed
+
+
+@given(st.lists(st.floats(1, 100), min_size=1, max_size=6), st.permutations(range(6)))
+def test_repeated_figures_do_not_depend_on_their_order(values: list[float], order: list[int]) -> None:
+    figures = [made(value) for value in values]
+    mixed = [figures[at] for at in order if at < len(figures)]
+    assert repeated(mixed) == repeated(figures)
+    assert min(values) <= repeated(figures).value <= max(values)

@@ -195,6 +195,18 @@ def test_unknown_evasion_gives_an_interval() -> None:
     assert hidden.cycles_interval is None
 
 
+def test_compositions_that_are_not_told_apart_give_an_interval() -> None:
+    one = machine(OVERLAPPING)
+    both = replace(one, undecided=(parse_overlap(SERIAL),))
+    found, other = predict(traffic(), incore(), both), predict(traffic(), incore(), machine(SERIAL))
+    assert found.cycles == predict(traffic(), incore(), one).cycles < other.cycles
+    interval = found.cycles_interval
+    assert interval is not None
+    assert (interval.low, interval.high, interval.assumed) == (found.cycles, other.cycles, OVERLAPPING)
+    # a chain that is longer than all transfers hides how these compose
+    assert predict(traffic(), incore(lcd=30.0), both).cycles_interval is None
+
+
 @pytest.mark.parametrize(
     ("stores", "factor", "share"),
     [

@@ -7,10 +7,11 @@ own problem already and are passed over.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from kernmodel.machine.overlap import names
+from kernmodel.machine.overlap import Overlap, names
 from kernmodel.schema.fields import FieldReader, Values, suggest
 from kernmodel.units import format_bytes
 
@@ -210,19 +211,29 @@ def _check_stores(reading: FieldReader, row: Values, topology: Values) -> None:
 
 
 def _check_overlap(reading: FieldReader, values: Values) -> None:
-    expression = values.get("overlap", {}).get("expression")
+    section = values.get("overlap", {})
+    expression = section.get("expression")
     if expression is None or not values.get("caches"):
         return
     expected = (*CORE_TIMES, *(f"T_{name}" for name in path_names(values["caches"])))
+    _check_times(reading, "overlap.expression", expression, expected)
+    for other in section.get("undecided") or ():
+        _check_times(reading, "overlap.undecided", other, expected)
+        if other == expression:
+            reading.problem("overlap.undecided", f"has {other} again, which is the expression", "leave it out")
+
+
+def _check_times(reading: FieldReader, key: str, expression: Overlap, expected: Sequence[str]) -> None:
+    """Whether an expression names each time once."""
     found = list(names(expression))
     for name in dict.fromkeys(found):
         if name not in expected:
-            reading.problem("overlap.expression", f"names {name!r}, a time that there is not", suggest(name, expected))
+            reading.problem(key, f"names {name!r}, a time that there is not", suggest(name, expected))
     for name in expected:
         if name not in found:
-            reading.problem("overlap.expression", f"leaves out {name}", f"name each of {', '.join(expected)}")
+            reading.problem(key, f"leaves out {name}", f"name each of {', '.join(expected)}")
         elif found.count(name) > 1:
-            reading.problem("overlap.expression", f"names {name} {found.count(name)} times", "name each time once")
+            reading.problem(key, f"names {name} {found.count(name)} times", "name each time once")
 
 
 def _check_bandwidths(reading: FieldReader, values: Values) -> None:

@@ -48,6 +48,7 @@ from kernmodel.schema.fields import (
     built,
     core_counts,
     flag,
+    items,
     names,
     number_or_quantity,
     positive_number,
@@ -70,6 +71,10 @@ def _overlap(node: yaml.Node) -> Overlap:
         return parse_overlap(text(node))
     except MachineError as error:
         raise RejectedError(error.what, error.todo) from error
+
+
+def _overlaps(node: yaml.Node) -> tuple[Overlap, ...]:
+    return tuple(_overlap(item) for item in items(node))
 
 
 def _instruction_set(node: yaml.Node) -> str:
@@ -192,7 +197,7 @@ MACHINE: Table = {
     "paths": Field(Rows(PATH)),
     "memory": Field(MEMORY, required=False),
     "stores": Field(STORES, required=False),
-    "overlap": Field({"expression": Field(_overlap), "source": _SOURCE}),
+    "overlap": Field({"expression": Field(_overlap), "undecided": Field(_overlaps, required=False), "source": _SOURCE}),
     "bandwidths": Field(BANDWIDTHS),
     "peaks": Field(PEAKS, required=False),
     "compilers": Field(Rows(scalar)),
@@ -262,6 +267,7 @@ def build_machine(values: Values, *, name: str, file: str, sha256: str) -> Machi
         levels=tuple(_build_cache(level, row, line) for level, row in values["caches"].items()),
         paths=tuple(_build_path(inner, outer, values["paths"][inner + outer]) for inner, outer in pairwise(levels)),
         overlap=values["overlap"]["expression"],
+        undecided=values["overlap"].get("undecided") or (),
         bandwidths=_build_bandwidths(values["bandwidths"]),
         pages=values["bandwidths"].get("pages"),
         compilers=tuple(Compiler(command, tuple(flags.split())) for command, flags in values["compilers"].items()),

@@ -29,6 +29,7 @@ def machine_json(machine: Machine) -> Json:
     """
     data: Json = {entry.name: plain(getattr(machine, entry.name)) for entry in fields(machine)}
     data["overlap"] = str(machine.overlap)
+    data["undecided"] = [str(one) for one in machine.undecided]
     if machine.memory is not None:
         data["memory"] |= pick(machine.memory, "bytes_per_second")
     data["topology"] |= pick(machine.topology, "cores", "cores_per_numa_domain")

@@ -1,0 +1,225 @@
+"""Sweeps: all figures of one core, measured one after the other and then all again.
+
+Rounds one right after the other meet the same neighbours, so that they confirm one another and are wrong together.
+Sweeps are tens of seconds apart; what two of them agree on is taken for the host's own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from statistics import median
+
+from kernmodel.errors import Note
+from kernmodel.machine.overlap import Overlap
+from kernmodel.measure import code_x86 as x86
+from kernmodel.measure.bandwidth import ACCESS_BYTES, MIXES, measure_bandwidths, measure_share, point_of, usable_bytes
+from kernmodel.measure.blocks import doubts
+from kernmodel.measure.composition import judged_compositions, measure_mixed
+from kernmodel.measure.host import Effort, Harness
+from kernmodel.measure.host_topology import HostTopology
+from kernmodel.measure.model import (
+    BandwidthPoint,
+    Bandwidths,
+    CacheShare,
+    Compositions,
+    MixedStreams,
+    Peaks,
+    Runs,
+)
+from kernmodel.measure.peaks import PeakKind, measure_peaks
+from kernmodel.measure.runs import measure_runs
+from kernmodel.measure.samples import REPEATED, Figure, is_repeated, repeated
+from kernmodel.value_types import dataclass
+
+RATIOS = ("load", "store", "copy", "stream", "load4_store", "load8_store")
+"""Mixes that are measured with narrower accesses too, for every ratio of loads and stores one."""
+Progress = Callable[[str], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is measured, and how often.
+
+    Attributes:
+        mixes: of the widest accesses; narrow: whether `RATIOS` are measured with narrower ones too.
+        peaks: kinds; beyond: whether runs, shared caches, page size and mixed streams are measured.
+        effort: of a figure in a sweep; least, most: sweeps that are made, fewer where they take longer than `seconds`.
+    """
+
+    mixes: tuple[str, ...]
+    peaks: tuple[PeakKind, ...]
+    effort: Effort
+    narrow: bool = False
+    beyond: bool = True
+    least: int = 3
+    most: int = 5
+    seconds: float = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class OneCore:
+    """Figures of one core, of one sweep or of several together.
+
+    Attributes:
+        share: of the outermost cache, its level "" where nothing beyond streams and peaks was measured.
+        small_pages: cycles per line of a load stream from memory in pages of 4 KiB; None: not measured.
+        mixed: of each sweep that could compose; compositions: by all of them.
+        sweeps: how many were made; notes: what is not confirmed, or differs from sweep to sweep.
+    """
+
+    bandwidths: Bandwidths
+    peaks: Peaks
+    runs: Runs
+    share: CacheShare
+    small_pages: BandwidthPoint | None
+    mixed: tuple[MixedStreams, ...]
+    compositions: Compositions
+    sweeps: int
+    notes: tuple[Note, ...]
+
+
+def measure_one_core(
+    harness: Harness, topology: HostTopology, plan: Plan, carried: Overlap, progress: Progress = lambda what: None
+) -> OneCore:
+    """Figures of one core by as many sweeps as the plan has time for, until each is confirmed by two.
+
+    Args:
+        carried: a composition that is judged with the usual ones.
+
+    Raises:
+        MeasurementError: the host does not let it be measured.
+    """
+    sweeps: list[OneCore] = []
+    begin = time.monotonic()
+    while True:
+        start, number = time.monotonic(), len(sweeps) + 1
+        sweeps.append(_sweep(harness, topology, plan, sweeps, lambda what, n=number: progress(f"sweep {n}: {what}")))  # type: ignore[misc]
+        now = time.monotonic()
+        settled = not any(name for name, figures in _figures(sweeps) if not is_repeated(figures))
+        enough = len(sweeps) >= (plan.least if settled else plan.most)
+        if enough or now - begin + (now - start) > plan.seconds:
+            return merged(sweeps, carried)
+
+
+def _sweep(
+    harness: Harness, topology: HostTopology, plan: Plan, before: Sequence[OneCore], progress: Progress
+) -> OneCore:
+    found = measure_bandwidths(
+        harness, topology, mixes=plan.mixes, twice=plan.most == 1, effort=plan.effort, progress=progress
+    )
+    if plan.narrow:
+        widths = tuple(width for width in ACCESS_BYTES if width < x86.vector_bytes())
+        more = measure_bandwidths(
+            harness, topology, mixes=RATIOS, widths=widths, twice=False, effort=plan.effort, progress=progress
+        )
+        found = replace(found, points=(*found.points, *more.points))
+    peaks = measure_peaks(harness, plan.peaks, effort=plan.effort, progress=progress)
+    if not plan.beyond:
+        return OneCore(found, peaks, Runs((), ()), CacheShare("", (), None, ()), None, (), _NONE, 1, ())
+    runs = measure_runs(harness, topology, effort=plan.effort, progress=progress)
+    share = measure_share(harness, topology, effort=plan.effort, progress=progress)
+    small = measure_bandwidths(
+        harness, topology, levels=("Mem",), mixes=("load",), huge=False, effort=plan.effort, progress=progress
+    )
+    plain = _plain(topology, [*(one.bandwidths.points for one in before), found.points])
+    mixed = (measure_mixed(harness, topology, plain, effort=plan.effort, progress=progress),) if plain else ()
+    return OneCore(found, peaks, runs, share, next(iter(small.points), None), mixed, _NONE, 1, ())
+
+
+_NONE = Compositions((), ())
+
+
+def _plain(topology: HostTopology, sweeps: Sequence[Sequence[BandwidthPoint]]) -> dict[str, float]:
+    """Cycles per line of a load stream by level; empty where one of them is not confirmed."""
+    found = {
+        point.level: point.cycles_per_line
+        for point in _merged_points(sweeps)
+        if (point.mix, point.width_bytes) == ("load", x86.vector_bytes())
+    }
+    levels = [*(cache.name for cache in topology.caches), "Mem"]
+    if list(found) != levels or not all(figure.confirmed for figure in found.values()):
+        return {}
+    return {level: figure.value for level, figure in found.items()}
+
+
+# {{{ several sweeps together
+
+
+def merged(sweeps: Sequence[OneCore], carried: Overlap) -> OneCore:
+    """The figures of several sweeps, each the lowest that another one comes near."""
+    first = sweeps[0]
+    points = _merged_points([one.bandwidths.points for one in sweeps])
+    peaks = tuple(
+        replace(same[0], per_cycle=repeated([one.per_cycle.inverse(1.0) for one in same]).inverse(1.0))
+        for same in zip(*(one.peaks.peaks for one in sweeps), strict=True)
+    )
+    runs = tuple(
+        replace(same[0], cycles_per_line=repeated([one.cycles_per_line for one in same]))
+        for same in zip(*(one.runs.points for one in sweeps), strict=True)
+    )
+    share = _merged_points([one.share.points for one in sweeps])
+    small = _merged_points([(one.small_pages,) for one in sweeps if one.small_pages is not None])
+    mixed = tuple(one for sweep in sweeps for one in sweep.mixed)
+    compositions = judged_compositions(mixed, carried) if first.share.level else _NONE
+    kept = (note for note in first.bandwidths.notes if note.code != "not-confirmed")
+    return OneCore(
+        replace(first.bandwidths, points=points, clock_hz=median(one.bandwidths.clock_hz for one in sweeps)),
+        replace(first.peaks, peaks=peaks), replace(first.runs, points=runs),
+        CacheShare(first.share.level, share, usable_bytes(share), ()), next(iter(small), None), mixed, compositions,
+        len(sweeps), (*kept, *compositions.notes, *_notes(sweeps)),
+    )  # fmt: skip
+
+
+def _merged_points(sweeps: Sequence[Sequence[BandwidthPoint]]) -> tuple[BandwidthPoint, ...]:
+    return tuple(
+        point_of(
+            MIXES[same[0].mix], same[0].level, same[0].width_bytes, same[0].total_bytes,
+            repeated([one.cycles_per_line for one in same]),
+        )
+        for same in zip(*sweeps, strict=True)
+    )  # fmt: skip
+
+
+def _figures(sweeps: Sequence[OneCore]) -> Iterator[tuple[str, list[Figure]]]:
+    """Names of all figures, and what the sweeps have of each."""
+    rows = [dict(_of_sweep(sweep)) for sweep in sweeps]
+    for name in dict.fromkeys(name for row in rows for name in row):
+        yield name, [row[name] for row in rows if name in row]
+
+
+def _of_sweep(sweep: OneCore) -> Iterator[tuple[str, Figure]]:
+    wide = x86.vector_bytes()
+    for point in sweep.bandwidths.points:
+        width = "" if point.width_bytes == wide else f" {point.width_bytes} B"
+        yield f"{point.level} {point.mix}{width}", point.cycles_per_line
+    for peak in sweep.peaks.peaks:
+        yield f"{peak.operation} {peak.precision} {peak.width_bytes} B", peak.per_cycle.inverse(1.0)
+    for run in sweep.runs.points:
+        yield f"runs of {run.run_bytes} B", run.cycles_per_line
+    for point in sweep.share.points:
+        yield f"{point.total_bytes / 2**20:.3g} MiB in {point.level}", point.cycles_per_line
+    if sweep.small_pages is not None:
+        yield "Mem load in pages of 4 KiB", sweep.small_pages.cycles_per_line
+    for mixed in sweep.mixed:
+        for number, beside in enumerate(mixed.beside):
+            of = f"{beside.count} of {beside.inner}" if beside.inner else f"arithmetic ({number})"
+            yield f"{of} beside a line of {beside.outer}", beside.cycles
+
+
+def _notes(sweeps: Sequence[OneCore]) -> Iterator[Note]:
+    """What no sweep confirms, and what differs from sweep to sweep."""
+    differing = []
+    for name, figures in _figures(sweeps):
+        figure = repeated(figures)
+        yield from doubts(figure, name)
+        if len(sweeps) > 1 and figure.confirmed and not is_repeated(figures):
+            told = sum(one.confirmed for one in figures)
+            differing.append(f"{name} {f'{figure.spread_percent:.0f} %' if told > 1 else 'once'}")
+    if differing:
+        what = f"figures that no two of {len(sweeps)} sweeps confirm within {REPEATED:.0%}, with their spread"
+        yield Note("not-repeated", f"{what}: {', '.join(differing)}")
+
+
+# }}}
