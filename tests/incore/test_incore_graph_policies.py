@@ -7,7 +7,7 @@ import pytest
 from kernmodel.code.listing import read_listing
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.incore.answer.analyse import analyse
-from kernmodel.incore.dependences.addresses import MemoryPolicy, address_step, forwardings
+from kernmodel.incore.dependences.addresses import BodyAccesses, MemoryPolicy, address_step, forwardings
 from kernmodel.incore.tables.parameters import load_parameters
 from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.isa.model import Instruction
@@ -72,7 +72,7 @@ def test_a_wider_load_is_not_whole() -> None:
 def test_steps_made_before_serve_as_well() -> None:
     instructions = body("movq -8(%rax), %rbx; movq %rbx, (%rax); addq $8, %rax; leaq (%rax,%rax,2), %rcx")
     steps = [address_step(instruction) for instruction in instructions]
-    assert forwardings(instructions, "moving", steps) == forwardings(instructions)
+    assert forwardings(instructions, "moving", BodyAccesses(steps)) == forwardings(instructions)
 
 
 def test_the_analysis_hands_the_policy_on() -> None:

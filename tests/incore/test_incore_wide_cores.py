@@ -19,7 +19,7 @@ from kernmodel.code.listing import decode_bytes
 from kernmodel.errors import InstructionTableError
 from kernmodel.incore.answer.components import Bounds, bounds_of, row_of
 from kernmodel.incore.answer.mechanisms import Subject, simulated_without
-from kernmodel.incore.dependences.addresses import address_step
+from kernmodel.incore.dependences.addresses import BodyAccesses, address_step
 from kernmodel.incore.dependences.line_splits import AT_LINES, split_loads
 from kernmodel.incore.engine.compiled import library
 from kernmodel.incore.engine.figures import modelled_core
@@ -94,7 +94,8 @@ def test_of_loads_that_differ_by_a_constant_all_but_the_aligned_are_split() -> N
         instructions = decode_bytes(bytes.fromhex(CODE[name])).instructions
         return sorted(
             split_loads(
-                [address_step(i) for i in instructions], LoadParameters(split_256=1.0, split_512=1.0, line_bytes=64)
+                BodyAccesses([address_step(i) for i in instructions]),
+                LoadParameters(split_256=1.0, split_512=1.0, line_bytes=64),
             ).values()
         )
 

@@ -17,6 +17,7 @@ from kernmodel.incore.answer.verdict import BoundBy, binding_of, verdict_of
 from kernmodel.incore.core import CODE_ALIGNMENT, Core, Settings
 from kernmodel.incore.dependences.addresses import (
     AddressStep,
+    BodyAccesses,
     Forwarding,
     address_step,
     forwardings,
@@ -25,8 +26,10 @@ from kernmodel.incore.dependences.addresses import (
 from kernmodel.incore.dependences.cycles import Cycle
 from kernmodel.incore.dependences.data_flow import HIGH, memory_text
 from kernmodel.incore.dependences.graph import synchronised
+from kernmodel.incore.dependences.line_splits import Lines
 from kernmodel.incore.engine.analyser import FREE, WIDE, Analyser, Kind, layout_of
 from kernmodel.incore.engine.interface import Answer
+from kernmodel.incore.engine.layout import Access
 from kernmodel.incore.engine.lowering import Template
 from kernmodel.incore.engine.memo import Memo
 from kernmodel.incore.model import Chain, InstructionData, Notion, Reason
@@ -111,24 +114,28 @@ class _Known(NamedTuple):
 class _DecodedBlock:
     """A decoded block, and which stores feed which loads, once that was asked for; its methods as in `Addresses`."""
 
-    __slots__ = ("_code", "_feeding", "decoded")
+    __slots__ = ("_accesses", "_code", "_feeding", "at_lines", "decoded")
 
     def __init__(self, decoded: Sequence[Decoded], code: Code) -> None:
         self.decoded = decoded
         self._code = code
+        self.at_lines: dict[Lines, Sequence[Access]] = {}
+        self._accesses: BodyAccesses | None = None
         self._feeding: tuple[Sequence[Forwarding], bool] | None = None
 
     def instructions(self) -> Sequence[Instruction]:
         return [self._code.decoder.instruction(own) for own in self.decoded]
 
-    def steps(self) -> Sequence[AddressStep]:
-        return [self._code.step(own) for own in self.decoded]
+    def accesses(self) -> BodyAccesses:
+        if self._accesses is None:
+            self._accesses = BodyAccesses([self._code.step(own) for own in self.decoded])
+        return self._accesses
 
     def feeding(self) -> tuple[Sequence[Forwarding], bool]:
         if self._feeding is None:
             # of these, only whether they load and store is asked
             alike = [self._code.decoder.representative(own).instruction for own in self.decoded]
-            self._feeding = forwardings(alike, "moving", self.steps())
+            self._feeding = forwardings(alike, "moving", self.accesses())
         return self._feeding
 
 
@@ -216,6 +223,7 @@ class Predictor:
 
     __slots__ = (
         "_analyser",
+        "_answers",
         "_code",
         "_kinds",
         "_known",
@@ -230,6 +238,8 @@ class Predictor:
         self.settings = settings
         self._code = code or Code()
         self.decoder = self._code.decoder
+        known_code = core.parameters.isa == self._code.isa_name
+        self._answers = known_code and settings.port_model == "optimal" and self._tells_shapes_apart()
         self._forget()
 
     def _forget(self) -> None:
@@ -253,9 +263,7 @@ class Predictor:
         """
         if len(self._known[0]) >= MOST_KNOWN:
             self._forget()
-        if self.settings.port_model != "optimal" or not self._tells_shapes_apart():
-            return None
-        if self.core.parameters.isa != self._code.isa_name:
+        if not self._answers:
             return None
         block = self._code.block(code)
         found = block.decoded

@@ -115,21 +115,21 @@ _NO_STEP = AddressStep((), ())
 def forwardings(
     instructions: Sequence[Instruction],
     policy: MemoryPolicy = "moving",
-    steps: Sequence[AddressStep] | None = None,
+    accesses: BodyAccesses | None = None,
 ) -> tuple[tuple[Forwarding, ...], bool]:
     """All store-to-load dependencies of the loop body, and whether some addresses could not be compared.
 
     Args:
         instructions: the body.
         policy: which stores and loads meet.
-        steps: `address_step` of each instruction where they are at hand.
+        accesses: of the body where they are at hand.
     """
     references = [reference for instruction in instructions for reference in instruction.memory]
     if not any(r.written for r in references) or not any(r.read for r in references):
         return (), False
     if policy != "moving":
         return tuple(_named_alike(instructions, policy)), True
-    loads, stores, strides = _accesses([address_step(i) for i in instructions] if steps is None else steps)
+    loads, stores, strides = (accesses or BodyAccesses([address_step(i) for i in instructions])).steady()
     if len(stores) > _FEW:
         return _among_many(loads, stores, strides)
     alike: dict[_Terms, list[_Access]] = {}
@@ -268,9 +268,10 @@ def _constant_distances(
             yield passes, -(apart + passes * stride)
 
 
-def _accesses(
-    steps: Sequence[AddressStep],
-) -> tuple[list[_Access], list[_Access], dict[str, Linear | None]]:
+_Steady = tuple[list[_Access], list[_Access], dict[str, Linear | None]]
+
+
+def _accesses(steps: Sequence[AddressStep]) -> _Steady:
     """Loads and stores with their addresses in the steady state, and what registers gain per pass."""
     registers: dict[str, Linear] = {}
     places: list[tuple[tuple[int, int], Linear, int, bool, bool]] = []
@@ -313,14 +314,28 @@ class MovingAccess(NamedTuple):
     anchored: bool
 
 
-def moving_accesses(steps: Sequence[AddressStep]) -> tuple[list[MovingAccess], list[MovingAccess]]:
-    """The loads and the stores of a loop body whose addresses move by the same number of bytes from pass to pass.
+class BodyAccesses:
+    """The loads and stores of a loop body, made of the `address_step` of each instruction when they are asked for."""
 
-    Args:
-        steps: `address_step` of each instruction.
-    """
-    loads, stores, strides = _accesses(steps)
-    return _moving(loads, strides), _moving(stores, strides)
+    __slots__ = ("_moving", "_steady", "steps")
+
+    def __init__(self, steps: Sequence[AddressStep]) -> None:
+        self.steps = steps
+        self._steady: _Steady | None = None
+        self._moving: tuple[list[MovingAccess], list[MovingAccess]] | None = None
+
+    def steady(self) -> _Steady:
+        """Loads and stores with their addresses in the steady state, and what registers gain per pass."""
+        if self._steady is None:
+            self._steady = _accesses(self.steps)
+        return self._steady
+
+    def moving(self) -> tuple[list[MovingAccess], list[MovingAccess]]:
+        """The loads and the stores whose addresses move by the same number of bytes from pass to pass."""
+        if self._moving is None:
+            loads, stores, strides = self.steady()
+            self._moving = _moving(loads, strides), _moving(stores, strides)
+        return self._moving
 
 
 def _moving(accesses: Sequence[_Access], strides: Mapping[str, Linear | None]) -> list[MovingAccess]:

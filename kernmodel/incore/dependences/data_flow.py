@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from kernmodel.incore.dependences.addresses import AddressStep, address_step
 from kernmodel.incore.model import InstructionData, Parameters
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction, MemoryReference, Operand
@@ -37,7 +36,6 @@ class DataFlow(NamedTuple):
         gives: (resources, value that they hold from then on).
         latency: the longest from a source to a register or to flags, the load included, cycles; 0 for stores.
         special: what more there is to it, None if nothing.
-        step: what it means for addresses.
     """
 
     carriers: tuple[Carrier, ...]
@@ -47,7 +45,6 @@ class DataFlow(NamedTuple):
     gives: tuple[tuple[tuple[str, ...], int], ...]
     latency: float
     special: Special | None
-    step: AddressStep
 
 
 class Special(NamedTuple):
@@ -149,8 +146,7 @@ def data_flow(instruction: Instruction, row: InstructionData | None, figures: Da
             gives.append((given, number))
             longest = max(longest, result.latency)
     special = _special(instruction, row, targets, loads, figures)
-    step = address_step(instruction)
-    return DataFlow(tuple(carriers), tuple(entry), tuple(waits), tuple(inner), tuple(gives), longest, special, step)
+    return DataFlow(tuple(carriers), tuple(entry), tuple(waits), tuple(inner), tuple(gives), longest, special)
 
 
 Target = tuple[str, Carrier, tuple[str, ...] | int]

@@ -14,26 +14,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kernmodel.incore.dependences.addresses import AddressStep, Forwarding, MovingAccess, moving_accesses
+from kernmodel.incore.dependences.addresses import AddressStep, BodyAccesses, Forwarding, MovingAccess
 
 ALIASED_BYTES = 4096
 """Addresses that differ by a multiple of this have the same last 12 bits."""
 
 
 def aliased_stores(
-    steps: Sequence[AddressStep], starts: Mapping[int, int], latencies: Mapping[int, float], reach: int
+    accesses: BodyAccesses, starts: Mapping[int, int], latencies: Mapping[int, float], reach: int
 ) -> tuple[Forwarding, ...]:
     """The stores that loads of a loop body wait for without need.
 
     Args:
-        steps: of its instructions.
+        accesses: of the body.
         starts: by instruction, where its access begins in the first pass, modulo `ALIASED_BYTES`.
         latencies: by instruction, of its load.
         reach: how many stores before a load may be in flight still.
     """
     if not starts:
         return ()
-    loads, stores = moving_accesses(steps)
+    loads, stores = accesses.moving()
     found = []
     for load in loads:
         for store in stores:
@@ -45,7 +45,7 @@ def aliased_stores(
             passes = _passes(load, store, apart, max(1, reach // len(stores)))
             if passes is not None:
                 cycles = round(latencies.get(load.instruction, 0.0))
-                places = (_place(steps, store, 4), _place(steps, load, 3))
+                places = (_place(accesses.steps, store, 4), _place(accesses.steps, load, 3))
                 found.append(Forwarding(*places, passes, whole=True, cycles=cycles))
     return tuple(found)
 

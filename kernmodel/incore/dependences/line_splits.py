@@ -12,7 +12,7 @@ from functools import lru_cache
 from math import gcd
 from typing import NamedTuple
 
-from kernmodel.incore.dependences.addresses import AddressStep, MovingAccess, moving_accesses
+from kernmodel.incore.dependences.addresses import AddressStep, BodyAccesses, MovingAccess
 from kernmodel.incore.engine.layout import PHASES, Access
 from kernmodel.incore.model import PortUse
 from kernmodel.incore.tables.core_parameters import LoadParameters, Parameters
@@ -50,13 +50,11 @@ def costs_of_lines(parameters: Parameters) -> bool:
     return bool(parameters.loads.splits) or getattr(parameters.pipeline, "line_bytes", None) is not None
 
 
-def split_loads(
-    steps: Sequence[AddressStep], parameters: LoadParameters, places: Places = AT_LINES
-) -> dict[int, float]:
+def split_loads(accesses: BodyAccesses, parameters: LoadParameters, places: Places = AT_LINES) -> dict[int, float]:
     """By instruction, the share of the passes in which its load crosses lines; 0 is left out.
 
     Args:
-        steps: of the instructions of the block, a loop body; parameters: of the core, with its cache line.
+        accesses: of the block, a loop body; parameters: of the core, with its cache line.
         places: where the arrays lie.
     """
     costs, line = parameters.splits, parameters.line_bytes
@@ -64,7 +62,7 @@ def split_loads(
         return {}
     alike: dict[object, list[MovingAccess]] = {}
     shares: dict[int, float] = {}
-    for load in moving_accesses(steps)[0]:
+    for load in accesses.moving()[0]:
         if load.size in costs and load.instruction in places.starts:
             shares[load.instruction] = _crossing(load, places.starts[load.instruction], line).bit_count() / PHASES
         elif load.size in costs:
@@ -140,7 +138,7 @@ class Lines(NamedTuple):
 
 
 def slow_accesses(
-    steps: Sequence[AddressStep], general: Collection[int], lines: Lines, places: Places = AT_LINES
+    accesses: BodyAccesses, general: Collection[int], lines: Lines, places: Places = AT_LINES
 ) -> list[Access]:
     """What becomes of the accesses of a loop body by their addresses.
 
@@ -148,10 +146,10 @@ def slow_accesses(
     cache line; of other sets of accesses that share a base the alignment is taken with the fewest crossings.
 
     Args:
-        steps: of the instructions; general: those that store from general-purpose registers, two of which go to one
+        accesses: of the body; general: instructions that store from general-purpose registers, two of which go to one
             line in a cycle; lines: of the core; places: where the arrays lie.
     """
-    loads, stores = moving_accesses(steps)
+    loads, stores = accesses.moving()
     alike: dict[object, list[tuple[MovingAccess, int | None, bool]]] = {}
     slow: dict[int, list[int]] = {}
     both = [(load, lines.of_load(), False) for load in loads]
@@ -171,7 +169,7 @@ def slow_accesses(
                 slow.setdefault(access.instruction, [0, 0])[writes] |= passes
     for instruction, passes in _whole_lines(loads, stores, lines).items():
         slow.setdefault(instruction, [0, 0])[0] |= passes
-    longer = frozenset(_before_groups(steps, general, lines) if lines.grouped else ())
+    longer = frozenset(_before_groups(accesses.steps, general, lines) if lines.grouped else ())
     alone = {number for number in general if not _paired(number, stores, general, lines)}
     made = []
     for number in sorted({*slow, *alone, *longer}):

@@ -9,10 +9,10 @@ from collections.abc import Hashable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple, Protocol
 
-from kernmodel.incore.dependences.addresses import AddressStep, Forwarding, forwardings
+from kernmodel.incore.dependences.addresses import AddressStep, BodyAccesses, Forwarding, address_step, forwardings
 from kernmodel.incore.dependences.false_stores import aliased_stores
 from kernmodel.incore.dependences.forwarding import links as named_links
-from kernmodel.incore.dependences.line_splits import AT_LINES, Places, may_split, slow_accesses, split_loads
+from kernmodel.incore.dependences.line_splits import AT_LINES, Lines, Places, may_split, slow_accesses, split_loads
 from kernmodel.incore.engine.compiled import CompiledEngine, knows
 from kernmodel.incore.engine.figures import ModelledCore
 from kernmodel.incore.engine.interface import Answer, Engine, Look
@@ -35,35 +35,63 @@ lines; it closes a port for others. From `FREE` on, bits are for others to use."
 
 
 class Addresses(Protocol):
-    """What is asked about the addresses of a block, each only where something depends on it."""
+    """What is asked about the addresses of a block, each only where something depends on it.
+
+    Attributes:
+        at_lines: what was found to become of its accesses where its arrays begin at lines, by what these are on a core.
+    """
+
+    at_lines: dict[Lines, Sequence[Access]]
 
     def instructions(self) -> Sequence[Instruction]:
         """The instructions with their own registers and constants."""
 
-    def steps(self) -> Sequence[AddressStep]:
-        """What each of them means for addresses."""
+    def accesses(self) -> BodyAccesses:
+        """Their loads and stores, as the body of a loop."""
 
     def feeding(self) -> tuple[Sequence[Forwarding], bool]:
         """Which stores feed which loads, followed from pass to pass; whether some addresses could not be compared."""
 
 
-class _Listed(NamedTuple):
-    """The addresses of a block that is looked at once; `links` where they are known."""
+class _Listed:
+    """The addresses of a block that is looked at once; `links` where they are known, `known` are those of instructions
+    that were met before."""
 
-    listed: Sequence[Instruction]
-    kinds: Sequence[Kind]
-    links: Sequence[Forwarding] | None
+    __slots__ = ("_accesses", "_known", "at_lines", "links", "listed")
+
+    def __init__(
+        self,
+        listed: Sequence[Instruction],
+        links: Sequence[Forwarding] | None,
+        known: dict[Hashable, AddressStep] | None,
+    ) -> None:
+        self.listed = listed
+        self.links = links
+        self._known = known
+        self.at_lines: dict[Lines, Sequence[Access]] = {}
+        self._accesses: BodyAccesses | None = None
 
     def instructions(self) -> Sequence[Instruction]:
         return self.listed
 
-    def steps(self) -> Sequence[AddressStep]:
-        return [kind.template.flow.step for kind in self.kinds]
+    def accesses(self) -> BodyAccesses:
+        if self._accesses is None:
+            self._accesses = BodyAccesses([self._step(instruction) for instruction in self.listed])
+        return self._accesses
+
+    def _step(self, instruction: Instruction) -> AddressStep:
+        if self._known is None:
+            return address_step(instruction)
+        key = _key_of(instruction)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = address_step(instruction)
+        return found
 
     def feeding(self) -> tuple[Sequence[Forwarding], bool]:
         if self.links is not None:
             return self.links, False
-        return forwardings(self.listed, "moving", self.steps())
+        return forwardings(self.listed, "moving", self.accesses())
 
 
 class Kind(NamedTuple):
@@ -101,7 +129,7 @@ class LoweredBlock(NamedTuple):
 class Analyser:
     """Lowers instructions for one core and knows them by their numbers in its engine."""
 
-    __slots__ = ("_kept", "_memo", "_pairs", "_ports", "core", "engine", "lowering")
+    __slots__ = ("_kept", "_kept_steps", "_memo", "_pairs", "_ports", "core", "engine", "lowering")
 
     def __init__(self, core: ModelledCore, memo: Memo | None = None, engine: Engine | None = None) -> None:
         """For a core; the memo may serve several, the engine is chosen if none is given."""
@@ -110,12 +138,13 @@ class Analyser:
         self.lowering = Lowering(core, self._memo)
         self.engine: Engine = engine or (CompiledEngine(core) if knows(core) else _twin(core))
         self._kept: dict[Hashable, tuple[Kind, int]] | None = None
+        self._kept_steps: dict[Hashable, AddressStep] | None = None
         self._pairs: dict[tuple[int, int], tuple[Pair, int] | None] = {}
         self._ports: dict[int, tuple[str, ...]] = {}
 
     def keep(self) -> Analyser:
         """Remember what is made of each instruction, for many blocks; the analyser itself."""
-        self._kept = {}
+        self._kept, self._kept_steps = {}, {}
         return self
 
     def lower(
@@ -140,7 +169,7 @@ class Analyser:
         kinds, traits = [kind for kind, _ in known], 0
         for kind in kinds:
             traits |= kind.traits
-        numbers, addresses = [number for _, number in known], _Listed(instructions, kinds, links)
+        numbers, addresses = [number for _, number in known], _Listed(instructions, links, self._kept_steps)
         block = self._joined(kinds, numbers, traits, addresses, notion, places_of(instructions))
         return block if links is not None else self.placed(block, places, self.aliases(block, places.in_page))
 
@@ -190,16 +219,8 @@ class Analyser:
         splits, slow = block.traits & SPLITS, lines and block.traits & (LOADS | STORES)
         if block.notion != "loop" or not (splits or slow or aliases):
             return block
-        steps = block.addresses.steps()
-        shares = split_loads(steps, self.core.parameters.loads, places) if splits else {}
-        accesses: Sequence[Access] = ()
-        if slow and lines:
-            general = {
-                number
-                for number, template in enumerate(block.templates)
-                if not template.instruction.vector_bytes and any(r.written for r in template.instruction.memory)
-            }
-            accesses = slow_accesses(steps, general, lines, places)
+        shares = split_loads(block.addresses.accesses(), self.core.parameters.loads, places) if splits else {}
+        accesses = _slow_accesses(block, lines, places) if slow and lines else ()
         each = [shares.get(number, 0.0) for number in range(len(block.templates))] if shares else ()
         look = block.look._replace(splits=each, accesses=accesses)
         if aliases:
@@ -225,7 +246,7 @@ class Analyser:
             for number, template in enumerate(block.templates)
             if template.flow.special is not None
         }
-        return aliased_stores(block.addresses.steps(), in_page, latencies, reach)
+        return aliased_stores(block.addresses.accesses(), in_page, latencies, reach)
 
     def bound(self, block: LoweredBlock, offset: int, all_parts: bool = False, scope: int = WHOLE) -> Answer | None:
         """What bounds a block at an address; None if it is beyond the engine. Further arguments as in `Request`."""
@@ -293,6 +314,20 @@ class Analyser:
             known = self.core.parameters.ports
             found = self._ports[mask] = tuple([port for number, port in enumerate(known) if mask >> number & 1])
         return found
+
+
+def _slow_accesses(block: LoweredBlock, lines: Lines, places: Places) -> Sequence[Access]:
+    """What becomes of the accesses of a block by their addresses."""
+    known = block.addresses.at_lines if places is AT_LINES else {}
+    found = known.get(lines)
+    if found is None:
+        general = {
+            number
+            for number, template in enumerate(block.templates)
+            if not template.instruction.vector_bytes and any(r.written for r in template.instruction.memory)
+        }
+        found = known[lines] = slow_accesses(block.addresses.accesses(), general, lines, places)
+    return found
 
 
 def _behind_memory(link: Forwarding, store: Template) -> Forwarding:

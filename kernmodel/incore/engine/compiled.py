@@ -55,7 +55,7 @@ def library() -> ctypes.CDLL | None:
         "km_free": (None, (pointer,)),
         "km_add_template": (number, (pointer, *sized, *sized)),
         "km_add_uops": (number, (pointer, *sized, *sized)),
-        "km_add_instruction": (number, (pointer, *sized)),
+        "km_add_instructions": (number, (pointer, *sized)),
         "km_block": (number, (pointer, *sized, *(pointer,) * 4)),
         "km_graph": (None, (pointer,) * 6),
         "km_cycle": (None, (pointer,) * 3),
@@ -75,7 +75,7 @@ def knows(core: ModelledCore) -> bool:
 class CompiledEngine:
     """The engine for one core, in memory that is free when this object goes."""
 
-    __slots__ = ("__weakref__", "_core", "_cycles", "_handle", "_library", "_numbers", "_results", "_totals")
+    __slots__ = ("__weakref__", "_core", "_cycles", "_given", "_handle", "_library", "_new", "_numbers", "_results")
 
     def __init__(self, core: ModelledCore) -> None:
         engine = library()
@@ -83,6 +83,8 @@ class CompiledEngine:
             raise ValueError("the compiled in-core engine was not built")
         self._core = core
         self._library = engine
+        self._new = array("i")  # instructions that the library does not have yet
+        self._given = 0
         self._numbers = array("q", bytes(8 * (_TOTALS + len(REASONS))))
         self._cycles = array("d", bytes(8 * (_CYCLES + 2)))
         self._results = (_place(self._numbers), _place(self._cycles))
@@ -112,7 +114,7 @@ class CompiledEngine:
         return self._uops(pair.uops, slots, pair)
 
     def instruction(self, template: tuple[int, int], layout: Sequence[int], resources: Sequence[int]) -> int:
-        """Hand over an instruction; its number.
+        """Take an instruction, which is handed over with the next block; its number.
 
         Args:
             template: as `template` gave it.
@@ -120,11 +122,15 @@ class CompiledEngine:
                 bytes.
             resources: the number of each resource that its template names, 0 for the stack pointer; -1 for none.
         """
-        numbers = array("i", (*template, *layout, *resources))
-        return _checked(self._library.km_add_instruction(self._handle, *numbers.buffer_info()))
+        self._new.extend((*template, *layout, *resources))
+        self._given += 1
+        return self._given - 1
 
     def block(self, look: Look, how: Request) -> Answer | None:
         """What bounds a block; None for one of more port sets or µops than the engine counts."""
+        if self._new:
+            _checked(self._library.km_add_instructions(self._handle, *_sized(self._new)))
+            self._new = array("i")
         pairs = [number for pair in look.pairs for number in pair]
         given = array("i", [*how, *look.instructions, *pairs, *look.places])
         for access in look.accesses:

@@ -115,7 +115,7 @@ class Lowering:
             instruction=instruction,
             row=row,
             traits=traits,
-            times=_times(instruction, row, flow),
+            times=_times(row, flow, traits.adds),
             flow=flow,
             uops=uops,
             uses=uses,
@@ -154,8 +154,7 @@ class Lowering:
         # where the table lists no pairs, they are told by flags
         by_flags = self.core.front is None and row is not None and row.front_end is None
         jumps = sum(1 << self._jump(name) for name in fusible_with if self._jump(name) >= 0)
-        own_use = isa_of(instruction.isa).stack_use(instruction)
-        special = flow.special
+        isa, special = isa_of(instruction.isa), flow.special
         pointer = None if special is None or special.pointer == len(flow.carriers) else special.pointer
         costs = _NO_COST if cost is None else cost
         stack = (False,) * 5
@@ -180,14 +179,14 @@ class Lowering:
             branch=instruction.branch is not None,
             jump=self._jump(instruction.mnemonic) if conditional else -1,
             flags=_flag_bits(instruction.flags_read) if conditional else 0,
-            moves_stack=own_use.moves,
-            reads_stack=own_use.reads,
-            writes_stack=own_use.writes,
+            moves_stack=flow_moves,
+            reads_stack=flow_reads,
+            writes_stack=flow_writes,
             bars_lsd=self.core.front is not None and bars_lsd(instruction, self.core.front),
             registers=registers,
             measured=row is not None and row.throughput is not None,
-            wide=isa_of(instruction.isa).fills_widest(instruction),
-            adds=isa_of(instruction.isa).is_fp_addition(instruction),
+            wide=isa.fills_widest(instruction),
+            adds=isa.is_fp_addition(instruction),
             special=special is not None,
             uses_stack=uses_stack,
             flow_moves=flow_moves,
@@ -272,9 +271,9 @@ def _without_port(ports: tuple[PortUse, ...], closed: str) -> tuple[PortUse, ...
     )
 
 
-def _times(instruction: Instruction, row: InstructionData | None, flow: DataFlow) -> TraitTimes:
+def _times(row: InstructionData | None, flow: DataFlow, adds: int) -> TraitTimes:
     addition, special = 0.0, flow.special
-    if isa_of(instruction.isa).is_fp_addition(instruction):  # from operands in registers or just loaded
+    if adds:  # from operands in registers or just loaded
         loads = len(special.loads) if special else 0
         addition = min([c for _, _, c in flow.inner] + [c for v, _, c in flow.waits if v >= loads], default=0.0)
     throughput = row.throughput if row is not None else None

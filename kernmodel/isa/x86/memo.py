@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import replace
+from itertools import count
 from typing import NamedTuple
 
 import iced_x86 as iced
@@ -81,12 +82,14 @@ class _Alike(NamedTuple):
 class X86Memo(DecodeMemo):
     """Decodes blocks of x86-64 code, and remembers the instructions that it has met."""
 
-    __slots__ = ("_instructions", "_known", "_own", "_representatives", "_special")
+    __slots__ = ("_instructions", "_known", "_new_shape", "_own", "_representatives", "_shapes", "_special")
 
     def __init__(self) -> None:
         self._known: dict[Key, Decoded] = {}
         self._own: dict[int, bool] = {}
         self._special: dict[int, bool] = {}
+        self._shapes: dict[Hashable, int] = {}
+        self._new_shape = count(1)
         self._representatives: dict[Hashable, Representative] = {}
         self._instructions: dict[Key, Instruction] = {}
 
@@ -95,6 +98,7 @@ class X86Memo(DecodeMemo):
         known = self._known
         if len(known) >= MOST_KNOWN:
             known.clear()
+            self._shapes.clear()
             self._representatives.clear()
             self._instructions.clear()
         found = []
@@ -150,9 +154,17 @@ class X86Memo(DecodeMemo):
             encoding = encoding_of(code, start, decoder.get_constant_offsets(raw))
             if isinstance(key, bytes):
                 raw.ip = 0
-        alike = self._alike(raw, encoding) or _Alike(key, ())
+        alike = self._alike(raw, encoding)
+        shape, registers = (key, ()) if alike is None else (self._number(alike.shape), alike.registers)
         constants = raw.memory_index_scale, signed(raw.memory_displacement)
-        return Decoded(key, alike.shape, alike.registers, encoding, raw.len, reach, constants, raw)
+        return Decoded(key, shape, registers, encoding, raw.len, reach, constants, raw)
+
+    def _number(self, shape: Hashable) -> Hashable:
+        """A number in place of a shape: what is known of it is looked up often, and tuples are hashed each time."""
+        found = self._shapes.get(shape)
+        if found is None:
+            found = self._shapes[shape] = next(self._new_shape)
+        return found
 
     def _alike(self, raw: iced.Instruction, encoding: Encoding) -> _Alike | None:
         """What the instruction shares with others; None where it is taken for itself."""

@@ -138,17 +138,17 @@ EXPORT int32_t km_add_uops(Analyser *a, const int32_t *numbers, int64_t count, c
 
 enum { LAYOUT = 6 };
 
-/* The number of a new instruction: its template and its µops, its length, the place of its opcode, whether it has a
-   length-changing prefix or a wide immediate; then the resource in each slot. */
-EXPORT int32_t km_add_instruction(Analyser *a, const int32_t *numbers, int64_t count)
+/* Take the first of several instructions: its template and its µops, its length, the place of its opcode, whether it has a
+   length-changing prefix or a wide immediate; then the resource in each slot. How many numbers that are. */
+static int64_t add_instruction(Analyser *a, const int32_t *numbers, int64_t left)
 {
-    if (count < LAYOUT)
+    if (left < LAYOUT)
         return MALFORMED;
     const Template *t = item(&a->templates, numbers[0]);
     const InstructionUops *p = item(&a->uops, numbers[1]);
     const int32_t length = numbers[2], opcode = numbers[3], *registers = numbers + LAYOUT;
-    count -= LAYOUT;
-    if (!t || count != t->is.registers || (p && p->registers != count) || (!p && t->is.known && a->machine.figures.simulated))
+    const int64_t count = t ? t->is.registers : 0;
+    if (!t || count > left - LAYOUT || (p && p->registers != count) || (!p && t->is.known && a->machine.figures.simulated))
         return MALFORMED;
     if (length < 1 || length > 15 || opcode < 0 || opcode >= length)
         return MALFORMED;
@@ -160,7 +160,21 @@ EXPORT int32_t km_add_instruction(Analyser *a, const int32_t *numbers, int64_t c
         if ((own[k] = registers[k]) < -1 || own[k] > 1 << 12)
             return MALFORMED;
     *known = (Known){t, p, own, length, opcode, numbers[4], numbers[5]};
-    return append(&a->known, known);
+    const int32_t number = append(&a->known, known);
+    return number < 0 ? number : LAYOUT + count;
+}
+
+/* New instructions, which are numbered as they come: the number of the last one. */
+EXPORT int32_t km_add_instructions(Analyser *a, const int32_t *numbers, int64_t count)
+{
+    while (count > 0) {
+        const int64_t taken = add_instruction(a, numbers, count);
+        if (taken < 0)
+            return (int32_t)taken;
+        numbers += taken;
+        count -= taken;
+    }
+    return a->known.count - 1;
 }
 
 static int begin(Analyser *a, Block *b, const int32_t *instructions, int32_t count)

@@ -6,13 +6,13 @@
 
 #include "program.h"
 
-enum { HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, SCALARS = 160, STEADY_SHARE = 100, BEFORE_ALL = -2 };
+enum { HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, RANKS = 32, SCALARS = 160, STEADY_SHARE = 100, BEFORE_ALL = -2 };
 
 /* A µop of the block with all that issue and dispatch ask of it; `limited`: by more than its port; `group`: its port set
-   alternates, -1 if not; `kind`: a number of its port set, if that has ports given by slot; `slow`: passes in which its
+   alternates, -1 if not; `rotation`: of which it takes ports in rotation, -1 for none; `kind`: a number of its port set, if that has ports given by slot; `slow`: passes in which its
    data path is kept one cycle longer. */
 typedef struct {
-    int32_t ports, latency, divider, data, alone, limited, scheduler, group, kind, first_wait, waits_end, first_user, users_end;
+    int32_t ports, latency, divider, data, alone, limited, scheduler, group, rotation, kind, first_wait, waits_end, first_user, users_end;
     uint64_t slow;
     int32_t redirects, third;
 } Op;
@@ -69,13 +69,15 @@ typedef struct {
 
     int64_t now, slots_issued, slots_retired, microops_issued, passes;
     /* where issue and retirement stand in the block, so that nothing is divided cycle by cycle */
-    int64_t pass_issuing, pass_retiring, first_retiring;
+    int64_t pass_issuing, pass_retiring, first_issuing, first_retiring;
     int32_t slot_issuing, slot_retiring, entry_issuing, unit_fetching, unit_decoding;
     int32_t scheduled[SCHEDULERS], slot_in_entry;
     int32_t coming[SCHEDULERS], *given; /* of the slot that is dispatched: entries that it takes, the port of each µop */
-    int64_t *queue, queue_begin, queue_end; /* µops on the way to schedulers, around */
+    int64_t *queue, queue_begin, queue_end, queue_mask; /* µops on the way to schedulers, around */
+    uint32_t ports_of[SCHEDULERS], with_room; /* ports of each scheduler; ports whose schedulers have room */
     int32_t *registers, registers_taken, registers_coming[RELEASES]; /* of vectors: that slots take; in flight; free again */
-    int32_t rotation[GROUPS][PORTS], in_rotation[GROUPS], phases;
+    int32_t rotation[GROUPS][PORTS], in_rotation[GROUPS];
+    int32_t by_port, phase, phases; /* ports with schedulers of their own, given at issue; pass modulo PHASES; of them, those that differ */
     int32_t of_slots[PORTS], slot_ports, kinds, *taken; /* ports given by slot; by kind of µop, those of this cycle */
     int32_t counters[PORTS], starting[PORTS], started[PORTS], turn[GROUPS];
     int32_t turns[GROUPS], in_turn[GROUPS][PORTS]; /* ports of each set that alternates */
@@ -92,7 +94,7 @@ typedef struct {
     Tally tally;
 
     Snapshot *snapshots; /* the latest ones, around in a circle, by signature */
-    uint64_t signatures[SNAPSHOTS];
+    uint32_t signatures[SNAPSHOTS];
     int64_t snapshots_taken, checks, next_snapshot;
     Counts since;
 } Sim;
@@ -115,7 +117,7 @@ static void all_known(Sim *s, Instance *x)
 {
     if (!x->op->ports)
         know(s, x, x->ready);
-    else if (x->port >= 0 || !s->core->by_port || !s->core->issue_ports)
+    else if (x->port >= 0 || !s->by_port)
         set_alarm(s, x);
 }
 
@@ -188,25 +190,34 @@ static void wake(Sim *s)
 
 /* ---- retire, dispatch, issue ---- */
 
+/* Whether all µops of a slot are done, of the pass whose first µop is `first`. */
+static int is_done(const Sim *s, int64_t first, int32_t slot)
+{
+    const int32_t end = s->first_microop[slot + 1];
+    for (int32_t u = s->first_microop[slot]; u < end; u++) {
+        const Instance *x = instance(s, first + u);
+        if (!x->known || x->done > s->now)
+            return 0;
+    }
+    return 1;
+}
+
 static void retire(Sim *s)
 {
     const Core *c = s->core;
-    for (int32_t k = 0; k < c->retire_width && s->slots_retired < s->slots_issued; k++) {
-        const int32_t slot = s->slot_retiring;
-        for (int32_t u = s->first_microop[slot]; u < s->first_microop[slot + 1]; u++) {
-            const Instance *x = instance(s, s->first_retiring + u);
-            if (!x->known || x->done > s->now)
-                return;
-        }
-        s->slots_retired++;
+    const int64_t left = s->slots_issued - s->slots_retired, most = left < c->retire_width ? left : c->retire_width;
+    int32_t slot = s->slot_retiring, count = 0;
+    for (; count < most && is_done(s, s->first_retiring, slot); count++) {
         if (c->vector_registers)
-            s->registers_coming[(s->now + c->register_release) % RELEASES] += s->registers[slot];
-        if (++s->slot_retiring == c->slots) {
-            s->slot_retiring = 0;
+            s->registers_coming[(s->now + c->register_release) & (RELEASES - 1)] += s->registers[slot];
+        if (++slot == c->slots) {
+            slot = 0;
             s->pass_retiring++;
             s->first_retiring += c->microops;
         }
     }
+    s->slots_retired += count;
+    s->slot_retiring = slot;
 }
 
 /* Whether an access goes to two lines at once, by all its pipes. */
@@ -216,6 +227,14 @@ static int can_dispatch(const Sim *s, const Op *m, int32_t port)
 {
     return !m->limited || (!(m->divider && s->divider_free > s->now) && !(m->alone && s->alone_free > s->now) &&
                            !(m->data && s->data_free[port] > s->now));
+}
+
+/* Tell whether the ports of a scheduler have room, after its entries changed. */
+static void see_room(Sim *s, int32_t scheduler)
+{
+    const int32_t entries = s->scheduled[scheduler] + s->coming[scheduler];
+    const uint32_t ports = s->ports_of[scheduler], others = s->with_room & ~ports;
+    s->with_room = entries < s->core->rooms[scheduler] ? others | ports : others;
 }
 
 static void dispatch(Sim *s, Instance *x, const Op *m, int32_t port)
@@ -232,6 +251,8 @@ static void dispatch(Sim *s, Instance *x, const Op *m, int32_t port)
     s->started[port]++;
     s->tally.dispatched[port]++;
     s->scheduled[x->scheduler]--;
+    if (s->by_port)
+        see_room(s, x->scheduler);
     x->done = s->now + m->latency;
     know(s, x, s->now);
 }
@@ -382,22 +403,23 @@ static int32_t choose_port(Sim *s, const Op *m, int32_t slot)
         return choose_by_slot(s, m, slot);
     int32_t best = INT32_MAX, second = INT32_MAX; /* µops and port in one number, so that comparing takes no branches */
     for (uint32_t rest = (uint32_t)m->ports; rest; rest &= rest - 1) {
-        const int32_t port = __builtin_ctz(rest), key = s->starting[port] * PORTS + PORTS - 1 - port;
+        const int32_t port = __builtin_ctz(rest), key = s->starting[port] * RANKS + RANKS - 1 - port;
         const int32_t larger = key > best ? key : best;
         best = key < best ? key : best;
         second = larger < second ? larger : second;
     }
-    if (slot % 2 == 0 || second / PORTS - best / PORTS >= s->core->counter_gap)
-        return PORTS - 1 - best % PORTS;
-    return PORTS - 1 - second % PORTS;
+    if (slot % 2 == 0 || second / RANKS - best / RANKS >= s->core->counter_gap)
+        return RANKS - 1 - best % RANKS;
+    return RANKS - 1 - second % RANKS;
 }
 
 /* ---- schedulers that belong to ports ---- */
 
-static int has_room(const Sim *s, int32_t port)
+/* The first port of a set, around from a port on. */
+static int32_t first_from(uint32_t ports, int32_t port)
 {
-    const int32_t scheduler = s->core->scheduler_of[port];
-    return s->scheduled[scheduler] + s->coming[scheduler] < s->core->rooms[scheduler];
+    const uint32_t behind = ports & ~0u << port;
+    return __builtin_ctz(behind ? behind : ports);
 }
 
 /* In rotation: the next port that the µop can go to, unless fewer µops by the gap wait for another one, or any fewer where
@@ -405,57 +427,53 @@ static int has_room(const Sim *s, int32_t port)
 static int32_t port_in_rotation(Sim *s, const Op *m, int32_t group)
 {
     const Core *c = s->core;
-    int32_t next = -1, least = -1;
-    for (int32_t k = 0; k < s->in_rotation[group] && next < 0; k++) {
-        const int32_t port = s->rotation[group][(s->turn[group] + k) % s->in_rotation[group]];
-        next = m->ports >> port & 1 && has_room(s, port) ? port : -1;
-    }
-    for (uint32_t rest = (uint32_t)m->ports; rest; rest &= rest - 1) {
-        const int32_t port = __builtin_ctz(rest);
-        if (has_room(s, port) && (least < 0 || s->counters[port] < s->counters[least]))
-            least = port;
-    }
-    if (least < 0)
+    const uint32_t able = (uint32_t)m->ports & s->with_room, in_turn = able & (uint32_t)c->rotating[group];
+    if (!able)
         return -1;
-    next = next < 0 ? least : next;
+    int32_t least = __builtin_ctz(able);
+    for (uint32_t rest = able & (able - 1); rest; rest &= rest - 1) {
+        const int32_t port = __builtin_ctz(rest);
+        least = s->counters[port] < s->counters[least] ? port : least;
+    }
+    const int32_t next = in_turn ? first_from(in_turn, s->rotation[group][s->turn[group]]) : least;
     const int32_t gap = m->ports & ~c->rotating[group] ? 1 : c->gaps[group];
     const int32_t chosen = s->counters[next] - s->counters[least] >= gap ? least : next;
     if (c->rotating[group] >> chosen & 1)
-        s->turn[group] = (s->turn[group] + 1) % s->in_rotation[group];
+        s->turn[group] = s->turn[group] + 1 == s->in_rotation[group] ? 0 : s->turn[group] + 1;
     return chosen;
+}
+
+/* Of ports given by slot, those whose schedulers have the most entries, where others have fewer. */
+static uint32_t fullest(const Sim *s)
+{
+    int32_t most = 0, least = INT32_MAX;
+    uint32_t found = 0;
+    for (int32_t k = 0; k < s->slot_ports; k++) {
+        const int32_t entries = s->scheduled[s->core->scheduler_of[s->of_slots[k]]];
+        found = entries > most ? 0 : found;
+        most = entries > most ? entries : most;
+        least = entries < least ? entries : least;
+        found |= (uint32_t)(entries == most) << s->of_slots[k];
+    }
+    return least < most ? found : 0;
 }
 
 /* By the slot of the cycle: the port whose turn it is, or the next one that no µop of the same ports got in this cycle,
    and whose scheduler has not the most entries; a port beside the group before all others. -1 where none has room. */
 static int32_t port_of_slot(Sim *s, const Op *m, int32_t slot)
 {
-    const Core *c = s->core;
-    const uint32_t taken = (uint32_t)s->taken[m->kind];
-    int32_t most = 0, least = INT32_MAX, best = -1, best_rank = INT32_MAX;
-    for (int32_t k = 0; k < s->slot_ports; k++) {
-        const int32_t entries = s->scheduled[c->scheduler_of[s->of_slots[k]]];
-        most = entries > most ? entries : most;
-        least = entries < least ? entries : least;
+    const uint32_t able = (uint32_t)m->ports & s->with_room, by_slot = (uint32_t)s->core->by_slot;
+    if (!able)
+        return -1;
+    const uint32_t fresh = able & ~(uint32_t)s->taken[m->kind], likely = fresh ? fresh : able;
+    uint32_t chosen = likely & ~by_slot;
+    if (!chosen) {
+        const uint32_t others = likely & ~fullest(s);
+        chosen = 1u << first_from(others ? others : likely, s->of_slots[slot % s->slot_ports]);
     }
-    for (uint32_t rest = (uint32_t)(m->ports & ~c->by_slot); rest; rest &= rest - 1) {
-        const int32_t port = __builtin_ctz(rest), rank = taken >> port & 1 ? 3 : 0;
-        if (has_room(s, port) && rank < best_rank) {
-            best = port;
-            best_rank = rank;
-        }
-    }
-    for (int32_t k = 0; k < s->slot_ports; k++) {
-        const int32_t port = s->of_slots[(slot + k) % s->slot_ports];
-        const int32_t full = least < most && s->scheduled[c->scheduler_of[port]] == most;
-        const int32_t rank = (taken >> port & 1 ? 4 : 1) + full;
-        if (m->ports >> port & 1 && has_room(s, port) && rank < best_rank) {
-            best = port;
-            best_rank = rank;
-        }
-    }
-    if (best >= 0)
-        s->taken[m->kind] |= 1 << best;
-    return best;
+    const int32_t port = __builtin_ctz(chosen);
+    s->taken[m->kind] |= 1 << port;
+    return port;
 }
 
 /* The port for which fewest µops wait, behind the queue at the start of the cycle; -1 where no scheduler has room. */
@@ -463,9 +481,9 @@ static int32_t least_used_port(const Sim *s, const Op *m)
 {
     int32_t best = -1;
     const int32_t *counters = m->ports & s->core->queued ? s->starting : s->counters;
-    for (uint32_t rest = (uint32_t)m->ports; rest; rest &= rest - 1) {
+    for (uint32_t rest = (uint32_t)m->ports & s->with_room; rest; rest &= rest - 1) {
         const int32_t port = __builtin_ctz(rest);
-        if (has_room(s, port) && (best < 0 || counters[port] <= counters[best]))
+        if (best < 0 || counters[port] <= counters[best])
             best = port;
     }
     return best;
@@ -475,10 +493,7 @@ static int32_t port_with_room(Sim *s, const Op *m, int32_t slot)
 {
     if (m->ports & s->core->by_slot)
         return port_of_slot(s, m, slot);
-    for (int32_t group = 0; group < GROUPS; group++)
-        if (m->ports & s->core->rotating[group])
-            return port_in_rotation(s, m, group);
-    return least_used_port(s, m);
+    return m->rotation < 0 ? least_used_port(s, m) : port_in_rotation(s, m, m->rotation);
 }
 
 static void take_entry(Sim *s, Instance *x, int32_t port)
@@ -487,13 +502,14 @@ static void take_entry(Sim *s, Instance *x, int32_t port)
     x->scheduler = (int16_t)s->core->scheduler_of[port];
     s->counters[port]++;
     s->scheduled[x->scheduler]++;
+    see_room(s, x->scheduler);
 }
 
 /* Move µops from the queue to their schedulers, in order. */
 static void leave_queue(Sim *s)
 {
     while (s->queue_begin < s->queue_end) {
-        Instance *x = instance(s, s->queue[s->queue_begin % s->core->queue_entries]);
+        Instance *x = instance(s, s->queue[s->queue_begin & s->queue_mask]);
         const int32_t port = port_with_room(s, x->op, 0);
         if (port < 0)
             return;
@@ -504,145 +520,183 @@ static void leave_queue(Sim *s)
     }
 }
 
-/* Give the µops of a slot of the block their ports, at a place of the cycle, -1 to those without and those that are queued; 0 if one finds no room. */
+/* Give the next µop of a slot its port, at a place of the cycle: -1 to one without ports, and to one that is queued behind
+   `queued` others; 0 if there is no room. */
+static int place_microop(Sim *s, const Op *m, int32_t place, int64_t queued, int32_t *port)
+{
+    *port = -1;
+    if (!m->ports)
+        return 1;
+    if (m->ports & s->core->queued)
+        return queued < s->core->queue_entries;
+    *port = port_with_room(s, m, place);
+    return *port >= 0;
+}
+
+static void reserve(Sim *s, int32_t port, int32_t entries)
+{
+    const int32_t scheduler = s->core->scheduler_of[port];
+    s->coming[scheduler] += entries;
+    s->counters[port] += entries;
+    see_room(s, scheduler);
+}
+
+/* Give the µops of a slot of the block their ports, at a place of the cycle; 0 if one finds no room. */
 static int place_slot(Sim *s, int32_t slot, int32_t place)
 {
-    const Core *c = s->core;
-    const int32_t first = s->first_microop[slot], end = s->first_microop[slot + 1];
-    int32_t turn[GROUPS];
+    const int32_t first = s->first_microop[slot], count = s->first_microop[slot + 1] - first;
     int64_t queued = s->queue_end - s->queue_begin;
     int fits = 1;
-    int32_t u = first;
+    int32_t turn[GROUPS], placed = 0;
+    if (count == 1)
+        return place_microop(s, &s->ops[first], place, queued, s->given);
     memcpy(turn, s->turn, sizeof turn);
-    for (; u < end && fits; u++) {
-        const Op *m = &s->ops[u];
-        const int enters = m->ports & c->queued;
-        const int32_t port = enters || !m->ports ? -1 : port_with_room(s, m, place);
-        s->given[u - first] = port;
-        fits = enters ? ++queued <= c->queue_entries : port >= 0 || !m->ports;
-        if (port >= 0) {
-            s->coming[c->scheduler_of[port]]++;
-            s->counters[port]++;
-        }
+    for (; placed < count && fits; placed++) {
+        const Op *m = &s->ops[first + placed];
+        int32_t *port = &s->given[placed];
+        fits = place_microop(s, m, place, queued, port);
+        if (*port >= 0)
+            reserve(s, *port, 1);
+        queued += (m->ports & s->core->queued) != 0;
     }
-    while (u-- > first)
-        if (s->given[u - first] >= 0) {
-            s->coming[c->scheduler_of[s->given[u - first]]]--;
-            s->counters[s->given[u - first]]--;
-        }
+    while (placed-- > 0)
+        if (s->given[placed] >= 0)
+            reserve(s, s->given[placed], -1);
     if (!fits)
         memcpy(s->turn, turn, sizeof turn);
     return fits;
 }
 
+/* What a µop that is issued waits for: of those that are known, until when. */
+static void wait_for_sources(const Sim *s, Instance *x, const Op *m)
+{
+    int64_t ready = x->ready;
+    int32_t pending = 0;
+    for (int32_t e = m->first_wait; e < m->waits_end; e++) {
+        const Apart *w = &s->waiting_for[e];
+        const int64_t source = x->id - w->distance;
+        if (source < 0)
+            continue;
+        const Instance *y = instance(s, source);
+        if (w->distance < 0 || !y->known) { /* the source may issue later than what waits for it */
+            pending++;
+            continue;
+        }
+        const int64_t when = seen(x, y->base + w->cycles);
+        ready = when > ready ? when : ready;
+    }
+    x->ready = ready;
+    x->pending = pending;
+}
+
 static void enter_by_port(Sim *s, Instance *x, int32_t port)
 {
     if (port < 0)
-        s->queue[s->queue_end++ % s->core->queue_entries] = x->id;
+        s->queue[s->queue_end++ & s->queue_mask] = x->id;
     else
         take_entry(s, x, port);
 }
 
-static void issue_microop(Sim *s, int64_t pass, int32_t u, int32_t slot)
+static void issue_microop(Sim *s, int32_t u, int32_t slot)
 {
     const Core *c = s->core;
     const Op *m = &s->ops[u];
-    const int64_t id = pass * c->microops + u;
+    const int64_t id = s->first_issuing + u;
     Instance *x = instance(s, id);
     x->id = id;
     x->op = m;
     x->base = x->done = 0;
-    x->known = x->pending = 0;
+    x->known = 0;
     x->port = -1;
-    x->slow = (int16_t)(m->slow >> (pass % PHASES) & 1);
+    x->slow = (int16_t)(m->slow >> s->phase & 1);
     x->scheduler = (int16_t)m->scheduler;
-    x->ready = s->now;
-    x->enters = BEFORE_ALL;
+    x->ready = s->now + (m->ports ? c->dispatch_delay : 0);
+    x->enters = c->by_port || !m->ports ? BEFORE_ALL : x->ready;
     s->microops_issued = id + 1;
-    if (m->ports && c->by_port && c->issue_ports) {
-        x->ready += c->dispatch_delay;
+    if (m->ports && s->by_port) {
         enter_by_port(s, x, s->given[u - s->first_microop[s->slot_issuing]]);
     } else if (m->ports) {
-        x->ready += c->dispatch_delay;
-        x->enters = c->by_port ? BEFORE_ALL : x->ready;
         s->scheduled[m->scheduler]++;
         if (c->issue_ports) {
             x->port = choose_port(s, m, slot);
             s->counters[x->port]++;
         }
     }
-    for (int32_t e = m->first_wait; e < m->waits_end; e++) {
-        const Apart *w = &s->waiting_for[e];
-        const int64_t source = id - w->distance;
-        if (source < 0)
-            continue;
-        const Instance *y = instance(s, source);
-        if (source >= s->microops_issued || !y->known) /* the source may issue later than what waits for it */
-            x->pending++;
-        else if (seen(x, y->base + w->cycles) > x->ready)
-            x->ready = seen(x, y->base + w->cycles);
-    }
+    wait_for_sources(s, x, m);
     if (!x->pending)
         all_known(s, x);
+}
+
+/* Issue the next slot, in its place of the cycle; 0 if something that its µops need is full. */
+static int issue_slot(Sim *s, int32_t slot)
+{
+    const Core *c = s->core;
+    const int32_t k = s->slot_issuing, end = s->first_microop[k + 1];
+    if (s->registers_taken && s->registers_taken + s->registers[k] > c->vector_registers) {
+        s->tally.stalls[REGISTERS]++;
+        return 0;
+    }
+    if (s->by_port && !place_slot(s, k, slot)) {
+        s->tally.stalls[SCHEDULER]++;
+        return 0;
+    }
+    for (int32_t u = s->first_microop[k]; u < end; u++)
+        issue_microop(s, u, slot);
+    s->registers_taken += c->vector_registers ? s->registers[k] : 0;
+    s->slots_issued++;
+    s->slot_issuing = k + 1 == c->slots ? 0 : k + 1;
+    s->slot_in_entry++;
+    return 1;
+}
+
+static void begin_entry(Sim *s)
+{
+    s->slot_in_entry = 0;
+    s->entries_issued++;
+    if (++s->entry_issuing == s->core->entries) {
+        s->entry_issuing = 0;
+        s->pass_issuing++;
+        s->first_issuing += s->core->microops;
+        s->phase = s->pass_issuing & (PHASES - 1);
+    }
 }
 
 static void issue(Sim *s)
 {
     const Core *c = s->core;
+    const int32_t width = c->issue_width;
     int32_t slot = 0, taken = 0, unlaminated = 0;
     if (s->kinds)
         memset(s->taken, 0, (size_t)s->kinds * sizeof *s->taken);
-    if (s->slots_issued - s->slots_retired + c->issue_width > c->reorder_buffer) {
+    if (s->slots_issued - s->slots_retired + width > c->reorder_buffer) {
         s->tally.stalls[REORDER_BUFFER]++;
         return;
     }
-    const int by_port = c->by_port && c->issue_ports;
-    if (!by_port && (s->scheduled[0] + c->issue_width > c->scheduler ||
-        (c->load_scheduler && s->scheduled[1] + c->issue_width > c->load_scheduler) ||
-        (c->store_scheduler && s->scheduled[2] + c->issue_width > c->store_scheduler))) {
+    if (!s->by_port && (s->scheduled[0] + width > c->scheduler ||
+                        (c->load_scheduler && s->scheduled[1] + width > c->load_scheduler) ||
+                        (c->store_scheduler && s->scheduled[2] + width > c->store_scheduler))) {
         s->tally.stalls[SCHEDULER]++;
         return;
     }
     if (s->entries_issued >= s->entries_delivered)
         s->tally.stalls[FRONT_END]++;
-    while (slot < c->issue_width && s->entries_issued < s->entries_delivered) {
+    while (slot < width && s->entries_issued < s->entries_delivered) {
         const int32_t e = s->entry_issuing;
-        const int64_t pass = s->pass_issuing;
         const Entry *entry = &s->entries[e];
-        if (c->source == LSD && c->group_boundary && slot && !e && !s->slot_in_entry && pass % c->copies == 0)
+        if (c->source == LSD && c->group_boundary && slot && !e && !s->slot_in_entry && s->pass_issuing % c->copies == 0)
             break;
-        if (entry->together && slot && slot + entry->slots > c->issue_width && entry->slots <= c->issue_width)
+        if (entry->together && slot && slot + entry->slots > width && entry->slots <= width)
             break;
         if (entry->together && slot && (unlaminated == c->unlaminated_slots || taken >= c->unlaminated_first))
             break;
         taken++;
         unlaminated += entry->together;
-        while (s->slot_in_entry < entry->slots && slot < c->issue_width) {
-            const int32_t k = s->slot_issuing;
-            if (s->registers_taken && s->registers_taken + s->registers[k] > c->vector_registers) {
-                s->tally.stalls[REGISTERS]++;
+        const int32_t left = entry->slots - s->slot_in_entry, end = left < width - slot ? slot + left : width;
+        for (; slot < end; slot++)
+            if (!issue_slot(s, slot))
                 return;
-            }
-            if (by_port && !place_slot(s, k, slot)) {
-                s->tally.stalls[SCHEDULER]++;
-                return;
-            }
-            for (int32_t u = s->first_microop[k]; u < s->first_microop[k + 1]; u++)
-                issue_microop(s, pass, u, slot);
-            s->registers_taken += c->vector_registers ? s->registers[k] : 0;
-            s->slots_issued++;
-            s->slot_issuing = k + 1 == c->slots ? 0 : k + 1;
-            s->slot_in_entry++;
-            slot++;
-        }
-        if (s->slot_in_entry == entry->slots) {
-            s->slot_in_entry = 0;
-            s->entries_issued++;
-            if (++s->entry_issuing == c->entries) {
-                s->entry_issuing = 0;
-                s->pass_issuing++;
-            }
-        }
+        if (s->slot_in_entry == entry->slots)
+            begin_entry(s);
     }
 }
 
@@ -845,13 +899,24 @@ static void deliver(Sim *s)
 /* ---- repetition ---- */
 
 /* What tells most states apart, at little cost: how full the buffers are, and what waits for each port. */
-static uint64_t signature(const Sim *s)
+static uint32_t signature(const Sim *s)
 {
-    uint64_t found = (uint64_t)(s->slots_issued - s->slots_retired) << 32 ^
-                     (uint64_t)(s->entries_delivered - s->entries_issued) << 16 ^ (uint64_t)s->scheduled[0];
-    for (int32_t port = 0; port < PORTS; port++)
-        found = (found << 7 | found >> 57) ^ (uint64_t)s->counters[port];
-    return found;
+    uint64_t counters[PORTS / 2], found = (uint64_t)(s->slots_issued - s->slots_retired) << 32 ^
+                                          (uint64_t)(s->entries_delivered - s->entries_issued) << 16 ^
+                                          (uint64_t)s->scheduled[0];
+    memcpy(counters, s->counters, sizeof counters);
+    for (int32_t k = 0; k < PORTS / 2; k++)
+        found = (found ^ counters[k]) * 0x9E3779B97F4A7C15u; /* 2^64 by the golden ratio: Fibonacci hashing */
+    return (uint32_t)(found >> 32);
+}
+
+/* Whether a state with this signature may have been kept: all are compared at once. */
+static int may_repeat(const Sim *s, uint32_t sign)
+{
+    uint32_t found = 0;
+    for (int32_t k = 0; k < SNAPSHOTS; k++)
+        found |= s->signatures[k] == sign;
+    return found != 0;
 }
 
 static int64_t left(const Sim *s, int64_t when) { return when > s->now ? when - s->now : 0; }
@@ -879,7 +944,7 @@ static int32_t scalars(const Sim *s, int64_t *out)
         out[n++] = s->decoding ? s->decodable[(s->now + HISTORY - k) % HISTORY] - s->decoded : 0;
     for (int32_t g = 0; g < GROUPS; g++)
         out[n++] = s->turn[g];
-    out[n++] = s->phases > 1 ? s->pass_issuing % s->phases : 0;
+    out[n++] = s->pass_issuing & (s->phases - 1);
     out[n++] = s->queue_end - s->queue_begin;
     for (int32_t k = 0; k < RELEASES && c->vector_registers; k++)
         out[n++] = s->registers_coming[(s->now + k) % RELEASES];
@@ -931,7 +996,7 @@ static int same_traces(const Sim *s, const Snapshot *then)
     return 1;
 }
 
-static int take_snapshot(Sim *s, uint64_t sign)
+static int take_snapshot(Sim *s, uint32_t sign)
 {
     const int64_t place = s->snapshots_taken++ % SNAPSHOTS, last = s->microops_issued - 1;
     Snapshot *now = &s->snapshots[place];
@@ -956,10 +1021,11 @@ static int repeats(Sim *s)
 {
     int64_t here[SCALARS];
     int32_t count = 0;
-    const uint64_t sign = signature(s);
+    const uint32_t sign = signature(s);
     const int64_t oldest = s->snapshots_taken > SNAPSHOTS ? s->snapshots_taken - SNAPSHOTS : 0;
+    const int64_t newest = may_repeat(s, sign) ? s->snapshots_taken - 1 : -1;
     s->checks++;
-    for (int64_t k = s->snapshots_taken - 1; k >= oldest; k--) {
+    for (int64_t k = newest; k >= oldest; k--) {
         if (s->signatures[k % SNAPSHOTS] != sign)
             continue;
         const Snapshot *then = &s->snapshots[k % SNAPSHOTS];
@@ -995,6 +1061,10 @@ static void list_turns(Sim *s)
             s->rotation[g][s->in_rotation[g]++] = __builtin_ctz(rest);
     for (uint32_t rest = (uint32_t)s->core->by_slot & ((1u << PORTS) - 1); rest; rest &= rest - 1)
         s->of_slots[s->slot_ports++] = __builtin_ctz(rest);
+    for (int32_t port = 0; port < PORTS && s->by_port; port++)
+        s->ports_of[s->core->scheduler_of[port]] |= 1u << port;
+    for (int32_t k = 0; k < SCHEDULERS && s->by_port; k++)
+        see_room(s, k);
 }
 
 /* A number of the port set of a µop: that of an earlier one with the same, if there is one. */
@@ -1012,6 +1082,14 @@ static int32_t alternating_group(const Core *c, int32_t ports)
 {
     for (int32_t g = 0; g < GROUPS; g++)
         if (ports && ports == c->alternating[g])
+            return g;
+    return -1;
+}
+
+static int32_t rotation_of(const Core *c, int32_t ports)
+{
+    for (int32_t g = 0; g < GROUPS; g++)
+        if (ports & c->rotating[g])
             return g;
     return -1;
 }
@@ -1034,7 +1112,7 @@ static int make_ops(Sim *s, const Program *program)
     for (int32_t u = 0; u < c->microops; u++) {
         ops[u] = (Op){m[u].ports, m[u].latency, m[u].divider, m[u].data, m[u].alone,
                       m[u].divider || (m[u].data && paths) || m[u].alone, m[u].scheduler,
-                      alternating_group(c, m[u].ports), kind_of(s, ops, u, m[u].ports), m[u].first_wait,
+                      alternating_group(c, m[u].ports), rotation_of(c, m[u].ports), kind_of(s, ops, u, m[u].ports), m[u].first_wait,
                       m[u + 1].first_wait, 0, 0,
                       (uint32_t)m[u].slow_low | (uint64_t)(uint32_t)m[u].slow_high << 32, m[u].redirects, m[u].third};
         s->phases = ops[u].slow ? PHASES : s->phases;
@@ -1078,7 +1156,8 @@ static int allocate(Sim *s, const Program *program)
     s->calendar = arena_take(s->arena, s->calendar_mask + 1, sizeof(int32_t));
     s->ready_room = (int32_t)(2 * ready); /* so that moving to the front is rare */
     s->ready[0] = arena_take(s->arena, 2 * ready * PORTS, sizeof(int64_t));
-    s->queue = arena_take(s->arena, c->queue_entries + 1, sizeof(int64_t));
+    s->queue_mask = power_of_two(c->queue_entries) - 1;
+    s->queue = arena_take(s->arena, s->queue_mask + 1, sizeof(int64_t));
     s->given = arena_take(s->arena, most_in_slot, sizeof(int32_t));
     s->registers = arena_take(s->arena, c->slots + 1, sizeof(int32_t));
     s->snapshots = arena_take(s->arena, SNAPSHOTS, sizeof(Snapshot));
@@ -1123,8 +1202,9 @@ static void cycle(Sim *s)
 {
     const Core *c = s->core;
     if (c->vector_registers) {
-        s->registers_taken -= s->registers_coming[s->now % RELEASES];
-        s->registers_coming[s->now % RELEASES] = 0;
+        int32_t *coming = &s->registers_coming[s->now & (RELEASES - 1)];
+        s->registers_taken -= *coming;
+        *coming = 0;
     }
     retire(s);
     if (c->issue_ports)
@@ -1135,7 +1215,7 @@ static void cycle(Sim *s)
     else
         dispatch_free(s);
     issue(s);
-    if (c->by_port && c->issue_ports)
+    if (s->by_port)
         leave_queue(s);
     deliver(s);
     s->now++;
@@ -1224,6 +1304,8 @@ int simulate(const Program *program, Arena *arena, int64_t *result)
     s.first_microop = program->first_microop;
     s.schedule = program->schedule;
     s.decoding = program->core->source == DECODERS;
+    s.by_port = program->core->by_port && program->core->issue_ports;
+    s.phases = 1;
     s.arena = arena;
     if (allocate(&s, program))
         return NO_MEMORY;
