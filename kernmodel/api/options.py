@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from kernmodel.errors import InputError, UsageError
-from kernmodel.studies.predict.request import CodeRequest, KernelRequest
+from kernmodel.studies.predict.request import CallCycles, CodeRequest, KernelRequest
 from kernmodel.studies.sweep.values import EVERY_SIZE, grid, parse_values
 from kernmodel.traffic.options import CacheMode, Layout, ReplacementPolicy, SimulationOptions, StoreMode
-from kernmodel.units import parse_quantity
+from kernmodel.units import parse_quantity, plain_number
 from kernmodel.user_files import File, GivenText, Source, source_of
 from kernmodel.value_types import dataclass
 
@@ -177,6 +178,8 @@ class CodeOptions:
         data_align: bytes at multiples of which all arrays begin; the prediction takes them there and at no multiple of
             more. None: they begin at cache lines, and may begin anywhere that the code allows.
         array_offsets: of arrays by name, where they begin modulo a cache line; or texts "NAME=BYTES".
+        call_cycles: of functions that the code calls, by name, the cycles of a call: a number, or two, between which it
+            depends on the arguments; or texts "NAME=CYCLES", "NAME=LOW-HIGH".
         mask_utilization: share of the lanes that masked instructions compute, in charts.
     """
 
@@ -192,6 +195,7 @@ class CodeOptions:
     align: int | None = None
     data_align: int | None = None
     array_offsets: Mapping[str, int] | Sequence[str] = ()
+    call_cycles: Mapping[str, float | tuple[float, float]] | Sequence[str] = ()
     mask_utilization: float = 1.0
 
     def __post_init__(self) -> None:
@@ -219,6 +223,7 @@ class CodeOptions:
             align=self.align,
             data_align=self.data_align,
             array_offsets=_offsets(self.array_offsets),
+            call_cycles=_call_cycles(self.call_cycles),
         )
 
 
@@ -264,6 +269,26 @@ def _offsets(given: Mapping[str, int] | Sequence[str]) -> tuple[tuple[str, int],
             raise UsageError(what, where="--array-offset", todo=todo)
         found[name] = int(value)
     return tuple(found.items())
+
+
+def _call_cycles(given: Mapping[str, float | tuple[float, float]] | Sequence[str]) -> tuple[CallCycles, ...]:
+    """Cycles of calls by name.
+
+    Raises:
+        UsageError: one is not of the form NAME=CYCLES or NAME=LOW-HIGH.
+    """
+    found = []
+    for name, value in given.items() if isinstance(given, Mapping) else (text.partition("=")[::2] for text in given):
+        ends = value.split("-") if isinstance(value, str) else value if isinstance(value, tuple) else (value,)
+        try:
+            low, high = plain_number(str(ends[0])), plain_number(str(ends[-1]))
+        except ValueError:
+            low = high = math.nan
+        if not re.fullmatch(r"[A-Za-z_][\w.]*", name) or len(ends) > 2 or not 0 <= low <= high < math.inf:
+            what, todo = f"{name}={value} says no cycles of a call", "write --call-cycles exp=14 or exp=12-40"
+            raise UsageError(what, where="--call-cycles", todo=todo)
+        found.append(CallCycles(name, low, high))
+    return tuple(found)
 
 
 def kernel_request(

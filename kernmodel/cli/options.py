@@ -437,6 +437,12 @@ array_offset_option = click.option(
     help="Where an array begins, modulo a cache line.",
 )
 array_options = together(data_align_option, array_offset_option)
+call_cycles_option = click.option(
+    "--call-cycles",
+    multiple=True,
+    metavar="NAME=CYCLES",
+    help="Cycles of a call of a function, or LOW-HIGH.  [default: as the core's table says]",
+)
 loop_align_option = click.option(
     "--align",
     type=Count(0, 63),
@@ -447,7 +453,14 @@ pages_option = click.option(
     "--pages", type=click.Choice(["huge", "4k"]), default="huge", show_default=True, help="Pages of the data."
 )
 code_options = together(
-    asm_option, compiler_option, flags_option, loop_options, classic_option, loop_align_option, array_options
+    asm_option,
+    compiler_option,
+    flags_option,
+    loop_options,
+    classic_option,
+    loop_align_option,
+    array_options,
+    call_cycles_option,
 )
 """What becomes `CodeOptions`."""
 

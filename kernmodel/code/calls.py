@@ -7,10 +7,13 @@ what they take for rare behind the loop. Such blocks are left out, see docs/loop
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from kernmodel.errors import Location, Note
-from kernmodel.isa.model import Instruction, Listing
+from kernmodel.isa import isa_of
+from kernmodel.isa.model import Instruction, Listing, MemoryReference
+from kernmodel.isa.protocol import Registers
+from kernmodel.value_types import dataclass
 
 _NO_ERRNO = "-fno-math-errno makes it an instruction"
 _VECTOR_MATH = (
@@ -33,6 +36,105 @@ _REMEDIES = {
     **dict.fromkeys(("memcpy", "memmove", "memset"), _NO_PATTERNS),
 }
 """What avoids the call of a function, by its name for double."""
+
+
+CALL = "call"
+"""Code of the note that a loop calls a function whose time is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function that code calls.
+
+    Attributes:
+        name: of the function, "" where the code does not name it; count: instructions that call it.
+        chained: how many of them wait for their own result of an earlier pass.
+    """
+
+    name: str
+    count: int
+    chained: int = 0
+
+
+def calls_in(body: Sequence[Instruction], *, repeats: bool = True) -> tuple[Call, ...]:
+    """The functions that a body calls, in the order of their first calls; `repeats`: whether it is that of a loop."""
+    places = [number for number, instruction in enumerate(body) if instruction.branch == "call"]
+    chained = {number for number in places if repeats and _waits_for_itself(body, number)}
+    names = {number: called_name(body[number], {}) for number in places}
+    return tuple(
+        Call(name, sum(names[at] == name for at in places), sum(names[at] == name for at in chained))
+        for name in dict.fromkeys(names.values())
+    )
+
+
+_PASSES = 3
+"""Passes over which a result is followed."""
+_TWO, _THREE = frozenset(("pow", "atan2", "hypot", "fmod", "remainder", "fmin", "fmax", "fdim", "copysign")), "fma"
+"""Functions of several arguments, by their names for double."""
+
+
+def _waits_for_itself(body: Sequence[Instruction], call: int) -> bool:
+    """Whether the result of a call reaches an argument of the same call in a later pass, through registers and the
+    stack frame, as by System V's and Arm's calling conventions."""
+    registers = isa_of(body[call].isa).registers
+    moved = {one for instruction in body for one in _written(instruction)}
+    found = set(registers.vectors[:1])  # what holds a value that depends on the result
+    order = [*range(call + 1, len(body)), *(number for _ in range(_PASSES) for number in range(len(body)))]
+    for number in order:
+        instruction = body[number]
+        if instruction.branch == "call":
+            reached = bool(found & set(registers.vectors[: _arguments(called_name(instruction, {}))]))
+            if reached and number == call:
+                return True
+            found = {one for one in found if _survives(one, registers)}
+            found |= set(registers.vectors[:1]) if reached else set()
+        elif instruction.branch is None:
+            _follow(instruction, found, moved, registers)
+    return False
+
+
+def _arguments(name: str) -> int:
+    """Floating-point arguments of a function; of one that is not known, as many as are passed in registers."""
+    vector = re.match(r"_ZGV[a-z][NM]\w+?([vlu]+)_", name)
+    if vector:
+        return len(vector[1])
+    base = _plain_name(name)
+    return 3 if base == _THREE else 2 if base in _TWO else 1 if base in _REMEDIES else 8
+
+
+def _survives(place: str, registers: Registers) -> bool:
+    """Whether a called function leaves a register or a word of the frame as it is."""
+    if place in registers.general:
+        return place not in registers.clobbered
+    return place in registers.kept_vectors or place.startswith(_FRAME)
+
+
+_FRAME = "["
+"""What names of words of the stack frame begin with."""
+
+
+def _follow(instruction: Instruction, found: set[str], moved: set[str], registers: Registers) -> None:
+    """Put what an instruction writes into `found` if it reads something there, else take it out."""
+    words = [(_word(one, moved, registers), one) for one in instruction.memory]
+    read = [one.register for one in instruction.operands if one.read and one.register]
+    read += [*instruction.implicit_reads, *(word for word, one in words if one.read and word)]
+    written = [*_written(instruction), *(word for word, one in words if one.written and word)]
+    if not found.isdisjoint(read) and not instruction.same_register:
+        found.update(written)
+    else:
+        found.difference_update(written)
+
+
+def _written(instruction: Instruction) -> list[str]:
+    explicit = [operand.register for operand in instruction.operands if operand.written and operand.register]
+    return [*explicit, *instruction.implicit_writes]
+
+
+def _word(reference: MemoryReference, moved: set[str], registers: Registers) -> str:
+    """Name of a word of the stack frame, where spilled values lie; "" for other memory."""
+    if reference.base not in registers.frame or reference.base in moved - {registers.stack_pointer} or reference.index:
+        return ""
+    return f"{_FRAME}{reference.base}{reference.displacement:+}]"
 
 
 def called_name(instruction: Instruction, labels: Mapping[int, str]) -> str:
@@ -59,7 +161,7 @@ def call_notes(listing: Listing, body: Iterable[Instruction]) -> tuple[Note, ...
     for instruction in body:
         if instruction.branch == "call":
             name = called_name(instruction, labels)
-            notes.setdefault(name, Note("call", _text(name), "warning", _place(listing, instruction)))
+            notes.setdefault(name, Note(CALL, _text(name), "warning", _place(listing, instruction)))
     return tuple(notes.values())
 
 
@@ -68,7 +170,7 @@ def left_out_note(listing: Listing, blocks: Iterable[Instruction]) -> Note:
     inside = sorted(blocks, key=lambda instruction: instruction.address)
     labels = {address: name for name, address in listing.labels}
     calls = [instruction for instruction in inside if instruction.branch == "call"]
-    names = list(dict.fromkeys(_named(called_name(call, labels)) for call in calls))
+    names = list(dict.fromkeys(named(called_name(call, labels)) for call in calls))
     lines = [instruction.line for instruction in inside if instruction.line]
     start = labels.get(inside[0].address, "")
     place = ", ".join(filter(None, (start, _lines(lines))))
@@ -92,12 +194,22 @@ def _lines(lines: list[int]) -> str:
 
 
 def _text(name: str) -> str:
-    base = name if name in _REMEDIES else name.removeprefix("__").removesuffix("_finite").removesuffix("f")
-    remedy = _REMEDIES.get(base)
-    return f"each pass calls {_named(name)}, whose time is not included{f'; {remedy}' if remedy else ''}"
+    return f"each pass calls {named(name)}, whose time is not included{remedy(name)}"
 
 
-def _named(name: str) -> str:
+def remedy(name: str) -> str:
+    """What avoids the call of a function, behind a semicolon; "" where nothing is known to."""
+    found = _REMEDIES.get(_plain_name(name))
+    return f"; {found}" if found else ""
+
+
+def _plain_name(name: str) -> str:
+    """The name of a function of the library for double."""
+    return name if name in _REMEDIES else name.removeprefix("__").removesuffix("_finite").removesuffix("f")
+
+
+def named(name: str) -> str:
+    """What to call a function."""
     return name or "a function that the code does not name"
 
 

@@ -41,6 +41,8 @@ class Registers:
         program_counter: the base of addresses relative to the code, "" where there are none.
         clobbered: what a called function may overwrite of the general ones.
         arguments: those of the first integer and pointer arguments of a function, in their order.
+        vectors: those of its first floating-point and vector arguments, in their order; the first has the result.
+        kept_vectors: the vector registers that a called function leaves as they are.
         halved: those whose second byte some cores rename apart (ah of rax).
         advanced: pointers that instructions advance beside what they do; these wait for nothing but themselves.
     """
@@ -51,6 +53,8 @@ class Registers:
     program_counter: str = ""
     clobbered: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
+    vectors: tuple[str, ...] = ()
+    kept_vectors: frozenset[str] = frozenset()
     halved: frozenset[str] = frozenset()
     advanced: frozenset[str] = frozenset()
 

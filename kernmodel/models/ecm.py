@@ -27,6 +27,7 @@ from kernmodel.incore.tables.core_parameters import with_dividers
 from kernmodel.machine.cores import SPREAD, Spread
 from kernmodel.machine.model import BandwidthSeries, Machine, StreamMix, TransferPath
 from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate
+from kernmodel.models.calls import CALLS, CallWork
 from kernmodel.models.outside import OUTSIDE, OutsideWork
 from kernmodel.models.streams import Streams, recomposed, stream_cycles
 from kernmodel.traffic.model import ENDS, PathLines, PathTraffic, Traffic
@@ -43,9 +44,6 @@ whole."""
 
 UNKNOWN = "?"
 """In place of a time that is not known."""
-
-CALLS = "T_call"
-"""Name of the time of functions that the loop calls."""
 
 AT_LEAST = "≥ "
 """Before a sum of which a part is not known."""
@@ -116,7 +114,8 @@ class EcmPrediction:
             None where nothing is.
         outside: what is executed outside the body of the innermost loop, in the levels and T_ECM; None where it is left
             out (the textbook model).
-        lacks_calls: whether each pass of the loop calls functions, whose time is not known: T_ECM is a lower bound.
+        calls: the functions that the loop calls, in the levels and T_ECM as far as their times are known; None without
+            any.
     """
 
     machine: str
@@ -135,7 +134,17 @@ class EcmPrediction:
     notes: tuple[Note, ...]
     cycles_interval: Interval | None = None
     outside: OutsideWork | None = None
-    lacks_calls: bool = False
+    calls: CallWork | None = None
+
+    @property
+    def lacks_calls(self) -> bool:
+        """Whether the time of a function that the loop calls is not known: T_ECM is a lower bound."""
+        return self.calls is not None and not self.calls.known
+
+    @property
+    def t_call(self) -> float:
+        """T_call: cycles per unit of work in functions that the loop calls, as far as they are known; adds to T_OL."""
+        return 0.0 if self.calls is None else self.calls.cycles
 
     @property
     def cycles(self) -> float:
@@ -170,9 +179,10 @@ class EcmPrediction:
 
     @property
     def core_cycles(self) -> float:
-        """The in-core time beside data transfers: T_OL, less what chains of several rows overlap, and T_out."""
+        """The in-core time beside data transfers: T_OL and T_call, less what chains of several rows overlap, and
+        T_out."""
         overlap = 0.0 if self.outside is None else self.outside.overlap_cycles
-        return max(0.0, self.t_ol - overlap) + self.t_out
+        return max(0.0, self.t_ol + self.t_call - overlap) + self.t_out
 
     @property
     def memory_cycles(self) -> float:
@@ -181,9 +191,11 @@ class EcmPrediction:
 
     @property
     def times(self) -> dict[str, float]:
-        """All times by name: those of the overlap expression, and T_out, which adds to what it gives."""
+        """All times by name: those of the overlap expression, T_call, which adds to T_OL, where functions are called,
+        and T_out, which adds to what the expression gives."""
         transfers = {transfer.name: transfer.cycles for transfer in self.transfers}
-        return {"T_OL": self.t_ol, "T_nOL": self.t_nol, OUTSIDE: self.t_out, **transfers}
+        called = {} if self.calls is None else {CALLS: self.t_call}
+        return {"T_OL": self.t_ol, **called, "T_nOL": self.t_nol, OUTSIDE: self.t_out, **transfers}
 
     def shorthand(self) -> str:
         """`{T_OL ‖ T_nOL | T_L1L2 | …} cy/CL`."""
@@ -243,6 +255,7 @@ def predict(
     runs: Runs | None = None,
     streams: Streams | None = None,
     elsewhere: Elsewhere | None = None,
+    calls: CallWork | None = None,
 ) -> EcmPrediction:
     """The single-core ECM prediction.
 
@@ -254,6 +267,7 @@ def predict(
         runs: how far each reference walks contiguously, for machines that know what short runs cost; None leaves that
             out.
         elsewhere: the code with its arrays elsewhere, where that makes a difference.
+        calls: the functions that the loop calls; None: none.
 
     Raises:
         MachineError: the machine file has no bandwidth for a path that needs one.
@@ -268,24 +282,29 @@ def predict(
     t_ol, t_nol, bound_by = _incore_times(incore, machine, passes)
     restarts = [restart_cycles(path, traffic, runs or {}) for path in machine.paths]
     transfers = transfer_times(machine, streams, traffic, runs or {})
-    body = {"T_OL": t_ol, "T_nOL": t_nol, **{t.name: t.cycles for t in transfers}}
+    t_call = calls.cycles if calls else 0.0
+    body = {"T_OL": t_ol + t_call, "T_nOL": t_nol, **{t.name: t.cycles for t in transfers}}
     t_out = outside.cycles if outside else 0.0
     times = _beside_outside(body, outside)
     every = {**times, OUTSIDE: t_out}
     levels = tuple((level, t_out + cycles) for level, cycles in residence_predictions(machine, times))
     t_ecm, t_mem = levels[-1][1], transfers[-1].bandwidth_cycles
     binding, domain = binding_times(machine.overlap, times), machine.topology.cores_per_numa_domain
+    if t_call > 0 and "T_OL" in binding:
+        at = binding.index("T_OL") + 1
+        binding = (*binding[:at], CALLS, *binding[at:])
     if t_out > 0:
         binding = (*binding[:1], OUTSIDE, *binding[1:])
     bodies = [body]
     for other in elsewhere.incores if elsewhere else ():
         one_ol, one_nol, _ = _incore_times(other, machine, passes)
-        bodies.append({**body, "T_OL": one_ol, "T_nOL": one_nol})
+        bodies.append({**body, "T_OL": one_ol + t_call, "T_nOL": one_nol})
     intervals = (
         *_array_intervals(machine, bodies, outside, elsewhere),
         _evasion_interval(traffic, machine, every, partial(transfer_time, machine, streams, restart=restarts[-1])),
         _exit_interval(machine, body, outside),
         _branch_interval(t_ecm, outside),
+        _call_interval(machine, body, outside, calls),
         _traffic_interval(traffic, machine, every, streams, runs or {}),
         _interval([t_ecm, *composed], "how the times compose, which experiments left undecided", str(machine.overlap)),
         None if streams is None else _prefetch_interval(traffic, machine, every, streams, runs or {}),
@@ -314,6 +333,7 @@ def predict(
         ),
         cycles_interval=union(intervals),
         outside=outside,
+        calls=calls,
     )
 
 
@@ -345,6 +365,18 @@ def _branch_interval(t_ecm: float, outside: OutsideWork | None) -> Interval | No
         return None
     found = [t_ecm, t_ecm + outside.branch_cycles]
     return _interval(found, "whether the branch predictor foresees the branches in the loop", "it does")
+
+
+def _call_interval(
+    machine: Machine, body: Mapping[str, float], outside: OutsideWork | None, calls: CallWork | None
+) -> Interval | None:
+    """T_ECM with the arguments for which the functions that are called take least, and most."""
+    if calls is None or calls.low == calls.high:
+        return None
+    t_out, rest = outside.cycles if outside else 0.0, body["T_OL"] - calls.cycles
+    bodies = ({**body, "T_OL": rest + cycles} for cycles in (calls.low, calls.high))
+    found = [t_out + evaluate(machine.overlap, _beside_outside(one, outside)) for one in bodies]
+    return _interval(found, "arguments of the functions that are called", "usual ones")
 
 
 def _array_intervals(

@@ -116,9 +116,10 @@ def _times(axes: Axes, rows: Sequence[Compared]) -> None:
         ends = [start + value if adds else max(end, value)
                 for start, end, value, adds in zip(starts, ends, values, stacked, strict=True)]  # fmt: skip
     overlapping = [_ns(row, row.answer.prediction.core_cycles) for row in rows]
+    core = style.core_label(called=any(row.answer.prediction.t_call for row in rows))
     total = [_ns(row, row.answer.prediction.cycles) for row in rows]
     lows, highs = ([at + side for at in range(len(rows))] for side in (-_HALF, _HALF))
-    axes.vlines(overlapping, lows, highs, colors="black", linestyles="--", linewidth=1.2, label="T_OL + T_out")
+    axes.vlines(overlapping, lows, highs, colors="black", linestyles="--", linewidth=1.2, label=core)
     axes.plot(total, range(len(rows)), linestyle="", color="black", marker="D", markersize=4, label="T_ECM")
     _machines(axes, [row.machine for row in rows])
     axes.set_xlim(0, 1.05 * max(*ends, *overlapping, *total, 1e-9))

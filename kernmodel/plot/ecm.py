@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from kernmodel.models.calls import CALLS
 from kernmodel.models.ecm import AT_LEAST, UNKNOWN
 from kernmodel.models.outside import OUTSIDE
 from kernmodel.plot import style
@@ -58,8 +59,9 @@ def _contributions(axes: Axes, answers: Sequence[EcmAnswer]) -> None:
     else:
         heights = _side_by_side(axes, times)
     overlapping = [answer.prediction.core_cycles for answer in answers]
+    core = style.core_label(called=any(answer.prediction.t_call for answer in answers))
     total = [answer.prediction.cycles for answer in answers]
-    axes.plot(places, overlapping, "--", color="#000000", linewidth=1.2, marker="_", label="T_OL + T_out (overlap)")
+    axes.plot(places, overlapping, "--", color="#000000", linewidth=1.2, marker="_", label=f"{core} (overlap)")
     unknown = tuple(dict.fromkeys(name for answer in answers for name in answer.prediction.unknown))
     # an arrow upwards: T_ECM is there or above
     mark, label = ("^", f"T_ECM, at least:\n{', '.join(unknown)}\nnot known") if unknown else ("D", "T_ECM")
@@ -79,17 +81,22 @@ def stacks(prediction: EcmPrediction) -> bool:
     return _added(prediction) is not None
 
 
+_IN_CORE = ("T_OL", CALLS)
+"""Times that overlap with all others."""
+
+
 def shown_times(prediction: EcmPrediction) -> dict[str, float]:
-    """The times that a stack consists of; without one, all but T_OL. T_nOL is none of a stack where it overlaps."""
-    return _added(prediction) or {name: cycles for name, cycles in prediction.times.items() if name != "T_OL"}
+    """The times that a stack consists of; without one, all but T_OL and T_call. T_nOL is none of a stack where it
+    overlaps."""
+    return _added(prediction) or {name: cycles for name, cycles in prediction.times.items() if name not in _IN_CORE}
 
 
 def _added(prediction: EcmPrediction) -> dict[str, float] | None:
     times = prediction.times
     rounding = 1e-6 * max(prediction.cycles, 1e-9)
     # chains of several rows take something off T_OL
-    most = max(times["T_OL"], times["T_nOL"]) + times.get(OUTSIDE, 0.0)
-    for left_out in (("T_OL",), ("T_OL", "T_nOL")):
+    most = max(times["T_OL"] + prediction.t_call, times["T_nOL"]) + times.get(OUTSIDE, 0.0)
+    for left_out in (_IN_CORE, (*_IN_CORE, "T_nOL")):
         added = {name: cycles for name, cycles in times.items() if name not in left_out}
         others = sum(added.values())
         if others - rounding <= prediction.cycles <= max(most, others) + rounding:

@@ -68,7 +68,8 @@ def _draw(axes: Axes, one: JudgedSeries) -> None:
         for number, name in enumerate(names):
             axes.plot(sizes, values[name], color=style.colour(number), linewidth=1.0, label=f"{name} (overlaps)")
     core = [point.prediction.core_cycles for point in points]
-    axes.plot(sizes, core, "--", color=style.GREY, linewidth=1.0, label="T_OL + T_out (overlap)")
+    label = style.core_label(called=any(point.prediction.t_call for point in points))
+    axes.plot(sizes, core, "--", color=style.GREY, linewidth=1.0, label=f"{label} (overlap)")
     axes.plot(sizes, [point.predicted for point in points], color="#000000", linewidth=1.0, label="T_ECM")
     axes.plot(sizes, [point.measured for point in points], "x", color="#000000", markersize=3.5, label="measured")
     if sizes[-1] >= 20 * sizes[0] > 0:

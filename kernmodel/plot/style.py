@@ -55,6 +55,11 @@ _PAD = 0.1
 """Inches around all that is drawn."""
 
 
+def core_label(*, called: bool) -> str:
+    """The name of the time that the core needs beside data transfers; `called`: a loop calls functions."""
+    return "T_OL + T_call + T_out" if called else "T_OL + T_out"
+
+
 def settings() -> AbstractContextManager[None]:
     """The settings in which a picture is drawn and written."""
     from matplotlib import rc_context

@@ -16,6 +16,7 @@ from kernmodel.plot.sweep_data import (
     Quantity,
     adds_up,
     breaks_of,
+    called,
     check_axes,
     curves_of,
     digits_of,
@@ -24,6 +25,7 @@ from kernmodel.plot.sweep_data import (
     overlapping_time,
     point_label,
     quantity_of,
+    stacked_names,
     stepped,
     time_names,
     value_label,
@@ -159,7 +161,7 @@ def _axis_label(axis: Axis, unit: str) -> str:
 
 def _contributions(axes: Axes, curve: Curve) -> list[float]:
     """T_nOL and the transfer times as stacked areas, T_OL as a line; the heights that they reach."""
-    names = [name for name in time_names(curve.rows) if name != f"T_OL{TIME}"]
+    names = stacked_names(curve.rows)
     columns = [[value_of(row, name) for row in curve.rows] for name in names]
     stacked = axes.stackplot(
         curve.x, *columns, labels=[name.removesuffix(TIME) for name in names], edgecolor="white", linewidth=0.3
@@ -169,7 +171,8 @@ def _contributions(axes: Axes, curve: Curve) -> list[float]:
         area.set_hatch(style.HATCHES[number % len(style.HATCHES)])
         area.set_alpha(0.75)
     overlapping = [overlapping_time(row) for row in curve.rows]
-    axes.plot(curve.x, overlapping, "--", color="#000000", linewidth=1.2, label="T_OL + T_out (overlap)")
+    core = style.core_label(called=called(curve.rows))
+    axes.plot(curve.x, overlapping, "--", color="#000000", linewidth=1.2, label=f"{core} (overlap)")
     return [*overlapping, *(sum(parts) for parts in zip(*columns, strict=True))]
 
 
@@ -338,7 +341,7 @@ def _bars(grid: Grid, rows: Sequence[Row], quantity: Quantity) -> Figure:
 
 def _stacked(axes: Axes, rows: Sequence[Row]) -> None:
     bottoms = [0.0] * len(rows)
-    for number, name in enumerate(name for name in time_names(rows) if name != f"T_OL{TIME}"):
+    for number, name in enumerate(stacked_names(rows)):
         found = [value_of(row, name) for row in rows]
         values = [value if math.isfinite(value) else 0.0 for value in found]
         axes.barh(
@@ -347,7 +350,7 @@ def _stacked(axes: Axes, rows: Sequence[Row]) -> None:
         bottoms = [bottom + value for bottom, value in zip(bottoms, values, strict=True)]
     overlapping = [overlapping_time(row) for row in rows]
     axes.plot(overlapping, range(len(rows)), linestyle="", marker="|", markersize=11, color="#000000",
-              label="T_OL + T_out (overlap)")  # fmt: skip
+              label=f"{style.core_label(called=called(rows))} (overlap)")  # fmt: skip
 
 
 # }}}

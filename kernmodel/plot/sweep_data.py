@@ -13,6 +13,7 @@ from statistics import fmean, pstdev
 from typing import TYPE_CHECKING, Literal
 
 from kernmodel.errors import UsageError
+from kernmodel.models.calls import CALLS
 from kernmodel.models.outside import OUTSIDE
 from kernmodel.studies.sweep.rows import ALL_CORES, CORE, ERROR, REUSE, T_ECM, TIME, WHILE, coordinate, coordinate_name
 from kernmodel.studies.sweep.values import numeric_values
@@ -130,13 +131,25 @@ def _unevenness(values: Sequence[float]) -> float:
 
 
 def time_names(rows: Sequence[Row]) -> tuple[str, ...]:
-    """The columns of the model's times, T_OL first."""
-    return tuple(name for name in rows[0] if name.startswith("T_") and name.endswith(TIME) and "T_ECM" not in name)
+    """The columns of the model's times, T_OL first; without T_call where no function is called."""
+    left_out = () if called(rows) else (f"{CALLS}{TIME}",)
+    found = (name for name in rows[0] if name.startswith("T_") and name.endswith(TIME) and "T_ECM" not in name)
+    return tuple(name for name in found if name not in left_out)
+
+
+def stacked_names(rows: Sequence[Row]) -> tuple[str, ...]:
+    """The columns of those times that do not overlap with all others: all but those of the core."""
+    return tuple(name for name in time_names(rows) if name not in (f"T_OL{TIME}", f"{CALLS}{TIME}"))
+
+
+def called(rows: Sequence[Row]) -> bool:
+    """Whether any of the loops calls functions that take time."""
+    return any(value_of(row, f"{CALLS}{TIME}") > 0 for row in rows)
 
 
 def adds_up(rows: Sequence[Row]) -> bool:
-    """Whether T_ECM is the larger of T_OL with T_out and the sum of the other times wherever it is known, so that a
-    stack shows it; on machines that overlap transfers it is not."""
+    """Whether T_ECM is the larger of T_OL with T_call and T_out and the sum of the other times wherever it is known, so
+    that a stack shows it; on machines that overlap transfers it is not."""
     return all(
         abs(value_of(row, T_ECM) - max(overlapping_time(row), _sum_of_others(row))) <= 1e-6
         for row in rows
@@ -145,13 +158,13 @@ def adds_up(rows: Sequence[Row]) -> bool:
 
 
 def overlapping_time(row: Row) -> float:
-    """T_OL and T_out, which the core spends beside it."""
-    outside = value_of(row, f"{OUTSIDE}{TIME}")
-    return value_of(row, f"T_OL{TIME}") + (0.0 if isnan(outside) else outside)
+    """T_OL, T_call and T_out, which the core spends beside it."""
+    beside = (value_of(row, f"{name}{TIME}") for name in (CALLS, OUTSIDE))
+    return value_of(row, f"T_OL{TIME}") + sum(0.0 if isnan(cycles) else cycles for cycles in beside)
 
 
 def _sum_of_others(row: Row) -> float:
-    others = [name for name in time_names([row]) if name != f"T_OL{TIME}" and row[name] is not None]
+    others = [name for name in stacked_names([row]) if row[name] is not None]
     return sum(value_of(row, name) for name in others)
 
 

@@ -86,6 +86,8 @@ def _code_options(code: CodeRequest) -> Iterator[str]:
     yield from _given("--data-align", code.data_align)
     for array, offset in code.array_offsets:
         yield from ("--array-offset", f"{array}={offset}")
+    for name, low, high in code.call_cycles:
+        yield from ("--call-cycles", f"{name}={low:g}" if low == high else f"{name}={low:g}-{high:g}")
 
 
 def _given(option: str, value: object) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ class Prediction:
     cycles: float
     t_ol: float = 8.0
     t_out: float = 0.0
+    t_call: float = 0.0
 
     @property
     def times(self) -> dict[str, float]:

@@ -22,6 +22,8 @@ REGISTERS = Registers(
     general=frozenset(GENERAL),
     # Procedure Call Standard for the Arm 64-bit Architecture (AAPCS64), 6.1.1
     arguments=tuple(f"x{number}" for number in range(8)),
+    vectors=tuple(f"v{number}" for number in range(8)),
+    kept_vectors=frozenset(f"v{number}" for number in range(8, 16)),
     clobbered=tuple(f"x{number}" for number in (*range(19), 30)),
     # a written-back base waits for itself, not for the data that is loaded or stored (DDI 0487, C1.3.3)
     advanced=frozenset(GENERAL),

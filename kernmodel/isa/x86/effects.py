@@ -22,6 +22,7 @@ REGISTERS = Registers(
     program_counter="rip",
     # System V psABI, 3.2.1
     arguments=("rdi", "rsi", "rdx", "rcx", "r8", "r9"),
+    vectors=tuple(f"zmm{number}" for number in range(8)),
     clobbered=("rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11"),
     halved=frozenset({"rax", "rbx", "rcx", "rdx"}),
     advanced=frozenset({"rsp", "rsi", "rdi"}),

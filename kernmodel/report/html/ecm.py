@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate, parse_overlap
+from kernmodel.models.calls import CALLS
 from kernmodel.models.outside import OUTSIDE
 from kernmodel.report.html.charts import Axis, Bar, BarChart, Chart, LineChart, Segment, Series, stacked
 from kernmodel.report.html.scaling import curves_chart
@@ -70,11 +71,13 @@ def times_chart(
 
 def _bars(prediction: EcmPrediction, names: Sequence[str]) -> Iterator[Bar]:
     """A bar for each of the times that overlap, T_out before it, and one for T_ECM."""
-    times = {**prediction.times, "T_OL": max(0.0, prediction.core_cycles - prediction.t_out)}
+    times = {**prediction.times, "T_OL": max(0.0, prediction.core_cycles - prediction.t_out - prediction.t_call)}
     numbers = {name: number for number, name in enumerate(names)}
     expression = parse_overlap(prediction.overlap)
     for term in expression.terms if isinstance(expression, Max) else (expression,):
         parts = [(numbers[name], name, times[name]) for name in _added(term, times)]
+        if prediction.t_call and any(name == "T_OL" for _, name, _ in parts):
+            parts.append((numbers[CALLS], CALLS, prediction.t_call))
         outside = [(numbers[OUTSIDE], OUTSIDE, prediction.t_out)]
         unknown = ", ".join(name for _, name, _ in parts if name in prediction.unknown)
         which = "" if unknown == str(term) else f"{unknown} "

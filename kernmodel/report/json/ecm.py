@@ -61,6 +61,7 @@ def prediction_json(prediction: EcmPrediction) -> Json:
         doc.pick(prediction, "cores"),
         _cycles(prediction),
         doc.pick(prediction, "t_ol", "t_nol", "t_out", "ol_bound_by", "outside"),
+        {"t_call": prediction.t_call, "calls": [] if prediction.calls is None else prediction.calls.functions},
         doc.interval_json("cycles", prediction.cycles_interval),
         {"transfers": [transfer_json(transfer) for transfer in prediction.transfers]},
         {"levels": [_level(prediction, level, cycles) for level, cycles in prediction.levels]},

@@ -10,7 +10,7 @@ from kernmodel.errors import KernmodelError
 from kernmodel.report.json import document as doc
 from kernmodel.report.json.ecm import ecm_body
 from kernmodel.report.json.traffic import traffic_body
-from kernmodel.report.text.nests import APART, bytes_of, lacks_calls, seconds_of
+from kernmodel.report.text.nests import APART, bytes_of, seconds_of
 from kernmodel.studies.predict.whole import sums_by_function
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def ecm_nests_document(nests: Sequence[NestAnswer[EcmAnswer]], unit: str) -> Jso
 
 
 def _lacks(one: NestAnswer[EcmAnswer]) -> bool | None:
-    return None if isinstance(one.answer, KernmodelError) else lacks_calls(one.answer)
+    return None if isinstance(one.answer, KernmodelError) else one.answer.prediction.lacks_calls
 
 
 def traffic_nests_document(nests: Sequence[NestAnswer[TrafficAnswer]]) -> Json:

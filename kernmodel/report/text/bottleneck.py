@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from kernmodel.models.calls import CALLS
 from kernmodel.models.outside import NEGLIGIBLE, OUTSIDE
 from kernmodel.report.text.reasons import reason_text
 
@@ -39,6 +40,9 @@ def _of_known(prediction: EcmPrediction) -> str:
     share = 100 * times[largest] / t_ecm
     if largest == OUTSIDE:
         return f"Short inner loops: what is executed outside their body takes {share:.0f} % of the {t_ecm:.1f} cy/CL."
+    if largest == CALLS:
+        beside = _hidden(transfers, "them")
+        return f"Functions that the loop calls take {share:.0f} % of the {t_ecm:.1f} cy/CL; {beside}."
     if largest == "T_OL":
         what = _IN_WORDS[prediction.ol_bound_by]
         rows = "; chains of several rows overlap" if overlap >= NEGLIGIBLE else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from kernmodel.code.calls import named
 from kernmodel.models.ecm import AT_LEAST, UNKNOWN
 from kernmodel.models.outside import NEGLIGIBLE
 from kernmodel.report.layout import Blocks, Column, Line, Pair, Value, entry, fields, left, lines, right, table
@@ -88,6 +89,7 @@ def _model(prediction: EcmPrediction, unit: str) -> Blocks:
         ("", f"{{T_OL ‖ {terms}}}"),
         ("prediction", prediction.level_shorthand()),
         ("", f"{{{levels}}}"),
+        *call_fields(prediction),
         *outside_fields(prediction),
         ("composition", prediction.overlap),
         ("bottleneck", bottleneck_text(prediction)),
@@ -111,6 +113,19 @@ def bound_sign(unit: str, prediction: EcmPrediction) -> str:
 def _bound(unit: str, *, least: bool) -> str:
     """The sign before a time of which a part is not known, and before the rate that it makes."""
     return "" if not least else "≤ " if unit.endswith("/s") else AT_LEAST
+
+
+def call_fields(prediction: EcmPrediction) -> tuple[Pair, ...]:
+    """T_call and the functions that it consists of, where the loop calls any."""
+    calls = prediction.calls
+    if calls is None:
+        return ()
+    each = [
+        f"{one.per_unit:.4g} × {named(one.name)} of {UNKNOWN if one.cycles is None else decimal(one.cycles)} cy"
+        for one in calls.functions
+    ]
+    sign = "=" if calls.known else AT_LEAST.strip()
+    return (("calls", f"T_call {sign} {calls.cycles:.1f} cy/CL, beside T_OL ({' + '.join(each)})"),)
 
 
 def outside_fields(prediction: EcmPrediction) -> tuple[Pair, ...]:

@@ -92,12 +92,7 @@ def _duration(seconds: float | None) -> str:
 def _limits(one: Predicted) -> str:
     if isinstance(one.answer, KernmodelError):
         return "not modelled"
-    return limit_short(one.answer.prediction) + (", calls left out" if lacks_calls(one.answer) else "")
-
-
-def lacks_calls(answer: EcmAnswer) -> bool:
-    """Whether each pass of the loop calls functions, whose time is not included."""
-    return any(note.code == "call" for note in answer.loop.notes)
+    return limit_short(one.answer.prediction) + (", calls left out" if one.answer.prediction.lacks_calls else "")
 
 
 # }}}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from kernmodel.errors import Note, UsageError
 from kernmodel.machine.cores import SPREAD, Spread
@@ -75,6 +75,14 @@ class KernelRequest:
         return self.nest is not None or self.line is not None
 
 
+class CallCycles(NamedTuple):
+    """What the user says that a call of a function takes: between so many cycles, which may be the same."""
+
+    name: str
+    low: float
+    high: float
+
+
 @dataclass(frozen=True, slots=True)
 class CodeRequest:
     """Which code executes the kernel, and how it is analysed.
@@ -92,6 +100,7 @@ class CodeRequest:
         align: address of the loop modulo 64, None: as the code says.
         data_align: bytes at multiples of which all arrays begin, None: as the code says.
         array_offsets: of arrays by name, where they begin modulo a cache line.
+        call_cycles: what calls of functions take, before what the core's table says.
     """
 
     asm: str | None = None
@@ -106,6 +115,7 @@ class CodeRequest:
     align: int | None = None
     data_align: int | None = None
     array_offsets: tuple[tuple[str, int], ...] = ()
+    call_cycles: tuple[CallCycles, ...] = ()
 
     @property
     def given_places(self) -> bool:

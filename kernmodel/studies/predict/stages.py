@@ -18,6 +18,7 @@ from kernmodel.incore.dependences.line_splits import AT_LINES, Places, costs_of_
 from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.machine.cores import check_cores
 from kernmodel.machine.load import load_machine
+from kernmodel.studies.predict.calls import call_work, with_call_notes
 from kernmodel.studies.predict.compiled import (
     CompiledListing,
     chosen_compiler,
@@ -439,6 +440,8 @@ class Stages:
         moved = self._traffic if classic else self._placed_traffic
         traffic = moved(case, stores, cores)
         outside, unsure = (None, ()) if classic else self._outside(case, code, incore, traffic)
+        passes, given = traffic.iterations_per_unit / (loop.iterations_per_pass or 1.0), case.point.code.call_cycles
+        calls = call_work(loop, outside, passes, self._core(machine)[0], given)
         runs = None if classic else runs_of(method.nest, case.sizes, machine)
         streams = None if classic else self.streams(case.point.kernel.machine)
 
@@ -447,8 +450,9 @@ class Stages:
         def predict_at(active: int) -> EcmPrediction:
             if active not in predictions:
                 known = moved(case, stores, active)
-                made = predict(known, incore, paged, outside=outside, runs=runs, streams=streams, elsewhere=laid_out)
-                predictions[active] = replace(made, lacks_calls=any(note.code == "call" for note in loop.notes))
+                predictions[active] = predict(
+                    known, incore, paged, outside=outside, runs=runs, streams=streams, elsewhere=laid_out, calls=calls
+                )
             return predictions[active]
 
         prediction = predict_at(cores)
@@ -456,7 +460,7 @@ class Stages:
             *told,
             *method.nest.notes,
             *traffic.notes,
-            *loop.notes,
+            *with_call_notes(loop.notes, calls, given),
             *incore.notes,
             *unsure,
             *prediction.notes,

@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
+from kernmodel.models.calls import CALLS
 from kernmodel.models.outside import OUTSIDE
 from kernmodel.studies.predict.request import Point
 from kernmodel.studies.sweep.grid import Axis, Outcome, Row
@@ -82,10 +83,10 @@ class RowColumn:
 
 
 def answer_row(point: Point, answer: EcmAnswer, say: Say | None = None) -> Row:
-    """The row of one answer: T_OL, T_nOL, every transfer time, T_ECM and the prediction per residence level (cy/CL),
-    performance in every unit that has a meaning (None where a time is not known), saturation points, bytes over each
-    path per iteration, the largest reuse that holds in each cache, what binds, and the bottleneck, if there is one to
-    `say` it.
+    """The row of one answer: T_OL, T_nOL, T_call, every transfer time, T_ECM and the prediction per residence level
+    (cy/CL), performance in every unit that has a meaning (None where a time is not known), saturation points, bytes
+    over each path per iteration, the largest reuse that holds in each cache, what binds, and the bottleneck, if there
+    is one to `say` it.
 
     Times are of one core while `point.kernel.cores` are active; "all_cores" is the performance of all of them, as
     `kernmodel ecm --cores` gives it. Above one ccNUMA domain it is taken from `answer.scaling`, None if that has not
@@ -97,6 +98,7 @@ def answer_row(point: Point, answer: EcmAnswer, say: Say | None = None) -> Row:
     unknown, lacking = prediction.unknown, dict.fromkeys(CORE.values())
     return {
         **{f"{name}{TIME}": None if name in unknown else cycles for name, cycles in prediction.times.items()},
+        f"{CALLS}{TIME}": None if CALLS in unknown else prediction.t_call,
         **(lacking if unknown else _in_units(prediction.cycles, prediction.work, CORE)),
         **dict(zip((LOW, HIGH, DEPENDS), (found.low, found.high, found.cause) if found else 3 * (None,), strict=True)),
         **{from_level(name): None if prediction.is_least(name) else cycles for name, cycles in prediction.levels},
@@ -197,7 +199,7 @@ def columns_of(axes: Sequence[Axis], names: Iterable[str]) -> tuple[RowColumn, .
 
 def _parts(machine: Machine) -> Iterator[tuple[str, ...]]:
     """The names of a record in its order, in parts, so that those of several machines stay together."""
-    yield ("T_OL_cy_per_CL", "T_nOL_cy_per_CL", f"{OUTSIDE}{TIME}")
+    yield ("T_OL_cy_per_CL", "T_nOL_cy_per_CL", f"{OUTSIDE}{TIME}", f"{CALLS}{TIME}")
     yield tuple(f"{path.time_name}{TIME}" for path in machine.paths)
     yield (*CORE.values(), LOW, HIGH, DEPENDS)
     yield tuple(from_level(level) for level in machine.residence_levels)
