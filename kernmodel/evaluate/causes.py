@@ -18,8 +18,9 @@ from kernmodel.models.ecm import EcmPrediction
 from kernmodel.models.outside import OUTSIDE
 from kernmodel.source.model import LoopNest
 
-Rerun = Callable[[Conditions, Mapping[str, int]], JudgedPoint]
-"""A kernel under other conditions and at other sizes, measured and predicted."""
+Rerun = Callable[[Conditions, Mapping[str, int], tuple[str, ...]], JudgedPoint]
+"""A kernel under other conditions, at other sizes and with further flags of the compiler, measured and predicted."""
+_UNROLLED = ("-funroll-loops",)
 _LOOP_PLACES = (0, 32)
 """Addresses of the loop modulo 64 that are tried: the beginning and the middle of a line of code."""
 _MOVED = 8
@@ -74,9 +75,12 @@ def _compositions(prediction: EcmPrediction) -> Iterator[tuple[str, Overlap]]:
 def run_experiments(
     nest: LoopNest, point: JudgedPoint, level: str, conditions: Conditions, rerun: Rerun
 ) -> Iterator[Experiment]:
-    """The point under one other condition each: address of the loop, of the arrays, page size, less data, longer rows.
-    What cannot be run so is left out."""
+    """The point under one other condition each: address of the loop, of the arrays, several passes to a branch, page
+    size, less data, longer rows. What cannot be run so is left out."""
     sizes = point.point.sizes
+    if level == "L1":
+        change = f"compiled with {' '.join(_UNROLLED)} as well"
+        yield from _again("short passes", change, rerun, conditions, sizes, _UNROLLED)
     for place in _LOOP_PLACES if level == "L1" else ():
         if conditions.align != place:
             yield from _again(
@@ -98,10 +102,15 @@ def run_experiments(
 
 
 def _again(
-    cause: str, change: str, rerun: Rerun, conditions: Conditions, sizes: Mapping[str, int]
+    cause: str,
+    change: str,
+    rerun: Rerun,
+    conditions: Conditions,
+    sizes: Mapping[str, int],
+    flags: tuple[str, ...] = (),
 ) -> Iterator[Experiment]:
     try:
-        point = rerun(conditions, sizes)
+        point = rerun(conditions, sizes, flags)
     except KernmodelError:
         return
     yield Experiment(cause, change, point.measured, point.predicted)  # type: ignore[arg-type]

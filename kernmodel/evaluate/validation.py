@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
-from kernmodel.errors import KernmodelError, MeasurementError, Note
+from kernmodel.errors import InputError, KernmodelError, MeasurementError, Note
 from kernmodel.evaluate.causes import model_experiments, run_experiments
 from kernmodel.evaluate.host_kernels import HostRun, host_kernel
 from kernmodel.evaluate.kernel_model import JudgedPoint, JudgedSeries, MeasuredPoint, PointGroup, Series
@@ -138,10 +138,13 @@ def _explained(
     if plan.large_percent is None or abs(point.error_percent) <= plan.large_percent:
         return point
 
-    def rerun(conditions: Conditions, sizes: Mapping[str, int]) -> JudgedPoint:
+    def rerun(conditions: Conditions, sizes: Mapping[str, int], flags: tuple[str, ...]) -> JudgedPoint:
         progress(f"{point.kernel} {level}: looking for the cause")
         other = replace(request, sizes={**request.sizes, **sizes})
-        return judged_run(host_kernel(other, nest, plan.code, host.machine, None, conditions, host.topology))
+        if flags and plan.code.asm is not None:
+            raise InputError("a listing is not compiled", where=point.kernel)
+        code = replace(plan.code, flags=(*point.run.flags, *flags)) if flags else plan.code
+        return judged_run(host_kernel(other, nest, code, host.machine, None, conditions, host.topology))
 
     modelled = model_experiments(point.judged, None if level == "L1" else l1_cycles)
     run = run_experiments(nest, point.judged, level, plan.conditions, rerun)

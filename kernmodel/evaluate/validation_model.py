@@ -10,7 +10,14 @@ from kernmodel.measure.model import KernelMeasurement
 from kernmodel.value_types import dataclass
 
 Cause = Literal[
-    "in-core time", "composition", "loop address", "array addresses", "page size", "share of the cache", "run length"
+    "in-core time",
+    "composition",
+    "short passes",
+    "loop address",
+    "array addresses",
+    "page size",
+    "share of the cache",
+    "run length",
 ]
 """What an experiment asks about."""
 CLOSE_PERCENT = 10.0

@@ -30,7 +30,7 @@ CACHES = (
 HOST = HostTopology("EPYC", "AMD", 25, 1, 1, frozenset(), True, 1, 1, 2, 1, CACHES, 1 << 34, "madvise")
 # cycles per iteration by kernel and level, gcc 12 -O3 -march=native; that of copy in L2 is twice what was measured
 CYCLES = {
-    "triad": {"L1": 0.3975, "L2": 0.765, "L3": 1.0, "Mem": 3.31},
+    "triad": {"L1": 0.3975, "L2": 0.765, "L3": 1.0, "Mem": 3.31, "unrolled": 0.38},
     "copy": {"L1": 0.2625, "L2": 1.25},
 }
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc is installed")
@@ -45,6 +45,8 @@ def recorded(monkeypatch: pytest.MonkeyPatch):
         made.append((level, conditions, dict(sizes)))
         per_level = CYCLES[nest.name]
         value = per_level.get(level, per_level["L2"]) * (1 if conditions.huge else 1.5)
+        if "-funroll-loops" in code.flags:
+            value = per_level["unrolled"]
         figure = Figure(value, value, 1.01 * value, 50, 60, bool(value))
         offsets = dict(conditions.array_offsets)
         arrays = tuple(PlacedArray(name, 4096, offsets.get(name, 0), conditions.huge) for name in nest.arrays)
@@ -109,6 +111,16 @@ def test_what_is_not_confirmed_or_reads_indices_is_left_out(recorded, monkeypatc
     assert "no two rounds agree" in answer.left[0].why
     with pytest.raises(MeasurementError, match="index arrays"):
         km.validate(MACHINE, "gather.c")
+
+
+@needs_gcc
+def test_short_passes_are_asked_about_by_unrolled_code(recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy that takes 2 cycles a pass, and 1 where eight passes come to a taken branch."""
+    monkeypatch.setitem(CYCLES, "copy", {"L1": 0.5, "L2": 0.5, "unrolled": 0.25})
+    (point,) = km.validate(MACHINE, "copy.c", levels=["L1"]).answer.points
+    unrolled = next(one for one in point.experiments if one.cause == "short passes")
+    assert unrolled.measured == pytest.approx(8 * 0.25)
+    assert point.causes[0] == unrolled
 
 
 def test_experiments_explain_what_halves_the_error() -> None:
