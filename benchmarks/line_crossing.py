@@ -29,7 +29,7 @@ uint64_t %s(long passes)
     char *place = data;
     uint64_t begin = now(), sum = 1;
     __asm__ volatile("1: %s\n dec %%0\n jne 1b" : "+r"(passes), "+r"(sum) : "r"(place), "r"(0L)
-                     : "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7");
+                     : "memory", "r8", "r9", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7");
     return now() - begin;
 }
 """

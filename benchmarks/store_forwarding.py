@@ -6,7 +6,9 @@ Each line is a chain: a value is stored, loaded, and stored again. What a pass t
 for loads that get all their bytes from one store, and for loads that need more (`partial store forward latency`), which
 have to wait until the store has reached the cache. Transfers between kinds of registers are part of the chain where a
 store and the load that follows it are of different kinds. The smallest of many short samples counts, beside a chain of
-dependent additions that tells the clock, so that whatever else runs on the host matters little.
+dependent additions that tells the clock, so that whatever else runs on the host matters little. The last lines load
+what nothing waits for: loads that need more than a store wrote take their time one after the other all the same, unless
+the stores of both are older.
 """
 
 from __future__ import annotations
@@ -31,6 +33,14 @@ _CHAINS = {
     "32 bytes (vector), of which 8 were stored": r"vmovsd %%xmm0, (%2)\n vmovupd (%2,%3), %%ymm0",
     "32 bytes (vector), of which 4 were stored from a general register and moved back": (
         r"mov %k1, (%2)\n vmovdqu (%2,%3), %%ymm0\n vmovd %%xmm0, %k1"
+    ),
+    "no chain: 8 bytes, stored at once": r"mov %1, (%2)\n mov (%2,%3), %%r8",
+    "no chain: 8 bytes, of which 4 were stored": r"mov %k1, (%2)\n mov (%2,%3), %%r8",
+    "no chain: the same twice, in two lines": (
+        r"mov %k1, (%2)\n mov (%2,%3), %%r8\n mov %k1, 64(%2)\n mov 64(%2,%3), %%r9"
+    ),
+    "no chain: the same twice, the two stores before the two loads": (
+        r"mov %k1, (%2)\n mov %k1, 64(%2)\n mov (%2,%3), %%r8\n mov 64(%2,%3), %%r9"
     ),
 }
 

@@ -37,6 +37,20 @@ class TraceData(NamedTuple):
     loads_across: frozenset[int]
     stores_across: frozenset[int]
 
+    def blocked_in_turn(self, window: int) -> int:
+        """Loads that wait one after the other, each for a store that wrote some of its bytes only and is younger than
+        the one before: stores reach the cache in order, and none before all that is older is complete.
+
+        Args:
+            window: instructions that the core has in flight; stores further back have reached the cache.
+        """
+        found, latest = 0, -1
+        blocked = (link for link in self.links if not link.whole and not link.passes)
+        for load, store in sorted((link.load[0], link.store[0]) for link in blocked):
+            if store > latest and load - store < window:
+                found, latest = found + 1, load
+        return found
+
 
 class _Fed(NamedTuple):
     """A load at a step of the run: the instruction, the store that wrote its bytes last, how many executions of that

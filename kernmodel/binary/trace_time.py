@@ -9,6 +9,9 @@ into its input that code without jumps does not have:
 - *Mispredicted branches.* What follows such a branch is fetched once the branch was executed and the misprediction
   penalty has passed. What is older than the branch goes on meanwhile, so that a chain that is behind hides the
   penalty (S. Eyerman, J. E. Smith, L. Eeckhout: Characterizing the branch misprediction penalty, ISPASS 2006).
+
+Loads that need more than a store wrote wait until it is in the cache, where it comes when all that is older is
+complete: so they wait one after the other, whatever needs their values (`benchmarks/store_forwarding.py`).
 """
 
 from __future__ import annotations
@@ -114,8 +117,15 @@ class TraceTimer:
         for wrong in mispredicted or ((),):
             redirected = _redirected(program, units, frozenset(wrong), round(self.penalty or 0))
             found = simulate(redirected) or run(redirected)
-            times.append(found[1] / max(found[2], 1))
+            times.append(max(found[1] / max(found[2], 1), self._blocked(data)))
         return tuple(times)
+
+    def _blocked(self, data: TraceData | None) -> float:
+        """Cycles that loads of a trace take one after the other that no store can feed; 0 where that is not known."""
+        pipeline = self._core.model.pipeline
+        if data is None or pipeline is None or pipeline.memory.forwards is None:
+            return 0.0
+        return float(pipeline.memory.forwards.partial * data.blocked_in_turn(self.window))
 
     def _accesses(self, block: LoweredBlock, data: TraceData, lines: Lines) -> list[Access]:
         """What becomes of the accesses of a trace of which is known which ones cross lines: these do in every pass."""

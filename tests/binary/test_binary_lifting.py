@@ -188,3 +188,17 @@ def test_a_load_waits_for_the_store_that_fed_it(own: OwnPredictor) -> None:
     assert apart == 1
     assert whole == 9
     assert partial >= whole + 10
+
+
+@pytest.mark.parametrize(("order", "turns"), [("slsl", 2), ("ssll", 1)])
+def test_loads_that_no_store_can_feed_wait_in_turn(own: OwnPredictor, order: str, turns: int) -> None:
+    """mov [rdi],eax; mov rcx,[rdi], twice, and the stores first: measured on Zen 3 at 17.9 cycles for each turn."""
+    trace = decode_block(
+        bytes.fromhex("".join({"s": "8907", "l": "488b0f"}[one] for one in order)), file="made", address=0x1000
+    )
+    stores, loads = ([n for n, one in enumerate(order) if one == kind] for kind in "sl")
+    links = tuple(Forwarding((store, 0), (load, 0), 0, False) for store, load in zip(stores, loads, strict=True))
+    data = TraceData(links, frozenset(), frozenset())
+    timer = TraceTimer(own.core, own.analyser)
+    assert timer.cycles(trace, data=data) == (pytest.approx(18 * turns, abs=1),)
+    assert data.blocked_in_turn(window=1) == 0
