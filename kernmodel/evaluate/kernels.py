@@ -25,6 +25,8 @@ from kernmodel.evaluate.kernel_model import (
     TrafficError,
 )
 from kernmodel.models.ecm import refuse_unknown
+from kernmodel.source.emit.whole_function import compiler_defines
+from kernmodel.source.text import find_source
 from kernmodel.studies.predict.ecm import predict_ecm_sweep
 from kernmodel.studies.predict.request import CodeRequest, EcmAnswer, KernelRequest
 from kernmodel.traffic.options import CacheMode
@@ -110,8 +112,14 @@ def _predicted(
         sizes = [dict(key) for key in by_sizes]
         if sizes:
             request = KernelRequest(series.source, series.machine, sizes[0], cache=cache)
-            for answer, group in zip(predict_ecm_sweep(request, code, sizes, cores), by_sizes.values(), strict=True):
+            answers = predict_ecm_sweep(request, code, sizes, cores, each=_is_compiled_by_size(request, code))
+            for answer, group in zip(answers, by_sizes.values(), strict=True):
                 yield from ((point, answer) for point in group)
+
+
+def _is_compiled_by_size(request: KernelRequest, code: CodeRequest) -> bool:
+    """Whether the code has the sizes in it, since they are macros of the source, and is that of each size."""
+    return code.asm is None and bool(compiler_defines(find_source(request.kernel)[0], request.defines))
 
 
 def judged_point(point: MeasuredPoint, answer: EcmAnswer) -> JudgedPoint:

@@ -18,12 +18,11 @@ from kernmodel.incore.model import InCore
 from kernmodel.isa import isa_of
 from kernmodel.source.model import LoopNest
 from kernmodel.studies.predict.placement import MATTERS
+from kernmodel.studies.predict.row_starts import POINTED, STATIC
 from kernmodel.value_types import dataclass
 
 _STATIC_ALIGNMENT = 16
 """Of static arrays of 16 bytes and more (System V ABI of x86-64, section 3.1.2)."""
-_NAMED = "&"
-"""Before the name of a static array, as the address analysis writes it."""
 _MOST = 64
 """Layouts up to which all are tried."""
 
@@ -125,7 +124,7 @@ def _owners(loop: AssemblyLoop, nest: LoopNest) -> dict[str, str]:
     """The array that lies at each base of the code: a name of the listing, or an argument, in the order of parameters;
     empty where that is not clear."""
     starts = [(stream.start.base, stream.reference.written) for stream in loop.streams if stream.start is not None]
-    found = {base: base[1:] for base, _ in starts if base[:1] == _NAMED and base[1:] in nest.arrays}
+    found = {base: base[1:] for base, _ in starts if base[:1] in (STATIC, POINTED) and base[1:] in nest.arrays}
     arguments = isa_of(loop.isa).registers.arguments
     bases = sorted({base for base, _ in starts if base in arguments}, key=arguments.index)
     names = sorted((n for n in nest.arrays if n not in found.values()), key=lambda name: _declared(nest, name))
@@ -148,7 +147,7 @@ def _alignment(nest: LoopNest, base: str, array: str, align: int | None) -> int:
     element = nest.arrays[array].element.size_bytes
     if align is not None:
         return max(align, 1)
-    return max(element, _STATIC_ALIGNMENT) if base[:1] == _NAMED else element
+    return max(element, _STATIC_ALIGNMENT) if base[:1] == STATIC else element
 
 
 def _placed(start: StreamStart | None, bases: Bases) -> bool:

@@ -34,6 +34,7 @@ def predict_ecm_sweep(
     scaling_cores: Sequence[int] = (),
     *,
     stages: Stages | None = None,
+    each: bool = False,
 ) -> Iterator[EcmAnswer]:
     """The ECM prediction for each point of sizes, as they come.
 
@@ -43,6 +44,7 @@ def predict_ecm_sweep(
     Args:
         points: sizes; scaling_cores: core counts to predict the performance for; empty for none.
         stages: what is known from other predictions, and remembers these.
+        each: whether each point is compiled with its own sizes instead, as `predict_ecm` does.
 
     Raises:
         KernmodelError: any stage's error about its input.
@@ -58,11 +60,14 @@ def predict_ecm_sweep(
     stages.check_cores(point(points[0]), scaling_cores)
     with ExitStack() as stack:
         whole = point(largest(points))
-        stages.start(stack, whole)
+        if not each:
+            stages.start(stack, whole)
         groups = alike(stages.nest(whole.kernel), points)
         shared = {id(one): point(largest(group)) for group in groups if len(group) > 1 for one in group}
         requests = [(point(sizes), shared.get(id(sizes))) for sizes in points]
         for request, at in requests:
             sizes_at(stages.nest((at or request).kernel), request.kernel.sizes)
         for request, at in requests:
-            yield stages.answer(request, scaling_cores, at=at)
+            if each and at is not None:
+                stages.know(request.kernel, stages.nest(at.kernel))
+            yield stages.answer(request, scaling_cores, at=None if each else at)

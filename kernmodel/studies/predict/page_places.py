@@ -19,6 +19,7 @@ from kernmodel.incore.dependences.false_stores import ALIASED_BYTES
 from kernmodel.isa import isa_of
 from kernmodel.source.model import LoopNest
 from kernmodel.studies.predict.expectation import expectation
+from kernmodel.studies.predict.row_starts import POINTED
 from kernmodel.traffic.simulation.array_layout import MAPPED_BYTES
 
 _GAP = 64
@@ -42,7 +43,7 @@ def page_starts(loop: AssemblyLoop, nest: LoopNest, sizes: Mapping[str, int]) ->
         return {}
     begins = [stream.start for stream in moving]
     arguments = isa_of(loop.isa).registers.arguments
-    told = [start for start in begins if start is not None and start.base in arguments]
+    told = [s for s in begins if s is not None and (s.base in arguments or s.base.startswith(POINTED))]
     if told and len(told) == len(moving) and len({start.rows for start in told}) == 1:
         return {s.instruction: start.offset % ALIASED_BYTES for s, start in zip(moving, told, strict=True)}
     expected = [access for access in expectation(nest, sizes).expected if access.stride_bytes > 0]

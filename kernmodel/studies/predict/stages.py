@@ -49,12 +49,14 @@ if TYPE_CHECKING:
     from kernmodel.models.streams import Streams
     from kernmodel.source.model import LoopNest
     from kernmodel.studies.predict.arrays import ArrayPlaces
+    from kernmodel.studies.predict.row_starts import Origin
     from kernmodel.studies.predict.together import Together
     from kernmodel.traffic.model import Traffic
     from kernmodel.traffic.options import StoreMode
 
-_LARGE, _FEW, _MANY = 4, 64, 1024
-"""How much is remembered: what is large, values that take long to make or much memory, and small ones."""
+_LARGE, _FEW, _SOME, _MANY = 4, 64, 256, 1024
+"""How much is remembered: what is large, values that take long to make or much memory, those that points have by where
+their rows begin in cache lines, and small ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +73,23 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
+class _Layout:
+    """Where the arrays of a loop lie, and the analyses of its code where they are the least and the most in the way;
+    none if all are alike. `places` is None where it makes no difference to the core, or is left out; `by_size` says
+    that rows begin where they do at the sizes of the point, not at those that the code was compiled with."""
+
+    places: ArrayPlaces | None
+    elsewhere: tuple[InCore, ...] = ()
+    by_size: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class _Case:
     """A point with what holds for it: `key` is what its traffic depends on besides machine, cores and stores, `sizes`
-    are checked, `shown` those for reports."""
+    are checked, `shown` those for reports, `at` is the point that its code was compiled for."""
 
     point: Point
+    at: Point
     key: Hashable
     sizes: Mapping[str, int]
     shown: Mapping[str, int]
@@ -96,11 +110,13 @@ class Stages:
         self._traffics: Memo[Traffic] = Memo(_MANY)
         self._codes: Memo[Code] = Memo(_FEW)
         self._listings: Memo[CompiledListing] = Memo(_LARGE)
-        self._incores: Memo[InCore] = Memo(_FEW)
+        self._origins: Memo[tuple[Origin, ...]] = Memo(_FEW)
+        self._layouts: Memo[_Layout] = Memo(_SOME)
+        self._incores: Memo[InCore] = Memo(_SOME)
         self._analysers: Memo[Analyser] = Memo(_LARGE)
         self._arounds: Memo[OutsideCycles] = Memo(_FEW)
         self._streams: Memo[Streams] = Memo(_FEW)
-        self._placements: Memo[tuple[Note, ...]] = Memo(_FEW)
+        self._placements: Memo[tuple[Note, ...]] = Memo(_SOME)
         self._started: dict[Hashable, Compilation] = {}
         self._among: dict[Hashable, tuple[Together, int] | None] = {}
 
@@ -315,7 +331,7 @@ class Stages:
         sizes, shown = self.sizes(point, at)
         method = self._method(kernel, at.kernel, point.blocks, machine)
         key = (nest_key(at.kernel, point.blocks), *method_key(kernel), kernel.safety, tuple(sizes.items()))
-        return _Case(point, key, sizes, shown, method)
+        return _Case(point, at, key, sizes, shown, method)
 
     def _first_traffic(self, point: Point, at: Point, machine: Machine) -> None:
         case = self._case(point, at, machine)
@@ -339,20 +355,44 @@ class Stages:
 
         return self._cores.get(_core_key(machine), read)
 
-    def _places(self, case: _Case, code: Code) -> ArrayPlaces | None:
-        """Where the arrays lie; None where it makes no difference to the core, or is left out."""
+    def _layout(self, case: _Case, code: Code) -> _Layout:
+        """Where the arrays lie, at the sizes of the point, whatever sizes the code was compiled with.
+
+        Points whose rows begin alike in cache lines share it, and the analyses of the core with it.
+        """
         from kernmodel.studies.predict.arrays import array_places
         from kernmodel.studies.predict.page_places import page_starts
+        from kernmodel.studies.predict.row_starts import at_sizes
 
         machine, request = case.method.machine, case.point.code
         parameters, _ = self._core(machine)
         if request.port_model == "even" or not (request.given_places or costs_of_lines(parameters)):
-            return None
+            return _Layout(None)
         if request.classic and not request.given_places:
-            return None
-        offsets, nest, loop = dict(request.array_offsets), case.method.nest, code.loop
+            return _Layout(None)
+        offsets, nest, line = dict(request.array_offsets), case.method.nest, machine.line_bytes
+        matched = self._matched(case, code)
+        loop = replace(code.loop, streams=at_sizes(code.loop, matched, nest, case.sizes)) if matched else code.loop
         in_page = page_starts(loop, nest, case.sizes) if parameters.loads.aliased_stores and not offsets else {}
-        return array_places(loop, nest, machine.line_bytes, request.data_align, offsets, in_page=in_page)
+        asked = parameters.name, request.port_model, request.align, request.data_align, request.array_offsets
+        key = code.key, line, asked, tuple(in_page.items()), _within_lines(loop, line)
+
+        def find() -> _Layout:
+            places = array_places(loop, nest, line, request.data_align, offsets, in_page=in_page)
+            return _Layout(places, self._elsewhere(code, machine, request, places), bool(matched))
+
+        return self._layouts.get(key, find)
+
+    def _matched(self, case: _Case, code: Code) -> tuple[Origin, ...]:
+        """Which reference of the source each access of the code is, at the sizes that it was compiled with."""
+        from kernmodel.studies.predict.row_starts import origins
+
+        at = case.at
+
+        def find() -> tuple[Origin, ...]:
+            return origins(code.loop, self.nest(at.kernel, at.blocks), self.sizes(at, at)[0])
+
+        return self._origins.get((code.key, nest_key(at.kernel, at.blocks)), find)
 
     def _elsewhere(self, code: Code, machine: Machine, request: CodeRequest, places: ArrayPlaces) -> tuple[InCore, ...]:
         """The analyses with the arrays where they are the least and the most in the way; none if all are alike."""
@@ -429,9 +469,9 @@ class Stages:
 
         method, cores, loop = case.method, case.point.kernel.cores, code.loop
         machine = method.machine
-        places = self._places(case, code)
+        layout = self._layout(case, code)
+        places, elsewhere = layout.places, layout.elsewhere
         incore = self._incore(code, machine, case.point.code, places.taken if places else None)
-        elsewhere = () if places is None else self._elsewhere(code, machine, case.point.code, places)
         laid_out = Elsewhere(elsewhere, places.assumed) if places and elsewhere else None
         paged, page_notes = in_pages(machine, case.point.kernel.pages)
         stores, told = _stores_of(loop, method)
@@ -475,7 +515,7 @@ class Stages:
         once: tuple[Note, ...] = ()
         if shared is not None and case.point.code.asm is None:
             deciding = deciding_names(self.nest(shared.kernel), shared.kernel.sizes)
-            once = (compiled_once(self.sizes(shared, shared)[1], deciding, shared.blocks),)
+            once = (compiled_once(self.sizes(shared, shared)[1], deciding, shared.blocks, by_size=layout.by_size),)
         return EcmAnswer(
             nest=method.nest,
             machine=machine,
@@ -496,18 +536,36 @@ def _key(places: Places) -> tuple[object, ...]:
     return places.base, tuple(places.starts.items()), tuple(places.in_page.items())
 
 
+def _within_lines(loop: AssemblyLoop, line: int) -> tuple[object, ...]:
+    """Where the accesses of a loop begin in cache lines, row by row; from as many rows on as there are bytes in a line
+    their number makes no difference."""
+    return tuple(
+        stream.start
+        and (
+            stream.start.base,
+            stream.start.offset % line,
+            *((step % line, passes and min(passes, line)) for step, passes in stream.start.rows),
+        )
+        for stream in loop.streams
+    )
+
+
 def _start(stack: ExitStack, at: Point, machine: Machine) -> Compilation | None:
     """Start the compiler before the source is analysed, where its text can be compiled as it stands."""
     return None if at.blocks else start_early(stack, at.kernel, at.code, machine)
 
 
-def compiled_once(shown: Mapping[str, int], deciding: Sequence[str], blocks: Blocks = ()) -> Note:
-    """The note that points share code compiled with these sizes; `deciding` are those that they all have."""
+def compiled_once(
+    shown: Mapping[str, int], deciding: Sequence[str], blocks: Blocks = (), *, by_size: bool = False
+) -> Note:
+    """The note that points share code compiled with these sizes; `deciding` are those that they all have, `by_size`
+    says that rows begin where they do at the sizes of each point."""
     values = [f"{name}={value}" for name, value in shown.items()]
     values += [f"blocks of {value} in {name}" for name, value in blocks]
     same = ", ".join(f"{name}={shown[name]}" for name in deciding)
     points = f"all points with {same}" if same else "all points"
-    text = f"the kernel was compiled once, with {', '.join(values)}; {points} share its in-core time"
+    what = "its code, with rows that begin in cache lines as theirs do" if by_size else "its in-core time"
+    text = f"the kernel was compiled once, with {', '.join(values)}; {points} share {what}"
     return Note("compiled-once", text, "assumption")
 
 

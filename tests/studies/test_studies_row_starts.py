@@ -1,0 +1,91 @@
+"""Where rows begin at the sizes of a point, with code that was compiled for others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kernmodel.evaluate.kernel_files import read_kernels
+from kernmodel.evaluate.kernels import evaluate_kernels
+from kernmodel.studies.predict.ecm import predict_ecm, predict_ecm_sweep
+from kernmodel.studies.predict.request import CodeRequest, KernelRequest, Point
+from kernmodel.studies.predict.row_starts import at_sizes, origins
+from kernmodel.studies.predict.stages import Stages
+from kernmodel.studies.sweep.evaluation import evaluate
+from kernmodel.studies.sweep.grid import Axis, Grid
+
+ROWS = """void rows(double a[restrict M][N], double b[restrict M][N])
+{
+    for (int j = 0; j < M; ++j)
+        for (int i = 0; i < N - 4; ++i)
+            b[j][i] = a[j][i] + a[j][i + 1] + a[j][i + 2];
+}
+"""
+GCC = CodeRequest(compiler="gcc")
+SIZES = (100, 128, 132)
+"""Rows of 12.5, 16 and 16.5 lines, of which no iteration is left over by vectors of four."""
+
+
+def compiled(kernel: str, sizes: dict[str, int], machine: str = "zen3"):
+    stages, point = Stages(), Point(KernelRequest(kernel, machine, sizes), GCC)
+    return stages.code(point, stages.machine(machine)).loop, stages.nest(point.kernel)
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> str:
+    file = tmp_path / "rows.c"
+    file.write_text(ROWS, encoding="utf-8")
+    return str(file)
+
+
+def view(point: Point, answer):
+    return answer.prediction
+
+
+@pytest.mark.thorough
+def test_points_that_share_code_are_predicted_as_each_by_itself(rows: str, tmp_path: Path) -> None:
+    """Their rows begin on lines and off them; before, all had the time of the largest."""
+    kernel = KernelRequest(rows, "zen3", {})
+    points = [{"M": size, "N": size} for size in SIZES]
+    alone = [predict_ecm(replace(kernel, sizes=point), GCC).prediction for point in points]
+    assert len({one.t_ol for one in alone}) > 1
+    assert [one.prediction for one in predict_ecm_sweep(kernel, GCC, points)] == alone
+    grid = Grid(Point(replace(kernel, sizes={"M": 128}), GCC), (Axis("size", "N", SIZES),))
+    swept = [outcome.view.t_ol for outcome in evaluate(grid, view)]
+    assert swept == [one.t_ol for one in alone]
+    table = tmp_path / "measured.csv"
+    lines = [f'rows,{rows},zen3,gcc,"{{""M"": {size}, ""N"": {size}}}",1,cy/CL,5' for size in SIZES]
+    table.write_text("\n".join(["kernel,source,machine,compiler,sizes,cores,unit,measured", *lines]), encoding="utf-8")
+    (judged,) = evaluate_kernels(read_kernels(str(table))).series
+    assert [point.prediction for point in judged.points] == alone
+
+
+def test_the_source_says_what_the_code_does() -> None:
+    sizes = {"L": 66, "M": 66, "N": 66}
+    loop, nest = compiled("3d-7pt", sizes)
+    placed = at_sizes(loop, origins(loop, nest, sizes), nest, sizes)
+    for code, source in zip(loop.streams, placed, strict=True):
+        assert code.start is not None
+        assert source.start is not None
+        assert (source.start.offset, source.start.rows) == (code.start.offset, code.start.rows)
+
+
+def test_where_the_code_loses_an_address_the_source_knows_it() -> None:
+    """The outermost loop counts on from where the loop inside it stopped, since iterations are left over in rows."""
+    sizes = {"L": 67, "M": 67, "N": 67}
+    loop, nest = compiled("3d-7pt", sizes)
+    assert any(stream.start and stream.start.rows[-1] == (0, 65) for stream in loop.streams)
+    placed = at_sizes(loop, origins(loop, nest, sizes), nest, sizes)
+    assert {stream.start.base for stream in placed if stream.start} == {"*a", "*b"}
+    assert all(stream.start and stream.start.rows == ((67 * 8, 65), (67 * 67 * 8, 65)) for stream in placed)
+
+
+def test_accesses_that_are_no_reference_of_the_source_are_left_as_they_are() -> None:
+    sizes = {"L": 66, "M": 66, "N": 66}
+    loop, nest = compiled("3d-7pt", sizes)
+    others = {"L": 66, "M": 66, "N": 70}
+    assert origins(loop, nest, others) == ()  # code of other sizes than is said
+    assert at_sizes(loop, (), nest, others) == loop.streams
+    assert origins(replace(loop, steps=None), nest, sizes) == ()
