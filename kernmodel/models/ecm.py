@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import count, islice
+from itertools import count, islice, pairwise
 from typing import Literal
 
 from kernmodel.errors import MachineError, Note
@@ -29,7 +29,7 @@ from kernmodel.machine.model import BandwidthSeries, Machine, StreamMix, Transfe
 from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate
 from kernmodel.models.calls import CALLS, CallWork
 from kernmodel.models.outside import OUTSIDE, OutsideWork
-from kernmodel.models.streams import Streams, recomposed, stream_cycles
+from kernmodel.models.streams import Streams, beside_cycles, recomposed, stream_cycles
 from kernmodel.traffic.model import ENDS, PathLines, PathTraffic, Traffic
 from kernmodel.traffic.stores import default_stores, evasion_of
 from kernmodel.traffic.stream_runs import Runs, restart_cycles, shortest_run
@@ -330,6 +330,7 @@ def predict(
             *_stream_notes(machine, streams, transfers[-1]),
             *_restart_notes(machine, traffic, runs or {}, restarts),
             *_prefetch_notes(machine, traffic, streams),
+            *_beside_notes(machine, traffic, streams),
         ),
         cycles_interval=union(intervals),
         outside=outside,
@@ -526,7 +527,53 @@ def transfer_times(machine: Machine, streams: Streams | None, traffic: Traffic, 
         transfer_time(machine, streams, path, traffic.path(path.name), restart_cycles(path, traffic, runs))
         for path in machine.paths
     )
-    return found if streams is None else _not_followed(machine, streams, traffic, found)
+    if streams is None:
+        return found
+    return _beside_memory(machine, streams, traffic, _not_followed(machine, streams, traffic, found))
+
+
+def _beside_memory(
+    machine: Machine, streams: Streams, traffic: Traffic, transfers: tuple[TransferTime, ...]
+) -> tuple[TransferTime, ...]:
+    """The times where lines that lie in caches are loaded beside lines from memory: these take what they take by
+    themselves, and what the core is known to take longer beside such lines, if that is longer than all transfers
+    together."""
+    more = _beside_lines(machine, streams, traffic)
+    lines = traffic.path(machine.paths[-1].name).loads
+    if not more or not transfers[-1].known:
+        return transfers
+    alone = {
+        transfer.name: transfer.cycles * min(1.0, lines / moved) if (moved := traffic.path(path.name).loads) else 0.0
+        for path, transfer in zip(machine.paths, transfers, strict=True)
+    }
+    return _longer(streams.overlap, transfers, evaluate(streams.overlap, alone) + sum(more.values()))
+
+
+def _beside_lines(machine: Machine, streams: Streams, traffic: Traffic) -> dict[str, float]:
+    """By cache the cycles that lines from memory take longer since lines that lie there are loaded beside them."""
+    loads = [traffic.path(path.name).loads for path in machine.paths]
+    if not loads[-1]:
+        return {}
+    served = {path.outer: inner - outer for path, (inner, outer) in zip(machine.paths, pairwise(loads), strict=False)}
+    return {
+        level: loads[-1] * beside_cycles(known, served[level] / loads[-1])
+        for level, known in streams.beside.items()
+        if served.get(level, 0.0) > 0
+    }
+
+
+def _longer(overlap: Overlap, transfers: tuple[TransferTime, ...], cycles: float) -> tuple[TransferTime, ...]:
+    """The times with so much more latency from memory that all together take so many cycles, if that is more."""
+    memory, times = transfers[-1], {transfer.name: transfer.cycles for transfer in transfers}
+    more = cycles - (evaluate(overlap, {**times, memory.name: _MANY_CYCLES}) - _MANY_CYCLES) - memory.cycles
+    if more <= 0 or evaluate(overlap, times) >= cycles:
+        return transfers
+    slower = replace(memory, cycles=memory.cycles + more, penalty_cycles=memory.penalty_cycles + more)
+    return (*transfers[:-1], slower)
+
+
+_MANY_CYCLES = 1e9
+"""Beside which all other times are nothing."""
 
 
 def _not_followed(
@@ -534,15 +581,10 @@ def _not_followed(
 ) -> tuple[TransferTime, ...]:
     """The times where more streams miss the first cache than the prefetcher follows: lines from memory take what
     they take without it, if that is longer than all transfers together."""
-    known, memory = streams.unfollowed, transfers[-1]
+    known = streams.unfollowed
     if known is None or streams_beyond(traffic, machine) <= known.followed:
         return transfers
-    alone = evaluate(streams.overlap, {transfer.name: transfer.cycles for transfer in transfers})
-    more = traffic.path(machine.paths[-1].name).loads * known.cycles_per_line - alone
-    if more <= 0:
-        return transfers
-    slower = replace(memory, cycles=memory.cycles + more, penalty_cycles=memory.penalty_cycles + more)
-    return (*transfers[:-1], slower)
+    return _longer(streams.overlap, transfers, traffic.path(machine.paths[-1].name).loads * known.cycles_per_line)
 
 
 def streams_beyond(traffic: Traffic, machine: Machine) -> int:
@@ -710,6 +752,21 @@ def _prefetch_notes(machine: Machine, traffic: Traffic, streams: Streams | None)
             f"memory takes {known.cycles_per_line:.1f} cycles on all paths together"
         )
         yield Note("streams-not-prefetched", text, "assumption")
+
+
+def _beside_notes(machine: Machine, traffic: Traffic, streams: Streams | None) -> Iterator[Note]:
+    """Whether lines from memory take longer beside lines from caches."""
+    found = _beside_lines(machine, streams, traffic) if streams else {}
+    if sum(found.values()) >= _NOTABLE:
+        parts = " and ".join(f"{cycles:.1f} cy/CL beside lines that lie in {level}" for level, cycles in found.items())
+        text = (
+            f"lines from memory take longer than by themselves, {parts}, as was measured on one machine with this core"
+        )
+        yield Note("beside-memory", text, "assumption")
+
+
+_NOTABLE = 0.1
+"""cy/CL from which on a note tells of them."""
 
 
 def saturation_simple(t_ecm: float, t_mem: float, limit: int = _MANY_CORES) -> int | None:

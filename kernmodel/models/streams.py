@@ -12,7 +12,7 @@ the path for the lines of this mix. No other kernel than these streams has a par
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from itertools import product
 from statistics import fmean
 
@@ -67,6 +67,8 @@ class Streams:
         times: by path name, by ascending share of modified lines; paths to levels without such streams are missing.
         shown: what the composition was shown by where it differs from the machine's, else "".
         unfollowed: of more streams than the prefetcher follows; None where that is not known.
+        beside: by level by how many cycles a line from memory takes longer beside 1, 2, … lines that lie there; levels
+            of which that is not known are missing.
     """
 
     machine: Machine
@@ -74,6 +76,7 @@ class Streams:
     times: Mapping[str, Sequence[StreamTime]]
     shown: str = ""
     unfollowed: Unfollowed | None = None
+    beside: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
 
 def streams_of(machine: Machine, misses: MissParameters) -> Streams:
@@ -82,17 +85,18 @@ def streams_of(machine: Machine, misses: MissParameters) -> Streams:
     Args:
         misses: of the machine's core.
     """
-    return _composed(machine, _unfollowed(machine, misses))
+    beside = {level: cycles for level, cycles in (("L2", misses.beside_l2), ("L3", misses.beside_l3)) if cycles}
+    return _composed(machine, _unfollowed(machine, misses), beside)
 
 
 def recomposed(streams: Streams, machine: Machine) -> Streams:
     """What the same streams imply where the times compose as this copy of the machine says."""
-    return _composed(machine, streams.unfollowed)
+    return _composed(machine, streams.unfollowed, streams.beside)
 
 
-def _composed(machine: Machine, unfollowed: Unfollowed | None) -> Streams:
+def _composed(machine: Machine, unfollowed: Unfollowed | None, beside: Mapping[str, Sequence[float]]) -> Streams:
     overlap, shown = _shown_overlap(machine)
-    return Streams(machine, overlap, _stream_times(replace(machine, overlap=overlap)), shown, unfollowed)
+    return Streams(machine, overlap, _stream_times(replace(machine, overlap=overlap)), shown, unfollowed, beside)
 
 
 def _unfollowed(machine: Machine, misses: MissParameters) -> Unfollowed | None:
@@ -114,6 +118,18 @@ def _unfollowed(machine: Machine, misses: MissParameters) -> Unfollowed | None:
 
 
 _MEMORY = "Mem"
+
+
+def beside_cycles(known: Sequence[float], lines: float) -> float:
+    """By how many cycles a line from memory takes longer beside so many lines of a cache: linear between whole numbers
+    of lines, beyond the last as from the last but one to the last.
+
+    Args:
+        known: beside 1, 2, … lines.
+    """
+    points = [0.0, *known]
+    at = min(int(lines), len(points) - 2)
+    return points[at] + (lines - at) * (points[at + 1] - points[at])
 
 
 # {{{ whether loads into registers add to transfers

@@ -14,7 +14,7 @@ from kernmodel.machine.load import load_machine
 from kernmodel.machine.overlap import evaluate
 from kernmodel.models.ecm import transfer_time, transfer_times
 from kernmodel.models.pages import in_pages
-from kernmodel.models.streams import stream_cycles, streams_of
+from kernmodel.models.streams import beside_cycles, stream_cycles, streams_of
 from kernmodel.traffic.model import AccessTraffic, PathLines, PathTraffic, Traffic
 
 # cycles per unit of the streams, from the bandwidths of the machine files: bytes over bandwidth times clock
@@ -111,6 +111,49 @@ def test_streams_beyond_those_that_the_prefetcher_follows_wait_for_l1_misses(arr
         assert sum(one.cycles for one in found) == pytest.approx(arrays * load * 1.6, rel=0.01)
         assert found[-1].bandwidth_cycles == pytest.approx(plain[-1].bandwidth_cycles)
     assert transfer_times(machine, streams_of(machine, MissParameters()), moved, {}) == plain
+
+
+def _moved(machine, *loads: float) -> Traffic:
+    """Traffic that loads so many lines on each path."""
+    paths = tuple(
+        PathTraffic(path.name, lines, 0, 0, S(0), S(0), S(0)) for path, lines in zip(machine.paths, loads, strict=True)
+    )
+    return Traffic("test", 8, "", None, None, 0, 0, 0, paths, (), (), (), {}, 1, 1.0, {}, ())
+
+
+BESIDE = (5.0, 11.8, 14.6, 17.1)
+"""Of Zen 4, beside 1 to 4 lines of L2."""
+
+
+@pytest.mark.parametrize(("inner", "measured"), [(0, 6.7), (1, 11.7), (2, 18.5), (3, 21.3), (4, 23.8)])
+def test_lines_from_memory_take_longer_beside_lines_of_l2(inner: int, measured: float) -> None:
+    machine = load_machine("zen4")
+    found = transfer_times(
+        machine, streams_of(machine, MissParameters(beside_l2=BESIDE)), _moved(machine, 1 + inner, 1, 1), {}
+    )
+    plain = transfer_times(machine, streams_of(machine, MissParameters()), _moved(machine, 1 + inner, 1, 1), {})
+    cycles = evaluate(machine.overlap, {one.name: one.cycles for one in found})
+    assert cycles == pytest.approx(measured, rel=0.03)
+    assert found[-1].bandwidth_cycles == pytest.approx(plain[-1].bandwidth_cycles)  # other cores do not see it
+    alone = transfer_times(
+        machine, streams_of(machine, MissParameters(beside_l2=BESIDE)), _moved(machine, inner, 0, 0), {}
+    )
+    assert alone == transfer_times(machine, streams_of(machine, MissParameters()), _moved(machine, inner, 0, 0), {})
+
+
+def test_where_transfers_add_up_lines_beside_memory_are_not_counted_twice() -> None:
+    machine = load_machine("hsw")
+    moved, misses = _moved(machine, 3, 1, 1), MissParameters(beside_l2=(0.5, 1.0))
+    plain = transfer_times(machine, streams_of(machine, MissParameters()), moved, {})
+    assert transfer_times(machine, streams_of(machine, misses), moved, {}) == plain
+
+
+@given(st.floats(0, 9), st.floats(0, 9))
+def test_more_lines_beside_one_from_memory_take_no_less(one: float, other: float) -> None:
+    found = [beside_cycles(BESIDE, lines) for lines in sorted((one, other))]
+    assert found[0] <= found[1] + 1e-9
+    assert [beside_cycles(BESIDE, k) for k in range(5)] == pytest.approx([0.0, *BESIDE])
+    assert beside_cycles((3.0,), 2.5) == pytest.approx(7.5)
 
 
 def test_a_file_without_streams_of_one_core_implies_nothing():

@@ -110,6 +110,19 @@ class Counts(NamedTuple):
         return tuple(count(item) for item in items(node))
 
 
+class Times:
+    """A list of times, none shorter than the one before."""
+
+    values = "list of times, none shorter than the one before"
+
+    def __call__(self, node: yaml.Node) -> tuple[float, ...]:
+        """The times in cycles."""
+        found = tuple(_TIME(item) for item in items(node))
+        if list(found) != sorted(found):
+            raise RejectedError("has a time that is shorter than the one before", "more lines take no less time")
+        return found
+
+
 class Copies:
     """By µops of a loop, the copies that are unrolled."""
 
@@ -250,11 +263,14 @@ class MissParameters(NamedTuple):
         streams: that the prefetcher into the second cache follows at once.
         from_l1: lines that the first cache waits for; from_l2: lines that the second cache waits for, prefetched ones
             among them.
+        beside_l2, beside_l3: by how much a line from memory takes longer beside 1, 2, … lines that lie in this cache.
     """
 
     streams: Annotated[int | None, Figure("prefetched streams", _ENTRIES)] = None
     from_l1: Annotated[int | None, Figure("L1 misses in flight", _ENTRIES)] = None
     from_l2: Annotated[int | None, Figure("L2 misses in flight", _ENTRIES)] = None
+    beside_l2: Annotated[tuple[float, ...], Figure("memory line beside L2 lines", Times())] = ()
+    beside_l3: Annotated[tuple[float, ...], Figure("memory line beside L3 lines", Times())] = ()
 
 
 class RecordedParameters(NamedTuple):

@@ -32,6 +32,7 @@ from kernmodel.incore.tables.core_parameters import (
     Port,
     PortGroups,
     Ports,
+    Times,
     Words,
     declared,
     execution_ports,
@@ -385,6 +386,8 @@ def parameter_text(figures: Parameters, name: str, table: str, ports: Sequence[s
 
 def _written(value: Any, figure: Figure) -> Any:
     """A value as it stands in a file."""
+    if isinstance(figure.kind, Times):
+        return [f"{time:g} cy" for time in value]
     if isinstance(figure.kind, Quantity):
         return f"{value:g} cy"
     if isinstance(figure.kind, Words):
