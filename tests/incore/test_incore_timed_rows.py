@@ -10,7 +10,7 @@ import pytest
 
 from kernmodel.api.code import analyse_loop
 from kernmodel.cli.main import main
-from kernmodel.errors import InstructionTableError
+from kernmodel.errors import InstructionTableError, UsageError
 from kernmodel.incore.model import InstructionData
 from kernmodel.incore.tables.importers.build import import_uops
 from kernmodel.incore.tables.importers.microbenchmarks import read_microbenchmarks
@@ -18,6 +18,7 @@ from kernmodel.incore.tables.parameters import canonical_name, load_parameters
 from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.incore.tables.timed import Timing, rows_text, timed_row
 from kernmodel.machine.load import load_machine
+from kernmodel.studies.predict.incore import named_targets
 
 IBENCH = """\
 Using frequency 2.45GHz.
@@ -181,3 +182,14 @@ def test_an_imported_file_is_used(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "9.00 cy per pass" in capsys.readouterr().out
     assert main(["incore", "--hex", "480fafc0", "--uarch", "zen3", "--instructions", "rows"]) == 2
     assert main(["instructions", "import", str(tmp_path / "out.txt"), "--uarch", "ZEN3", "--out", str(tmp_path)]) == 1
+
+
+def test_of_several_cores_those_take_rows_whose_table_they_are_for(tmp_path: Path) -> None:
+    file = with_rows(tmp_path, Timing("imul r64,r64", 1.0, "here")).partition("+")[2]
+    names = [target.microarchitecture for target in named_targets(f"SKL+{file},ZEN3+{file}")]
+    assert names == ["SKL", f"ZEN3+{file}"]
+    every = [target.microarchitecture for target in named_targets(f"all+{file}")]
+    assert [name for name in every if "+" in name] == [f"ZEN3+{file}"]
+    assert len(every) == len(named_targets("all"))
+    with pytest.raises(UsageError, match=r"for ZEN3\.txt, which is the table of none of these cores"):
+        named_targets(f"SKL+{file},ZEN4+{file}")

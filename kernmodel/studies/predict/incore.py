@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from kernmodel.code.model import AssemblyLoop
@@ -14,7 +15,8 @@ from kernmodel.incore.core import CODE_ALIGNMENT, Core, Settings, analyse_block,
 from kernmodel.incore.model import InCore
 from kernmodel.incore.tables.core_parameters import Parameters
 from kernmodel.incore.tables.parameters import canonical_name, known_microarchitectures, load_parameters
-from kernmodel.isa import DEFAULT, at_vectors, isa_of, split_vectors
+from kernmodel.incore.tables.table import base_of
+from kernmodel.isa import DEFAULT, at_vectors, isa_of, split_rows, split_vectors, with_rows
 from kernmodel.studies.predict.placement import array_notes, placement
 from kernmodel.studies.predict.request import CodeOrigin, CodeRequest, InCoreAnswer, KernelRequest, Loop, Point
 from kernmodel.value_types import dataclass
@@ -87,11 +89,12 @@ def machine_target(name: str) -> Target:
 
 
 def named_targets(names: str) -> tuple[Target, ...]:
-    """The cores that a list of names separated by commas means, each once; "all" is every known one.
+    """The cores that a list of names separated by commas means, each once; "all" is every known one. Of several, those
+    whose table a file of rows is for take it.
 
     Raises:
-        InstructionTableError: a name is not known.
-        UsageError: no name.
+        InstructionTableError: a name is not known, or rows cannot be read.
+        UsageError: no name, or rows that are for none of several cores.
     """
     given = [name.strip() for name in names.split(",")]
     if not all(given):
@@ -100,9 +103,29 @@ def named_targets(names: str) -> tuple[Target, ...]:
             where="--uarch",
             todo="write --uarch SKL, or --uarch all",
         )
-    every = any(split_vectors(name)[0].lower() == ALL for name in given)
-    wanted = _every_core(split_vectors(given[0])[1]) if every else given
+    bare, rows = zip(*(_without_rows(name) for name in given), strict=True)
+    every = any(split_vectors(name)[0].lower() == ALL for name in bare)
+    wanted = list(_every_core(split_vectors(bare[0])[1])) if every else given
+    if len(wanted) > 1 and len(set(rows)) == 1 and rows[0] is not None:
+        wanted = _with_their_rows(wanted if every else bare, rows[0])
     return tuple(Target(name, any_code=not every) for name in dict.fromkeys(map(canonical_name, wanted)))
+
+
+def _without_rows(name: str) -> tuple[str, str | None]:
+    """The name of a core without a file of rows, and that file."""
+    plain, bits = split_vectors(name)
+    core, rows = split_rows(plain)
+    return core if bits is None else at_vectors(core, bits), rows
+
+
+def _with_their_rows(names: Sequence[str], rows: str) -> list[str]:
+    """The names, with the file of rows behind those whose table it is for."""
+    table = base_of(Path(rows))
+    found = [with_rows(name, rows) if load_parameters(name).table == table else name for name in names]
+    if found == list(names):
+        what = f"holds rows for {table}, which is the table of none of these cores" if table else "is no file of rows"
+        raise UsageError(f"{rows} {what}", where="--instructions", todo="name the core whose rows they are")
+    return found
 
 
 def _every_core(bits: int | None) -> Iterator[str]:
