@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import compress, pairwise
 
 from kernmodel.binary.branch_history import HistoryPredictor
 from kernmodel.binary.program import BasicBlock, Function
@@ -23,6 +25,17 @@ def surprises(run: RecordedRun, function: Function, reach: int) -> list[bool]:
             branch, end = ends[at]
             found[number] = predictor.surprised(branch, following != end)
     return found
+
+
+def surprise_shares(run: RecordedRun, wrong: Sequence[bool]) -> Mapping[tuple[int, int], float]:
+    """Of the times that a block led to another one once the predictor had learnt, the share at which it was wrong.
+
+    Args:
+        wrong: of each step, as of `surprises`.
+    """
+    edges = list(pairwise(run.steps[run.begun :].tolist()))
+    taken, surprised = Counter(edges), Counter(compress(edges, wrong[run.begun :]))
+    return {edge: number / taken[edge] for edge, number in surprised.items()}
 
 
 def _branching(function: Function) -> list[BasicBlock]:

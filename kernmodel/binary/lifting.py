@@ -23,7 +23,7 @@ from math import ceil
 from typing import Literal
 
 from kernmodel.binary.branches import Branches
-from kernmodel.binary.foresight import surprises
+from kernmodel.binary.foresight import surprise_shares, surprises
 from kernmodel.binary.predictors.own import OWN, OwnPredictor
 from kernmodel.binary.predictors.protocol import PieceCycles, Predictor, piece_of, without_calls
 from kernmodel.binary.program import BasicBlock, Loop
@@ -253,6 +253,7 @@ class _Traces:
         self._branches = Branches(own.flow, reach)
         self._walker = None if run is None else RecordedWalker(own.flow, run)
         self._wrong = surprises(run, own.flow.function, reach) if run is not None and reach else None
+        self._shares = surprise_shares(run, self._wrong) if run is not None and self._wrong is not None else {}
 
     def all(self) -> _Iteration:
         """A call of the function."""
@@ -269,13 +270,16 @@ class _Traces:
         trace = [instruction for address in walk.steps for instruction in self.own.code[address]]
         wrong, known, unknown = self._surprises(walk)
         data = trace_data(self._run, walk, self.own.code, self._timer.lines) if self._run and walk.recorded else None
-        choices = list(dict.fromkeys((wrong, known, unknown)))
+        expected = self._expected(walk, wrong)
+        choices = list(dict.fromkeys((wrong, known, unknown, frozenset[int]())))
         times = self._timer.cycles(trace, *choices, data=data)
         if times is None:
             return self._rest(loop, _Iteration(), {}, {}, 1)
         each = walk.iterations
-        cycles, least, most = (times[choices.index(choice)] / each for choice in (wrong, known, unknown))
-        found = _Iteration(cycles, min(least, cycles), max(most, cycles), len(wrong) / each)
+        taken_so, least, most, none = (times[choices.index(one)] / each for one in (wrong, known, unknown, frozenset()))
+        one = (taken_so - none) / len(wrong) if wrong else (self._timer.penalty or 0.0) / each
+        cycles = none + one * expected
+        found = _Iteration(cycles, min(least, cycles), max(most, cycles), expected / each)
         taken: dict[int, int] = {}
         for address in walk.steps:
             taken[address] = taken.get(address, 0) + 1
@@ -322,6 +326,15 @@ class _Traces:
                     choice.add(end - 1)
         wrong_ones, known, unknown = map(frozenset, found)
         return wrong_ones, known, unknown
+
+    def _expected(self, walk: Walk, wrong: frozenset[int]) -> float:
+        """The mispredicted branches of a walk as many as the whole record has on such ways: they come in clusters, of
+        which a walk may have too many or none."""
+        if self._run is None or self._wrong is None or not walk.recorded:
+            return len(wrong)
+        here = sum(self._wrong[step] for step in walk.recorded)
+        edges = ((address, self._following(walk, step)) for step, address in enumerate(walk.steps))
+        return len(wrong) - here + sum(self._shares.get(edge, 0.0) for edge in edges)
 
     def _following(self, walk: Walk, step: int) -> int:
         """The block behind a step: as it was recorded, else the next one of the walk."""

@@ -30,12 +30,14 @@ class TraceData(NamedTuple):
 
     Attributes:
         links: which stores feed which loads, by numbers of the instructions in the trace.
-        crossing: instructions whose loads, and whose stores, cross what makes them take longer.
+        loads_across, stores_across: instructions whose loads, and whose stores, cross what makes them take longer.
+        alone: those that store from general-purpose registers to another line than the stores before and behind.
     """
 
     links: tuple[Forwarding, ...]
     loads_across: frozenset[int]
     stores_across: frozenset[int]
+    alone: frozenset[int] = frozenset()
 
     def blocked_in_turn(self, window: int) -> int:
         """Loads that wait one after the other, each for a store that wrote some of its bytes only and is younger than
@@ -75,7 +77,10 @@ def trace_data(
     """
     trace = [instruction for address in walk.steps for instruction in code[address]]
     numbers = list(_numbers(walk, code))
-    return TraceData(tuple(_links(run, walk, trace, numbers)), *_across(run, walk, numbers, lines))
+    links = tuple(_links(run, walk, trace, numbers))
+    if lines is None:
+        return TraceData(links, frozenset(), frozenset())
+    return TraceData(links, *_across(run, walk, numbers, lines), _alone(run, walk, trace, numbers, lines))
 
 
 def _numbers(walk: Walk, code: Mapping[int, Sequence[Instruction]]) -> Iterator[dict[int, int]]:
@@ -104,16 +109,36 @@ def _links(
 
 
 def _across(
-    run: RecordedRun, walk: Walk, numbers: Sequence[Mapping[int, int]], lines: Lines | None
+    run: RecordedRun, walk: Walk, numbers: Sequence[Mapping[int, int]], lines: Lines
 ) -> tuple[frozenset[int], frozenset[int]]:
     """The instructions of a trace whose loads, and whose stores, cross what makes them take longer."""
     found: dict[str, set[int]] = {"load": set(), "store": set()}
-    for position, access, place in _accesses(run, walk.recorded) if lines is not None else ():
+    for position, access, place in _accesses(run, walk.recorded):
         number = numbers[position].get(access.address)
-        block = lines and (lines.of_load() if access.kind == "load" else lines.of_store(access.size))
+        block = lines.of_load() if access.kind == "load" else lines.of_store(access.size)
         if number is not None and block and place % block + access.size > block:
             found[access.kind].add(number)
     return frozenset(found["load"]), frozenset(found["store"])
+
+
+def _alone(
+    run: RecordedRun,
+    walk: Walk,
+    trace: Sequence[Instruction],
+    numbers: Sequence[Mapping[int, int]],
+    lines: Lines,
+) -> frozenset[int]:
+    """The instructions of a trace whose store from a general-purpose register goes to the cache by itself."""
+    stores: list[tuple[int, int]] = []
+    for position, access, place in _accesses(run, walk.recorded):
+        number = numbers[position].get(access.address)
+        if access.kind == "store" and number is not None:
+            general = not trace[number].vector_bytes
+            stores.append((number, place // lines.line_bytes if general else -1))
+    around = zip(stores[-1:] + stores[:-1], stores, stores[1:] + stores[:1], strict=True)
+    return frozenset(
+        number for before, (number, line), behind in around if line >= 0 and line not in (before[1], behind[1])
+    )
 
 
 def _reference(instruction: Instruction, read: bool) -> int:

@@ -132,10 +132,10 @@ class TraceTimer:
         others = self._analyser.placed(block, AT_LINES).look.accesses if lines.grouped or lines.whole_lines else ()
         known = {access.instruction: access for access in others}
         found = []
-        for number in sorted({*data.loads_across, *data.stores_across, *known}):
+        for number in sorted({*data.loads_across, *data.stores_across, *data.alone, *known}):
             both = (*_always(number in data.loads_across), *_always(number in data.stores_across))
-            kept = known.get(number, Access(number))
-            found.append(Access(number, *both, kept.single, kept.longer))
+            longer = known[number].longer if number in known else 0
+            found.append(Access(number, *both, number in data.alone, longer))
         return found
 
     def _placed(self, program: Program, trace: Sequence[Instruction], units: Sequence[_Unit]) -> Program:
