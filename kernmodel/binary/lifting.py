@@ -242,6 +242,15 @@ class _Iteration:
     most: float = 0.0
     mispredicted: float = 0.0
 
+    def plus(self, other: _Iteration, times: float) -> _Iteration:
+        """Together with another one that is executed so many times."""
+        return _Iteration(
+            self.cycles + times * other.cycles,
+            self.least + times * other.least,
+            self.most + times * other.most,
+            self.mispredicted + times * other.mispredicted,
+        )
+
 
 class _Traces:
     """Way (c), one loop after the other."""
@@ -280,6 +289,8 @@ class _Traces:
         one = (taken_so - none) / len(wrong) if wrong else (self._timer.penalty or 0.0) / each
         cycles = none + one * expected
         found = _Iteration(cycles, min(least, cycles), max(most, cycles), expected / each)
+        if walk.recorded:
+            return self._as_counted(loop, found, walk)
         taken: dict[int, int] = {}
         for address in walk.steps:
             taken[address] = taken.get(address, 0) + 1
@@ -341,6 +352,17 @@ class _Traces:
         if self._run is not None and walk.recorded:
             return int(self._run.steps[min(walk.recorded[step] + 1, len(self._run.steps) - 1)])
         return walk.steps[(step + 1) % len(walk.steps)]
+
+    def _as_counted(self, loop: Loop | None, found: _Iteration, walk: Walk) -> _Iteration:
+        """An iteration with the passes that a recorded walk left out, and as much longer than those of the walk as what
+        was counted of the loop takes alone."""
+        for header, passes in walk.left_out.items():
+            found = found.plus(self.times[header], passes / walk.iterations)
+        alone = {address: self.own.straight(address) for address in self.flow.blocks_of(loop)}
+        here = sum(walk.whole.get(address, 0) * cycles for address, cycles in alone.items()) / walk.iterations
+        headed = self.flow.occurrences.calls if loop is None else self.flow.count(loop.header)
+        counted = sum(self.flow.count(address) * cycles for address, cycles in alone.items()) / max(1, headed)
+        return _Iteration().plus(found, counted / here if here else 1.0)
 
     def _rest(
         self, loop: Loop | None, found: _Iteration, passes: Mapping[int, int], taken: Mapping[int, int], each: int

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kernmodel.binary.program import Loop
 from kernmodel.binary.recorded_run import CALL, RecordedRun
@@ -23,6 +23,16 @@ in step with no row of the program."""
 _GOLDEN = 0.6180339887498949
 _LAST = 2
 """Passes kept at the end of a visit: that of the exit, and the one before."""
+
+
+class _Stretch(NamedTuple):
+    """Iterations from one place: the steps that are kept of them, how many they are, how often each block ran in them,
+    and passes that were left out, by the header of their loop."""
+
+    steps: list[int]
+    iterations: int
+    whole: Counter[int]
+    left_out: Counter[int]
 
 
 class RecordedWalker:
@@ -44,37 +54,41 @@ class RecordedWalker:
             None where nothing of it was recorded, or an iteration is too long.
         """
         begins, ends = self._iterations(loop)
-        looks, recorded = set[tuple[int, ...]](), list[int]()
-        done = length = 0
+        stretches: list[_Stretch] = []
+        length = 0
         for place in range(min(_PLACES, len(begins))):
             first = int((place + 1) * _GOLDEN % 1 * len(begins))
-            steps, number = self._stretch(begins[first:], ends[first:], kept, instructions)
-            look = tuple(self._run.steps[steps].tolist())
-            if look not in looks and length + self._length(steps) <= most:
-                looks.add(look)
-                recorded += steps
-                length += self._length(steps)
-                done += number
-        if not recorded:
+            one = self._stretch(begins[first:], ends[first:], kept, instructions)
+            length += self._length(one.steps)
+            if length > most:
+                break
+            stretches.append(one)
+        if len({tuple(self._run.steps[one.steps].tolist()) for one in stretches}) == 1:
+            del stretches[1:]
+        if not stretches:
             return None
+        recorded = [step for one in stretches for step in one.steps]
         addresses = self._run.steps[recorded].tolist()
-        headed = [address for address in addresses if address in self._flow.loops]
-        return Walk(tuple(addresses), done, Counter(headed), tuple(recorded))
+        headed = Counter(address for address in addresses if address in self._flow.loops)
+        whole = sum((one.whole for one in stretches), Counter[int]())
+        left_out = sum((one.left_out for one in stretches), Counter[int]())
+        done = sum(one.iterations for one in stretches)
+        return Walk(tuple(addresses), done, headed, tuple(recorded), whole, left_out)
 
-    def _stretch(
-        self, begins: Numbers, ends: Numbers, kept: Mapping[int, int], instructions: int
-    ) -> tuple[list[int], int]:
-        """The steps of iterations with so many instructions, and how many iterations that are."""
+    def _stretch(self, begins: Numbers, ends: Numbers, kept: Mapping[int, int], instructions: int) -> _Stretch:
+        """Iterations with so many instructions."""
         steps: list[int] = []
+        whole, left_out = Counter[int](), Counter[int]()
         done = length = 0
         for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
-            one = self._kept(begin, end, kept)
+            one = self._kept(begin, end, kept, left_out)
+            whole.update(self._run.steps[begin:end].tolist())
             steps += one
             done += 1
             length += self._length(one)
             if length >= instructions:
                 break
-        return steps, done
+        return _Stretch(steps, done, whole, left_out)
 
     def _length(self, steps: Sequence[int]) -> int:
         """Instructions of steps."""
@@ -119,14 +133,17 @@ class RecordedWalker:
             lasts[heads] = heads[numpy.maximum(behind - _LAST, firsts)[visit]]
         return passes, lasts
 
-    def _kept(self, begin: int, end: int, kept: Mapping[int, int]) -> list[int]:
-        """The steps of an iteration without passes in the middle of long visits of inner loops."""
+    def _kept(self, begin: int, end: int, kept: Mapping[int, int], left_out: Counter[int]) -> list[int]:
+        """The steps of an iteration without passes in the middle of long visits of inner loops, which are counted."""
         passes, lasts = self._passes
         steps, at = [], begin
         while at < end:
-            most = kept.get(int(self._run.steps[at])) if at != begin else None
+            header = int(self._run.steps[at])
+            most = kept.get(header) if at != begin else None
             if most is not None and passes[at] >= most and lasts[at] > at:
-                at = int(lasts[at])
+                last = int(lasts[at])
+                left_out[header] += int(passes[last] - passes[at])
+                at = last
             steps.append(at)
             at += 1
         return steps

@@ -9,6 +9,7 @@ spread of them, which is said where it matters (docs/binaries.md).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import field
 
 from kernmodel.binary.occurrences import Occurrences
 from kernmodel.binary.program import Function, Loop
@@ -86,12 +87,16 @@ class Walk:
         iterations: of the loop, or calls.
         passes: of each loop inside, by its header, as many as the steps hold.
         recorded: of each step its number in the recorded run that it was taken from; () where none was.
+        whole: how often each block ran in these iterations, with the passes that were left out; left_out: these, by the
+            header of the outermost loop that they are of. Both of recorded walks.
     """
 
     steps: tuple[int, ...]
     iterations: int
     passes: Mapping[int, int]
     recorded: tuple[int, ...] = ()
+    whole: Mapping[int, int] = field(default_factory=dict)
+    left_out: Mapping[int, int] = field(default_factory=dict)
 
 
 class Walker:

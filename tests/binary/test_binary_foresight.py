@@ -9,7 +9,7 @@ import numpy
 import pytest
 
 from kernmodel.binary.branch_history import HistoryPredictor
-from kernmodel.binary.foresight import surprises
+from kernmodel.binary.foresight import surprise_shares, surprises
 from kernmodel.binary.recorded_run import CALL, RecordedRun
 from tests.binary.nests import two_loops
 
@@ -90,3 +90,6 @@ def test_steps_of_a_recorded_run_are_judged_where_their_branch_stands() -> None:
     assert set(late) <= {inner, end}
     ends = [n for n, at in enumerate(steps[:-1]) if at == inner and steps[n + 1] == end and n > run.begun]
     assert all(found[n] for n in ends)
+    shares = surprise_shares(run, found)
+    assert shares[inner, end] == 1.0
+    assert shares.get((inner, inner), 0.0) < 0.01

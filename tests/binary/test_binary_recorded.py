@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from kernmodel.binary.answer import lifted
 from kernmodel.binary.counting import count_occurrences
 from kernmodel.binary.find import find_function
+from kernmodel.binary.occurrences import Occurrences
 from kernmodel.binary.predictors.own import OwnPredictor
 from kernmodel.binary.program import Loop
 from kernmodel.binary.recorded_data import trace_data
@@ -24,7 +25,7 @@ from kernmodel.binary.runs import Command
 from kernmodel.binary.walks import CountedFlow
 from kernmodel.incore.dependences.line_splits import Lines
 from kernmodel.isa.counting import TracedAccess
-from tests.binary.nests import START, counted, function, two_loops
+from tests.binary.nests import ADD_STREAM, NEXT_ROW, START, counted, function, two_loops
 
 MOST = 12_000
 traced = pytest.mark.skipif(
@@ -92,6 +93,26 @@ def test_passes_in_the_middle_of_long_visits_are_left_out(rows: int, passes: int
     each = min(passes, kept + 2)
     assert walk.steps == (row, *(inner,) * each, end) * walk.iterations
     assert walk.passes[inner] == each * walk.iterations
+    assert walk.whole[inner] == passes * walk.iterations == walk.passes[inner] + walk.left_out.get(inner, 0)
+
+
+@pytest.mark.parametrize("lengths", [[400], [5, 300, 40, 120], [*range(1, 90)]])
+def test_rows_of_any_lengths_take_what_their_chain_takes(lengths: list[int]) -> None:
+    """Sums that go on from row to row: three cycles a pass, whichever rows a walk comes through."""
+    made = function(
+        [("4831c0", [1]), ("b910000000", [2]), (ADD_STREAM, [3, 2]), (NEXT_ROW, [4, 1]), ("c3", [])],
+        [
+            Loop(START + 3, frozenset({START + 3, START + 8, START + 25}), None, 1),
+            Loop(START + 8, frozenset({START + 8}), START + 3, 2),
+        ],
+    )
+    entry, row, inner, end, last = (block.address for block in made.blocks)
+    rows = [[row, *[inner] * length, end] for length in lengths * 4]
+    steps = [CALL, entry, *(step for one in rows for step in one), last] * 2
+    followed = Counter(pair for pair in pairwise(steps) if CALL not in pair)
+    flow = CountedFlow(made, Occurrences(Counter(step for step in steps if step != CALL), followed, 2, "re-encoded"))
+    found = lifted(flow, OwnPredictor("ZEN3"), recorded([*steps, CALL]))[0]
+    assert found.cycles == pytest.approx(3 * sum(lengths) * 4, rel=0.1)
 
 
 def test_iterations_that_leave_a_loop_are_in_the_walk_of_the_one_around_it() -> None:
@@ -118,9 +139,7 @@ def shifted(width: int, distance: int) -> tuple[CountedFlow, RecordedRun]:
     return flow, recorded([CALL, *[at] * 400, last], accesses, kinds)
 
 
-def counted_loop(at: int, last: int, passes: int):
-    from kernmodel.binary.occurrences import Occurrences
-
+def counted_loop(at: int, last: int, passes: int) -> Occurrences:
     return Occurrences({at: passes, last: 1}, {(at, at): passes - 1, (at, last): 1}, 1, "re-encoded")
 
 
@@ -162,6 +181,22 @@ def test_accesses_across_lines_are_told_by_their_addresses() -> None:
     assert data.loads_across == expected
     assert data.stores_across == frozenset()
     assert not trace_data(run, walk, code, None).loads_across
+
+
+@pytest.mark.parametrize(("apart", "alone"), [(8, False), (128, True)])
+def test_stores_of_general_registers_to_one_line_go_together(apart: int, alone: bool) -> None:
+    """mov [rdi],rax; mov [rsi],rcx; dec rdx; jne: the addresses of a run tell how far apart they store."""
+    made = function([("48890748890e48ffca75f5", [1, 0]), ("c3", [])], [Loop(START, frozenset({START}), None, 1)])
+    at, last = (block.address for block in made.blocks)
+    kinds = [TracedAccess("store", 8, at), TracedAccess("store", 8, at + 3)]
+    run = recorded([CALL, *[at] * 100, last], [[], *([(0, 4096), (1, 4096 + apart)] for _ in range(100)), []], kinds)
+    flow = CountedFlow(made, counted_loop(at, last, 100))
+    walk = RecordedWalker(flow, run).walk(made.loops[0], {}, 20, MOST)
+    assert walk is not None
+    data = trace_data(run, walk, {block.address: block.instructions for block in made.blocks}, Lines(64, None))
+    assert len(data.alone) == (2 * len(walk.steps) if alone else 0)
+    cycles = lifted(flow, OwnPredictor("ZEN3"), run)[0].cycles
+    assert cycles == pytest.approx(200 if alone else 100, rel=0.1)
 
 
 def test_a_run_that_cannot_be_recorded_is_said() -> None:
