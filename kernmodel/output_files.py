@@ -18,7 +18,7 @@ def output_file(path: str, option: str = "") -> Path:
         option: that it was given to, for the message.
 
     Raises:
-        UsageError: it is empty or a directory, or there is no directory for it.
+        UsageError: it is empty or a directory, there is no directory for it, or nothing may be written there.
     """
     if not path:
         raise UsageError("the name of the file to write is empty", where=option, todo="give a name")
@@ -27,6 +27,10 @@ def output_file(path: str, option: str = "") -> Path:
         raise UsageError("is a directory", where=where, todo="give the name of a file to write")
     if not target.parent.is_dir():
         raise UsageError(f"there is no directory {target.parent}", where=where, todo="make it first")
+    # a regular file is replaced by one beside it; a device or a pipe is written into
+    written = target if target.exists() and not target.is_file() else target.parent
+    if not os.access(written, os.W_OK):
+        raise UsageError(f"nothing may be written in {written}", where=where, todo="give another place")
     return target
 
 

@@ -17,6 +17,7 @@ from kernmodel.measure.kernels import Conditions, KernelCode, level_bytes, measu
 from kernmodel.measure.model import KernelMeasurement
 from kernmodel.source.model import LoopNest
 from kernmodel.source.nest.sizes import deciding_names, sizes_of
+from kernmodel.studies.predict.arrays import refuse_unknown_arrays
 from kernmodel.studies.predict.compiled import (
     Toolchain,
     chosen_compiler,
@@ -93,6 +94,7 @@ def host_kernel(
     topology: HostTopology,
 ) -> HostRun:
     """One kernel, measured; arguments as of `host_kernels`, with its nest."""
+    refuse_unknown_arrays((name for name, _ in conditions.array_offsets), nest)
     sizes = sizes_of(nest, dict(request.sizes))
     if level is not None:
         sizes = sizes_in(nest, sizes, level_bytes(topology, level))

@@ -13,11 +13,14 @@ from kernmodel.evaluate.host_kernels import HostRun, host_kernel
 from kernmodel.evaluate.kernel_model import JudgedPoint, JudgedSeries, MeasuredPoint, PointGroup, Series
 from kernmodel.evaluate.kernels import groups_by, judged_point, summaries
 from kernmodel.evaluate.validation_model import Left, ValidatedPoint, Validation
+from kernmodel.incore.tables.parameters import canonical_name
+from kernmodel.isa import split_rows
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import Machine
 from kernmodel.measure.bandwidth import level_sizes
 from kernmodel.measure.host_topology import HostTopology, host_topology
 from kernmodel.measure.kernels import Conditions
+from kernmodel.measure.probe import nearest_machine
 from kernmodel.source.model import LoopNest
 from kernmodel.studies.predict.ecm import predict_ecm
 from kernmodel.studies.predict.nests import read_nest
@@ -92,7 +95,7 @@ def validate(requests: Sequence[KernelRequest], plan: Plan, progress: Progress =
     clock = median(point.run.clock_hz for point in points)
     return Validation(
         machine.name, machine.clock_hz, clock, plan.large_percent, tuple(points), tuple(left),
-        tuple(point_groups(points)), tuple(_notes(machine, clock, points)),
+        tuple(point_groups(points)), (*_core_notes(machine, topology), *_notes(machine, clock, points)),
     )  # fmt: skip
 
 
@@ -183,6 +186,18 @@ def point_groups(points: Sequence[ValidatedPoint]) -> Iterator[PointGroup]:
             "class and level": lambda _, one: f"{of[one.point.line].kind} {of[one.point.line].level}",
         },
     )
+
+
+def _core_notes(machine: Machine, topology: HostTopology) -> Iterator[Note]:
+    """Whether the file describes another core than CPUID says this host has."""
+    try:
+        name, doubt = nearest_machine(topology)
+    except MeasurementError:
+        return
+    here, there = load_machine(name).core.microarchitecture, split_rows(machine.core.microarchitecture)[0]
+    if not doubt and canonical_name(there) != canonical_name(here):
+        text = f"the file describes a {there} core, this host has a {here}: it predicts nothing of this host"
+        yield Note("other-core", f"{text}; make a file with `kernmodel machine probe`")
 
 
 def _notes(machine: Machine, clock: float, points: Sequence[ValidatedPoint]) -> Iterator[Note]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kernmodel.errors import MeasurementError, Note
+from kernmodel.errors import InputError, MeasurementError, Note
 from kernmodel.measure import code_x86 as x86
 from kernmodel.measure.blocks import doubts
 from kernmodel.measure.host import APART, Buffer, Case, Effort, Harness, repetitions
@@ -117,9 +117,12 @@ def measure_bandwidths(
         twice: whether what no two rounds confirm is tried once more when all others are done: neighbours come and go.
 
     Raises:
-        MeasurementError: the host does not let it be measured.
+        InputError: this host has no such level; MeasurementError: it does not let it be measured.
     """
     sizes = level_sizes(topology)
+    known = [*(cache.name for cache in topology.caches), "Mem"]
+    if strange := [level for level in levels if level not in known]:
+        raise InputError(f"this host has no level {strange[0]}", where="--level", todo=f"choose {', '.join(known)}")
     wanted = [
         (level, name, width)
         for level in levels or tuple(sizes)

@@ -119,6 +119,12 @@ def test_an_output_file_that_cannot_be_written(run, tmp_path):
     )
 
 
+def test_a_place_where_nothing_may_be_written_is_refused_before_any_work(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    outcome = run("machine", "probe", "-o", tmp_path / "mine.yml")
+    assert_refused(outcome, 2, f"--output {tmp_path / 'mine.yml'}: nothing may be written in {tmp_path}")
+
+
 def test_a_compiler_that_is_missing(run):
     assert_refused(run(*ECM, "--compiler", "no-such-compiler"), 3, "no-such-compiler")
 

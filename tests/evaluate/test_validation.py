@@ -123,6 +123,16 @@ def test_short_passes_are_asked_about_by_unrolled_code(recorded, monkeypatch: py
     assert point.causes[0] == unrolled
 
 
+@needs_gcc
+def test_a_file_of_another_core_is_said_to_be_one(recorded) -> None:
+    notes = {
+        machine: [note.code for note in km.validate(machine, "triad.c", levels=["L1"], explain=None).answer.notes]
+        for machine in (MACHINE, "clx")
+    }
+    assert "other-core" not in notes[MACHINE]
+    assert "other-core" in notes["clx"]
+
+
 def test_experiments_explain_what_halves_the_error() -> None:
     def left(percent: float) -> Experiment:
         return Experiment("composition", "x", 100.0, 100.0 + percent)
@@ -160,6 +170,7 @@ def test_loops_have_a_class(kernel: str, kind: str) -> None:
         (("-m", "nowhere.yml"), 1, "no such machine file"),
         (("-m", MACHINE, "--explain", "-3"), 2, "--explain"),
         (("-m", MACHINE, "nothing.c"), 1, "no such kernel"),
+        (("-m", MACHINE, "triad.c", "--array-offset", "q=8"), 2, "has no array q; name one of b, c, a"),
     ],
 )
 def test_wrong_input_is_one_message(recorded, capsys, arguments: tuple[str, ...], status: int, said: str) -> None:

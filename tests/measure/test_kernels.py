@@ -9,7 +9,7 @@ import pytest
 from kernmodel.errors import InputError
 from kernmodel.measure import code_x86 as x86
 from kernmodel.measure import kernels
-from kernmodel.measure.bandwidth import ACCESS_BYTES, MIXES, function, level_sizes
+from kernmodel.measure.bandwidth import ACCESS_BYTES, MIXES, function, level_sizes, measure_bandwidths
 from kernmodel.measure.host_topology import HostCache, HostTopology
 from kernmodel.measure.samples import Brackets, Sample, counts
 from kernmodel.source.load import load_kernel
@@ -34,6 +34,11 @@ def test_data_of_a_level_fit_it_and_exceed_the_one_before() -> None:
     assert list(sizes) == ["L1", "L2", "L3", "Mem"]
     assert sizes["L1"] <= 49152 < sizes["L2"] <= 2 << 20 < sizes["L3"] <= 96 << 20 < sizes["Mem"]
     assert "Mem" not in level_sizes(topology(256 << 20))
+
+
+def test_a_level_that_the_host_lacks_is_refused_before_anything_runs() -> None:
+    with pytest.raises(InputError, match="no level L4; choose L1, L2, L3, Mem"):
+        measure_bandwidths(None, topology(16 << 30), levels=["L4"])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["triad.c", "stencil.c", "3d-7pt.c", "matvec.c"])

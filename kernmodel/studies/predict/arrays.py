@@ -6,7 +6,7 @@ and so many further with each pass of the loops around. What it does not say is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from math import gcd, prod
 
@@ -110,11 +110,21 @@ def _words(offsets: Mapping[str, int], base: int, line: int, mapped: bool) -> st
     return ", ".join([*(f"{name} at {offset % line} modulo {line}" for name, offset in offsets.items()), rest])
 
 
-def _refuse_unknown(offsets: Mapping[str, int], nest: LoopNest, owners: Mapping[str, str]) -> None:
-    for name in offsets:
+def refuse_unknown_arrays(names: Iterable[str], nest: LoopNest) -> None:
+    """Refuse offsets of arrays that a kernel does not have.
+
+    Raises:
+        UsageError: there is one.
+    """
+    for name in names:
         if name not in nest.arrays:
             todo = f"name one of {', '.join(nest.arrays)}"
             raise UsageError(f"the kernel has no array {name}", where="--array-offset", todo=todo)
+
+
+def _refuse_unknown(offsets: Mapping[str, int], nest: LoopNest, owners: Mapping[str, str]) -> None:
+    refuse_unknown_arrays(offsets, nest)
+    for name in offsets:
         if name not in owners.values():
             what = f"the assembly does not show which of its accesses are those of {name}"
             raise UsageError(what, where="--array-offset", todo="give one alignment for all arrays with --data-align")
