@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Callable
 
 from kernmodel.errors import AssemblyError, Location, ToolError
 from kernmodel.limits import ASSEMBLER_SECONDS, LISTING_LINES
@@ -54,13 +53,11 @@ class AssemblerTarget:
         return "as" if platform.machine().lower() in self.hosts else self.cross
 
 
-def assemble(
-    source: str, target: AssemblerTarget, *, file: str, meanwhile: Callable[[], object] | None = None
-) -> bytes:
+def assemble(source: str, target: AssemblerTarget, *, file: str) -> bytes:
     """The ELF object that GNU as makes of `source`, with line rows and local labels.
 
     The source, the object and the messages are in files that have no name (their directory entries are gone before as
-    starts), so that whatever ends this process, nothing stays behind. `meanwhile` is called while as works.
+    starts), so that whatever ends this process, nothing stays behind.
 
     Raises:
         AssemblyError: as rejects the text; names the first line at fault.
@@ -88,8 +85,6 @@ def assemble(
             todo = "install GNU binutils; compiled objects can be read without it"
             raise ToolError(f"the assembler {command[0]!r} could not be run: {error.strerror}", todo=todo) from error
         try:
-            if meanwhile is not None:
-                meanwhile()
             status = wait(run, ASSEMBLER_SECONDS)
         finally:
             stop(run)

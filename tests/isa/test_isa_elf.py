@@ -6,8 +6,10 @@ import shutil
 import struct
 import subprocess
 import sys
+from io import BytesIO
 
 import pytest
+from elftools.elf.elffile import ELFFile
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -98,12 +100,34 @@ def test_sizes_beyond_the_file_are_damage(name: str, size: int) -> None:
         decode_elf(bytes(data), "x")
 
 
-@pytest.mark.parametrize("section", [".debug_info", ".debug_abbrev", ".debug_line"])
-@pytest.mark.parametrize("content", [".long 1", ".long 200, 3, 4", ".long 20; .value 3; .long 0; .zero 14", ".byte 1"])
-def test_debugging_sections_in_a_listing_that_break_its_rows(section: str, content: str) -> None:
-    text = f"\t.pushsection {section}\n\t{content}\n\t.popsection\nf:\tincl %eax\n\tjne f\n"
+BROKEN = [".long 1", ".long 200, 3, 4", ".long 20; .value 3; .long 0; .zero 14", ".byte 1"]
+
+
+def with_debugging(section: str, content: str) -> str:
+    return f"\t.pushsection {section}\n\t{content}\n\t.popsection\nf:\tincl %eax\n\tjne f\n"
+
+
+@pytest.mark.parametrize("content", BROKEN)
+def test_line_programs_in_a_listing_that_break_its_rows(content: str) -> None:
     with pytest.raises(AssemblyError, match=r"^x: has debugging sections that hide its lines; leave them out"):
-        read_listing(text, "x")
+        read_listing(with_debugging(".debug_line", content), "x")
+
+
+@pytest.mark.parametrize("section", [".debug_info", ".debug_abbrev"])
+@pytest.mark.parametrize("content", BROKEN)
+def test_other_debugging_sections_in_a_listing_do_not_matter(section: str, content: str) -> None:
+    found = read_listing(with_debugging(section, content), "x").instructions
+    assert [(one.mnemonic, one.line) for one in found] == [("inc", 4), ("jne", 5)]
+
+
+def test_line_programs_are_read_as_pyelftools_reads_them() -> None:
+    far = "".join(f"\t.skip {300 * k}, 0x90\n" + "\n" * (150 * k) + f"\taddl ${k}, %eax\n" for k in range(1, 12))
+    data = assemble(f'\t.text\nf:\n{far}\t.section .text.b,"ax"\n\tret\n', target("att"), file="x")
+    dwarf = ELFFile(BytesIO(data)).get_dwarf_info(relocate_dwarf_sections=True, follow_links=False)
+    (unit,) = dwarf.iter_CUs()
+    states = [entry.state for entry in dwarf.line_program_for_CU(unit).get_entries() if entry.state]
+    expected = {(state.address, state.line) for state in states if not state.end_sequence}
+    assert {row[1:] for row in line_rows(read_elf(data, "x"))} == expected
 
 
 def test_machine_names() -> None:

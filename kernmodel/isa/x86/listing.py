@@ -16,7 +16,6 @@ from kernmodel.isa.elf import (
     LineRow,
     damage_reported,
     line_rows,
-    load_reader,
     read_elf,
 )
 from kernmodel.isa.model import Instruction, Listing
@@ -111,7 +110,7 @@ def _assemble_masm(text: str, file: str) -> _Assembled:
 
 def _assembled(source: str, text: str, syntax: Syntax, file: str, *, semicolon_comments: bool) -> _Assembled:
     """Assemble `source`, which is `text` in the form that GNU as reads."""
-    elf = read_elf(assemble(source, target(syntax), file=file, meanwhile=load_reader), file)
+    elf = read_elf(assemble(source, target(syntax), file=file), file)
     if not source.isascii():
         elf = replace(elf, symbols=tuple(replace(symbol, name=spelled_back(symbol.name)) for symbol in elf.symbols))
     with damage_reported(file, "has debugging sections that hide its lines", todo="leave them out"):
