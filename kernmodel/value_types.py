@@ -2,8 +2,9 @@
 
 A command loads some 270 frozen classes with slots. The standard library compiles six methods of each of them from text,
 about 1 ms in all, so that every command began with 0.3 s of it, half as much as `import sympy`
-(`benchmarks/cold_start.py` prints what a class costs). Only `__init__` has to be text, for its parameters; what
-compares, hashes, prints and guards a value is the same code for all classes. They are data classes for everybody else:
+(`benchmarks/cold_start.py` prints what a class costs). Only `__init__` has to be text, for its parameters, and is
+compiled when the first value is made, since of many classes a command makes none; what compares, hashes, prints and
+guards a value is the same code for all classes. They are data classes for everybody else:
 `dataclasses.fields`, `replace`, `asdict`, `match` and pickle take them.
 """
 
@@ -44,7 +45,8 @@ def _value_type(cls: type, kw_only: bool = False) -> type:
     inherited = {name for base in cls.__mro__[1:] for name in base.__dict__.get("__slots__", ())}
     compared = _values_of([one.name for one in fields if one.compare])
     content: dict[str, Any] = {
-        "__init__": _initialiser(cls, fields),
+        "__init__": _late_initialiser(cls, fields),
+        "__signature__": _Signature(cls, fields),
         "__eq__": _equality(compared),
         "__hash__": lambda self: hash(compared(self)),
         "__repr__": _representation([one.name for one in fields if one.repr]),
@@ -62,6 +64,39 @@ def _value_type(cls: type, kw_only: bool = False) -> type:
     made = type(cls)(cls.__name__, cls.__bases__, content | own)
     made.__qualname__ = cls.__qualname__
     return made
+
+
+def _late_initialiser(cls: type, fields: tuple[dataclasses.Field[Any], ...]) -> Callable[..., None]:
+    """What stands for the method `__init__` until the first value is made.
+
+    Raises:
+        TypeError: a field without a default follows one with a default.
+    """
+    required = [dataclasses.MISSING is one.default is one.default_factory for one in fields if not one.kw_only]
+    if sorted(required, reverse=True) != required:
+        raise TypeError(f"{cls.__qualname__}: a field without a default follows one with a default")
+
+    def initialise(self: Any, *values: Any, **named: Any) -> None:
+        made = _initialiser(cls, fields)
+        for owner in type(self).__mro__:
+            if owner.__dict__.get("__init__") is initialise:
+                type.__setattr__(owner, "__init__", made)
+        made(self, *values, **named)
+
+    return initialise
+
+
+class _Signature:
+    """The attribute `__signature__` of a class, which `inspect` asks for: that of the real `__init__`."""
+
+    def __init__(self, cls: type, fields: tuple[dataclasses.Field[Any], ...]) -> None:
+        self._made_of = cls, fields
+
+    def __get__(self, value: object, owner: type) -> Any:
+        import inspect
+
+        whole = inspect.signature(_initialiser(*self._made_of))
+        return whole.replace(parameters=list(whole.parameters.values())[1:])
 
 
 def _initialiser(cls: type, fields: tuple[dataclasses.Field[Any], ...]) -> Callable[..., None]:

@@ -266,8 +266,8 @@ class _LineProgram:
             _PROGRAM_HEADER.unpack_from(content, start)
         )
         self.content = content
-        self.end = start + 4 + length
-        self.place = start + 10 + size
+        self.end: int = start + 4 + length
+        self.place: int = start + 10 + size
         operands = start + _PROGRAM_HEADER.size
         self.operands = content[operands : operands + self.opcode_base - 1]
         if version not in (2, 3) or not operands <= self.place <= self.end <= len(content) or not self.line_range:
