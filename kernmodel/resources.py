@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from pathlib import Path
 
 from kernmodel.errors import InputError
@@ -37,6 +36,8 @@ def resolve(name: str, folder: str, ending: str, what: str) -> Path:
     if path.is_dir():
         raise InputError(f"is a directory, not a {what}", where=name, todo=f"give a {ending} file")
     names = [file.stem for file in carried_files(folder, ending)]
+    from difflib import get_close_matches
+
     near = get_close_matches(stem, names, n=3, cutoff=0.4)
     listed = f" (nearest: {', '.join(near)})" if near else f": {', '.join(names)}"
     raise InputError(f"no such {what}", where=name, todo=f"give a path, or one of the carried ones{listed}")

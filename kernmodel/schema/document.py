@@ -6,7 +6,6 @@ ideas of numbers, dates and booleans cannot get in the way. JSON is read as the 
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,11 @@ from kernmodel.limits import YAML_BYTES
 from kernmodel.schema import yaml_nodes
 from kernmodel.user_files import read_file
 from kernmodel.value_types import dataclass
+
+try:  # the interpreter's own, as `random` takes it: hashlib loads the library of OpenSSL, 2 % of a cold start
+    from _sha256 import sha256  # type: ignore[import-not-found]
+except ImportError:  # not there from Python 3.12 on
+    from hashlib import sha256
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,7 @@ def read_text(path: Path, kind: FileKind) -> tuple[str, str]:
         raise kind.error("is not text but a binary file", where=str(path), todo=give)
     if not text.strip():
         raise kind.error("is empty", where=str(path), todo=f"{kind.guide} says what a {kind.name} holds")
-    return text, hashlib.sha256(data).hexdigest()
+    return text, sha256(data).hexdigest()
 
 
 def read_document(path: Path, kind: FileKind) -> Document:
@@ -96,7 +100,7 @@ def read_document(path: Path, kind: FileKind) -> Document:
 
 def document_of(text: str, file: str, kind: FileKind) -> Document:
     """The document that a text makes; `file` is its name in messages. Raises as `compose` does."""
-    digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
+    digest = sha256(text.encode("utf-8")).hexdigest()
     return Document(file, Path(file).stem, kind, digest, compose(text, file, kind))
 
 

@@ -12,7 +12,6 @@ from array import array
 from collections.abc import Sequence
 from functools import cache
 from itertools import islice
-from textwrap import wrap
 from typing import NamedTuple
 
 GROUPS = 4
@@ -513,6 +512,8 @@ _ENUMS = (
 
 def header() -> str:
     """The text of `native/layout.h`."""
+    from textwrap import wrap
+
     lines = ["/* Made by kernmodel.incore.engine.layout, which says what the fields mean. */", ""]
     lines += ["#ifndef KERNMODEL_LAYOUT_H", "#define KERNMODEL_LAYOUT_H", "", "#include <stdint.h>", ""]
     lines += [f"enum {{ PORTS = {PORTS}, GROUPS = {GROUPS}, SCHEDULERS = {SCHEDULERS}, PHASES = {PHASES} }};"]

@@ -21,12 +21,13 @@ from kernmodel.isa.elf import (
 from kernmodel.isa.model import Instruction, Listing
 from kernmodel.isa.x86.decode import disassemble, translate
 from kernmodel.isa.x86.image import CodeImage, code_image
-from kernmodel.isa.x86.masm import from_masm, is_masm, spelled_back
 from kernmodel.isa.x86.syntax import (
     Syntax,
     detect_syntax,
     for_assembler,
+    is_masm,
     is_prefix,
+    spelled_back,
 )
 from kernmodel.value_types import dataclass
 
@@ -104,6 +105,8 @@ def _assemble_as(text: str, syntax: Syntax, file: str, *, semicolon_comments: bo
 
 def _assemble_masm(text: str, file: str) -> _Assembled:
     """Assemble a MASM listing."""
+    from kernmodel.isa.x86.masm import from_masm
+
     source = "\n".join(from_masm(text)) + "\n"
     return _assembled(source, text, "intel", file, semicolon_comments=True)
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
-# names stand at the start of the line, instructions do not: `call PROC` is none of these
-_DIALECT = re.compile(r"^(?:[\w?@$]+\s+(?:PROC|SEGMENT|ENDP)|INCLUDELIB)\b", re.MULTILINE)
+from kernmodel.isa.x86.syntax import spelled
+
 _PROCEDURE = re.compile(r"\s*([\w?@$]+)\s+PROC\b", re.IGNORECASE)
 _BOUNDARY = re.compile(r"\s*[\w?@$]+\s+(PROC|ENDP)\b", re.IGNORECASE)
 _BYTES = re.compile(r"\s*DB\s+(.*)", re.IGNORECASE)
@@ -21,14 +21,6 @@ _NO_CODE = re.compile(
     re.IGNORECASE,
 )
 _HEXADECIMAL = re.compile(r"\b([0-9][0-9a-f]*)h\b", re.IGNORECASE)
-_SPELLINGS = {"@": "ⓐ", "?": "ⓠ", "$": "ⓓ"}
-_SPELL = str.maketrans(_SPELLINGS)
-_SPELL_BACK = str.maketrans({spelling: sign for sign, spelling in _SPELLINGS.items()})
-
-
-def is_masm(text: str) -> bool:
-    """Whether a listing is in MASM's dialect: procedures or segments without a dot."""
-    return _DIALECT.search(text) is not None
 
 
 def from_masm(text: str) -> list[str]:
@@ -54,13 +46,3 @@ def _for_assembler(code: str) -> str:
     if padding is not None:
         return f".nops {padding[1]}"
     return "" if _NO_CODE.match(code) else spelled(code)
-
-
-def spelled(name: str) -> str:
-    """`name` in letters that GNU as takes as part of a name."""
-    return name.translate(_SPELL)
-
-
-def spelled_back(name: str) -> str:
-    """The name that `spelled` spelled."""
-    return name.translate(_SPELL_BACK)

@@ -6,7 +6,6 @@ import re
 from typing import Literal
 
 from kernmodel.isa.assembler import code_lines, strip_comment, without_semicolons
-from kernmodel.isa.x86.masm import spelled
 
 Syntax = Literal["att", "intel"]
 
@@ -37,6 +36,26 @@ _POINTER_SIZE = re.compile(r"\b\w+\s+ptr\b", re.IGNORECASE)
 _MSVC_CONSTANT = re.compile(r"\b__(?:real|[xyz]mm)@\w+")
 _COFF_SECTION = re.compile(r'\s*\.section\s+([\w.$]+)\s*,\s*"([a-z]*[rbnysi][a-z]*)"')
 _MACHO_SECTION = re.compile(r"\s*\.section\s+__(\w+)\s*,")
+# names stand at the start of the line, instructions do not: `call PROC` is none of these
+_MASM = re.compile(r"^(?:[\w?@$]+\s+(?:PROC|SEGMENT|ENDP)|INCLUDELIB)\b", re.MULTILINE)
+_SPELLINGS = {"@": "ⓐ", "?": "ⓠ", "$": "ⓓ"}
+_SPELL = str.maketrans(_SPELLINGS)
+_SPELL_BACK = str.maketrans({spelling: sign for sign, spelling in _SPELLINGS.items()})
+
+
+def is_masm(text: str) -> bool:
+    """Whether a listing is in MASM's dialect: procedures or segments without a dot."""
+    return _MASM.search(text) is not None
+
+
+def spelled(name: str) -> str:
+    """`name` in letters that GNU as takes as part of a name."""
+    return name.translate(_SPELL)
+
+
+def spelled_back(name: str) -> str:
+    """The name that `spelled` spelled."""
+    return name.translate(_SPELL_BACK)
 
 
 def is_prefix(found: tuple[str, ...]) -> bool:
