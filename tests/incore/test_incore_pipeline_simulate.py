@@ -275,6 +275,15 @@ def test_equally_fast_passes_end_the_simulation() -> None:
     assert longer.cycles_above(5.02) == 5.0  # the time of a state that returns is exact
 
 
+@pytest.mark.parametrize("engine", ["python", "compiled"])
+def test_whether_passes_are_equally_fast_may_be_asked_again(engine: Engine) -> None:
+    chain = microop("0", waits=(Wait(0, 1, 5),))
+    found = block(chain, *[microop("0", "1", "5", "6", waits=(Wait(0, 1, 1),))] * 4)
+    again = simulate(found, engine=engine, limits=Limits(steady_cycles=1500, again_cycles=450))
+    assert not again.settled
+    assert 450 <= again.simulated < 550
+
+
 def test_passes_as_slow_as_the_slowest_part_end_the_simulation_sooner() -> None:
     chain = microop("0", waits=(Wait(0, 1, 5),))
     found = block(

@@ -22,6 +22,7 @@ from kernmodel.incore.engine.layout import (
 )
 from kernmodel.incore.engine.model import (
     ANY_NUMBER,
+    BY_PORT_LIMITS,
     LIMITS,
     Delivery,
     Forwards,
@@ -250,7 +251,8 @@ def simulated_core(pipeline: PipelineCore, switches: Switches) -> Core:
         "reorder_buffer": _AMPLE if ample else pipeline.reorder_buffer,
         **_schedulers(pipeline, ample),
     }
-    return Core(**{**same, **own, **LIMITS._asdict()})
+    limits = BY_PORT_LIMITS if pipeline.by_port and given else LIMITS
+    return Core(**{**same, **own, **limits._asdict()})
 
 
 def _schedulers(pipeline: PipelineCore, ample: bool) -> dict[str, Any]:

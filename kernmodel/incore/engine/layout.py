@@ -125,6 +125,7 @@ class Core(NamedTuple):
     least_passes: int = 0
     steady_cycles: int = 0
     floor_cycles: int = 0
+    again_cycles: int = 0
 
     @classmethod
     def of(cls, numbers: Sequence[int]) -> Core:

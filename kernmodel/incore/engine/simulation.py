@@ -740,6 +740,7 @@ def run(program: Program) -> tuple[int, ...]:
     half = _Mark(core.most_cycles // 2, core.least_passes // 2)
     soon = _Trial(core.floor_cycles, core.reorder_buffer)
     late = _Trial(core.steady_cycles, 2 * core.reorder_buffer)
+    again = _Trial(core.again_cycles or core.most_cycles, 2 * core.reorder_buffer)
     until = repetition.since
     while pipeline.now < core.most_cycles or pipeline.passes < core.least_passes:
         pipeline.cycle()
@@ -750,6 +751,8 @@ def run(program: Program) -> tuple[int, ...]:
             since = soon.over(until, pipeline.slots_retired)
             if since is None or not is_at(program.floor, (until[0] - since[0]) / max(until[1] - since[1], 1)):
                 since = late.over(until, pipeline.slots_retired)
+            if since is None and core.again_cycles:
+                since = again.over(until, pipeline.slots_retired)
             if since is not None:
                 return _difference(0, pipeline, until, since)
         if pipeline.slots_issued // core.slots == pipeline.passes:

@@ -72,7 +72,7 @@ typedef struct {
     int64_t pass_issuing, pass_retiring, first_issuing, first_retiring;
     int32_t slot_issuing, slot_retiring, entry_issuing, unit_fetching, unit_decoding;
     int32_t scheduled[SCHEDULERS], slot_in_entry;
-    int32_t coming[SCHEDULERS], *given; /* of the slot that is dispatched: entries that it takes, the port of each µop */
+    int32_t room[SCHEDULERS], *given; /* entries that are free; the port of each µop of the slot that is dispatched */
     int64_t *queue, queue_begin, queue_end, queue_mask; /* µops on the way to schedulers, around */
     uint32_t ports_of[SCHEDULERS], with_room; /* ports of each scheduler; ports whose schedulers have room */
     int32_t *registers, registers_taken, registers_coming[RELEASES]; /* of vectors: that slots take; in flight; free again */
@@ -229,12 +229,17 @@ static int can_dispatch(const Sim *s, const Op *m, int32_t port)
                            !(m->data && s->data_free[port] > s->now));
 }
 
-/* Tell whether the ports of a scheduler have room, after its entries changed. */
-static void see_room(Sim *s, int32_t scheduler)
+/* An entry of a scheduler is taken, or free again: whether its ports have room. */
+static void take_room(Sim *s, int32_t scheduler)
 {
-    const int32_t entries = s->scheduled[scheduler] + s->coming[scheduler];
-    const uint32_t ports = s->ports_of[scheduler], others = s->with_room & ~ports;
-    s->with_room = entries < s->core->rooms[scheduler] ? others | ports : others;
+    if (!--s->room[scheduler])
+        s->with_room &= ~s->ports_of[scheduler];
+}
+
+static void give_room(Sim *s, int32_t scheduler)
+{
+    if (!s->room[scheduler]++)
+        s->with_room |= s->ports_of[scheduler];
 }
 
 static void dispatch(Sim *s, Instance *x, const Op *m, int32_t port)
@@ -252,7 +257,7 @@ static void dispatch(Sim *s, Instance *x, const Op *m, int32_t port)
     s->tally.dispatched[port]++;
     s->scheduled[x->scheduler]--;
     if (s->by_port)
-        see_room(s, x->scheduler);
+        give_room(s, x->scheduler);
     x->done = s->now + m->latency;
     know(s, x, s->now);
 }
@@ -502,7 +507,7 @@ static void take_entry(Sim *s, Instance *x, int32_t port)
     x->scheduler = (int16_t)s->core->scheduler_of[port];
     s->counters[port]++;
     s->scheduled[x->scheduler]++;
-    see_room(s, x->scheduler);
+    take_room(s, x->scheduler);
 }
 
 /* Move µops from the queue to their schedulers, in order. */
@@ -533,14 +538,6 @@ static int place_microop(Sim *s, const Op *m, int32_t place, int64_t queued, int
     return *port >= 0;
 }
 
-static void reserve(Sim *s, int32_t port, int32_t entries)
-{
-    const int32_t scheduler = s->core->scheduler_of[port];
-    s->coming[scheduler] += entries;
-    s->counters[port] += entries;
-    see_room(s, scheduler);
-}
-
 /* Give the µops of a slot of the block their ports, at a place of the cycle; 0 if one finds no room. */
 static int place_slot(Sim *s, int32_t slot, int32_t place)
 {
@@ -555,13 +552,17 @@ static int place_slot(Sim *s, int32_t slot, int32_t place)
         const Op *m = &s->ops[first + placed];
         int32_t *port = &s->given[placed];
         fits = place_microop(s, m, place, queued, port);
-        if (*port >= 0)
-            reserve(s, *port, 1);
+        if (*port >= 0) {
+            s->counters[*port]++;
+            take_room(s, s->core->scheduler_of[*port]);
+        }
         queued += (m->ports & s->core->queued) != 0;
     }
     while (placed-- > 0)
-        if (s->given[placed] >= 0)
-            reserve(s, s->given[placed], -1);
+        if (s->given[placed] >= 0) { /* they are taken when the slot is issued */
+            s->counters[s->given[placed]]--;
+            give_room(s, s->core->scheduler_of[s->given[placed]]);
+        }
     if (!fits)
         memcpy(s->turn, turn, sizeof turn);
     return fits;
@@ -1064,7 +1065,8 @@ static void list_turns(Sim *s)
     for (int32_t port = 0; port < PORTS && s->by_port; port++)
         s->ports_of[s->core->scheduler_of[port]] |= 1u << port;
     for (int32_t k = 0; k < SCHEDULERS && s->by_port; k++)
-        see_room(s, k);
+        if ((s->room[k] = s->core->rooms[k]) > 0)
+            s->with_room |= s->ports_of[k];
 }
 
 /* A number of the port set of a µop: that of an earlier one with the same, if there is one. */
@@ -1228,7 +1230,8 @@ static void mark(Counts *at, const Counts *until, int64_t cycle, int64_t passes)
         *at = *until;
 }
 
-/* Whether passes have become equally fast, asked once: at the end of a pass after so many cycles and slots. */
+/* Whether passes have become equally fast, asked once: at the end of a pass after so many cycles and slots; never without
+   cycles. */
 typedef struct {
     int64_t cycles, slots;
     int asked;
@@ -1246,6 +1249,8 @@ static int is_steady(const Counts *first, const Counts *second, const Counts *th
 static int is_over(Trial *trial, const Sim *s, const Counts *until)
 {
     int found = 0;
+    if (!trial->cycles)
+        return 0;
     if (!trial->asked && until->now >= trial->cycles && s->slots_retired >= trial->slots) {
         trial->asked = 1;
         found = is_steady(&trial->third, &trial->two_thirds, until);
@@ -1269,15 +1274,22 @@ static int run(Sim *s, double floor, Counts *until)
     Counts half = {0};
     Trial soon = {.cycles = c->floor_cycles, .slots = c->reorder_buffer};
     Trial late = {.cycles = c->steady_cycles, .slots = 2 * c->reorder_buffer};
+    Trial again = {.cycles = c->again_cycles, .slots = 2 * c->reorder_buffer};
     while (s->now < c->most_cycles || s->passes < c->least_passes) {
         cycle(s);
         if (s->pass_retiring != until->passes) {
             *until = (Counts){s->now, s->pass_retiring, s->tally};
             mark(&half, until, c->most_cycles / 2, c->least_passes / 2);
-            const int over = is_over(&soon, s, until) &&
-                             is_at(floor, until->now - soon.third.now, until->passes - soon.third.passes);
-            if (over || is_over(&late, s, until)) {
-                s->since = over ? soon.third : late.third;
+            const Counts *since = NULL;
+            if (is_over(&soon, s, until) &&
+                is_at(floor, until->now - soon.third.now, until->passes - soon.third.passes))
+                since = &soon.third;
+            else if (is_over(&late, s, until))
+                since = &late.third;
+            else if (is_over(&again, s, until))
+                since = &again.third;
+            if (since) {
+                s->since = *since;
                 return 0;
             }
         }
