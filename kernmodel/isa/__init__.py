@@ -7,6 +7,7 @@ first asked for.
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 
 from kernmodel.errors import AssemblyError
@@ -30,6 +31,7 @@ _known: dict[str, Isa] = {}
 def register(isa: Isa) -> None:
     """Make an instruction set known by its name; one of that name is replaced."""
     _known[isa.name] = isa
+    isa_of.cache_clear()
 
 
 def names() -> tuple[str, ...]:
@@ -93,6 +95,7 @@ def title(name: str) -> str:
     return _TITLES.get(name, name)
 
 
+@cache  # asked for every instruction of a block, several times
 def isa_of(name: str) -> Isa:
     """The instruction set of this name.
 

@@ -7,6 +7,7 @@ branch, 5 cycles; pipe 1 two loads and a store, 3 cycles. A cache line is two pa
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -59,11 +60,13 @@ X86 = """
 
 
 @pytest.fixture(autouse=True)
-def toy(monkeypatch: pytest.MonkeyPatch) -> None:
+def toy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The instruction set is known in these tests only, and its core is found by the name that the machine gives."""
     monkeypatch.setattr(isa, "_known", dict(isa._known))
     monkeypatch.setenv("KERNMODEL_UARCH_PATH", str(FOLDER))
     isa.register(Toy())
+    yield
+    isa.isa_of.cache_clear()
 
 
 # ---- listing → loop
