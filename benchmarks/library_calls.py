@@ -3,9 +3,8 @@
     python benchmarks/library_calls.py [FUNCTION…] [--vectors] > ZEN3.calls.txt
 
 Each function is called over thousands of arguments, which are random in a range, by a loop that loads an argument,
-calls, and stores the result. "beside others" is what a call takes beyond that of a function that does nothing, in the
-same loop; "in a chain" the same where each argument depends on the last result, by a multiplication with 0 and an
-addition. Ranges differ where a function takes another way through its code: the branches that choose it are
+calls, and stores the result. "beside others" is what that takes beyond the same loop with an addition in place of the
+call; "in a chain" the same where each argument depends on the last result, by a multiplication with 0 and an addition. Ranges differ where a function takes another way through its code: the branches that choose it are
 mispredicted where arguments are mixed. Vectors (libmvec) are of so many lanes as their names say (`_ZGVdN4v_exp`: AVX2,
 four lanes, one argument).
 
@@ -51,7 +50,7 @@ _FEATURES = {"b": "sse4_2", "d": "avx2", "e": "avx512f"}
 _ARGUMENTS = 16384
 _CHUNK = 1024
 """Calls of a sample; the next one goes on with other arguments, so that no predictor learns them."""
-_EFFORT = Effort(samples=60, rounds=3, seconds=5.0)
+_EFFORT = Effort(samples=60, rounds=3, seconds=4.0)
 _DRIVER = """
 typedef {element} number __attribute__((vector_size({bytes})));
 typedef number loose __attribute__((aligned({align})));
@@ -59,7 +58,6 @@ extern number {function}({kinds});
 static {element} first[{count}] __attribute__((aligned(64))) = {{{first}}};
 static {element} second[{count}] __attribute__((aligned(64))) = {{{second}}};
 static {element} results[64] __attribute__((aligned(64)));
-__attribute__((noinline, noipa)) static number nothing({parameters}) {{ return a; }}
 #define EACH(call) for (long i = 0; i < {chunk} * {lanes}; i += {lanes}) call
 #define A (*(loose *)(first + at + i))
 #define B (*(loose *)(second + at + i))
@@ -74,9 +72,9 @@ void km_kernel(long repetitions, long which, char **buffers)
     for (long r = 0; r < repetitions; r++)
         switch (which) {{
         case 0: EACH(OUT = {function}({values})); break;
-        case 1: EACH(OUT = nothing({values})); break;
+        case 1: EACH(OUT = {plain}); break;
         case 2: EACH(last = {function}({chained})); break;
-        default: EACH(last = nothing({chained})); break;
+        default: EACH(last = A + zero * last); break;
         }}
     OUT0 = last;
 }}
@@ -116,12 +114,12 @@ def driver(function: Function, ranges: Sequence[Range]) -> str:
         lanes=function.bytes // size,
         function=function.symbol,
         kinds="number, number" if several else "number",
-        parameters="number a, number b" if several else "number a",
         count=_ARGUMENTS,
         chunk=_CHUNK,
         first=", ".join(columns[0]),
         second=", ".join(columns[1]),
         values="A, B" if several else "A",
+        plain="A + B" if several else "A + zero",
         chained="A + zero * last, B" if several else "A + zero * last",
     ).replace("OUT0", "*(loose *)results")
     return text if function.bytes > size else text.replace(f" __attribute__((vector_size({function.bytes})))", "")

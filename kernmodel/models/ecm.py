@@ -273,7 +273,7 @@ def predict(
         MachineError: the machine file has no bandwidth for a path that needs one.
     """
     composed = [
-        predict(traffic, incore, other, outside=outside, runs=runs, streams=its).cycles
+        predict(traffic, incore, other, outside=outside, runs=runs, streams=its, calls=calls).cycles
         for other, its in _otherwise_composed(machine, streams)
     ]
     if streams is not None:
