@@ -4,9 +4,10 @@
 
 Each function is called over thousands of arguments, which are random in a range, by a loop that loads an argument,
 calls, and stores the result. "beside others" is what that takes beyond the same loop with an addition in place of the
-call; "in a chain" the same where each argument depends on the last result, by a multiplication with 0 and an addition. Ranges differ where a function takes another way through its code: the branches that choose it are
-mispredicted where arguments are mixed. Vectors (libmvec) are of so many lanes as their names say (`_ZGVdN4v_exp`: AVX2,
-four lanes, one argument).
+call; "in a chain" the same where each argument depends on the last result, by a multiplication with 0 and an addition.
+Ranges differ where a function takes another way through its code: the branches that choose it are mispredicted where
+arguments are mixed. Vectors (libmvec) are of so many lanes as their names say (`_ZGVdN4v_exp`: AVX2, four lanes, one
+argument).
 
 Times are cycles of the core; samples in which something else ran are left out (docs/measuring.md).
 """
@@ -161,7 +162,7 @@ def _line(function: Function, ranges: Sequence[Range], figures: Sequence[Figure]
 def main() -> None:
     """Measure, and print a line for each function and range."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("functions", nargs="*", metavar="FUNCTION")
+    parser.add_argument("functions", nargs="*", metavar="FUNCTION", choices=[[], *_FUNCTIONS])
     parser.add_argument("--vectors", action="store_true", help="libmvec's functions too")
     given = parser.parse_args()
     library = " ".join(platform.libc_ver())

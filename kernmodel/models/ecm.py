@@ -305,6 +305,7 @@ def predict(
         _exit_interval(machine, body, outside),
         _branch_interval(t_ecm, outside),
         _call_interval(machine, body, outside, calls),
+        _row_interval(machine, body, outside),
         _traffic_interval(traffic, machine, every, streams, runs or {}),
         _interval([t_ecm, *composed], "how the times compose, which experiments left undecided", str(machine.overlap)),
         None if streams is None else _prefetch_interval(traffic, machine, every, streams, runs or {}),
@@ -366,6 +367,15 @@ def _branch_interval(t_ecm: float, outside: OutsideWork | None) -> Interval | No
         return None
     found = [t_ecm, t_ecm + outside.branch_cycles]
     return _interval(found, "whether the branch predictor foresees the branches in the loop", "it does")
+
+
+def _row_interval(machine: Machine, body: Mapping[str, float], outside: OutsideWork | None) -> Interval | None:
+    """T_ECM with rows that take their share of the longest one's cycles, and with rows that all take these."""
+    if outside is None or outside.row_factor == 1.0:
+        return None
+    bodies = (body, {**body, "T_OL": outside.row_factor * body["T_OL"]})
+    found = [outside.cycles + evaluate(machine.overlap, _beside_outside(one, outside)) for one in bodies]
+    return _interval(found, "what rows shorter than the longest take", "their share of its cycles")
 
 
 def _call_interval(

@@ -38,6 +38,8 @@ class OutsideWork:
             another, and those of several entries are executed at once.
         exit: what the branch predictor does.
         branch_cycles: what branches within the loop cost that the data decide, if nothing foresees them; not in T_out.
+        row_factor: how many times as much T_OL may be where a pass executes whole rows of different lengths, if each
+            took as long as the longest.
         known: whether the compiled code around the loop is known; if not, `outer_cycles` is 0, and remainders are
             estimated from the loop.
     """
@@ -51,6 +53,7 @@ class OutsideWork:
     known: bool
     overlap_cycles: float = 0.0
     branch_cycles: float = 0.0
+    row_factor: float = 1.0
 
     @property
     def cycles(self) -> float:

@@ -151,10 +151,12 @@ def find_kernel_loop(
     from kernmodel.code.match import choose_loop
     from kernmodel.code.select import with_iterations
     from kernmodel.studies.predict.expectation import expectation
+    from kernmodel.studies.predict.rows import with_whole_rows
 
     told = expectation(nest, sizes, compiled.origin.flags)
     told = replace(told, lines=nest.inner_lines, source_lines=compiled.source_lines)
     loop = choose_loop(compiled.listing, told, loop=code.loop, lines=code.lines, region=compiled.region)
+    loop = with_whole_rows(loop, nest, sizes) if code.iterations_per_pass is None else loop
     lines = compiled.source_lines
     of_source = tuple(lines.get(item.line, 0) for item in loop.instructions) if lines else ()
     return replace(with_iterations(loop, code.iterations_per_pass), source_lines=of_source)

@@ -11,6 +11,7 @@ from kernmodel.isa import isa_of
 from kernmodel.models.outside import NEGLIGIBLE, Exit, OutsideWork
 from kernmodel.source.nest.sizes import trip_counts
 from kernmodel.source.nest.trip_counts import Lengths, lengths
+from kernmodel.studies.predict.rows import WHOLE_ROWS, row_lengths
 
 if TYPE_CHECKING:
     from kernmodel.code.model import AssemblyLoop
@@ -67,7 +68,16 @@ def outside_work(
         known=known,
         overlap_cycles=entries * sum(one.overlap(length) * share for length, share in executed) if place else 0.0,
         branch_cycles=branches,
+        row_factor=_row_factor(nest, sizes, loop),
     )
+
+
+def _row_factor(nest: LoopNest, sizes: Mapping[str, int], loop: AssemblyLoop) -> float:
+    """How many times as long as the mean row the longest is, where a pass executes whole rows."""
+    if all(note.code != WHOLE_ROWS for note in loop.notes):
+        return 1.0
+    longest, mean = row_lengths(nest, sizes)
+    return longest / mean
 
 
 def _mispredicted(nest: LoopNest, loop: AssemblyLoop) -> float:
