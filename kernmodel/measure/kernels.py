@@ -6,7 +6,8 @@ of normal numbers. Time of a call is that of all its iterations.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -18,7 +19,7 @@ from kernmodel.measure.blocks import doubts
 from kernmodel.measure.host import APART, Buffer, Case, Effort, Harness, repetitions
 from kernmodel.measure.host_topology import HostTopology
 from kernmodel.measure.model import KernelMeasurement, PlacedArray
-from kernmodel.measure.samples import LONG, Figure
+from kernmodel.measure.samples import LONG, REPEATED, Figure, is_repeated, repeated
 from kernmodel.source.emit.compilable import compilable_source, function_name
 from kernmodel.source.model import Array, LoopNest
 from kernmodel.source.nest.affine import linear_parts
@@ -31,6 +32,8 @@ EFFORT = Effort(samples=40, rounds=3, seconds=8.0)
 _LONG_CALL = 3_000_000
 _FEW = 8
 """Samples of a round where a call takes longer than `_LONG_CALL` cycles."""
+_LEAST_TIMES, _MOST_TIMES, _PAUSE_SECONDS = 3, 5, 0.25
+"""How often a kernel is measured, and the time in between."""
 _MOST_MEMORY = 1 << 31
 _SCALAR = {"double": "0.5", "float": "0.5f"}
 _STEPS = 60
@@ -177,18 +180,39 @@ def measure_kernel(
         iterations = iterations_per_sweep(nest, sizes)
         alone = harness.call_cycles([Case(1)])
         times = repetitions(alone)
-        cycles = harness.figure(
-            [Case(times)],
-            lambda ends: ends[0] / (times * iterations),
-            replace(effort, samples=_FEW) if alone > _LONG_CALL else effort,
-        )
+        taken = replace(effort, samples=_FEW) if alone > _LONG_CALL else effort
+        figures = spaced(lambda: harness.figure([Case(times)], lambda ends: ends[0] / (times * iterations), taken))
+        cycles = repeated(figures)
         clock = harness.clock_hz()
         long = cycles.value * iterations > LONG * harness.brackets().clock_cycles
-    notes = _notes(cycles, address, conditions, placed, long=long)
+    notes = (*_notes(cycles, address, conditions, placed, long=long), *_repetition_notes(figures))
     return KernelMeasurement(
         nest.name, dict(sizes), level, needed, iterations, cycles, clock, address % 64 if address is not None else None,
         placed, code.flags, notes,
     )  # fmt: skip
+
+
+def spaced(measure: Callable[[], Figure]) -> list[Figure]:
+    """The same figure several times, some time apart, until two confirm one another.
+
+    Rounds of a short call are over within milliseconds, in which neighbours, prefetchers and how caches replace their
+    lines stay as they are: the same copy in L3 took 5.5 cycles a line or 7.5, each confirmed, and changed from one to
+    the other within a second.
+    """
+    found: list[Figure] = []
+    while len(found) < (_LEAST_TIMES if is_repeated(found) else _MOST_TIMES):
+        if found:
+            time.sleep(_PAUSE_SECONDS)
+        found.append(measure())
+    return found
+
+
+def _repetition_notes(figures: Sequence[Figure]) -> Iterator[Note]:
+    """A warning where confirmed figures differ from time to time."""
+    told = [one.value for one in figures if one.confirmed]
+    if told and not is_repeated(figures):
+        what = f"no two of {len(figures)} figures, some time apart, agree within {REPEATED:.0%}"
+        yield Note("not-repeated", f"{what}: {min(told):.3g} to {max(told):.3g} cycles an iteration")
 
 
 def _place(

@@ -11,7 +11,7 @@ from kernmodel.measure import code_x86 as x86
 from kernmodel.measure import kernels
 from kernmodel.measure.bandwidth import ACCESS_BYTES, MIXES, function, level_sizes, measure_bandwidths
 from kernmodel.measure.host_topology import HostCache, HostTopology
-from kernmodel.measure.samples import Brackets, Sample, counts
+from kernmodel.measure.samples import Brackets, Figure, Sample, counts
 from kernmodel.source.load import load_kernel
 from kernmodel.source.nest.sizes import sizes_of
 
@@ -75,6 +75,21 @@ def test_of_long_samples_clock_and_switches_count() -> None:
     assert not counts(Sample(0, 10**8, (8350, 8350), (1190, 1190), (1600, 1600), 1), brackets)
     assert not counts(Sample(0, 10**8, (8350, 8900), (1190, 1190), (1600, 1600), 0), brackets)
     assert not counts(Sample(0, 10**5, (8350, 8350), (1190, 5000), (1600, 1600), 0), brackets)
+
+
+def test_a_kernel_is_measured_until_two_times_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first, in which something slowed it, decides nothing; five times that all differ are enough."""
+    pauses = []
+    monkeypatch.setattr("time.sleep", pauses.append)
+
+    def taken(*values: float) -> list[float]:
+        waiting = [Figure(value, value, value, 9, 0, True) for value in reversed(values)]
+        return [one.value for one in kernels.spaced(waiting.pop)]
+
+    assert taken(7.3, 5.4, 5.5, 1.0) == [7.3, 5.4, 5.5]
+    assert taken(7.3, 5.4, 6.3, 5.5, 1.0) == [7.3, 5.4, 6.3, 5.5]
+    assert len(taken(1.0, 2.0, 4.0, 8.0, 16.0, 32.0)) == 5
+    assert len(pauses) == 2 + 3 + 4
 
 
 @on_host
