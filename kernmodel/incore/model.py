@@ -189,6 +189,8 @@ class Why(StrEnum):
     """Loads and stores across lines of the cache (users: mnemonics)."""
     EXTRA_SLOTS = "extra slots"
     """Instructions that take a slot more at dispatch (users: mnemonics)."""
+    THIRD_VECTORS = "third vectors"
+    """Instructions that read three vectors, whose third comes over the path of stored ones (users: mnemonics)."""
     RELOADS = "reloads"
     """Loads that wait for what the block has stored (names: memory; `Reason.cycles`: the longest that one waits)."""
     MEMORY_RENAMING = "memory renaming"

@@ -126,7 +126,7 @@ def test_a_prediction_never_rises_when_a_component_is_idealised(parts):
 # --- single mechanisms of a core
 
 MULTIPLY_AND_ADD = "c5fd280cc6c4e2eda80cc7c5fd290cc24883c0044839c875e7"
-ADDED_IN_MEMORY = "48014608488b5e084801df48ffc975f0"  # add [rsi+8],rax and a load of it
+ADDED_IN_MEMORY = "48014608488b5e0848ffc975f3"  # add [rsi+8],rax and a load of it
 CHAIN_IN_MEMORY = "48894608488b46084801f848ffc975f0"  # store, load and add
 TWELVE_PAIRS = "c5fd280407" + "c5fd59c1c5fd58c2" * 12 + "c5fd2904064883c0204839c8758d"
 OFF_ITS_LINES = "c5fd104407f8c5fd58440708c5fd1104064883c0204839c875e6"
@@ -166,6 +166,22 @@ def test_a_chain_through_memory_is_a_cycle_longer_than_one_in_a_register():
     found = mechanisms_of(CHAIN_IN_MEMORY)
     assert found[Why.RELOADS].saved == found[Why.MEMORY_RENAMING].reason.cycles == 1.0
     assert "saves 1.00 cycles" in reason_text(found[Why.MEMORY_RENAMING].reason)
+
+
+def test_stored_vectors_wait_for_third_ones_of_fused_additions():
+    """Two vfmadd231pd of twelve chains and a store, six times; with vmulpd in their place none reads three vectors."""
+    fused = (
+        "c4c28db8c6c4c28db8cec57d113fc4c28db8d6c4c28db8dec57d117f20c4c28db8e6c4c28db8eec57d117f40c4c28db8f6c4c28db8fec57d"
+        "117f60c4428db8c6c4428db8cec57d11bf80000000c4428db8d6c4428db8dec57d11bfa000000048ffc9759c"
+    )
+    cost = mechanisms_of(fused)[Why.THIRD_VECTORS]
+    assert cost.prediction == pytest.approx(6.0, rel=0.01)
+    assert cost.saved > 2.5
+    assert cost.reason.users == ("vfmadd231pd",) * 12
+    assert "12× vfmadd231pd" in reason_text(cost.reason)
+    assert Why.THIRD_VECTORS not in mechanisms_of(fused, "SKL")
+    products = fused.replace("c4c28db8", "c4c10d59").replace("c4428db8", "c4410d59")
+    assert Why.THIRD_VECTORS not in mechanisms_of(products)
 
 
 @pytest.mark.parametrize("core", ["ZEN4", "RWC"])

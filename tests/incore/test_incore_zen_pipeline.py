@@ -198,3 +198,40 @@ def test_without_the_path_stores_beside_fused_additions_wait_for_nothing() -> No
     without = analyse_block(block, replace(core, model=replace(core.model, pipeline=apart)), settings).prediction
     assert without == pytest.approx(6.0, rel=0.01)
     assert with_paths > without
+
+
+def looped(body: str, copies: int) -> str:
+    """So many copies of the body, closed by dec rcx and jnz back to the start."""
+    length = copies * len(body) // 2 + 9
+    return body * copies + "48ffc90f85" + (-length & 0xFFFFFFFF).to_bytes(4, "little").hex()
+
+
+_MOVE_OUT, _MOVE_IN, _ADDS = "c5f97ec0", "c5f96ec0", ("4883c204", "4883c304", "4983c004", "4983c104")
+"""vmovd eax,xmm0; vmovd xmm0,eax; add of 4 to rdx, rbx, r8 and r9."""
+_SHIFTS, _CONDITIONS, _MOVES = "c4e37bf0da07c4637bf0c207", "0f95c3410f95c0", "0f42da440f42c2"
+"""Two rorx of edx, two setne, two cmovc from edx, to ebx (bl) and r8d (r8b)."""
+
+
+@pytest.mark.parametrize(
+    ("body", "copies", "measured", "near"),
+    [
+        (_MOVE_OUT + _ADDS[0], 4, 4 * 1.710, 0.04),
+        (_MOVE_OUT + "".join(_ADDS[:3]), 4, 4 * 1.785, 0.04),
+        (_MOVE_OUT + "".join(_ADDS) * 4, 4, 4 * 4.992, 0.03),  # each waits once
+        (_MOVE_OUT + _ADDS[0] * 8, 4, 4 * 8.235, 0.03),
+        (_MOVE_OUT + "6bda07", 8, 8 * 1.000, 0.01),  # imul has an ALU of its own
+        ("c4e2793dc1" + _MOVE_OUT, 8, 8 * 0.999, 0.01),  # vpmaxsd
+        (_MOVE_IN + _CONDITIONS, 8, 8 * 1.568, 0.05),
+        (_MOVE_IN + _SHIFTS, 8, 8 * 1.005, 0.01),
+        (_MOVE_IN + "c4c10d58cd" * 2, 6, 6 * 1.616, 0.08),  # vaddpd ymm1,ymm14,ymm13 takes FP2 or FP3
+        (_MOVE_IN + "c4c10d59cd" * 2, 6, 6 * 0.999, 0.01),  # vmulpd FP0 or FP1
+        (_MOVES, 1, 1.497, 0.01),
+        (_SHIFTS + _MOVES[:6], 1, 0.999, 0.01),
+    ],
+)
+def test_moves_between_registers_and_fused_pairs_take_their_own_alus(
+    body: str, copies: int, measured: float, near: float
+) -> None:
+    """What comes from a vector passes over ALU2, what goes to one over ALU0 or ALU3 and FP2, dec fused with jnz takes
+    ALU0 or ALU3: measured on a Zen 3. A loop of vmovd r,x, add and dec with jnz takes 1.57 cycles on Zen 4."""
+    assert cycles(looped(body, copies)) == pytest.approx(measured, rel=near)

@@ -30,6 +30,7 @@ from kernmodel.incore.engine.layout import SIMULATION, WHOLE, WITHOUT_PORTS, WIT
 from kernmodel.incore.engine.model import Forwards, PipelineCore
 from kernmodel.incore.front_end.costs import dispatch_slots
 from kernmodel.incore.model import Notion, Reason, Why
+from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
 from kernmodel.value_types import dataclass
 
@@ -117,6 +118,7 @@ def _removals(core: ModelledCore, pipeline: PipelineCore, subject: Subject) -> I
     """The core without each mechanism that it has."""
     yield from _lines(core, pipeline, subject)
     yield from _slots(core, pipeline, subject)
+    yield from _third_vectors(core, pipeline, subject)
     yield from _buffers(core, pipeline)
     yield from _forwarding(core, pipeline, subject)
 
@@ -159,6 +161,17 @@ def _slots(core: ModelledCore, pipeline: PipelineCore, subject: Subject) -> Iter
 
     front = replace(core.op_cache, extra_slots=())
     yield _Removal(replace(core, op_cache=front, pipeline=replace(pipeline, extra_slots=())), slots)
+
+
+def _third_vectors(core: ModelledCore, pipeline: PipelineCore, subject: Subject) -> Iterator[_Removal]:
+    """Operand paths that stored vectors lend."""
+    if pipeline.by_port is None or not pipeline.by_port.third_paths:
+        return
+    three = [n for n, i in enumerate(subject.instructions) if isa_of(i.isa).third_vector(i) is not None]
+    apart = replace(pipeline, by_port=replace(pipeline.by_port, third_paths=()))
+    reason = Reason(Why.THIRD_VECTORS, users=subject.mnemonics(three))
+    if three:
+        yield _Removal(replace(core, pipeline=apart), partial(_always, reason))
 
 
 def _buffers(core: ModelledCore, pipeline: PipelineCore) -> Iterator[_Removal]:

@@ -345,6 +345,8 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
         memory=memory,
         by_port=schedulers,
         extra_slots=front.extra_slots,
+        fused_ports=figures.fused_ports,
+        result_paths=figures.result_paths,
         flows=data_flow_figures(parameters),
     )
 

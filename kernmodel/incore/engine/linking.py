@@ -246,7 +246,8 @@ class _Linker:
 
 def _microop(own: UopTraits, first_wait: int, access: Access | None) -> MicroOp:
     made = MicroOp(own.ports, own.latency, own.divider, own.data, own.alone, first_wait, own.scheduler)
-    made = made._replace(registers=own.vectors, third=int(own.third > 0)) if own.vectors or own.third else made
+    if own.vectors or own.third or own.blocks:
+        made = made._replace(registers=own.vectors, third=int(own.third > 0), blocks=own.blocks)
     if access is None or not own.access:
         return made
     if own.access == LOAD:

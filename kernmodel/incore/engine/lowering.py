@@ -18,7 +18,7 @@ from kernmodel.incore.engine.figures import ModelledCore
 from kernmodel.incore.engine.layout import Traits, TraitTimes, port_mask
 from kernmodel.incore.engine.memo import Memo
 from kernmodel.incore.engine.model import Forwards
-from kernmodel.incore.engine.uops import UNKNOWN, InstructionUops, keeps_ports, uops_of
+from kernmodel.incore.engine.uops import UNKNOWN, InstructionUops, fused_ports, keeps_ports, uops_of
 from kernmodel.incore.front_end.costs import Cost, bars_lsd, instruction_cost, op_cache_cost
 from kernmodel.incore.model import InstructionData, PortUse
 from kernmodel.isa import isa_of
@@ -135,8 +135,8 @@ class Lowering:
         keeps = pipeline is not None and keeps_ports(first.instruction, pipeline)
         if is_done_at_rename(first.instruction, first.row):
             uses: tuple[PortUse, ...] = ()
-        elif keeps:
-            uses = first.row.ports
+        elif pipeline is not None and keeps:
+            uses = tuple(PortUse(fused_ports(use.ports, pipeline), use.cycles) for use in first.row.ports)
         else:
             uses = _without_compare(first.row.ports, branch.row.ports if branch.row else ())
         uops = None

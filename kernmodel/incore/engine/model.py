@@ -215,6 +215,9 @@ class PipelineCore:
         by_port: the schedulers of cores on which they belong to ports, None on others.
         synchronise_ports, synchronise_latency: of the stack engine's µop.
         extra_slots: what takes a slot more at dispatch than rows say, as in `OpCacheParameters`.
+        fused_ports: that macro-fused pairs go to which write a register, none for those of their first instruction.
+        result_paths: pairs of ports, of which the first one gives results over the path of the second where a row names
+            both.
         flows: what the data flow of its instructions depends on.
     """
 
@@ -237,6 +240,8 @@ class PipelineCore:
     synchronise_ports: tuple[str, ...] = ()
     synchronise_latency: int = 0
     extra_slots: tuple[str, ...] = ()
+    fused_ports: tuple[str, ...] = ()
+    result_paths: tuple[tuple[str, ...], ...] = ()
     flows: DataFlowFigures | None = None
 
 

@@ -218,6 +218,8 @@ class Pipeline:
             self.alone_free = self.now + microop.alone
         if microop.data:
             self.data_free[x.port] = self.now + microop.data + (0 if _takes_all(x, microop) else x.slow)
+        if microop.blocks:
+            self.back[microop.blocks - 1] = self.now + 2
         self.counters[x.port] -= 1
         self.started[x.port] += 1
         self.dispatched[x.port] += 1

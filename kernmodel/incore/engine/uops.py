@@ -58,6 +58,7 @@ class Uop(NamedTuple):
         reads: what it waits for of earlier instructions; inside: of the same one.
         vectors: vector registers that it takes, where the core counts them.
         third: as in `UopTraits`.
+        blocks: the port whose path its result takes, None for none.
     """
 
     role: Role
@@ -70,6 +71,7 @@ class Uop(NamedTuple):
     inside: tuple[Inside, ...]
     vectors: int = 0
     third: int = 0
+    blocks: str | None = None
 
     def traits(self, core: PipelineCore) -> UopTraits:
         """Its numbers on a core."""
@@ -81,9 +83,9 @@ class Uop(NamedTuple):
         elif self.role in ("store address", "store data") and core.store_scheduler:
             scheduler = 2
         moves = self.role == "move"
-        return UopTraits(
-            moves, scheduler, ports, self.latency, self.divider, self.data, self.alone, access, self.vectors, self.third
-        )
+        blocks = 0 if self.blocks is None else 1 + core.ports.index(self.blocks)
+        own = (self.latency, self.divider, self.data, self.alone)
+        return UopTraits(moves, scheduler, ports, *own, access, self.vectors, self.third, blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,9 @@ def uops_of(
     """
     builder = _Builder(instruction, row, core, switches)
     ports = _ports(instruction, row, builder, core)
-    if branch is not None and not keeps_ports(instruction, core):
+    if branch is not None and keeps_ports(instruction, core):
+        ports.compute[:] = [fused_ports(own, core) for own in ports.compute]
+    elif branch is not None:
         _merge_branch(ports.compute, _ports(instruction, branch, None, core).compute)
     at_rename = switches.elimination and is_eliminated_move(instruction, row)
     idiom = row.breaks_dependency == "zero" and is_idiom(instruction, row)
@@ -165,6 +169,11 @@ def keeps_ports(instruction: Instruction, core: PipelineCore) -> bool:
     """Whether a macro-fused pair goes to the ports of its first instruction, not to those of the branch: where
     schedulers belong to ports, one that writes a register."""
     return bool(core.by_port) and any(o.written and o.register for o in instruction.operands)
+
+
+def fused_ports(ports: tuple[str, ...], core: PipelineCore) -> tuple[str, ...]:
+    """Those of its ports that a µop may go to as a part of a macro-fused pair that writes a register."""
+    return tuple(port for port in ports if port in core.fused_ports) or ports
 
 
 def is_halved(instruction: Instruction, core: PipelineCore) -> bool:
@@ -201,6 +210,11 @@ def _ports(instruction: Instruction, row: InstructionData, builder: _Builder | N
     return found
 
 
+def _gives_by(row: InstructionData, port: str) -> bool:
+    """Whether a µop of the row is bound to the port."""
+    return any(use.ports == (port,) for use in row.ports)
+
+
 def _divider(row: InstructionData) -> int:
     """Cycles for which the row keeps a divider busy."""
     return max((ceil(use.cycles) for use in row.ports if use.ports[0].endswith("DV")), default=0)
@@ -223,6 +237,8 @@ def _ports_with_pipes(instruction: Instruction, row: InstructionData, core: Pipe
     even = True
     for use in row.ports:
         if not use.ports[0].endswith("DV") and frozenset(use.ports) not in accesses:
+            if any(use.ports == (path,) and _gives_by(row, port) for port, path in core.result_paths):
+                continue
             count = min(round(use.cycles), _MOST_UOPS)
             even &= count % passes == 0
             compute.extend([use.ports] * max(1, count))
@@ -439,7 +455,8 @@ class _Builder:
         for number, own in enumerate(ports.compute, first):
             busy = ports.divider if number == divider else 0
             data = self.busy[1]
-            self.uops.append(Uop("compute", own, latency, busy, data, 0, tuple(reads[number]), tuple(inside[number])))
+            waits = (tuple(reads[number]), tuple(inside[number]))
+            self.uops.append(Uop("compute", own, latency, busy, data, 0, *waits, blocks=self._blocked(own)))
         numbers = (last, *range(first + len(levels), last))
         if len(ports.compute) == 1:
             self._mark_third(first)
@@ -448,6 +465,11 @@ class _Builder:
             t: () if clears_mask(self.instruction, t) else self._result(t, own, numbers, among)
             for t, own in least.items()
         }
+
+    def _blocked(self, own: tuple[str, ...]) -> str | None:
+        """The port whose path brings the result of a µop."""
+        used = [use.ports for use in self.row.ports]
+        return next((path for port, path in self.core.result_paths if own == (port,) and (path,) in used), None)
 
     def _mark_third(self, number: int) -> None:
         """Note which of what a µop waits for is the third vector that it reads."""

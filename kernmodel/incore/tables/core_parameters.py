@@ -441,6 +441,9 @@ class ZenPipelineParameters:
             retirement of an instruction until its register can be given again.
         third_paths: pairs of ports, of which the first one's µops get the third vector that they read over the operand
             path of the second one.
+        result_paths: pairs of ports, of which the first one gives its results over the path of the second one, which
+            starts nothing meanwhile, in instructions that take both.
+        fused_ports: that macro-fused pairs go to which write a register; without them those of their first instruction.
         address_ports, load_ports, store_ports: groups of address generators, load pipes and store pipes.
         value_ports: groups of ports that bring vectors to the store pipes.
         passed_bytes: size of the vectors that take two passes through a pipe.
@@ -474,6 +477,8 @@ class ZenPipelineParameters:
     vector_registers: Annotated[int, Figure("vector registers in flight", _ENTRIES)] = 0
     register_release: Annotated[int, Figure("register release cycles", Integer(1, 31))] = 1
     third_paths: Annotated[tuple[tuple[str, ...], ...], Figure("paths of third vectors", PortGroups())] = ()
+    fused_ports: Annotated[tuple[str, ...], Figure("ports of fused pairs", Ports())] = ()
+    result_paths: Annotated[tuple[tuple[str, ...], ...], Figure("paths of results", PortGroups())] = ()
     rotating: Annotated[tuple[tuple[str, ...], ...], Figure("rotating ports", PortGroups())] = ()
     gaps: Annotated[tuple[int, ...], Figure("rotation gaps", Counts())] = ()
     by_slot: Annotated[tuple[str, ...], Figure("ports by slot", Ports())] = ()

@@ -314,12 +314,12 @@ def _check_figures(reading: FieldReader, values: Values) -> None:
             reading.problem(f"figures.{numbers}", what, "write one for each")
         elif len(found) > most:
             reading.problem(f"figures.{groups}", f"are {len(found)}, more than {most}", f"write up to {most}")
-    for pair in values.get("paths of third vectors") or ():
-        if len(set(pair)) != 2:
-            what = f"{', '.join(pair) or 'nothing'} are not two ports"
-            reading.problem(
-                "figures.paths of third vectors", what, "write pairs: the port, and the one whose path it takes"
-            )
+    for key in ("paths of third vectors", "paths of results"):
+        for pair in values.get(key) or ():
+            if len(set(pair)) != 2 or len(pair) != 2:
+                what = f"{', '.join(pair) or 'nothing'} are not two ports"
+                todo = "write pairs: the port, and the one whose path it takes"
+                reading.problem(f"figures.{key}", what, todo)
     if values.get("queued ports") and "non-scheduling queue entries" not in values:
         reading.problem("figures.non-scheduling queue entries", "is missing", "give it, or leave out queued ports")
     if values.get("DSB width") is None:

@@ -163,6 +163,9 @@ SENTENCES: Mapping[Why, Callable[[Reason], str]] = {
     Why.STALLS: _stalls,
     Why.FULL_BUFFER: _full_buffer,
     Why.ACROSS_LINES: lambda r: f"{_listed(_counted(r.users))} cross lines of the cache",
+    Why.THIRD_VECTORS: lambda r: (
+        f"{_listed(_counted(r.users))} get the third vector that they read over the path of stored vectors, which wait"
+    ),
     Why.EXTRA_SLOTS: lambda r: f"{_listed(_counted(r.users))} take a slot more at dispatch than others",
     Why.RELOADS: lambda r: f"loads of {_listed(r.names)} wait up to {_cycles(r)} for what was stored there",
     Why.MEMORY_RENAMING: _renamed,

@@ -36,7 +36,7 @@ typedef struct {
 } TraitTimes;
 
 typedef struct {
-    int32_t move, scheduler, ports, latency, divider, data, alone, access, vectors, third;
+    int32_t move, scheduler, ports, latency, divider, data, alone, access, vectors, third, blocks;
 } UopTraits;
 
 typedef struct {
@@ -49,7 +49,7 @@ typedef struct {
 
 typedef struct {
     int32_t ports, latency, divider, data, alone, first_wait, scheduler, slow_low, slow_high, redirects, registers,
-        third;
+        third, blocks;
 } MicroOp;
 
 typedef struct {

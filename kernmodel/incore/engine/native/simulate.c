@@ -14,7 +14,7 @@ enum { HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, RANKS = 32, SCALARS = 160, STEA
 typedef struct {
     int32_t ports, latency, divider, data, alone, limited, scheduler, group, rotation, kind, first_wait, waits_end, first_user, users_end;
     uint64_t slow;
-    int32_t redirects, third;
+    int32_t redirects, third, blocks;
 } Op;
 
 /* A µop in flight. `base`: cycle that those who wait for it count from, once `known`; `scheduler`: of which it takes an
@@ -251,6 +251,8 @@ static void dispatch(Sim *s, Instance *x, const Op *m, int32_t port)
             s->alone_free = s->now + m->alone;
         if (m->data)
             s->data_free[port] = s->now + m->data + (takes_all(x, m) ? 0 : x->slow);
+        if (m->blocks)
+            s->back[m->blocks - 1] = s->now + 2;
     }
     s->counters[port]--;
     s->started[port]++;
@@ -1113,10 +1115,11 @@ static int make_ops(Sim *s, const Program *program)
     const int32_t paths = longest > 1; /* who holds a data path for one cycle keeps nobody off a port */
     for (int32_t u = 0; u < c->microops; u++) {
         ops[u] = (Op){m[u].ports, m[u].latency, m[u].divider, m[u].data, m[u].alone,
-                      m[u].divider || (m[u].data && paths) || m[u].alone, m[u].scheduler,
+                      m[u].divider || (m[u].data && paths) || m[u].alone || m[u].blocks, m[u].scheduler,
                       alternating_group(c, m[u].ports), rotation_of(c, m[u].ports), kind_of(s, ops, u, m[u].ports), m[u].first_wait,
                       m[u + 1].first_wait, 0, 0,
-                      (uint32_t)m[u].slow_low | (uint64_t)(uint32_t)m[u].slow_high << 32, m[u].redirects, m[u].third};
+                      (uint32_t)m[u].slow_low | (uint64_t)(uint32_t)m[u].slow_high << 32, m[u].redirects, m[u].third,
+                      m[u].blocks};
         s->phases = ops[u].slow ? PHASES : s->phases;
         s->pipes |= ops[u].slow && m[u].data == 1 && (m[u].ports & (m[u].ports - 1)) ? (uint32_t)m[u].ports : 0;
     }
