@@ -89,3 +89,15 @@ def test_accesses_that_are_no_reference_of_the_source_are_left_as_they_are() -> 
     assert origins(loop, nest, others) == ()  # code of other sizes than is said
     assert at_sizes(loop, (), nest, others) == loop.streams
     assert origins(replace(loop, steps=None), nest, sizes) == ()
+
+
+def test_where_a_loop_before_stopped_is_no_place_in_an_array() -> None:
+    """Such a loop may execute iterations up to where an array is aligned."""
+    loop, nest = compiled("copy", {"N": 1000})
+    assert len(origins(loop, nest, {"N": 1000})) == 2
+    behind = tuple(
+        replace(stream, start=replace(stream.start, base=f"{stream.start.base}#0"))
+        for stream in loop.streams
+        if stream.start
+    )
+    assert origins(replace(loop, streams=behind), nest, {"N": 1000}) == ()

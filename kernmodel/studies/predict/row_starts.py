@@ -171,8 +171,12 @@ def _matched(
 
 
 def _same_rows(start: StreamStart, rows: Sequence[tuple[int, int | None]]) -> bool:
-    """Whether the code moves an address from row to row as the source does; it may not say so of loops further out."""
-    if len(start.rows) != len(rows):
+    """Whether the code moves an address from row to row as the source does; it may not say so of loops further out.
+
+    What a loop before left in a register is no place in the array: it may have executed the first iterations, up to
+    where the array is aligned.
+    """
+    if len(start.rows) != len(rows) or ("#" in start.base and not rows):
         return False
     for level, ((code, _), (source, _)) in enumerate(zip(start.rows, rows, strict=True)):
         if code != source and (code or not level or "#" not in start.base):
