@@ -168,10 +168,10 @@ def test_times_that_are_not_known_leave_a_lower_bound() -> None:
 
 def test_carried_tables_are_whole() -> None:
     found = tables.call_times(load_parameters("ZEN3"))
-    assert {"exp", "logf", "pow", "_ZGVdN4v_sin", "_ZGVbN4v_expf"} <= set(found)
+    assert {"exp", "logf", "pow", "atan2", "_ZGVdN4v_sin", "_ZGVbN4v_expf", "_ZGVdN4vv_hypot"} <= set(found)
     for name, times in found.items():
         for one in times:
-            assert 0 < one.cycles <= 1.05 * one.chained, name
+            assert 0 < one.cycles <= 1.5 * one.chained, name
             assert "measured" in one.source and one.arguments
     assert tables.call_times(load_parameters("SKX")) == {}
 
