@@ -121,7 +121,7 @@ def _size_symbols(nest: LoopNest) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for array in nest.arrays.values():
         for extent in array.shape:
-            found |= {name: None for name, symbol in nest.symbols.items() if symbol in extent.free_symbols}
+            found |= {name: None for name in nest.symbols if name in extent.free_symbols}
     inner = {str(s) for array in nest.arrays.values() if array.shape for s in array.shape[-1].free_symbols}
     return tuple(sorted(found, key=lambda name: str(nest.symbols[name]) in inner))
 

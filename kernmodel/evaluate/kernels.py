@@ -161,8 +161,9 @@ def _residence(answer: EcmAnswer) -> str:
     if not all(array.shape for array in arrays):
         busy = [path.loads + path.stores >= _LINES for path in answer.traffic.paths]
         return names[max((at for at, moves in enumerate(busy, 1) if moves), default=0)]
-    values = {symbol: answer.sizes[name] for name, symbol in answer.nest.symbols.items() if name in answer.sizes}
-    data = sum(array.element.size_bytes * prod(int(extent.subs(values)) for extent in array.shape) for array in arrays)
+    data = sum(
+        array.element.size_bytes * prod(int(extent.value(answer.sizes)) for extent in array.shape) for array in arrays
+    )
     for level, outer in zip(machine.levels, names[1:], strict=True):
         if data <= _EDGE[0] * level.size_bytes:
             return level.name

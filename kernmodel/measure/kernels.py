@@ -22,7 +22,6 @@ from kernmodel.measure.model import KernelMeasurement, PlacedArray
 from kernmodel.measure.samples import LONG, REPEATED, Figure, is_repeated, repeated
 from kernmodel.source.emit.compilable import compilable_source, function_name
 from kernmodel.source.model import Array, LoopNest
-from kernmodel.source.nest.affine import linear_parts
 from kernmodel.source.nest.counting import index_range, numeric_loops, put_in
 from kernmodel.source.nest.sizes import iterations_per_sweep, shape_of
 from kernmodel.source.parse.syntax import Node, c_ast, parse_program
@@ -118,11 +117,11 @@ def array_elements(nest: LoopNest, array: Array, sizes: Mapping[str, int]) -> in
         return prod(shape_of(array, sizes))
     loops = numeric_loops(nest.loops, sizes)
     most = 0
-    variables = [loop.symbol for loop in nest.loops]
+    variables = [loop.variable for loop in nest.loops]
     for access in nest.accesses:
         if access.array != array.name:
             continue
-        parts = None if access.indirect else linear_parts(put_in(access.offset, sizes, variables), variables)
+        parts = None if access.indirect else put_in(access.offset, sizes, variables).linear(variables)
         found = (
             None if parts is None else index_range({str(k): int(v) for k, v in parts[0].items()}, int(parts[1]), loops)
         )

@@ -104,7 +104,7 @@ def _largest(answer: BlockingAnswer, limit: BlockLimit, loop: str, shown: range)
 
     def needed(size: int) -> float:
         values = {**sizes, f"B_{loop}": size}
-        return float(limit.required_bytes.xreplace({s: values[s.name] for s in limit.required_bytes.free_symbols}))
+        return float(limit.required_bytes.value(values))
 
     return bisect_right(shown, limit.capacity_bytes, key=needed) + shown.start - 1
 

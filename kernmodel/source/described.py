@@ -13,14 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
-import sympy
-
 from kernmodel.errors import SourceError, UnsupportedKernelError
+from kernmodel.formulas.formula import ZERO, Formula, constant, size, variable
 from kernmodel.schema.document import FileKind
 from kernmodel.schema.entry import Entry, parse_entry
 from kernmodel.schema.fields import suggest
 from kernmodel.source.model import Access, Array, ElementType, FlopCount, Loop, LoopNest, Operation, Operations
-from kernmodel.source.nest.affine import linear_parts
 from kernmodel.source.parse.c_types import element_type
 from kernmodel.source.parse.delinearise import recomposed
 
@@ -138,20 +136,20 @@ class _Reader:
 
     def __init__(self, loops: tuple[str, ...]) -> None:
         self._loops = loops
-        self.sizes: dict[str, sympy.Symbol] = {}
+        self.sizes: dict[str, Formula] = {}
 
-    def expression(self, entry: Entry) -> sympy.Expr:
+    def expression(self, entry: Entry) -> Formula:
         """A sum of products of integers, sizes and loop variables."""
         text = entry.text()
         if len(text) > _LONGEST:
             raise _error(entry, f"has more than {_LONGEST} characters", "write a shorter expression")
         try:
-            return sympy.expand(self._value(ast.parse(text, mode="eval").body))
+            return self._value(ast.parse(text, mode="eval").body)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             todo = "write integers, sizes and loop variables with + - * and brackets, as in 2*N-1"
             raise _error(entry, f"{text[:60]!r} is no index expression", todo) from None
 
-    def _value(self, node: ast.expr) -> sympy.Expr:
+    def _value(self, node: ast.expr) -> Formula:
         """The value of a node of Python's grammar, which is that of C here.
 
         Raises:
@@ -159,7 +157,7 @@ class _Reader:
         """
         match node:
             case ast.Constant(value=int(value)) if not isinstance(node.value, bool) and abs(value) < 2**62:
-                return sympy.Integer(value)
+                return constant(value)
             case ast.Name(id=name):
                 return self._symbol(name)
             case ast.UnaryOp(op=ast.USub(), operand=operand):
@@ -172,10 +170,10 @@ class _Reader:
                 return self._value(left) * self._value(right)
         raise ValueError(f"{type(node).__name__} is not known")
 
-    def _symbol(self, name: str) -> sympy.Symbol:
+    def _symbol(self, name: str) -> Formula:
         if name in self._loops:
-            return sympy.Symbol(name, integer=True)
-        return self.sizes.setdefault(name, sympy.Symbol(name, integer=True, positive=True))
+            return variable(name)
+        return self.sizes.setdefault(name, size(name))
 
     def arrays(self, entry: Entry) -> Iterator[tuple[str, Array]]:
         """The arrays by name, without scalars (`dimension: null`)."""
@@ -189,10 +187,10 @@ class _Reader:
             shape = tuple(self._free(part, "an extent in sizes", self._loops) for part in _parts(dimension))
             yield name, Array(name, _type(keys["type"]), shape, told.where)
 
-    def _free(self, entry: Entry, what: str, of: tuple[str, ...]) -> sympy.Expr:
+    def _free(self, entry: Entry, what: str, of: tuple[str, ...]) -> Formula:
         """An expression without variables of these loops."""
         found = self.expression(entry)
-        wrong = next((symbol.name for symbol in found.free_symbols if symbol.name in of), None)
+        wrong = next((symbol for symbol in found.free_symbols if symbol in of), None)
         if wrong is not None:
             raise _error(entry, f"{found} holds the loop variable {wrong}", f"write {what}")
         return found
@@ -226,8 +224,8 @@ class _Reader:
         if len(index) != len(array.shape):
             what = f"has {len(index)} indices, but {array.name} has {len(array.shape)} dimensions"
             raise _error(entry, what, "write one for each dimension")
-        offset = sympy.expand(recomposed(index, array.shape[1:]))
-        parts = linear_parts(offset, [loop.symbol for loop in loops])
+        offset = recomposed(index, array.shape[1:])
+        parts = offset.linear([loop.variable for loop in loops])
         text = array.name + "".join(f"[{part.text()}]" for part in _parts(entry))
         if parts is None:
             todo = "write sums of loop variables with constant factors"
@@ -237,7 +235,7 @@ class _Reader:
             kind="read" if kind == "read" else "write",
             index=index,
             offset=offset,
-            coefficients=tuple(parts[0].get(loop.symbol, sympy.Integer(0)) for loop in loops),
+            coefficients=tuple(parts[0].get(loop.variable, ZERO) for loop in loops),
             depth=len(loops),
             count=1,
             text=text,

@@ -1,6 +1,6 @@
-"""What the C code says: the loop nest, its arrays, its accesses and its operations, with sizes as sympy symbols.
+"""What the C code says: the loop nest, its arrays, its accesses and its operations, as formulas in its sizes.
 
-Offsets and sizes are sympy expressions in the size symbols (macros, parameters: positive integers) and, for indices,
+Offsets and sizes are formulas in the size symbols (macros, parameters: positive integers) and, for indices,
 in the loop variables. `kernmodel.source.nest.sizes` puts numbers in.
 """
 
@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Literal
 
-import sympy
-
 from kernmodel.errors import Location, Note
+from kernmodel.formulas.formula import ONE, Formula, variable
 from kernmodel.value_types import dataclass
 
 ROW_LENGTH = "row_length"
@@ -69,15 +68,15 @@ class Loop:
     """
 
     variable: str
-    start: sympy.Expr
-    stop: sympy.Expr
+    start: Formula
+    stop: Formula
     step: int
     location: Location
 
     @property
-    def symbol(self) -> sympy.Symbol:
-        """The integer symbol that stands for the loop variable."""
-        return sympy.Symbol(self.variable, integer=True)
+    def symbol(self) -> Formula:
+        """The loop variable as a formula."""
+        return variable(self.variable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ class Array:
 
     name: str
     element: ElementType
-    shape: tuple[sympy.Expr, ...]
+    shape: tuple[Formula, ...]
     location: Location
 
 
@@ -108,15 +107,15 @@ class IndirectIndex:
 
     name: str
     array: str
-    position: sympy.Expr
+    position: Formula
     text: str
-    divisor: sympy.Expr = sympy.S.One
-    modulus: sympy.Expr | None = None
+    divisor: Formula = ONE
+    modulus: Formula | None = None
 
     @property
-    def symbol(self) -> sympy.Symbol:
-        """The integer symbol that stands for the value."""
-        return sympy.Symbol(self.name, integer=True)
+    def symbol(self) -> Formula:
+        """The value as a formula."""
+        return variable(self.name)
 
 
 Guard = tuple[str, float]
@@ -150,9 +149,9 @@ class Access:
 
     array: str
     kind: Literal["read", "write"]
-    index: tuple[sympy.Expr, ...]
-    offset: sympy.Expr
-    coefficients: tuple[sympy.Expr, ...]
+    index: tuple[Formula, ...]
+    offset: Formula
+    coefficients: tuple[Formula, ...]
     depth: int
     count: int
     text: str
@@ -167,13 +166,13 @@ class Access:
         """How often an iteration executes it."""
         return self.count * self.share
 
-    def jumps(self, variable: sympy.Symbol) -> bool:
+    def jumps(self, variable: str) -> bool:
         """Whether a step of this loop variable takes another value from an index array, so that no stride is known."""
         return any(variable in index.position.free_symbols for index in self.indirect)
 
     def moves(self, loops: Sequence[Loop], number: int = -1) -> bool:
         """Whether the element changes with this loop of the nest, by default the innermost."""
-        return not self.coefficients[number].is_zero or self.jumps(loops[number].symbol)
+        return bool(self.coefficients[number]) or self.jumps(loops[number].variable)
 
 
 Operation = Literal["add", "mul", "div", "sqrt", "fma", "compare", "function"]
@@ -295,7 +294,7 @@ class LoopNest:
     arrays: Mapping[str, Array]
     accesses: tuple[Access, ...]
     operations: Operations
-    symbols: Mapping[str, sympy.Symbol]
+    symbols: Mapping[str, Formula]
     defaults: Mapping[str, int]
     file: str
     text: str

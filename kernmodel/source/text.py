@@ -1,6 +1,6 @@
 """From a file to C text: what is missing, empty, binary or another language is refused here with a clear message.
 
-Free of sympy and pycparser, so that a caller can start the compiler before the analysis is imported.
+Free of pycparser, so that a caller can start the compiler before the analysis is imported.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How the data moves: the result every predictor of traffic gives (layer conditions now, exact simulation beside it).
 
 Counts are per *unit of work*: the number of inner iterations that advance the fastest written stream (else the fastest
-read one) by one cache line. Light on purpose: importing this module does not load sympy.
+read one) by one cache line.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from kernmodel.uncertainty import Interval, union
 from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
-    import sympy
-
+    from kernmodel.formulas.formula import Formula
     from kernmodel.machine.model import Machine, TransferPath
 
 SYMBOLIC = "layer conditions"
@@ -64,9 +63,9 @@ class PathTraffic:
     loads: float
     stores: float
     clean_victims: float
-    loads_formula: sympy.Expr
-    stores_formula: sympy.Expr
-    clean_victims_formula: sympy.Expr
+    loads_formula: Formula
+    stores_formula: Formula
+    clean_victims_formula: Formula
     write_allocates: float = 0.0
     intervals: Mapping[Quantity, Interval | None] = field(default_factory=lambda: dict.fromkeys(QUANTITIES))
 
@@ -162,7 +161,7 @@ class Reuse:
     access: str
     carried_by: str
     source: str
-    required_bytes: sympy.Expr
+    required_bytes: Formula
     required: float
     lines_saved: float
 
@@ -204,7 +203,7 @@ class LayerCondition:
 
     cache: str
     capacity_bytes: float
-    required_bytes: sympy.Expr
+    required_bytes: Formula
     required: float
     holds: bool
     reuses: tuple[Reuse, ...]

@@ -1,4 +1,4 @@
-"""What a user may choose about the way traffic is found. Light: neither sympy nor the simulator is imported."""
+"""What a user may choose about the way traffic is found. Light: the simulator is not imported."""
 
 from __future__ import annotations
 

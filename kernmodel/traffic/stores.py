@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import sympy
-
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.code.streaming import streaming_stores
 from kernmodel.errors import Note, UsageError
+from kernmodel.formulas.formula import Formula, counted
 from kernmodel.machine.model import Machine
 from kernmodel.traffic.model import Evasion, PathTraffic
 from kernmodel.traffic.options import StoreMode
@@ -118,7 +117,7 @@ def limited_evasion(evasion: Evasion, part: float) -> Evasion:
 
 
 def apply_evasion(
-    paths: Sequence[PathTraffic], evasion: Evasion | None, evaded: sympy.Expr | None = None
+    paths: Sequence[PathTraffic], evasion: Evasion | None, evaded: Formula | None = None
 ) -> tuple[PathTraffic, ...]:
     """The paths with the evaded write-allocates taken off the loads from memory.
 
@@ -134,11 +133,11 @@ def apply_evasion(
         return tuple(paths)
     *inner, memory = paths
     lines = evasion.share * memory.write_allocates
-    formula = memory.loads_formula - (sympy.Float(lines) if evaded is None else evaded)
+    formula = counted(memory.loads - lines) if evaded is None else memory.loads_formula - evaded
     return (*inner, replace(memory, loads=memory.loads - lines, loads_formula=formula))
 
 
-def with_streamed(paths: Sequence[PathTraffic], lines: float, formula: sympy.Expr) -> tuple[PathTraffic, ...]:
+def with_streamed(paths: Sequence[PathTraffic], lines: float, formula: Formula) -> tuple[PathTraffic, ...]:
     """The paths with `lines` (per unit of work) that streaming stores send to memory past the caches."""
     *inner, memory = paths
     streamed = replace(memory, stores=memory.stores + lines, stores_formula=memory.stores_formula + formula)

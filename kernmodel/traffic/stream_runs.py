@@ -50,12 +50,11 @@ def strides_of(nest: LoopNest, access: Access, sizes: Mapping[str, int]) -> list
     if access.indirect:
         return None
     element = nest.arrays[access.array].element.size_bytes
-    numbers = {symbol: sizes[name] for name, symbol in nest.symbols.items() if name in sizes}
-    moved = [int(coefficient.subs(numbers)) for coefficient in access.coefficients]
+    moved = [int(coefficient.value(sizes)) for coefficient in access.coefficients]
     for number in reversed(range(len(nest.loops))):
         outer = nest.loops[number]
         for inner in range(number + 1, len(nest.loops)):
-            if nest.loops[inner].start.has(outer.symbol):
+            if outer.variable in nest.loops[inner].start.free_symbols:
                 moved[number] += moved[inner]
     return [stride * loop.step * element for stride, loop in zip(moved, nest.loops, strict=True)]
 

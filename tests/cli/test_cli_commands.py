@@ -101,6 +101,14 @@ def test_incore_loads_no_sympy(triad):
     assert not loaded.intersection({"sympy", "pycparser", "pint", "numpy"})
 
 
+@needs_compiler
+@pytest.mark.parametrize("command", ["ecm", "traffic", "roofline"])
+def test_predictions_of_carried_kernels_load_no_sympy(command):
+    loaded = loaded_after(f"from kernmodel.cli.main import main; main([{command!r}, '-m', 'clx', 'stencil'])")
+    assert "kernmodel.traffic.conditions.layer_conditions" in loaded
+    assert not loaded.intersection({"sympy", "mpmath", "numpy", "pint", "matplotlib"})
+
+
 def test_json_does_not_load_rich():
     assert "rich" not in loaded_after("from kernmodel.cli.main import main; main(['machine', 'list', '--json'])")
 

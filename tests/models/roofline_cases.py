@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
-import sympy
 from hypothesis import strategies as st
 
 from kernmodel.code.mix import FpClass, InstructionMix, MemoryClass
+from kernmodel.formulas.formula import ZERO
 from kernmodel.incore.engine.ports import optimal_bound
 from kernmodel.incore.model import Chain, InCore, Parameters, PortUse, Reason, Why
 from kernmodel.incore.tables.parameters import load_parameters
@@ -70,7 +70,7 @@ def traffic(
     write_allocates: float = 0.0,
 ) -> Traffic:
     """Traffic by loads and stores of each path, and who serves each reference; a name that ends in "=" is a store."""
-    zero = sympy.Integer(0)
+    zero = ZERO
     paths = tuple(
         PathTraffic(name, loads, stores, 0.0, zero, zero, zero, write_allocates)
         for name, (loads, stores) in lines.items()

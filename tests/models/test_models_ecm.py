@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kernmodel.errors import MachineError
+from kernmodel.formulas.formula import ZERO
 from kernmodel.incore.model import Chain, InCore, PortUse, Reason, Why
 from kernmodel.machine.cores import Spread
 from kernmodel.machine.load import load_machine
@@ -75,7 +75,7 @@ def machine(overlap: str = SERIAL, bandwidth: float = 40e9, width: float = 32.0)
 
 
 def traffic(loads: float = 2, stores: float = 1) -> Traffic:
-    number = sympy.Integer(0)
+    number = ZERO
     paths = tuple(PathTraffic(name, loads, stores, 0, number, number, number) for name in ("L1L2", "L2L3", "L3Mem"))
     empty: Mapping[str, float | None] = {}
     return Traffic("test", 8, "a[i]", 1000, 1, 2, 128, 64, paths, (), (), (), empty, 1, 1.0, {}, ())
@@ -167,7 +167,7 @@ def test_bandwidth_is_that_of_the_nearest_mix_within_a_domain() -> None:
 
 def evading(share: float, low: float, high: float) -> Traffic:
     """A copy of which the memory path has two lines loaded, one of them a write-allocate, less the evaded share."""
-    number = sympy.Integer(0)
+    number = ZERO
     memory = PathTraffic("L3Mem", 2 - share, 1, 0, number, number, number, write_allocates=1)
     regular = traffic()
     evasion = Evasion(share, low, high, "invented")

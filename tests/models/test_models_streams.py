@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sympy import S
 
+from kernmodel.formulas.formula import ONE, ZERO
 from kernmodel.incore.tables.core_parameters import MissParameters
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.overlap import evaluate
@@ -98,7 +98,7 @@ def test_lines_read_before_they_are_written_take_what_updates_take(share: float,
 def test_streams_beyond_those_that_the_prefetcher_follows_wait_for_l1_misses(arrays: int, followed: bool) -> None:
     machine = load_machine("hsw")
     streams = streams_of(machine, MissParameters(streams=32, from_l1=10, from_l2=16))
-    paths = tuple(PathTraffic(path.name, arrays, 0, 0, S(arrays), S(0), S(0)) for path in machine.paths)
+    paths = tuple(PathTraffic(path.name, arrays, 0, 0, arrays * ONE, ZERO, ZERO) for path in machine.paths)
     rows = tuple(AccessTraffic(f"a{n}", f"a{n}[i]", "read", {"Mem": 1.0}, "") for n in range(arrays))
     served = AccessTraffic("b", "b[j]", "read", {"L1": 1.0}, "")
     moved = Traffic("test", 8, "", None, None, 0, 0, 0, paths, (*rows, served), (), (), {}, 1, 1.0, {}, ())
@@ -116,7 +116,7 @@ def test_streams_beyond_those_that_the_prefetcher_follows_wait_for_l1_misses(arr
 def _moved(machine, *loads: float) -> Traffic:
     """Traffic that loads so many lines on each path."""
     paths = tuple(
-        PathTraffic(path.name, lines, 0, 0, S(0), S(0), S(0)) for path, lines in zip(machine.paths, loads, strict=True)
+        PathTraffic(path.name, lines, 0, 0, ZERO, ZERO, ZERO) for path, lines in zip(machine.paths, loads, strict=True)
     )
     return Traffic("test", 8, "", None, None, 0, 0, 0, paths, (), (), (), {}, 1, 1.0, {}, ())
 
@@ -168,7 +168,7 @@ def test_small_pages_cost_each_line_from_memory_and_are_unknown_where_the_file_i
     same, silent = in_pages(machine, "huge")
     small, told = in_pages(machine, "4k")
     assert (same, silent, told[0].code) == (machine, (), "pages")
-    moved = PathTraffic("L3Mem", 2.0, 1.0, 0.0, S(2), S(1), S(0))
+    moved = PathTraffic("L3Mem", 2.0, 1.0, 0.0, 2 * ONE, ONE, ZERO)
     for streams in (None, streams_of(machine, MissParameters())):
         before = transfer_time(machine, streams, machine.paths[-1], moved)
         after = transfer_time(small, streams, small.paths[-1], moved)

@@ -9,15 +9,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import sympy
 
+from kernmodel.formulas.formula import size
 from kernmodel.plot.blocking import blocking_figure, blocking_text, cache_limits, candidate_points, swept, times
 from kernmodel.plot.caption import metadata_texts
 from kernmodel.plot.style import write
 from kernmodel.studies.blocking.answer import BlockingAnswer, BlockLimit
 from kernmodel.studies.predict.request import CodeOrigin
 
-B_I, B_J, N = sympy.symbols("B_i B_j N", positive=True, integer=True)
+B_I, B_J, N = map(size, ("B_i", "B_j", "N"))
 
 
 @dataclass(frozen=True)

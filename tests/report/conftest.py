@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-import sympy
 
 from kernmodel.code.model import AddressStream, AssemblyLoop
 from kernmodel.errors import Location, Note
+from kernmodel.formulas.formula import ONE, ZERO, constant, size, variable
 from kernmodel.incore.model import (
     Chain,
     Component,
@@ -50,8 +50,8 @@ from kernmodel.traffic.model import (
 )
 from kernmodel.units import Work
 
-N, M = sympy.symbols("N M", positive=True, integer=True)
-COLUMN, ROW = sympy.symbols("i j", integer=True)
+N, M = size("N"), size("M")
+COLUMN, ROW = variable("i"), variable("j")
 WARNING = Note("test-warning", "a figure was interpolated", where=Location("stencil.c", 4, 9))
 ASSUMPTION = Note("test-assumption", "streams are aligned", kind="assumption")
 
@@ -95,7 +95,7 @@ def make_nest() -> LoopNest:
             kind,
             (row, column),
             row * N + column,
-            (N, sympy.Integer(1)),
+            (N, ONE),
             2,
             1,
             text,
@@ -109,7 +109,7 @@ def make_nest() -> LoopNest:
     )
     return LoopNest(
         name="stencil",
-        loops=(Loop("j", sympy.Integer(1), M - 1, 1, here), Loop("i", sympy.Integer(1), N - 1, 1, here)),
+        loops=(Loop("j", ONE, M - 1, 1, here), Loop("i", ONE, N - 1, 1, here)),
         arrays={"a": array, "b": dataclasses.replace(array, name="b")},
         accesses=accesses,
         operations=Operations((FlopCount("add", double, 3), FlopCount("mul", double, 1)), scalars={"s": double}),
@@ -124,8 +124,8 @@ def make_nest() -> LoopNest:
 
 def make_condition(cache: str, capacity: float, *, rows: bool) -> LayerCondition:
     """The condition of the row reuse (32N − 16 B), or of the reuse within a row (which always holds)."""
-    formula = 32 * N - 16 if rows else sympy.Integer(64)
-    required = float(formula.subs(N, 5000))
+    formula = 32 * N - 16 if rows else constant(64)
+    required = float(formula.value({"N": 5000}))
     along, lines = ("j", 2.0) if rows else ("i", 0.0)
     limit = int((capacity + 16) // 32)
     return LayerCondition(
@@ -145,7 +145,7 @@ def make_condition(cache: str, capacity: float, *, rows: bool) -> LayerCondition
 def make_traffic() -> Traffic:
     caches = (("L1", 32768.0), ("L2", 262144.0), ("L3", 8.0 * 2**20))
     conditions = tuple(make_condition(name, size, rows=rows) for name, size in caches for rows in (False, True))
-    one = sympy.Integer(1)
+    one = ONE
     return Traffic(
         method="layer conditions",
         iterations_per_unit=8.0,
@@ -176,7 +176,7 @@ def make_traffic() -> Traffic:
 
 def make_simulated() -> Traffic:
     """The same point simulated: some rows conflict in L1, and half of the write-allocates may be evaded."""
-    zero = sympy.Integer(0)
+    zero = ZERO
     numbers = {"L1L2": (4.4, 1.0, 0.0), "L2L3": (2.0, 1.0, 0.0), "L3Mem": (1.5, 1.0, 0.0)}
     return dataclasses.replace(
         make_traffic(),

@@ -7,10 +7,10 @@ import json
 from pathlib import Path
 
 import pytest
-import sympy
 from key_paths import NAMED, key_paths
 
 from kernmodel.errors import Note, UsageError
+from kernmodel.formulas.formula import size
 from kernmodel.models.outside import OutsideWork
 from kernmodel.report.json.blocking import blocking_document
 from kernmodel.report.json.document import dumps
@@ -19,7 +19,7 @@ from kernmodel.report.text.render import Style, render
 from kernmodel.studies.blocking.answer import BlockingAnswer, BlockLimit, Candidate, MemoryRun, TemporalPotential
 
 GOLDEN = Path(__file__).parent / "schemas" / "studies"
-B_I, B_J, N = sympy.symbols("B_i B_j N", positive=True, integer=True)
+B_I, B_J, N = map(size, ("B_i", "B_j", "N"))
 LIMIT = BlockLimit(
     cache="L2",
     capacity_bytes=262144.0,

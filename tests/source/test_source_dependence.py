@@ -142,8 +142,7 @@ def iterations(nest: LoopNest) -> Iterator[dict[str, int]]:
             yield values
             return
         loop = nest.loops[depth]
-        known = {symbol: values[symbol.name] for symbol in loop.start.free_symbols | loop.stop.free_symbols}
-        for value in range(int(loop.start.xreplace(known)), int(loop.stop.xreplace(known)), loop.step):
+        for value in range(int(loop.start.value(values)), int(loop.stop.value(values)), loop.step):
             yield from run(depth + 1, {**values, loop.variable: value})
 
     return run(0, {})
@@ -155,8 +154,7 @@ def histories(nest: LoopNest, variables: list[str]) -> dict[tuple[str, tuple[int
     for values in iterations(nest):
         own = tuple(values[name] for name in variables)
         for access in nest.accesses:
-            known = {symbol: values[symbol.name] for part in access.index for symbol in part.free_symbols}
-            element = found[access.array, tuple(int(part.xreplace(known)) for part in access.index)]
+            element = found[access.array, tuple(int(part.value(values)) for part in access.index)]
             if access.kind == "write":
                 element.append((access.text, own))
             elif element and isinstance(element[-1], set):

@@ -9,11 +9,11 @@ from pathlib import Path
 from random import Random
 
 import pytest
-import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernmodel.errors import SourceError, UnsupportedKernelError
+from kernmodel.formulas.formula import as_formula, size
 from kernmodel.source.emit.compilable import compilable_source
 from kernmodel.source.load import load_kernel, parse_kernel
 from kernmodel.source.model import Access, IndirectIndex, LoopNest
@@ -51,7 +51,7 @@ def test_gather_reads_the_index_before_the_element() -> None:
     assert table(nest) == [("read", "idx[i]", "i"), ("read", "y[idx[i]]", "idx[i]"), ("write", "x[i]", "i")]
     gathered = nest.accesses[1]
     assert gathered.indirect == (IndirectIndex("idx[i]", "idx", nest.inner.symbol, "idx[i]"),)
-    assert gathered.indirect[0].symbol in gathered.offset.free_symbols
+    assert gathered.indirect[0].name in gathered.offset.free_symbols
     assert gathered.coefficients == (0,)
     assert not nest.accesses[0].indirect and not nest.accesses[2].indirect
     assert set(nest.symbols) == {"n"}
@@ -83,12 +83,11 @@ def test_gather_reads_the_index_before_the_element() -> None:
 def test_offsets_hold_the_values_as_symbols(statement: str, offset: str, positions: dict[str, str]) -> None:
     nest = nested(f"s += {statement};")
     access = next(item for item in nest.accesses if item.array in "ya")
-    names = {loop.variable: loop.symbol for loop in nest.loops}
-    names |= {name: sympy.Symbol(name, integer=True, positive=True) for name in "nm"}
+    names = {loop.variable: loop.symbol for loop in nest.loops} | {name: size(name) for name in "nm"}
     by_position = {entry.position: entry.symbol for entry in access.indirect}
-    values = {name: by_position[sympy.sympify(text, names)] for name, text in positions.items()}
+    values = {name: by_position[as_formula(eval(text, dict(names)))] for name, text in positions.items()}
     assert len(access.indirect) == len(positions)
-    assert sympy.expand(access.offset - sympy.sympify(offset, names | values)) == 0
+    assert access.offset == eval(offset, names | values)
     assert {entry.array for entry in access.indirect} <= {item.array for item in nest.reads()}
 
 
@@ -262,11 +261,10 @@ def expressions(draw: st.DrawFn) -> str:
 
 
 def value_of(access: Access, point: dict[str, int], arrays: dict[str, list[int]]) -> int:
-    numbers = {sympy.Symbol("n", integer=True, positive=True): point["n"]}
-    numbers |= {sympy.Symbol(name, integer=True): point[name] for name in "ij"}
+    numbers = dict(point)
     for entry in access.indirect:
-        numbers[entry.symbol] = arrays[entry.array][int(entry.position.xreplace(numbers))]
-    return int(access.offset.xreplace(numbers))
+        numbers[entry.name] = arrays[entry.array][int(entry.position.value(point))]
+    return int(access.offset.value(numbers))
 
 
 @settings(deadline=None, max_examples=60)

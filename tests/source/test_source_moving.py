@@ -8,12 +8,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-import sympy
 
 from kernmodel.errors import UnsupportedKernelError
+from kernmodel.formulas.formula import Formula
 from kernmodel.source.load import parse_kernel
 from kernmodel.source.model import LoopNest
-from kernmodel.source.nest.counting import compiled, numeric_loops, put_in
+from kernmodel.source.nest.counting import numeric_loops
 
 SIZES = {"n": 5, "m": 4}
 BODIES = (
@@ -75,39 +75,33 @@ static int behind(int k) { int j = k + 2; return j; }
 HEAD = "void f%d(int *x, int n, int m, int a[8][9])\n{ %s }\n"
 
 
-def _within(position: sympy.Expr, nest: LoopNest, depth: int) -> bool:
+def _within(position: Formula, nest: LoopNest, depth: int) -> bool:
     """Whether a position depends on the outer `depth` loops alone."""
-    return not position.free_symbols & {loop.symbol for loop in nest.loops[depth:]}
+    return not position.free_symbols & {loop.variable for loop in nest.loops[depth:]}
+
+
+def _of(formula: Formula, environment: dict[str, int]) -> int:
+    return int(formula.value({**SIZES, **environment}))
 
 
 def written(nest: LoopNest) -> Counter[tuple[str, int]]:
     """How often a nest writes each element."""
-    numbers = {name: sympy.Integer(value) for name, value in SIZES.items()}
     loops, found = numeric_loops(nest.loops, SIZES), Counter[tuple[str, int]]()
-    symbols = [one.symbol for one in nest.loops]
-    offsets = [
-        (a, compiled(put_in(a.offset, numbers, [*symbols, *(entry.symbol for entry in a.indirect)])))
-        for a in nest.writes()
-    ]
     entries = {entry.name: entry for a in nest.writes() for entry in a.indirect}
-    divided = {
-        name: (compiled(put_in(entry.position, numbers, symbols)), put_in(entry.divisor, numbers, ()), entry.modulus)
-        for name, entry in entries.items()
-    }
 
     def values(environment: dict[str, int], depth: int) -> dict[str, int]:
         known = {name for name, entry in entries.items() if _within(entry.position, nest, depth)}
-        found = {name: position(environment) // int(by) for name, (position, by, _) in divided.items() if name in known}
-        moduli = {name: divided[name][2] for name in found}
+        found = {name: _of(entries[name].position, environment) // _of(entries[name].divisor, {}) for name in known}
+        moduli = {name: entries[name].modulus for name in known}
         return {
-            name: value if moduli[name] is None else value % int(put_in(moduli[name], numbers, ()))
-            for name, value in found.items()
+            name: value if modulus is None else value % _of(modulus, {})
+            for (name, value), modulus in zip(found.items(), moduli.values(), strict=True)
         }
 
     def walk(depth: int, environment: dict[str, int]) -> None:
-        for access, offset in offsets:
+        for access in nest.writes():
             if access.depth == depth:
-                found[access.array, offset(environment | values(environment, depth))] += access.count
+                found[access.array, _of(access.offset, environment | values(environment, depth))] += access.count
         if depth < len(loops):
             for value in loops[depth].values(environment):
                 walk(depth + 1, environment | {loops[depth].variable: value})

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kernmodel.errors import SourceError
 from kernmodel.source.load import load_kernel, parse_kernel
 from kernmodel.source.model import Access, LoopNest
-from kernmodel.source.nest.counting import compiled, numeric_loops, put_in
+from kernmodel.source.nest.counting import numeric_loops
 from kernmodel.source.nest.sizes import iterations_per_sweep, sizes_of, trip_counts
 
 MACROS = "#define MIN(a, b) ((a) < (b) ? (a) : (b))\n#define MAX(a, b) ((a) > (b) ? (a) : (b))\n"
@@ -26,17 +26,12 @@ def body(statements: str, parameters: str = "int n, int m, double *x, double *y,
 
 def replay(nest: LoopNest, sizes: dict[str, int]) -> list[Touch]:
     """The accesses that a nest makes, one after the other, as any reader of a `LoopNest` has to walk it."""
-    import sympy
-
-    numbers = {name: sympy.Integer(value) for name, value in sizes.items()}
-    variables = [loop.symbol for loop in nest.loops]
     loops = numeric_loops(nest.loops, sizes)
-    offsets = {id(access): compiled(put_in(access.offset, numbers, variables)) for access in nest.accesses}
 
     def touches(depth: int, after: bool, environment: dict[str, int]) -> Iterator[Touch]:
         for access in nest.accesses:
             if access.depth == depth and access.after_inner == after:
-                yield access.array, access.kind, offsets[id(access)](environment)
+                yield access.array, access.kind, int(access.offset.value({**sizes, **environment}))
 
     def walk(depth: int, environment: dict[str, int]) -> Iterator[Touch]:
         if depth:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import sympy
 
 from kernmodel.errors import SourceError
 from kernmodel.source.load import load_kernel, parse_kernel
@@ -55,9 +54,7 @@ def flops(nest: LoopNest) -> dict[tuple[str, str, str], int]:
 def test_loop_heads_are_normalised(head: str, start: str, stop: str, step: int) -> None:
     nest = body(f"int i; for ({head}) x[i] = s;")
     loop = nest.inner
-    names = {name: sympy.Symbol(name, integer=True, positive=True) for name in ("n", "m")}
-    assert loop.start == sympy.sympify(start, names)
-    assert loop.stop == sympy.sympify(stop, names)
+    assert (str(loop.start), str(loop.stop)) == (start, stop)
     assert loop.step == step
 
 
@@ -73,7 +70,7 @@ def test_tiled_nest_keeps_minima_and_fixes_its_step() -> None:
     """
     nest = body(text)
     assert [loop.step for loop in nest.loops] == [64, 64, 1, 1]
-    assert nest.loops[2].stop.func == sympy.Min
+    assert str(nest.loops[2].stop) == "Min(n, jj + 64)"
     assert "T" not in nest.symbols and nest.defaults["T"] == 64
     sizes = sizes_of(nest, {"n": 1000, "m": 130})
     assert iterations_per_sweep(nest, sizes) == 130_000

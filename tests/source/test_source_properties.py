@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 
 import pytest
-import sympy
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kernmodel.errors import SourceError
+from kernmodel.formulas.formula import size
 from kernmodel.source.load import parse_kernel
 from kernmodel.source.model import LoopNest
 from kernmodel.source.nest.affine import nonnegative, upper_bound
@@ -118,17 +118,13 @@ def test_index_range_equals_enumeration(heads: tuple[Head, ...], factors: list[i
 def test_proofs_hold_in_every_iteration(heads: tuple[Head, ...], data: st.DataObject) -> None:
     nest = parsed(heads)
     text = data.draw(affine(tuple(head.variable for head in heads)))
-    symbols = {loop.variable: loop.symbol for loop in nest.loops} | {
-        "N": sympy.Symbol("N", integer=True, positive=True)
-    }
-    expression = sympy.sympify(text, symbols)
+    expression = eval(text, {"N": size("N"), **{loop.variable: loop.symbol for loop in nest.loops}})
     values = [eval(text, {"N": 7, **point}) for point in executed(heads)]
     if nonnegative(expression, nest.loops):
         assert all(value >= 0 for value in values)
     highest = upper_bound(expression, nest.loops)
     if highest is not None and values:
-        free = highest.free_symbols - {symbols["N"]}
-        assert free or highest.subs(symbols["N"], 7) >= max(values)
+        assert highest.free_symbols - {"N"} or highest.value({"N": 7}) >= max(values)
 
 
 @settings(deadline=None, max_examples=60)
@@ -148,9 +144,9 @@ def test_split_of_a_flat_index_is_exact(shift: list[int], extents: tuple[str, st
     nest = parse_kernel(f"double *x; {heads} x[{index}] = 1;", "x.c")
     access, array = nest.accesses[0], nest.arrays["x"]
     symbols = {loop.variable: loop.symbol for loop in nest.loops} | dict(nest.symbols)
-    assert sympy.expand(access.offset - sympy.sympify(index, symbols)) == 0
+    assert access.offset == eval(index, dict(symbols))
     assert len(array.shape) == len(shift)
-    assert sympy.expand(recomposed(access.index, array.shape[1:]) - access.offset) == 0
+    assert recomposed(access.index, array.shape[1:]) == access.offset
     expected = [symbols[name] + distance for name, distance in zip(names, shift, strict=True)]
     assert list(access.index) == expected[::-1]
 
@@ -162,12 +158,11 @@ def test_split_never_moves_an_element(n: int, m: int, shift: int, down: bool) ->
     head = f"for (int i = {n} - 1; i >= 0; --i)" if down else f"for (int i = 0; i < {n}; ++i)"
     nest = parse_kernel(f"double *x; for (int j = 0; j < {m}; ++j) {head} x[j*{n} + i + {shift}] = 1;", "x.c")
     access, array = nest.accesses[0], nest.arrays["x"]
-    j, i = (loop.symbol for loop in nest.loops)
     for row, column in product(range(m), range(n)):
-        index = [part.subs({j: row, i: column}) for part in access.index]
+        index = [int(part.value({"j": row, "i": column})) for part in access.index]
         assert recomposed(index, array.shape[1:]) == row * n + column + shift
         if array.shape:
-            assert all(0 <= part < extent for part, extent in zip(index, array.shape, strict=True))
+            assert all(0 <= part < extent for part, extent in zip(index, map(int, array.shape), strict=True))
 
 
 @settings(deadline=None, max_examples=60)

@@ -67,9 +67,7 @@ def test_formulas_give_the_numbers(kernel: str, size: int) -> None:
             (path.stores, path.stores_formula),
             (path.clean_victims, path.clean_victims_formula),
         ):
-            numbers = {symbol: sizes[symbol.name] for symbol in formula.free_symbols}
-            assert float(formula.subs(numbers)) == pytest.approx(value, abs=1e-12)
+            assert float(formula.value(sizes)) == pytest.approx(value, abs=1e-12)
     for condition in traffic.conditions:
-        numbers = {symbol: sizes[symbol.name] for symbol in condition.required_bytes.free_symbols}
-        assert float(condition.required_bytes.subs(numbers)) == condition.required
+        assert float(condition.required_bytes.value(sizes)) == condition.required
         assert all(reuse.lines_saved > 0 for reuse in condition.reuses)

@@ -12,7 +12,7 @@ from kernmodel.machine.load import load_machine
 from kernmodel.source.load import parse_kernel
 from kernmodel.traffic.conditions.cache_sets import Bank, StridedFootprint, rooms
 from kernmodel.traffic.conditions.layer_conditions import layer_conditions
-from kernmodel.traffic.conditions.polynomial import fixed
+from kernmodel.traffic.conditions.quantities import fixed
 from kernmodel.traffic.model import Traffic
 from kernmodel.traffic.simulation.simulate import simulate
 

@@ -239,13 +239,10 @@ def test_streaming_stores_by_hand(kernel: str, sizes: dict[str, int], expected: 
     traffic = traffic_of(kernel, "nt", **sizes)
     found = tuple((path.loads, path.stores, path.clean_victims) for path in traffic.paths)
     assert found == tuple(pytest.approx(row, abs=1e-9) for row in expected)
-    values = {
-        symbol: traffic.sizes[str(symbol)] for path in traffic.paths for symbol in path.loads_formula.free_symbols
-    }
     for path in traffic.paths:
-        assert float(path.loads_formula.subs(values)) == pytest.approx(path.loads)
-        assert float(path.stores_formula.subs(values)) == pytest.approx(path.stores)
-        assert float(path.clean_victims_formula.subs(values)) == pytest.approx(path.clean_victims)
+        assert float(path.loads_formula.value(traffic.sizes)) == pytest.approx(path.loads)
+        assert float(path.stores_formula.value(traffic.sizes)) == pytest.approx(path.stores)
+        assert float(path.clean_victims_formula.value(traffic.sizes)) == pytest.approx(path.clean_victims)
     assert all(path.write_allocates == 0 for path in traffic.paths)
 
 

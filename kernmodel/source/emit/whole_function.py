@@ -1,6 +1,6 @@
 """C text for the compiler from a whole function, without a parser: cheap enough to start the compiler first.
 
-Nothing here imports sympy or pycparser. Text that is no visible whole function goes through `codegen`.
+Nothing here imports pycparser. Text that is no visible whole function goes through `codegen`.
 """
 
 from __future__ import annotations

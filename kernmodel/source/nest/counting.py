@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod
 
-import sympy
-
+from kernmodel.formulas.formula import Formula
 from kernmodel.source.model import Loop
-from kernmodel.source.nest.affine import linear_parts
 from kernmodel.value_types import dataclass
 
 Environment = dict[str, int]
@@ -55,55 +53,29 @@ class NumericLoop:
 
 def numeric_loops(loops: Sequence[Loop], sizes: Mapping[str, int]) -> tuple[NumericLoop, ...]:
     """The loops with the sizes put in."""
-    return tuple(_numeric_loop(loop, [outer.symbol for outer in loops[:k]], sizes) for k, loop in enumerate(loops))
+    return tuple(_numeric_loop(loop, [outer.variable for outer in loops[:k]], sizes) for k, loop in enumerate(loops))
 
 
-def _numeric_loop(loop: Loop, outer: Sequence[sympy.Symbol], sizes: Mapping[str, int]) -> NumericLoop:
+def _numeric_loop(loop: Loop, outer: Sequence[str], sizes: Mapping[str, int]) -> NumericLoop:
     start, stop = put_in(loop.start, sizes, outer), put_in(loop.stop, sizes, outer)
-    parts = linear_parts(stop - start, outer)
+    parts = (stop - start).linear(outer)
     slope = None
-    if parts is not None and parts[1].is_Integer:
-        slope = {symbol.name: int(factor) for symbol, factor in parts[0].items()} | {"": int(parts[1])}
-    uses = frozenset(symbol.name for symbol in start.free_symbols | stop.free_symbols)
-    return NumericLoop(loop.variable, compiled(start), compiled(stop), loop.step, uses, slope)
+    if parts is not None and parts[1].is_integer:
+        slope = {name: int(factor) for name, factor in parts[0].items()} | {"": int(parts[1])}
+    uses = frozenset[str](start.free_symbols | stop.free_symbols)
+    return NumericLoop(loop.variable, _function(start), _function(stop), loop.step, uses, slope)
 
 
-def put_in(expression: sympy.Expr, sizes: Mapping[str, int], variables: Iterable[sympy.Symbol]) -> sympy.Expr:
-    """The expression with numbers for the sizes (every symbol that is not one of the loop variables)."""
-    symbols = expression.free_symbols - set(variables)
-    return _replaced(expression, {symbol: sympy.Integer(sizes[symbol.name]) for symbol in symbols})
+def put_in(formula: Formula, sizes: Mapping[str, int], variables: Iterable[str]) -> Formula:
+    """The formula with numbers for the sizes (every symbol that is not one of the loop variables)."""
+    return formula.substitute({name: sizes[name] for name in formula.free_symbols - set(variables)})
 
 
-def _replaced(expression: sympy.Expr, values: Mapping[sympy.Symbol, sympy.Integer]) -> sympy.Expr:
-    """As `xreplace`; of minima and maxima the numbers alone are compared, which sympy does not decide by proofs."""
-    if not values or not expression.has(sympy.Min, sympy.Max):
-        return expression.xreplace(values)
-    arguments = [_replaced(argument, values) for argument in expression.args]
-    if not isinstance(expression, (sympy.Min, sympy.Max)):
-        return expression.func(*arguments)
-    extreme = min if isinstance(expression, sympy.Min) else max
-    numbers = [argument for argument in arguments if argument.is_Integer]
-    kept = {*(argument for argument in arguments if not argument.is_Integer), *([extreme(numbers)] if numbers else [])}
-    return expression.func(*kept, evaluate=False) if len(kept) > 1 else kept.pop()
-
-
-def compiled(expression: sympy.Expr) -> Bound:
-    """An integer expression of loop variables as a Python function."""
-    if expression.is_Integer:
-        value = int(expression)
-        return lambda environment: value
-    if expression.is_Symbol:
-        name = expression.name
-        return lambda environment: environment[name]
-    parts = [compiled(argument) for argument in expression.args]
-    if isinstance(expression, (sympy.Min, sympy.Max)):
-        extreme = min if isinstance(expression, sympy.Min) else max
-        return lambda environment: extreme(part(environment) for part in parts)
-    if isinstance(expression, sympy.Mul):
-        return lambda environment: prod(part(environment) for part in parts)
-    if isinstance(expression, sympy.Add):
-        return lambda environment: sum(part(environment) for part in parts)
-    raise TypeError(f"{expression} is no bound that the parser lets through")
+def _function(bound: Formula) -> Bound:
+    if bound.is_integer:
+        number = int(bound)
+        return lambda environment: number
+    return lambda environment: int(bound.value(environment))
 
 
 # Counting

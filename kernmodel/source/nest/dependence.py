@@ -13,10 +13,9 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations_with_replacement
 from math import gcd
 
-import sympy
-
+from kernmodel.formulas.division import exact_quotient
+from kernmodel.formulas.formula import ZERO, Formula, Linear
 from kernmodel.source.model import Access, Loop, LoopNest
-from kernmodel.source.nest.affine import linear_parts
 from kernmodel.value_types import dataclass
 
 ANY = None
@@ -68,58 +67,58 @@ def dependences(nest: LoopNest, outside: int) -> tuple[Dependence, ...]:
 def distance_of(first: Access, second: Access, loops: Sequence[Loop], outside: int) -> Distance | None:
     """Iterations between two references to one element, per loop from number `outside` on; None if they never meet
     within one iteration of the loops outside of these."""
-    symbols = [loop.symbol for loop in loops]
+    symbols = [loop.variable for loop in loops]
     equations = []
     for left, right in zip(first.index, second.index, strict=True):
         equation = _equation(left, right, symbols)
         if equation is None:
             return None
         equations.append(equation)
-    known: dict[sympy.Symbol, int] = dict.fromkeys(symbols[:outside], 0)
+    known: dict[str, int] = dict.fromkeys(symbols[:outside], 0)
     if not _solve(equations, known):
         return None
     distance: list[int | None] = []
     for loop in loops[outside:]:
-        moved = known.get(loop.symbol)
+        moved = known.get(loop.variable)
         if moved is not None and (moved % loop.step or _beyond(loop, moved)):
             return None
         distance.append(ANY if moved is None else moved // loop.step)
     return _normalised(tuple(distance))
 
 
-_Equation = tuple[dict[sympy.Symbol, sympy.Expr], sympy.Expr]
+_Equation = Linear
 
 
-def _equation(left: sympy.Expr, right: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> _Equation | None:
+def _equation(left: Formula, right: Formula, symbols: Sequence[str]) -> _Equation | None:
     """The distances (in the variables) at which two indices are equal, as Σ coefficient × distance = constant.
 
     Nothing is known of indices that are not uniformly generated (no coefficients, 0); None if they are never equal.
     """
-    nothing: _Equation = {}, sympy.Integer(0)
-    a, b = linear_parts(left, symbols), linear_parts(right, symbols)
+    nothing: _Equation = {}, ZERO
+    a, b = left.linear(symbols), right.linear(symbols)
     if a is None or b is None:
         return nothing
     (mine, rest), (other, others) = a, b
-    constant = sympy.expand(rest - others)
-    uniform = all(sympy.expand(mine.get(s, 0) - other.get(s, 0)).is_zero for s in {*mine, *other})
-    if any(not symbol.is_positive for part in (rest, others) for symbol in part.free_symbols):
+    constant = rest - others
+    uniform = all(mine.get(s, ZERO) == other.get(s, ZERO) for s in {*mine, *other})
+    if not (rest.of_sizes and others.of_sizes):
         return nothing  # values from index arrays differ from iteration to iteration
     if not _may_meet([*mine.values(), *({} if uniform else other).values()], constant):
         return None
-    return ({s: c for s, c in mine.items() if not c.is_zero}, constant) if uniform else nothing
+    return ({s: c for s, c in mine.items() if c}, constant) if uniform else nothing
 
 
-def _may_meet(coefficients: Sequence[sympy.Expr], constant: sympy.Expr) -> bool:
+def _may_meet(coefficients: Sequence[Formula], constant: Formula) -> bool:
     """The GCD test: whether Σ coefficient × integer = constant can have a solution."""
-    if not constant.is_Integer:
+    if not constant.is_integer:
         return True
-    if not all(c.is_Integer for c in coefficients):
+    if not all(c.is_integer for c in coefficients):
         return True
     common = gcd(*(int(c) for c in coefficients))
-    return int(constant) % common == 0 if common else bool(constant.is_zero)
+    return int(constant) % common == 0 if common else not constant
 
 
-def _solve(equations: Sequence[_Equation], known: dict[sympy.Symbol, int]) -> bool:
+def _solve(equations: Sequence[_Equation], known: dict[str, int]) -> bool:
     """Put every distance into `known` that an equation fixes alone; False if the equations contradict one another."""
     waiting = list(equations)
     progress = True
@@ -127,13 +126,13 @@ def _solve(equations: Sequence[_Equation], known: dict[sympy.Symbol, int]) -> bo
         progress, rest = False, []
         for coefficients, constant in waiting:
             open_parts = {s: c for s, c in coefficients.items() if s not in known}
-            value = sympy.expand(constant - sum(c * known[s] for s, c in coefficients.items() if s in known))
+            value = constant - sum(c * known[s] for s, c in coefficients.items() if s in known)
             if not _may_meet(list(open_parts.values()), value):
                 return False
             if len(open_parts) == 1:
                 ((symbol, factor),) = open_parts.items()
-                ratio = sympy.cancel(value / factor)
-                if ratio.is_Integer:
+                ratio = exact_quotient(value, factor)
+                if ratio is not None and ratio.is_integer:
                     known[symbol], progress = int(ratio), True
                     continue
             rest.append((coefficients, constant))
@@ -144,7 +143,7 @@ def _solve(equations: Sequence[_Equation], known: dict[sympy.Symbol, int]) -> bo
 def _beyond(loop: Loop, moved: int) -> bool:
     """Whether the loop, where its length is a number, is shorter than this distance."""
     length = loop.stop - loop.start
-    return bool(length.is_Integer) and abs(moved) >= abs(int(length))
+    return length.is_integer and abs(moved) >= abs(int(length))
 
 
 def _normalised(distance: Distance) -> Distance:
@@ -185,7 +184,7 @@ def _reason(nest: LoopNest, number: int) -> str | None:
         names = " and ".join(nest.operations.carried_scalars)
         return f"iterations pass on {names}, and blocks could change the order in which it is computed"
     for loop in inner:
-        if own.symbol in loop.start.free_symbols | loop.stop.free_symbols:
+        if own.variable in loop.start.free_symbols | loop.stop.free_symbols:
             return f"the bounds of the loop over {loop.variable} depend on {own.variable}"
     for dependence in dependences(nest, number):
         if not dependence.permutable:

@@ -9,11 +9,10 @@ from difflib import get_close_matches
 from itertools import pairwise
 from math import prod
 
-import sympy
-
 from kernmodel.errors import SourceError, UsageError
+from kernmodel.formulas.formula import ZERO, total, variable
 from kernmodel.source.model import ROW_LENGTH, Access, Array, IndirectIndex, Loop, LoopNest
-from kernmodel.source.nest.affine import linear_parts, nonnegative
+from kernmodel.source.nest.affine import nonnegative
 from kernmodel.source.nest.counting import (
     NumericLoop,
     TooManyValues,
@@ -161,7 +160,7 @@ class _Place:
 
     access: Access
     dimension: int
-    coefficients: tuple[tuple[sympy.Symbol, int], ...]
+    coefficients: tuple[tuple[str, int], ...]
     constant: int
     extent: int
 
@@ -175,8 +174,7 @@ def _check_indices(nest: LoopNest, loops: tuple[NumericLoop, ...], sizes: Mappin
     for place in places:
         key = (place.coefficients, place.access.depth)
         if key not in ranges:
-            named = {variable.name: factor for variable, factor in place.coefficients}
-            ranges[key] = _moving_range(named, loops[: place.access.depth])
+            ranges[key] = _moving_range(dict(place.coefficients), loops[: place.access.depth])
         moving = ranges[key]
         if moving is not None:
             _check_range(place, (moving[0] + place.constant, moving[1] + place.constant), sizes)
@@ -195,9 +193,9 @@ def _computed_range(
     Raises:
         SourceError: what is divided is negative somewhere, where C rounds the other way.
     """
-    variables = [loop.symbol for loop in nest.loops[: access.depth]]
-    parts = linear_parts(put_in(entry.position, sizes, variables), variables)
-    named = {symbol.name: int(factor) for symbol, factor in parts[0].items()} if parts is not None else {}
+    variables = [loop.variable for loop in nest.loops[: access.depth]]
+    parts = put_in(entry.position, sizes, variables).linear(variables)
+    named = {symbol: int(factor) for symbol, factor in parts[0].items()} if parts is not None else {}
     found = None if parts is None else _moving_range(named, loops[: access.depth])
     if parts is None or found is None:
         return None
@@ -219,12 +217,10 @@ def _check_computed(nest: LoopNest, loops: tuple[NumericLoop, ...], sizes: Mappi
         for entry in access.indirect:
             found = None if entry.array else _computed_range(entry, access, nest, loops, sizes)
             for k, (index, extent) in enumerate(zip(access.index, extents, strict=False)):
-                parts = None if found is None else linear_parts(index, [entry.symbol])
-                if found is None or parts is None or not all(symbol.is_positive for symbol in parts[1].free_symbols):
+                parts = None if found is None else index.linear([entry.name])
+                if found is None or parts is None or not parts[1].of_sizes:
                     continue
-                factor, constant = (
-                    int(put_in(part, sizes, ())) for part in (parts[0].get(entry.symbol, sympy.S.Zero), parts[1])
-                )
+                factor, constant = (int(put_in(part, sizes, ())) for part in (parts[0].get(entry.name, ZERO), parts[1]))
                 ends = [factor * end + constant for end in found]
                 _check_range(_Place(access, k, (), constant, extent), (min(ends), max(ends)), sizes)
 
@@ -232,12 +228,12 @@ def _check_computed(nest: LoopNest, loops: tuple[NumericLoop, ...], sizes: Mappi
 def _places(nest: LoopNest, sizes: Mapping[str, int]) -> Iterator[_Place]:
     for access in filter(_always_executed, nest.accesses):
         extents = shape_of(nest.arrays[access.array], sizes)
-        unknown = {entry.symbol for entry in access.indirect}
-        variables = [loop.symbol for loop in nest.loops[: access.depth]]
+        unknown = {entry.name for entry in access.indirect}
+        variables = [loop.variable for loop in nest.loops[: access.depth]]
         for k, (index, extent) in enumerate(zip(access.index, extents, strict=False)):
             if index.free_symbols & unknown:
                 continue
-            parts = linear_parts(put_in(index, sizes, variables), variables)
+            parts = put_in(index, sizes, variables).linear(variables)
             if parts is not None:
                 factors = sorted(((symbol, int(factor)) for symbol, factor in parts[0].items()), key=str)
                 yield _Place(access, k, tuple(factors), int(parts[1]), extent)
@@ -251,7 +247,7 @@ def _unproven(places: Sequence[_Place], loops: tuple[Loop, ...]) -> list[_Place]
     proven: set[int] = set()
     for group in alike.values():
         one, around = group[0], loops[: group[0].access.depth]
-        moving = sympy.Add(*(factor * variable for variable, factor in one.coefficients))
+        moving = total(variable(name).scaled(factor) for name, factor in one.coefficients)
         low, high = min(place.constant for place in group), max(place.constant for place in group)
         if nonnegative(moving + low, around) and nonnegative(one.extent - 1 - high - moving, around):
             proven.update(map(id, group))
@@ -260,7 +256,7 @@ def _unproven(places: Sequence[_Place], loops: tuple[Loop, ...]) -> list[_Place]
 
 def _sized_loops(nest: LoopNest, sizes: Mapping[str, int]) -> tuple[Loop, ...]:
     """The loops with numbers for the sizes."""
-    outer = [loop.symbol for loop in nest.loops]
+    outer = [loop.variable for loop in nest.loops]
     return tuple(
         replace(loop, start=put_in(loop.start, sizes, outer), stop=put_in(loop.stop, sizes, outer))
         for loop in nest.loops

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import sympy
-
 from kernmodel.source.model import Access, LoopNest
 from kernmodel.source.nest.counting import put_in
 
@@ -17,7 +15,7 @@ def access_strides(nest: LoopNest, sizes: Mapping[str, int], loop: int = -1) -> 
     that jump with that loop, because their index is read anew from an index array, have no stride and are left out:
     `jumping_accesses`. `loop` is an index into `nest.loops`; by default it is the innermost loop.
     """
-    symbol = nest.loops[loop].symbol
+    variable = nest.loops[loop].variable
     return tuple(
         (
             access,
@@ -26,20 +24,20 @@ def access_strides(nest: LoopNest, sizes: Mapping[str, int], loop: int = -1) -> 
             * nest.arrays[access.array].element.size_bytes,
         )
         for access in _inside(nest, loop)
-        if not access.jumps(symbol)
+        if not access.jumps(variable)
     )
 
 
 def first_offset(nest: LoopNest, sizes: Mapping[str, int], access: Access) -> int:
     """Bytes from the start of its array to the element that an access touches where all loop variables are 0."""
-    variables = (*(loop.symbol for loop in nest.loops), *(entry.symbol for entry in access.indirect))
-    offset = put_in(access.offset.xreplace(dict.fromkeys(variables, sympy.S.Zero)), sizes, ())
+    variables = (*(loop.variable for loop in nest.loops), *(entry.name for entry in access.indirect))
+    offset = put_in(access.offset.substitute(dict.fromkeys(variables, 0)), sizes, ())
     return int(offset) * nest.arrays[access.array].element.size_bytes
 
 
 def jumping_accesses(nest: LoopNest, loop: int = -1) -> tuple[Access, ...]:
     """The accesses inside a loop of the nest whose index is read from an index array anew at each step of that loop."""
-    return tuple(access for access in _inside(nest, loop) if access.jumps(nest.loops[loop].symbol))
+    return tuple(access for access in _inside(nest, loop) if access.jumps(nest.loops[loop].variable))
 
 
 def _inside(nest: LoopNest, loop: int) -> tuple[Access, ...]:

@@ -17,11 +17,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import sympy
-
 from kernmodel.errors import UsageError
+from kernmodel.formulas.formula import ZERO, Formula, constant, maximum, minimum, pushed_in, size, variable
 from kernmodel.source.model import Access, Loop, LoopNest
-from kernmodel.source.nest.affine import pushed_in
 from kernmodel.source.nest.dependence import reasons_against
 from kernmodel.value_types import dataclass
 
@@ -96,42 +94,35 @@ def whole_blocks(nest: LoopNest, blocks: Mapping[str, int]) -> LoopNest | None:
         As `tile`.
     """
     tiled, names = tile(nest, blocks), block_variables(nest)
-    blocked = {loop.symbol: sympy.Symbol(names[loop.variable], integer=True) for loop in nest.loops
-               if loop.variable in blocks}  # fmt: skip
+    blocked = {loop.variable: names[loop.variable] for loop in nest.loops if loop.variable in blocks}
     if any((loop.start.free_symbols | loop.stop.free_symbols) & set(blocked) for loop in nest.loops):
         return None
     loops = tuple(
-        replace(loop, start=sympy.Integer(0), stop=sympy.Integer(blocks[loop.variable] * loop.step))
-        if loop.variable in blocks
-        else loop
+        replace(loop, start=ZERO, stop=constant(blocks[loop.variable] * loop.step)) if loop.variable in blocks else loop
         for loop in tiled.loops
     )
-    numbers = {loop.symbol: number for number, loop in enumerate(loops)}
+    numbers = {loop.variable: number for number, loop in enumerate(loops)}
     return replace(
         tiled, loops=loops, accesses=tuple(_from_block(access, blocked, numbers) for access in tiled.accesses)
     )
 
 
-def _from_block(
-    access: Access, blocked: Mapping[sympy.Symbol, sympy.Symbol], numbers: Mapping[sympy.Symbol, int]
-) -> Access:
+def _from_block(access: Access, blocked: Mapping[str, str], numbers: Mapping[str, int]) -> Access:
     """The access with blocked loops that count from the start of their block."""
-    moved = {variable: variable + block for variable, block in blocked.items()}
+    moved = {name: variable(name) + variable(block) for name, block in blocked.items()}
     coefficients = list(access.coefficients)
-    for variable, block in blocked.items():
-        coefficients[numbers[block]] = coefficients[numbers[variable]]
+    for name, block in blocked.items():
+        coefficients[numbers[block]] = coefficients[numbers[name]]
     return replace(
         access,
-        index=tuple(sympy.expand(part.subs(moved, simultaneous=True)) for part in access.index),
-        offset=sympy.expand(access.offset.subs(moved, simultaneous=True)),
+        index=tuple(part.substitute(moved) for part in access.index),
+        offset=access.offset.substitute(moved),
         coefficients=tuple(coefficients),
-        indirect=tuple(
-            replace(one, position=sympy.expand(one.position.subs(moved, simultaneous=True))) for one in access.indirect
-        ),
+        indirect=tuple(replace(one, position=one.position.substitute(moved)) for one in access.indirect),
     )
 
 
-def inside_block(nest: LoopNest, loops: Sequence[str]) -> tuple[LoopNest, Mapping[str, sympy.Symbol]]:
+def inside_block(nest: LoopNest, loops: Sequence[str]) -> tuple[LoopNest, Mapping[str, Formula]]:
     """The nest within one block, its block sizes as symbols: layer conditions of it are formulas in the block sizes.
 
     Each of `loops` runs over `B_<variable>` iterations from its start (its stop becomes start + B·step), and the loops
@@ -145,18 +136,14 @@ def inside_block(nest: LoopNest, loops: Sequence[str]) -> tuple[LoopNest, Mappin
     """
     check_blocks(nest, dict.fromkeys(loops, 1))
     taken = _names(nest)
-    symbols = {
-        loop.variable: sympy.Symbol(fresh(f"B_{loop.variable}", taken), integer=True, positive=True)
-        for loop in nest.loops
-        if loop.variable in loops
-    }
+    symbols = {loop.variable: size(fresh(f"B_{loop.variable}", taken)) for loop in nest.loops if loop.variable in loops}
     shortened = tuple(
         replace(loop, stop=pushed_in(loop.start + symbols[loop.variable] * loop.step))
         if loop.variable in symbols
         else loop
         for loop in nest.loops
     )
-    known = {**nest.symbols, **{symbol.name: symbol for symbol in symbols.values()}}
+    known = {**nest.symbols, **{str(symbol): symbol for symbol in symbols.values()}}
     return replace(nest, loops=shortened, symbols=known), symbols
 
 
@@ -170,19 +157,17 @@ def check_blocks(nest: LoopNest, blocks: Mapping[str, int]) -> int:
         UsageError: as `tile`.
     """
     allowed, variables = band(nest), [loop.variable for loop in nest.loops]
-    for variable, size in blocks.items():
-        if variable not in variables:
-            raise UsageError(
-                f"{nest.name} has no loop {variable}", todo=f"choose among its loops {', '.join(variables)}"
-            )
-        if variable in allowed.refused:
+    for name, length in blocks.items():
+        if name not in variables:
+            raise UsageError(f"{nest.name} has no loop {name}", todo=f"choose among its loops {', '.join(variables)}")
+        if name in allowed.refused:
             others = ", ".join(allowed.loops)
             raise UsageError(
-                f"the loop over {variable} of {nest.name} may not be blocked: {allowed.refused[variable]}",
+                f"the loop over {name} of {nest.name} may not be blocked: {allowed.refused[name]}",
                 todo=f"block {others}" if others else "none of its loops may be blocked",
             )
-        if size < 1:
-            raise UsageError(f"the block size of {variable} is {size}", todo="give at least 1 iteration")
+        if length < 1:
+            raise UsageError(f"the block size of {name} is {length}", todo="give at least 1 iteration")
     return len(variables) - len(allowed.loops)
 
 
@@ -210,14 +195,14 @@ def _names(nest: LoopNest) -> set[str]:
 
 
 def _within_block(loop: Loop, block: str, size: int) -> Loop:
-    start = sympy.Symbol(block, integer=True)
-    nearest = sympy.Min if loop.step > 0 else sympy.Max
+    start = variable(block)
+    nearest = minimum if loop.step > 0 else maximum
     return replace(loop, start=start, stop=nearest(start + size * loop.step, loop.stop))
 
 
 def _moved_in(access: Access, first: int, added: int) -> Access:
     """The access with `added` more loops around those from number `first` on."""
-    zeros = (sympy.Integer(0),) * added
+    zeros = (ZERO,) * added
     return replace(
         access,
         coefficients=(*access.coefficients[:first], *zeros, *access.coefficients[first:]),

@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-import sympy
-
 from kernmodel.errors import Location, SourceError, UnsupportedKernelError
+from kernmodel.formulas.formula import Formula
 from kernmodel.source.model import ALWAYS, Branch, ElementType, FlopCount, Guard, Loop, Operation, Operations
 from kernmodel.source.parse.c_types import DOUBLE, FLOAT, INT, LONG, LONG_DOUBLE, common_type
 from kernmodel.source.parse.chains import branches, holds_loop
-from kernmodel.source.parse.guards import Formula, formula_of, iterations_under
+from kernmodel.source.parse.guards import Condition, formula_of, iterations_under
 from kernmodel.source.parse.inductions import Induction, amount, at_start
 from kernmodel.source.parse.scope import MOST_CALLS, Scope, View, returned
 from kernmodel.source.parse.standard_headers import ENDING_FUNCTIONS, MATH_FUNCTIONS
@@ -49,7 +48,7 @@ class Reference:
 
     array: str
     kind: Kind
-    subscripts: tuple[sympy.Expr, ...]
+    subscripts: tuple[Formula, ...]
     depth: int
     text: str
     location: Location
@@ -91,15 +90,15 @@ class Body:
         self._flops: Counter[tuple[Operation, ElementType, str, float]] = Counter()
         self._operators: dict[tuple[str, Location], None] = {}
         self.share = 1.0
-        self.guards: tuple[Formula, ...] = ()
+        self.guards: tuple[Condition, ...] = ()
         self.counted: dict[Location, float] = {}
         self._known: dict[tuple[object, ...], int | None] = {}
         self._taken = dict(scope.program.stated.taken)
         self._data_branches: list[Branch] = []
         self._scalars: dict[str, ElementType] = {}
         self._innermost = len(loops)
-        self._inner_symbol = loops[-1].symbol
-        self._variables = {loop.symbol: loop.variable for loop in loops}
+        self._inner_variable = loops[-1].variable
+        self._variables = frozenset(loop.variable for loop in loops)
         self._values = ValueNumbers()
         self._conversions = 0
         self._depth = 0
@@ -223,14 +222,14 @@ class Body:
         self.counted[place] = share
         return share, 1.0 - share
 
-    def _iterations(self, guards: tuple[Formula, ...]) -> int | None:
+    def _iterations(self, guards: tuple[Condition, ...]) -> int | None:
         key = (self._depth, guards)
         if key not in self._known:
             known = {**self.scope.program.preprocessed.values, **self.scope.given, **self.scope.fixed}
             self._known[key] = iterations_under(guards, self._loops[: self._depth], known)
         return self._known[key]
 
-    def _formulas(self, statement: Node) -> tuple[Formula | None, Formula | None]:
+    def _formulas(self, statement: Node) -> tuple[Condition | None, Condition | None]:
         """What holds on both sides of a branch whose condition is counted."""
         place = self.scope.location(statement)
         if place not in self.counted or not isinstance(statement, c_ast.If):
@@ -250,15 +249,15 @@ class Body:
             found = [self.scope.index(side) for side in sides]
         except SourceError:
             return True
-        return any(symbol.name in self.scope.indirect for side in found for symbol in side.free_symbols)
+        return any(symbol in self.scope.indirect for side in found for symbol in side.free_symbols)
 
-    def _places(self) -> dict[str, sympy.Expr]:
+    def _places(self) -> dict[str, Formula]:
         """Where the variables that advance with a loop are now."""
         known = {name: self.scope.values.get(name) for name in self.moving}
         views = {name: self.scope.views[name].offset for name in self.moving if name in self.scope.views}
         return {name: value for name, value in {**known, **views}.items() if value is not None}
 
-    def _place(self, places: Mapping[str, sympy.Expr]) -> None:
+    def _place(self, places: Mapping[str, Formula]) -> None:
         for name, value in places.items():
             if name in self.scope.views:
                 self.scope.views[name] = replace(self.scope.views[name], offset=value)
@@ -293,7 +292,7 @@ class Body:
     # Statements
 
     def _declaration(self, node: Node) -> None:
-        if node.name in self._variables.values():
+        if node.name in self._variables:
             # of a loop further in, which has its symbol already
             if node.init is not None:
                 self.evaluate(node.init)
@@ -342,7 +341,7 @@ class Body:
 
     def _set_integer(self, name: str, source: Node | None) -> None:
         """The value that an integer takes; None: one that is no formula."""
-        if self.scope.scalars[name].kind != "integer" or name in self._variables.values():
+        if self.scope.scalars[name].kind != "integer" or name in self._variables:
             return  # what a loop further in starts from: its variable has its symbol already
         if source is not None:
             self.scope.set_now(name, source)
@@ -378,7 +377,7 @@ class Body:
         """Forget the integers that these statements of a loop write, whose values at its start are not known."""
         for statement in statements_:
             for name, _ in written_names(statement):
-                kept = name in self.scope.moving or name in self._variables.values()
+                kept = name in self.scope.moving or name in self._variables
                 if name in self.scope.scalars and not kept and self.scope.writes(name) > 1:
                     self.scope.values.pop(name, None)
 
@@ -420,9 +419,9 @@ class Body:
         """The variables of the loops on which the place of an element depends."""
         symbols = {symbol for index in place.subscripts for symbol in index.free_symbols}
         for symbol in tuple(symbols):
-            entry = self.scope.indirect.get(symbol.name)
+            entry = self.scope.indirect.get(symbol)
             symbols |= entry.position.free_symbols if entry is not None else set()
-        return frozenset(self._variables[symbol] for symbol in symbols if symbol in self._variables)
+        return self._variables & symbols
 
     def _store(self, target: Node, place: Reference | None, value: Value, source: Node | None) -> Value:
         if place is not None:
@@ -488,13 +487,13 @@ class Body:
             if name not in self._written:
                 self._exposed[name] = None
         known = self.scope.values.get(name)
-        variables = frozenset(self._variables[s] for s in known.free_symbols if s in self._variables) if known else None
-        origin = self._values.scalar(name, variables or frozenset())
+        variables = self._variables & known.free_symbols if known is not None else frozenset()
+        origin = self._values.scalar(name, variables)
         return Value(self.scope.scalars[name], origin, carried=self._carried.get(name, frozenset({name})))
 
     def _note_scalar(self, name: str) -> None:
         value = self.scope.values.get(name)
-        if value is None or sympy.Symbol(name, integer=True) not in value.free_symbols:
+        if value is None or not any(symbol == name and not symbol.positive for symbol in value.free_symbols):
             self._scalars.setdefault(name, self.scope.scalars[name])
 
     def _array(self, node: Node) -> Value:
@@ -709,7 +708,7 @@ class Body:
         place, name = self.scope.location(node), base.name
         view = self.scope.views.get(name)
         if view is not None:
-            name, indices = view.array, (*view.prefix, sympy.expand(view.offset + indices[0]), *indices[1:])
+            name, indices = view.array, (*view.prefix, view.offset + indices[0], *indices[1:])
         return Reference(
             name, kind, indices, self._depth, written(node), place, self._after_inner, self.share, self._guard()
         )
@@ -748,8 +747,10 @@ class Body:
     def _stays(self, place: Reference) -> bool:
         """Whether the element is the same in all iterations of the innermost loop."""
         symbols = {symbol for index in place.subscripts for symbol in index.free_symbols}
-        entries = [self.scope.indirect[symbol.name] for symbol in symbols if symbol.name in self.scope.indirect]
-        return not any(self._inner_symbol in found for found in (symbols, *(e.position.free_symbols for e in entries)))
+        entries = [self.scope.indirect[symbol] for symbol in symbols if symbol in self.scope.indirect]
+        return not any(
+            self._inner_variable in found for found in (symbols, *(e.position.free_symbols for e in entries))
+        )
 
     def _key(self, place: Reference) -> str:
         return f"{place.array}[{', '.join(map(str, place.subscripts))}]"

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
-import sympy
-
 from kernmodel.errors import Location, Note, SeveralNestsError, SourceError, UnsupportedKernelError
+from kernmodel.formulas.formula import ZERO, Formula, of_atom
 from kernmodel.limits import REFERENCES
 from kernmodel.source.model import ROW_LENGTH, Access, Array, Loop, LoopNest
 from kernmodel.source.parse.body import Body, Reference
@@ -216,10 +215,10 @@ def _is_index_arithmetic(statement: Node, scope: Scope) -> bool:
     else:
         return False
     value = scope.values.get(name)
-    return silent or (value is not None and not any(symbol.name in scope.indirect for symbol in value.free_symbols))
+    return silent or (value is not None and not any(symbol in scope.indirect for symbol in value.free_symbols))
 
 
-def _read_until(found: Chain, scope: Scope) -> dict[str, sympy.Expr]:
+def _read_until(found: Chain, scope: Scope) -> dict[str, Formula]:
     """Take what is declared and set before the nest into the scope, and the variables of loops that only repeat it.
 
     Returns:
@@ -305,7 +304,7 @@ def _fixed_steps(chain: Sequence[Level], scope: Scope) -> dict[str, int]:
                 continue
             if node.name in scope.scalars and node.name not in scope.values:
                 continue
-            if node.name in scope.values and scope.values[node.name].is_Integer:
+            if node.name in scope.values and scope.values[node.name].is_integer:
                 continue
             value = scope.program.preprocessed.values.get(node.name)
             if value is None:
@@ -318,7 +317,7 @@ def _fixed_steps(chain: Sequence[Level], scope: Scope) -> dict[str, int]:
     return fixed
 
 
-def _left_out_notes(names: Mapping[str, sympy.Expr], left_out: int, loop: Loop) -> Iterator[Note]:
+def _left_out_notes(names: Mapping[str, Formula], left_out: int, loop: Loop) -> Iterator[Note]:
     """That the first iterations of a loop differ from the others, because variables come from the iteration before."""
     if left_out:
         which = "iteration is" if left_out == 1 else f"{left_out} iterations are"
@@ -358,7 +357,7 @@ def _start_moving(moving: Mapping[str, Induction], loops: tuple[Loop, ...], scop
     """Give variables that advance with a loop their values at the start of an iteration."""
     for name, induction in moving.items():
         if name in scope.arrays:
-            view = scope.views.get(name) or View(name, (), sympy.Integer(0))
+            view = scope.views.get(name) or View(name, (), ZERO)
             offset = at_start(induction, view.offset, loops)
             if offset is not None:
                 scope.views[name] = replace(view, offset=offset)
@@ -369,7 +368,7 @@ def _start_moving(moving: Mapping[str, Induction], loops: tuple[Loop, ...], scop
             scope.values[name] = value
 
 
-def _taken_notes(scope: Scope, body: Body, symbols: Mapping[str, sympy.Symbol]) -> Iterator[Note]:
+def _taken_notes(scope: Scope, body: Body, symbols: Mapping[str, Formula]) -> Iterator[Note]:
     """What is assumed of sizes that come from outside, and of pointers that change places."""
     for name, place in scope.asked.items():
         if name in symbols:
@@ -383,7 +382,7 @@ def _taken_notes(scope: Scope, body: Body, symbols: Mapping[str, sympy.Symbol]) 
         yield Note("pointers-exchanged", text, "assumption", place)
 
 
-def _read_body(chain: Sequence[Level], body: Body, left: Mapping[str, sympy.Expr]) -> Body:
+def _read_body(chain: Sequence[Level], body: Body, left: Mapping[str, Formula]) -> Body:
     """Read the statements of a chain; `left`: what iterations of the innermost body leave to the next."""
     for depth, level in enumerate(chain, 1):
         body.forget([part for inner in chain[depth - 1 :] for part in (*inner.before, *inner.after)])
@@ -429,9 +428,7 @@ def _refuse_changing(array: Array, loops: tuple[Loop, ...]) -> None:
     Raises:
         UnsupportedKernelError: its extents depend on a loop.
     """
-    changing = {
-        symbol.name for extent in array.shape for symbol in extent.free_symbols & {loop.symbol for loop in loops}
-    }
+    changing = {symbol for extent in array.shape for symbol in extent.free_symbols & {loop.variable for loop in loops}}
     if changing:
         what = f"the length of {array.name} changes with {', '.join(sorted(changing))}"
         todo = "declare it before the loops, with the largest length"
@@ -471,13 +468,13 @@ def _counted(accesses: Sequence[Access]) -> tuple[Access, ...]:
     )
 
 
-def _symbols(loops: Sequence[Loop], arrays: Mapping[str, Array], accesses: Sequence[Access]) -> dict[str, sympy.Symbol]:
+def _symbols(loops: Sequence[Loop], arrays: Mapping[str, Array], accesses: Sequence[Access]) -> dict[str, Formula]:
     """The size symbols that bounds, shapes, offsets, and quotients and remainders in these use, by name."""
     expressions = [bound for loop in loops for bound in (loop.start, loop.stop)]
     expressions += [extent for array in arrays.values() for extent in array.shape]
     expressions += [item.offset for item in accesses]
     divided = [entry for item in accesses for entry in item.indirect if not entry.array]
     expressions += [part for one in divided for part in (one.position, one.divisor, one.modulus) if part is not None]
-    known = {loop.symbol for loop in loops} | {entry.symbol for item in accesses for entry in item.indirect}
+    known = {loop.variable for loop in loops} | {entry.name for item in accesses for entry in item.indirect}
     free = {symbol for expression in expressions for symbol in expression.free_symbols} - known
-    return {symbol.name: symbol for symbol in sorted(free, key=str)}
+    return {symbol: of_atom(symbol) for symbol in sorted(free)}

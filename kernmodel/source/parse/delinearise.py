@@ -9,18 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from math import gcd
-
-import sympy
 
 from kernmodel.errors import Location, Note, UnsupportedKernelError
+from kernmodel.formulas.division import content, divided
+from kernmodel.formulas.formula import ONE, ZERO, Formula, maximum, positive, variable
 from kernmodel.source.model import Access, Array, ElementType, Loop
-from kernmodel.source.nest.affine import largest, linear_parts, nonnegative, upper_bound
+from kernmodel.source.nest.affine import nonnegative, upper_bound
 from kernmodel.source.parse.body import Reference
 from kernmodel.source.parse.scope import DeclaredArray, Scope
 from kernmodel.value_types import dataclass
 
-_Index = tuple[sympy.Expr, ...]
+_Index = tuple[Formula, ...]
 _AFFINE = (
     "indices must be sums of constants, sizes and multiples of loop variables or of values from index arrays; "
     "see docs/kernels.md"
@@ -46,12 +45,12 @@ def shape_array(
     """
     element = declared.element or ElementType("", 0, "integer")
     indices = [tuple(_affine(part, ref, loops, scope) for part in ref.subscripts) for ref in references]
-    extents = [None if node is None else sympy.expand(scope.integer(node)) for node in declared.dimensions]
+    extents = [None if node is None else scope.integer(node) for node in declared.dimensions]
     if len(extents) > 1:
         return _declared_shape(declared, element, extents, indices, references, loops, scope)
     nested = [loops[: reference.depth] for reference in references]
     flat = [index[0] for index in indices]
-    variables = [loop.symbol for loop in loops]
+    variables = [loop.variable for loop in loops]
     candidates = [rows for whole in (True, False) if (rows := row_lengths(flat, variables, whole=whole))]
     for rows in candidates:
         split = _split_all(flat, rows, nested)
@@ -71,7 +70,7 @@ def shape_array(
     return Shaped(array, tuple(indices), notes)
 
 
-def _rows_around(flat: Sequence[sympy.Expr], loops: Sequence[Loop], scope: Scope) -> sympy.Expr | None:
+def _rows_around(flat: Sequence[Formula], loops: Sequence[Loop], scope: Scope) -> Formula | None:
     """The number of rows, for an array that is indexed by values from index arrays alone in a loop over rows."""
     if not scope.rows or not all(index.free_symbols and _is_indirect(index, scope) for index in flat):
         return None
@@ -79,11 +78,11 @@ def _rows_around(flat: Sequence[sympy.Expr], loops: Sequence[Loop], scope: Scope
     if around < 0 or loops[around].step != 1:
         return None
     rows = loops[around].stop - loops[around].start
-    return None if rows.free_symbols & {loop.symbol for loop in loops} else sympy.expand(rows)
+    return None if rows.free_symbols & {loop.variable for loop in loops} else rows
 
 
-def _is_indirect(index: sympy.Expr, scope: Scope) -> bool:
-    return all(symbol.name in scope.indirect for symbol in index.free_symbols)
+def _is_indirect(index: Formula, scope: Scope) -> bool:
+    return all(symbol in scope.indirect for symbol in index.free_symbols)
 
 
 def _split_note(array: Array, reference: Reference) -> Note:
@@ -102,7 +101,7 @@ def _linear_notes(name: str, references: Sequence[Reference], flattened: bool) -
 def _declared_shape(
     declared: DeclaredArray,
     element: ElementType,
-    extents: list[sympy.Expr | None],
+    extents: list[Formula | None],
     indices: list[_Index],
     references: Sequence[Reference],
     loops: Sequence[Loop],
@@ -132,148 +131,115 @@ def _declared_shape(
     return Shaped(Array(declared.name, element, shape, declared.location), tuple(indices), notes)
 
 
-def _touched(indices: Sequence[tuple[sympy.Expr, Sequence[Loop]]]) -> sympy.Expr | None:
+def _touched(indices: Sequence[tuple[Formula, Sequence[Loop]]]) -> Formula | None:
     """The extent that the indices touch from 0 on, None if the loops do not bound them (or an index array does)."""
     bounds = [upper_bound(index, loops) for index, loops in indices]
-    if any(bound is None or not all(symbol.is_positive for symbol in bound.free_symbols) for bound in bounds):
+    if any(bound is None or not bound.of_sizes for bound in bounds):
         return None
-    return largest(bound + 1 for bound in bounds if bound is not None)
+    return maximum(*(bound + 1 for bound in bounds if bound is not None))
 
 
-def _below_moduli(index: sympy.Expr, scope: Scope) -> sympy.Expr:
+def _below_moduli(index: Formula, scope: Scope) -> Formula:
     """The largest value of an index over all values of the remainders in it."""
     for symbol in index.free_symbols:
-        entry = scope.indirect.get(symbol.name)
-        if entry is not None and entry.modulus is not None and (parts := linear_parts(index, [symbol])) is not None:
-            factor = parts[0].get(symbol, sympy.Integer(0))
-            index = parts[1] + (factor * (entry.modulus - 1) if factor.is_positive else 0)
+        entry = scope.indirect.get(symbol)
+        if entry is not None and entry.modulus is not None and (parts := index.linear([symbol])) is not None:
+            factor = parts[0].get(symbol, ZERO)
+            index = parts[1] + (factor * (entry.modulus - 1) if positive(factor) else 0)
     return index
 
 
 def access(reference: Reference, array: Array, index: _Index, loops: Sequence[Loop], scope: Scope) -> Access:
     """The access of a reference, with its linear offset and the coefficients of the loop variables in it."""
-    offset = sympy.expand(recomposed(index, array.shape[1:]))
-    parts = linear_parts(offset, [loop.symbol for loop in loops])
+    offset = recomposed(index, array.shape[1:])
+    parts = offset.linear([loop.variable for loop in loops])
     coefficients = parts[0] if parts else {}
     return Access(
         array=array.name,
         kind=reference.kind,
         index=index,
         offset=offset,
-        coefficients=tuple(coefficients.get(loop.symbol, sympy.Integer(0)) for loop in loops),
+        coefficients=tuple(coefficients.get(loop.variable, ZERO) for loop in loops),
         depth=reference.depth,
         count=1,
         text=reference.text,
         location=reference.location,
-        indirect=tuple(entry for name, entry in scope.indirect.items() if entry.symbol in offset.free_symbols),
+        indirect=tuple(entry for name, entry in scope.indirect.items() if entry.name in offset.free_symbols),
         after_inner=reference.after_inner,
         share=reference.share,
         guard=reference.guard,
     )
 
 
-def recomposed(index: Sequence[sympy.Expr], inner_extents: Sequence[sympy.Expr]) -> sympy.Expr:
+def recomposed(index: Sequence[Formula], inner_extents: Sequence[Formula]) -> Formula:
     """The linear offset of an index: Σ index × product of the extents further in (Horner's scheme)."""
-    offset: sympy.Expr = index[0]
+    offset: Formula = index[0]
     for part, extent in zip(index[1:], inner_extents, strict=True):
         offset = offset * extent + part
     return offset
 
 
-def _affine(expression: sympy.Expr, reference: Reference, loops: Sequence[Loop], scope: Scope) -> sympy.Expr:
-    values = [entry.symbol for entry in scope.indirect.values()]
-    parts = linear_parts(expression, [*(loop.symbol for loop in loops), *values])
-    if parts is None or parts[1].has(sympy.Min, sympy.Max) or any(p.has(sympy.floor) for p in parts[0].values()):
+def _affine(expression: Formula, reference: Reference, loops: Sequence[Loop], scope: Scope) -> Formula:
+    values = [entry.name for entry in scope.indirect.values()]
+    parts = expression.linear([*(loop.variable for loop in loops), *values])
+    if parts is None or parts[1].holds("min", "max") or any(p.holds("floor") for p in parts[0].values()):
         raise UnsupportedKernelError(
             f"index {reference.text} is not affine in the loop variables", where=reference.location, todo=_AFFINE
         )
-    return sympy.expand(expression)
+    return expression
 
 
 # Splitting flat indices
 
 
-def row_lengths(
-    flat: Sequence[sympy.Expr], variables: Sequence[sympy.Symbol], *, whole: bool
-) -> tuple[sympy.Expr, ...]:
+def row_lengths(flat: Sequence[Formula], variables: Sequence[str], *, whole: bool) -> tuple[Formula, ...]:
     """Candidate strides of the dimensions of a flat array, the largest first, the elements (1) left out.
 
     With `whole`, a coefficient such as 60·N is a stride of its own (a middle extent of 60); without, it is a loop that
     steps over 60 rows of N. Empty if the strides do not form a chain in which each divides the one before.
     """
-    strides: dict[sympy.Expr, None] = {}
+    strides: dict[Formula, None] = {}
     for expression in flat:
-        parts = linear_parts(expression, variables)
+        parts = expression.linear(variables)
         found = {_without_content(c, whole=whole) for c in parts[0].values()} if parts else set()
-        if len(found) > 1 or sympy.Integer(1) in found:
+        if len(found) > 1 or ONE in found:
             strides.update(dict.fromkeys(found))
     # the smallest stride belongs to the last dimension, even where it is 2 (every second element)
     ordered = sorted(strides, key=_magnitude, reverse=True)[:-1]
-    chain = [*ordered, sympy.Integer(1)]
+    chain = [*ordered, ONE]
     divides = all(_quotient(big, small) is not None for big, small in pairwise(chain))
     return tuple(ordered) if divides else ()
 
 
-def _without_content(coefficient: sympy.Expr, *, whole: bool) -> sympy.Expr:
+def _without_content(coefficient: Formula, *, whole: bool) -> Formula:
     """The coefficient without its sign and, unless `whole` or a number, without its integer factor."""
-    factors = [int(term.as_coeff_Mul()[0]) for term in sympy.Add.make_args(coefficient)]
-    sign = -1 if max(factors) < 0 else 1
-    content = 1 if whole or not coefficient.free_symbols else gcd(*factors)
-    return sympy.expand(coefficient / (sign * content))
+    sign = -1 if max(coefficient.terms.values()) < 0 else 1
+    return coefficient / (sign * (1 if whole or coefficient.is_constant else content(coefficient)))
 
 
-def _magnitude(stride: sympy.Expr) -> tuple[int, float, str]:
+def _magnitude(stride: Formula) -> tuple[int, float, str]:
     """Order by degree in the sizes, then by value at one size for all."""
-    degree = max(
-        sum(int(p) for b, p in t.as_powers_dict().items() if b.free_symbols) for t in sympy.Add.make_args(stride)
-    )
-    return degree, float(stride.xreplace(dict.fromkeys(stride.free_symbols, sympy.Integer(1000)))), str(stride)
+    degree = max(sum(exponent for _, exponent in monomial) for monomial in stride.terms)
+    return degree, float(stride.value(dict.fromkeys(stride.free_symbols, 1000))), str(stride)
 
 
-def _quotient(dividend: sympy.Expr, divisor: sympy.Expr) -> sympy.Expr | None:
+def _quotient(dividend: Formula, divisor: Formula) -> Formula | None:
     """The polynomial quotient if the division is exact and leaves no fraction."""
-    quotient, remainder = _divided(dividend, divisor)
-    return quotient if remainder.is_zero else None
-
-
-def _divided(dividend: sympy.Expr, divisor: sympy.Expr) -> tuple[sympy.Expr, sympy.Expr]:
-    """Polynomial division in the sizes; integer coefficients are divided as integers, rounding down."""
-    content, primitive = divisor.as_content_primitive()
-    quotient = _divided_by_primitive(dividend, primitive)
-    terms = (term.as_coeff_Mul() for term in sympy.Add.make_args(quotient))
-    quotient = sympy.Add(*(factor // content * monomial for factor, monomial in terms))
-    return quotient, sympy.expand(dividend - quotient * divisor)
-
-
-def _divided_by_primitive(dividend: sympy.Expr, divisor: sympy.Expr) -> sympy.Expr:
-    if divisor == 1:
-        return dividend
-    if not divisor.is_Add:
-        quotients = (term / divisor for term in sympy.Add.make_args(dividend))
-        return sympy.Add(*(quotient for quotient in quotients if _is_whole(quotient)))
-    symbols = sorted(dividend.free_symbols | divisor.free_symbols, key=str)
-    return sympy.div(dividend, divisor, *symbols, domain=sympy.ZZ)[0].as_expr()
-
-
-def _is_whole(monomial: sympy.Expr) -> bool:
-    """Whether a quotient of monomials is one itself, with an integer coefficient."""
-    return all(
-        power.is_Integer and power > 0 and (base.is_Integer or base.is_Symbol)
-        for base, power in monomial.as_powers_dict().items()
-    )
+    quotient, remainder = divided(dividend, divisor, whole=True)
+    return None if remainder else quotient
 
 
 def _split_all(
-    flat: Sequence[sympy.Expr], rows: Sequence[sympy.Expr], nested: Sequence[Sequence[Loop]]
+    flat: Sequence[Formula], rows: Sequence[Formula], nested: Sequence[Sequence[Loop]]
 ) -> list[_Index] | None:
-    extents = [q for q in map(_quotient, rows, [*rows[1:], sympy.Integer(1)]) if q is not None]
+    extents = [q for q in map(_quotient, rows, [*rows[1:], ONE]) if q is not None]
     found = [split_index(expression, rows, extents, loops) for expression, loops in zip(flat, nested, strict=True)]
     complete = [index for index in found if index is not None]
     return complete if len(complete) == len(found) else None
 
 
 def split_index(
-    flat: sympy.Expr, rows: Sequence[sympy.Expr], extents: Sequence[sympy.Expr], loops: Sequence[Loop]
+    flat: Formula, rows: Sequence[Formula], extents: Sequence[Formula], loops: Sequence[Loop]
 ) -> _Index | None:
     """The index in dimensions whose strides are `rows` and 1; None unless it is proven.
 
@@ -284,28 +250,28 @@ def split_index(
         loops: the loops around the reference.
     """
     index = _split_from(flat, rows, extents, loops)
-    if index is None or sympy.expand(recomposed(index, extents) - flat) != 0:
+    if index is None or recomposed(index, extents) != flat:
         return None
     return index
 
 
 def _split_from(
-    flat: sympy.Expr, rows: Sequence[sympy.Expr], extents: Sequence[sympy.Expr], loops: Sequence[Loop]
+    flat: Formula, rows: Sequence[Formula], extents: Sequence[Formula], loops: Sequence[Loop]
 ) -> _Index | None:
     """Split off the outermost dimension; the rest must lie within one row, which decides between nearby quotients."""
     if not rows:
         return (flat,)
     row = rows[0]
-    parts = linear_parts(flat, [loop.symbol for loop in loops])
+    parts = flat.linear([loop.variable for loop in loops])
     if parts is None:
         return None
-    outer = sympy.Integer(0)
-    for variable, coefficient in parts[0].items():
-        outer += variable * (_quotient(coefficient, row) or 0)
-    quotient, _ = _divided(parts[1], row)
+    outer = ZERO
+    for name, coefficient in parts[0].items():
+        outer += variable(name) * (_quotient(coefficient, row) or 0)
+    quotient, _ = divided(parts[1], row, whole=True)
     for correction in (0, -1, 1):
         candidate = outer + quotient + correction
-        rest = sympy.expand(flat - candidate * row)
+        rest = flat - candidate * row
         if nonnegative(candidate, loops) and nonnegative(rest, loops) and nonnegative(row - 1 - rest, loops):
             inner = _split_from(rest, rows[1:], extents[1:], loops)
             if inner is not None:
@@ -314,15 +280,15 @@ def _split_from(
 
 
 def _split_shape(
-    total: sympy.Expr | None,
-    rows: Sequence[sympy.Expr],
+    total: Formula | None,
+    rows: Sequence[Formula],
     indices: Sequence[_Index],
     nested: Sequence[Sequence[Loop]],
-) -> tuple[sympy.Expr, ...] | None:
+) -> tuple[Formula, ...] | None:
     """The shape of a flat array: its declared total by rows, or the rows that the loops touch."""
-    inner = [_quotient(big, small) for big, small in zip(rows, [*rows[1:], sympy.Integer(1)], strict=True)]
+    inner = [_quotient(big, small) for big, small in zip(rows, [*rows[1:], ONE], strict=True)]
     if total is None:
-        outer: sympy.Expr | None = _touched([(index[0], loops) for index, loops in zip(indices, nested, strict=True)])
+        outer: Formula | None = _touched([(index[0], loops) for index, loops in zip(indices, nested, strict=True)])
     else:
         outer = _quotient(total, rows[0])
     return None if outer is None else (outer, *(extent for extent in inner if extent is not None))

@@ -7,14 +7,12 @@ inclusion and exclusion.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-import sympy
-
 from kernmodel.errors import SourceError
+from kernmodel.formulas.formula import Formula, constant, maximum, minimum
 from kernmodel.source.model import Loop
-from kernmodel.source.nest.affine import linear_parts
 from kernmodel.source.nest.counting import TooManyValues, count_iterations, numeric_loops, put_in
 from kernmodel.source.parse.scope import Scope
 from kernmodel.source.parse.syntax import Node, c_ast
@@ -26,12 +24,12 @@ _MOST_PARTS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Formula:
+class Condition:
     """An inequality `least` ≥ 0, or where that is None all ("and") or any ("or") of its parts."""
 
-    least: sympy.Expr | None = None
+    least: Formula | None = None
     join: str = "and"
-    parts: tuple[Formula, ...] = ()
+    parts: tuple[Condition, ...] = ()
 
     def __str__(self) -> str:
         if self.least is not None:
@@ -44,14 +42,14 @@ class Formula:
         return 1 if self.least is not None else sum(part.size for part in self.parts)
 
 
-def formula_of(condition: Node, scope: Scope, *, holds: bool = True) -> Formula | None:
-    """The formula of a condition, or of its opposite; None where the data decide it."""
+def formula_of(condition: Node, scope: Scope, *, holds: bool = True) -> Condition | None:
+    """The inequalities of a condition, or of its opposite; None where the data decide it."""
     if isinstance(condition, c_ast.UnaryOp) and condition.op == "!":
         return formula_of(condition.expr, scope, holds=not holds)
     if isinstance(condition, c_ast.BinaryOp) and condition.op in ("&&", "||"):
         parts = [formula_of(side, scope, holds=holds) for side in (condition.left, condition.right)]
         known = tuple(part for part in parts if part is not None)
-        return Formula(None, "and" if (condition.op == "&&") == holds else "or", known) if len(known) == 2 else None
+        return Condition(None, "and" if (condition.op == "&&") == holds else "or", known) if len(known) == 2 else None
     operator, sides = "!=", (condition, c_ast.Constant("int", "0"))
     if isinstance(condition, c_ast.BinaryOp) and condition.op in OPPOSITE:
         operator, sides = condition.op, (condition.left, condition.right)
@@ -59,29 +57,29 @@ def formula_of(condition: Node, scope: Scope, *, holds: bool = True) -> Formula 
         left, right = (scope.index(side) for side in sides)
     except SourceError:
         return None
-    difference = sympy.expand(left - right)
-    if any(symbol.name in scope.indirect for symbol in difference.free_symbols):
+    difference = left - right
+    if any(symbol in scope.indirect for symbol in difference.free_symbols):
         return None
     return _compared(difference, operator if holds else OPPOSITE[operator])
 
 
-def _compared(difference: sympy.Expr, operator: str) -> Formula:
+def _compared(difference: Formula, operator: str) -> Condition:
     """`difference operator 0`, of integers."""
     if operator == "==":
-        return Formula(None, "and", (Formula(difference), Formula(-difference)))
+        return Condition(None, "and", (Condition(difference), Condition(-difference)))
     if operator == "!=":
-        return Formula(None, "or", (Formula(difference - 1), Formula(-difference - 1)))
-    return Formula({">=": difference, ">": difference - 1, "<=": -difference, "<": -difference - 1}[operator])
+        return Condition(None, "or", (Condition(difference - 1), Condition(-difference - 1)))
+    return Condition({">=": difference, ">": difference - 1, "<=": -difference, "<": -difference - 1}[operator])
 
 
-def iterations_under(conditions: Sequence[Formula], loops: Sequence[Loop], sizes: Mapping[str, int]) -> int | None:
+def iterations_under(conditions: Sequence[Condition], loops: Sequence[Loop], sizes: Mapping[str, int]) -> int | None:
     """In how many iterations of the loops all conditions hold; None where that cannot be counted: a size is not known,
     an inequality is not affine, bounds depend on one another too deeply."""
     expressions = [bound for loop in loops for bound in (loop.start, loop.stop)]
-    unknown = {symbol.name for one in expressions for symbol in one.free_symbols} - {one.variable for one in loops}
+    unknown = {symbol for one in expressions for symbol in one.free_symbols} - {one.variable for one in loops}
     if not unknown <= sizes.keys() or sum(part.size for part in conditions) > _MOST_PARTS:
         return None
-    outer = [loop.symbol for loop in loops]
+    outer = [loop.variable for loop in loops]
     sized = [
         replace(loop, start=put_in(loop.start, sizes, outer), stop=put_in(loop.stop, sizes, outer)) for loop in loops
     ]
@@ -91,7 +89,7 @@ def iterations_under(conditions: Sequence[Formula], loops: Sequence[Loop], sizes
         return None
 
 
-def _count(loops: Sequence[Loop], conditions: list[Formula], sizes: Mapping[str, int]) -> int | None:
+def _count(loops: Sequence[Loop], conditions: list[Condition], sizes: Mapping[str, int]) -> int | None:
     if not conditions:
         return count_iterations(numeric_loops(loops, {}))
     first, *rest = conditions
@@ -106,52 +104,48 @@ def _count(loops: Sequence[Loop], conditions: list[Formula], sizes: Mapping[str,
     return known[0] + known[1] - known[2] if len(known) == len(counts) else None
 
 
-def _restricted(loops: Sequence[Loop], least: sympy.Expr, sizes: Mapping[str, int]) -> list[Loop] | int | None:
+def _restricted(loops: Sequence[Loop], least: Formula, sizes: Mapping[str, int]) -> list[Loop] | int | None:
     """The loops in which an inequality holds; 0: in no iteration, None: not known."""
-    symbols = [loop.symbol for loop in loops]
-    if not {symbol.name for symbol in least.free_symbols - set(symbols)} <= sizes.keys():
+    symbols = [loop.variable for loop in loops]
+    if not least.free_symbols - set(symbols) <= sizes.keys():
         return None
-    parts = linear_parts(put_in(least, sizes, symbols), symbols)
-    if parts is None or not parts[1].is_Integer:
+    parts = put_in(least, sizes, symbols).linear(symbols)
+    if parts is None or not parts[1].is_integer:
         return None
     number = max((symbols.index(symbol) for symbol, factor in parts[0].items() if factor != 0), default=-1)
     if number < 0:
-        return list(loops) if parts[1] >= 0 else 0
+        return list(loops) if int(parts[1]) >= 0 else 0
     loop, factor = loops[number], int(parts[0][symbols[number]])
-    rest = sympy.expand(put_in(least, sizes, symbols) - factor * symbols[number])
+    rest = put_in(least, sizes, symbols) - factor * loop.symbol
     if abs(factor) != 1:
-        if not rest.is_Integer:
+        if not rest.is_integer:
             return None
-        rest = sympy.Integer(int(rest) // abs(factor))
+        rest = constant(int(rest) // abs(factor))
     made = _from_below(loop, -rest) if factor > 0 else _from_above(loop, rest)
     return None if made is None else [*loops[:number], made, *loops[number + 1 :]]
 
 
-def _from_below(loop: Loop, low: sympy.Expr) -> Loop | None:
+def _from_below(loop: Loop, low: Formula) -> Loop | None:
     """The loop over values from `low` on."""
     if loop.step < 0:
-        return replace(loop, stop=_picked(sympy.Max, loop.stop, low - 1))
-    start = _first(loop, low, sympy.Max)
+        return replace(loop, stop=maximum(loop.stop, low - 1))
+    start = _first(loop, low, maximum)
     return None if start is None else replace(loop, start=start)
 
 
-def _from_above(loop: Loop, high: sympy.Expr) -> Loop | None:
+def _from_above(loop: Loop, high: Formula) -> Loop | None:
     """The loop over values up to `high`."""
     if loop.step > 0:
-        return replace(loop, stop=_picked(sympy.Min, loop.stop, high + 1))
-    start = _first(loop, high, sympy.Min)
+        return replace(loop, stop=minimum(loop.stop, high + 1))
+    start = _first(loop, high, minimum)
     return None if start is None else replace(loop, start=start)
 
 
-def _first(loop: Loop, bound: sympy.Expr, pick: type[sympy.Max | sympy.Min]) -> sympy.Expr | None:
+def _first(loop: Loop, bound: Formula, pick: Callable[..., Formula]) -> Formula | None:
     """The first value of a loop that is not before a bound."""
     if abs(loop.step) == 1:
-        return _picked(pick, loop.start, bound)
-    if not (loop.start.is_Integer and bound.is_Integer):
+        return pick(loop.start, bound)
+    if not (loop.start.is_integer and bound.is_integer):
         return None
     steps = -((int(loop.start) - int(bound)) // loop.step)
     return loop.start + loop.step * max(0, steps)
-
-
-def _picked(pick: type[sympy.Max | sympy.Min], one: sympy.Expr, other: sympy.Expr) -> sympy.Expr:
-    return pick(one, other, evaluate=one.is_Integer and other.is_Integer)

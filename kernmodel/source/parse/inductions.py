@@ -13,9 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import sympy
-
 from kernmodel.errors import KernmodelError
+from kernmodel.formulas.formula import ZERO, Formula, constant, variable
 from kernmodel.source.model import Loop
 from kernmodel.source.parse.chains import Chain, branches
 from kernmodel.source.parse.scope import Scope
@@ -33,7 +32,7 @@ class Induction:
     """
 
     name: str
-    advances: Mapping[int, sympy.Expr]
+    advances: Mapping[int, Formula]
     set_at: int
 
 
@@ -66,15 +65,15 @@ def inductions(found: Chain, scope: Scope) -> dict[str, Induction]:
     return result
 
 
-def at_start(induction: Induction, start: sympy.Expr, loops: tuple[Loop, ...]) -> sympy.Expr | None:
+def at_start(induction: Induction, start: Formula, loops: tuple[Loop, ...]) -> Formula | None:
     """The value at the start of an iteration; None where it is no polynomial with integer coefficients.
 
     Args:
         start: the value that it is set to.
         loops: all loops of the nest.
     """
-    inside = {outer.symbol for outer in loops}
-    passed, each, trips = sympy.Integer(0), sympy.Integer(0), sympy.Integer(0)
+    inside = {outer.variable for outer in loops}
+    passed, each, trips = ZERO, ZERO, ZERO
     for number in range(max(induction.advances), induction.set_at, -1):
         loop = loops[number]
         if trips.free_symbols & inside:
@@ -83,14 +82,14 @@ def at_start(induction: Induction, start: sympy.Expr, loops: tuple[Loop, ...]) -
         each = induction.advances.get(number, 0) + trips * each
         passed += each * (loop.symbol - loop.start) / loop.step
         trips = (loop.stop - loop.start) / loop.step
-    value = sympy.expand(start + passed)
-    whole = all(term.as_coeff_Mul()[0].is_Integer for term in sympy.Add.make_args(value))
-    return value if whole and not value.has(sympy.Min, sympy.Max, sympy.floor) else None
+    value = start + passed
+    whole = all(isinstance(coefficient, int) for coefficient in value.terms.values())
+    return value if whole and not value.wholes else None
 
 
 def wrap_around(
-    body: Sequence[Node], loop: Loop, before: Mapping[str, sympy.Expr], scope: Scope
-) -> tuple[dict[str, sympy.Expr], int]:
+    body: Sequence[Node], loop: Loop, before: Mapping[str, Formula], scope: Scope
+) -> tuple[dict[str, Formula], int]:
     """Integers that a body uses before it sets them: their values at the start of an iteration, by name, and the number
     of first iterations in which they are something else.
 
@@ -99,28 +98,30 @@ def wrap_around(
         before: what integers were before the loop; variables that advance through others start from there.
     """
     ends, unknown = _values_at_end(body, scope)
-    found: dict[str, tuple[sympy.Expr, int]] = {}
+    found: dict[str, tuple[Formula, int]] = {}
 
-    def resolve(name: str, within: tuple[str, ...]) -> tuple[sympy.Expr, int] | None:
+    def resolve(name: str, within: tuple[str, ...]) -> tuple[Formula, int] | None:
         if name in found or name in within:
             return found.get(name)
         end = ends[name]
-        advance = sympy.expand(end - unknown[name])
-        if all(symbol.is_positive for symbol in advance.free_symbols) and name in before:
+        advance = end - variable(unknown[name])
+        if advance.of_sizes and name in before:
             found[name] = before[name] + advance * (loop.symbol - loop.start) / loop.step, 0
             return found[name]
-        parts = {symbol: resolve(other, (*within, name)) for other, symbol in unknown.items() if end.has(symbol)}
+        parts = {
+            symbol: resolve(other, (*within, name)) for other, symbol in unknown.items() if symbol in end.free_symbols
+        }
         known = {symbol: part for symbol, part in parts.items() if part is not None}
         if len(known) < len(parts):
             return None
-        value = end.xreplace({symbol: part for symbol, (part, _) in known.items()})
+        value = end.substitute({symbol: part for symbol, (part, _) in known.items()})
         left_out = 1 + max((number for _, number in known.values()), default=0)
-        found[name] = value.subs(loop.symbol, loop.symbol - loop.step), left_out
+        found[name] = value.substitute({loop.variable: loop.symbol - loop.step}), left_out
         return found[name]
 
     values = {name: made for name in ends if _used_first(name, body) and (made := resolve(name, ())) is not None}
     left_out = max((number for _, number in values.values()), default=0)
-    return {name: sympy.expand(value) for name, (value, _) in values.items()}, left_out
+    return {name: value for name, (value, _) in values.items()}, left_out
 
 
 def _used_first(name: str, body: Sequence[Node]) -> bool:
@@ -134,7 +135,7 @@ def _used_first(name: str, body: Sequence[Node]) -> bool:
     return False
 
 
-def _values_at_end(body: Sequence[Node], scope: Scope) -> tuple[dict[str, sympy.Expr], dict[str, sympy.Symbol]]:
+def _values_at_end(body: Sequence[Node], scope: Scope) -> tuple[dict[str, Formula], dict[str, str]]:
     """The integers that a body sets once, as formulas of the symbols that stand for them at its start."""
     writes = [name for statement in body for name, _ in written_names(statement)]
     set_here: dict[str, Node] = {}
@@ -145,8 +146,11 @@ def _values_at_end(body: Sequence[Node], scope: Scope) -> tuple[dict[str, sympy.
             set_here[statement.name] = statement.init
     names = [name for name in set_here if writes.count(name) == 1 and _is_integer(scope, name, ())]
     names = [name for name in names if name not in scope.moving]
-    unknown = {name: sympy.Dummy(name, integer=True) for name in names}
-    outside, scope.values = scope.values, {**scope.values, **unknown}
+    unknown = {name: f"{name} before" for name in names}
+    outside, scope.values = (
+        scope.values,
+        {**scope.values, **{name: variable(symbol) for name, symbol in unknown.items()}},
+    )
     ends = {}
     try:
         for name in names:
@@ -181,19 +185,19 @@ def advance_of(node: Node, name: str) -> tuple[int, Node | None] | None:
     return None
 
 
-def amount(node: Node, name: str, scope: Scope) -> sympy.Expr | None:
+def amount(node: Node, name: str, scope: Scope) -> Formula | None:
     """The constant by which a write moves its variable, None where it is none."""
     found = advance_of(node, name)
     if found is None:
         return None
     sign, value = found
     if value is None:
-        return sympy.Integer(sign)
+        return constant(sign)
     try:
         moved = scope.integer(value)
     except KernmodelError:
         return None
-    return sign * moved if all(symbol.is_positive for symbol in moved.free_symbols) else None
+    return sign * moved if moved.of_sizes else None
 
 
 def _is_integer(scope: Scope, name: str, nodes: Iterable[tuple[int, Any]]) -> bool:
@@ -204,9 +208,9 @@ def _is_integer(scope: Scope, name: str, nodes: Iterable[tuple[int, Any]]) -> bo
     return declared.kind == "integer" and declared.size_bytes > 0
 
 
-def _advance(name: str, body: Iterable[Node], scope: Scope) -> sympy.Expr | None:
+def _advance(name: str, body: Iterable[Node], scope: Scope) -> Formula | None:
     """What an iteration adds; of the sides of a branch, the first that adds anything counts."""
-    total: sympy.Expr = sympy.Integer(0)
+    total: Formula = ZERO
     for statement in body:
         for part in _parts(statement, name, scope):
             if part is None:
@@ -215,11 +219,11 @@ def _advance(name: str, body: Iterable[Node], scope: Scope) -> sympy.Expr | None
     return total
 
 
-def _parts(statement: Node, name: str, scope: Scope) -> Iterator[sympy.Expr | None]:
+def _parts(statement: Node, name: str, scope: Scope) -> Iterator[Formula | None]:
     if isinstance(statement, (c_ast.If, c_ast.Switch)):
         sides = [_advance(name, statements(part), scope) for part in branches(statement)]
         yield from (amount(node, name, scope) for found, node in written_names(statement.cond) if found == name)
-        yield None if None in sides else next((side for side in sides if side), sympy.Integer(0))
+        yield None if None in sides else next((side for side in sides if side), ZERO)
         return
     if isinstance(statement, (c_ast.Case, c_ast.Default, c_ast.Label, c_ast.Compound)):
         for part in branches(statement):

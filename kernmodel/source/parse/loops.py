@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import sympy
-
 from kernmodel.errors import UnsupportedKernelError
+from kernmodel.formulas.formula import ONE, ZERO, Formula, maximum, minimum, of_atom, pushed_in, size, variable
 from kernmodel.source.model import ROW_LENGTH, Loop
-from kernmodel.source.nest.affine import linear_parts, pushed_in
 from kernmodel.source.parse.c_types import INT
 from kernmodel.source.parse.chains import Level
-from kernmodel.source.parse.scope import Scope, size_symbol
+from kernmodel.source.parse.scope import Scope
 from kernmodel.source.parse.syntax import Node, c_ast, walk, written_names
 
 _SUPPORTED = "write the loop as for (i = start; i < stop; i += constant), with <, <=, >, >= or != in either direction"
@@ -33,20 +29,21 @@ def read_loop(statement: Node, scope: Scope) -> Loop:
     for inner in walk(statement.stmt):
         if isinstance(inner, c_ast.For) and _step_parts(inner)[0] == name:
             raise scope.unsupported(f"two loops of the nest use the variable {name}", inner, "give each its own")
-    symbol = sympy.Symbol(name, integer=True)
     row = _row_start(statement, name, start_node, scope)
-    start = pushed_in(scope.integer(start_node)) if row is None else sympy.Integer(0)
-    scope.values[name] = symbol if row is None else row + symbol
+    start = pushed_in(scope.integer(start_node)) if row is None else ZERO
+    if name in start.free_symbols:
+        raise scope.unsupported(f"the loop over {name} starts from another variable {name}", statement, _SUPPORTED)
+    scope.values[name] = variable(name) if row is None else row + variable(name)
     step = _step(statement, name, scope)
     for written, node in written_names(statement.stmt):
         if written == name:
             raise scope.unsupported(f"the loop variable {name} is changed in the loop's body", node, _SUPPORTED)
     stop = None
     if row is not None and step == 1:
-        stop = size_symbol(ROW_LENGTH)
+        stop = size(ROW_LENGTH)
         scope.rows[name] = statement
     elif statement.cond is not None:
-        stop = _stop(statement.cond, symbol, step, scope)
+        stop = _stop(statement.cond, name, step, scope)
     if stop is None:
         raise scope.unsupported(f"the loop over {name} has no condition", statement, _SUPPORTED)
     loop = Loop(name, start, stop, step, scope.location(statement))
@@ -54,7 +51,7 @@ def read_loop(statement: Node, scope: Scope) -> Loop:
     return loop
 
 
-def _row_start(statement: Node, name: str, start_node: Node, scope: Scope) -> sympy.Expr | None:
+def _row_start(statement: Node, name: str, start_node: Node, scope: Scope) -> Formula | None:
     """Where a row of compressed storage begins, if the loop runs over one: its bounds are elements of index arrays that
     other loops move. Rows lie one after the other, all of the same length; None: its bounds are formulas."""
     test = statement.cond
@@ -69,12 +66,12 @@ def _row_start(statement: Node, name: str, start_node: Node, scope: Scope) -> sy
     inside = [symbol for symbol in begin.free_symbols if symbol in moving]
     if not inside:
         return None if test.op == "<=" else pushed_in(scope.integer(start_node))
-    rest = begin - inside[0]
+    rest = begin - of_atom(inside[0])
     if len(inside) > 1 or rest.free_symbols:
         return None
-    if test.op == "<=" and not any(end + 1 - symbol == rest for symbol in moving):
+    if test.op == "<=" and not any(end + 1 - of_atom(symbol) == rest for symbol in moving):
         return None  # a row that takes the first entry of the next one too
-    return sympy.expand(size_symbol(ROW_LENGTH) * moving[inside[0]].position + rest)
+    return size(ROW_LENGTH) * moving[inside[0]].position + rest
 
 
 def loop_variable(statement: Node) -> str | None:
@@ -87,7 +84,7 @@ def take_repeating(statement: Node, scope: Scope) -> None:
     name = _step_parts(statement)[0]
     if name is not None:
         scope.scalars[name] = INT
-        scope.values[name] = size_symbol(name)
+        scope.values[name] = size(name)
 
 
 def _start(statement: Node, scope: Scope) -> tuple[str, Node]:
@@ -138,40 +135,40 @@ def _step(statement: Node, name: str, scope: Scope) -> int:
     variable, expression, direction = _step_parts(statement)
     if variable != name:
         raise scope.unsupported(f"the loop does not step {name} by a constant", statement, _SUPPORTED)
-    step = sympy.Integer(1) if expression is None else scope.integer(expression)
-    if not step.is_Integer or step.is_zero:
+    step = ONE if expression is None else scope.integer(expression)
+    if not step.is_integer or not step:
         raise scope.unsupported(f"the step of {name} is not a constant other than 0", statement, _SUPPORTED)
     return direction * int(step)
 
 
-def _stop(condition: Node, symbol: sympy.Symbol, step: int, scope: Scope) -> sympy.Expr:
+def _stop(condition: Node, name: str, step: int, scope: Scope) -> Formula:
     """The exclusive bound of a condition; several joined by && give the tightest."""
     if isinstance(condition, c_ast.BinaryOp) and condition.op == "&&":
-        tightest: Callable[..., sympy.Expr] = sympy.Min if step > 0 else sympy.Max
-        return tightest(_stop(condition.left, symbol, step, scope), _stop(condition.right, symbol, step, scope))
+        tightest = minimum if step > 0 else maximum
+        return tightest(_stop(condition.left, name, step, scope), _stop(condition.right, name, step, scope))
     if not isinstance(condition, c_ast.BinaryOp) or condition.op not in _SWAPPED:
-        raise scope.unsupported(f"the condition does not compare {symbol}", condition, _SUPPORTED)
-    operator, bound = _bound(condition, symbol, scope)
+        raise scope.unsupported(f"the condition does not compare {name}", condition, _SUPPORTED)
+    operator, bound = _bound(condition, name, scope)
     if operator != "!=" and (operator in ("<", "<=")) != (step > 0):
         raise scope.unsupported(
-            f"the loop over {symbol} steps away from its bound ({operator} with step {step})", condition, _SUPPORTED
+            f"the loop over {name} steps away from its bound ({operator} with step {step})", condition, _SUPPORTED
         )
     if operator in ("<=", ">="):
         return pushed_in(bound + (1 if operator == "<=" else -1))
     return bound
 
 
-def _bound(condition: Node, symbol: sympy.Symbol, scope: Scope) -> tuple[str, sympy.Expr]:
+def _bound(condition: Node, name: str, scope: Scope) -> tuple[str, Formula]:
     """The condition as `symbol operator bound`."""
     left, right = pushed_in(scope.integer(condition.left)), pushed_in(scope.integer(condition.right))
-    if left == symbol and symbol not in right.free_symbols:
+    if left == variable(name) and name not in right.free_symbols:
         return condition.op, right
-    if right == symbol and symbol not in left.free_symbols:
+    if right == variable(name) and name not in left.free_symbols:
         return _SWAPPED[condition.op], left
-    parts = linear_parts(left - right, [symbol])
-    factor = parts[0].get(symbol) if parts else None
+    parts = (left - right).linear([name])
+    factor = parts[0].get(name) if parts else None
     if parts is None or factor not in (1, -1):
-        raise scope.unsupported(f"the condition does not bound {symbol} itself", condition, _SUPPORTED)
+        raise scope.unsupported(f"the condition does not bound {name} itself", condition, _SUPPORTED)
     return (condition.op, -parts[1]) if factor == 1 else (_SWAPPED[condition.op], parts[1])
 
 
@@ -186,7 +183,7 @@ def _refuse_curved_bounds(loop: Loop, statement: Node, scope: Scope) -> None:
             )
 
 
-def _piecewise_affine(bound: sympy.Expr) -> bool:
-    if isinstance(bound, (sympy.Min, sympy.Max)):
-        return all(_piecewise_affine(argument) for argument in bound.args)
-    return linear_parts(bound, [symbol for symbol in bound.free_symbols if not symbol.is_positive]) is not None
+def _piecewise_affine(bound: Formula) -> bool:
+    if bound.extreme is not None:
+        return all(map(_piecewise_affine, bound.extreme.parts))
+    return bound.linear([symbol for symbol in bound.free_symbols if not symbol.positive]) is not None

@@ -9,11 +9,9 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
-import sympy
-
 from kernmodel.errors import Location, SourceError, UnsupportedKernelError
+from kernmodel.formulas.formula import ONE, ZERO, Formula, constant, floored, maximum, minimum, size
 from kernmodel.source.model import ROW_LENGTH, ElementType, IndirectIndex
-from kernmodel.source.nest.affine import linear_parts
 from kernmodel.source.parse.c_types import element_type
 from kernmodel.source.parse.preprocess import integer_literal
 from kernmodel.source.parse.standard_headers import MAXIMA, MINIMA, is_known_function
@@ -62,17 +60,12 @@ class View:
     """What a pointer points at: `p[x]` is `array[prefix…][offset + x]`."""
 
     array: str
-    prefix: tuple[sympy.Expr, ...]
-    offset: sympy.Expr
+    prefix: tuple[Formula, ...]
+    offset: Formula
 
 
 MOST_CALLS = 8
 """Functions within functions that are inlined."""
-
-
-def size_symbol(name: str) -> sympy.Symbol:
-    """The symbol of a size: a positive integer."""
-    return sympy.Symbol(name, integer=True, positive=True)
 
 
 class Scope:
@@ -97,7 +90,7 @@ class Scope:
         self.function = function
         self.arrays: dict[str, DeclaredArray] = {}
         self.scalars: dict[str, ElementType] = {}
-        self.values: dict[str, sympy.Expr] = {}
+        self.values: dict[str, Formula] = {}
         self.fixed: dict[str, int] = {}
         self.indirect: dict[str, IndirectIndex] = {}
         self.views: dict[str, View] = {}
@@ -116,7 +109,7 @@ class Scope:
         for known, element in self.scalars.items():
             # a variable of the file that the function only reads is set elsewhere, as a parameter is
             if element.kind == "integer" and element.size_bytes and not self._writes[known]:
-                self.values.setdefault(known, size_symbol(known))
+                self.values.setdefault(known, size(known))
         self.given: dict[str, int] = {}
         parameters = getattr(function.decl.type, "args", None)
         for number, node in enumerate(parameters.params if parameters else ()):
@@ -150,7 +143,7 @@ class Scope:
     def _enumerators(self, node: Node) -> None:
         for part in walk(node.type):
             if isinstance(part, c_ast.EnumeratorList):
-                value = sympy.Integer(-1)
+                value = constant(-1)
                 for item in part.enumerators:
                     value = value + 1 if item.value is None else self.integer(item.value)
                     self.values[item.name] = value
@@ -171,14 +164,14 @@ class Scope:
         if parameter:
             # the call is a write, so that one that the function changes has several
             self._writes[name] += self._writes[name] > 0
-            self.values[name] = size_symbol(name)
+            self.values[name] = size(name)
         elif node.init is not None:
             self.assign(name, node.init, final="const" in (node.quals or ()))
 
     def _take_argument(self, name: str, argument: Node | None) -> None:
         """An integer parameter to which every call in the file gives one size is that size; a number is its default."""
         if isinstance(argument, c_ast.ID) and argument.name in self.program.preprocessed.values:
-            self.values[name] = size_symbol(argument.name)
+            self.values[name] = size(argument.name)
         elif isinstance(argument, c_ast.Constant) and (value := integer_literal(argument.value)):
             self.given[name] = value
 
@@ -222,7 +215,7 @@ class Scope:
         while isinstance(value, c_ast.Cast):
             value = value.expr
         if isinstance(value, c_ast.ID) and value.name in self.arrays:
-            return self.views.get(value.name) or View(value.name, (), sympy.Integer(0))
+            return self.views.get(value.name) or View(value.name, (), ZERO)
         if isinstance(value, c_ast.BinaryOp) and value.op in ("+", "-"):
             inner = self._pointed(value.left)
             if inner is not None:
@@ -235,11 +228,11 @@ class Scope:
         if not isinstance(base, c_ast.ID) or base.name not in self.arrays or not nodes:
             return None
         place = [self.integer(node) for node in nodes]
-        whole = self.views.get(base.name) or View(base.name, (), sympy.Integer(0))
+        whole = self.views.get(base.name) or View(base.name, (), ZERO)
         place[0] += whole.offset
         if address:
             return View(whole.array, (*whole.prefix, *place[:-1]), place[-1])
-        return View(whole.array, (*whole.prefix, *place), sympy.Integer(0))
+        return View(whole.array, (*whole.prefix, *place), ZERO)
 
     def enter(self) -> None:
         """From here on, what is read stands in the nest."""
@@ -286,7 +279,7 @@ class Scope:
             return
         self.values.pop(name, None)
         if self._before and _comes_from_outside(value):
-            self.values[name] = size_symbol(name)
+            self.values[name] = size(name)
             self.asked[name] = self.location(value)
             return
         try:
@@ -299,7 +292,7 @@ class Scope:
 
     def set_now(self, name: str, value: Node) -> None:
         """The value that an integer takes in the order of execution, forgotten where it is no integer expression."""
-        found: sympy.Expr | None = None
+        found: Formula | None = None
         try:
             found = self._taken(value)
         except UnsupportedKernelError as error:
@@ -310,7 +303,7 @@ class Scope:
         if found is not None:
             self.values[name] = found
 
-    def _taken(self, value: Node) -> sympy.Expr:
+    def _taken(self, value: Node) -> Formula:
         """The value of an integer; elements of index arrays that no loop moves are sizes in it."""
         try:
             return self.integer(value)
@@ -325,7 +318,7 @@ class Scope:
 
     # Integer expressions
 
-    def integer(self, node: Node) -> sympy.Expr:
+    def integer(self, node: Node) -> Formula:
         """The integer expression of sizes and loop variables that the node stands for: a bound, an extent, a step.
 
         Raises:
@@ -334,29 +327,29 @@ class Scope:
         """
         expression = self.index(node)
         for symbol in expression.free_symbols:
-            entry = self.indirect.get(symbol.name)
+            entry = self.indirect.get(symbol)
             if entry is not None and self.moved_entry(symbol) is None:
                 # an element that no loop moves is a size that happens to stand in an array
                 name = re.sub(r"\W+", "_", entry.text).strip("_")
                 self.asked[name] = self.location(node)
-                expression = expression.xreplace({symbol: size_symbol(name)})
+                expression = expression.substitute({symbol: size(name)})
             elif entry is not None and not entry.array:
                 raise self._no_integer(node, f"{entry.text}, which loops move,")
             elif entry is not None:
                 raise self.unsupported(
-                    f"{self.indirect[symbol.name].text} is read from memory, so bounds and extents cannot be computed "
+                    f"{self.indirect[symbol].text} is read from memory, so bounds and extents cannot be computed "
                     "from it",
                     next(memory_reads(node), node),
                     "take a size in its place; loops from row[i] to row[i + 1] are read (--row-length)",
                 )
         return expression
 
-    def moved_entry(self, symbol: sympy.Symbol) -> IndirectIndex | None:
+    def moved_entry(self, symbol: str) -> IndirectIndex | None:
         """The value from an index array that a symbol stands for, if a loop moves it to other elements."""
-        entry = self.indirect.get(symbol.name)
-        return None if entry is None or all(other.is_positive for other in entry.position.free_symbols) else entry
+        entry = self.indirect.get(symbol)
+        return None if entry is None or entry.position.of_sizes else entry
 
-    def index(self, node: Node) -> sympy.Expr:
+    def index(self, node: Node) -> Formula:
         """The integer expression that an index stands for: as `integer`, but values from index arrays are symbols too.
 
         Raises:
@@ -365,7 +358,8 @@ class Scope:
         handler = _INTEGER_HANDLERS.get(type(node))
         if handler is None:
             raise self._no_integer(node, "this expression")
-        return handler(self, node)
+        found: Formula = handler(self, node)
+        return found
 
     def _no_integer(self, node: Node, what: str) -> UnsupportedKernelError:
         return self.unsupported(
@@ -374,23 +368,23 @@ class Scope:
             "indices and bounds may use +, −, ×, constants, sizes, loop variables, min and max",
         )
 
-    def _constant(self, node: Node) -> sympy.Expr:
+    def _constant(self, node: Node) -> Formula:
         value = integer_literal(node.value)
         if value is None:
             raise self._no_integer(node, f"the constant {node.value}")
-        return sympy.Integer(value)
+        return constant(value)
 
-    def _name(self, node: Node) -> sympy.Expr:
+    def _name(self, node: Node) -> Formula:
         name = node.name
         if name in self.fixed:
-            return sympy.Integer(self.fixed[name])
+            return constant(self.fixed[name])
         if name in self.values:
             return self.values[name]
         declared = self.scalars.get(name)
         if declared is not None and declared.kind == "integer" and declared.size_bytes and name not in self.changing:
             # set before the nest in a way that is not followed: whatever it is, the nest does not change it
             self.asked[name] = self.location(node)
-            return size_symbol(name)
+            return size(name)
         if name in self._unread:
             raise self._unread[name]
         if name in self.scalars:
@@ -400,7 +394,7 @@ class Scope:
             raise self._no_integer(node, f"the pointer {name}")
         if not self.is_size(name):
             raise self.undeclared(node)
-        return size_symbol(name)
+        return size(name)
 
     def is_size(self, name: str) -> bool:
         """Whether an undeclared name is a size: an integer macro, or by its capitals a macro that has no value yet."""
@@ -414,7 +408,7 @@ class Scope:
         hint = self.program.preprocessed.advice(hint)
         return SourceError(f"{what} {node.name} is not declared", where=self.location(node), todo=hint)
 
-    def _unary(self, node: Node) -> sympy.Expr:
+    def _unary(self, node: Node) -> Formula:
         if node.op == "+":
             return self.index(node.expr)
         if node.op == "-":
@@ -428,7 +422,7 @@ class Scope:
             return before if node.op.startswith("p") else self.values[name]
         raise self._no_integer(node, f"the operator {node.op.removeprefix('p')}")
 
-    def _binary(self, node: Node) -> sympy.Expr:
+    def _binary(self, node: Node) -> Formula:
         if node.op not in ("+", "-", "*", "/", "%", "<<", ">>"):
             raise self._no_integer(node, f"the operator {node.op}")
         left, right = self.index(node.left), self.index(node.right)
@@ -438,22 +432,22 @@ class Scope:
             return left - right
         if node.op == "*":
             return left * right
-        if node.op == "<<" and right.is_nonnegative and right.is_Integer:
-            return left * 2 ** int(right)
-        if node.op == ">>" and right.is_nonnegative and right.is_Integer:
-            return self._quotient(left, sympy.Integer(2 ** int(right)), node)
-        if node.op == "/" and not right.is_zero:
+        if node.op == "<<" and right.is_integer and int(right) >= 0:
+            return left * (1 << int(right))
+        if node.op == ">>" and right.is_integer and int(right) >= 0:
+            return self._quotient(left, constant(1 << int(right)), node)
+        if node.op == "/" and right:
             return self._quotient(left, right, node)
-        if node.op == "%" and left.is_Integer and right.is_Integer and not right.is_zero:
-            return sympy.Integer(abs(int(left)) % abs(int(right)) * (1 if left >= 0 else -1))
-        if node.op == "%" and not right.is_zero:
+        if node.op == "%" and left.is_integer and right.is_integer and right:
+            return constant(abs(int(left)) % abs(int(right)) * (1 if int(left) >= 0 else -1))
+        if node.op == "%" and right:
             return self._remainder(left, right, node)
         raise self._no_integer(node, f"this use of the operator {node.op}")
 
-    def _quotient(self, left: sympy.Expr, right: sympy.Expr, node: Node) -> sympy.Expr:
-        if _of_sizes(left) or not _of_sizes(right):
+    def _quotient(self, left: Formula, right: Formula, node: Node) -> Formula:
+        if left.of_sizes or not right.of_sizes:
             # C truncates toward zero, which is the floor for the sizes (≥ 0) this is used for
-            return sympy.floor(left / right)
+            return floored(left / right)
         if (whole := _exact(left, right)) is not None:
             return whole
         inner = self._computed(left)
@@ -465,39 +459,38 @@ class Scope:
             return self._divided(inner.position, inner.divisor * right, modulus, node)
         raise self._no_integer(node, f"{written(node)}, a quotient of a remainder,")
 
-    def _remainder(self, left: sympy.Expr, right: sympy.Expr, node: Node) -> sympy.Expr:
-        if _of_sizes(left) and _of_sizes(right):
-            return left - right * sympy.floor(left / right)
-        if not _of_sizes(right):
+    def _remainder(self, left: Formula, right: Formula, node: Node) -> Formula:
+        if left.of_sizes and right.of_sizes:
+            return left - right * floored(left / right)
+        if not right.of_sizes:
             raise self._no_integer(node, f"{written(node)}, a remainder by what changes,")
         if _exact(left, right) is not None:
-            return sympy.Integer(0)
+            return ZERO
         inner = self._computed(left)
         if inner is None:
-            return self._divided(left, sympy.Integer(1), right, node)
+            return self._divided(left, ONE, right, node)
         if inner.modulus is None or _exact(inner.modulus, right) is not None:
             return self._divided(inner.position, inner.divisor, right, node)
         raise self._no_integer(node, f"{written(node)}, a remainder of a remainder,")
 
-    def _computed(self, value: sympy.Expr) -> IndirectIndex | None:
+    def _computed(self, value: Formula) -> IndirectIndex | None:
         """The quotient or remainder that an expression is, None where it is another."""
-        entry = self.indirect.get(value.name) if value.is_Symbol else None
+        entry = self.indirect.get(str(value))
         return entry if entry is not None and not entry.array else None
 
-    def _divided(self, left: sympy.Expr, divisor: sympy.Expr, modulus: sympy.Expr | None, node: Node) -> sympy.Expr:
+    def _divided(self, left: Formula, divisor: Formula, modulus: Formula | None, node: Node) -> Formula:
         """The symbol of a quotient or remainder that loops move; equal ones have equal names."""
-        left = sympy.expand(left)
-        if any(symbol.name in self.indirect for symbol in left.free_symbols):
+        if any(symbol in self.indirect for symbol in left.free_symbols):
             raise self._no_integer(node, f"{written(node)}, of what is read from memory or divided already,")
-        if linear_parts(left, [symbol for symbol in left.free_symbols if not symbol.is_positive]) is None:
+        if left.linear([symbol for symbol in left.free_symbols if not symbol.positive]) is None:
             raise self._no_integer(node, f"{written(node)}, of what is not affine in the loop variables,")
-        shown = [str(part) if part.is_Atom else f"({part})" for part in (left, divisor, modulus or sympy.S.One)]
+        shown = [_as_operand(part) for part in (left, divisor, modulus or ONE)]
         name = shown[0] + (f" / {shown[1]}" if divisor != 1 else "") + (f" % {shown[2]}" if modulus is not None else "")
         name = f"({name})"
         self.indirect.setdefault(name, IndirectIndex(name, "", left, written(node), divisor, modulus))
         return self.indirect[name].symbol
 
-    def _conditional(self, node: Node) -> sympy.Expr:
+    def _conditional(self, node: Node) -> Formula:
         """`x < y ? x : y` and its seven relatives are a minimum or maximum."""
         test = node.cond
         if isinstance(test, c_ast.BinaryOp) and test.op in ("<", "<=", ">", ">="):
@@ -505,14 +498,14 @@ class Scope:
             chosen, other = self.index(node.iftrue), self.index(node.iffalse)
             if {chosen, other} == {left, right}:
                 smaller = (chosen == left) == (test.op in ("<", "<="))
-                return sympy.Min(left, right) if smaller else sympy.Max(left, right)
+                return minimum(left, right) if smaller else maximum(left, right)
         raise self._no_integer(node, "this ?: (no minimum or maximum of two terms)")
 
-    def _call(self, node: Node) -> sympy.Expr:
+    def _call(self, node: Node) -> Formula:
         name = called_name(node)
         if name in MINIMA or name in MAXIMA:
             arguments = [self.index(argument) for argument in node.args.exprs]
-            return sympy.Min(*arguments) if name in MINIMA else sympy.Max(*arguments)
+            return minimum(*arguments) if name in MINIMA else maximum(*arguments)
         found, arguments = returned(self.program, name), node.args.exprs if node.args else []
         if found is not None and len(found[0]) == len(arguments) and len(self._within) < MOST_CALLS:
             given = dict(zip(found[0], map(self.index, arguments), strict=True))
@@ -525,15 +518,15 @@ class Scope:
                 self._within.pop()
         raise self._no_integer(node, f"the call of {name}")
 
-    def _cast(self, node: Node) -> sympy.Expr:
+    def _cast(self, node: Node) -> Formula:
         if self.cast_type(node).kind == "float":
             raise self._no_integer(node, "a conversion to floating point")
         return self.index(node.expr)
 
-    def _structure(self, node: Node) -> sympy.Expr:
+    def _structure(self, node: Node) -> Formula:
         raise self._no_integer(node, "a member of a struct")
 
-    def _memory(self, node: Node) -> sympy.Expr:
+    def _memory(self, node: Node) -> Formula:
         """The symbol of a value that is read from an index array."""
         base, nodes = subscripts(node)
         array = self.arrays.get(base.name) if isinstance(base, c_ast.ID) else None
@@ -542,7 +535,7 @@ class Scope:
         if array is None or element is None or element.kind != "integer":
             raise self._no_integer(node, f"{text}, which is read from memory but is no element of an integer array,")
         place = [self.index(part) for part in nodes]
-        if any(symbol.name in self.indirect for part in place for symbol in part.free_symbols):
+        if any(symbol in self.indirect for part in place for symbol in part.free_symbols):
             raise self.unsupported(
                 f"the index {text} is itself found through an index array",
                 node,
@@ -555,15 +548,15 @@ class Scope:
         self.indirect.setdefault(found.name, found)
         return found.symbol
 
-    def _entry(self, array: DeclaredArray, place: Sequence[sympy.Expr], text: str) -> IndirectIndex:
+    def _entry(self, array: DeclaredArray, place: Sequence[Formula], text: str) -> IndirectIndex:
         """The value at this index of an index array; equal elements have equal names, however they are written."""
-        name = array.name + "".join(f"[{sympy.expand(part)}]" for part in place)
+        name = array.name + "".join(f"[{part}]" for part in place)
         position = place[0]
         for part, dimension in zip(place[1:], array.dimensions[1:], strict=False):
             # rows behind pointers are as long as those that a loop runs over
-            extent = size_symbol(ROW_LENGTH) if dimension is None else self.integer(dimension)
+            extent = size(ROW_LENGTH) if dimension is None else self.integer(dimension)
             position = position * extent + part
-        return IndirectIndex(name, array.name, sympy.expand(position), text)
+        return IndirectIndex(name, array.name, position, text)
 
 
 _INTEGER_HANDLERS: Mapping[type[Any], Any] = {
@@ -580,17 +573,20 @@ _INTEGER_HANDLERS: Mapping[type[Any], Any] = {
 }
 
 
-def _of_sizes(expression: sympy.Expr) -> bool:
-    """Whether no loop moves an expression."""
-    return all(symbol.is_positive for symbol in expression.free_symbols)
+def _as_operand(part: Formula) -> str:
+    """The text of a formula, in brackets if it is more than a number or a name."""
+    text = str(part)
+    return text if part.is_constant or part.free_symbols == {text} else f"({text})"
 
 
-def _exact(left: sympy.Expr, right: sympy.Expr) -> sympy.Expr | None:
+def _exact(left: Formula, right: Formula) -> Formula | None:
     """The quotient where each term can be divided, None otherwise."""
-    quotient = sympy.expand(left / right)
-    terms = (term.as_coeff_Mul() for term in sympy.Add.make_args(quotient))
-    whole = all(factor.is_Integer and not other.as_numer_denom()[1].free_symbols for factor, other in terms)
-    return quotient if whole else None
+    quotient = left / right
+    whole = (
+        isinstance(factor, int) and all(exponent > 0 for _, exponent in monomial)
+        for monomial, factor in quotient.terms.items()
+    )
+    return quotient if all(whole) else None
 
 
 def _computed_pointer(value: Node) -> bool:

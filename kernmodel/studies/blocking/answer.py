@@ -10,8 +10,7 @@ from kernmodel.studies.predict.request import EcmAnswer
 from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
-    import sympy
-
+    from kernmodel.formulas.formula import Formula
     from kernmodel.models.ecm import EcmPrediction
     from kernmodel.traffic.model import Traffic
 
@@ -36,7 +35,7 @@ class BlockLimit:
     carried_by: str
     accesses: tuple[str, ...]
     loops: tuple[str, ...]
-    required_bytes: sympy.Expr
+    required_bytes: Formula
     solved: Mapping[str, str]
     largest: Mapping[str, int | None]
     lines_saved: float

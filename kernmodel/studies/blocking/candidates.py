@@ -191,10 +191,9 @@ def _because(modeller: Modeller, shape: Shape, one: Modelled, before: Modelled, 
 def _needed(modeller: Modeller, limit: BlockLimit, blocks: Blocks) -> str:
     """The volume inside blocks of the size that is recommended, beside what there is."""
     values = {f"B_{loop}": size for loop, size in blocks.items()} | modeller.sizes
-    symbols = limit.required_bytes.free_symbols
-    number = limit.required_bytes.subs({s: values[s.name] for s in symbols if s.name in values})
-    if not number.is_number:
+    if not limit.required_bytes.free_symbols <= values.keys():
         return f"{limit.required_bytes} B of {format_bytes(limit.capacity_bytes)}"
+    number = limit.required_bytes.value(values)
     text = f"{limit.required_bytes} B = {format_bytes(float(number))} of {format_bytes(limit.capacity_bytes)}"
     # a simulation may find that somewhat larger blocks are worth what they lose
     return text if number <= limit.capacity_bytes else f"{text} (fits in part, as simulated)"

@@ -12,11 +12,12 @@ from fractions import Fraction
 from itertools import combinations
 from math import ceil
 
+from kernmodel.formulas.formula import ZERO, Formula
 from kernmodel.source.model import LoopNest
 from kernmodel.source.nest.sizes import trip_counts
 from kernmodel.source.nest.tiling import inside_block
 from kernmodel.studies.blocking.answer import BlockLimit
-from kernmodel.traffic.conditions.polynomial import ZERO, Polynomial, Size
+from kernmodel.traffic.conditions.quantities import Size
 from kernmodel.traffic.conditions.requirements import largest_size, savings, solution
 from kernmodel.traffic.conditions.reuse import Analysis, reuses_of
 from kernmodel.traffic.conditions.streaming import analyse_streaming
@@ -84,7 +85,7 @@ class BlockVolumes:
         inside, symbols = inside_block(nest, loops)
         self.loops = tuple(loops)
         self._prepared = symbolic_nest(inside)
-        self._names = {variable: symbol.name for variable, symbol in symbols.items()}
+        self._names = {variable: str(symbol) for variable, symbol in symbols.items()}
         self._sizes, self._line_bytes, self._stores = sizes, line_bytes, stores
         self._known: dict[tuple[int, ...], _Inside] = {}
 
@@ -112,14 +113,14 @@ class BlockVolumes:
             seen.add(at)
             found = self._solved(regime.formula, path, top, capacity)
             there = self.needed(keys, path(found)) if found else None
-            if there is not None and there.formula.key() == regime.formula.key():
+            if there is not None and there.formula == regime.formula:
                 return self._moved(path, top, keys, capacity, found)
             at = max(1, found)
         return _last(lambda s: self._fits(keys, path(s), capacity), top)
 
-    def _solved(self, formula: Polynomial, path: Callable[[int], Blocks], top: int, capacity: float) -> int:
+    def _solved(self, formula: Formula, path: Callable[[int], Blocks], top: int, capacity: float) -> int:
         """The largest s for which the formula of one regime fits."""
-        return _last(lambda s: formula.value(self._generators(path(s))) <= capacity, top)
+        return _last(lambda s: formula.value(self.values(path(s))) <= capacity, top)
 
     def _fits(self, keys: Sequence[ReuseKey], blocks: Blocks, capacity: float) -> bool:
         size = self.needed(keys, blocks)
@@ -135,28 +136,19 @@ class BlockVolumes:
             found -= 1
         return found
 
-    def _generators(self, blocks: Blocks) -> dict[str, int]:
-        values = self.values(blocks)
-        return {
-            name: values[name]
-            if name in values
-            else int(generator.subs({symbol: values[symbol.name] for symbol in generator.free_symbols}))
-            for name, generator in self._prepared.generators.items()
-        }
-
     def limit(self, failing: Failing, blocks: Blocks, extents: Blocks) -> BlockLimit:
         """The condition as a limit of each block size, the others as given."""
         size = self.needed(failing.keys, blocks) if all(blocks.values()) else None
         if size is None:  # no block size fits: the volume at half of each loop stands for it
             size = self.needed(failing.keys, self._halves(extents))
-        formula, generators = ZERO if size is None else size.formula, self._prepared.generators
+        formula = ZERO if size is None else size.formula
         largest: dict[str, int | None] = {}
         solved: dict[str, str] = {}
         for variable in self.loops:
             name, values = self._names[variable], self.values(blocks)
             found = blocks[variable]
             if len(self.loops) > 1 and found:
-                bound = largest_size(formula, failing.capacity, name, values, generators)
+                bound = largest_size(formula, failing.capacity, name, values)
                 found = extents[variable] if bound is None else min(bound, extents[variable])
             largest[variable] = found or None
             solved[variable] = solution(name, found, formula, values)
@@ -166,7 +158,7 @@ class BlockVolumes:
             carried_by=failing.carrier,
             accesses=failing.accesses,
             loops=self.loops,
-            required_bytes=formula.expression(generators),
+            required_bytes=formula,
             solved=solved,
             largest=largest,
             lines_saved=failing.lines,
@@ -178,7 +170,7 @@ class BlockVolumes:
     def depends(self, failing: Failing, extents: Blocks) -> bool:
         """Whether the volume of the condition depends on every block size."""
         size = self.needed(failing.keys, self._halves(extents))
-        names = set() if size is None else size.formula.names()
+        names = set() if size is None else size.formula.free_symbols
         return all(self._names[variable] in names for variable in self.loops)
 
 

@@ -186,7 +186,7 @@ def _is_sweep(before: EcmAnswer) -> bool:
     at several places that it reaches one after the other."""
     nest = before.nest
     writes = nest.writes()
-    moving = all(not part.is_zero for access in writes for part in access.coefficients)
+    moving = all(part for access in writes for part in access.coefficients)
     neighbours = any(
         reuse.access != reuse.source and reuse.carried_by != "sweep"
         for condition in before.traffic.conditions

@@ -1,4 +1,4 @@
-"""What a file of checks asserts, and what came of it. Light: neither sympy nor the stages are loaded."""
+"""What a file of checks asserts, and what came of it. Light: the stages are not loaded."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The ECM prediction of one kernel from end to end, and over many sizes.
 
-The compiler is started before sympy is imported, so that both take their time at once; a sweep over sizes compiles once
-for all sizes that leave the text of the kernel alone.
+The compiler is started before the analysis is imported, so that both take their time at once; a sweep over sizes
+compiles once for all sizes that leave the text of the kernel alone.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The nests of a kernel at points of sizes: read with the values that decide what the source says, and checked.
 
-Light on purpose: importing this module does not load sympy.
+Light on purpose: importing this module loads no stage.
 """
 
 from __future__ import annotations

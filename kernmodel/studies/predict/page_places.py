@@ -99,9 +99,8 @@ def _code_rows(streams: Sequence[AddressStream]) -> Iterable[list[AddressStream]
 
 def _mapped(nest: LoopNest, sizes: Mapping[str, int]) -> bool:
     """Whether each array that is as large as its declaration says is a mapping of its own."""
-    values = {symbol: sizes[name] for name, symbol in nest.symbols.items() if name in sizes}
     arrays = [array for array in nest.arrays.values() if array.shape]
     return len(arrays) > 1 and all(
-        array.element.size_bytes * prod(int(extent.subs(values)) for extent in array.shape) >= MAPPED_BYTES
+        array.element.size_bytes * prod(int(extent.value(sizes)) for extent in array.shape) >= MAPPED_BYTES
         for array in arrays
     )

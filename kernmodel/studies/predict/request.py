@@ -1,6 +1,6 @@
 """What a user asks for and what comes back: the values between the command line, the stages and the reports.
 
-Light on purpose: importing this module loads neither sympy nor the stages.
+Light on purpose: importing this module does not load the stages.
 """
 
 from __future__ import annotations

@@ -68,18 +68,16 @@ def references(nest: LoopNest, sizes: Mapping[str, int]) -> tuple[Reference, ...
         values = loop.values(first)
         first[loop.variable] = values.start
         steps.append(None if loop.uses else len(values))
-    symbols = [loop.symbol for loop in nest.loops]
-    begin = {symbol: first[symbol.name] for symbol in symbols}
     found = []
     for access in nest.accesses:
-        if access.depth < len(symbols) or access.indirect:
+        if access.depth < len(nest.loops) or access.indirect:
             continue
         size = nest.arrays[access.array].element.size_bytes
         moved = [
             int(put_in(factor, sizes, ())) * loop.step * size
             for factor, loop in zip(access.coefficients, nest.loops, strict=True)
         ]
-        start = int(put_in(access.offset, sizes, symbols).xreplace(begin)) * size
+        start = int(access.offset.value({**sizes, **first})) * size
         rows = tuple(zip(moved[-2::-1], steps[-2::-1], strict=True))
         found.append(Reference(access.array, access.kind == "write", start, moved[-1], rows))
     return tuple(found)

@@ -1,6 +1,6 @@
 """Grids of predictions: axes, points, and what comes of a point. Values only; `evaluation` evaluates them.
 
-Light on purpose: importing this module loads neither sympy nor the stages.
+Light on purpose: importing this module does not load the stages.
 """
 
 from __future__ import annotations

@@ -13,7 +13,9 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import ceil, comb, floor, gcd, lcm
 
-from kernmodel.traffic.conditions.polynomial import ZERO, Monomial, Number, Polynomial, Size, constant, exact, fixed
+from kernmodel.formulas.formula import ONE, ZERO, Formula, Symbol, constant
+from kernmodel.formulas.terms import Monomial, Number, exact
+from kernmodel.traffic.conditions.quantities import Size, fixed
 from kernmodel.value_types import dataclass
 
 
@@ -58,10 +60,10 @@ class Linear:
         return sum((c * point[name] for name, c in self.terms.items()), start=self.constant.value)
 
     @property
-    def polynomial(self) -> Polynomial:
-        """The same as a polynomial in variables and sizes."""
-        parts: dict[Monomial, Number] = {((name, 1),): coefficient for name, coefficient in self.terms.items()}
-        return Polynomial(parts) + self.constant.formula
+    def formula(self) -> Formula:
+        """The same as a formula in variables and sizes."""
+        parts: dict[Monomial, Number] = {((Symbol(name), 1),): coefficient for name, coefficient in self.terms.items()}
+        return Formula(parts) + self.constant.formula
 
 
 def variable(name: str) -> Linear:
@@ -243,15 +245,15 @@ class Piece:
     """A sum where the parameters are in a set."""
 
     where: AffineSet
-    formula: Polynomial
+    formula: Formula
 
 
-def sum_over(points: AffineSet, parameters: int, weight: Polynomial | None = None) -> tuple[Piece, ...]:
+def sum_over(points: AffineSet, parameters: int, weight: Formula | None = None) -> tuple[Piece, ...]:
     """The sum of a weight (1) over a set, as a polynomial in the sizes and the first so many variables."""
-    return tuple(_sum(points, parameters, constant(1) if weight is None else weight))
+    return tuple(_sum(points, parameters, ONE if weight is None else weight))
 
 
-def _sum(points: AffineSet, parameters: int, weight: Polynomial) -> list[Piece]:
+def _sum(points: AffineSet, parameters: int, weight: Formula) -> list[Piece]:
     if points.is_empty:
         return []
     if len(points.variables) == parameters:
@@ -262,17 +264,17 @@ def _sum(points: AffineSet, parameters: int, weight: Polynomial) -> list[Piece]:
         if limit.crossed is not None:
             sides = limit.crossed, beyond(limit.crossed)
             return [piece for side in sides for piece in _sum(points.within(side), parameters, weight)]
-    return _sum(points.outer, parameters, power_sum(weight, last, low.form.polynomial, high.form.polynomial))
+    return _sum(points.outer, parameters, power_sum(weight, last, low.form.formula, high.form.formula))
 
 
-def power_sum(weight: Polynomial, name: str, low: Polynomial, high: Polynomial) -> Polynomial:
+def power_sum(weight: Formula, name: str, low: Formula, high: Formula) -> Formula:
     """Σ of a polynomial over an integer variable from `low` to `high`."""
-    by_power: dict[int, Polynomial] = {}
+    by_power: dict[int, Formula] = {}
     for monomial, coefficient in weight.terms.items():
         power = next((exponent for other, exponent in monomial if other == name), 0)
         rest = tuple(item for item in monomial if item[0] != name)
-        by_power[power] = by_power.get(power, ZERO) + Polynomial({rest: coefficient})
-    before, result = low - constant(1), ZERO
+        by_power[power] = by_power.get(power, ZERO) + Formula({rest: coefficient})
+    before, result = low - 1, ZERO
     for power, factor in by_power.items():
         series = faulhaber(power)
         result += factor * (_horner(series, high) - _horner(series, before))
@@ -293,14 +295,14 @@ def faulhaber(power: int) -> tuple[Fraction, ...]:
     return tuple(coefficient / (power + 1) for coefficient in series)
 
 
-def _horner(series: Sequence[Fraction], argument: Polynomial) -> Polynomial:
+def _horner(series: Sequence[Fraction], argument: Formula) -> Formula:
     result = ZERO
     for coefficient in reversed(series):
-        result = result * argument + constant(exact(coefficient))
+        result = result * argument + coefficient
     return result
 
 
-def put_in(polynomial: Polynomial, name: str, value: Polynomial) -> Polynomial:
+def put_in(polynomial: Formula, name: str, value: Formula) -> Formula:
     """A polynomial with another one in the place of a variable."""
     result, powers = ZERO, [constant(1)]
     for monomial, coefficient in polynomial.terms.items():
@@ -308,5 +310,5 @@ def put_in(polynomial: Polynomial, name: str, value: Polynomial) -> Polynomial:
         while len(powers) <= power:
             powers.append(powers[-1] * value)
         rest = tuple(item for item in monomial if item[0] != name)
-        result += Polynomial({rest: coefficient}) * powers[power]
+        result += Formula({rest: coefficient}) * powers[power]
     return result

@@ -11,9 +11,11 @@ from fractions import Fraction
 from functools import cached_property
 from math import ceil, gcd
 
+from kernmodel.formulas.formula import ZERO
+from kernmodel.formulas.terms import Number, exact
 from kernmodel.traffic.conditions.affine_sets import AffineSet, Linear, Piece, bound_on, sum_over, variable, without
 from kernmodel.traffic.conditions.cache_sets import StridedFootprint
-from kernmodel.traffic.conditions.polynomial import ZERO, Number, Size, exact, fixed, sized
+from kernmodel.traffic.conditions.quantities import Size, fixed, sized
 from kernmodel.value_types import dataclass
 
 

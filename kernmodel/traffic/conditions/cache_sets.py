@@ -14,7 +14,7 @@ from itertools import pairwise
 from math import ceil, gcd
 
 from kernmodel.machine.model import Machine
-from kernmodel.traffic.conditions.polynomial import Size
+from kernmodel.traffic.conditions.quantities import Size
 from kernmodel.traffic.conditions.streams import Stream
 from kernmodel.traffic.conditions.windows import Box
 from kernmodel.units import format_bytes

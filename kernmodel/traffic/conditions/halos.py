@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from kernmodel.traffic.conditions.polynomial import NOTHING, Number, Rate, Size
+from kernmodel.formulas.terms import Number
+from kernmodel.traffic.conditions.quantities import NOTHING, Rate, Size
 from kernmodel.traffic.conditions.streams import Reference, SizedNest, Stream
 from kernmodel.traffic.conditions.windows import Window, edges_count, lines_under, places_in_line, unit_window
 from kernmodel.value_types import dataclass

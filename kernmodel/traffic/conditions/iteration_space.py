@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from math import gcd, lcm
 
+from kernmodel.formulas.formula import ZERO
 from kernmodel.traffic.conditions.affine_sets import AffineSet, Linear, sum_over, variable
-from kernmodel.traffic.conditions.polynomial import ZERO, Size, sized
+from kernmodel.traffic.conditions.quantities import Size, sized
 from kernmodel.traffic.conditions.symbolic_nest import Affine, Bound, SymbolicLoop, SymbolicNest
 from kernmodel.value_types import dataclass
 

@@ -12,8 +12,6 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import accumulate
 
-import sympy
-
 from kernmodel.errors import Note, UsageError
 from kernmodel.machine.cores import check_caches, check_cores
 from kernmodel.machine.model import CacheLevel, Machine
@@ -33,7 +31,7 @@ from kernmodel.traffic.conditions.paths import (
     register_traffic,
     unit_of_work,
 )
-from kernmodel.traffic.conditions.polynomial import Generators, Rate, formula_of_sum
+from kernmodel.traffic.conditions.quantities import Rate, formula_of_sum
 from kernmodel.traffic.conditions.requirements import layer_conditions_of, transitions_of
 from kernmodel.traffic.conditions.reuse import Analysis, ReferenceMisses
 from kernmodel.traffic.conditions.streaming import StreamingNest, analyse_streaming, writes_whole_lines
@@ -62,6 +60,9 @@ from kernmodel.value_types import dataclass
 
 StreamMisses = tuple[tuple[ReferenceMisses, ...], ...]
 FoundReuse = Analysis | StreamingNest
+
+_SHARES = 1_000_000
+"""Shares of evaded write-allocates stand in formulas as fractions with denominators up to this."""
 
 
 def layer_conditions(
@@ -166,7 +167,6 @@ class _Moved:
     levels: tuple[LevelTraffic, ...]
     accesses: tuple[AccessTraffic, ...]
     evadable: tuple[ReferenceMisses, ...]
-    generators: Generators
     notes: tuple[Note, ...]
 
 
@@ -182,17 +182,16 @@ def _moved(
     streaming = reuse if isinstance(reuse, StreamingNest) else None
     analysis = _read(reuse)
     misses = _misses_per_level(analysis, machine.levels, given)
-    generators = sized.prepared.generators
     # a store that misses a cache loads the line if that cache or one inside of it asks for it
     allocates = accumulate((level.write_allocate for level in machine.levels), max)
     dropped = [streaming.dropped_in(room) if streaming else () for room in given]
     counts = [
-        _counts(streams, taken, unit, generators, allocates=allocating)
+        _counts(streams, taken, unit, allocates=allocating)
         for streams, taken, allocating in zip(misses, dropped, allocates, strict=True)
     ]
     paths, sent = path_traffic(machine, counts), streaming.streamed if streaming else ()
     if sent:
-        streamed = _lines([one.lines for one in sent], unit, generators)
+        streamed = _lines([one.lines for one in sent], unit)
         paths = with_streamed(paths, streamed.number, streamed.formula)
     at_first = [m.misses for stream in misses[0] for m in stream if m.reference.access.kind == "write"]
     loads, stored = float(registers.loads.value * unit), float(registers.stores.value * unit)
@@ -201,7 +200,6 @@ def _moved(
         levels=level_traffic(machine, counts, loads, 0.0 if streaming else stored, _per_unit(at_first, unit)),
         accesses=access_table(analysis, misses, machine, given, unit, sent),
         evadable=_evadable(analysis, misses[-1]),
-        generators=generators,
         notes=(*analysis.notes, *(streaming.notes if streaming else ())),
     )
 
@@ -226,9 +224,10 @@ def _evaded(
     evasion, allocated = evasion_of(machine, cores, stores), moved.paths[-1].write_allocates
     if evasion is None or not allocated or not moved.evadable:
         return moved, None
-    lines = _lines([m.misses for m in moved.evadable], unit, moved.generators)
+    lines = _lines([m.misses for m in moved.evadable], unit)
     limited = limited_evasion(evasion, lines.number / allocated)
-    paths = apply_evasion(moved.paths, limited, lines.formula * sympy.nsimplify(evasion.share))
+    evaded = lines.formula.scaled(Fraction(evasion.share).limit_denominator(_SHARES))
+    paths = apply_evasion(moved.paths, limited, evaded)
     accesses = list(moved.accesses)
     for m in moved.evadable if evasion.share else ():
         row, outside = accesses[m.reference.order], machine.residence_levels[-1]
@@ -253,9 +252,7 @@ def _misses_per_level(
     return tuple(found)
 
 
-def _counts(
-    streams: StreamMisses, dropped: Sequence[Rate], unit: Fraction, generators: Generators, *, allocates: bool
-) -> LevelCounts:
+def _counts(streams: StreamMisses, dropped: Sequence[Rate], unit: Fraction, *, allocates: bool) -> LevelCounts:
     """Misses and modified evictions of a level per unit of work, and lines that streaming stores take out of it.
 
     Without write-allocate, a written line that nobody reads is not loaded; it leaves all the same.
@@ -264,14 +261,13 @@ def _counts(
     loaded = [m.misses for m in missed if allocates or m.read]
     modified = [m.modified for stream in streams for m in stream if m.modified.numerator.value]
     stored = [m.misses for m in missed if allocates and m.reference.access.kind == "write"]
-    asked, evicted, taken = (_lines(rates, unit, generators) for rates in (loaded, modified, dropped))
+    asked, evicted, taken = (_lines(rates, unit) for rates in (loaded, modified, dropped))
     return LevelCounts(asked, evicted, taken, _per_unit(stored, unit))
 
 
-def _lines(rates: Sequence[Rate], unit: Fraction, generators: Generators) -> Lines:
+def _lines(rates: Sequence[Rate], unit: Fraction) -> Lines:
     """The sum of rates per unit of work."""
-    factor = sympy.Rational(unit.numerator, unit.denominator)
-    return Lines(_per_unit(rates, unit), factor * formula_of_sum(rates, generators))
+    return Lines(_per_unit(rates, unit), formula_of_sum(rates).scaled(unit))
 
 
 def _per_unit(rates: Iterable[Rate], unit: Fraction) -> float:

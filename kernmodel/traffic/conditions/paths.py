@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-import sympy
-
 from kernmodel.errors import Note
+from kernmodel.formulas.formula import ZERO, Formula
+from kernmodel.formulas.terms import Number
 from kernmodel.machine.model import CacheLevel, Machine
 from kernmodel.source.model import Access
-from kernmodel.traffic.conditions.polynomial import NEVER, Number, Rate, fixed
+from kernmodel.traffic.conditions.quantities import NEVER, Rate, fixed
 from kernmodel.traffic.conditions.streams import SizedNest
 from kernmodel.traffic.model import LevelTraffic, PathTraffic
 from kernmodel.value_types import dataclass
@@ -34,7 +34,7 @@ class Lines:
     """Cache lines per unit of work, as number and formula."""
 
     number: float
-    formula: sympy.Expr
+    formula: Formula
 
     def __sub__(self, other: Lines) -> Lines:
         return Lines(self.number - other.number, self.formula - other.formula)
@@ -114,7 +114,7 @@ def path_traffic(machine: Machine, counts: Sequence[LevelCounts]) -> tuple[PathT
     paths = []
     for index, (path, inner) in enumerate(zip(machine.paths, counts, strict=True)):
         outer = machine.levels[index + 1] if index + 1 < len(machine.levels) else None
-        loads, clean, allocated = inner.misses, Lines(0.0, sympy.S.Zero), inner.allocated
+        loads, clean, allocated = inner.misses, Lines(0.0, ZERO), inner.allocated
         if outer is not None and outer.filled_by == "victims":
             leaving = inner.misses - inner.modified - inner.dropped
             if outer.clean_victims and inner.misses.number > inner.modified.number + inner.dropped.number:

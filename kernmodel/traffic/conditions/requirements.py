@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import prod
 
-import sympy
-
+from kernmodel.formulas.formula import Formula
+from kernmodel.formulas.terms import Number
 from kernmodel.machine.model import Machine
 from kernmodel.traffic.conditions.cache_sets import FewSets, Room
-from kernmodel.traffic.conditions.polynomial import Generators, Number, Polynomial, Size
+from kernmodel.traffic.conditions.quantities import Size
 from kernmodel.traffic.conditions.reuse import Analysis, StreamReuse
-from kernmodel.traffic.conditions.streams import SizedNest, generator_value
+from kernmodel.traffic.conditions.streams import SizedNest
 from kernmodel.traffic.conditions.windows import SWEEP, Window
 from kernmodel.traffic.model import LayerCondition, Reuse, SharedSets
 from kernmodel.units import format_bytes
@@ -38,7 +38,6 @@ class _Requirement:
     """A volume, the windows and reuses that need it, and how many references hit and miss where no larger one fits."""
 
     volume: Size
-    formula: sympy.Expr
     windows: tuple[Window, ...]
     reuses: tuple[Reuse, ...]
     hits: int
@@ -76,14 +75,14 @@ def _requirements(analysis: Analysis, unit: Fraction) -> list[_Requirement]:
 
 
 def _requirement(analysis: Analysis, needed: Size, saved: Sequence[Saving]) -> _Requirement:
-    formula = needed.formula.expression(analysis.nest.prepared.generators)
+    formula = needed.formula
     reuses = tuple(Reuse(s.array, s.access, s.carrier, s.source, formula, float(needed.value), s.lines) for s in saved)
     hits = references = 0
     for reuse, misses in zip(analysis.reuses, analysis.misses_in(Room(float(needed.value))), strict=True):
         references += len(misses)
         hits += sum(2 * m.misses.value < reuse.base.value for m in misses)
     windows = tuple({saving.window.key: saving.window for saving in saved}.values())
-    return _Requirement(needed, formula, windows, reuses, hits, references - hits)
+    return _Requirement(needed, windows, reuses, hits, references - hits)
 
 
 def loop_name(carrier: int, nest: SizedNest) -> str:
@@ -129,24 +128,21 @@ def _end_savings(reuse: StreamReuse, analysis: Analysis, unit: Fraction) -> Iter
 
 
 def _condition(cache: str, room: Room, requirement: _Requirement, analysis: Analysis) -> LayerCondition:
-    nest, needed, capacity, formula = analysis.nest, requirement.volume, room.capacity, requirement.formula
+    nest, needed, capacity = analysis.nest, requirement.volume, room.capacity
     crowded = _crowded(requirement, room, analysis)
     if crowded is not None:
         needed, capacity = crowded.footprint.volume, crowded.usable
-        formula = needed.formula.expression(nest.prepared.generators)
     strides = crowded.footprint.strides_text() if crowded else ""
-    names = {s.name for s in formula.free_symbols}
+    names = needed.formula.free_symbols
     breaks_at = {
-        symbol: largest_size(needed.formula, capacity, symbol, nest.values, nest.prepared.generators)
-        if symbol in names
-        else None
+        symbol: largest_size(needed.formula, capacity, symbol, nest.values) if symbol in names else None
         for symbol in nest.prepared.nest.symbols
     }
     share = min(analysis.share(window, room) for window in requirement.windows)
     return LayerCondition(
         cache=cache,
         capacity_bytes=capacity,
-        required_bytes=formula,
+        required_bytes=needed.formula,
         required=float(needed.value),
         holds=share == 1,
         reuses=requirement.reuses,
@@ -201,18 +197,16 @@ LARGEST = 2**62
 """Sizes beyond this are not looked at: no array has so many elements."""
 
 
-def largest_size(
-    required: Polynomial, capacity: float, symbol: str, sizes: Mapping[str, int], generators: Generators
-) -> int | None:
+def largest_size(required: Formula, capacity: float, symbol: str, sizes: Mapping[str, int]) -> int | None:
     """The largest value ≥ 1 of `symbol` for which required ≤ capacity, the other sizes as given.
 
     Exact: the condition holds at the result and fails at the next value. 0 if it holds for no value; None if it does
     not depend on the symbol or holds for every value. Where a requirement rises and falls with the size, the bound
     nearest to the given size is taken.
     """
-    if not any(s.name == symbol for name in required.names() for s in generators[name].free_symbols):
+    if symbol not in required.free_symbols:
         return None
-    value = _function(required, symbol, sizes, generators)
+    value = _function(required, symbol, sizes)
 
     def holds(size: int) -> bool:
         return value(size) <= capacity
@@ -242,29 +236,22 @@ def _bisect(holds: Callable[[int], bool], low: int, high: int) -> int:
     return low
 
 
-def _function(
-    required: Polynomial, symbol: str, sizes: Mapping[str, int], generators: Generators
-) -> Callable[[int], Number]:
+def _function(required: Formula, symbol: str, sizes: Mapping[str, int]) -> Callable[[int], Number]:
     """The requirement as a function of one size."""
-    names = required.names()
-    if any(not generators[name].is_Symbol for name in names):
-        return lambda size: required.value(
-            {name: generator_value(generators[name], {**sizes, symbol: size}) for name in names}
-        )
+    if required.wholes:
+        return lambda size: required.value({**sizes, symbol: size})
     powers: dict[int, Number] = {}
     for monomial, coefficient in required.terms.items():
         others = prod(sizes[name] ** exponent for name, exponent in monomial if name != symbol)
-        power = dict(monomial).get(symbol, 0)
+        power = dict[str, int](monomial).get(symbol, 0)
         powers[power] = powers.get(power, 0) + coefficient * others
     terms = tuple(powers.items())
     return lambda size: sum((c * size**power for power, c in terms), start=0)
 
 
-def solution(
-    symbol: str, largest: int | None, required: Polynomial, sizes: Mapping[str, int], strides: str = ""
-) -> str:
+def solution(symbol: str, largest: int | None, required: Formula, sizes: Mapping[str, int], strides: str = "") -> str:
     """The condition solved for one symbol, as text: "N ≤ 1023 (M = 100)"; `strides` are those it was solved with."""
-    others = [f"{name} = {sizes[name]}" for name in sorted(required.names()) if name in sizes and name != symbol]
+    others = [f"{name} = {sizes[name]}" for name in sorted(required.free_symbols) if name in sizes and name != symbol]
     others += [strides] if strides else []
     given = f" ({', '.join(others)})" if others else ""
     if largest is None:

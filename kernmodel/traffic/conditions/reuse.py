@@ -13,9 +13,10 @@ from fractions import Fraction
 from math import gcd
 
 from kernmodel.errors import Note
+from kernmodel.formulas.terms import Number
 from kernmodel.traffic.conditions.cache_sets import FewSets, Room, StridedFootprint, few_sets, strided_footprint
 from kernmodel.traffic.conditions.halos import Border, borders_of, with_border
-from kernmodel.traffic.conditions.polynomial import NEVER, NOTHING, ONE, Number, Rate, Size, fixed
+from kernmodel.traffic.conditions.quantities import NEVER, NOTHING, ONE, Rate, Size, fixed
 from kernmodel.traffic.conditions.rows import Rows, rows_of
 from kernmodel.traffic.conditions.streams import Reference, SizedNest, Stream
 from kernmodel.traffic.conditions.windows import (
@@ -288,7 +289,7 @@ class Analysis:
 
     def condition_key(self, window: Window) -> object:
         """Equal for windows of which one condition tells all."""
-        return self.volume(window).formula.key()
+        return self.volume(window).formula
 
     def few_sets(self, window: Window, room: Room) -> FewSets | None:
         """What of the data touched during the window has a part of a cache only, because it falls into few sets."""

@@ -15,7 +15,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
-from kernmodel.traffic.conditions.polynomial import Number, Size, fixed
+from kernmodel.formulas.terms import Number
+from kernmodel.traffic.conditions.quantities import Size, fixed
 from kernmodel.traffic.conditions.streams import Reference, Stream
 from kernmodel.traffic.conditions.windows import Stretch, Window
 from kernmodel.value_types import dataclass

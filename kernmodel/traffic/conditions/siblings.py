@@ -15,8 +15,9 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 
+from kernmodel.formulas.terms import Number
 from kernmodel.source.nest.sequence import Body, NestSequence
-from kernmodel.traffic.conditions.polynomial import NEVER, NOTHING, Number, Rate, Size, total
+from kernmodel.traffic.conditions.quantities import NEVER, NOTHING, Rate, Size, total
 from kernmodel.traffic.conditions.reuse import Analysis, SelfReuse, StreamReuse
 from kernmodel.traffic.conditions.streams import Neighbour, SizedNest
 from kernmodel.traffic.conditions.varying_trips import NestFootprints, WindowVolume
@@ -146,14 +147,11 @@ class SequenceReuse:
 
     def sized(self, number: int) -> SizedNest:
         """A nest with what it finds of others."""
-        nest, generators, values = self.members[number].nest, dict[str, object](), dict[str, int]()
+        nest, values = self.members[number].nest, dict[str, int]()
         for member in self.members:
-            generators |= member.nest.prepared.generators
             values |= member.nest.values
-        prepared = replace(nest.prepared, generators={**generators, **nest.prepared.generators})
         return replace(
             nest,
-            prepared=prepared,
             values={**values, **nest.values},
             neighbours=(*self.neighbours(number), *self._later(number)),
             shared_loops=self.sequence.bodies(number)[-1].depth,

@@ -13,24 +13,12 @@ from fractions import Fraction
 from itertools import pairwise
 from math import floor
 
-import sympy
-
 from kernmodel.errors import InputError, Note
+from kernmodel.formulas.formula import ZERO
+from kernmodel.formulas.terms import Number, exact
 from kernmodel.source.model import Access
 from kernmodel.traffic.conditions.iteration_space import IterationSpace, iteration_space
-from kernmodel.traffic.conditions.polynomial import (
-    NOTHING,
-    ONE,
-    ZERO,
-    Number,
-    Rate,
-    Size,
-    exact,
-    fixed,
-    product,
-    sized,
-    total,
-)
+from kernmodel.traffic.conditions.quantities import NOTHING, ONE, Rate, Size, fixed, product, sized, total
 from kernmodel.traffic.conditions.symbolic_nest import (
     Affine,
     Bound,
@@ -190,20 +178,12 @@ def at_sizes(prepared: SymbolicNest, sizes: Mapping[str, int], line_bytes: int) 
 
 
 def _values(prepared: SymbolicNest, sizes: Mapping[str, int]) -> dict[str, int]:
-    values: dict[str, int] = {}
-    for name, generator in prepared.generators.items():
-        missing = sorted(s.name for s in generator.free_symbols if s.name not in sizes)
-        if missing:
-            raise InputError(
-                f"no value for {missing[0]}", where=prepared.nest.file, todo=f"give one with -D {missing[0]}=…"
-            )
-        values[name] = sizes[name] if generator.is_Symbol else generator_value(generator, sizes)
-    return values
-
-
-def generator_value(generator: sympy.Expr, sizes: Mapping[str, int]) -> int:
-    """The number of a generator that is no symbol, like floor(N/2)."""
-    return int(generator.subs({symbol: sizes[symbol.name] for symbol in generator.free_symbols}))
+    missing = sorted(prepared.nest.symbols.keys() - sizes.keys())
+    if missing:
+        raise InputError(
+            f"no value for {missing[0]}", where=prepared.nest.file, todo=f"give one with -D {missing[0]}=…"
+        )
+    return {name: sizes[name] for name in prepared.nest.symbols}
 
 
 def _space(prepared: SymbolicNest, values: Mapping[str, int]) -> _Space:

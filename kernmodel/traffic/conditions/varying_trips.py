@@ -16,6 +16,8 @@ from itertools import pairwise, product
 from math import ceil
 
 from kernmodel.errors import Note
+from kernmodel.formulas.formula import ZERO, Formula
+from kernmodel.formulas.terms import Number, exact
 from kernmodel.traffic.conditions.affine_sets import AffineSet, Linear, Piece, beyond, coprime, put_in, variable
 from kernmodel.traffic.conditions.array_footprints import (
     ArrayFootprint,
@@ -28,19 +30,7 @@ from kernmodel.traffic.conditions.array_footprints import (
 )
 from kernmodel.traffic.conditions.cache_sets import FewSets, Room, StridedFootprint, few_sets
 from kernmodel.traffic.conditions.iteration_space import IterationSpace
-from kernmodel.traffic.conditions.polynomial import (
-    NEVER,
-    NOTHING,
-    ZERO,
-    Number,
-    Polynomial,
-    Rate,
-    Size,
-    exact,
-    fixed,
-    sized,
-    total,
-)
+from kernmodel.traffic.conditions.quantities import NEVER, NOTHING, Rate, Size, fixed, sized, total
 from kernmodel.traffic.conditions.reuse import (
     Analysis,
     Holds,
@@ -136,7 +126,7 @@ class WindowVolume:
             if piece.where.has(point):
                 part = piece.formula
                 for name, form in corner.items():
-                    part = put_in(part, name, form.polynomial)
+                    part = put_in(part, name, form.formula)
                 formula += part
         return sized(formula, self.values)
 
@@ -186,7 +176,7 @@ class WindowVolume:
         return fitting, failing
 
     def _divided(
-        self, points: AffineSet, formula: Polynomial, capacity: Number
+        self, points: AffineSet, formula: Formula, capacity: Number
     ) -> tuple[list[AffineSet], list[AffineSet]]:
         names = sorted(_variables(formula, self.where))
         if names and _degree(formula, names) <= 1:
@@ -200,7 +190,7 @@ class WindowVolume:
         return ([points], []) if fits else ([], [points])
 
 
-def _parts(points: AffineSet, pieces: Iterable[Piece]) -> Iterator[tuple[AffineSet, Polynomial]]:
+def _parts(points: AffineSet, pieces: Iterable[Piece]) -> Iterator[tuple[AffineSet, Formula]]:
     """Parts of a set in which the bytes are one polynomial each."""
     parts = [(points, ZERO)]
     for piece in pieces:
@@ -224,17 +214,17 @@ def _filled(bound: Linear, corner: Mapping[str, Linear]) -> Linear:
     return bound
 
 
-def _variables(formula: Polynomial, where: AffineSet) -> set[str]:
-    return formula.names() & set(where.variables)
+def _variables(formula: Formula, where: AffineSet) -> set[str]:
+    return {str(name) for name in formula.free_symbols & set(where.variables)}
 
 
-def _degree(formula: Polynomial, names: Iterable[str]) -> int:
+def _degree(formula: Formula, names: Iterable[str]) -> int:
     """The largest sum of the exponents of these variables."""
     known = set(names)
     return max((sum(e for name, e in monomial if name in known) for monomial in formula.terms), default=0)
 
 
-def _linear(formula: Polynomial, names: Sequence[str], values: Mapping[str, int]) -> Linear:
+def _linear(formula: Formula, names: Sequence[str], values: Mapping[str, int]) -> Linear:
     """A polynomial of degree 1 in the variables, as a form with numbers for the sizes."""
     origin = {**values, **dict.fromkeys(names, 0)}
     first = formula.value(origin)
@@ -243,7 +233,7 @@ def _linear(formula: Polynomial, names: Sequence[str], values: Mapping[str, int]
 
 
 def _intervals(
-    points: AffineSet, name: str, formula: Polynomial, capacity: Number, values: Mapping[str, int]
+    points: AffineSet, name: str, formula: Formula, capacity: Number, values: Mapping[str, int]
 ) -> tuple[list[AffineSet], list[AffineSet]]:
     """Parts of a set along one variable, by whether a polynomial of it is at most the capacity."""
     least, most = points.least(variable(name)), points.least(variable(name).scaled(-1))
@@ -308,7 +298,7 @@ class NestFootprints:
         for stream in self.nest.streams:
             for reference in stream.references:
                 index = self.space.indices[reference.order]
-                key = tuple((*sorted(form.terms.items()), form.constant.formula.key()) for form in index)
+                key = tuple((*sorted(form.terms.items()), form.constant.formula) for form in index)
                 known = touched.setdefault(stream.array, {})
                 if key not in known:
                     shown = [form.with_variable(*moved) for form in index]
@@ -469,7 +459,7 @@ class VaryingAnalysis(Analysis):
 
     def condition_key(self, window: Window) -> object:
         """Equal for windows of which one condition tells all: the same share of the iterations holds."""
-        return self.volume(window).formula.key(), window.key
+        return self.volume(window).formula, window.key
 
     def few_sets(self, window: Window, room: Room) -> FewSets | None:
         """What of the data touched during the window has a part of a cache only, because it falls into few sets."""

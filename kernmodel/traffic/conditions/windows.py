@@ -13,7 +13,8 @@ from fractions import Fraction
 from itertools import pairwise
 from math import ceil, gcd
 
-from kernmodel.traffic.conditions.polynomial import NOTHING, ONE, Number, Size, fixed, product, smaller, total
+from kernmodel.formulas.terms import Number
+from kernmodel.traffic.conditions.quantities import NOTHING, ONE, Size, fixed, product, smaller, total
 from kernmodel.traffic.conditions.streams import Reference, SizedNest, Stream
 from kernmodel.value_types import dataclass
 
@@ -47,7 +48,7 @@ class Window:
     @property
     def key(self) -> tuple[object, ...]:
         """Equal for windows that are equal as formulas."""
-        return (self.carrier, *(part.formula.key() for part in self.vector))
+        return (self.carrier, *(part.formula for part in self.vector))
 
 
 def unit_window(loops: int, carrier: int) -> Window:

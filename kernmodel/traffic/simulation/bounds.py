@@ -6,34 +6,28 @@ and sums of them the source nests.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, product
 
-import sympy
-
 from kernmodel.cachesim.model import Form, ProgramBound
-from kernmodel.source.nest.affine import linear_parts
+from kernmodel.formulas.formula import Formula
 from kernmodel.source.nest.counting import put_in
 
 Groups = tuple[tuple[Form, ...], ...]
 Interval = tuple[int, int]
 
 
-def form_of(
-    expression: sympy.Expr, variables: Sequence[sympy.Symbol], numbers: Mapping[str, sympy.Integer]
-) -> Form | None:
-    """An expression as constant and one coefficient per variable; None if it is not affine in them."""
-    parts = linear_parts(put_in(expression, numbers, variables), variables)
-    if parts is None or not parts[1].is_Integer:
+def form_of(formula: Formula, variables: Sequence[str], sizes: Mapping[str, int]) -> Form | None:
+    """A formula as constant and one coefficient per variable; None if it is not affine in them."""
+    parts = put_in(formula, sizes, variables).linear(variables)
+    if parts is None or not parts[1].is_integer:
         return None
-    return Form(int(parts[1]), tuple(int(parts[0].get(variable, 0)) for variable in variables))
+    return Form(int(parts[1]), tuple(int(parts[0].get(name, 0)) for name in variables))
 
 
-def bound_of(
-    expression: sympy.Expr, variables: Sequence[sympy.Symbol], numbers: Mapping[str, sympy.Integer]
-) -> ProgramBound | None:
+def bound_of(formula: Formula, variables: Sequence[str], sizes: Mapping[str, int]) -> ProgramBound | None:
     """A loop bound with numbers for the sizes; None if its parts are not affine in the variables."""
-    groups = _groups(put_in(expression, numbers, variables), variables)
+    groups = _groups(put_in(formula, sizes, variables), variables)
     return None if groups is None else ProgramBound("min", groups)
 
 
@@ -52,30 +46,33 @@ def shifted_bound(bound: ProgramBound, amount: int) -> ProgramBound:
     return ProgramBound(bound.pick, tuple(tuple(shifted(form, amount) for form in group) for group in bound.groups))
 
 
-def _groups(expression: sympy.Expr, variables: Sequence[sympy.Symbol]) -> Groups | None:
-    if isinstance(expression, sympy.Min | sympy.Max):
-        parts = [_groups(part, variables) for part in expression.args]
-        known = [part for part in parts if part is not None]
-        if len(known) < len(parts):
+def _groups(formula: Formula, variables: Sequence[str]) -> Groups | None:
+    extreme = formula.extreme
+    if extreme is not None:
+        known = _all_groups(extreme.parts, variables)
+        if known is None:
             return None
-        return tuple(chain.from_iterable(known)) if isinstance(expression, sympy.Min) else _greatest(known)
-    if expression.has(sympy.Min, sympy.Max):
-        return _composed(expression, variables)
-    form = form_of(expression, variables, {})
+        return tuple(chain.from_iterable(known)) if extreme.kind == "min" else _greatest(known)
+    if formula.holds("min", "max"):
+        return _composed(formula, variables)
+    form = form_of(formula, variables, {})
     return None if form is None else ((form,),)
 
 
-def _composed(expression: sympy.Expr, variables: Sequence[sympy.Symbol]) -> Groups | None:
-    """A sum or a multiple of minima and maxima."""
-    parts = [_groups(part, variables) for part in expression.args if not (expression.is_Mul and part.is_Integer)]
+def _all_groups(formulas: Iterable[Formula], variables: Sequence[str]) -> list[Groups] | None:
+    parts = [_groups(part, variables) for part in formulas]
     known = [part for part in parts if part is not None]
-    if len(known) < len(parts):
+    return known if len(known) == len(parts) else None
+
+
+def _composed(formula: Formula, variables: Sequence[str]) -> Groups | None:
+    """A sum of multiples of minima and maxima."""
+    factors = tuple(formula.terms.values())
+    known = _all_groups((Formula({monomial: 1}) for monomial in formula.terms), variables)
+    if known is None or not all(isinstance(factor, int) for factor in factors):
         return None
-    if expression.is_Add:
-        return tuple(tuple(_added(forms) for forms in product(*groups)) for groups in product(*known))
-    if not expression.is_Mul or len(known) != 1:
-        return None
-    return _scaled(known[0], int(sympy.Mul(*(part for part in expression.args if part.is_Integer))))
+    scaled = [_scaled(groups, int(factor)) for groups, factor in zip(known, factors, strict=True)]
+    return tuple(tuple(_added(forms) for forms in product(*groups)) for groups in product(*scaled))
 
 
 def _greatest(parts: Sequence[Groups]) -> Groups:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import sympy
-
 from kernmodel.cachesim.model import Form, Indirection
 from kernmodel.errors import InputError, Note, UnsupportedKernelError, UsageError
 from kernmodel.source.model import Access, IndirectIndex, LoopNest
@@ -28,7 +26,7 @@ class IndirectValues:
         nest: LoopNest,
         access: Access,
         pitches: Sequence[int],
-        numbers: Mapping[str, sympy.Integer],
+        sizes: Mapping[str, int],
         ranges: Sequence[Interval],
     ) -> tuple[Indirection, ...]:
         """What index arrays add to the address of an access.
@@ -36,7 +34,7 @@ class IndirectValues:
         Args:
             nest, access: what the index stands in.
             pitches: bytes per unit of the value of each index.
-            numbers: values of the size symbols.
+            sizes: values of the size symbols.
             ranges: of the loop variables.
 
         Raises:
@@ -44,7 +42,7 @@ class IndirectValues:
             UnsupportedKernelError: a position that is not affine in the loop variables.
         """
         pairs = zip(access.indirect, pitches, strict=True)
-        return tuple(self._one(nest, access, index, pitch, numbers, ranges) for index, pitch in pairs)
+        return tuple(self._one(nest, access, index, pitch, sizes, ranges) for index, pitch in pairs)
 
     def _one(
         self,
@@ -52,10 +50,10 @@ class IndirectValues:
         access: Access,
         index: IndirectIndex,
         pitch: int,
-        numbers: Mapping[str, sympy.Integer],
+        sizes: Mapping[str, int],
         ranges: Sequence[Interval],
     ) -> Indirection:
-        position = form_of(index.position, [loop.symbol for loop in nest.loops], numbers)
+        position = form_of(index.position, [loop.variable for loop in nest.loops], sizes)
         if position is None:
             raise UnsupportedKernelError(
                 f"the position {index.text} is not affine in the loop variables",
@@ -63,7 +61,7 @@ class IndirectValues:
                 todo="write it as a sum of constants times loop variables",
             )
         if not index.array:
-            return _digits(index, position, pitch, numbers, ranges)
+            return _digits(index, position, pitch, sizes, ranges)
         distribution = self.distributions.get(index.array)
         if distribution is None:
             raise InputError(
@@ -75,7 +73,7 @@ class IndirectValues:
             position=position,
             scale=pitch,
             kind=distribution.kind,
-            extent=_extent(nest, access, index, distribution, {name: int(value) for name, value in numbers.items()}),
+            extent=_extent(nest, access, index, distribution, sizes),
             width=distribution.width,
             table=distribution.values,
             # the same values wherever the array is read, others in other arrays
@@ -88,11 +86,10 @@ def _digits(
     index: IndirectIndex,
     position: Form,
     pitch: int,
-    numbers: Mapping[str, sympy.Integer],
+    sizes: Mapping[str, int],
     ranges: Sequence[Interval],
 ) -> Indirection:
     """A quotient or remainder: what is divided is not negative, as `sizes_of` makes sure."""
-    sizes = {name: int(value) for name, value in numbers.items()}
     divisor = int(put_in(index.divisor, sizes, ()))
     last = max(0, form_range(position, ranges)[1] // divisor)
     if index.modulus is not None:
@@ -130,7 +127,7 @@ def _extent(
 ) -> int:
     """How many values an index may take without leaving the dimension that it selects from."""
     shape = shape_of(nest.arrays[access.array], sizes)
-    dimension = next(k for k, part in enumerate(access.index) if index.symbol in part.free_symbols)
+    dimension = next(k for k, part in enumerate(access.index) if index.name in part.free_symbols)
     largest = max(distribution.values, default=0)
     if dimension >= len(shape):
         if distribution.kind != "table":

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import fields
 from fractions import Fraction
 
-import sympy
-
 from kernmodel.cachesim.model import MEMORY
+from kernmodel.formulas.formula import counted
 from kernmodel.machine.model import Machine
 from kernmodel.traffic.model import LevelTraffic, PathLines, PathTraffic
 from kernmodel.traffic.simulation.program import NumericNest
@@ -33,7 +32,7 @@ def simulated_paths(machine: Machine, nest: NumericNest, rates: Rates, unit: Fra
 
 def path_traffic(name: str, lines: PathLines, write_allocates: float = 0.0) -> PathTraffic:
     """Lines over a path that were counted, with numbers for formulas."""
-    loads, stores, clean = (sympy.Float(number) for number in lines)
+    loads, stores, clean = map(counted, lines)
     return PathTraffic(name, *lines, loads, stores, clean, write_allocates)
 
 

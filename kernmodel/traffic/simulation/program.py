@@ -1,4 +1,4 @@
-"""A loop nest with numbers for its sizes, as a program that the cache simulator executes.
+"""A loop nest with sizes for its sizes, as a program that the cache simulator executes.
 
 References that the innermost loops do not move are held in a register while these run: read before them, written after.
 """
@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
-
-import sympy
 
 from kernmodel.cachesim.model import Form, Program, ProgramLoop, ProgramReference
 from kernmodel.errors import InputError, Location, UnsupportedKernelError
@@ -24,7 +22,7 @@ from kernmodel.value_types import dataclass
 
 @dataclass(frozen=True, slots=True)
 class NumericReference:
-    """An array reference in numbers.
+    """An array reference in sizes.
 
     Attributes:
         access: the reference of the source.
@@ -41,7 +39,7 @@ class NumericReference:
 
 @dataclass(frozen=True, slots=True)
 class NumericNest:
-    """A nest with numbers for its sizes.
+    """A nest with sizes for its sizes.
 
     Attributes:
         nest: where it comes from.
@@ -73,7 +71,7 @@ class NumericNest:
 def numeric_nest(
     nest: LoopNest, sizes: Mapping[str, int], line_bytes: int, stores: StoreMode, values: IndirectValues
 ) -> NumericNest:
-    """Put numbers in.
+    """Put sizes in.
 
     Args:
         nest: the loop nest.
@@ -89,12 +87,11 @@ def numeric_nest(
     missing = sorted(set(nest.symbols) - set(sizes))
     if missing:
         raise InputError(f"no value for {missing[0]}", where=nest.file, todo=f"give one with -D {missing[0]}=…")
-    numbers = {name: sympy.Integer(value) for name, value in sizes.items()}
-    symbols = tuple(loop.symbol for loop in nest.loops)
-    loops = tuple(_loop(loop, symbols, numbers) for loop in nest.loops)
+    symbols = tuple(loop.variable for loop in nest.loops)
+    loops = tuple(_loop(loop, symbols, sizes) for loop in nest.loops)
     ranges = variable_ranges(loops)
     extents = {name: declared_bytes(nest, name, sizes) for name in nest.arrays}
-    references = tuple(_reference(nest, access, numbers, ranges, stores, values) for access in nest.accesses)
+    references = tuple(_reference(nest, access, sizes, ranges, stores, values) for access in nest.accesses)
     return NumericNest(nest, dict(sizes), loops, numeric_loops(nest.loops, sizes), references, extents, line_bytes)
 
 
@@ -104,8 +101,8 @@ def program_of(nest: NumericNest, bases: Mapping[str, int]) -> Program:
     return Program(nest.loops, tuple(replace(one, address=shifted(one.address, base)) for one, base in pairs))
 
 
-def _loop(loop: Loop, variables: Sequence[sympy.Symbol], numbers: Mapping[str, sympy.Integer]) -> ProgramLoop:
-    start, stop = (bound_of(bound, variables, numbers) for bound in (loop.start, loop.stop))
+def _loop(loop: Loop, variables: Sequence[str], sizes: Mapping[str, int]) -> ProgramLoop:
+    start, stop = (bound_of(bound, variables, sizes) for bound in (loop.start, loop.stop))
     if start is None or stop is None:
         raise _not_affine(f"the bounds of loop {loop.variable} are", loop.location)
     return ProgramLoop(start, stop, loop.step)
@@ -135,20 +132,20 @@ def declared_bytes(nest: LoopNest, name: str, sizes: Mapping[str, int]) -> int:
 def _reference(
     nest: LoopNest,
     access: Access,
-    numbers: Mapping[str, sympy.Integer],
+    sizes: Mapping[str, int],
     ranges: Sequence[Interval],
     stores: StoreMode,
     values: IndirectValues,
 ) -> NumericReference:
     element = nest.arrays[access.array].element.size_bytes
-    symbols = [loop.symbol for loop in nest.loops]
-    picked = [index.symbol for index in access.indirect]
-    form = form_of(access.offset, [*symbols, *picked], numbers)
+    symbols = [loop.variable for loop in nest.loops]
+    picked = [index.name for index in access.indirect]
+    form = form_of(access.offset, [*symbols, *picked], sizes)
     if form is None:
         raise _not_affine(f"index {access.text} is", access.location)
     depth = len(symbols)
     pitches = [coefficient * element for coefficient in form.coefficients[depth:]]
-    indirections = values.of(nest, access, pitches, numbers, ranges)
+    indirections = values.of(nest, access, pitches, sizes, ranges)
     held = held_from(access, nest.loops)
     address = Form(form.constant * element, tuple(c * element for c in form.coefficients[:depth]))
     low, high = form_range(address, ranges)
