@@ -12,7 +12,6 @@ from types import MappingProxyType
 from kernmodel.errors import Location, SeveralNestsError, SourceError
 from kernmodel.schema.document import read_text
 from kernmodel.source.cxx import left_out, refusal, without_function_at
-from kernmodel.source.described import KIND, described_nest
 from kernmodel.source.model import NOTHING_STATED, LoopNest, Stated
 from kernmodel.source.parse.build import build_nest, choose_function, choose_nest, nest_at_line
 from kernmodel.source.parse.chains import Chain, chains
@@ -53,6 +52,8 @@ def load_kernel(
         UnsupportedKernelError: C that the models do not cover; the message says what is supported.
     """
     if is_description(name_or_path):
+        from kernmodel.source.described import KIND, described_nest  # loaded where it is asked for alone
+
         path = kernel_path(name_or_path)
         return described_nest(read_text(path, KIND)[0], str(path), defines)
     text, file = find_source(name_or_path)
