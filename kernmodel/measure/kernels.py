@@ -27,7 +27,7 @@ from kernmodel.source.nest.sizes import iterations_per_sweep, shape_of
 from kernmodel.source.parse.syntax import Node, c_ast, parse_program
 from kernmodel.value_types import dataclass
 
-EFFORT = Effort(samples=40, rounds=3, seconds=8.0)
+EFFORT = Effort(samples=40, rounds=3, seconds=4.0)
 _LONG_CALL = 3_000_000
 _FEW = 8
 """Samples of a round where a call takes longer than `_LONG_CALL` cycles."""
