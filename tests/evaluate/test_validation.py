@@ -80,8 +80,12 @@ def test_points_groups_and_causes(recorded, tmp_path) -> None:
         100 * (point["predicted_cycles_per_unit"] / point["measured_cycles_per_unit"] - 1)
     )
     assert {"kernel", "level", "class", "loop_offset", "experiments"} <= set(point)
+    # the prediction is too fast: what runs again and is no faster explains nothing
+    run_again = {"short passes", "loop address", "array addresses", "page size", "share of the cache", "run length"}
     assert [one["explains"] for one in point["experiments"]] == [
-        abs(one["error_percent"]) <= max(abs(point["error_percent"]) / 2, 10) for one in point["experiments"]
+        abs(one["error_percent"]) <= max(abs(point["error_percent"]) / 2, 10)
+        and (one["cause"] not in run_again or one["measured_cycles_per_unit"] < point["measured_cycles_per_unit"])
+        for one in point["experiments"]
     ]
     assert "Causes of errors beyond 30 %" in result.text()
     result.plot(tmp_path / "scatter.svg")

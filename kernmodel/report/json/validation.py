@@ -36,15 +36,15 @@ def _point(point: ValidatedPoint) -> Json:
         cycles_per_iteration=figure_json(point.run.cycles),
         times=[{"name": name, "cycles": cycles} for name, cycles in prediction.times.items()],
         binding=prediction.binding,
-        experiments=[_experiment(one, point.error_percent) for one in point.experiments],
+        experiments=[_experiment(one, explains=one in point.causes) for one in point.experiments],
     )
 
 
-def _experiment(one: Experiment, error_percent: float) -> Json:
+def _experiment(one: Experiment, *, explains: bool) -> Json:
     return record(
         pick(one, "cause", "change"),
         measured_cycles_per_unit=one.measured,
         predicted_cycles_per_unit=one.predicted,
         error_percent=one.error_percent,
-        explains=one.explains(error_percent),
+        explains=explains,
     )

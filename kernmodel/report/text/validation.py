@@ -66,7 +66,7 @@ def _cause_lines(point: ValidatedPoint) -> Iterator[str]:
         for other in point.causes[1:]:
             yield f"  also {other.cause}: {_told(other)}"
     else:
-        nearest = min(point.experiments, key=lambda one: abs(one.error_percent))
+        nearest = min(point.telling or point.experiments, key=lambda one: abs(one.error_percent))
         yield f"{head}: not explained by {tried}; nearest: {nearest.cause}: {_told(nearest)}"
 
 
