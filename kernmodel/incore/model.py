@@ -189,6 +189,8 @@ class Why(StrEnum):
     """Loads and stores across lines of the cache (users: mnemonics)."""
     EXTRA_SLOTS = "extra slots"
     """Instructions that take a slot more at dispatch (users: mnemonics)."""
+    GIVEN_PORTS = "given ports"
+    """µops wait for ports that they were given before they were ready."""
     THIRD_VECTORS = "third vectors"
     """Instructions that read three vectors, whose third comes over the path of stored ones (users: mnemonics)."""
     RELOADS = "reloads"

@@ -184,6 +184,14 @@ def test_stored_vectors_wait_for_third_ones_of_fused_additions():
     assert Why.THIRD_VECTORS not in mechanisms_of(products)
 
 
+def test_ports_given_too_early_are_told_from_the_schedulers_that_they_fill():
+    """xor, cmp of a byte, sete, inc, add, cmp and jne: free choice of ALUs saves the time, more entries do not."""
+    found = mechanisms_of("31d2803e070f94c248ffc64801d04839fe75ed")
+    assert found[Why.GIVEN_PORTS].prediction == pytest.approx(1.0, rel=0.01)
+    assert found[Why.GIVEN_PORTS].saved > 0.2
+    assert Why.FULL_BUFFER not in found
+
+
 @pytest.mark.parametrize("core", ["ZEN4", "RWC"])
 def test_accesses_across_lines_cost_what_aligned_arrays_save(core):
     cost = mechanisms_of(OFF_ITS_LINES, core)[Why.ACROSS_LINES]

@@ -119,6 +119,7 @@ def _removals(core: ModelledCore, pipeline: PipelineCore, subject: Subject) -> I
     yield from _lines(core, pipeline, subject)
     yield from _slots(core, pipeline, subject)
     yield from _third_vectors(core, pipeline, subject)
+    yield from _given_ports(core, pipeline)
     yield from _buffers(core, pipeline)
     yield from _forwarding(core, pipeline, subject)
 
@@ -172,6 +173,13 @@ def _third_vectors(core: ModelledCore, pipeline: PipelineCore, subject: Subject)
     reason = Reason(Why.THIRD_VECTORS, users=subject.mnemonics(three))
     if three:
         yield _Removal(replace(core, pipeline=apart), partial(_always, reason))
+
+
+def _given_ports(core: ModelledCore, pipeline: PipelineCore) -> Iterator[_Removal]:
+    """Ports that are chosen before operands are there."""
+    if core.switches.issue_ports and (pipeline.by_port is None or len(pipeline.by_port.schedulers) > 1):
+        free = replace(core, switches=replace(core.switches, issue_ports=False))
+        yield _Removal(free, partial(_always, Reason(Why.GIVEN_PORTS)))
 
 
 def _buffers(core: ModelledCore, pipeline: PipelineCore) -> Iterator[_Removal]:

@@ -89,7 +89,9 @@ def _beyond(reason: Reason) -> str:
 
 def _stalls(reason: Reason) -> str:
     share = 100 * reason.figures["share"]
-    return f"{_beyond(reason)}: the renamer stands still in {share:.0f} % of the cycles, as {_STALLS[reason.names[0]]}"
+    return (
+        f"{_beyond(reason)}: the renamer stands still in {share:.0f} % of the cycles while {_STALLS[reason.names[0]]}"
+    )
 
 
 def _full_buffer(reason: Reason) -> str:
@@ -163,6 +165,7 @@ SENTENCES: Mapping[Why, Callable[[Reason], str]] = {
     Why.STALLS: _stalls,
     Why.FULL_BUFFER: _full_buffer,
     Why.ACROSS_LINES: lambda r: f"{_listed(_counted(r.users))} cross lines of the cache",
+    Why.GIVEN_PORTS: lambda _: "µops wait for ports that they were given before they were ready",
     Why.THIRD_VECTORS: lambda r: (
         f"{_listed(_counted(r.users))} get the third vector that they read over the path of stored vectors, which wait"
     ),
