@@ -68,7 +68,7 @@ def test_steps_are_those_of_the_instruction_itself(code: str) -> None:
         block = own.decoder.decode(bytes(data))
         for one in block or ():
             (expected,) = decode_bytes(bytes(data)).instructions
-            assert own.step(one) == address_step(expected)
+            assert own.steps.of(one) == address_step(expected)
 
 
 def test_garbage_is_collected_as_before_after_a_batch() -> None:
@@ -78,3 +78,16 @@ def test_garbage_is_collected_as_before_after_a_batch() -> None:
     assert gc.get_threshold()[0] >= before[0]
     results.close()  # type: ignore[attr-defined]
     assert gc.get_threshold() == before
+
+
+def test_what_a_batch_remembers_is_free_behind_it() -> None:
+    def kept() -> int:
+        return sum(isinstance(one, Code) for one in gc.get_objects())
+
+    before = kept()
+    gc.disable()  # nothing may wait for a search for garbage
+    try:
+        assert [one.error for one in answer_all([BlockQuery(1, "480307480307", "SKL")], Settings(), 1)] == [None]
+        assert kept() == before
+    finally:
+        gc.enable()

@@ -114,27 +114,27 @@ class _Known(NamedTuple):
 class _DecodedBlock:
     """A decoded block, and which stores feed which loads, once that was asked for; its methods as in `Addresses`."""
 
-    __slots__ = ("_accesses", "_code", "_feeding", "at_lines", "decoded")
+    __slots__ = ("_accesses", "_feeding", "_steps", "at_lines", "decoded")
 
-    def __init__(self, decoded: Sequence[Decoded], code: Code) -> None:
+    def __init__(self, decoded: Sequence[Decoded], steps: Steps) -> None:
         self.decoded = decoded
-        self._code = code
+        self._steps = steps
         self.at_lines: dict[Lines, Sequence[Access]] = {}
         self._accesses: BodyAccesses | None = None
         self._feeding: tuple[Sequence[Forwarding], bool] | None = None
 
     def instructions(self) -> Sequence[Instruction]:
-        return [self._code.decoder.instruction(own) for own in self.decoded]
+        return [self._steps.decoder.instruction(own) for own in self.decoded]
 
     def accesses(self) -> BodyAccesses:
         if self._accesses is None:
-            self._accesses = BodyAccesses([self._code.step(own) for own in self.decoded])
+            self._accesses = BodyAccesses([self._steps.of(own) for own in self.decoded])
         return self._accesses
 
     def feeding(self) -> tuple[Sequence[Forwarding], bool]:
         if self._feeding is None:
             # of these, only whether they load and store is asked
-            alike = [self._code.decoder.representative(own).instruction for own in self.decoded]
+            alike = [self._steps.decoder.representative(own).instruction for own in self.decoded]
             self._feeding = forwardings(alike, "moving", self.accesses())
         return self._feeding
 
@@ -155,17 +155,55 @@ class _Facts(NamedTuple):
     stack: bool
 
 
+class Steps:
+    """What instructions met before mean for addresses.
+
+    Blocks know no more than this of `Code`, which keeps them: so all of it is free once nobody needs it, without a
+    search for garbage.
+    """
+
+    __slots__ = ("_alike", "_known", "decoder")
+
+    def __init__(self, decoder: DecodeMemo) -> None:
+        self.decoder = decoder
+        self._known: dict[Key, AddressStep] = {}
+        self._alike: dict[Hashable, AddressStep] = {}
+
+    def of(self, decoded: Decoded) -> AddressStep:
+        """What an instruction means for addresses."""
+        found = self._known.get(decoded.key)
+        if found is None:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+                self._alike.clear()
+            found = self._known[decoded.key] = self._made(decoded)
+        return found
+
+    def _made(self, decoded: Decoded) -> AddressStep:
+        alike, names = self.decoder.representative(decoded)
+        step = self._alike.get(decoded.shape)
+        if step is None:
+            step = self._alike[decoded.shape] = address_step(alike)
+        if decoded.is_its_own or not (step.places or step.writes):
+            return step
+        if any(value is not None and value != ZERO for _, value in step.writes):
+            return address_step(self.decoder.instruction(decoded))  # its own registers and constants enter
+        own = dict(zip(names, decoded.registers, strict=True))
+        if step.places:
+            return renamed_step(step, alike.memory[0], own, *decoded.address_constants, alike.isa)
+        return AddressStep((), tuple([(own.get(name, name), value) for name, value in step.writes]))
+
+
 class Code:
     """Instructions and blocks met before, whatever the core: predictors of several cores may share them."""
 
-    __slots__ = ("_blocks", "_facts", "_steps", "_steps_alike", "decoder", "isa_name", "memo")
+    __slots__ = ("_blocks", "_facts", "decoder", "isa_name", "memo", "steps")
 
     def __init__(self, isa_name: str = DEFAULT) -> None:
         self.isa_name = isa_name
         self.decoder = isa_of(isa_name).memo()
         self.memo = Memo(isa_name)
-        self._steps: dict[Key, AddressStep] = {}
-        self._steps_alike: dict[Hashable, AddressStep] = {}
+        self.steps = Steps(self.decoder)
         self._blocks: dict[bytes, _DecodedBlock] = {}
         self._facts: dict[Hashable, _Facts] = {}
 
@@ -173,7 +211,7 @@ class Code:
         """A block, decoded; the same block is often asked for on several cores."""
         found = self._blocks.get(code)
         if found is None:
-            found = _DecodedBlock(self.decoder.decode(code) or (), self)
+            found = _DecodedBlock(self.decoder.decode(code) or (), self.steps)
             if len(self._blocks) >= _MOST_BLOCKS:
                 self._blocks.clear()
             if len(code) <= _LONGEST_KEPT:
@@ -192,30 +230,6 @@ class Code:
             found = _Facts(instruction, names, needs, privileged, isa.names_by_top(instruction))
             self._facts[decoded.shape] = found
         return found
-
-    def step(self, decoded: Decoded) -> AddressStep:
-        """What an instruction means for addresses."""
-        found = self._steps.get(decoded.key)
-        if found is None:
-            if len(self._steps) >= MOST_KNOWN:
-                self._steps.clear()
-                self._steps_alike.clear()
-            found = self._steps[decoded.key] = self._step(decoded)
-        return found
-
-    def _step(self, decoded: Decoded) -> AddressStep:
-        alike, names = self.decoder.representative(decoded)
-        step = self._steps_alike.get(decoded.shape)
-        if step is None:
-            step = self._steps_alike[decoded.shape] = address_step(alike)
-        if decoded.is_its_own or not (step.places or step.writes):
-            return step
-        if any(value is not None and value != ZERO for _, value in step.writes):
-            return address_step(self.decoder.instruction(decoded))  # its own registers and constants enter
-        own = dict(zip(names, decoded.registers, strict=True))
-        if step.places:
-            return renamed_step(step, alike.memory[0], own, *decoded.address_constants, alike.isa)
-        return AddressStep((), tuple([(own.get(name, name), value) for name, value in step.writes]))
 
 
 class Predictor:
