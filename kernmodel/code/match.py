@@ -378,10 +378,13 @@ def _candidates(moving: _Moving, source: _Source) -> list[int]:
     complete = [u for u in explained if doubtful or {u * w for w in wanted} <= observed]
     if complete or observed:
         return complete
-    stored = source.strides(written=True)
-    per_step = sum(source.bytes_of(w, written=True) for w in stored) + source.indirect_bytes(written=True)
-    by_bytes = moving.unknown_stored // per_step if per_step and moving.unknown_stored % per_step == 0 else 0
-    return [by_bytes] if by_bytes else []
+    # strides that are parameters (BLAS): what is stored counts, and where nothing is, what is loaded
+    for written, found in ((True, moving.unknown_stored), (False, moving.unknown_loaded)):
+        moved = sum(source.bytes_of(w, written=written) for w in source.strides(written=written))
+        per_step = moved + source.indirect_bytes(written=written)
+        if per_step:
+            return [found // per_step] if found and found % per_step == 0 else []
+    return []
 
 
 def _placed_by_indices(moving: _Moving, source: _Source, bodies: int) -> bool:

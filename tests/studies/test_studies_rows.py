@@ -1,4 +1,4 @@
-"""Rows of different lengths that stand unrolled in one pass: the body is that of the longest."""
+"""Loops whose iterations per pass no stride tells: rows unrolled in one pass, and strides that are parameters."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 import kernmodel as km
+from kernmodel.code.balance import ExpectedWork
 from kernmodel.code.listing import read_listing
-from kernmodel.code.model import AssemblyLoop, Surroundings, Way
+from kernmodel.code.match import Expectation, choose_loop
+from kernmodel.code.model import AssemblyLoop, ExpectedAccess, Surroundings, Way
 from kernmodel.errors import Note
 from kernmodel.source.load import parse_kernel
 from kernmodel.studies.predict.rows import WHOLE_ROWS, row_lengths, with_whole_rows
@@ -69,3 +71,31 @@ def test_the_time_lies_between_its_share_and_all_of_it(tmp_path: Path) -> None:
         pytest.skip("this compiler does not unroll the rows")
     assert interval is not None and interval.low <= prediction.cycles
     assert interval.high >= 0.999 * prediction.t_ol * 44 / 22.5
+
+
+BLAS_DOT = """
+dot:
+    xorl %eax, %eax
+    vxorps %xmm0, %xmm0, %xmm0
+.L3:
+    vmovss (%rsi), %xmm1
+    vmulss (%rcx), %xmm1, %xmm1
+    vaddss %xmm1, %xmm0, %xmm0
+    addl $1, %eax
+    addq %rdx, %rsi
+    addq %r8, %rcx
+    cmpl %edi, %eax
+    jne .L3
+    ret
+"""
+
+
+def test_loads_count_iterations_where_strides_are_parameters_and_nothing_is_stored() -> None:
+    told = Expectation(
+        (ExpectedAccess("x", 4, 160, False), ExpectedAccess("y", 4, 80, False)),
+        work=ExpectedWork({"add": 1, "mul": 1}),
+        trip_count=100,
+    )
+    found = choose_loop(read_listing(BLAS_DOT, "dot.s", syntax="att"), told)
+    assert found.iterations_per_pass == 1
+    assert [note.code for note in found.notes] == ["unknown-stride"]
