@@ -108,7 +108,7 @@ def _overview(machine: Machine) -> Blocks:
         ("streaming stores", "yes" if machine.stores.streaming else "no"),
         ("write-allocates", _evasion(machine)),
         ("T_ECM", str(machine.overlap)),
-        *((("or as well", "; ".join(map(str, machine.undecided))),) if machine.undecided else ()),
+        *((("not told apart", "; ".join(map(str, machine.undecided))),) if machine.undecided else ()),
     )
 
 
