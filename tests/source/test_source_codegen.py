@@ -83,6 +83,10 @@ def test_parameters_are_not_given_to_the_compiler() -> None:
     assert compiler_defines(text, {"n": 100, "M": 5, "K": 7, "i": 3}) == {"M": "5", "K": "7"}
     listed = "void f(int n, double x[N]) { int j = 0, *p, k; for (k = j; k < n; ++k) x[k] = K; }"
     assert compiler_defines(listed, {"k": 1, "p": 2, "n": 3, "N": 4, "K": 5}) == {"N": "4", "K": "5"}
+    elsewhere = (
+        "void f(count_type N, Real *a) { count_type i, M = 2; for (i = 0; i < N; i++) a[i] = (i * K) + M; return K; }"
+    )
+    assert compiler_defines(elsewhere, {"N": 100, "M": 3, "K": 5}) == {"K": "5"}
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from kernmodel.source.text import (
 _HEADERS = {"size_t": "stddef.h", "ptrdiff_t": "stddef.h", "ssize_t": "sys/types.h", "bool": "stdbool.h"}
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _TYPE_WORDS = r"(?:int|long|short|char|signed|unsigned|float|double|_Bool|\w+_t|const)"
+_TYPE_NAME = r"(?!(?:return|else|do|goto|case|sizeof|typedef)\b)[A-Za-z_]\w*"
 _INCLUDED = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]+)", re.MULTILINE)
 _LINKAGE = frozenset({"static", "inline", "__inline", "__inline__"})
 
@@ -85,8 +86,11 @@ def missing_headers(text: str) -> str:
 def compiler_defines(text: str, defines: Mapping[str, str | int]) -> dict[str, str]:
     """Those of the -D values that a compiler may be given: not those that name a parameter or variable of the text."""
     bare = without_comments(text, directives=False)
-    others = r"(?:[*\s]*\w+\s*(?:=[^,;(){}]*)?,)*".replace("{}", "{{}}")
-    declared = rf"\b{_TYPE_WORDS}\s+{others}[*\s]*{{}}\s*[,;=)\[]"
-    return {
-        name: str(value) for name, value in defines.items() if not re.search(declared.format(re.escape(name)), bare)
-    }
+    others = r"(?:[*\s]*\w+\s*(?:=[^,;(){}]*)?,)*"
+
+    def declared(name: str) -> bool:
+        # after a type that another file names no star is taken: `(a * N)` is a product, `T x, N;` a declaration
+        starts = rf"\b{_TYPE_WORDS}\s+{others}[*\s]*", rf"\b{_TYPE_NAME}\s+{others.replace('[*', '[')}\s*"
+        return any(re.search(rf"{start}{re.escape(name)}\s*[,;=)\[]", bare) for start in starts)
+
+    return {name: str(value) for name, value in defines.items() if not declared(name)}
