@@ -218,7 +218,8 @@ class ScalingPoint:
         units_per_cycle: units of work per cycle of all cores together.
         cycles: cycles per unit of work of all cores together (1 / units_per_cycle).
         utilization: of the first domain's memory bandwidth, 0 to 1.
-        saturated: whether every domain in use is saturated.
+        saturated: whether every domain in use is saturated: more cores of it would not draw more. Its streams may draw
+            less than those of fewer cores, so that less than all is used.
         single_core_cycles: T_ECM of one core in the fullest domain (its share of the shared caches).
     """
 
@@ -830,16 +831,44 @@ def scale(
     for prediction in single.values():
         refuse_unknown(prediction, machine, "performance over cores")
     used = {n: utilization(n, one.cycles, one.memory_cycles) for n, one in single.items()}
-    total = together({n: _domain_rate(single[n], n, used[n]) for n in single}, counts, spread)
+    drawn = {n: min(used[n], _drawn(machine, one, n)) for n, one in single.items()}
+    total = together({n: _domain_rate(single[n], n, drawn[n]) for n in single}, counts, spread)
     return ScalingPoint(
         cores=cores,
         domains=len(counts),
         units_per_cycle=total,
         cycles=1 / total if total else 0.0,
-        utilization=used[counts[0]],
+        utilization=drawn[counts[0]],
         saturated=all(u >= 1.0 for u in used.values()),
         single_core_cycles=single[counts[0]].cycles,
     )
+
+
+def drawn_share(machine: Machine, memory: TransferTime, cores: int) -> float:
+    """The share of the bandwidth behind a memory time that so many cores of a domain draw together.
+
+    By the streams over cores in the machine's file: their highest may be that of fewer cores, and several may draw less
+    than the rule of saturation says. Linear between the counts that were measured; 1 of one core, whose streams are in
+    the time itself, and where it is not known.
+    """
+    found = memory.bandwidth
+    if found is None or not memory.of_streams or cores < 2:
+        return 1.0
+    asked = found.level, found.mix, 1
+    series = next(one for one in machine.bandwidths if (one.level, one.mix, one.threads_per_core) == asked)
+    known = dict(zip(series.cores, series.bytes_per_second, strict=True))
+    low = max((count for count in known if count <= cores), default=None)
+    high = min((count for count in known if count >= cores), default=None)
+    if low is None or high is None:
+        return 1.0
+    part = (cores - low) / (high - low) if high > low else 0.0
+    return min(1.0, (known[low] + part * (known[high] - known[low])) / known[found.cores])
+
+
+def _drawn(machine: Machine, prediction: EcmPrediction, cores: int) -> float:
+    """The same of a kernel; more cores draw no less than what one draws by itself."""
+    alone = utilization(1, prediction.cycles, prediction.memory_cycles)
+    return max(drawn_share(machine, prediction.transfers[-1], cores), alone)
 
 
 def together(rates: Mapping[int, float], counts: Sequence[int], spread: Spread) -> float:
@@ -856,7 +885,8 @@ def together(rates: Mapping[int, float], counts: Sequence[int], spread: Spread) 
 
 
 def _domain_rate(prediction: EcmPrediction, cores: int, used: float) -> float:
-    """Units of work per cycle of one domain: u(n)/T_Mem where memory moves (`used` is u(n)), else n/T_ECM."""
+    """Units of work per cycle of one domain: `used`/T_Mem where memory moves (`used` is its share of the bandwidth that
+    all draw), else n/T_ECM."""
     if prediction.cycles <= 0:
         return 0.0
     if prediction.memory_cycles <= 0:

@@ -292,11 +292,16 @@ def of_core(prediction: EcmPrediction) -> str:
 # {{{ notes
 
 
+_SPREAD = 0.01
+"""By how much of it performance may fall with the machine's own streams, whose measurements spread as much."""
+
+
 def _falls(rows: Sequence[ScalingRow]) -> Iterator[Note]:
     """Where more cores are slower, and why."""
     for before, row in pairwise(rows):
-        if row.point.units_per_cycle < before.point.units_per_cycle * (1 - _ROUNDING):
-            because = f": {row.fits}" if row.fits else ""
+        fewer = row.point.utilization < before.point.utilization and not row.fits
+        if row.point.units_per_cycle < before.point.units_per_cycle * (1 - (_SPREAD if fewer else _ROUNDING)):
+            because = f": {row.fits}" if row.fits else ": so are the machine's streams" if fewer else ""
             text = f"{row.point.cores} cores are slower than {before.point.cores}{because}"
             yield Note("slower-with-more-cores", text, "assumption")
 

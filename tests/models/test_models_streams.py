@@ -12,7 +12,7 @@ from kernmodel.formulas.formula import ONE, ZERO
 from kernmodel.incore.tables.core_parameters import MissParameters
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.overlap import evaluate
-from kernmodel.models.ecm import transfer_time, transfer_times
+from kernmodel.models.ecm import drawn_share, transfer_time, transfer_times
 from kernmodel.models.pages import in_pages
 from kernmodel.models.streams import beside_cycles, stream_cycles, streams_of
 from kernmodel.traffic.model import AccessTraffic, PathLines, PathTraffic, Traffic
@@ -154,6 +154,31 @@ def test_more_lines_beside_one_from_memory_take_no_less(one: float, other: float
     assert found[0] <= found[1] + 1e-9
     assert [beside_cycles(BESIDE, k) for k in range(5)] == pytest.approx([0.0, *BESIDE])
     assert beside_cycles((3.0,), 2.5) == pytest.approx(7.5)
+
+
+def test_cores_draw_no_more_than_streams_of_as_many() -> None:
+    machine = load_machine("bdw")
+    path, streams = machine.paths[-1], streams_of(machine, MissParameters())
+    time = transfer_time(machine, streams, path, PathTraffic("L3Mem", 1.0, 1.0, 0.0, ZERO, ZERO, ZERO))
+    assert time.bandwidth is not None
+    series = next(one for one in machine.bandwidths if (one.level, one.mix) == ("Mem", time.bandwidth.mix))
+    measured = dict(zip(series.cores, series.bytes_per_second, strict=True))
+    most = measured[time.bandwidth.cores]
+    assert drawn_share(machine, time, 2) == pytest.approx(measured[2] / most)
+    assert drawn_share(machine, time, 9) == pytest.approx(measured[9] / most)
+    assert measured[9] < 0.97 * most
+    few = [
+        replace(one, cores=(1, 3), bytes_per_second=(measured[1], most)) if one == series else one
+        for one in machine.bandwidths
+    ]
+    between = replace(machine, bandwidths=tuple(few))
+    assert drawn_share(between, replace(time, bandwidth=replace(time.bandwidth, cores=3)), 2) == pytest.approx(
+        (measured[1] + most) / 2 / most
+    )
+    assert drawn_share(between, replace(time, bandwidth=replace(time.bandwidth, cores=3)), 9) == 1.0  # not known
+    assert drawn_share(machine, time, 1) == 1.0
+    textbook = transfer_time(machine, None, path, PathTraffic("L3Mem", 1.0, 1.0, 0.0, ZERO, ZERO, ZERO))
+    assert drawn_share(machine, textbook, 9) == 1.0
 
 
 def test_a_file_without_streams_of_one_core_implies_nothing():

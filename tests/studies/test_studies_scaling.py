@@ -25,6 +25,8 @@ pytestmark = pytest.mark.skipif(
 )
 
 ROUNDING = 1 + 1e-9
+SPREAD = 0.01
+"""Of measured streams, which cores of a domain draw no more than."""
 
 
 def request(kernel: str, machine: str, **sizes: int) -> KernelRequest:
@@ -116,7 +118,7 @@ def test_laws_of_performance_over_cores(stencil, times):
     rows = answer.rows
     assert [row.point.cores for row in rows] == list(range(1, 41))
     rates = [row.point.units_per_cycle for row in rows]
-    assert all(later >= earlier / ROUNDING for earlier, later in pairwise(rates))
+    assert all(later >= earlier * (1 - SPREAD) for earlier, later in pairwise(rates))
     for row in rows:
         assert row.point.cycles >= row.simple_cycles / ROUNDING  # the simple rule is an upper bound of performance
         assert row.efficiency <= ROUNDING
