@@ -81,3 +81,23 @@ def test_lines_are_those_of_the_ranges() -> None:
         below = n * (n - 1) / 2 / n**2
         assert lines == pytest.approx({"a": below, "b": 1 - below})
         assert traffic.path("L1L2").loads == pytest.approx(1)
+
+
+NULL = "#include <stddef.h>\nvoid f(int n, double *a, double *b) { for (int i = 0; i < n; ++i) %s }"
+
+
+@pytest.mark.parametrize(
+    ("statement", "writes"),
+    [
+        ("{ if (a) a[i] = b[i]; }", 1.0),
+        ("{ if (a != NULL && i < 25) a[i] = b[i]; }", 0.25),
+        ("{ if (!a || b == 0) continue; a[i] = b[i]; }", 1.0),
+        ("{ if (0 == a) b[i] = 1.0; else a[i] = b[i]; }", 1.0),
+        ("a[i] = b ? b[i] : 0.0;", 1.0),
+    ],
+)
+def test_pointers_that_are_tested_are_no_null_pointers(statement: str, writes: float) -> None:
+    nest = parse_kernel(NULL % statement, "f.c", defines={"n": 100})
+    stores = {access.array: access.share for access in nest.accesses if access.kind == "write" and access.share}
+    assert stores == {"a": pytest.approx(writes)}
+    assert statement.startswith("a") or "null-pointer" in {note.code for note in nest.notes}

@@ -12,7 +12,7 @@ from kernmodel.formulas.formula import Formula
 from kernmodel.source.model import ALWAYS, Branch, ElementType, FlopCount, Guard, Loop, Operation, Operations
 from kernmodel.source.parse.c_types import DOUBLE, FLOAT, INT, LONG, LONG_DOUBLE, common_type
 from kernmodel.source.parse.chains import branches, holds_loop
-from kernmodel.source.parse.guards import Condition, formula_of, iterations_under
+from kernmodel.source.parse.guards import Condition, formula_of, iterations_under, without_null_tests
 from kernmodel.source.parse.inductions import Induction, amount, at_start
 from kernmodel.source.parse.scope import MOST_CALLS, Scope, View, returned
 from kernmodel.source.parse.standard_headers import ENDING_FUNCTIONS, MATH_FUNCTIONS
@@ -155,8 +155,8 @@ class Body:
 
     def _branches(self, statement: Node) -> None:
         """All sides of a branch; what one side alone writes may still have its old value behind it."""
-        test = self.evaluate(statement.cond)
-        chances = self._chances(statement, statement.cond)
+        condition = without_null_tests(statement.cond, self.scope)
+        test, chances = self.evaluate(condition), self._chances(statement, condition)
         coming, guards = self.share, self.guards
         formulas = self._formulas(statement)
         written, carried = set(self._written), dict(self._carried)
@@ -234,7 +234,8 @@ class Body:
         place = self.scope.location(statement)
         if place not in self.counted or not isinstance(statement, c_ast.If):
             return None, None
-        return formula_of(statement.cond, self.scope), formula_of(statement.cond, self.scope, holds=False)
+        condition = without_null_tests(statement.cond, self.scope)
+        return formula_of(condition, self.scope), formula_of(condition, self.scope, holds=False)
 
     def _decided_by_data(self, condition: Node) -> bool:
         """Whether a condition is none of integer formulas of sizes and loop variables."""
@@ -564,7 +565,8 @@ class Body:
         self._conversions += converted and self._depth == self._innermost
 
     def _conditional(self, node: Node) -> Value:
-        test, chances, coming = self.evaluate(node.cond), self._chances(node, node.cond), self.share
+        condition = without_null_tests(node.cond, self.scope)
+        test, chances, coming = self.evaluate(condition), self._chances(node, condition), self.share
         sides = []
         for part, chance in zip((node.iftrue, node.iffalse), chances, strict=True):
             self.share = coming * chance

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from kernmodel.errors import Location, Note
 from kernmodel.source.parse.chains import Chain
+from kernmodel.source.parse.guards import without_null_tests
 from kernmodel.source.parse.scope import Scope
 from kernmodel.source.parse.standard_headers import ENDING_FUNCTIONS
 from kernmodel.source.parse.syntax import Node, c_ast, walk
@@ -54,6 +55,11 @@ def condition_notes(
     stated = dict(scope.program.stated.taken)
     for node in branches:
         place = scope.location(node)
+        condition = without_null_tests(node.cond, scope)
+        if condition is not node.cond:
+            yield Note("null-pointer", "pointers that are tested are taken to be no null pointers", "assumption", place)
+            if isinstance(condition, c_ast.Constant):
+                continue
         if place in counted and place not in decided:
             text = f"the condition of this branch holds in {counted[place]:.4%} of the iterations at these sizes"
         elif place in decided and place.line not in stated:

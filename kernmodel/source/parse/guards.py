@@ -42,6 +42,37 @@ class Condition:
         return 1 if self.least is not None else sum(part.size for part in self.parts)
 
 
+def without_null_tests(condition: Node, scope: Scope) -> Node:
+    """The condition with 1 in place of each test that holds for pointers to something, 0 of each that holds for null
+    pointers: what a nest reads and writes is there. The node itself where there is no such test."""
+    if isinstance(condition, c_ast.UnaryOp) and condition.op == "!":
+        inner = without_null_tests(condition.expr, scope)
+        return condition if inner is condition.expr else c_ast.UnaryOp("!", inner, condition.coord)
+    if isinstance(condition, c_ast.BinaryOp) and condition.op in ("&&", "||"):
+        sides = [without_null_tests(side, scope) for side in (condition.left, condition.right)]
+        same = sides[0] is condition.left and sides[1] is condition.right
+        return condition if same else c_ast.BinaryOp(condition.op, *sides, condition.coord)
+    if _is_pointer(condition, scope):
+        return c_ast.Constant("int", "1", condition.coord)
+    if isinstance(condition, c_ast.BinaryOp) and condition.op in ("==", "!="):
+        one, other = condition.left, condition.right
+        if (_is_pointer(one, scope) and _is_null(other)) or (_is_null(one) and _is_pointer(other, scope)):
+            return c_ast.Constant("int", str(int(condition.op == "!=")), condition.coord)
+    return condition
+
+
+def _is_pointer(node: Node, scope: Scope) -> bool:
+    return isinstance(node, c_ast.ID) and node.name in scope.arrays
+
+
+def _is_null(node: Node) -> bool:
+    if isinstance(node, c_ast.Cast):
+        return _is_null(node.expr)
+    return (isinstance(node, c_ast.Constant) and node.value == "0") or (
+        isinstance(node, c_ast.ID) and node.name == "NULL"
+    )
+
+
 def formula_of(condition: Node, scope: Scope, *, holds: bool = True) -> Condition | None:
     """The inequalities of a condition, or of its opposite; None where the data decide it."""
     if isinstance(condition, c_ast.UnaryOp) and condition.op == "!":
