@@ -136,7 +136,7 @@ def applicable(machine: str, path: str) -> bool:
 
 
 @settings(max_examples=60)
-@given(KERNELS, RATES, st.sampled_from([1, 3, 8]), st.floats(0.2, 5), st.floats(1.01, 4))
+@given(KERNELS, RATES, st.sampled_from([1, 3, 8]), st.floats(0.2, 4), st.floats(1.01, 3))
 def test_runtime_never_rises_with_a_bandwidth(runs, kernel, path, cores, low, more) -> None:
     path = path if applicable(kernel[1], path) else "L2L3.width"
     slow = case(runs, *kernel, cores, f"{path}=x{low}")

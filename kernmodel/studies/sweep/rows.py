@@ -97,8 +97,7 @@ def answer_row(point: Point, answer: EcmAnswer, say: Say | None = None) -> Row:
     compiled = (origin.compiler, origin.version, shlex.join(origin.flags))
     unknown, lacking = prediction.unknown, dict.fromkeys(CORE.values())
     return {
-        **{f"{name}{TIME}": None if name in unknown else cycles for name, cycles in prediction.times.items()},
-        f"{CALLS}{TIME}": None if CALLS in unknown else prediction.t_call,
+        **{f"{name}{TIME}": None if name in unknown else cycles for name, cycles in _times(prediction)},
         **(lacking if unknown else _in_units(prediction.cycles, prediction.work, CORE)),
         **dict(zip((LOW, HIGH, DEPENDS), (found.low, found.high, found.cause) if found else 3 * (None,), strict=True)),
         **{from_level(name): None if prediction.is_least(name) else cycles for name, cycles in prediction.levels},
@@ -116,6 +115,15 @@ def answer_row(point: Point, answer: EcmAnswer, say: Say | None = None) -> Row:
         "code": " ".join(part for part in compiled if part) if origin.compiler else origin.file or "standard input",
         "warnings": _SEPARATOR.join(f"{n.code}: {n}" for n in answer.notes if n.kind == "warning") or None,
     }
+
+
+def _times(prediction: EcmPrediction) -> Iterator[tuple[str, float]]:
+    """The model's times in the order of the columns, T_call also of loops that call nothing."""
+    for name, cycles in prediction.times.items():
+        if name != CALLS:
+            yield name, cycles
+        if name == OUTSIDE:
+            yield CALLS, prediction.t_call
 
 
 def from_level(level: str) -> str:
