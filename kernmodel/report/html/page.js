@@ -31,6 +31,7 @@ function tag(name, attributes, parent, text) {
 
 const colour = (number) => `var(--c${number % 8})`;
 const shade = (one) => (one.share === null ? colour(one.colour) : `color-mix(in oklab, var(--hot) ${Math.round(100 * one.share)}%, var(--cold))`);
+const RING = 7;
 const radius = (one) => (one.share === null ? 5 : Math.max(3, 15 * Math.sqrt(one.share)));  // the area is the share
 
 // ---- numbers and scales
@@ -254,8 +255,9 @@ class Lines extends Chart {
   stopAt(one, number, [x, y]) {
     const tip = one.tips[Math.min(number, one.tips.length - 1)] || one.name, { box } = this;
     if (x < box.left - 1 || x > box.right + 1 || y < box.top - 1 || y > box.bottom + 1) return;
-    const ring = (sheet) => make("circle", { class: "near", cx: x, cy: y, r: 7 }, sheet);
-    this.stops.push({ x, y, tip, ring, far: (a, b) => Math.hypot(a - x, b - y) });
+    const ring = (sheet) => make("circle", { class: "near", cx: x, cy: y, r: RING }, sheet);
+    // within its ring a point is nearer than a line that runs through it
+    this.stops.push({ x, y, tip, ring, far: (a, b) => Math.hypot(a - x, b - y) - RING });
   }
   area(one, parent) {
     const low = this.pixels(one, 1).map((at, k) => at || [this.across.at(one.points[k][0]), this.box.bottom]);
