@@ -185,6 +185,10 @@ def _described(kernel: KernelRequest, code: CodeRequest, stages: Stages) -> Mach
     )
 
 
+_ALL = 0.9995
+"""A share that is written as 100.0 %."""
+
+
 def _because_of_domain(scaled: ScalingAnswer, row: ScalingRow) -> str:
     """Why a full domain is as fast as it is."""
     prediction, point = scaled.single.prediction, row.point
@@ -199,7 +203,8 @@ def _because_of_domain(scaled: ScalingAnswer, row: ScalingRow) -> str:
     found = prediction.transfers[-1].bandwidth
     bandwidth = f" ({found.bytes_per_second / 1e9:.1f} GB/s)" if found else ""
     of = f"{n} of {cores} use" if n is not None and n < point.cores else f"{cores} use"
-    return f"A full domain: {of} all of its memory bandwidth{bandwidth}, which allows {reached}{fits}."
+    drawn = f"; all of them draw {point.utilization:.1%} of it" if point.utilization < _ALL else ""
+    return f"A full domain: {of} all of its memory bandwidth{bandwidth}{drawn}, which allows {reached}{fits}."
 
 
 # }}}

@@ -64,6 +64,12 @@ def test_what_limits_is_told_with_numbers():
     assert "nothing moves over the memory path" in pi.because
 
 
+def test_a_domain_whose_streams_draw_less_than_those_of_fewer_cores_says_so():
+    result = compare(requests("stencil"), ("zen2",), CodeRequest()).results[0]
+    assert result.domain.utilization < 0.95
+    assert "(34.6 GB/s); all of them draw 94.2% of it, which allows 1.36 GLUP/s" in result.because
+
+
 def test_a_domain_that_is_slower_than_fewer_cores_says_why():
     result = compare(requests("stencil", N=120_000, M=1000), ("hsw",), CodeRequest()).results[0]
     assert result.because.endswith("L3: 2.5 MiB a core; reuse over j (3.662 MiB) no longer fits.")
