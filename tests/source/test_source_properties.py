@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kernmodel.errors import SourceError
-from kernmodel.formulas.formula import size
+from kernmodel.formulas.formula import as_formula, size
 from kernmodel.source.load import parse_kernel
 from kernmodel.source.model import LoopNest
 from kernmodel.source.nest.affine import nonnegative, upper_bound
@@ -118,7 +118,7 @@ def test_index_range_equals_enumeration(heads: tuple[Head, ...], factors: list[i
 def test_proofs_hold_in_every_iteration(heads: tuple[Head, ...], data: st.DataObject) -> None:
     nest = parsed(heads)
     text = data.draw(affine(tuple(head.variable for head in heads)))
-    expression = eval(text, {"N": size("N"), **{loop.variable: loop.symbol for loop in nest.loops}})
+    expression = as_formula(eval(text, {"N": size("N"), **{loop.variable: loop.symbol for loop in nest.loops}}))
     values = [eval(text, {"N": 7, **point}) for point in executed(heads)]
     if nonnegative(expression, nest.loops):
         assert all(value >= 0 for value in values)
