@@ -275,7 +275,7 @@ class _Traces:
     def _iteration(self, loop: Loop | None) -> _Iteration:
         walk = self._walk(loop)
         if walk is None:
-            return self._rest(loop, _Iteration(), {}, {}, 1)
+            return self._rest(loop, _Iteration(), {}, 1)
         trace = [instruction for address in walk.steps for instruction in self.own.code[address]]
         wrong, known, unknown = self._surprises(walk)
         data = trace_data(self._run, walk, self.own.code, self._timer.lines) if self._run and walk.recorded else None
@@ -283,7 +283,7 @@ class _Traces:
         choices = list(dict.fromkeys((wrong, known, unknown, frozenset[int]())))
         times = self._timer.cycles(trace, *choices, data=data)
         if times is None:
-            return self._rest(loop, _Iteration(), {}, {}, 1)
+            return self._rest(loop, _Iteration(), {}, 1)
         each = walk.iterations
         taken_so, least, most, none = (times[choices.index(one)] / each for one in (wrong, known, unknown, frozenset()))
         one = (taken_so - none) / len(wrong) if wrong else (self._timer.penalty or 0.0) / each
@@ -291,10 +291,7 @@ class _Traces:
         found = _Iteration(cycles, min(least, cycles), max(most, cycles), expected / each)
         if walk.recorded:
             return self._as_counted(loop, found, walk)
-        taken: dict[int, int] = {}
-        for address in walk.steps:
-            taken[address] = taken.get(address, 0) + 1
-        return self._rest(loop, found, walk.passes, taken, each)
+        return self._rest(loop, found, walk.counts, each)
 
     def _walk(self, loop: Loop | None) -> Walk | None:
         kept = {one.header: self._kept(one) for one in self.flow.function.loops if self.flow.count(one.header)}
@@ -364,33 +361,29 @@ class _Traces:
         counted = sum(self.flow.count(address) * cycles for address, cycles in alone.items()) / max(1, headed)
         return _Iteration().plus(found, counted / here if here else 1.0)
 
-    def _rest(
-        self, loop: Loop | None, found: _Iteration, passes: Mapping[int, int], taken: Mapping[int, int], each: int
-    ) -> _Iteration:
-        """An iteration, with what was executed of it beyond the walk: passes of inner loops, blocks that it missed."""
+    def _rest(self, loop: Loop | None, found: _Iteration, walked: Mapping[int, int], iterations: int) -> _Iteration:
+        """An iteration, with what was executed of it beyond the walk, which has each block so often: passes of inner
+        loops, blocks that it missed."""
         flow = self.flow
         headed = flow.occurrences.calls if loop is None else flow.count(loop.header)
         headed = max(1, headed)
-        cycles, least, most, wrong = found.cycles, found.least, found.most, found.mispredicted
         beyond: dict[int, float] = {}
         for inner in sorted(self._inside(loop), key=lambda one: one.depth):
-            wanted = flow.count(inner.header) / headed - passes.get(inner.header, 0) / each
+            wanted = flow.count(inner.header) / headed - walked.get(inner.header, 0) / iterations
             around = inner.parent
             while around is not None and around in beyond:
                 wanted -= beyond[around] * flow.count(inner.header) / flow.count(around)
                 around = flow.loops[around].parent
             beyond[inner.header] = wanted
-            one = self.times[inner.header]
-            cycles += wanted * one.cycles
-            least += wanted * one.least
-            most += wanted * one.most
-            wrong += wanted * one.mispredicted
+            found = found.plus(self.times[inner.header], wanted)
         own = flow.blocks_of(loop) - {a for inner in flow.directly_in(loop) for a in inner.blocks}
         for address in own:
-            missed = flow.count(address) / headed - taken.get(address, 0) / each
-            straight = missed * self.own.straight(address)
-            cycles, least, most = cycles + straight, least + straight, most + straight
-        return _Iteration(max(cycles, 0.0), max(least, 0.0), max(most, 0.0), max(wrong, 0.0))
+            missed = flow.count(address) / headed - walked.get(address, 0) / iterations
+            straight = self.own.straight(address)
+            found = found.plus(_Iteration(straight, straight, straight), missed)
+        return _Iteration(
+            max(found.cycles, 0.0), max(found.least, 0.0), max(found.most, 0.0), max(found.mispredicted, 0.0)
+        )
 
     def _inside(self, loop: Loop | None) -> list[Loop]:
         """All loops inside a loop (the function) that ran."""

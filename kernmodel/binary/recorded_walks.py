@@ -69,11 +69,10 @@ class RecordedWalker:
             return None
         recorded = [step for one in stretches for step in one.steps]
         addresses = self._run.steps[recorded].tolist()
-        headed = Counter(address for address in addresses if address in self._flow.loops)
         whole = sum((one.whole for one in stretches), Counter[int]())
         left_out = sum((one.left_out for one in stretches), Counter[int]())
         done = sum(one.iterations for one in stretches)
-        return Walk(tuple(addresses), done, headed, tuple(recorded), whole, left_out)
+        return Walk(tuple(addresses), done, tuple(recorded), whole, left_out)
 
     def _stretch(self, begins: Numbers, ends: Numbers, kept: Mapping[int, int], instructions: int) -> _Stretch:
         """Iterations with so many instructions."""

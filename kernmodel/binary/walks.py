@@ -8,6 +8,7 @@ spread of them, which is said where it matters (docs/binaries.md).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 
@@ -85,7 +86,6 @@ class Walk:
         steps: addresses of the blocks in the order in which they run; passes of long inner loops are left out, of which
             the first ones and the last ones are there.
         iterations: of the loop, or calls.
-        passes: of each loop inside, by its header, as many as the steps hold.
         recorded: of each step its number in the recorded run that it was taken from; () where none was.
         whole: how often each block ran in these iterations, with the passes that were left out; left_out: these, by the
             header of the outermost loop that they are of. Both of recorded walks.
@@ -93,10 +93,14 @@ class Walk:
 
     steps: tuple[int, ...]
     iterations: int
-    passes: Mapping[int, int]
     recorded: tuple[int, ...] = ()
     whole: Mapping[int, int] = field(default_factory=dict)
     left_out: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def counts(self) -> Counter[int]:
+        """How often each block is in the steps."""
+        return Counter(self.steps)
 
 
 class Walker:
@@ -125,18 +129,15 @@ class Walker:
         """
         lengths = {block.address: len(block.instructions) for block in self._flow.function.blocks}
         steps: list[int] = []
-        passes: dict[int, int] = {}
         done = length = 0
         while done < iterations and length < instructions:
             for address in self._iteration():
                 steps.append(address)
                 length += lengths.get(address, 0)
-                if address in self._flow.loops and address != self._start:
-                    passes[address] = passes.get(address, 0) + 1
                 if len(steps) > _MOST_STEPS:
                     return None
             done += 1
-        return Walk(tuple(steps), done, passes)
+        return Walk(tuple(steps), done)
 
     def _iteration(self) -> Iterator[int]:
         """The blocks of one iteration."""

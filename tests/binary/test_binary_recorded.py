@@ -80,7 +80,7 @@ def test_a_nest_that_is_short_is_walked_as_it_ran() -> None:
     walk = RecordedWalker(flow, run).walk(None, {}, 1, MOST)
     assert walk is not None
     assert walk.steps == (entry, *(row, inner, inner, inner, inner, end) * 3, last)
-    assert (walk.iterations, walk.passes[row], walk.passes[inner]) == (1, 3, 12)
+    assert (walk.iterations, walk.counts[row], walk.counts[inner]) == (1, 3, 12)
     assert all(run.steps[number] == step for number, step in zip(walk.recorded, walk.steps, strict=True))
 
 
@@ -92,8 +92,8 @@ def test_passes_in_the_middle_of_long_visits_are_left_out(rows: int, passes: int
     assert walk is not None
     each = min(passes, kept + 2)
     assert walk.steps == (row, *(inner,) * each, end) * walk.iterations
-    assert walk.passes[inner] == each * walk.iterations
-    assert walk.whole[inner] == passes * walk.iterations == walk.passes[inner] + walk.left_out.get(inner, 0)
+    assert walk.counts[inner] == each * walk.iterations
+    assert walk.whole[inner] == passes * walk.iterations == walk.counts[inner] + walk.left_out.get(inner, 0)
 
 
 @pytest.mark.parametrize("lengths", [[400], [5, 300, 40, 120], [*range(1, 90)]])

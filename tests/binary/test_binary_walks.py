@@ -20,7 +20,7 @@ def test_a_nest_of_constant_trips_is_walked_in_its_order() -> None:
     walk = Walker(CountedFlow(made, counted(made, rows=3, passes=4)), None, {}).walk(10_000, 1)
     assert walk is not None
     assert walk.steps == (entry, *(row, inner, inner, inner, inner, end) * 3, last)
-    assert walk.passes == {row: 3, inner: 12}
+    assert (walk.counts[row], walk.counts[inner]) == (3, 12)
 
 
 @given(rows=st.integers(1, 20), passes=st.integers(1, 60), kept=st.integers(2, 70))
@@ -30,7 +30,7 @@ def test_what_a_walk_leaves_out_are_passes_in_the_middle_of_a_visit(rows: int, p
     flow = CountedFlow(made, counted(made, rows, passes))
     walk = Walker(flow, made.loops[0], {inner: kept}).walk(1, 1)
     assert walk is not None
-    visit = walk.passes[inner]
+    visit = walk.counts[inner]
     assert walk.steps == (row, *(inner,) * visit, end)
     assert visit <= passes
     assert visit == passes or kept <= visit <= kept + 2
