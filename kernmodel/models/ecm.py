@@ -344,7 +344,7 @@ def _otherwise_composed(machine: Machine, streams: Streams | None) -> Iterator[t
     """The machine with each composition that experiments do not tell apart from its own, and what streams imply so."""
     for overlap in machine.undecided:
         other = replace(machine, overlap=overlap, undecided=())
-        yield other, None if streams is None else recomposed(streams, other)
+        yield other, None if streams is None else recomposed(streams, overlap)
 
 
 def _beside_outside(body: Mapping[str, float], outside: OutsideWork | None) -> dict[str, float]:

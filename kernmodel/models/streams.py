@@ -89,9 +89,9 @@ def streams_of(machine: Machine, misses: MissParameters) -> Streams:
     return _composed(machine, _unfollowed(machine, misses), beside)
 
 
-def recomposed(streams: Streams, machine: Machine) -> Streams:
-    """What the same streams imply where the times compose as this copy of the machine says."""
-    return _composed(machine, streams.unfollowed, streams.beside)
+def recomposed(streams: Streams, overlap: Overlap) -> Streams:
+    """What the same streams imply where the times compose so; it is still the machine that they were measured on."""
+    return _composed(replace(streams.machine, overlap=overlap), streams.unfollowed, streams.beside)
 
 
 def _composed(machine: Machine, unfollowed: Unfollowed | None, beside: Mapping[str, Sequence[float]]) -> Streams:

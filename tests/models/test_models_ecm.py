@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kernmodel.errors import MachineError
 from kernmodel.formulas.formula import ZERO
 from kernmodel.incore.model import Chain, InCore, PortUse, Reason, Why
+from kernmodel.incore.tables.core_parameters import MissParameters
 from kernmodel.machine.cores import Spread
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import (
@@ -34,6 +35,8 @@ from kernmodel.models.ecm import (
     scale,
     utilization,
 )
+from kernmodel.models.pages import in_pages
+from kernmodel.models.streams import streams_of
 from kernmodel.report.text.bottleneck import bottleneck_text
 from kernmodel.traffic.model import Evasion, PathTraffic, Traffic
 
@@ -205,6 +208,21 @@ def test_compositions_that_are_not_told_apart_give_an_interval() -> None:
     assert (interval.low, interval.high, interval.assumed) == (found.cycles, other.cycles, OVERLAPPING)
     # a chain that is longer than all transfers hides how these compose
     assert predict(traffic(), incore(lcd=30.0), both).cycles_interval is None
+
+
+def test_a_changed_machine_is_changed_in_the_other_composition_too() -> None:
+    """Small pages cost what they cost beside the measured streams, whichever way the times compose."""
+    one, misses = replace(machine(OVERLAPPING), pages="huge"), MissParameters()
+    memory = replace(one.paths[-1], small_pages=3.5)
+    one = replace(one, paths=(*one.paths[:-1], memory), undecided=(parse_overlap(SERIAL),))
+    other = replace(one, overlap=parse_overlap(SERIAL), undecided=())
+    found = predict(traffic(), incore(), in_pages(one, "4k")[0], streams=streams_of(one, misses)).cycles_interval
+    serial = predict(traffic(), incore(), in_pages(other, "4k")[0], streams=streams_of(other, misses))
+    assert found is not None
+    assert found.high == pytest.approx(serial.cycles)
+    assert serial.cycles == pytest.approx(
+        predict(traffic(), incore(), other, streams=streams_of(other, misses)).cycles + 2 * 3.5
+    )
 
 
 @pytest.mark.parametrize(
