@@ -1,4 +1,4 @@
-"""A loop nest with sizes for its sizes, as a program that the cache simulator executes.
+"""A loop nest with numbers for its sizes, as a program that the cache simulator executes.
 
 References that the innermost loops do not move are held in a register while these run: read before them, written after.
 """
@@ -22,7 +22,7 @@ from kernmodel.value_types import dataclass
 
 @dataclass(frozen=True, slots=True)
 class NumericReference:
-    """An array reference in sizes.
+    """An array reference in numbers.
 
     Attributes:
         access: the reference of the source.
@@ -39,7 +39,7 @@ class NumericReference:
 
 @dataclass(frozen=True, slots=True)
 class NumericNest:
-    """A nest with sizes for its sizes.
+    """A nest with numbers for its sizes.
 
     Attributes:
         nest: where it comes from.
@@ -71,7 +71,7 @@ class NumericNest:
 def numeric_nest(
     nest: LoopNest, sizes: Mapping[str, int], line_bytes: int, stores: StoreMode, values: IndirectValues
 ) -> NumericNest:
-    """Put sizes in.
+    """Put numbers in.
 
     Args:
         nest: the loop nest.
