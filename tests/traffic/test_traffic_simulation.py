@@ -380,6 +380,11 @@ def test_bounds_keep_their_value(expression: Formula, values: list[int]) -> None
     assert bound is not None and bound_value(bound, values) == expected
 
 
+@pytest.mark.parametrize("other", [variable("k"), minimum(variable("j"), variable("k"))])
+def test_products_with_minima_are_no_bounds(other: Formula) -> None:
+    assert bound_of(minimum(variable("i"), variable("j")) * other + 1, VARIABLES, {}) is None
+
+
 # Index arrays
 
 GATHER = """void f(double x[restrict M], double y[restrict N], int idx[restrict N]) {

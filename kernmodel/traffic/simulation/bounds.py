@@ -67,8 +67,10 @@ def _all_groups(formulas: Iterable[Formula], variables: Sequence[str]) -> list[G
 
 def _composed(formula: Formula, variables: Sequence[str]) -> Groups | None:
     """A sum of multiples of minima and maxima."""
-    factors = tuple(formula.terms.values())
-    known = _all_groups((Formula({monomial: 1}) for monomial in formula.terms), variables)
+    factors, monomials = formula.terms.values(), [Formula({monomial: 1}) for monomial in formula.terms]
+    if formula in monomials:
+        return None  # a product with a minimum or maximum in it
+    known = _all_groups(monomials, variables)
     if known is None or not all(isinstance(factor, int) for factor in factors):
         return None
     scaled = [_scaled(groups, int(factor)) for groups, factor in zip(known, factors, strict=True)]
