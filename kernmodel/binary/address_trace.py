@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, cast
 
-from kernmodel.binary.counting import never_ran
+from kernmodel.binary.counting import never_ran, refuse_foreign
 from kernmodel.binary.program import Function
 from kernmodel.binary.recording import Recording
 from kernmodel.binary.residency import Residency
@@ -95,8 +95,9 @@ def residency(
 
     Raises:
         InputError: the program cannot be run, takes too long, or never runs the function; NotTracedError,
-            MeasurementError: this system or program does not allow it.
+            MeasurementError: this system or program does not allow it; ToolError: it is of another processor.
     """
+    refuse_foreign(function)
     simulator = Simulator(hierarchy)
     line = hierarchy.levels[0].line_bytes
     first = _one_run(function, command, simulator, line, told, "warming the simulated caches")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kernmodel.binary.address_trace import residency
-from kernmodel.binary.counting import refuse_foreign
 from kernmodel.binary.ecm import DataAnswer, data_answer, ecm_prediction
 from kernmodel.binary.lifting import LiftedPrediction, lift_loops, lift_sum, lift_traces
 from kernmodel.binary.occurrences import Occurrences
@@ -125,7 +124,6 @@ def with_data(
         in_core: predictions of ours, the best first.
     """
     try:
-        refuse_foreign(flow.function)
         found = residency(flow.function, command, hierarchy_of(machine), told)
     except (ToolError, InputError) as error:
         return None, LiftedPrediction(OWN_ECM, "traces", None, failed=str(error))

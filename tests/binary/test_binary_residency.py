@@ -2,6 +2,7 @@
 
 import os
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,7 @@ from kernmodel.binary.counting import count_occurrences
 from kernmodel.binary.find import find_function
 from kernmodel.binary.runs import Command
 from kernmodel.cachesim.model import CacheSpec, Hierarchy
-from kernmodel.errors import InputError, MeasurementError
+from kernmodel.errors import InputError, MeasurementError, ToolError
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or os.uname().machine != "x86_64", reason="addresses are traced on Linux on x86-64"
@@ -89,3 +90,10 @@ def test_what_is_not_traced_says_so(build):
         residency(function, Command((str(program), "e")), CACHES)
     with pytest.raises(InputError, match="interpret never ran"):
         residency(find_function(program, "interpret"), Command((str(program),)), CACHES)
+
+
+def test_code_of_another_processor_is_said_to_be_that_and_not_started(build):
+    program = build("flow.c", "-O2")
+    foreign = replace(find_function(program, "gemm"), isa="aarch64")
+    with pytest.raises(ToolError, match="holds aarch64 code, which this host"):
+        residency(foreign, Command((str(program), "24")), CACHES)
