@@ -124,7 +124,7 @@ def _code(
     if code.asm is None:
         with ExitStack() as stack:
             made = start_late(stack, nest, code, target, request).finish()
-        text, compiled = made.text, read_compiled(made, nest.file, target.isa)
+        text, compiled, flags = made.text, read_compiled(made, nest.file, target.isa), made.flags
     else:
         _, text = read_file(code.asm, syntax=code.syntax, isa_name=target.isa)
         if not text:

@@ -128,6 +128,24 @@ def test_short_passes_are_asked_about_by_unrolled_code(recorded, monkeypatch: py
 
 
 @needs_gcc
+def test_the_flags_of_a_run_are_those_it_was_compiled_with(recorded, monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+    """Among them what a pragma asks for; else an experiment that adds flags would take it away as well."""
+    kernel = tmp_path / "simd.c"
+    kernel.write_text(
+        "void simd(int N, double *a) {\n#pragma omp simd\nfor (int i = 0; i < N; ++i) a[i] = 2.0 * a[i];\n}\n"
+    )
+    ran = []
+    measure = host_kernels.measure_kernel
+    monkeypatch.setitem(CYCLES, "simd", {"L1": 50.0, "L2": 50.0, "unrolled": 0.25})
+    monkeypatch.setattr(
+        host_kernels, "measure_kernel", lambda *of, **others: (ran.append(of[2].flags), measure(*of, **others))[1]
+    )
+    km.validate(MACHINE, str(kernel), levels=["L1"], N=1000)
+    assert any("-funroll-loops" in flags for flags in ran)
+    assert all("-fopenmp-simd" in flags for flags in ran)
+
+
+@needs_gcc
 def test_a_file_of_another_core_is_said_to_be_one(recorded) -> None:
     notes = {
         machine: [note.code for note in km.validate(machine, "triad.c", levels=["L1"], explain=None).answer.notes]
