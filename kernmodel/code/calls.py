@@ -69,8 +69,13 @@ def calls_in(body: Sequence[Instruction], *, repeats: bool = True) -> tuple[Call
 
 _PASSES = 3
 """Passes over which a result is followed."""
-_TWO, _THREE = frozenset(("pow", "atan2", "hypot", "fmod", "remainder", "fmin", "fmax", "fdim", "copysign")), "fma"
-"""Functions of several arguments, by their names for double."""
+_ARGUMENTS = {
+    **dict.fromkeys(_REMEDIES, 1),
+    **dict.fromkeys(("pow", "atan2", "hypot", "fmod", "remainder", "fmin", "fmax", "fdim", "copysign"), 2),
+    "fma": 3,
+    **dict.fromkeys(("memcpy", "memmove", "memset"), 0),
+}
+"""Floating-point arguments of functions, by their names for double."""
 
 
 def _waits_for_itself(body: Sequence[Instruction], call: int) -> bool:
@@ -83,7 +88,7 @@ def _waits_for_itself(body: Sequence[Instruction], call: int) -> bool:
     for number in order:
         instruction = body[number]
         if instruction.branch == "call":
-            reached = bool(found & set(registers.vectors[: _arguments(called_name(instruction, {}))]))
+            reached = not found.isdisjoint(registers.vectors[: _arguments(called_name(instruction, {}))])
             if reached and number == call:
                 return True
             found = {one for one in found if _survives(one, registers)}
@@ -93,13 +98,10 @@ def _waits_for_itself(body: Sequence[Instruction], call: int) -> bool:
     return False
 
 
-def _arguments(name: str) -> int:
-    """Floating-point arguments of a function; of one that is not known, as many as are passed in registers."""
+def _arguments(name: str) -> int | None:
+    """Floating-point arguments of a function; None of one that is not known, for as many as are passed in registers."""
     vector = re.match(r"_ZGV[a-z][NM]\w+?([vlu]+)_", name)
-    if vector:
-        return len(vector[1])
-    base = _plain_name(name)
-    return 3 if base == _THREE else 2 if base in _TWO else 1 if base in _REMEDIES else 8
+    return len(vector[1]) if vector else _ARGUMENTS.get(_plain_name(name))
 
 
 def _survives(place: str, registers: Registers) -> bool:
@@ -114,12 +116,13 @@ _FRAME = "["
 
 
 def _follow(instruction: Instruction, found: set[str], moved: set[str], registers: Registers) -> None:
-    """Put what an instruction writes into `found` if it reads something there, else take it out."""
+    """Put what an instruction writes into `found` if it reads something there, else take it out; `moved`: the registers
+    that the body writes."""
     words = [(_word(one, moved, registers), one) for one in instruction.memory]
     read = [one.register for one in instruction.operands if one.read and one.register]
     read += [*instruction.implicit_reads, *(word for word, one in words if one.read and word)]
     written = [*_written(instruction), *(word for word, one in words if one.written and word)]
-    if not found.isdisjoint(read) and not instruction.same_register:
+    if not found.isdisjoint(read) and not isa_of(instruction.isa).writes_constant(instruction):
         found.update(written)
     else:
         found.difference_update(written)

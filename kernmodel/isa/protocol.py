@@ -435,6 +435,10 @@ class Isa(ABC):
         """Whether what it reads without naming it is an operand, even where that register forms its address too."""
         return False
 
+    def writes_constant(self, instruction: Instruction) -> bool:
+        """Whether its result is the same whatever the registers hold that it reads, as of `xor` with itself."""
+        return False
+
     def third_vector(self, instruction: Instruction) -> int | None:
         """The number of the operand that enters a unit as the third vector; None where fewer do."""
         return None

@@ -67,6 +67,9 @@ IN_PLACE = """
         (IN_PLACE, 0),
         ("1: movsd (%rbx), %xmm1\n movsd 8(%rbx), %xmm0\n addq $8, %rbx\n call pow\n cmpq %rbx, %rbp\n jne 1b\n", 0),
         ("1: movsd (%rbx), %xmm0\n addq $8, %rbx\n call pow\n movapd %xmm0, %xmm1\n cmpq %rbx, %rbp\n jne 1b\n", 1),
+        ("1: addsd (%rbx), %xmm0\n mulsd %xmm0, %xmm0\n addq $8, %rbx\n call cos\n cmpq %rbx, %rbp\n jne 1b\n", 1),
+        ("1: pxor %xmm0, %xmm0\n cvtsi2sdl %ebx, %xmm0\n addq $8, %rbx\n call cos\n cmpq %rbx, %rbp\n jne 1b\n", 0),
+        ("1: movq %rbx, %rdi\n addq $8, %rbx\n call memcpy\n cmpq %rbx, %rbp\n jne 1b\n", 0),
         # a function of one argument does not read xmm1
         ("1: movsd (%rbx), %xmm0\n addq $8, %rbx\n call exp\n movapd %xmm0, %xmm1\n cmpq %rbx, %rbp\n jne 1b\n", 0),
     ],
@@ -74,6 +77,12 @@ IN_PLACE = """
 def test_a_call_is_a_chain_where_its_result_reaches_its_own_argument(text: str, chained: int) -> None:
     (call,) = calls_in(body(text))
     assert (call.count, call.chained) == (1, chained)
+
+
+def test_a_result_that_is_moved_to_a_kept_register_and_back_is_a_chain() -> None:
+    text = "1: ldr d1, [x19], #8\n fmov d0, d8\n fadd d0, d0, d1\n bl exp\n fmov d8, d0\n cmp x19, x20\n b.ne 1b\n"
+    (call,) = calls_in(read_listing(text, "body.s", isa_name="aarch64").instructions)
+    assert (call.count, call.chained) == (1, 1)
 
 
 def test_a_result_goes_through_other_calls() -> None:

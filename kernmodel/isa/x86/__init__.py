@@ -41,6 +41,11 @@ _PACKED = {"pd": 8, "ps": 4}
 _PARTS: dict[str, Literal["low byte", "high byte"]] = {"r8": "low byte", "cl": "low byte", "r8h": "high byte"}
 _LOADED_POINTERS = frozenset({"mov", "movsxd", "pop"})
 _ADDITIONS = frozenset(f"{kind}{what}" for kind in ("add", "sub", "addsub") for what in ("ps", "pd", "ss", "sd"))
+_CONSTANT_WITH_ITSELF = frozenset(
+    ["xor", "sub", "xorps", "xorpd", "pxor", "pxord", "pxorq", "pandn", "pandnd", "pandnq", "andnps", "andnpd"]
+    + [f"{kind}{size}" for kind in ("psub", "pcmpeq", "pcmpgt") for size in "bwdq"]
+)
+"""Operations that give zeros or ones where all sources are one register; differences of floats may be NaN."""
 _IACA_NOP_LENGTH = 3
 
 
@@ -227,6 +232,10 @@ class X86(Isa):
     def reads_beside_address(self, instruction: Instruction) -> bool:
         """mulx reads rdx beside its operands, which may name rdx as a target and as an address."""
         return instruction.mnemonic == "mulx"
+
+    def writes_constant(self, instruction: Instruction) -> bool:
+        alike = instruction.same_register and not instruction.has_mask
+        return alike and instruction.mnemonic.removeprefix("v") in _CONSTANT_WITH_ITSELF
 
     def third_vector(self, instruction: Instruction) -> int | None:
         """The addend of a fused multiplication and addition, the choice of a blend."""
