@@ -17,15 +17,14 @@ from __future__ import annotations
 import argparse
 import platform
 import random
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import date
-from pathlib import Path
 from typing import NamedTuple
 
 from kernmodel.errors import MeasurementError
 from kernmodel.measure.host import Case, Effort, Harness
+from kernmodel.measure.host_topology import host_topology
 from kernmodel.measure.samples import Figure
 
 Range = tuple[float, float]
@@ -44,7 +43,6 @@ _FUNCTIONS: dict[str, tuple[tuple[Range, ...], ...]] = {
 }
 """Ranges of the arguments of each function, those taken to be usual first."""
 _SCALAR_ONLY = ("fmod",)
-_PLAIN = {"double": 1, "float": 1}
 _VECTORS = {"b": 16, "d": 32, "e": 64}
 """Bytes of a vector by the letter of the vector ABI: SSE, AVX2, AVX-512."""
 _FEATURES = {"b": "sse4_2", "d": "avx2", "e": "avx512f"}
@@ -77,42 +75,49 @@ void km_kernel(long repetitions, long which, char **buffers)
         case 2: EACH(last = {function}({chained})); break;
         default: EACH(last = A + zero * last); break;
         }}
-    OUT0 = last;
+    *(loose *)results = last;
 }}
 """
 
 
 class Function(NamedTuple):
-    """A function of the library: `symbol` as code calls it, of so many `bytes` at once (of one number for scalars)."""
+    """A function of the library: `symbol` as code calls it, for `lanes` numbers at once of the C type `element`, which
+    takes `size` bytes."""
 
     name: str
     symbol: str
     element: str
-    bytes: int
+    size: int
+    lanes: int = 1
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all its lanes."""
+        return self.size * self.lanes
 
 
 def functions(names: Sequence[str], *, vectors: bool) -> Iterator[Function]:
     """Both precisions of each function, and their vector forms that this host can execute."""
-    known = set(Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").split())
+    known = host_topology().features
     for name in names:
         for element, size, ending in (("double", 8, ""), ("float", 4, "f")):
             yield Function(name, name + ending, element, size)
             for letter, width in _VECTORS.items() if vectors and name not in _SCALAR_ONLY else ():
                 if _FEATURES[letter] in known:
-                    operands = "v" * len(_FUNCTIONS[name][0])
-                    yield Function(name, f"_ZGV{letter}N{width // size}{operands}_{name}{ending}", element, width)
+                    operands, lanes = "v" * len(_FUNCTIONS[name][0]), width // size
+                    yield Function(name, f"_ZGV{letter}N{lanes}{operands}_{name}{ending}", element, size, lanes)
 
 
 def driver(function: Function, ranges: Sequence[Range]) -> str:
     """C that calls the function over random arguments in these ranges."""
     source = random.Random(1)
-    several, size = len(ranges) > 1, 8 if function.element == "double" else 4
+    several = len(ranges) > 1
     columns = [[_drawn(source, span) for _ in range(_ARGUMENTS)] for span in (*ranges, ranges[0])[:2]]
     text = _DRIVER.format(
         element=function.element,
         bytes=function.bytes,
-        align=size,
-        lanes=function.bytes // size,
+        align=function.size,
+        lanes=function.lanes,
         function=function.symbol,
         kinds="number, number" if several else "number",
         count=_ARGUMENTS,
@@ -122,8 +127,8 @@ def driver(function: Function, ranges: Sequence[Range]) -> str:
         values="A, B" if several else "A",
         plain="A + B" if several else "A + zero",
         chained="A + zero * last, B" if several else "A + zero * last",
-    ).replace("OUT0", "*(loose *)results")
-    return text if function.bytes > size else text.replace(f" __attribute__((vector_size({function.bytes})))", "")
+    )
+    return text if function.lanes > 1 else text.replace(f" __attribute__((vector_size({function.bytes})))", "")
 
 
 def _drawn(source: random.Random, span: Range) -> str:
@@ -165,8 +170,8 @@ def main() -> None:
     parser.add_argument("functions", nargs="*", metavar="FUNCTION", choices=[[], *_FUNCTIONS])
     parser.add_argument("--vectors", action="store_true", help="libmvec's functions too")
     given = parser.parse_args()
-    library = " ".join(platform.libc_ver())
-    model = subprocess.run(["uname", "-m"], capture_output=True, text=True, check=True).stdout.strip()
+    library, host = " ".join(platform.libc_ver()), host_topology()
+    model = f"{host.model} (family {host.family}, model {host.number})"
     print("# function | arguments | cycles beside others | cycles in a chain | spread of both | source")
     print(f"#! source m = measured on {date.today().isoformat()} on {model}, {library}, by benchmarks/library_calls.py")
     for function in functions(given.functions or tuple(_FUNCTIONS), vectors=given.vectors):
