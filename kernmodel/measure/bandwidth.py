@@ -120,9 +120,9 @@ def measure_bandwidths(
         InputError: this host has no such level; MeasurementError: it does not let it be measured.
     """
     sizes = level_sizes(topology)
-    known = [*(cache.name for cache in topology.caches), "Mem"]
-    if strange := [level for level in levels if level not in known]:
-        raise InputError(f"this host has no level {strange[0]}", where="--level", todo=f"choose {', '.join(known)}")
+    if strange := [level for level in levels if level not in topology.level_names]:
+        todo = f"choose {', '.join(topology.level_names)}"
+        raise InputError(f"this host has no level {strange[0]}", where="--level", todo=todo)
     wanted = [
         (level, name, width)
         for level in levels or tuple(sizes)

@@ -69,6 +69,11 @@ class HostTopology:
         """The outermost cache."""
         return self.caches[-1]
 
+    @property
+    def level_names(self) -> tuple[str, ...]:
+        """Where data may lie, innermost first: the caches, and "Mem"."""
+        return (*(cache.name for cache in self.caches), "Mem")
+
 
 def host_topology() -> HostTopology:
     """The topology of this host, by /sys and /proc.

@@ -256,11 +256,10 @@ def _paths(
 ) -> dict[str, dict[str, Any]]:
     """Paths between neighbouring levels; a width that nobody published follows from the measured streams, what starting
     a stream from memory costs from the measured runs."""
-    names = [cache.name for cache in topology.caches] + ["Mem"]
     measured = {point.level for point in found.bandwidths.points if point.cycles_per_line.confirmed}
     small = _small_pages(found)
     paths = {}
-    for inner, outer in pairwise(names):
+    for inner, outer in pairwise(topology.level_names):
         like = carried["paths"].get(inner + outer, {"duplex": "half", "width": "unknown"})
         width = like["width"]
         known = width not in ("unknown", "measured")

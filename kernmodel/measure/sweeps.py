@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from statistics import median
 
 from kernmodel.errors import Note
@@ -71,13 +72,13 @@ class OneCore:
 
     bandwidths: Bandwidths
     peaks: Peaks
-    runs: Runs
-    share: CacheShare
-    small_pages: BandwidthPoint | None
-    mixed: tuple[MixedStreams, ...]
-    compositions: Compositions
-    sweeps: int
-    notes: tuple[Note, ...]
+    runs: Runs = Runs((), ())
+    share: CacheShare = CacheShare("", (), None, ())
+    small_pages: BandwidthPoint | None = None
+    mixed: tuple[MixedStreams, ...] = ()
+    compositions: Compositions = Compositions((), ())
+    sweeps: int = 1
+    notes: tuple[Note, ...] = ()
 
 
 def measure_one_core(
@@ -94,10 +95,10 @@ def measure_one_core(
     sweeps: list[OneCore] = []
     begin = time.monotonic()
     while True:
-        start, number = time.monotonic(), len(sweeps) + 1
-        sweeps.append(_sweep(harness, topology, plan, sweeps, lambda what, n=number: progress(f"sweep {n}: {what}")))  # type: ignore[misc]
+        start = time.monotonic()
+        sweeps.append(_sweep(harness, topology, plan, sweeps, progress))
         now = time.monotonic()
-        settled = not any(name for name, figures in _figures(sweeps) if not is_repeated(figures))
+        settled = all(is_repeated(figures) for _, figures in _figures(sweeps))
         enough = len(sweeps) >= (plan.least if settled else plan.most)
         if enough or now - begin + (now - start) > plan.seconds:
             return merged(sweeps, carried)
@@ -106,29 +107,28 @@ def measure_one_core(
 def _sweep(
     harness: Harness, topology: HostTopology, plan: Plan, before: Sequence[OneCore], progress: Progress
 ) -> OneCore:
-    found = measure_bandwidths(
-        harness, topology, mixes=plan.mixes, twice=plan.most == 1, effort=plan.effort, progress=progress
-    )
+    """All figures once; what is not confirmed is tried again only where no other sweep follows."""
+
+    def tell(what: str) -> None:
+        progress(f"sweep {len(before) + 1}: {what}")
+
+    effort = plan.effort
+    streams = partial(measure_bandwidths, harness, topology, twice=plan.most == 1, effort=effort, progress=tell)
+    found = streams(mixes=plan.mixes)
     if plan.narrow:
         widths = tuple(width for width in ACCESS_BYTES if width < x86.vector_bytes())
-        more = measure_bandwidths(
-            harness, topology, mixes=RATIOS, widths=widths, twice=False, effort=plan.effort, progress=progress
-        )
-        found = replace(found, points=(*found.points, *more.points))
-    peaks = measure_peaks(harness, plan.peaks, effort=plan.effort, progress=progress)
+        more = streams(mixes=RATIOS, widths=widths)
+        points, notes = (*found.points, *more.points), (*found.notes, *more.notes)
+        found = replace(found, points=points, huge=found.huge and more.huge, notes=notes)
+    peaks = measure_peaks(harness, plan.peaks, effort=effort, progress=tell)
     if not plan.beyond:
-        return OneCore(found, peaks, Runs((), ()), CacheShare("", (), None, ()), None, (), _NONE, 1, ())
-    runs = measure_runs(harness, topology, effort=plan.effort, progress=progress)
-    share = measure_share(harness, topology, effort=plan.effort, progress=progress)
-    small = measure_bandwidths(
-        harness, topology, levels=("Mem",), mixes=("load",), huge=False, effort=plan.effort, progress=progress
-    )
+        return OneCore(found, peaks)
+    runs = measure_runs(harness, topology, effort=effort, progress=tell)
+    share = measure_share(harness, topology, effort=effort, progress=tell)
+    small = streams(levels=("Mem",), mixes=("load",), huge=False)
     plain = _plain(topology, [*(one.bandwidths.points for one in before), found.points])
-    mixed = (measure_mixed(harness, topology, plain, effort=plan.effort, progress=progress),) if plain else ()
-    return OneCore(found, peaks, runs, share, next(iter(small.points), None), mixed, _NONE, 1, ())
-
-
-_NONE = Compositions((), ())
+    mixed = (measure_mixed(harness, topology, plain, effort=effort, progress=tell),) if plain else ()
+    return OneCore(found, peaks, runs, share, next(iter(small.points), None), mixed)
 
 
 def _plain(topology: HostTopology, sweeps: Sequence[Sequence[BandwidthPoint]]) -> dict[str, float]:
@@ -138,8 +138,7 @@ def _plain(topology: HostTopology, sweeps: Sequence[Sequence[BandwidthPoint]]) -
         for point in _merged_points(sweeps)
         if (point.mix, point.width_bytes) == ("load", x86.vector_bytes())
     }
-    levels = [*(cache.name for cache in topology.caches), "Mem"]
-    if list(found) != levels or not all(figure.confirmed for figure in found.values()):
+    if tuple(found) != topology.level_names or not all(figure.confirmed for figure in found.values()):
         return {}
     return {level: figure.value for level, figure in found.items()}
 
@@ -148,7 +147,7 @@ def _plain(topology: HostTopology, sweeps: Sequence[Sequence[BandwidthPoint]]) -
 
 
 def merged(sweeps: Sequence[OneCore], carried: Overlap) -> OneCore:
-    """The figures of several sweeps, each the lowest that another one comes near."""
+    """The figures of several sweeps, each the lowest that another one comes near; in huge pages where all were."""
     first = sweeps[0]
     points = _merged_points([one.bandwidths.points for one in sweeps])
     peaks = tuple(
@@ -162,11 +161,12 @@ def merged(sweeps: Sequence[OneCore], carried: Overlap) -> OneCore:
     share = _merged_points([one.share.points for one in sweeps])
     small = _merged_points([(one.small_pages,) for one in sweeps if one.small_pages is not None])
     mixed = tuple(one for sweep in sweeps for one in sweep.mixed)
-    compositions = judged_compositions(mixed, carried) if first.share.level else _NONE
-    kept = (note for note in first.bandwidths.notes if note.code != "not-confirmed")
+    compositions = judged_compositions(mixed, carried) if first.share.level else Compositions((), ())
+    told = dict.fromkeys(note for one in sweeps for note in one.bandwidths.notes)
+    kept = (note for note in told if note.code != "not-confirmed")
+    clock, huge = median(one.bandwidths.clock_hz for one in sweeps), all(one.bandwidths.huge for one in sweeps)
     return OneCore(
-        replace(first.bandwidths, points=points, clock_hz=median(one.bandwidths.clock_hz for one in sweeps)),
-        replace(first.peaks, peaks=peaks), replace(first.runs, points=runs),
+        Bandwidths(points, clock, huge, ()), Peaks(peaks, clock, ()), Runs(runs, ()),
         CacheShare(first.share.level, share, usable_bytes(share), ()), next(iter(small), None), mixed, compositions,
         len(sweeps), (*kept, *compositions.notes, *_notes(sweeps)),
     )  # fmt: skip

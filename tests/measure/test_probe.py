@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from kernmodel.cli.main import main
-from kernmodel.errors import MeasurementError
+from kernmodel.errors import MeasurementError, Note
 from kernmodel.incore.tables.core_parameters import MissParameters
 from kernmodel.machine.files.schema import MACHINE_FILE, read_machine
 from kernmodel.measure import probe, sweeps
@@ -141,6 +142,26 @@ def test_pages_are_a_condition_and_what_small_ones_cost_is_measured(monkeypatch:
     assert machine is not None, problems
     assert (machine.pages, machine.paths[-1].small_pages) == ("huge", pytest.approx(15.6 - 13.1))
     assert "small_pages" not in probed(monkeypatch, depth="quick").text
+
+
+@pytest.mark.parametrize("missed", [1, 2, 4, 14])
+def test_pages_are_huge_only_if_those_of_all_figures_are(monkeypatch: pytest.MonkeyPatch, missed: int) -> None:
+    """Five sweeps, each of wide accesses and of narrow ones, then a load in small pages that were asked for."""
+    probed(monkeypatch)
+    measured, calls = sweeps.measure_bandwidths, []
+
+    def bandwidths(*of: Any, **others: Any) -> Bandwidths:
+        calls.append(others)
+        late = (Note("no-huge-pages", "not got"),) if len(calls) == missed else ()
+        return replace(measured(*of, **others), huge=not late, notes=late)
+
+    monkeypatch.setattr(sweeps, "measure_bandwidths", bandwidths)
+    found = probe.probe_machine(None, depth="thorough")  # type: ignore[arg-type]
+    assert [others.get("huge", True) for others in calls] == [True, True, False] * 5
+    machine, problems = read_machine(document_of(found.text, "mine.yml", MACHINE_FILE))
+    assert machine is not None, problems
+    assert machine.pages is None
+    assert "no-huge-pages" in [note.code for note in found.notes]
 
 
 def test_what_is_not_confirmed_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
