@@ -243,7 +243,8 @@ def _implied(machine: Machine, mix: StreamMix) -> Iterator[tuple[str, _Kind, flo
     """By path its name, the share of modified lines of a mix and whether they were read before, and the cycles of an
     occupying line."""
     in_l1 = _one_core_cycles(machine, mix, machine.levels[0].name) or 0.0
-    loads = _load_cycles(machine, mix) or in_l1
+    # without the width, all that the core does counts as loads; a mix that only writes has none
+    loads = _load_cycles(machine, mix) if machine.core.load_bytes_per_cycle else in_l1
     fixed = {"T_OL": max(in_l1, loads), "T_nOL": loads}
     per_line: dict[str, float] = {}
     for depth, path in enumerate(machine.paths):

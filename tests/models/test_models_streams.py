@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kernmodel.formulas.formula import ONE, ZERO
 from kernmodel.incore.tables.core_parameters import MissParameters
 from kernmodel.machine.load import load_machine
+from kernmodel.machine.model import BandwidthSeries, StreamMix
 from kernmodel.machine.overlap import evaluate
 from kernmodel.models.ecm import drawn_share, transfer_time, transfer_times
 from kernmodel.models.pages import in_pages
@@ -179,6 +180,19 @@ def test_cores_draw_no_more_than_streams_of_as_many() -> None:
     assert drawn_share(machine, time, 1) == 1.0
     textbook = transfer_time(machine, None, path, PathTraffic("L3Mem", 1.0, 1.0, 0.0, ZERO, ZERO, ZERO))
     assert drawn_share(machine, textbook, 9) == 1.0
+
+
+def test_a_mix_that_only_writes_has_no_loads_that_add_to_its_transfers() -> None:
+    """Under T_nOL + T_L1L2 the path takes the 6 cycles of stores with data in L2, not these less the 2 in L1."""
+    machine = load_machine("snb")
+    store = StreamMix("store", 0, 1, 0)
+    series = [
+        BandwidthSeries(level, store, (1,), (64 / cycles * machine.clock_hz,))
+        for level, cycles in (("L1", 2), ("L2", 6))
+    ]
+    implied = streams_of(replace(machine, bandwidths=(*series,)), MissParameters()).times["L1L2"]
+    flow = PathLines(1, 1, 0)
+    assert stream_cycles(implied, machine.paths[0], flow, 0.0) == pytest.approx(6)
 
 
 def test_a_file_without_streams_of_one_core_implies_nothing():
