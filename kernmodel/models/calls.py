@@ -13,6 +13,9 @@ from kernmodel.value_types import dataclass
 CALLS = "T_call"
 """Name of the time."""
 
+IN_CORE = ("T_OL", CALLS)
+"""Names of the times of the core that overlap with data transfers; they add up."""
+
 
 @dataclass(frozen=True, slots=True)
 class CalledFunction:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kernmodel.errors import InputError
-from kernmodel.models.calls import CALLS
+from kernmodel.models.calls import IN_CORE
 from kernmodel.plot import style
 from kernmodel.plot.caption import answers_caption, draw_caption, on_machine
 from kernmodel.plot.ecm import shown_times, stacks
@@ -115,13 +115,13 @@ def _contributions(axes: Axes, sweep: Sequence[tuple[int, EcmPrediction]]) -> No
     if all(stacks(found) for _, found in sweep):
         _stacked(axes, sweep, sizes)
     else:
-        for number, name in enumerate(name for name in sweep[0][1].times if name not in ("T_OL", CALLS)):
+        for number, name in enumerate(name for name in sweep[0][1].times if name not in IN_CORE):
             pattern = style.PATTERNS[number % len(style.PATTERNS)]
             values = [found.times[name] for _, found in sweep]
             axes.plot(sizes, values, linestyle=pattern, color=style.colour(number), label=f"{name} (overlaps)")
     axes.plot(
         sizes,
-        [_overlapping(found) for _, found in sweep],
+        [found.core_cycles for _, found in sweep],
         "--",
         color="#000000",
         linewidth=1.0,
@@ -131,10 +131,6 @@ def _contributions(axes: Axes, sweep: Sequence[tuple[int, EcmPrediction]]) -> No
 
 def _core_label(sweep: Sequence[tuple[int, EcmPrediction]]) -> str:
     return style.core_label(called=any(found.t_call for _, found in sweep))
-
-
-def _overlapping(prediction: EcmPrediction) -> float:
-    return prediction.t_ol + prediction.t_call + prediction.t_out
 
 
 def _stacked(axes: Axes, sweep: Sequence[tuple[int, EcmPrediction]], sizes: Sequence[int]) -> None:
@@ -201,7 +197,7 @@ def blocking_text(answer: BlockingAnswer, width: int = 80, ascii_only: bool = Fa
     lines = [
         TextLine("T_ECM, blocked", sizes, tuple(found.cycles for _, found in over)),
         TextLine("T_ECM, not blocked", sizes, (before.prediction.cycles,) * len(sizes)),
-        TextLine(_core_label(over), sizes, tuple(_overlapping(found) for _, found in over)),
+        TextLine(_core_label(over), sizes, tuple(found.core_cycles for _, found in over)),
     ]
     title = f"{before.nest.name} on {before.machine.name}: cy/CL over block sizes" + (f", {others}" if others else "")
     drawing = lines_text(lines, title, width, ascii_only, x_label=f"block size of {loop} (iterations)", log_x=True)

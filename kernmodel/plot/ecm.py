@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from kernmodel.models.calls import CALLS
+from kernmodel.models.calls import IN_CORE
 from kernmodel.models.ecm import AT_LEAST, UNKNOWN
 from kernmodel.models.outside import OUTSIDE
 from kernmodel.plot import style
@@ -81,14 +81,10 @@ def stacks(prediction: EcmPrediction) -> bool:
     return _added(prediction) is not None
 
 
-_IN_CORE = ("T_OL", CALLS)
-"""Times that overlap with all others."""
-
-
 def shown_times(prediction: EcmPrediction) -> dict[str, float]:
     """The times that a stack consists of; without one, all but T_OL and T_call. T_nOL is none of a stack where it
     overlaps."""
-    return _added(prediction) or {name: cycles for name, cycles in prediction.times.items() if name not in _IN_CORE}
+    return _added(prediction) or {name: cycles for name, cycles in prediction.times.items() if name not in IN_CORE}
 
 
 def _added(prediction: EcmPrediction) -> dict[str, float] | None:
@@ -96,7 +92,7 @@ def _added(prediction: EcmPrediction) -> dict[str, float] | None:
     rounding = 1e-6 * max(prediction.cycles, 1e-9)
     # chains of several rows take something off T_OL
     most = max(times["T_OL"] + prediction.t_call, times["T_nOL"]) + times.get(OUTSIDE, 0.0)
-    for left_out in (_IN_CORE, (*_IN_CORE, "T_nOL")):
+    for left_out in (IN_CORE, (*IN_CORE, "T_nOL")):
         added = {name: cycles for name, cycles in times.items() if name not in left_out}
         others = sum(added.values())
         if others - rounding <= prediction.cycles <= max(most, others) + rounding:

@@ -13,7 +13,7 @@ from statistics import fmean, pstdev
 from typing import TYPE_CHECKING, Literal
 
 from kernmodel.errors import UsageError
-from kernmodel.models.calls import CALLS
+from kernmodel.models.calls import CALLS, IN_CORE
 from kernmodel.models.outside import OUTSIDE
 from kernmodel.studies.sweep.rows import ALL_CORES, CORE, ERROR, REUSE, T_ECM, TIME, WHILE, coordinate, coordinate_name
 from kernmodel.studies.sweep.values import numeric_values
@@ -139,7 +139,7 @@ def time_names(rows: Sequence[Row]) -> tuple[str, ...]:
 
 def stacked_names(rows: Sequence[Row]) -> tuple[str, ...]:
     """The columns of those times that do not overlap with all others: all but those of the core."""
-    return tuple(name for name in time_names(rows) if name not in (f"T_OL{TIME}", f"{CALLS}{TIME}"))
+    return tuple(name for name in time_names(rows) if name.removesuffix(TIME) not in IN_CORE)
 
 
 def called(rows: Sequence[Row]) -> bool:

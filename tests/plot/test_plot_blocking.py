@@ -28,6 +28,11 @@ class Prediction:
     t_ol: float = 8.0
     t_out: float = 0.0
     t_call: float = 0.0
+    overlap_cycles: float = 0.0
+
+    @property
+    def core_cycles(self) -> float:
+        return self.t_ol + self.t_call - self.overlap_cycles + self.t_out
 
     @property
     def times(self) -> dict[str, float]:
@@ -129,6 +134,15 @@ def test_times_that_overlap_are_not_stacked(answer):
     axes, lines = drawn(replace(answer, sweep=overlapping))
     assert not [area for area in axes.collections if area.get_label().startswith("T_")]
     assert max(lines["T_L2Mem"].get_ydata()) == 21.0
+
+
+def test_chains_of_several_rows_take_less_in_the_core(answer):
+    """As in the other pictures, T_OL is drawn without what they overlap."""
+    sweep: Any = tuple((size, replace(found, overlap_cycles=3.0)) for size, found in answer.sweep)
+    given = replace(answer, sweep=sweep)
+    _, lines = drawn(given)
+    expected = [8.0 - found.overlap_cycles for _, found in times(given)]
+    assert list(lines["T_OL + T_out"].get_ydata()) == expected and expected.count(5.0) >= len(sweep)
 
 
 def test_a_picture_repeats(answer, tmp_path: Path):
