@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kernmodel.report.html.charts import Axis, LineChart, Series
+from kernmodel.report.html.ecm import time_names
 from kernmodel.report.number_text import short
 from kernmodel.report.text.blocking import headline, swept_loop
 
@@ -23,10 +24,10 @@ def blocking_chart(answer: BlockingAnswer, unit: str) -> LineChart:
     """T_ECM and its times over the block size of the innermost blocked loop, with the time of the nest as it stands."""
     loop, before = swept_loop(answer), answer.before.prediction.cycles
     sizes = [float(size) for size, _ in answer.sweep]
-    names = [name for name in answer.sweep[0][1].times if any(one.times[name] for _, one in answer.sweep)]
-    series = [
-        _over(loop, name, sizes, [one.times[name] for _, one in answer.sweep], at) for at, name in enumerate(names)
-    ]
+    predictions = [one for _, one in answer.sweep]
+    times = {name: [one.times.get(name, 0.0) for one in predictions] for name in time_names(predictions)}
+    shown = {name: values for name, values in times.items() if any(values)}
+    series = [_over(loop, name, sizes, values, at) for at, (name, values) in enumerate(shown.items())]
     series.append(_over(loop, "T_ECM", sizes, [one.cycles for _, one in answer.sweep], 6))
     stands = f"T_ECM as it stands: {short(before)} cy/CL"
     ends = tuple((size, before) for size in (sizes[0], sizes[-1]))

@@ -44,6 +44,12 @@ def varying_size(answers: Sequence[EcmAnswer]) -> str | None:
     return names[0] if len(names) == 1 else None
 
 
+def time_names(predictions: Sequence[EcmPrediction]) -> tuple[str, ...]:
+    """The names of all times of predictions on one machine; not all of them may call functions."""
+    names = [tuple(one.times) for one in predictions]
+    return max(names, key=len)
+
+
 # {{{ one prediction
 
 
@@ -56,7 +62,7 @@ def times_chart(
         labels: of several answers that stand below each other; without, each is the chart at a place of the slider.
     """
     first = answers[0].prediction
-    names = (*first.times, _TOTAL)
+    names = (*time_names([answer.prediction for answer in answers]), _TOTAL)
     frames = tuple(tuple(_bars(answer.prediction, names)) for answer in answers)
     if labels:
         pairs = zip(labels, frames, strict=True)
@@ -128,9 +134,10 @@ def over_sizes_chart(answers: Sequence[EcmAnswer], name: str, *, follows: str = 
     predictions = [answer.prediction for answer in answers]
     xs = [float(answer.sizes[name]) for answer in answers]
     series = [_total_interval(name, xs, predictions)] if any(one.cycles_interval for one in predictions) else []
-    for number, time in enumerate(predictions[0].times):
-        if any(one.times[time] for one in predictions):
-            series.append(_over(name, time, xs, [one.times[time] for one in predictions], number))
+    for number, time in enumerate(time_names(predictions)):
+        values = [one.times.get(time, 0.0) for one in predictions]
+        if any(values):
+            series.append(_over(name, time, xs, values, number))
     least = "at least " if any(one.unknown for one in predictions) else ""
     total = _over(name, f"{_TOTAL}{', at least' if least else ''}", xs, [one.cycles for one in predictions], 6)
     about = (
