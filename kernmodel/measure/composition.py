@@ -65,22 +65,22 @@ def measure_mixed(
     return MixedStreams(dict(plain), tuple(found))
 
 
-def judged_compositions(sweeps: Sequence[MixedStreams], carried: Overlap) -> Compositions:
+def judged_compositions(trials: Sequence[MixedStreams], carried: Overlap) -> Compositions:
     """Every usual composition with its mean error over mixed streams, the best first; none where too few are confirmed.
 
-    Each is compared with the best on the same streams of the same sweeps, so that what disturbs both drops out; how far
+    Each is compared with the best on the same streams of the same trials, so that what disturbs both drops out; how far
     that comparison can be trusted follows from how much it varies from stream to stream.
 
     Args:
-        sweeps: over the same streams; carried: a composition that is judged too.
+        trials: over the same streams; carried: a composition that is judged too.
     """
-    plains = [sweep.plain for sweep in sweeps if "L1" in sweep.plain and len(sweep.plain) > 1]
+    plains = [trial.plain for trial in trials if "L1" in trial.plain and len(trial.plain) > 1]
     if not plains:
         return Compositions((), (Note("composition-unknown", "there are too few streams to compose"),))
     levels = list(plains[0])
     asked = list(dict.fromkeys((*compositions(levels), carried)))
-    errors = [_errors(sweeps, number, asked) for number in range(len(sweeps[0].beside))]
-    told = [(one.outer, found) for one, found in zip(sweeps[0].beside, errors, strict=True) if found]
+    errors = [_errors(trials, number, asked) for number in range(len(trials[0].beside))]
+    told = [(one.outer, found) for one, found in zip(trials[0].beside, errors, strict=True) if found]
     if len(told) < _LEAST or {outer for outer, _ in told} != set(levels[1:]):
         what = "too few mixed streams are confirmed to tell how times overlap"
         return Compositions((), (Note("composition-unknown", what),))
@@ -89,10 +89,10 @@ def judged_compositions(sweeps: Sequence[MixedStreams], carried: Overlap) -> Com
     return Compositions(tuple(sorted((_judged(*one, best) for one in of.items()), key=lambda one: one.error)), ())
 
 
-def _errors(sweeps: Sequence[MixedStreams], number: int, asked: Sequence[Overlap]) -> list[float]:
-    """By composition the error of one mixed stream, on the mean over the sweeps in which it is confirmed; nothing where
+def _errors(trials: Sequence[MixedStreams], number: int, asked: Sequence[Overlap]) -> list[float]:
+    """By composition the error of one mixed stream, on the mean over the trials in which it is confirmed; nothing where
     none is."""
-    taken = [(sweep.plain, sweep.beside[number]) for sweep in sweeps if sweep.beside[number].cycles.confirmed]
+    taken = [(trial.plain, trial.beside[number]) for trial in trials if trial.beside[number].cycles.confirmed]
     return [fmean(error_of(one, plain, [beside]) for plain, beside in taken) for one in asked] if taken else []
 
 

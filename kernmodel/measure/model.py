@@ -208,7 +208,7 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class MixedStreams:
-    """Mixed streams of one sweep, and by level, innermost first, the cycles per line of load streams alone."""
+    """Mixed streams of one trial, and by level, innermost first, the cycles per line of load streams alone."""
 
     plain: Mapping[str, float]
     beside: tuple[Beside, ...]

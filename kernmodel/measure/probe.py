@@ -34,7 +34,7 @@ from kernmodel.measure.model import (
 )
 from kernmodel.measure.peaks import PeakKind, peak_kinds
 from kernmodel.measure.several_cores import measure_several_cores, saturates
-from kernmodel.measure.sweeps import OneCore, Plan, measure_one_core
+from kernmodel.measure.trials import OneCore, Plan, measure_one_core
 from kernmodel.value_types import dataclass
 
 Depth = Literal["quick", "default", "thorough"]
@@ -125,7 +125,7 @@ def probe_machine(
     notes += [*found.notes, *several.notes]
     clock = found.bandwidths.clock_hz
     carried: dict[str, Any] = yaml.safe_load(find_machine(name).read_text(encoding="utf-8"))
-    times = f", {found.sweeps} sweeps" if found.sweeps > 1 else ""
+    times = f", {found.trials} trials" if found.trials > 1 else ""
     here = f"measured on this host by kernmodel machine probe{times}, {datetime.date.today().isoformat()}"
     points = [point for point in found.bandwidths.points if point.cycles_per_line.confirmed]
     system = f"/sys and /proc of this host, {datetime.date.today().isoformat()}"

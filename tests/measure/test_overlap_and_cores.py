@@ -69,12 +69,12 @@ def test_compositions_differ_on_what_was_measured() -> None:
     assert errors[overlapping] < errors["max(T_OL, T_nOL) + T_L1L2 + T_L2L3 + T_L3Mem"]
 
 
-def test_compositions_are_told_apart_by_the_same_streams_of_the_same_sweeps() -> None:
-    """What slows all of a sweep makes no difference between them; where streams say now this, now that, it is open."""
+def test_compositions_are_told_apart_by_the_same_streams_of_the_same_trials() -> None:
+    """What slows all of a trial makes no difference between them; where streams say now this, now that, it is open."""
     asked = list(compositions(LEVELS))
     rows = [("L2", "L1", 4), ("L3", "L1", 4), ("L3", "L2", 1), ("L3", "L2", 4), ("Mem", "L2", 4), ("Mem", "L3", 4)]
 
-    def sweep(slower: float, *of: int) -> MixedStreams:
+    def trial(slower: float, *of: int) -> MixedStreams:
         plain = {level: slower * cycles for level, cycles in PLAIN.items()}
         made = [
             beside(*row, predicted(asked[which], plain, path_times(asked[which], plain), beside(*row)))
@@ -83,18 +83,18 @@ def test_compositions_are_told_apart_by_the_same_streams_of_the_same_sweeps() ->
         return MixedStreams(plain, tuple(made))
 
     one, other = 0, 2
-    clear = judged_compositions([sweep(factor, *[one] * 6) for factor in (1.0, 1.3)], asked[0]).judged
+    clear = judged_compositions([trial(factor, *[one] * 6) for factor in (1.0, 1.3)], asked[0]).judged
     assert (clear[0].expression, clear[0].error) == (str(asked[one]), pytest.approx(0, abs=1e-9))
     assert next(found for found in clear if found.expression == str(asked[other])).told_apart
-    mixed = judged_compositions([sweep(1.0, one, other, one, other, one, other)], asked[0]).judged
+    mixed = judged_compositions([trial(1.0, one, other, one, other, one, other)], asked[0]).judged
     assert not next(found for found in mixed if found.expression == str(asked[one])).told_apart
     assert not next(found for found in mixed if found.expression == str(asked[other])).told_apart
 
 
 def test_few_mixed_streams_tell_no_composition() -> None:
     few = MixedStreams(PLAIN, (beside("L2", "L1", 1), beside("L3", "L2", 1)))
-    for sweeps in ([], [few], [MixedStreams({"L1": 1.0}, ())]):
-        assert [note.code for note in judged_compositions(sweeps, next(compositions(LEVELS))).notes] == [
+    for trials in ([], [few], [MixedStreams({"L1": 1.0}, ())]):
+        assert [note.code for note in judged_compositions(trials, next(compositions(LEVELS))).notes] == [
             "composition-unknown"
         ]
 

@@ -11,7 +11,7 @@ from kernmodel.cli.main import main
 from kernmodel.errors import MeasurementError, Note
 from kernmodel.incore.tables.core_parameters import MissParameters
 from kernmodel.machine.files.schema import MACHINE_FILE, read_machine
-from kernmodel.measure import probe, sweeps
+from kernmodel.measure import probe, trials
 from kernmodel.measure.host_topology import HostCache, HostTopology
 from kernmodel.measure.model import (
     BandwidthPoint,
@@ -90,13 +90,13 @@ def probed(
         return Bandwidths(points if huge else small, 2.3e9, True, ())
 
     monkeypatch.setattr(probe, "host_topology", lambda: GUEST)
-    monkeypatch.setattr(sweeps, "measure_bandwidths", bandwidths)
-    monkeypatch.setattr(sweeps, "measure_peaks", lambda *_, **__: peaks)
-    monkeypatch.setattr(sweeps, "measure_runs", lambda *_, **__: RUNS)
-    monkeypatch.setattr(sweeps, "measure_share", lambda *_, **__: SHARE)
+    monkeypatch.setattr(trials, "measure_bandwidths", bandwidths)
+    monkeypatch.setattr(trials, "measure_peaks", lambda *_, **__: peaks)
+    monkeypatch.setattr(trials, "measure_runs", lambda *_, **__: RUNS)
+    monkeypatch.setattr(trials, "measure_share", lambda *_, **__: SHARE)
     monkeypatch.setattr(probe, "measure_several_cores", lambda *_, **__: SEVERAL)
-    monkeypatch.setattr(sweeps, "measure_mixed", lambda *_, **__: MixedStreams({}, ()))
-    monkeypatch.setattr(sweeps, "judged_compositions", lambda *_: COMPOSED)
+    monkeypatch.setattr(trials, "measure_mixed", lambda *_, **__: MixedStreams({}, ()))
+    monkeypatch.setattr(trials, "judged_compositions", lambda *_: COMPOSED)
     monkeypatch.setattr(probe.x86, "vector_bytes", lambda: 64)
     return probe.probe_machine(None, depth=depth)  # type: ignore[arg-type]
 
@@ -124,13 +124,13 @@ def test_runs_are_those_confirmed_that_cost_no_less_than_longer_ones(monkeypatch
 
 def test_narrower_accesses_have_mixes_of_their_own_and_decide_no_path(monkeypatch: pytest.MonkeyPatch) -> None:
     wide = probed(monkeypatch).text
-    points = sweeps.measure_bandwidths(None, None).points
+    points = trials.measure_bandwidths(None, None).points
 
     def both(*_, widths=(), **__):
         narrow = [replace(one, width_bytes=8, cycles_per_line=figure(8.0)) for one in points]
         return Bandwidths(tuple(narrow) if widths else points, 2.3e9, True, ())
 
-    monkeypatch.setattr(sweeps, "measure_bandwidths", both)
+    monkeypatch.setattr(trials, "measure_bandwidths", both)
     text = probe.probe_machine(None, depth="thorough").text  # type: ignore[arg-type]
     machines = [read_machine(document_of(one, "mine.yml", MACHINE_FILE))[0] for one in (wide, text)]
     assert [series.mix.access_bytes for series in machines[1].bandwidths if series.mix.name == "load-8B"] == [8] * 4
@@ -146,16 +146,16 @@ def test_pages_are_a_condition_and_what_small_ones_cost_is_measured(monkeypatch:
 
 @pytest.mark.parametrize("missed", [1, 2, 4, 14])
 def test_pages_are_huge_only_if_those_of_all_figures_are(monkeypatch: pytest.MonkeyPatch, missed: int) -> None:
-    """Five sweeps, each of wide accesses and of narrow ones, then a load in small pages that were asked for."""
+    """Five trials, each of wide accesses and of narrow ones, then a load in small pages that were asked for."""
     probed(monkeypatch)
-    measured, calls = sweeps.measure_bandwidths, []
+    measured, calls = trials.measure_bandwidths, []
 
     def bandwidths(*of: Any, **others: Any) -> Bandwidths:
         calls.append(others)
         late = (Note("no-huge-pages", "not got"),) if len(calls) == missed else ()
         return replace(measured(*of, **others), huge=not late, notes=late)
 
-    monkeypatch.setattr(sweeps, "measure_bandwidths", bandwidths)
+    monkeypatch.setattr(trials, "measure_bandwidths", bandwidths)
     found = probe.probe_machine(None, depth="thorough")  # type: ignore[arg-type]
     assert [others.get("huge", True) for others in calls] == [True, True, False] * 5
     machine, problems = read_machine(document_of(found.text, "mine.yml", MACHINE_FILE))

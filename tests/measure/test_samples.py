@@ -116,8 +116,8 @@ def made(value: float, *, confirmed: bool = True) -> Figure:
     return Figure(value, value, value, 10, 0, confirmed)
 
 
-def test_of_several_sweeps_the_lowest_counts_that_another_comes_near() -> None:
-    """A neighbour slows two sweeps; a lucky one that no other comes near does not count either."""
+def test_of_several_trials_the_lowest_counts_that_another_comes_near() -> None:
+    """A neighbour slows two trials; a lucky one that no other comes near does not count either."""
     figures = [made(7.0), made(5.1), made(9.0), made(5.0), made(4.0)]
     found = repeated(figures)
     assert (found.value, found.low, found.high, found.accepted) == (5.0, 4.0, 9.0, 50)
@@ -127,7 +127,7 @@ def test_of_several_sweeps_the_lowest_counts_that_another_comes_near() -> None:
     assert repeated([made(5.0), made(5.3)]).value == 5.0
 
 
-def test_what_no_sweep_confirms_stays_so() -> None:
+def test_what_no_trial_confirms_stays_so() -> None:
     assert not repeated([made(4.0, confirmed=False), made(4.0, confirmed=False)]).confirmed
     # one that is confirmed counts before lower ones that are not
     assert repeated([made(4.0, confirmed=False), made(5.0)]).value == 5.0

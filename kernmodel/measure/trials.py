@@ -1,7 +1,7 @@
-"""Sweeps: all figures of one core, measured one after the other and then all again.
+"""Trials: all figures of one core measured one after the other, and then all again.
 
 Rounds one right after the other meet the same neighbours, so that they confirm one another and are wrong together.
-Sweeps are tens of seconds apart; what two of them agree on is taken for the host's own.
+Trials are tens of seconds apart; what two of them agree on is taken for the host's own.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Plan:
     Attributes:
         mixes: of the widest accesses; narrow: whether `RATIOS` are measured with narrower ones too.
         peaks: kinds; beyond: whether runs, shared caches, page size and mixed streams are measured.
-        effort: of a figure in a sweep; least, most: sweeps that are made, fewer where they take longer than `seconds`.
+        effort: of a figure in a trial; least, most: trials that are made, fewer where they take longer than `seconds`.
     """
 
     mixes: tuple[str, ...]
@@ -61,13 +61,13 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class OneCore:
-    """Figures of one core, of one sweep or of several together.
+    """Figures of one core, of one trial or of several together.
 
     Attributes:
         share: of the outermost cache, its level "" where nothing beyond streams and peaks was measured.
         small_pages: cycles per line of a load stream from memory in pages of 4 KiB; None: not measured.
-        mixed: of each sweep that could compose; compositions: by all of them.
-        sweeps: how many were made; notes: what is not confirmed, or differs from sweep to sweep.
+        mixed: of each trial that could compose; compositions: by all of them.
+        trials: how many were made; notes: what is not confirmed, or differs from trial to trial.
     """
 
     bandwidths: Bandwidths
@@ -77,14 +77,14 @@ class OneCore:
     small_pages: BandwidthPoint | None = None
     mixed: tuple[MixedStreams, ...] = ()
     compositions: Compositions = Compositions((), ())
-    sweeps: int = 1
+    trials: int = 1
     notes: tuple[Note, ...] = ()
 
 
 def measure_one_core(
     harness: Harness, topology: HostTopology, plan: Plan, carried: Overlap, progress: Progress = lambda what: None
 ) -> OneCore:
-    """Figures of one core by as many sweeps as the plan has time for, until each is confirmed by two.
+    """Figures of one core by as many trials as the plan has time for, until each is confirmed by two.
 
     Args:
         carried: a composition that is judged with the usual ones.
@@ -92,25 +92,25 @@ def measure_one_core(
     Raises:
         MeasurementError: the host does not let it be measured.
     """
-    sweeps: list[OneCore] = []
+    trials: list[OneCore] = []
     begin = time.monotonic()
     while True:
         start = time.monotonic()
-        sweeps.append(_sweep(harness, topology, plan, sweeps, progress))
+        trials.append(_trial(harness, topology, plan, trials, progress))
         now = time.monotonic()
-        settled = all(is_repeated(figures) for _, figures in _figures(sweeps))
-        enough = len(sweeps) >= (plan.least if settled else plan.most)
+        settled = all(is_repeated(figures) for _, figures in _figures(trials))
+        enough = len(trials) >= (plan.least if settled else plan.most)
         if enough or now - begin + (now - start) > plan.seconds:
-            return merged(sweeps, carried)
+            return merged(trials, carried)
 
 
-def _sweep(
+def _trial(
     harness: Harness, topology: HostTopology, plan: Plan, before: Sequence[OneCore], progress: Progress
 ) -> OneCore:
-    """All figures once; what is not confirmed is tried again only where no other sweep follows."""
+    """All figures once; what is not confirmed is tried again only where no other trial follows."""
 
     def tell(what: str) -> None:
-        progress(f"sweep {len(before) + 1}: {what}")
+        progress(f"trial {len(before) + 1}: {what}")
 
     effort = plan.effort
     streams = partial(measure_bandwidths, harness, topology, twice=plan.most == 1, effort=effort, progress=tell)
@@ -131,11 +131,11 @@ def _sweep(
     return OneCore(found, peaks, runs, share, next(iter(small.points), None), mixed)
 
 
-def _plain(topology: HostTopology, sweeps: Sequence[Sequence[BandwidthPoint]]) -> dict[str, float]:
+def _plain(topology: HostTopology, trials: Sequence[Sequence[BandwidthPoint]]) -> dict[str, float]:
     """Cycles per line of a load stream by level; empty where one of them is not confirmed."""
     found = {
         point.level: point.cycles_per_line
-        for point in _merged_points(sweeps)
+        for point in _merged_points(trials)
         if (point.mix, point.width_bytes) == ("load", x86.vector_bytes())
     }
     if tuple(found) != topology.level_names or not all(figure.confirmed for figure in found.values()):
@@ -143,82 +143,82 @@ def _plain(topology: HostTopology, sweeps: Sequence[Sequence[BandwidthPoint]]) -
     return {level: figure.value for level, figure in found.items()}
 
 
-# {{{ several sweeps together
+# {{{ several trials together
 
 
-def merged(sweeps: Sequence[OneCore], carried: Overlap) -> OneCore:
-    """The figures of several sweeps, each the lowest that another one comes near; in huge pages where all were."""
-    first = sweeps[0]
-    points = _merged_points([one.bandwidths.points for one in sweeps])
+def merged(trials: Sequence[OneCore], carried: Overlap) -> OneCore:
+    """The figures of several trials, each the lowest that another one comes near; in huge pages where all were."""
+    first = trials[0]
+    points = _merged_points([one.bandwidths.points for one in trials])
     peaks = tuple(
         replace(same[0], per_cycle=repeated([one.per_cycle.inverse(1.0) for one in same]).inverse(1.0))
-        for same in zip(*(one.peaks.peaks for one in sweeps), strict=True)
+        for same in zip(*(one.peaks.peaks for one in trials), strict=True)
     )
     runs = tuple(
         replace(same[0], cycles_per_line=repeated([one.cycles_per_line for one in same]))
-        for same in zip(*(one.runs.points for one in sweeps), strict=True)
+        for same in zip(*(one.runs.points for one in trials), strict=True)
     )
-    share = _merged_points([one.share.points for one in sweeps])
-    small = _merged_points([(one.small_pages,) for one in sweeps if one.small_pages is not None])
-    mixed = tuple(one for sweep in sweeps for one in sweep.mixed)
+    share = _merged_points([one.share.points for one in trials])
+    small = _merged_points([(one.small_pages,) for one in trials if one.small_pages is not None])
+    mixed = tuple(one for trial in trials for one in trial.mixed)
     compositions = judged_compositions(mixed, carried) if first.share.level else Compositions((), ())
-    told = dict.fromkeys(note for one in sweeps for note in one.bandwidths.notes)
+    told = dict.fromkeys(note for one in trials for note in one.bandwidths.notes)
     kept = (note for note in told if note.code != "not-confirmed")
-    clock, huge = median(one.bandwidths.clock_hz for one in sweeps), all(one.bandwidths.huge for one in sweeps)
+    clock, huge = median(one.bandwidths.clock_hz for one in trials), all(one.bandwidths.huge for one in trials)
     return OneCore(
         Bandwidths(points, clock, huge, ()), Peaks(peaks, clock, ()), Runs(runs, ()),
         CacheShare(first.share.level, share, usable_bytes(share), ()), next(iter(small), None), mixed, compositions,
-        len(sweeps), (*kept, *compositions.notes, *_notes(sweeps)),
+        len(trials), (*kept, *compositions.notes, *_notes(trials)),
     )  # fmt: skip
 
 
-def _merged_points(sweeps: Sequence[Sequence[BandwidthPoint]]) -> tuple[BandwidthPoint, ...]:
+def _merged_points(trials: Sequence[Sequence[BandwidthPoint]]) -> tuple[BandwidthPoint, ...]:
     return tuple(
         point_of(
             MIXES[same[0].mix], same[0].level, same[0].width_bytes, same[0].total_bytes,
             repeated([one.cycles_per_line for one in same]),
         )
-        for same in zip(*sweeps, strict=True)
+        for same in zip(*trials, strict=True)
     )  # fmt: skip
 
 
-def _figures(sweeps: Sequence[OneCore]) -> Iterator[tuple[str, list[Figure]]]:
-    """Names of all figures, and what the sweeps have of each."""
-    rows = [dict(_of_sweep(sweep)) for sweep in sweeps]
+def _figures(trials: Sequence[OneCore]) -> Iterator[tuple[str, list[Figure]]]:
+    """Names of all figures, and what the trials have of each."""
+    rows = [dict(_of_trial(trial)) for trial in trials]
     for name in dict.fromkeys(name for row in rows for name in row):
         yield name, [row[name] for row in rows if name in row]
 
 
-def _of_sweep(sweep: OneCore) -> Iterator[tuple[str, Figure]]:
+def _of_trial(trial: OneCore) -> Iterator[tuple[str, Figure]]:
     wide = x86.vector_bytes()
-    for point in sweep.bandwidths.points:
+    for point in trial.bandwidths.points:
         width = "" if point.width_bytes == wide else f" {point.width_bytes} B"
         yield f"{point.level} {point.mix}{width}", point.cycles_per_line
-    for peak in sweep.peaks.peaks:
+    for peak in trial.peaks.peaks:
         yield f"{peak.operation} {peak.precision} {peak.width_bytes} B", peak.per_cycle.inverse(1.0)
-    for run in sweep.runs.points:
+    for run in trial.runs.points:
         yield f"runs of {run.run_bytes} B", run.cycles_per_line
-    for point in sweep.share.points:
+    for point in trial.share.points:
         yield f"{point.total_bytes / 2**20:.3g} MiB in {point.level}", point.cycles_per_line
-    if sweep.small_pages is not None:
-        yield "Mem load in pages of 4 KiB", sweep.small_pages.cycles_per_line
-    for mixed in sweep.mixed:
+    if trial.small_pages is not None:
+        yield "Mem load in pages of 4 KiB", trial.small_pages.cycles_per_line
+    for mixed in trial.mixed:
         for number, beside in enumerate(mixed.beside):
             of = f"{beside.count} of {beside.inner}" if beside.inner else f"arithmetic ({number})"
             yield f"{of} beside a line of {beside.outer}", beside.cycles
 
 
-def _notes(sweeps: Sequence[OneCore]) -> Iterator[Note]:
-    """What no sweep confirms, and what differs from sweep to sweep."""
+def _notes(trials: Sequence[OneCore]) -> Iterator[Note]:
+    """What no trial confirms, and what differs from trial to trial."""
     differing = []
-    for name, figures in _figures(sweeps):
+    for name, figures in _figures(trials):
         figure = repeated(figures)
         yield from doubts(figure, name)
-        if len(sweeps) > 1 and figure.confirmed and not is_repeated(figures):
+        if len(trials) > 1 and figure.confirmed and not is_repeated(figures):
             told = sum(one.confirmed for one in figures)
             differing.append(f"{name} {f'{figure.spread_percent:.0f} %' if told > 1 else 'once'}")
     if differing:
-        what = f"figures that no two of {len(sweeps)} sweeps confirm within {REPEATED:.0%}, with their spread"
+        what = f"figures that no two of {len(trials)} trials confirm within {REPEATED:.0%}, with their spread"
         yield Note("not-repeated", f"{what}: {', '.join(differing)}")
 
 
