@@ -214,12 +214,29 @@ def _waits(program: Program, number: int) -> tuple[Wait, ...]:
     return program.waits[program.microops[number].first_wait : program.microops[number + 1].first_wait]
 
 
-def test_engine_and_python_read_the_same_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    figures = load_parameters("SKL")
-    own = {"DSB line µops": 2, "DSB lines per block": 1, "stack synchronisation latency": "3 cy"}
+def _write_own_core(folder: Path, base: str, own: dict[str, object]) -> None:
+    """Parameters and table of a core OWN that differs from a carried one by these figures."""
+    figures = load_parameters(base)
     text = parameter_text(with_figures(figures, own), "OWN", "OWN.txt", figures.ports)
-    (tmp_path / "OWN.yml").write_text(text, encoding="utf-8")
-    (tmp_path / "OWN.txt").write_bytes((DATA / figures.table).read_bytes())
+    (folder / "OWN.yml").write_text(text, encoding="utf-8")
+    (folder / "OWN.txt").write_bytes((DATA / figures.table).read_bytes())
+
+
+def test_two_ports_may_share_a_path_of_third_vectors_on_which_nothing_else_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Six chains of a vfmadd213sd each, of which two start in a cycle where each port has a path of its own."""
+    _write_own_core(tmp_path, "ZEN4", {"paths of third vectors": [["FP0", "FP5"], ["FP1", "FP5"]]})
+    monkeypatch.setenv(UARCH_PATH, str(tmp_path))
+    code = bytes.fromhex("".join(f"c4e2f1a9{0xC2 + 8 * target:02x}" for target in (0, 3, 4, 5, 6, 7)) + "48ffc875dd")
+    by_engine, by_python = both(code, "OWN", "loop", 0)
+    assert by_engine == by_python
+    assert by_engine != both(code, "ZEN4", "loop", 0)[0]
+
+
+def test_engine_and_python_read_the_same_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = {"DSB line µops": 2, "DSB lines per block": 1, "stack synchronisation latency": "3 cy"}
+    _write_own_core(tmp_path, "SKL", own)
     monkeypatch.setenv(UARCH_PATH, str(tmp_path))
     for code in ("4801d8 4801d8 4801d8 48ffc8 75f2", "50 4883c408 48ffc8 75f6"):  # beyond a line; push, add rsp
         by_engine, by_python = both(bytes.fromhex(code), "OWN", "loop", 0)

@@ -262,9 +262,10 @@ class Pipeline:
     def _borrow(self, x: _InFlight, microop: MicroOp, port: int) -> bool:
         """Take the operand path over which the third vector comes, that of another port; False while it is busy."""
         lender = self.core.borrowed[port] - 1
-        if not 0 <= lender < len(self.ports) or self._comes_straight(x):
+        if lender < 0 or self._comes_straight(x):
             return True
-        if self.started[lender] or max(self.back[lender], self.data_free[lender]) > self.now:
+        used = lender in self.ports and (self.started[lender] or self.data_free[lender] > self.now)
+        if used or self.back[lender] > self.now:
             return False
         self.back[lender] = self.now + max(microop.data, 1)
         return True
@@ -742,7 +743,7 @@ def run(program: Program) -> tuple[int, ...]:
     half = _Mark(core.most_cycles // 2, core.least_passes // 2)
     soon = _Trial(core.floor_cycles, core.reorder_buffer)
     late = _Trial(core.steady_cycles, 2 * core.reorder_buffer)
-    again = _Trial(core.again_cycles or core.most_cycles, 2 * core.reorder_buffer)
+    again = _Trial(core.again_cycles, 2 * core.reorder_buffer)
     until = repetition.since
     while pipeline.now < core.most_cycles or pipeline.passes < core.least_passes:
         pipeline.cycle()
