@@ -177,7 +177,7 @@ def _third_vectors(core: ModelledCore, pipeline: PipelineCore, subject: Subject)
 
 def _given_ports(core: ModelledCore, pipeline: PipelineCore) -> Iterator[_Removal]:
     """Ports that are chosen before operands are there."""
-    if core.switches.issue_ports and (pipeline.by_port is None or len(pipeline.by_port.schedulers) > 1):
+    if core.switches.issue_ports and pipeline.gives_ports:
         free = replace(core, switches=replace(core.switches, issue_ports=False))
         yield _Removal(free, partial(_always, Reason(Why.GIVEN_PORTS)))
 

@@ -238,11 +238,9 @@ def simulated_core(pipeline: PipelineCore, switches: Switches) -> Core:
     """The numbers of a pipeline; those of the block are 0."""
     groups = [port_mask(group, pipeline.ports) for group in pipeline.alternating[:GROUPS]]
     ample = not switches.buffers
-    # where all ports share a scheduler, a µop need not be given one before it starts
-    given = pipeline.by_port is None or len(pipeline.by_port.schedulers) > 1
     same = _same(pipeline.delivery, Core) | _same(pipeline, Core)
     own = {
-        "issue_ports": int(switches.issue_ports and given),
+        "issue_ports": int(switches.issue_ports and pipeline.gives_ports),
         "alternating": _padded(groups),
         "retire_width": pipeline.retire_width if switches.retirement else _AMPLE,
         "scheduler": _AMPLE if ample else pipeline.scheduler,
@@ -251,7 +249,7 @@ def simulated_core(pipeline: PipelineCore, switches: Switches) -> Core:
         "reorder_buffer": _AMPLE if ample else pipeline.reorder_buffer,
         **_schedulers(pipeline, ample),
     }
-    limits = BY_PORT_LIMITS if pipeline.by_port and given else LIMITS
+    limits = BY_PORT_LIMITS if pipeline.by_port and pipeline.gives_ports else LIMITS
     return Core(**{**same, **own, **limits._asdict()})
 
 

@@ -244,6 +244,12 @@ class PipelineCore:
     result_paths: tuple[tuple[str, ...], ...] = ()
     flows: DataFlowFigures | None = None
 
+    @property
+    def gives_ports(self) -> bool:
+        """Whether µops get their ports when they issue; where all ports share a scheduler, they need none before they
+        start."""
+        return self.by_port is None or len(self.by_port.schedulers) > 1
+
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
