@@ -21,6 +21,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from kernmodel.incore.answer.batch import BlockQuery, answer_all
 from kernmodel.incore.core import Settings
@@ -62,17 +63,14 @@ def milliseconds(blocks: Sequence[BlockQuery], settings: Settings, jobs: int) ->
 
 def show_cycles(blocks: Sequence[BlockQuery], settings: Settings) -> None:
     """Print how many cycles blocks are simulated, and how far predictions are from those of many more cycles."""
-    plain = LIMITS
     few, cycles = _simulated(blocks, settings)
-    figures.LIMITS = plain._replace(most_cycles=LONG, steady_cycles=LONG, floor_cycles=LONG)
-    try:
+    long = LIMITS._replace(most_cycles=LONG, steady_cycles=LONG, floor_cycles=LONG)
+    with patch.multiple(figures, LIMITS=long, BY_PORT_LIMITS=long):
         many, _ = _simulated(blocks, settings)
-    finally:
-        figures.LIMITS = plain
     apart = [100 * abs(short - long) / long for short, long in zip(few, many, strict=True) if short and long]
-    longest = [own for own in cycles if own >= plain.most_cycles]
+    longest = [own for own in cycles if own >= LIMITS.most_cycles]
     print(f"simulated: {statistics.mean(cycles):.0f} cycles per block; {100 * len(longest) / len(cycles):.1f} % of the")
-    print(f"blocks to the limit of {plain.most_cycles}, {100 * sum(longest) / sum(cycles):.0f} % of all cycles")
+    print(f"blocks to the limit of {LIMITS.most_cycles}, {100 * sum(longest) / sum(cycles):.0f} % of all cycles")
     print(f"predictions differ from those of up to {LONG} cycles by {statistics.mean(apart):.3f} % on average,")
     print(f"by more than 1 % for {100 * sum(one > 1 for one in apart) / len(apart):.1f} % of the blocks")
 
