@@ -20,22 +20,11 @@ from __future__ import annotations
 import argparse
 import ctypes
 import random
-import subprocess
-import tempfile
-from pathlib import Path
 from statistics import quantiles
 
+from timed_code import compiled, cycle_ticks, declare, row_cycles
+
 _SOURCE = r"""
-#include <stdint.h>
-#include <x86intrin.h>
-static inline uint64_t now(void) { unsigned aux; uint64_t t = __rdtscp(&aux); _mm_lfence(); return t; }
-uint64_t additions(long passes)
-{
-    uint64_t begin = now(), sum = 1;
-    __asm__ volatile("1: add %0, %0\n add %0, %0\n add %0, %0\n add %0, %0\n dec %1\n jne 1b"
-                     : "+r"(sum), "+r"(passes));
-    return now() - begin;
-}
 #define ROWS(name, beside, on) uint64_t name(const int *lengths, long count) { \
     uint64_t begin = now(); const int *end = lengths + count; \
     __asm__ volatile("xor %%ecx, %%ecx\n .p2align 6\n1: mov (%0,%%rcx), %%ecx\n add $4, %0\n" \
@@ -58,7 +47,6 @@ uint64_t pattern(const unsigned char *taken, long count)
 """
 _PASS_CYCLES = 5
 _PASSES = 20_000
-_WARM = 30
 _LENGTHS = ((3, 5), (4, 9), (20, 30), (50, 60))
 _GROWING = (16, 32, 40, 48, 56, 64)
 _ROWS = (16, 32, 40, 48, 64, 72, 80, 88, 96, 112, 128, 160)
@@ -68,32 +56,19 @@ _RANDOM = 1 << 14
 _SHARES = (0, 1, 5, 10, 20, 30, 50, 70, 90)
 
 
-def library(folder: Path) -> ctypes.CDLL:
-    """The measured code."""
-    source, target = folder / "patterns.c", folder / "patterns.so"
-    source.write_text(_SOURCE)
-    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-o", target, source], check=True)
-    return ctypes.CDLL(str(target))
-
-
 class Clock:
     """Times functions of the library in cycles."""
 
     def __init__(self, made: ctypes.CDLL, samples: int) -> None:
         self._made, self._samples = made, samples
-        for name in ("additions", "pattern", "rows_jump", *_KINDS):
-            function = getattr(made, name)
-            function.restype = ctypes.c_uint64
-            function.argtypes = [ctypes.c_long] if name == "additions" else [ctypes.c_void_p, ctypes.c_long]
-        self._tick = min(made.additions(4000) for _ in range(samples)) / 16_000
+        for name in ("pattern", "rows_jump", *_KINDS):
+            declare(made, name, ctypes.c_void_p, ctypes.c_long)
+        self._tick = cycle_ticks(made, samples)
 
     def row(self, name: str, lengths: list[int]) -> float:
         """Cycles that a row takes beyond its passes, rows of these lengths over and over."""
-        many = lengths * max(2, _PASSES // sum(lengths))
-        rows = (ctypes.c_int * len(many))(*many)
-        timed = getattr(self._made, name)
-        ticks = [timed(ctypes.addressof(rows), len(many)) for _ in range(self._samples + _WARM)][_WARM:]
-        return (min(ticks) / self._tick - _PASS_CYCLES * sum(many)) / len(many)
+        rows = getattr(self._made, name)
+        return row_cycles(rows, lengths, self._samples, cycle=self._tick, pass_cycles=_PASS_CYCLES, passes=_PASSES)
 
     def branches(self, taken: bytes) -> float:
         """Cycles of one of these branches, once."""
@@ -115,30 +90,29 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=200, help="of each figure")
     options = parser.parse_args()
     draw = random.Random(1)
-    with tempfile.TemporaryDirectory() as folder:
-        clock = Clock(library(Path(folder)), options.samples)
-        print("rows that go on by a branch / by a jump")
-        for lengths in (*map(list, _LENGTHS), *(list(range(1, n + 1)) for n in _GROWING)):
-            named = f"{lengths[0]} and {lengths[1]}" if len(lengths) == 2 else f"1 to {lengths[-1]}"
-            print(f"{named:>10}  {clock.row('rows_branch', lengths):5.1f} {clock.row('rows_jump', lengths):5.1f}")
-        print("beside the loop's branch, rows of" + "".join(f"{n:5d}" for n in _ROWS))
-        for name, what in _KINDS.items():
-            print(f"{what:33}" + "".join(f"{clock.row(name, [n]):5.0f}" for n in _ROWS))
-        print("random patterns, the first, second ... time")
-        for length in _PATTERNS:
-            times: list[list[float]] = [[] for _ in range(_TIMES)]
-            for _ in range(options.samples):
-                taken = bytes(draw.random() < 0.5 for _ in range(length))
-                for found in times:
-                    found.append(clock.branches(taken))
-            print(f"{length:6d}" + "".join(f"{quantiles(found, n=4)[0]:6.2f}" for found in times))
-        print("random branches, percent taken: cycles of one")
-        for share in _SHARES:
-            found = [
-                clock.branches(bytes(draw.random() < share / 100 for _ in range(_RANDOM)))
-                for _ in range(max(2, options.samples // 10))
-            ]
-            print(f"{share:6d} {min(found):6.2f}")
+    clock = Clock(compiled(_SOURCE), options.samples)
+    print("rows that go on by a branch / by a jump")
+    for lengths in (*map(list, _LENGTHS), *(list(range(1, n + 1)) for n in _GROWING)):
+        named = f"{lengths[0]} and {lengths[1]}" if len(lengths) == 2 else f"1 to {lengths[-1]}"
+        print(f"{named:>10}  {clock.row('rows_branch', lengths):5.1f} {clock.row('rows_jump', lengths):5.1f}")
+    print("beside the loop's branch, rows of" + "".join(f"{n:5d}" for n in _ROWS))
+    for name, what in _KINDS.items():
+        print(f"{what:33}" + "".join(f"{clock.row(name, [n]):5.0f}" for n in _ROWS))
+    print("random patterns, the first, second ... time")
+    for length in _PATTERNS:
+        times: list[list[float]] = [[] for _ in range(_TIMES)]
+        for _ in range(options.samples):
+            taken = bytes(draw.random() < 0.5 for _ in range(length))
+            for found in times:
+                found.append(clock.branches(taken))
+        print(f"{length:6d}" + "".join(f"{quantiles(found, n=4)[0]:6.2f}" for found in times))
+    print("random branches, percent taken: cycles of one")
+    for share in _SHARES:
+        found = [
+            clock.branches(bytes(draw.random() < share / 100 for _ in range(_RANDOM)))
+            for _ in range(max(2, options.samples // 10))
+        ]
+        print(f"{share:6d} {min(found):6.2f}")
 
 
 if __name__ == "__main__":

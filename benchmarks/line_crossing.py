@@ -12,15 +12,11 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import subprocess
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 
-_HEAD = r"""
-#include <stdint.h>
-#include <x86intrin.h>
-static inline uint64_t now(void) { unsigned aux; uint64_t t = __rdtscp(&aux); _mm_lfence(); return t; }
+from timed_code import ADDITIONS, compiled, declare
+
+_DATA = r"""
 static char data[8192] __attribute__((aligned(4096)));
 """
 _TIMED = r"""
@@ -52,32 +48,34 @@ def _name(number: int, place: int) -> str:
     return f"access_{number}_{place}"
 
 
-def library(folder: Path) -> ctypes.CDLL:
+def library() -> ctypes.CDLL:
     """The measured code."""
     bodies = {}
     for number, text in enumerate(_ACCESSES.values()):
         for place in _PLACES:
             each = (text.format(place=place + 64 * k, number=k) for k in range(_AT_ONCE))
             bodies[_name(number, place)] = r"\n ".join(each)
-    return library_of(folder, bodies)
+    return library_of(bodies)
 
 
-def library_of(folder: Path, bodies: Mapping[str, str]) -> ctypes.CDLL:
-    """Functions that repeat these instructions, and `additions`: %1 is a register, %2 the place of data, %3 is 0."""
-    parts = [_HEAD, _TIMED % ("additions", r"\n ".join(["add %1, %1"] * _AT_ONCE))]
-    parts += [_TIMED % named for named in bodies.items()]
-    source, target = folder / "accesses.c", folder / "accesses.so"
-    source.write_text("".join(parts))
-    subprocess.run(["gcc", "-O2", "-mavx2", "-shared", "-fPIC", "-o", target, source], check=True)
-    return ctypes.CDLL(str(target))
+def library_of(bodies: Mapping[str, str]) -> ctypes.CDLL:
+    """Functions that repeat these instructions: %1 is a register, %2 the place of data, %3 is 0."""
+    made = compiled(_DATA + "".join(_TIMED % named for named in bodies.items()), "-mavx2")
+    for name in bodies:
+        declare(made, name, ctypes.c_long)
+    return made
 
 
 def ticks(made: ctypes.CDLL, name: str, samples: int) -> float:
     """Ticks of a pass."""
     timed = getattr(made, name)
-    timed.restype, timed.argtypes = ctypes.c_uint64, [ctypes.c_long]
     found = sorted(timed(_PASSES) for _ in range(samples))
     return found[min(_LEAST, len(found) - 1)] / _PASSES
+
+
+def cycle_of(made: ctypes.CDLL, samples: int) -> float:
+    """Ticks of a cycle of the core, by samples like those of `ticks`."""
+    return ticks(made, "additions", samples) / ADDITIONS
 
 
 def main() -> None:
@@ -85,13 +83,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, default=3000, help="of each access")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        made = library(Path(folder))
-        cycle = ticks(made, "additions", options.samples)
-        print(f"{'cycles at byte':18}" + "".join(f"{place:6d}" for place in _PLACES))
-        for number, what in enumerate(_ACCESSES):
-            found = (ticks(made, _name(number, place), options.samples) / cycle for place in _PLACES)
-            print(f"{what:18}" + "".join(f"{cycles:6.2f}" for cycles in found))
+    made = library()
+    cycle = cycle_of(made, options.samples)
+    print(f"{'cycles at byte':18}" + "".join(f"{place:6d}" for place in _PLACES))
+    for number, what in enumerate(_ACCESSES):
+        found = (ticks(made, _name(number, place), options.samples) / cycle / _AT_ONCE for place in _PLACES)
+        print(f"{what:18}" + "".join(f"{cycles:6.2f}" for cycles in found))
 
 
 if __name__ == "__main__":

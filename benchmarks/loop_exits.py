@@ -16,22 +16,12 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import subprocess
-import tempfile
-from pathlib import Path
+from collections.abc import Sequence
 from statistics import median
 
+from timed_code import compiled, cycle_ticks, declare, row_cycles
+
 _SOURCE = r"""
-#include <stdint.h>
-#include <x86intrin.h>
-static inline uint64_t now(void) { unsigned aux; uint64_t t = __rdtscp(&aux); _mm_lfence(); return t; }
-uint64_t clock_ticks(long passes)
-{
-    uint64_t begin = now(), sum = 1;
-    __asm__ volatile("1: add %0, %0\n add %0, %0\n add %0, %0\n add %0, %0\n add %0, %0\n add %0, %0\n"
-                     "add %0, %0\n add %0, %0\n dec %1\n jne 1b" : "+r"(sum), "+r"(passes));
-    return now() - begin;
-}
 uint64_t rows(const int *lengths, long count)
 {
     uint64_t begin = now();
@@ -45,36 +35,16 @@ uint64_t rows(const int *lengths, long count)
     return now() - begin;
 }
 """
-_ADDITIONS = 8
-_CHAIN = 2000
 _PASSES = 10_000
 """Passes of a sample, some 10 µs: short enough that many samples are not interrupted."""
 _PASS_CYCLES = 3
 _FEW = 8
-_TRAINING = 20
 
 
-def library(folder: Path) -> ctypes.CDLL:
-    """The measured code."""
-    source, target = folder / "rows.c", folder / "rows.so"
-    source.write_text(_SOURCE)
-    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-o", target, source], check=True)
-    made = ctypes.CDLL(str(target))
-    made.clock_ticks.restype = made.rows.restype = ctypes.c_uint64
-    made.clock_ticks.argtypes, made.rows.argtypes = [ctypes.c_long], [ctypes.c_void_p, ctypes.c_long]
-    return made
-
-
-def extra_cycles(made: ctypes.CDLL, lengths: list[int], samples: int) -> float:
+def extra_cycles(made: ctypes.CDLL, lengths: Sequence[int], samples: int) -> float:
     """Cycles that a row takes beyond its passes."""
-    repeats = max(2, _PASSES // sum(lengths))
-    array = (ctypes.c_int * (repeats * len(lengths)))(*(lengths * repeats))
-    address, count = ctypes.addressof(array), len(array)
-    for _ in range(_TRAINING):
-        made.rows(address, count)
-    ticks = min(made.rows(address, count) for _ in range(samples))
-    cycle = min(made.clock_ticks(_CHAIN) for _ in range(samples)) / (_CHAIN * _ADDITIONS)
-    return (ticks / cycle - _PASS_CYCLES * sum(array)) / count
+    cycle = cycle_ticks(made, samples)
+    return row_cycles(made.rows, lengths, samples, cycle=cycle, pass_cycles=_PASS_CYCLES, passes=_PASSES)
 
 
 def reach(extra: dict[int, float]) -> int:
@@ -93,10 +63,10 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=400, help="of which the smallest counts")
     options = parser.parse_args()
     sizes = [n for n in range(4, options.most + 1) if n % 4 == 0 and (n <= 64 or n % 8 == 0)]
-    with tempfile.TemporaryDirectory() as folder:
-        made = library(Path(folder))
-        constant = {n: extra_cycles(made, [n], options.samples) for n in sizes}
-        growing = {n: extra_cycles(made, list(range(1, n + 1)), options.samples) for n in sizes}
+    made = compiled(_SOURCE)
+    declare(made, "rows", ctypes.c_void_p, ctypes.c_long)
+    constant = {n: extra_cycles(made, [n], options.samples) for n in sizes}
+    growing = {n: extra_cycles(made, range(1, n + 1), options.samples) for n in sizes}
     print("passes  cycles beyond them in a row of n passes / in rows of 1 to n passes")
     for n in sizes:
         print(f"{n:6d}  {constant[n]:6.1f} {growing[n]:6.1f}")

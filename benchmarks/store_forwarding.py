@@ -14,10 +14,8 @@ the stores of both are older.
 from __future__ import annotations
 
 import argparse
-import tempfile
-from pathlib import Path
 
-from line_crossing import library_of, ticks
+from line_crossing import cycle_of, library_of, ticks
 
 _CHAINS = {
     "8 bytes, stored at once": r"mov %1, (%2)\n mov 0(%2,%3), %1",
@@ -51,11 +49,10 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=1000, help="of each chain")
     options = parser.parse_args()
     bodies = {f"chain_{number}": text for number, text in enumerate(_CHAINS.values())}
-    with tempfile.TemporaryDirectory() as folder:
-        made = library_of(Path(folder), bodies)
-        cycle = ticks(made, "additions", options.samples) / 8
-        for name, what in zip(bodies, _CHAINS, strict=True):
-            print(f"{ticks(made, name, options.samples) / cycle:6.2f}  {what}")
+    made = library_of(bodies)
+    cycle = cycle_of(made, options.samples)
+    for name, what in zip(bodies, _CHAINS, strict=True):
+        print(f"{ticks(made, name, options.samples) / cycle:6.2f}  {what}")
 
 
 if __name__ == "__main__":
