@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kernmodel.incore.answer.outside import OutsideCycles, WayCycles
+from kernmodel.incore.answer.outside import OutsideCycles, WayCycles, outside_cycles
+from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.models.outside import OutsideWork
 from kernmodel.studies.predict.ecm import predict_ecm, predict_ecm_sweep
 from kernmodel.studies.predict.outside import outside_work
@@ -31,6 +32,16 @@ void stencil(int n, int m, double a[restrict m][n], double b[restrict m][n], dou
     for (int j = 1; j < m - 1; ++j)
         for (int i = 1; i < n - 1; ++i)
             b[j][i] = (a[j][i - 1] + a[j][i + 1] + a[j - 1][i] + a[j + 1][i]) * s;
+}
+"""
+SQUARED = """
+void squared(int n, int m, const double a[restrict m][n], double *restrict b) {
+    double s = b[0];
+    for (int j = 0; j < m; ++j) {
+        s = s * s;
+        for (int i = 0; i < n; ++i) s += a[j][i];
+    }
+    b[0] = s;
 }
 """
 GCC = CodeRequest(compiler="gcc")
@@ -194,6 +205,13 @@ def test_chains_of_several_rows_overlap(passes: int, together: float) -> None:
     assert held == same <= found.overlap_cycles
     alone = replace(code, ways=(replace(way, restarts=False),))
     assert outside_work(answer.nest, sizes, answer.loop, incore, alone, 4.0 * passes).overlap_cycles == 0
+
+
+def test_a_chain_goes_through_a_product_with_itself(answer_of) -> None:
+    """mulsd %xmm0,%xmm0 begins each row with the sum of the last one: no row starts before that is known."""
+    answer = answer_of(SQUARED, "clx", CodeRequest(compiler="gcc", flags=("-O2",)), n=100, m=100)
+    code = outside_cycles(answer.loop, answer.incore, answer.parameters, InstructionTable.open(answer.parameters))
+    assert [(way.chain, way.restarts) for way in code.ways] == [(4.0, False)]
 
 
 def test_inner_loops_that_the_compiler_unrolled_are_part_of_the_body() -> None:

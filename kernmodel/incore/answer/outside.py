@@ -191,7 +191,8 @@ def _may_carry(row: Sequence[Instruction]) -> bool:
             for operand in instruction.operands
             if operand.register and isa_of(instruction.isa).is_vector(operand)
         ]
-        read = {operand.register for operand in vectors if operand.read and not instruction.same_register}
+        constant = isa_of(instruction.isa).writes_constant(instruction)
+        read = {operand.register for operand in vectors if operand.read and not constant}
         exposed |= {register for register in read if register and register not in written}
         written |= {operand.register for operand in vectors if operand.written and operand.register}
     return not written or not exposed.isdisjoint(written)
