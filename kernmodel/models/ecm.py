@@ -28,6 +28,7 @@ from kernmodel.machine.cores import SPREAD, Spread
 from kernmodel.machine.model import BandwidthSeries, Machine, StreamMix, TransferPath
 from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate
 from kernmodel.models.calls import CALLS, CallWork
+from kernmodel.models.ceilings import at_cores
 from kernmodel.models.outside import OUTSIDE, OutsideWork
 from kernmodel.models.streams import Streams, beside_cycles, recomposed, stream_cycles
 from kernmodel.traffic.model import ENDS, PathLines, PathTraffic, Traffic
@@ -856,13 +857,9 @@ def drawn_share(machine: Machine, memory: TransferTime, cores: int) -> float:
         return 1.0
     asked = found.level, found.mix, 1
     series = next(one for one in machine.bandwidths if (one.level, one.mix, one.threads_per_core) == asked)
-    known = dict(zip(series.cores, series.bytes_per_second, strict=True))
-    low = max((count for count in known if count <= cores), default=None)
-    high = min((count for count in known if count >= cores), default=None)
-    if low is None or high is None:
+    if not series.cores[0] <= cores <= series.cores[-1]:
         return 1.0
-    part = (cores - low) / (high - low) if high > low else 0.0
-    return min(1.0, (known[low] + part * (known[high] - known[low])) / known[found.cores])
+    return min(1.0, at_cores(machine, series, cores)[0] / at_cores(machine, series, found.cores)[0])
 
 
 def _drawn(machine: Machine, prediction: EcmPrediction, cores: int) -> float:
