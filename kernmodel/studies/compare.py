@@ -202,9 +202,13 @@ def _because_of_domain(scaled: ScalingAnswer, row: ScalingRow) -> str:
         return f"A full domain: {cores} use {point.utilization:.0%} of its memory bandwidth and reach {reached}{fits}."
     found = prediction.transfers[-1].bandwidth
     bandwidth = f" ({found.bytes_per_second / 1e9:.1f} GB/s)" if found else ""
-    of = f"{n} of {cores} use" if n is not None and n < point.cores else f"{cores} use"
-    drawn = f"; all of them draw {point.utilization:.1%} of it" if point.utilization < _ALL else ""
-    return f"A full domain: {of} all of its memory bandwidth{bandwidth}{drawn}, which allows {reached}{fits}."
+    share = f"{point.utilization:.1%}" if point.utilization < _ALL else ""
+    if n is not None and n < point.cores:
+        drawn = f"; all {point.cores} draw {share} of it" if share else ""
+        used = f"{n} of {cores} use all of its memory bandwidth{bandwidth}{drawn}"
+    else:
+        used = f"{cores} {f'draw {share}' if share else 'use all'} of its memory bandwidth{bandwidth}"
+    return f"A full domain: {used}, which allows {reached}{fits}."
 
 
 # }}}

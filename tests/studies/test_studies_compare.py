@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import shutil
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 
 import pytest
 
 from kernmodel.errors import InputError, MachineError, ToolError
 from kernmodel.machine.load import find_machine
+from kernmodel.studies import compare as compared
 from kernmodel.studies.compare import compare
 from kernmodel.studies.predict.ecm import predict_ecm
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest
+from kernmodel.studies.scaling import scaling
 
 pytestmark = pytest.mark.skipif(
     shutil.which("as") is None or (shutil.which("gcc") is None and shutil.which("clang") is None),
@@ -67,7 +70,16 @@ def test_what_limits_is_told_with_numbers():
 def test_a_domain_whose_streams_draw_less_than_those_of_fewer_cores_says_so():
     result = compare(requests("stencil"), ("zen2",), CodeRequest()).results[0]
     assert result.domain.utilization < 0.95
-    assert "(34.6 GB/s); all of them draw 94.2% of it, which allows 1.36 GLUP/s" in result.because
+    assert "(34.6 GB/s); all 8 draw 94.2% of it, which allows 1.36 GLUP/s" in result.because
+
+
+def test_cores_of_which_all_are_needed_do_not_use_all_and_draw_less(monkeypatch):
+    def saturated_by_all(*given, **more):
+        return replace(scaling(*given, **more), saturation_recursive=8)
+
+    monkeypatch.setattr(compared, "scaling", saturated_by_all)
+    because = compare(requests("stencil"), ("zen2",), CodeRequest()).results[0].because
+    assert "A full domain: its 8 cores draw 94.2% of its memory bandwidth (34.6 GB/s), which allows" in because
 
 
 def test_a_domain_that_is_slower_than_fewer_cores_says_why():
