@@ -234,6 +234,11 @@ def point_of(mix: Mix, level: str, width: int, total: int, cycles: Figure) -> Ba
     return BandwidthPoint(mix.name, level, width, total, cycles, cycles.inverse(LINE * mix.accesses))
 
 
+def mix_name(point: BandwidthPoint) -> str:
+    """The name of the mix; with its accesses where they are not the widest ("load-8B")."""
+    return point.mix if point.width_bytes == x86.vector_bytes() else f"{point.mix}-{point.width_bytes}B"
+
+
 def cycles_per_line(harness: Harness, each: int, segment: int | None, effort: Effort) -> Figure:
     """Cycles in which the loaded loop advances all its streams by a cache line.
 

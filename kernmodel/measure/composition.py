@@ -56,12 +56,14 @@ def measure_mixed(
     found = []
     for outer in levels[1:]:
         inner = levels[: levels.index(outer)]
-        asked = [(level, count, 0) for level in inner for count in counts]
-        asked += [("L1", 0, round(factor * plain[outer] / max(arithmetic, 0.1))) for factor in (0.5, 1.0)]
-        for level, count, computed in asked:
-            progress(f"{f'{count} of {level}' if count else f'{computed} operations'} beside a line of {outer}")
+        asked = [(f"{count} of {level}", level, count, 0.0) for level in inner for count in counts]
+        asked += [(f"arithmetic of {share:.0%} of its time", "L1", 0, share) for share in (0.5, 1.0)]
+        for what, level, count, share in asked:
+            name = f"{what} beside a line of {outer}"
+            progress(name)
+            computed = round(share * plain[outer] / max(arithmetic, 0.1))
             figure = _timed(harness, sizes, (outer, level), count, computed, effort)
-            found.append(Beside(outer, level if count else "", count, computed * arithmetic, figure))
+            found.append(Beside(name, outer, level if count else "", count, computed * arithmetic, figure))
     return MixedStreams(dict(plain), tuple(found))
 
 

@@ -54,6 +54,11 @@ class Peak:
     instruction: str
     per_cycle: Figure
 
+    @property
+    def name(self) -> str:
+        """Operation, precision and width ("FMA DP 64 B")."""
+        return f"{self.operation} {self.precision} {self.width_bytes} B"
+
 
 @dataclass(frozen=True, slots=True)
 class Peaks:
@@ -193,12 +198,14 @@ class Beside:
     """A load stream with something beside it.
 
     Attributes:
+        name: the same in all trials ("4 of L1 beside a line of L2").
         outer: level of the stream; inner: level of `count` other lines beside each of its lines, "" where there are
             none.
         core_cycles: what the arithmetic beside each line takes alone.
         cycles: of one line of the stream with all that.
     """
 
+    name: str
     outer: str
     inner: str
     count: int

@@ -20,7 +20,7 @@ from kernmodel.machine.files.write import write_facts
 from kernmodel.machine.load import find_machine, load_machine
 from kernmodel.machine.overlap import parse_overlap
 from kernmodel.measure import code_x86 as x86
-from kernmodel.measure.bandwidth import MIXES
+from kernmodel.measure.bandwidth import MIXES, mix_name
 from kernmodel.measure.host import Effort, Harness
 from kernmodel.measure.host_topology import HostCache, HostTopology, host_topology
 from kernmodel.measure.model import (
@@ -28,7 +28,6 @@ from kernmodel.measure.model import (
     CacheShare,
     Compositions,
     CoresPoint,
-    Peak,
     Runs,
     SeveralCores,
 )
@@ -161,7 +160,7 @@ def probe_machine(
     if peaks:
         facts["peaks"] = {
             "unit": "GFLOP/s",
-            "source": f"{here}; {_spreads((_peak_name(peak), peak.per_cycle.spread_percent) for peak in peaks)}",
+            "source": f"{here}; {_spreads((peak.name, peak.per_cycle.spread_percent) for peak in peaks)}",
             "measured": [
                 {
                     "operation": peak.operation,
@@ -301,15 +300,6 @@ def _run_lengths(runs: Runs) -> list[list[str]]:
     return [[str(size), f"{cycles:.2f}"] for size, cycles in reversed(found)] if len(found) > 1 else []
 
 
-def _peak_name(peak: Peak) -> str:
-    return f"{peak.operation} {peak.precision} {peak.width_bytes} B"
-
-
-def _mix_name(point: BandwidthPoint) -> str:
-    """The name of the mix; with its accesses where they are not the widest."""
-    return point.mix if point.width_bytes == x86.vector_bytes() else f"{point.mix}-{point.width_bytes}B"
-
-
 def _bandwidths(found: OneCore, several: Sequence[CoresPoint], clock: float, here: str) -> dict[str, Any]:
     points = [point for point in found.bandwidths.points if point.cycles_per_line.confirmed]
     mixes: dict[str, dict[str, Any]] = {}
@@ -319,10 +309,10 @@ def _bandwidths(found: OneCore, several: Sequence[CoresPoint], clock: float, her
         row: dict[str, Any] = {"read": mix.read, "write": mix.write}
         row |= {"read_write": mix.read_write} if mix.read_write else {}
         row |= {"flops": mix.flops} if mix.flops else {}
-        mixes[_mix_name(point)] = {**row, "access": f"{point.width_bytes} B"}
+        mixes[mix_name(point)] = {**row, "access": f"{point.width_bytes} B"}
         rate = point.bytes_per_cycle.value * clock / 1e9
-        groups.setdefault(point.level, {})[_mix_name(point)] = [f"{rate:.2f}"]
-    spreads = _spreads((f"{point.level} {_mix_name(point)}", point.cycles_per_line.spread_percent) for point in points)
+        groups.setdefault(point.level, {})[mix_name(point)] = [f"{rate:.2f}"]
+    spreads = _spreads((f"{point.level} {mix_name(point)}", point.cycles_per_line.spread_percent) for point in points)
     source = f"one core, {here}; {spreads}"
     wide = [*_of_several(several, groups)]
     if wide:

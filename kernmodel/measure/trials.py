@@ -15,7 +15,15 @@ from statistics import median
 from kernmodel.errors import Note
 from kernmodel.machine.overlap import Overlap
 from kernmodel.measure import code_x86 as x86
-from kernmodel.measure.bandwidth import ACCESS_BYTES, MIXES, measure_bandwidths, measure_share, point_of, usable_bytes
+from kernmodel.measure.bandwidth import (
+    ACCESS_BYTES,
+    MIXES,
+    measure_bandwidths,
+    measure_share,
+    mix_name,
+    point_of,
+    usable_bytes,
+)
 from kernmodel.measure.blocks import doubts
 from kernmodel.measure.composition import judged_compositions, measure_mixed
 from kernmodel.measure.host import Effort, Harness
@@ -190,12 +198,10 @@ def _figures(trials: Sequence[OneCore]) -> Iterator[tuple[str, list[Figure]]]:
 
 
 def _of_trial(trial: OneCore) -> Iterator[tuple[str, Figure]]:
-    wide = x86.vector_bytes()
     for point in trial.bandwidths.points:
-        width = "" if point.width_bytes == wide else f" {point.width_bytes} B"
-        yield f"{point.level} {point.mix}{width}", point.cycles_per_line
+        yield f"{point.level} {mix_name(point)}", point.cycles_per_line
     for peak in trial.peaks.peaks:
-        yield f"{peak.operation} {peak.precision} {peak.width_bytes} B", peak.per_cycle.inverse(1.0)
+        yield peak.name, peak.per_cycle.inverse(1.0)
     for run in trial.runs.points:
         yield f"runs of {run.run_bytes} B", run.cycles_per_line
     for point in trial.share.points:
@@ -203,9 +209,8 @@ def _of_trial(trial: OneCore) -> Iterator[tuple[str, Figure]]:
     if trial.small_pages is not None:
         yield "Mem load in pages of 4 KiB", trial.small_pages.cycles_per_line
     for mixed in trial.mixed:
-        for number, beside in enumerate(mixed.beside):
-            of = f"{beside.count} of {beside.inner}" if beside.inner else f"arithmetic ({number})"
-            yield f"{of} beside a line of {beside.outer}", beside.cycles
+        for beside in mixed.beside:
+            yield beside.name, beside.cycles
 
 
 def _notes(trials: Sequence[OneCore]) -> Iterator[Note]:

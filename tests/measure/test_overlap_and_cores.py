@@ -38,7 +38,7 @@ def figure(value: float, confirmed: bool = True) -> Figure:
 
 
 def beside(outer: str, inner: str, count: int, cycles: float = 1.0, core: float = 0.0) -> Beside:
-    return Beside(outer, inner, count, core, figure(cycles))
+    return Beside(f"{count} of {inner}", outer, inner, count, core, figure(cycles))
 
 
 @given(
