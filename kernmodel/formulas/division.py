@@ -50,6 +50,12 @@ def exact_quotient(dividend: Formula, divisor: Formula) -> Formula | None:
     return None if rest else quotient
 
 
+def whole_quotient(dividend: Formula, divisor: Formula) -> Formula | None:
+    """The quotient if nothing remains and its coefficients are integers."""
+    quotient, rest = divided(dividend, divisor, whole=True)
+    return None if rest else quotient
+
+
 def content(formula: Formula) -> int:
     """The greatest integer that divides all coefficients (1 where one is no integer)."""
     numbers = [c for c in formula.terms.values() if isinstance(c, int)]

@@ -11,7 +11,7 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernmodel.formulas.division import common_divisor, divided, exact_quotient, fraction
+from kernmodel.formulas.division import common_divisor, divided, exact_quotient, fraction, whole_quotient
 from kernmodel.formulas.formula import (
     ONE,
     Formula,
@@ -123,6 +123,7 @@ def test_division_leaves_its_remainder(dividend: Formula, divisor: Formula) -> N
     assert quotient * divisor + rest == dividend
     assert all(isinstance(coefficient, int) for coefficient in quotient.terms.values())
     assert exact_quotient(dividend * divisor, divisor) == dividend
+    assert whole_quotient(dividend, divisor) == (None if rest else quotient)
 
 
 @FEW

@@ -36,6 +36,12 @@ def test_what_is_divided_is_never_negative() -> None:
         lines("for (int i = 0; i < 10; ++i) x[(i - 1) / 4] += 1.0;")
 
 
+def test_an_exact_quotient_by_a_sum_of_sizes_is_no_quotient() -> None:
+    text = "void f(int n, double *restrict x)\n{\nfor (int i = 0; i < 9; ++i) x[i * (n + 1) / (n + 1)] = 1.0;\n}\n"
+    (access,) = km.data_traffic(km.Nest(text), "bdw", n=4).answer.nest.accesses
+    assert (str(access.offset), access.indirect) == ("i", ())
+
+
 def test_a_size_that_stands_in_a_remainder_alone_is_asked_for_and_used() -> None:
     text = "void f(int n, int m, double *restrict x, double *restrict b)\n{\n%s\n}\n"
     nest = km.Nest(text % "for (int i = 0; i < n; ++i) x[i] += b[i % m];")

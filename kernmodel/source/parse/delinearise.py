@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from kernmodel.errors import Location, Note, UnsupportedKernelError
-from kernmodel.formulas.division import content, divided
+from kernmodel.formulas.division import content, divided, whole_quotient
 from kernmodel.formulas.formula import ONE, ZERO, Formula, maximum, positive, variable
 from kernmodel.source.model import Access, Array, ElementType, Loop
 from kernmodel.source.nest.affine import nonnegative, upper_bound
@@ -207,7 +207,7 @@ def row_lengths(flat: Sequence[Formula], variables: Sequence[str], *, whole: boo
     # the smallest stride belongs to the last dimension, even where it is 2 (every second element)
     ordered = sorted(strides, key=_magnitude, reverse=True)[:-1]
     chain = [*ordered, ONE]
-    divides = all(_quotient(big, small) is not None for big, small in pairwise(chain))
+    divides = all(whole_quotient(big, small) is not None for big, small in pairwise(chain))
     return tuple(ordered) if divides else ()
 
 
@@ -223,16 +223,10 @@ def _magnitude(stride: Formula) -> tuple[int, float, str]:
     return degree, float(stride.value(dict.fromkeys(stride.free_symbols, 1000))), str(stride)
 
 
-def _quotient(dividend: Formula, divisor: Formula) -> Formula | None:
-    """The polynomial quotient if the division is exact and leaves no fraction."""
-    quotient, remainder = divided(dividend, divisor, whole=True)
-    return None if remainder else quotient
-
-
 def _split_all(
     flat: Sequence[Formula], rows: Sequence[Formula], nested: Sequence[Sequence[Loop]]
 ) -> list[_Index] | None:
-    extents = [q for q in map(_quotient, rows, [*rows[1:], ONE]) if q is not None]
+    extents = [q for q in map(whole_quotient, rows, [*rows[1:], ONE]) if q is not None]
     found = [split_index(expression, rows, extents, loops) for expression, loops in zip(flat, nested, strict=True)]
     complete = [index for index in found if index is not None]
     return complete if len(complete) == len(found) else None
@@ -267,7 +261,7 @@ def _split_from(
         return None
     outer = ZERO
     for name, coefficient in parts[0].items():
-        outer += variable(name) * (_quotient(coefficient, row) or 0)
+        outer += variable(name) * (whole_quotient(coefficient, row) or 0)
     quotient, _ = divided(parts[1], row, whole=True)
     for correction in (0, -1, 1):
         candidate = outer + quotient + correction
@@ -286,11 +280,11 @@ def _split_shape(
     nested: Sequence[Sequence[Loop]],
 ) -> tuple[Formula, ...] | None:
     """The shape of a flat array: its declared total by rows, or the rows that the loops touch."""
-    inner = [_quotient(big, small) for big, small in zip(rows, [*rows[1:], ONE], strict=True)]
+    inner = [whole_quotient(big, small) for big, small in zip(rows, [*rows[1:], ONE], strict=True)]
     if total is None:
         outer: Formula | None = _touched([(index[0], loops) for index, loops in zip(indices, nested, strict=True)])
     else:
-        outer = _quotient(total, rows[0])
+        outer = whole_quotient(total, rows[0])
     return None if outer is None else (outer, *(extent for extent in inner if extent is not None))
 
 

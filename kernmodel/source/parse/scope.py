@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from kernmodel.errors import Location, SourceError, UnsupportedKernelError
+from kernmodel.formulas.division import whole_quotient
 from kernmodel.formulas.formula import ONE, ZERO, Formula, constant, floored, maximum, minimum, size
 from kernmodel.source.model import ROW_LENGTH, ElementType, IndirectIndex
 from kernmodel.source.parse.c_types import element_type
@@ -448,14 +449,14 @@ class Scope:
         if left.of_sizes or not right.of_sizes:
             # C truncates toward zero, which is the floor for the sizes (≥ 0) this is used for
             return floored(left / right)
-        if (whole := _exact(left, right)) is not None:
+        if (whole := whole_quotient(left, right)) is not None:
             return whole
         inner = self._computed(left)
         if inner is None:
             return self._divided(left, right, None, node)
         if inner.modulus is None:
             return self._divided(inner.position, inner.divisor * right, None, node)
-        if (modulus := _exact(inner.modulus, right)) is not None:
+        if (modulus := whole_quotient(inner.modulus, right)) is not None:
             return self._divided(inner.position, inner.divisor * right, modulus, node)
         raise self._no_integer(node, f"{written(node)}, a quotient of a remainder,")
 
@@ -464,12 +465,12 @@ class Scope:
             return left - right * floored(left / right)
         if not right.of_sizes:
             raise self._no_integer(node, f"{written(node)}, a remainder by what changes,")
-        if _exact(left, right) is not None:
+        if whole_quotient(left, right) is not None:
             return ZERO
         inner = self._computed(left)
         if inner is None:
             return self._divided(left, ONE, right, node)
-        if inner.modulus is None or _exact(inner.modulus, right) is not None:
+        if inner.modulus is None or whole_quotient(inner.modulus, right) is not None:
             return self._divided(inner.position, inner.divisor, right, node)
         raise self._no_integer(node, f"{written(node)}, a remainder of a remainder,")
 
@@ -577,16 +578,6 @@ def _as_operand(part: Formula) -> str:
     """The text of a formula, in brackets if it is more than a number or a name."""
     text = str(part)
     return text if part.is_constant or part.free_symbols == {text} else f"({text})"
-
-
-def _exact(left: Formula, right: Formula) -> Formula | None:
-    """The quotient where each term can be divided, None otherwise."""
-    quotient = left / right
-    whole = (
-        isinstance(factor, int) and all(exponent > 0 for _, exponent in monomial)
-        for monomial, factor in quotient.terms.items()
-    )
-    return quotient if all(whole) else None
 
 
 def _computed_pointer(value: Node) -> bool:
