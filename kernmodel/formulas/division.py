@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import gcd, lcm
 
-from kernmodel.formulas.formula import ONE, ZERO, Formula, Whole, of_atom
+from kernmodel.formulas.formula import ONE, ZERO, Formula, Whole, of_atom, total
 from kernmodel.formulas.terms import Atom, Monomial, Number, exact
 
 
@@ -94,15 +94,19 @@ def fraction(numerator: Formula, divisor: Formula) -> Formula:
 
 @lru_cache(maxsize=256)
 def _cancelled(numerator: Formula, divisor: Formula) -> tuple[Formula, Formula]:
-    """The same with integer coefficients and nothing in common; caches that miss the same have the same."""
+    """The same with integer coefficients and nothing in common. Kept, as caches often miss the same lines."""
     common = common_divisor(numerator, divisor)
     upper, lower = exact_quotient(numerator, common) or numerator, exact_quotient(divisor, common) or divisor
-    numbers = [*upper.terms.values(), *lower.terms.values()]
-    scale = Fraction(lcm(*(Fraction(c).denominator for c in numbers)))
-    scale /= gcd(*(int(c * scale) for c in numbers))
+    scale = _to_integers([*upper.terms.values(), *lower.terms.values()])
     if lower.terms[_leading(lower, sorted(lower.atoms))] < 0:
         scale = -scale
     return upper.scaled(scale), lower.scaled(scale)
+
+
+def _to_integers(numbers: Sequence[Number]) -> Fraction:
+    """The factor that makes these numbers, not all 0, integers without a common divisor."""
+    scale = lcm(*(c.denominator for c in numbers))
+    return Fraction(scale, gcd(*(int(c * scale) for c in numbers)))
 
 
 def common_divisor(one: Formula, other: Formula) -> Formula:
@@ -113,7 +117,7 @@ def common_divisor(one: Formula, other: Formula) -> Formula:
     if not one.atoms & other.atoms:
         return ONE
     atom = min(one.atoms | other.atoms)
-    left, right = _by_powers(one, atom), _by_powers(other, atom)
+    left, right = by_powers(one, atom), by_powers(other, atom)
     shared = common_divisor(_content(left), _content(right))
     left, right = _primitive(left), _primitive(right)
     while len(right) > 1:
@@ -121,42 +125,42 @@ def common_divisor(one: Formula, other: Formula) -> Formula:
     return shared if right else shared * _from_powers(left, atom)
 
 
-_Powers = list[Formula]
+Powers = list[Formula]
 """Coefficients of the powers of an atom, from the 0th to the highest."""
 
 
-def _by_powers(formula: Formula, atom: Atom) -> _Powers:
+def by_powers(formula: Formula, atom: str) -> Powers:
+    """A polynomial by the powers of an atom; [] for 0."""
     found: dict[int, dict[Monomial, Number]] = {}
     for monomial, coefficient in formula.terms.items():
-        exponent = dict(monomial).get(atom, 0)
+        exponent = dict[str, int](monomial).get(atom, 0)
         found.setdefault(exponent, {})[tuple(item for item in monomial if item[0] != atom)] = coefficient
-    return [Formula(found.get(power, {})) for power in range(max(found) + 1)]
+    return [Formula(found.get(power, {})) for power in range(max(found, default=-1) + 1)]
 
 
-def _from_powers(powers: _Powers, atom: Atom) -> Formula:
-    return sum((part * of_atom(atom) ** power for power, part in enumerate(powers)), start=ZERO)
+def _from_powers(powers: Powers, atom: Atom) -> Formula:
+    return total(part * of_atom(atom) ** power for power, part in enumerate(powers))
 
 
-def _content(powers: _Powers) -> Formula:
+def _content(powers: Powers) -> Formula:
     found = ZERO
     for part in powers:
         found = common_divisor(found, part)
     return found
 
 
-def _primitive(powers: _Powers) -> _Powers:
+def _primitive(powers: Powers) -> Powers:
     """The polynomial without what all its coefficients have in common, numbers included."""
     shared = _content(powers)
     parts = [exact_quotient(part, shared) or ZERO for part in powers]
-    numbers = [Fraction(c) for part in parts for c in part.terms.values()]
+    numbers = [c for part in parts for c in part.terms.values()]
     if not numbers:
         return []
-    scale = Fraction(lcm(*(c.denominator for c in numbers)))
-    scale /= gcd(*(int(c * scale) for c in numbers))
+    scale = _to_integers(numbers)
     return [part.scaled(scale) for part in parts]
 
 
-def _pseudo_remainder(dividend: _Powers, divisor: _Powers) -> _Powers:
+def _pseudo_remainder(dividend: Powers, divisor: Powers) -> Powers:
     """A multiple of the dividend, less a multiple of the divisor, of smaller degree than this."""
     rest = list(dividend)
     while len(rest) >= len(divisor):

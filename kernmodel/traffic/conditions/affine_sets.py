@@ -13,9 +13,10 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import ceil, comb, floor, gcd, lcm
 
-from kernmodel.formulas.formula import ONE, ZERO, Formula, Symbol, constant
+from kernmodel.formulas.division import by_powers
+from kernmodel.formulas.formula import ONE, ZERO, Formula, Symbol, total
 from kernmodel.formulas.terms import Monomial, Number, exact
-from kernmodel.traffic.conditions.quantities import Size, fixed
+from kernmodel.traffic.conditions.quantities import Size, fixed, sized
 from kernmodel.value_types import dataclass
 
 
@@ -253,6 +254,11 @@ def sum_over(points: AffineSet, parameters: int, weight: Formula | None = None) 
     return tuple(_sum(points, parameters, ONE if weight is None else weight))
 
 
+def total_of(pieces: Iterable[Piece], values: Mapping[str, int]) -> Size:
+    """The sum of pieces without parameters, with its number at these sizes."""
+    return sized(total(piece.formula for piece in pieces), values)
+
+
 def _sum(points: AffineSet, parameters: int, weight: Formula) -> list[Piece]:
     if points.is_empty:
         return []
@@ -269,15 +275,11 @@ def _sum(points: AffineSet, parameters: int, weight: Formula) -> list[Piece]:
 
 def power_sum(weight: Formula, name: str, low: Formula, high: Formula) -> Formula:
     """Σ of a polynomial over an integer variable from `low` to `high`."""
-    by_power: dict[int, Formula] = {}
-    for monomial, coefficient in weight.terms.items():
-        power = next((exponent for other, exponent in monomial if other == name), 0)
-        rest = tuple(item for item in monomial if item[0] != name)
-        by_power[power] = by_power.get(power, ZERO) + Formula({rest: coefficient})
     before, result = low - 1, ZERO
-    for power, factor in by_power.items():
-        series = faulhaber(power)
-        result += factor * (_horner(series, high) - _horner(series, before))
+    for power, factor in enumerate(by_powers(weight, name)):
+        if factor:
+            series = faulhaber(power)
+            result += factor * (_horner(series, high) - _horner(series, before))
     return result
 
 
@@ -299,16 +301,4 @@ def _horner(series: Sequence[Fraction], argument: Formula) -> Formula:
     result = ZERO
     for coefficient in reversed(series):
         result = result * argument + coefficient
-    return result
-
-
-def put_in(polynomial: Formula, name: str, value: Formula) -> Formula:
-    """A polynomial with another one in the place of a variable."""
-    result, powers = ZERO, [constant(1)]
-    for monomial, coefficient in polynomial.terms.items():
-        power = next((exponent for other, exponent in monomial if other == name), 0)
-        while len(powers) <= power:
-            powers.append(powers[-1] * value)
-        rest = tuple(item for item in monomial if item[0] != name)
-        result += Formula({rest: coefficient}) * powers[power]
     return result

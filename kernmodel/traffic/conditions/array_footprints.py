@@ -11,11 +11,19 @@ from fractions import Fraction
 from functools import cached_property
 from math import ceil, gcd
 
-from kernmodel.formulas.formula import ZERO
 from kernmodel.formulas.terms import Number, exact
-from kernmodel.traffic.conditions.affine_sets import AffineSet, Linear, Piece, bound_on, sum_over, variable, without
+from kernmodel.traffic.conditions.affine_sets import (
+    AffineSet,
+    Linear,
+    Piece,
+    bound_on,
+    sum_over,
+    total_of,
+    variable,
+    without,
+)
 from kernmodel.traffic.conditions.cache_sets import StridedFootprint
-from kernmodel.traffic.conditions.quantities import Size, fixed, sized
+from kernmodel.traffic.conditions.quantities import Size, fixed
 from kernmodel.value_types import dataclass
 
 
@@ -63,7 +71,7 @@ class ArrayFootprint:
         offsets: …and this, in the loops that stand still.
         elements: over the variables of the loops that stand still, then one per dimension.
         parameters: how many loops stand still.
-        values: the number of each generator.
+        values: the number of each size symbol.
     """
 
     layout: Layout
@@ -217,11 +225,6 @@ def number_at(pieces: Iterable[Piece], point: Mapping[str, Number], values: Mapp
     return exact(result)
 
 
-def total_of(pieces: Iterable[Piece], values: Mapping[str, int]) -> Size:
-    """The sum of pieces without parameters."""
-    return sized(sum((piece.formula for piece in pieces), start=ZERO), values)
-
-
 def array_footprint(
     layout: Layout, index: Sequence[Linear], iterations: AffineSet, parameters: int, values: Mapping[str, int]
 ) -> ArrayFootprint:
@@ -232,7 +235,7 @@ def array_footprint(
         index: of the reference per dimension, in the variables of the iterations.
         iterations: the iterations, loops from the outermost on.
         parameters: how many loops stand still.
-        values: the number of each generator.
+        values: the number of each size symbol.
     """
     kept, running = iterations.variables[:parameters], list(iterations.variables[parameters:])
     constraints, forms = list(iterations.constraints), list(index)

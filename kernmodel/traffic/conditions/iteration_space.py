@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from math import gcd, lcm
 
-from kernmodel.formulas.formula import ZERO
-from kernmodel.traffic.conditions.affine_sets import AffineSet, Linear, sum_over, variable
+from kernmodel.traffic.conditions.affine_sets import AffineSet, Linear, sum_over, total_of, variable
 from kernmodel.traffic.conditions.quantities import Size, sized
 from kernmodel.traffic.conditions.symbolic_nest import Affine, Bound, SymbolicLoop, SymbolicNest
 from kernmodel.value_types import dataclass
@@ -27,7 +26,7 @@ class IterationSpace:
         periods: per loop, after how many of its iterations the loops inside come to the same values again (2 for `j` in
             `i = j; i < N; i += 2`).
         varying: the source's names of the loops whose bounds depend on outer loops.
-        values: the number of each generator.
+        values: the number of each size symbol.
     """
 
     points: AffineSet
@@ -42,7 +41,7 @@ class IterationSpace:
 
     def count(self, points: AffineSet) -> Size:
         """The points of a set of loop variables."""
-        return sized(sum((piece.formula for piece in sum_over(points, 0)), start=ZERO), self.values)
+        return total_of(sum_over(points, 0), self.values)
 
 
 def iteration_space(prepared: SymbolicNest, values: Mapping[str, int]) -> IterationSpace | None:

@@ -116,7 +116,7 @@ class SizedNest:
         trips: trip count per loop, (stop − start) / step without rounding; a mean where it depends on outer loops.
         space: the iterations, where trip counts or starts follow outer loops.
         streams: in source order of their first reference.
-        values: the number of each generator.
+        values: the number of each size symbol.
         notes: what was assumed.
         neighbours: what it finds of the nests that are executed with it; `shared_loops` of its loops are around them.
     """

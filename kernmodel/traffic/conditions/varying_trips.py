@@ -18,7 +18,7 @@ from math import ceil
 from kernmodel.errors import Note
 from kernmodel.formulas.formula import ZERO, Formula
 from kernmodel.formulas.terms import Number, exact
-from kernmodel.traffic.conditions.affine_sets import AffineSet, Linear, Piece, beyond, coprime, put_in, variable
+from kernmodel.traffic.conditions.affine_sets import AffineSet, Linear, Piece, beyond, coprime, total_of, variable
 from kernmodel.traffic.conditions.array_footprints import (
     ArrayFootprint,
     Layout,
@@ -74,7 +74,7 @@ class WindowVolume:
     Attributes:
         arrays: what is touched of each.
         where: the values that the variables take.
-        values: the number of each generator.
+        values: the number of each size symbol.
     """
 
     def __init__(self, arrays: Sequence[Touched], where: AffineSet, values: Mapping[str, int]) -> None:
@@ -121,14 +121,9 @@ class WindowVolume:
         yield dict(self.where.middle)
 
     def _size(self, pieces: Iterable[Piece], corner: Mapping[str, Linear], point: Mapping[str, Number]) -> Size:
-        formula = ZERO
-        for piece in pieces:
-            if piece.where.has(point):
-                part = piece.formula
-                for name, form in corner.items():
-                    part = put_in(part, name, form.formula)
-                formula += part
-        return sized(formula, self.values)
+        there = {name: form.formula for name, form in corner.items()}
+        parts = (Piece(one.where, one.formula.substitute(there)) for one in pieces if one.where.has(point))
+        return total_of(parts, self.values)
 
     def _number(self, point: Mapping[str, Number]) -> Number:
         known = ((fixed(number_at(one.pieces, point, self.values)), one.whole) for one in self.arrays)
