@@ -110,3 +110,21 @@ def test_a_sweep_does_not_jump_where_the_method_changes(tmp_path: Path) -> None:
     }
     for default, simulated in zip(*found.values(), strict=True):
         assert not differs(default.traffic, simulated.traffic)
+
+
+def test_halves_of_blocks_are_both_in_the_caches_before_counting(tmp_path: Path) -> None:
+    """Blocks of two lines, whose halves one reference each walks through: what the caches hold before the place where
+    lines are counted has both, so that all four modified lines leave L3 per unit of work."""
+    text = """double re[4800000], im[4800000], wr[8], wi[8];
+for (int k = 0; k < 4800000; k += 16) for (int j = 0; j < 8; j++) {
+  double tr = wr[j] * re[k+j+8] - wi[j] * im[k+j+8];
+  double ti = wr[j] * im[k+j+8] + wi[j] * re[k+j+8];
+  re[k+j+8] = re[k+j] - tr;  im[k+j+8] = im[k+j] - ti;
+  re[k+j] += tr;  im[k+j] += ti;
+}
+"""
+    (tmp_path / "k.c").write_text(text)
+    answer = predict_traffic(KernelRequest(str(tmp_path / "k.c"), "zen3", {}))
+    assert all(note.code != "not-settled" for note in answer.notes)
+    memory = answer.traffic.paths[-1]
+    assert (memory.loads, memory.stores) == pytest.approx((4, 4), rel=0.05)

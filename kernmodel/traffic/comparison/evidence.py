@@ -80,24 +80,24 @@ class _Case:
 
     @property
     def spend(self) -> Effort:
-        """What a simulation may cost."""
+        """What a short simulation may cost."""
         from kernmodel.traffic.simulation.sampling import checking
 
         return checking()
 
     def simulated(self) -> Traffic:
-        """The simulated traffic of the same point."""
+        """The simulated traffic of the same point: briefly, or longer where that does not settle."""
+        from kernmodel.traffic.simulation.sampling import effort
+
+        short = self._simulated(self.spend)
+        return short if short.sampling is None or short.sampling.settled else self._simulated(effort())
+
+    def _simulated(self, spend: Effort) -> Traffic:
         from kernmodel.traffic.simulation.simulate import simulate_placed
 
         cores, stores = self.symbolic.cores, self.symbolic.stores
         return simulate_placed(
-            self.work,
-            self.hierarchy,
-            self.machine,
-            cores=cores,
-            stores=stores,
-            spend=self.spend,
-            symbolic=self.symbolic,
+            self.work, self.hierarchy, self.machine, cores=cores, stores=stores, spend=spend, symbolic=self.symbolic
         )
 
     def inner_agree(self, found: Sequence[Doubt]) -> bool:

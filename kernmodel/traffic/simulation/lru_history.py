@@ -121,18 +121,49 @@ class _Segment:
 
     def _groups(self) -> list[_Group]:
         """The references by how they move; of those to one array that follow one another closely, one."""
-        groups: dict[tuple[frozenset[int], bool], dict[object, ProgramReference]] = {}
+        groups: dict[tuple[frozenset[int], bool], list[tuple[str, ProgramReference]]] = {}
+        trips = self._trips(bound_value(self.work.program.loops[self.loop].start, self.outer))
         for numeric, reference in zip(self.work.nest.references, self.work.program.references, strict=True):
             if reference.kind == "stream":
                 continue
-            address = reference.address
-            place = address.constant // self.grain
-            key = (numeric.access.array, address.coefficients, place, reference.indirections)
-            movers = self._movers(reference)
-            known = groups.setdefault((movers, self._shifts(reference, movers)), {})
-            if key not in known or reference.kind == "store":
-                known[key] = reference
-        return [_Group(*how, tuple(references.values())) for how, references in groups.items()]
+            movers, array = self._movers(reference), numeric.access.array
+            known = groups.setdefault((movers, self._shifts(reference, movers)), [])
+            alike = (
+                number
+                for number, (other, kept) in enumerate(known)
+                if array == other and self._same_lines(kept, reference, movers, trips)
+            )
+            place = next(alike, None)
+            if place is None:
+                known.append((array, reference))
+            elif reference.kind == "store":
+                known[place] = array, reference
+        return [_Group(*how, tuple(reference for _, reference in found)) for how, found in groups.items()]
+
+    def _same_lines(
+        self, one: ProgramReference, other: ProgramReference, movers: frozenset[int], trips: Sequence[int]
+    ) -> bool:
+        """Whether two references to an array touch the same lines at about the same time, but for those at the ends.
+
+        They do if what lies between them is made up of whole steps of the loops that move them, and a rest within the
+        run of neighbouring lines that the loops with the smallest steps make.
+        """
+        if one.address.coefficients != other.address.coefficients or one.indirections != other.indirections:
+            return False
+        first, second = one.address.constant, other.address.constant
+        if first // self.grain != second // self.grain:
+            return False
+        loops = self.work.program.loops
+        moves = ((abs(one.address.coefficients[loop] * loops[loop].step), trips[loop]) for loop in movers)
+        rest, run, steps = abs(first - second), one.size_bytes, []
+        for stride, count in sorted(move for move in moves if move[0]):
+            if stride <= max(run, self.line_bytes):
+                run += stride * (count - 1)
+            else:
+                steps.append(stride)
+        for stride in reversed(steps):
+            rest = min(rest % stride, -rest % stride)
+        return rest < run
 
     def _trips(self, value: int) -> tuple[int, ...]:
         """Iterations of every loop, of those further in where the variable of this one has a value."""
