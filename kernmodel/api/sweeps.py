@@ -343,7 +343,7 @@ class Sweep(Result["Row"]):
         answered = next((row for row in self if row[ERROR] is None), None)
         return (
             *sweep_inputs(self.study, answered),
-            filled(row_columns(self.study, unit or ""), self),
+            filled(row_columns(self.study, unit or "", self), self),
             *self.gathered.failures(),
             *notes_section(merged_notes(self.gathered.notes())),
         )
@@ -364,7 +364,7 @@ class Sweep(Result["Row"]):
             return  # all failed: the error says it
         yield render(sweep_inputs(self.study, answered), style)
         if self._run.table or self._writers.output is None:
-            yield from table_parts(row_columns(self.study, unit or ""), chain(held, answers), style)
+            yield from table_parts(row_columns(self.study, unit or "", held), chain(held, answers), style)
         else:
             yield f"{sum(1 for _ in chain(held, answers))} rows in {self._writers.output}\n"
         failures = self.gathered.failures()

@@ -172,7 +172,7 @@ def _declaration(part: str, bare: str, text: str, line: int, refused: dict[str, 
     if kind and kind[1] in ("struct", "union") and not template and _is_plain(bare):
         tag = re.match(r"\s*(?:struct|union)\s+(\w+)\s*\{", bare)
         known = f"typedef {kind[1]} {tag[1]} {tag[1]}; " if tag else ""
-        start = len(part) - len(part.lstrip())
+        start = len(bare) - len(bare.lstrip())  # behind directives
         return "", part[:start] + known + part[start:]
     returns_structure = kind is not None and kind[1] in ("struct", "union") and "(" in head
     if kind and not returns_structure and kind[1] != "template":

@@ -30,6 +30,7 @@ _FORTRAN = re.compile(
 )
 _BLANKED = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", re.MULTILINE)
+_ASSEMBLY = re.compile(r"\b(?:asm|__asm|__asm__)\b(?:\s+(?:volatile|__volatile__|__volatile|goto|inline))*\s*\(")
 _STRUCTURE = re.compile(r"\w+|[^\w\s]")
 _CONTROL = frozenset({"for", "while", "if", "switch"})
 
@@ -89,18 +90,16 @@ def read_source(path: Path) -> str:
     """The text of a C file.
 
     Raises:
-        SourceError: it cannot be read, is empty, or holds bytes that are no text.
+        SourceError: it cannot be read, or is a binary file.
     """
     data = read_file(path, "C source", TEXT_BYTES, error=SourceError)
     if b"\0" in data:
         raise SourceError("is a binary file, not C source", where=str(path), todo="give the kernel's C source")
     try:
         return data.decode()
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise SourceError(
-            "is not text in UTF-8", where=Location(str(path), line), todo="give C source; recode it if it is older text"
-        ) from error
+    except UnicodeDecodeError:
+        # older text, or a comment in another encoding: what C consists of is the same in all of them
+        return data.decode("latin-1")
 
 
 def refuse_other_languages(text: str, file: str) -> None:
@@ -128,6 +127,33 @@ def without_comments(text: str, *, directives: bool = True, strings: bool = True
     """
     bare = _BLANKED.sub(lambda found: blanked(found) if strings or found[0][0] == "/" else found[0], text)
     return bare if directives else _DIRECTIVE.sub(blanked, bare)
+
+
+def without_assembly(text: str) -> str:
+    """Preprocessed text with inline assembly as the call of a function `asm` that nothing knows, and the names that it
+    gives to registers and functions blanked; every position stays."""
+    if "asm" not in text:
+        return text
+    bare = without_comments(text, directives=False)
+    for found in reversed(list(_ASSEMBLY.finditer(bare))):
+        end = _closing_parenthesis(bare, found.end() - 1)
+        before = bare[: found.start()].rstrip()
+        opened = bare.count("{", 0, found.start()) > bare.count("}", 0, found.start())
+        statement = opened and (before[-1:] in "{};):" or before.endswith(("else", "do")))
+        call = "asm()" if statement else ""
+        gap = blanked(re.match(r"[\s\S]*", text[found.start() + len(call) : end]) or found)
+        text = text[: found.start()] + call + gap + text[end:]
+    return text
+
+
+def _closing_parenthesis(bare: str, start: int) -> int:
+    """The position behind the parenthesis that closes the one at `start`; the end where none does."""
+    depth = 0
+    for token in re.compile("[()]").finditer(bare, start):
+        depth += 1 if token[0] == "(" else -1
+        if depth == 0:
+            return token.end()
+    return len(bare)
 
 
 def function_bodies(bare: str) -> tuple[int, ...]:

@@ -82,6 +82,15 @@ def test_a_line_for_each_row_under_its_heading(study, rows):
     assert len({len(line) for line in lines[2:5]}) == 1
 
 
+def test_calls_have_no_column_where_nothing_is_called(study, rows):
+    def titles(study, known):
+        return [column.header for column in row_columns(study, "cy/CL", known)]
+
+    sizes = SweepStudy(Grid(BASE, AXES[1:]), study.machines[:1], study_columns(AXES[1:], study.machines[:1]))
+    assert "T_call" not in titles(sizes, rows) and "T_call" in titles(sizes, ()) and "T_call" in titles(study, rows)
+    assert "T_call" in titles(sizes, [{**rows[0], "T_call_cy_per_CL": None}])
+
+
 def test_rates_have_a_prefix(study, rows):
     assert "747.7 MLUP/s" in table_of(study, rows, "LUP/s")[2]
 

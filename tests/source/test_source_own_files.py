@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from kernmodel.errors import SourceError
-from kernmodel.source.load import find_nests, parse_kernel
+from kernmodel.source.load import FoundNest, find_nests, parse_kernel
 from kernmodel.source.model import LoopNest
 from kernmodel.source.parse.preprocess import preprocess
 from kernmodel.source.text import other_bodies_blanked
+from kernmodel.user_files import GivenText
 
 SIDE_BY_SIDE = """
 #define N 100
@@ -256,3 +257,54 @@ def test_functions_of_the_file_are_inlined(body: str, loops: str, accesses: set[
 def test_calls_that_are_not_inlined_say_why(body: str, why: str) -> None:
     with pytest.raises(SourceError, match=why):
         parse_kernel(CALLS.replace("BODY", body), "x.c", {}, function="f")
+
+
+def test_inline_assembly_matters_only_where_a_nest_executes_it() -> None:
+    text = """typedef unsigned long u64;
+    static inline u64 ticks(void) { u64 t; __asm__ __volatile__ ("rdtsc )" : "=a" (t)); return t; }
+    int other(int n) __asm__("other_name");
+    u64 f(int n, double *a) { register long r asm("eax") = 3; u64 t = ticks();
+        for (int i = 0; i < n; i++) a[i] = 2.0 * a[i];
+        return ticks() - t; }
+    void g(int n, double *a) { for (int i = 0; i < n; i++) { a[i] = 2.0 * a[i]; asm volatile("nop"); } }
+    """
+    assert parse_kernel(text, "x.c", {}, function="f").operations.flops_per_iteration == 1
+    with pytest.raises(SourceError, match=r"x\.c:7:.*the call of asm"):
+        parse_kernel(text, "x.c", {}, function="g")
+
+
+def test_the_lines_to_choose_from_are_those_that_the_table_shows() -> None:
+    with pytest.raises(SourceError, match=r"2 loop nests: 1 at x\.c:9:9, 2 at x\.c:12:9"):
+        nest_of(SIDE_BY_SIDE)
+    assert [found.location.line for found in find_nests_of(SIDE_BY_SIDE)] == [9, 12]
+
+
+def find_nests_of(text: str) -> tuple[FoundNest, ...]:
+    return find_nests(GivenText(text), {}, function="step")
+
+
+def test_functions_that_return_pointers_are_inlined() -> None:
+    text = """double *row(double *a, int j) { if (j > 3) return a + 8; return a; }
+    void f(int n, double *a) { for (int i = 0; i < n; i++) { double *p = row(a, i); a[i] = 1.0; } }"""
+    (found,) = find_nests(GivenText(text), {}, function="f")
+    assert isinstance(found.nest, LoopNest) and {one.array for one in found.nest.accesses} == {"a"}
+
+
+def test_headers_of_older_text_quoted_standard_headers_and_compilers(tmp_path: Path) -> None:
+    (tmp_path / "old.h").write_bytes(b"/* f\xfcr */\n#define N 10\n")
+    text = """#include "old.h"
+    #include "math.h"
+    #ifndef __GNUC__
+    #error another compiler
+    #endif
+    void f(double *a) { for (int i = 0; i < N; i++) a[i] = sqrt(__builtin_expect(a[i] > 0, 1) ? a[i] : 0.0); }"""
+    (tmp_path / "k.c").write_text(text)
+    (found,) = find_nests(str(tmp_path / "k.c"))
+    assert isinstance(found.nest, LoopNest) and found.nest.defaults["N"] == 10
+
+
+def test_a_structure_of_cxx_may_stand_behind_a_macro() -> None:
+    loop = "void f(double *a) { for (int i = 0; i < LAST; i++) a[i] = 0; }"
+    text = f"namespace a {{}}\n#define LAST 3\n\nstruct pair {{ int a; }};\n{loop}"
+    (found,) = find_nests(GivenText(text))
+    assert isinstance(found.nest, LoopNest)

@@ -9,6 +9,7 @@ from operator import itemgetter, methodcaller
 from typing import TYPE_CHECKING, Any
 
 from kernmodel.errors import Note, UsageError
+from kernmodel.models.calls import CALLS
 from kernmodel.report.layout import Blocks, Column, Line, Pair, fields, left, lines, right
 from kernmodel.report.number_text import MISSING, count, decimal, quantity
 from kernmodel.report.text.sections import NUMBERS, machine_fields, merged_notes
@@ -79,11 +80,18 @@ def base_pairs(study: SweepStudy, first: Row | None) -> tuple[Pair, ...]:
 # {{{ the table
 
 
-def row_columns(study: SweepStudy, unit: str) -> tuple[Column, ...]:
+def row_columns(study: SweepStudy, unit: str, known: Iterable[Row] = ()) -> tuple[Column, ...]:
     """The columns of a table of rows, wide enough for what is likely to come: coordinates, the model's times, T_ECM in
-    `unit` (beside it the performance of all cores where there are several), reuse in each cache, and what binds."""
+    `unit` (beside it the performance of all cores where there are several), reuse in each cache, and what binds.
+
+    T_call has none where no loop of the rows that are `known` calls a function, and all rows are of the same code.
+    """
     names = [column.name for column in study.columns]
-    times = (name for name in names if name.startswith("T_") and name.endswith(TIME) and not name.startswith("T_ECM"))
+    times = [name for name in names if name.startswith("T_") and name.endswith(TIME) and not name.startswith("T_ECM")]
+    answered = [row for row in known if row[ERROR] is None]
+    one_code = not {axis.kind for axis in study.grid.axes} & {"machine", "compiler", "flags"}
+    if answered and one_code and all(row[f"{CALLS}{TIME}"] == 0 for row in answered):
+        times.remove(f"{CALLS}{TIME}")
     reuses = (name for name in names if name.startswith(REUSE) and not name.endswith(WHILE))
     all_cores = study.grid.base.kernel.cores > 1 or any(axis.kind == "cores" for axis in study.grid.axes)
 

@@ -80,7 +80,7 @@ def choose_nest(program: Program, function: Node, wanted: int | None) -> Chain:
     if not found:
         _refuse_other_loops(program, function)
         raise SourceError("has no loop", where=name, todo="give a kernel with at least one for-loop")
-    listed = ", ".join(f"{k} at {program.location(_named(chain))}" for k, chain in enumerate(found, 1))
+    listed = ", ".join(f"{k} at {program.location(chain.inner)}" for k, chain in enumerate(found, 1))
     if wanted is None and len(found) > 1:
         raise SeveralNestsError(f"{len(found)} loop nests: {listed}", where=name, todo="choose one with --nest K")
     if wanted is not None and not 1 <= wanted <= len(found):
@@ -101,13 +101,6 @@ def nest_at_line(program: Program, line: int) -> tuple[Node, Chain]:
             return function, chain
     where = Location(program.preprocessed.file, line)
     raise SourceError("no innermost loop stands at this line", where=where, todo="see them with kernmodel kernel loops")
-
-
-def _named(chain: Chain) -> Node:
-    """The loop by which a chain is named: where others share its outer loops, the first that they do not share."""
-    others = {id(node) for node in chain.beside}
-    alone = (level.statement for level in chain.levels if not any(id(node) in others for node in walk(level.statement)))
-    return next(alone, chain.inner)
 
 
 def build_nest(program: Program, function: Node, found: Chain, text: str, name: str) -> LoopNest:

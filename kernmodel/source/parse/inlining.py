@@ -108,7 +108,7 @@ class _Inliner:
         if body is None:
             return node
         kind = deepcopy(function.decl.type.type)
-        kind.declname = result
+        _declarator(kind).declname = result
         before += [c_ast.Decl(result, [], [], [], [], kind, None, None, node.coord), body]
         return c_ast.ID(result, node.coord)
 

@@ -21,7 +21,7 @@ from kernmodel.errors import Location, SourceError
 from kernmodel.limits import MACRO_TOKENS, SOURCE_TOKENS, STATEMENT_TOKENS, Limit
 from kernmodel.source.cxx import as_c
 from kernmodel.source.parse.standard_headers import STANDARD_HEADERS, STANDARD_TYPEDEFS
-from kernmodel.source.text import is_cxx, read_source
+from kernmodel.source.text import is_cxx, read_source, without_assembly
 from kernmodel.value_types import dataclass
 
 # GNU spellings that the parser does not know; all of them leave the meaning of a kernel alone.
@@ -34,8 +34,10 @@ _SPELLINGS = (
     "__volatile__ volatile",
     "__extension__",
     "__attribute__(x)",
-    "__asm__(x)",
-    "__asm(x)",
+    "__attribute(x)",
+    "__builtin_expect(x,y) (x)",
+    "__GNUC__ 12",
+    "__GNUC_MINOR__ 2",
     "_Noreturn",
     "__signed__ signed",
     "__typeof__(x) int",
@@ -126,6 +128,7 @@ def preprocess(text: str, file: str, defines: Mapping[str, str | int], include: 
     used = {token.value for token in tokens}  # of headers, too
     prelude = "".join(f"typedef {meaning} {name};\n" for name, meaning in STANDARD_TYPEDEFS.items() if name in used)
     expanded, origins = _join(_placed(tokens, preprocessor), prelude)
+    expanded = without_assembly(expanded)
     missing = tuple(preprocessor.missing.items())
     return Preprocessed(expanded, origins, preprocessor.values, file, missing, bool(preprocessor.hidden))
 
@@ -259,11 +262,15 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]  # pcpp has no typ
         )
 
     def include(self, tokens: Any, original_line: Any) -> Any:
-        written = "".join(str(token.value) for token in tokens).strip("<> ")
+        written = "".join(str(token.value) for token in tokens).strip('<>" ')
         # what the standard headers declare is known already; their text would only slow the parser down
-        if tokens and tokens[0].value == "<" and written in STANDARD_HEADERS:
+        if written in STANDARD_HEADERS and (tokens[0].value == "<" or not self._beside(written)):
             return
         yield from super().include(tokens, original_line)
+
+    def _beside(self, name: str) -> bool:
+        """Whether the user has a header of this name."""
+        return any((Path(folder) / name).is_file() for folder in (*self.temp_path, *self.path))
 
     def _shown(self, source: str) -> str:
         return self.file if source == str(Path(self.file).absolute()) else source
