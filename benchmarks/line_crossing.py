@@ -58,9 +58,9 @@ def library() -> ctypes.CDLL:
     return library_of(bodies)
 
 
-def library_of(bodies: Mapping[str, str]) -> ctypes.CDLL:
+def library_of(bodies: Mapping[str, str], *flags: str) -> ctypes.CDLL:
     """Functions that repeat these instructions: %1 is a register, %2 the place of data, %3 is 0."""
-    made = compiled(_DATA + "".join(_TIMED % named for named in bodies.items()), "-mavx2")
+    made = compiled(_DATA + "".join(_TIMED % named for named in bodies.items()), "-mavx2", *flags)
     for name in bodies:
         declare(made, name, ctypes.c_long)
     return made

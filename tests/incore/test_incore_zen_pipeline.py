@@ -186,6 +186,24 @@ def test_stores_wait_for_the_operand_path_of_third_vectors(code: str, least: flo
     assert least <= cycles(code) <= most
 
 
+_ONE_AND_ONE = (
+    "c4c295b8c6c57d113fc4c295b8cec57d117f20c4c295b8d6c57d117f40c4c295b8dec57d117f60c4c295b8e6c57d11bf80000000"
+    "c4c295b8eec57d11bfa0000000c4c295b8f6c57d11bfc0000000c4c295b8fec57d11bfe000000048ffc975a0"
+)
+"""Eight times one of eight independent chains of vfmadd231pd, and a store of 256 bits."""
+
+
+@pytest.mark.parametrize(
+    ("code", "measured"),
+    [(_FUSED_AND_STORES, 6 * 1.97), (_ONE_AND_ONE, 13.4), (_PRODUCTS_AND_STORES, 6 * 1.0)],
+)
+def test_a_stored_vector_of_zen3_keeps_all_third_vectors_off(code: str, measured: float) -> None:
+    """n of them and m stores take n/2 + m cycles there (benchmarks/third_vectors.py)."""
+    settings = Settings(notion="loop", offset=0)
+    found = analyse_block(block_of_bytes(bytes.fromhex(code), file="x"), Core.open("ZEN3", settings), settings)
+    assert found.prediction == pytest.approx(measured, rel=0.1)
+
+
 def test_without_the_path_stores_beside_fused_additions_wait_for_nothing() -> None:
     core = _core()
     pipeline = core.model.pipeline

@@ -275,6 +275,7 @@ def _schedulers(pipeline: PipelineCore, ample: bool) -> dict[str, Any]:
         "rooms": tuple(rooms),
         "scheduler_of": tuple(of_ports + [SCHEDULERS - 1] * (PORTS - len(of_ports))),
         "borrowed": _borrowed(by_port, pipeline.ports),
+        "one_store": int(by_port.store_takes_paths),
     }
 
 
@@ -331,6 +332,7 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
         vector_registers=figures.vector_registers,
         register_release=figures.register_release,
         third_paths=figures.third_paths,
+        store_takes_paths=figures.store_takes_paths,
     )
     return PipelineCore(
         ports=execution_ports(parameters.ports),

@@ -63,7 +63,7 @@ class Core(NamedTuple):
         queued: ports whose µops pass through a queue of `queue_entries` before they get port and scheduler.
         rooms: entries of each scheduler; scheduler_of: the scheduler of each port.
         borrowed: by port, 1 more than the number of the port whose operand path brings the third vector that a µop
-            reads, 0 for a path of its own.
+            reads, 0 for a path of its own; one_store: whether what starts on one of these ports takes the paths of all.
         vector_registers: that instructions in flight can have, 0 for any number; register_release: cycles from the
             retirement of an instruction until its register can be given again.
         line_fetch: whether units come line of code by line of code, `dsb_width` a cycle, each pass for itself.
@@ -111,6 +111,7 @@ class Core(NamedTuple):
     rooms: tuple[int, ...] = (0,) * SCHEDULERS
     scheduler_of: tuple[int, ...] = (0,) * PORTS
     borrowed: tuple[int, ...] = (0,) * PORTS
+    one_store: int = 0
     line_fetch: int = 0
     redirect: int = 0
     units: int = 0

@@ -139,7 +139,8 @@ class PortSchedulers:
         queued: ports whose µops wait in a queue of `queue_entries` before the schedulers.
         vector_registers: that instructions in flight can have, 0 for any number; register_release: cycles from the
             retirement of an instruction until its register can be given again.
-        third_paths: ports, each with the one whose operand path brings the third vector that a µop reads.
+        third_paths: ports, each with the one whose operand path brings the third vector that a µop reads;
+            store_takes_paths: whether what starts on one of the latter takes the paths of all of them.
     """
 
     schedulers: tuple[tuple[tuple[str, ...], int], ...]
@@ -151,6 +152,7 @@ class PortSchedulers:
     vector_registers: int = 0
     register_release: int = 0
     third_paths: tuple[tuple[str, ...], ...] = ()
+    store_takes_paths: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

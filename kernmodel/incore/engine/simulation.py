@@ -116,6 +116,7 @@ class Pipeline:
         self.divider_free = self.alone_free = 0
         self.data_free = [0] * len(self.ports)
         self.back = [0] * PORTS
+        self.lenders = {lender - 1 for lender in self.core.borrowed if lender} if self.core.one_store else set()
         slow = [m for m in self.microops if (m.slow_low or m.slow_high) and m.data == 1 and m.ports & (m.ports - 1)]
         self.pipes = {port for port in self.ports if any(m.ports >> port & 1 for m in slow)}
         self.delivered = self.entries_issued = 0
@@ -270,13 +271,23 @@ class Pipeline:
         self.back[lender] = self.now + max(microop.data, 1)
         return True
 
+    def _take_paths(self, port: int) -> bool:
+        """Take the paths of all lending ports, where what starts on one takes them; False while one is busy."""
+        if port not in self.lenders:
+            return True
+        if any(self.back[lender] > self.now for lender in self.lenders):
+            return False
+        for lender in self.lenders:
+            self.back[lender] = self.now + 1
+        return True
+
     def _dispatch_bound(self) -> None:
         self._dispatch_in_order()
         for port in (port for port in self.ports if port not in self.pipes and self.back[port] <= self.now):
             for x in self.ready:
                 microop = self.microops[x.id % self.core.microops]
                 if x.port == port and self._can_dispatch(microop, port):
-                    if not microop.third or self._borrow(x, microop, port):
+                    if (not microop.third or self._borrow(x, microop, port)) and self._take_paths(port):
                         self._dispatch(x, microop)
                     break
 

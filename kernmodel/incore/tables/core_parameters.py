@@ -440,7 +440,7 @@ class ZenPipelineParameters:
         vector_registers: that instructions in flight can have, 0 where not known; register_release: cycles from the
             retirement of an instruction until its register can be given again.
         third_paths: pairs of ports, of which the first one's µops get the third vector that they read over the operand
-            path of the second one.
+            path of the second one; store_takes_paths: what starts on one of the latter takes the paths of all.
         result_paths: pairs of ports, of which the first one gives its results over the path of the second one, which
             starts nothing meanwhile, in instructions that take both.
         fused_ports: that macro-fused pairs go to which write a register; without them those of their first instruction.
@@ -477,6 +477,7 @@ class ZenPipelineParameters:
     vector_registers: Annotated[int, Figure("vector registers in flight", _ENTRIES)] = 0
     register_release: Annotated[int, Figure("register release cycles", Integer(1, 31))] = 1
     third_paths: Annotated[tuple[tuple[str, ...], ...], Figure("paths of third vectors", PortGroups())] = ()
+    store_takes_paths: Annotated[bool, Figure("stored vectors take all paths of third vectors", _FLAG)] = False
     fused_ports: Annotated[tuple[str, ...], Figure("ports of fused pairs", Ports())] = ()
     result_paths: Annotated[tuple[tuple[str, ...], ...], Figure("paths of results", PortGroups())] = ()
     rotating: Annotated[tuple[tuple[str, ...], ...], Figure("rotating ports", PortGroups())] = ()

@@ -84,6 +84,7 @@ typedef struct {
     int64_t divider_free, alone_free, data_free[PORTS];
     int64_t back[PORTS]; /* cycle from which an operand path that was lent is free again */
     uint32_t pipes; /* ports of accesses that may go to two lines at once */
+    uint32_t lenders; /* ports of which each takes the operand paths of all, where one does */
 
     int64_t entries_delivered, entries_issued, fetched, predecoded, decoded, decodable[HISTORY];
     int32_t unit_part, decoding, microcode_wait, microcode_left, predecode_step, opened; /* lines of code read of the pass */
@@ -329,6 +330,19 @@ static int borrow(Sim *s, const Instance *x, const Op *m, int32_t port)
     return 1;
 }
 
+/* Take the paths of all ports that lend theirs, where what starts on one takes them; 0 while one is busy. */
+static int take_paths(Sim *s, int32_t port)
+{
+    if (!(s->lenders >> port & 1))
+        return 1;
+    for (uint32_t rest = s->lenders; rest; rest &= rest - 1)
+        if (s->back[__builtin_ctz(rest)] > s->now)
+            return 0;
+    for (uint32_t rest = s->lenders; rest; rest &= rest - 1)
+        s->back[__builtin_ctz(rest)] = s->now + 1;
+    return 1;
+}
+
 static void dispatch_bound(Sim *s)
 {
     if (s->pipes)
@@ -341,7 +355,7 @@ static void dispatch_bound(Sim *s)
             Instance *x = instance(s, s->ready[port][k]);
             const Op *m = x->op;
             if (can_dispatch(s, m, port)) {
-                if (m->third && !borrow(s, x, m, port))
+                if ((m->third && !borrow(s, x, m, port)) || !take_paths(s, port))
                     break;
                 take_out(s, port, k);
                 dispatch(s, x, m, port);
@@ -1112,6 +1126,8 @@ static int make_ops(Sim *s, const Program *program)
         const int32_t own = m[u].data + (m[u].slow_low || m[u].slow_high);
         longest = own > longest ? own : longest;
     }
+    for (int32_t port = 0; c->one_store && port < PORTS; port++)
+        s->lenders |= c->borrowed[port] ? 1u << (c->borrowed[port] - 1) : 0;
     const int32_t paths = longest > 1; /* who holds a data path for one cycle keeps nobody off a port */
     for (int32_t u = 0; u < c->microops; u++) {
         ops[u] = (Op){m[u].ports, m[u].latency, m[u].divider, m[u].data, m[u].alone,
