@@ -33,6 +33,7 @@ from kernmodel.models.ecm import (
     saturation_recursive,
     saturation_simple,
     scale,
+    transfer_time,
     utilization,
 )
 from kernmodel.models.pages import in_pages
@@ -352,3 +353,23 @@ def test_of_two_mixes_that_are_equally_near_the_slower_one_counts() -> None:
     assert (alike.mix.name, alike.bytes_per_second) == ("copy", pytest.approx(54.81e9, rel=1e-3))
     between = nearest_bandwidth(machine, "Mem", 7 / 12)
     assert between.mix.name == "update"
+
+
+@pytest.mark.parametrize(("read_share", "mix"), [(1.0, "load"), (0.995, "load"), (0.97, "triad"), (0.92, "triad")])
+def test_a_kernel_that_writes_takes_the_bandwidth_of_streams_that_write(read_share: float, mix: str) -> None:
+    """However little it writes, but for what ends rows; the textbook takes the nearest mix."""
+    machine = load_machine("hsw")
+    loads = 100 * read_share
+    moved = PathTraffic("L3Mem", loads, 100 - loads, 0.0, ZERO, ZERO, ZERO)
+    path = machine.paths[-1]
+    found = transfer_time(machine, streams_of(machine, MissParameters()), path, moved).bandwidth
+    textbook = transfer_time(machine, None, path, moved).bandwidth
+    assert found is not None
+    assert textbook is not None
+    assert (found.mix.name, textbook.mix.name) == (mix, "load")
+
+
+def test_a_file_of_loads_alone_still_has_a_bandwidth_for_kernels_that_write() -> None:
+    toy = machine()
+    loads = replace(toy, bandwidths=tuple(one for one in toy.bandwidths if not one.mix.write))
+    assert nearest_bandwidth(loads, "Mem", 0.5, writes=True).mix.name == "load"
