@@ -129,7 +129,7 @@ class TraceTimer:
 
     def _accesses(self, block: LoweredBlock, data: TraceData, lines: Lines) -> list[Access]:
         """What becomes of the accesses of a trace of which is known which ones cross lines: these do in every pass."""
-        others = self._analyser.placed(block, AT_LINES).look.accesses if lines.grouped or lines.whole_lines else ()
+        others = self._analyser.placed(block, AT_LINES).look.accesses if lines.grouped or lines.long_loads else ()
         known = {access.instruction: access for access in others}
         found = []
         for number in sorted({*data.loads_across, *data.stores_across, *data.alone, *known}):

@@ -51,3 +51,17 @@ def test_loads_of_whole_lines_take_a_little_longer() -> None:
         block_of_bytes(bytes.fromhex(code), file="x"), Core.open("ZEN4", Settings()), Settings("loop", offset=0)
     )
     assert found.prediction / 12 == pytest.approx(1.066, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("code", "measured"),
+    [
+        (LOOPS["no load crosses"][0], 2 * 1.06),
+        ("c5fc100406c5fc100c02c5fc101401c57c113c074883c0204c39c075e3", 1.576),  # three loads and a store
+    ],
+)
+def test_loads_of_half_lines_take_a_little_longer(code: str, measured: float) -> None:
+    found = analyse_block(
+        block_of_bytes(bytes.fromhex(code), file="x"), Core.open("ZEN4", Settings()), Settings("loop", offset=0)
+    )
+    assert found.prediction == pytest.approx(measured, rel=0.015)

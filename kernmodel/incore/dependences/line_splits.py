@@ -7,7 +7,7 @@ loads the alignment is taken that costs least. What a split load costs is a figu
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import gcd
 from typing import NamedTuple
@@ -116,7 +116,7 @@ class Lines(NamedTuple):
         line_bytes: of a cache line. block_bytes: of the blocks that stores of `block_bytes` must not cross.
         grouped: whether a group of vector stores costs half a cycle more.
         whole_lines: one in so many loads of a whole line keeps its pipe a cycle longer where nothing stores a whole
-            line, 0 for none.
+            line, 0 for none. half_lines: one in so many loads of half a line goes to all its pipes, 0 for none.
         crossing: whether accesses across lines take longer, which can be idealised.
     """
 
@@ -124,7 +124,13 @@ class Lines(NamedTuple):
     block_bytes: int | None
     grouped: bool = False
     whole_lines: int = 0
+    half_lines: int = 0
     crossing: bool = True
+
+    @property
+    def long_loads(self) -> bool:
+        """Whether some loads take longer wherever they lie."""
+        return bool(self.whole_lines or self.half_lines)
 
     def of_load(self) -> int | None:
         """The size of what a load must not cross; None where it takes as long across lines."""
@@ -167,7 +173,7 @@ def slow_accesses(
         for (access, _, writes), passes in zip(own, found, strict=True):
             if passes:
                 slow.setdefault(access.instruction, [0, 0])[writes] |= passes
-    for instruction, passes in _whole_lines(loads, stores, lines).items():
+    for instruction, passes in _long_loads(loads, stores, lines, slow).items():
         slow.setdefault(instruction, [0, 0])[0] |= passes
     longer = frozenset(_before_groups(accesses.steps, general, lines) if lines.grouped else ())
     alone = {number for number in general if not _paired(number, stores, general, lines)}
@@ -189,19 +195,23 @@ def _fewest_crossings(accesses: Sequence[tuple[MovingAccess, int | None]], start
     return fewest
 
 
-def _whole_lines(loads: Sequence[MovingAccess], stores: Sequence[MovingAccess], lines: Lines) -> dict[int, int]:
-    """By instruction, the passes in which a load of a whole line is the one of so many that takes longer."""
-    if not lines.whole_lines or any(store.size == lines.line_bytes for store in stores):
-        return {}
-    whole = [load.instruction for load in loads if load.size == lines.line_bytes]
-    return {
-        instruction: sum(
-            1 << number
-            for number in range(PHASES)
-            if (number * len(whole) + place) % lines.whole_lines == lines.whole_lines - 1
-        )
-        for place, instruction in enumerate(whole)
-    }
+def _long_loads(
+    loads: Sequence[MovingAccess], stores: Sequence[MovingAccess], lines: Lines, crossing: Container[int]
+) -> dict[int, int]:
+    """By instruction, the passes in which a load of a line, or of half a line, is the one of so many that takes longer;
+    none of half lines where some cross lines, which costs them more."""
+    whole = 0 if any(store.size == lines.line_bytes for store in stores) else lines.whole_lines
+    halves = [load.instruction for load in loads if 2 * load.size == lines.line_bytes]
+    half = 0 if any(number in crossing for number in halves) else lines.half_lines
+    wholes = [load.instruction for load in loads if load.size == lines.line_bytes]
+    return dict([*_one_in(whole, wholes), *_one_in(half, halves)])
+
+
+def _one_in(every: int, loads: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Loads with the passes in which each is the last of so many of them, in order."""
+    for place, instruction in enumerate(loads if every else ()):
+        passes = (1 << n for n in range(PHASES) if (n * len(loads) + place) % every == every - 1)
+        yield instruction, sum(passes)
 
 
 def _before_groups(steps: Sequence[AddressStep], general: Collection[int], lines: Lines) -> list[int]:

@@ -290,6 +290,14 @@ def _padded(numbers: Sequence[int]) -> tuple[int, ...]:
     return (*numbers[:GROUPS], *[0] * (GROUPS - len(numbers)))
 
 
+def _lines(figures: ZenPipelineParameters) -> Lines | None:
+    """What accesses take longer by where they lie; None where nothing of it is known."""
+    if not figures.line_bytes:
+        return None
+    grouped, whole, half = figures.grouped_stores, figures.whole_lines, figures.half_lines
+    return Lines(figures.line_bytes, figures.store_block_bytes, grouped, whole, half)
+
+
 def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
     """The pipeline of a core whose schedulers belong to ports; None where nothing is known of it."""
     figures, front = parameters.pipeline, op_cache_parameters(parameters)
@@ -309,9 +317,7 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
         value_ports=_sets(figures.value_ports),
         passed_bytes=figures.passed_bytes,
         wide_store_loads=figures.wide_store_loads,
-        lines=Lines(figures.line_bytes, figures.store_block_bytes, figures.grouped_stores, figures.whole_lines)
-        if figures.line_bytes
-        else None,
+        lines=_lines(figures),
         forwards=Forwards(
             general=cycles(figures.forward_general),
             vector=cycles(None),
