@@ -1,24 +1,30 @@
-"""`dataclass` for value types, made in a third of the time that `dataclasses.dataclass` takes.
+"""`dataclass` and `NamedTuple` for value types, made in a fraction of the time that the standard library's take.
 
 A command loads some 270 frozen classes with slots. The standard library compiles six methods of each of them from text,
 about 1 ms in all, so that every command began with 0.3 s of it, half as much as `import sympy`
 (`benchmarks/cold_start.py` prints what a class costs). Only `__init__` has to be text, for its parameters, and is
-compiled when the first value is made, since of many classes a command makes none; what compares, hashes, prints and
-guards a value is the same code for all classes. They are data classes for everybody else:
+compiled when a class has made a few values, since of most classes a command makes none or few; what compares, hashes,
+prints and guards a value is the same code for all classes. They are data classes for everybody else:
 `dataclasses.fields`, `replace`, `asdict`, `match` and pickle take them.
+
+`NamedTuple` leaves annotations as they are written, where the standard library's compiles each of them.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections import namedtuple
 from collections.abc import Callable
+from functools import cache
+from inspect import get_annotations, signature
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["dataclass"]
+__all__ = ["NamedTuple", "dataclass"]
 
-if TYPE_CHECKING:  # type checkers know the standard decorator and what it makes
+if TYPE_CHECKING:  # type checkers know the standard library's and what it makes
     from dataclasses import dataclass
+    from typing import NamedTuple
 else:
 
     def dataclass(cls: type | None = None, /, *, frozen: bool = False, slots: bool = False, **options: Any) -> Any:
@@ -30,34 +36,66 @@ else:
         quick = frozen and slots and options.keys() <= {"kw_only"}
 
         def make(one: type) -> type:
-            if quick:
+            if quick and not _has_other_annotations(one):
                 return _value_type(one, **options)
             return dataclasses.dataclass(one, frozen=frozen, slots=slots, **options)
 
         return make if cls is None else make(cls)
 
+    class _Tuples(type):
+        """Makes a class of `NamedTuple` a tuple with names, of its annotations."""
+
+        def __new__(maker, name: str, bases: tuple[type, ...], content: dict[str, Any]) -> type:
+            if not bases:
+                return super().__new__(maker, name, bases, content)
+            fields = content["__annotations__"]
+            defaults = [content[field] for field in fields if field in content]
+            made = namedtuple(name, fields, defaults=defaults, module=content["__module__"])
+            for attribute in content.keys() - fields.keys():
+                setattr(made, attribute, content[attribute])
+            return made
+
+    class NamedTuple(metaclass=_Tuples):
+        """The base `typing.NamedTuple`, for modules that import `annotations` from `__future__`."""
+
+
+Fields = dict[str, "dataclasses.Field[Any]"]
+_FEW = 20
+"""Values of a class that are made before compiling its `__init__` takes less time."""
+_set = object.__setattr__
+
+
+def _has_other_annotations(cls: type) -> bool:
+    """Whether an annotation of a class may be none of a field."""
+    annotations = str(get_annotations(cls))
+    return any(word in annotations for word in ("ClassVar", "InitVar", "KW_ONLY"))
+
 
 def _value_type(cls: type, kw_only: bool = False) -> type:
     """The class with slots for its fields, and methods that make it a value: compared and hashed by its fields."""
-    plain: Any = dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=kw_only)(cls)
-    fields = dataclasses.fields(plain)
-    names = [one.name for one in fields]
+    fields = _fields_of(cls, kw_only)
     inherited = {name for base in cls.__mro__[1:] for name in base.__dict__.get("__slots__", ())}
-    compared = _values_of([one.name for one in fields if one.compare])
+    compared = _values_of([name for name, one in fields.items() if one.compare])
+    library: Callable[[], Any] = cache(
+        lambda: dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=kw_only)(cls)
+    )
     content: dict[str, Any] = {
         "__init__": _late_initialiser(cls, fields),
-        "__signature__": _Signature(cls, fields),
+        "__signature__": _Late(lambda: _signature(cls, fields)),
         "__eq__": _equality(compared),
         "__hash__": lambda self: hash(compared(self)),
-        "__repr__": _representation([one.name for one in fields if one.repr]),
+        "__repr__": _representation([name for name, one in fields.items() if one.repr]),
         "__setattr__": _refuse_assignment,
         "__delattr__": _refuse_deletion,
         "__getstate__": _state,
         "__setstate__": _set_state,
-        "__slots__": tuple(name for name in names if name not in inherited),
+        "__match_args__": tuple(name for name, one in fields.items() if not one.kw_only),
+        "__dataclass_fields__": _Late(lambda: library().__dataclass_fields__),
+        "__dataclass_params__": _Late(lambda: library().__dataclass_params__),
+        "__slots__": tuple(name for name in fields if name not in inherited),
     }
     own = dict(cls.__dict__)
-    for name in ("__dict__", "__weakref__", *names):
+    for name in ("__dict__", "__weakref__", *fields):
         own.pop(name, None)  # defaults stand in __init__; as attributes of the class they would hide the slots
     if own.get("__hash__", ...) is None:  # Python's mark for a class that writes __eq__ alone
         del own["__hash__"]
@@ -66,17 +104,66 @@ def _value_type(cls: type, kw_only: bool = False) -> type:
     return made
 
 
-def _late_initialiser(cls: type, fields: tuple[dataclasses.Field[Any], ...]) -> Callable[..., None]:
-    """What stands for the method `__init__` until the first value is made.
+def _fields_of(cls: type, kw_only: bool) -> Fields:
+    """The fields, inherited ones first.
 
     Raises:
         TypeError: a field without a default follows one with a default.
     """
-    required = [dataclasses.MISSING is one.default is one.default_factory for one in fields if not one.kw_only]
+    fields: Fields = {}
+    for base in cls.__mro__[-1:0:-1]:
+        fields |= getattr(base, "__dataclass_fields__", {})
+    for name, annotation in get_annotations(cls).items():
+        given = cls.__dict__.get(name, dataclasses.MISSING)
+        one = given if isinstance(given, dataclasses.Field) else dataclasses.field(default=given)
+        one.type = annotation
+        if one.kw_only is dataclasses.MISSING:
+            one.kw_only = kw_only
+        fields[name] = one
+    required = [_is_required(one) for one in fields.values() if not one.kw_only]
     if sorted(required, reverse=True) != required:
         raise TypeError(f"{cls.__qualname__}: a field without a default follows one with a default")
+    return fields
+
+
+def _is_required(one: dataclasses.Field[Any]) -> bool:
+    return dataclasses.MISSING is one.default is one.default_factory
+
+
+class _Late:
+    """An attribute of a class that is made when it is asked for."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+
+    def __get__(self, value: object, owner: type) -> Any:
+        return self._make()
+
+
+def _signature(cls: type, fields: Fields) -> Any:
+    """What `inspect` tells of a class: the signature of its real `__init__`."""
+    whole = signature(_initialiser(cls, fields))
+    return whole.replace(parameters=list(whole.parameters.values())[1:])
+
+
+def _late_initialiser(cls: type, fields: Fields) -> Callable[..., None]:
+    """The method `__init__` of a class of which few values were made: the real one is compiled when there are more, or
+    when what is given does not fit."""
+    positions = [name for name, one in fields.items() if not one.kw_only]
+    required = {name for name, one in fields.items() if _is_required(one)}
+    left = _FEW
 
     def initialise(self: Any, *values: Any, **named: Any) -> None:
+        nonlocal left
+        left -= 1
+        given = dict(zip(positions, values, strict=False), **named)
+        fits = len(given) == len(values) + len(named) and required <= given.keys() <= fields.keys()
+        if fits and left > 0:
+            for name, one in fields.items():
+                _set(self, name, given[name] if name in given else _default(one))
+            if hasattr(self, "__post_init__"):
+                self.__post_init__()
+            return
         made = _initialiser(cls, fields)
         for owner in type(self).__mro__:
             if owner.__dict__.get("__init__") is initialise:
@@ -86,27 +173,17 @@ def _late_initialiser(cls: type, fields: tuple[dataclasses.Field[Any], ...]) -> 
     return initialise
 
 
-class _Signature:
-    """The attribute `__signature__` of a class, which `inspect` asks for: that of the real `__init__`."""
-
-    def __init__(self, cls: type, fields: tuple[dataclasses.Field[Any], ...]) -> None:
-        self._made_of = cls, fields
-
-    def __get__(self, value: object, owner: type) -> Any:
-        import inspect
-
-        whole = inspect.signature(_initialiser(*self._made_of))
-        return whole.replace(parameters=list(whole.parameters.values())[1:])
+def _default(one: dataclasses.Field[Any]) -> Any:
+    return one.default if one.default_factory is dataclasses.MISSING else one.default_factory()
 
 
-def _initialiser(cls: type, fields: tuple[dataclasses.Field[Any], ...]) -> Callable[..., None]:
+def _initialiser(cls: type, fields: Fields) -> Callable[..., None]:
     """The method `__init__`: fields as parameters, keyword-only ones last; then `__post_init__`."""
-    known: dict[str, Any] = {"_set": object.__setattr__, "_not_given": dataclasses.MISSING}
+    known: dict[str, Any] = {"_set": _set, "_not_given": dataclasses.MISSING}
     parameters: dict[bool, list[str]] = {False: [], True: []}
     lines = []
-    for one in fields:
-        name, value = one.name, one.name
-        default = ""
+    for name, one in fields.items():
+        value, default = name, ""
         if one.default is not dataclasses.MISSING:
             known[f"_default_{name}"], default = one.default, f"=_default_{name}"
         elif one.default_factory is not dataclasses.MISSING:
@@ -124,7 +201,7 @@ def _initialiser(cls: type, fields: tuple[dataclasses.Field[Any], ...]) -> Calla
         raise TypeError(f"{cls.__qualname__}: {error.msg}") from None
     made: Callable[..., None] = known["__init__"]
     made.__qualname__, made.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
-    made.__annotations__ = {one.name: one.type for one in fields} | {"return": None}
+    made.__annotations__ = {name: one.type for name, one in fields.items()} | {"return": None}
     return made
 
 
@@ -164,4 +241,4 @@ def _state(self: Any) -> list[Any]:
 
 def _set_state(self: Any, state: list[Any]) -> None:
     for one, value in zip(dataclasses.fields(self), state, strict=True):
-        object.__setattr__(self, one.name, value)
+        _set(self, one.name, value)

@@ -6,13 +6,15 @@ import copy
 import dataclasses
 import inspect
 import pickle
-from typing import Any, Generic, TypeVar
+import re
+import typing
+from typing import Any, ClassVar, Generic, TypeVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernmodel.value_types import dataclass
+from kernmodel.value_types import NamedTuple, dataclass
 
 T = TypeVar("T")
 
@@ -109,6 +111,66 @@ def test_parameters() -> None:
         Solid(1, z=-1)
     with pytest.raises(TypeError):
         Point()  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("values", "named"), [((1, 2, [], "", 5), {}), ((1,), {"x": 1}), ((), {"y": 1}), ((1,), {"other": 2})]
+)
+def test_values_that_do_not_fit_are_refused_as_the_standard_decorator_does(
+    values: tuple[Any, ...], named: dict[str, Any]
+) -> None:
+    with pytest.raises(TypeError) as expected:
+        Standard(*values, **named)
+    for _ in range(3):  # by the real __init__ from the first time on
+        with pytest.raises(TypeError, match=re.escape(str(expected.value).partition(".")[2])):
+            Point(*values, **named)
+
+
+def test_the_first_values_are_made_as_the_later_ones() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Many:
+        x: int
+        y: list[int] = dataclasses.field(default_factory=list)
+        z: int = 3
+
+    made = [Many(1, z=4) for _ in range(50)]
+    assert all(one == made[0] and one.y == [] and one.z == 4 for one in made)
+    assert len({id(one.y) for one in made}) == 50
+    assert Many.__init__.__annotations__["z"] == "int"  # compiled by now
+
+
+def test_names_of_class_variables_are_no_fields() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Counted:
+        x: int
+        unit: ClassVar[str] = "cy"
+
+    assert [one.name for one in dataclasses.fields(Counted)] == ["x"]
+    assert Counted(1).unit == "cy"
+
+
+class Pair(NamedTuple):
+    """Two numbers."""
+
+    first: int
+    second: int = 2
+
+    @property
+    def total(self) -> int:
+        """Their sum."""
+        return self.first + self.second
+
+
+def test_named_tuples_are_those_of_the_standard_library() -> None:
+    assert Pair(1) == (1, 2) == Pair(first=1)
+    assert Pair(1).total == 3
+    assert Pair._fields == ("first", "second")
+    assert repr(Pair(1)) == "Pair(first=1, second=2)"
+    assert pickle.loads(pickle.dumps(Pair(1)))._replace(second=5).total == 6
+    assert typing.get_type_hints(Pair) == {"first": int, "second": int}
+    assert Pair.__doc__ == "Two numbers."
+    with pytest.raises(TypeError):
+        Pair()  # type: ignore[call-arg]
 
 
 def test_a_field_without_default_behind_one_with_default_is_refused() -> None:

@@ -6,13 +6,13 @@ from dataclasses import field
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from kernmodel import isa, user_files
 from kernmodel.errors import AssemblyError
 from kernmodel.isa.elf import damage_reported, is_elf
 from kernmodel.limits import CODE_BYTES
-from kernmodel.value_types import dataclass
+from kernmodel.value_types import NamedTuple, dataclass
 
 if TYPE_CHECKING:
     from elftools.elf.elffile import ELFFile

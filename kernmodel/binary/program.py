@@ -6,11 +6,11 @@ is no matter of these values.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from kernmodel.errors import Note
 from kernmodel.isa.model import Instruction
-from kernmodel.value_types import dataclass
+from kernmodel.value_types import NamedTuple, dataclass
 
 Ending = Literal["falls", "branches", "jumps", "indirect", "calls", "tail call", "returns", "traps"]
 """How a block ends: it runs into the next one; a conditional branch; a jump within the function; an indirect jump

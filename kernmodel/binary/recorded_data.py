@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from kernmodel.binary.recorded_run import RecordedRun
 from kernmodel.binary.walks import Walk
@@ -18,6 +17,7 @@ from kernmodel.incore.dependences.addresses import Forwarding
 from kernmodel.incore.dependences.line_splits import Lines
 from kernmodel.isa.counting import TracedAccess
 from kernmodel.isa.model import Instruction
+from kernmodel.value_types import NamedTuple
 
 _BEFORE = 512
 """Accesses before a stretch of the run that are looked at for stores that feed its loads."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kernmodel.binary.program import Loop
 from kernmodel.binary.recorded_run import CALL, RecordedRun
 from kernmodel.binary.walks import CountedFlow, Walk
+from kernmodel.value_types import NamedTuple
 
 if TYPE_CHECKING:
     from kernmodel.binary.recorded_run import Numbers

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kernmodel.binary.image import Binary
 from kernmodel.binary.program import CodeRange, SourceLine
+from kernmodel.value_types import NamedTuple
 
 if TYPE_CHECKING:
     from elftools.dwarf.compileunit import CompileUnit

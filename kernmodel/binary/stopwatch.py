@@ -13,7 +13,6 @@ import time
 from collections.abc import Sequence
 from math import ceil, inf
 from statistics import fmean, median
-from typing import NamedTuple
 
 from kernmodel.binary.counting import ended, load_shift, never_ran, note_of_exec, rounded
 from kernmodel.binary.program import Function
@@ -24,7 +23,7 @@ from kernmodel.errors import MeasurementError, Note
 from kernmodel.isa import isa_of
 from kernmodel.isa.timing import CHAIN_CYCLES, ENTRY_BYTES, ISSUE_PASSES, LOGGED_CALLS, TimedCode, TimedData
 from kernmodel.measure.samples import CONFIRMED, ISSUE_TOLERANCE, LONG_CLOCK_TOLERANCE, MOST_ISSUE
-from kernmodel.value_types import dataclass
+from kernmodel.value_types import NamedTuple, dataclass
 
 RUNS = 4
 """Runs of which the smallest is taken, after one that warms up."""

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from itertools import accumulate
-from typing import NamedTuple
 
 from kernmodel.binary.recorded_data import TraceData
 from kernmodel.incore.answer.components import row_of
@@ -31,6 +30,7 @@ from kernmodel.incore.engine.layout import LINES, ON, PASSES, PHASES, SIMULATION
 from kernmodel.incore.engine.simulation import run
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
+from kernmodel.value_types import NamedTuple
 
 _PIPELINE = 2
 """Cycles from the fetch of a µop to its first chance to run in the simulation, which are part of the penalty."""

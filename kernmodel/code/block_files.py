@@ -8,10 +8,10 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import NamedTuple
 
 from kernmodel.errors import AssemblyError, UsageError
 from kernmodel.user_files import STANDARD_INPUT, lines_of, opened
+from kernmodel.value_types import NamedTuple
 
 HEX_COLUMN = "hex"
 

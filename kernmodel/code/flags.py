@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import subprocess
 from difflib import get_close_matches
-from typing import NamedTuple
 
 from kernmodel.code.compile import CompilerChoice, find_compiler
 from kernmodel.errors import ToolError
 from kernmodel.isa import DEFAULT
 from kernmodel.isa.assembler import english
+from kernmodel.value_types import NamedTuple
 
 _QUOTED = r"[‘'`\"]([^’'\"]+)[’'\"]"
 _BAD_VALUE = re.compile(rf"error: (?:bad value|unknown target CPU|unsupported argument) {_QUOTED}")

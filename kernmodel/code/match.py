@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from math import inf
-from typing import NamedTuple
 
 from kernmodel.code.balance import Block, ExpectedWork, Span, least_moved, most_moved, operations
 from kernmodel.code.describe import (
@@ -33,7 +32,7 @@ from kernmodel.code.surroundings import Step, surroundings
 from kernmodel.errors import AmbiguousLoopError, AssemblyError, Location, Note
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction, Listing
-from kernmodel.value_types import dataclass
+from kernmodel.value_types import NamedTuple, dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from kernmodel.isa.model import Instruction
+from kernmodel.value_types import NamedTuple
 
 
 class CountedBlock(NamedTuple):

@@ -12,10 +12,9 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import field
-from typing import NamedTuple
 
 from kernmodel.errors import AssemblyError
-from kernmodel.value_types import dataclass
+from kernmodel.value_types import NamedTuple, dataclass
 
 SYMBOL_FUNCTION, SYMBOL_SECTION, SYMBOL_FILE = "STT_FUNC", "STT_SECTION", "STT_FILE"
 _SYMBOL_KINDS = {2: SYMBOL_FUNCTION, 3: SYMBOL_SECTION, 4: SYMBOL_FILE}

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from kernmodel.isa.model import Encoding, Instruction
-from kernmodel.value_types import dataclass
+from kernmodel.value_types import NamedTuple, dataclass
 
 Key = bytes | tuple[bytes, int]
 """The bytes of an instruction, with its place where it names memory by its own address."""

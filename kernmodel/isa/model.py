@@ -6,9 +6,9 @@ xmm3 and ymm3; "k1"); widths stand in the operand's kind. Nothing here knows a m
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
-from kernmodel.value_types import dataclass
+from kernmodel.value_types import NamedTuple, dataclass
 
 FpOperation = Literal["add", "mul", "fma", "div", "sqrt", "compare", "convert", "other"]
 Precision = Literal["DP", "SP", "HP", "X87"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from kernmodel.errors import AssemblyError
 from kernmodel.isa.counting import CountedBlock, CountedCopy, TracedCopy
@@ -27,7 +27,7 @@ from kernmodel.isa.model import (
 )
 from kernmodel.isa.timing import TimedCode
 from kernmodel.limits import DECODED_BYTES
-from kernmodel.value_types import dataclass
+from kernmodel.value_types import NamedTuple, dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from kernmodel.value_types import NamedTuple
 
 CHAIN_CYCLES = 9600
 """Cycles of the chain of additions by which the clock is told."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from kernmodel.errors import Note
 from kernmodel.traffic.options import StoreMode
 from kernmodel.uncertainty import Interval, union
-from kernmodel.value_types import dataclass
+from kernmodel.value_types import NamedTuple, dataclass
 
 if TYPE_CHECKING:
     from kernmodel.formulas.formula import Formula

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from kernmodel.binary.program import BasicBlock
 from kernmodel.incore.model import Notion, Reason
 from kernmodel.isa.model import Instruction
+from kernmodel.value_types import NamedTuple
 
 
 class Piece(NamedTuple):

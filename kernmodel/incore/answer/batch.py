@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from kernmodel.code.blocks import LARGEST_BLOCK, block_of_bytes, parse_hex
 from kernmodel.errors import KernmodelError, ToolError
@@ -20,6 +20,7 @@ from kernmodel.incore.core import Core, Settings, analyse_block
 from kernmodel.incore.model import Reason
 from kernmodel.incore.tables.estimate import ESTIMATED
 from kernmodel.limits import are_lifted, lift, process_count
+from kernmodel.value_types import NamedTuple
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 from kernmodel.incore.answer.components import (
     DIVIDER,
@@ -32,7 +31,7 @@ from kernmodel.incore.front_end.costs import dispatch_slots
 from kernmodel.incore.model import Notion, Reason, Why
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
-from kernmodel.value_types import dataclass
+from kernmodel.value_types import NamedTuple, dataclass
 
 _MATTERS = 0.005
 """Share of a prediction below which a difference is none."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from kernmodel.incore.answer.analyse import chain_of
 from kernmodel.incore.answer.components import row_of
@@ -39,6 +38,7 @@ from kernmodel.isa import DEFAULT, isa_of
 from kernmodel.isa.linear import ZERO
 from kernmodel.isa.memo import MOST_KNOWN, NEAR, Decoded, DecodeMemo, Key
 from kernmodel.isa.model import Instruction
+from kernmodel.value_types import NamedTuple
 
 _MOST_BLOCKS = 20_000
 """Blocks that are kept; then all are forgotten."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import NamedTuple
 
 from kernmodel.incore.answer import components as parts
 from kernmodel.incore.answer.components import one_at_a_time
@@ -15,6 +14,7 @@ from kernmodel.incore.engine.layout import NOTHING, SOURCES, Totals
 from kernmodel.incore.engine.lowering import Pair, Template
 from kernmodel.incore.model import Chain, Reason, Why
 from kernmodel.incore.tables.core_parameters import OpCacheParameters
+from kernmodel.value_types import NamedTuple
 
 _SEEN = 0.005
 """Share of the cycles from which on it is told that the renamer stands still: half of what percent show."""

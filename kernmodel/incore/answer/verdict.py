@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from kernmodel.incore.answer.components import DIVIDER, FRONT_END, PIPELINE, PORTS, PRECEDENCE
+from kernmodel.value_types import NamedTuple
 
 BoundBy = Literal["throughput", "dependency", "front end", "scheduling"]
 

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from kernmodel.incore.dependences.last_stores import LatestStores
 from kernmodel.isa import isa_of
 from kernmodel.isa.linear import ZERO, Linear, address_of, symbol
 from kernmodel.isa.model import Instruction, MemoryReference, Operand
 from kernmodel.isa.protocol import Effect
+from kernmodel.value_types import NamedTuple
 
 MemoryPolicy = Literal["moving", "different", "stack"]
 """Which stores and loads meet. "moving": addresses are followed symbolically, from pass to pass. "different": the same

@@ -7,7 +7,8 @@ reaches into a later pass says how many passes it spans.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+
+from kernmodel.value_types import NamedTuple
 
 _TINY = 1e-9
 

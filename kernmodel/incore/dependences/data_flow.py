@@ -7,13 +7,13 @@ its table row and the core only, so that it can be made once and used for every 
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from kernmodel.incore.model import InstructionData, Parameters
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction, MemoryReference, Operand
 from kernmodel.isa.protocol import Isa
-from kernmodel.value_types import dataclass
+from kernmodel.value_types import NamedTuple, dataclass
 
 Syntax = Literal["att", "intel"]
 

@@ -9,13 +9,13 @@ that does not hold all its bytes, the core cannot forward them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from kernmodel.incore.dependences.addresses import Forwarding, forwardings, own_effect, written_addresses
 from kernmodel.incore.engine.model import Memory
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction, MemoryReference
 from kernmodel.isa.protocol import Effect, Registers
+from kernmodel.value_types import NamedTuple
 
 _FULL = 64  # bits
 _PASSES = 3  # the third one sees everything that earlier ones can have stored

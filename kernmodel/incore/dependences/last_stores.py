@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
-from typing import NamedTuple
+
+from kernmodel.value_types import NamedTuple
 
 Place = tuple[int, int]
 """Number of an instruction and of its memory reference."""

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import gcd
-from typing import NamedTuple
 
 from kernmodel.incore.dependences.addresses import AddressStep, BodyAccesses, MovingAccess
 from kernmodel.incore.engine.layout import PHASES, Access
 from kernmodel.incore.model import PortUse
 from kernmodel.incore.tables.core_parameters import LoadParameters, Parameters
 from kernmodel.isa.model import Instruction
+from kernmodel.value_types import NamedTuple
 
 _DATA_PATH = "D"
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from kernmodel.incore.dependences.cycles import Edge
 from kernmodel.incore.engine.program import Lowered
 from kernmodel.incore.tables.core_parameters import AdderParameters
+from kernmodel.value_types import NamedTuple
 
 
 class Adding(NamedTuple):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from kernmodel.incore.dependences.addresses import AddressStep, BodyAccesses, Forwarding, address_step, forwardings
 from kernmodel.incore.dependences.false_stores import aliased_stores
@@ -22,6 +22,7 @@ from kernmodel.incore.engine.memo import Memo
 from kernmodel.incore.model import InstructionData, Notion
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Encoding, Instruction
+from kernmodel.value_types import NamedTuple
 
 Rows = Sequence[InstructionData | None]
 WIDE_IMMEDIATE_BYTES = 8

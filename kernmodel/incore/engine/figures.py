@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from kernmodel.incore.dependences.addresses import MemoryPolicy
 from kernmodel.incore.dependences.data_flow import data_flow_figures
@@ -42,7 +42,7 @@ from kernmodel.incore.tables.core_parameters import (
     front_end_parameters,
     op_cache_parameters,
 )
-from kernmodel.value_types import dataclass
+from kernmodel.value_types import NamedTuple, dataclass
 
 _AMPLE = 2048
 """Entries of an idealised buffer, and an idealised retire width: more than any block of a period fills."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from kernmodel.incore.dependences.addresses import Forwarding
 from kernmodel.incore.dependences.cycles import Edge
@@ -22,6 +22,7 @@ from kernmodel.incore.engine.layout import (
     Wait,
 )
 from kernmodel.incore.engine.lowering import Pair, Template
+from kernmodel.value_types import NamedTuple
 
 _PRECEDENCE, _PIPELINE = COMPONENTS.index("precedence"), COMPONENTS.index("pipeline")
 _TINY = 1e-9

@@ -12,7 +12,8 @@ from array import array
 from collections.abc import Sequence
 from functools import cache
 from itertools import islice
-from typing import NamedTuple
+
+from kernmodel.value_types import NamedTuple
 
 GROUPS = 4
 """Port sets that may alternate."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 from kernmodel.incore.dependences.addresses import Forwarding
 from kernmodel.incore.engine.layout import LOAD, Access, Entry, MicroOp, UopTraits, Wait
@@ -11,6 +10,7 @@ from kernmodel.incore.engine.model import PipelineCore, Switches
 from kernmodel.incore.engine.program import Lowered
 from kernmodel.incore.engine.uops import Inside, InstructionUops, Outside, Uop
 from kernmodel.incore.front_end.model import Unit
+from kernmodel.value_types import NamedTuple
 
 _FARTHEST = 32
 """Passes beyond which a forwarded store has long been done: no figure of a core, only so that fewer waits are made."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from kernmodel.incore.dependences.addresses import Forwarding
 from kernmodel.incore.dependences.data_flow import DataFlow, is_eliminated_move, is_idiom
@@ -23,6 +22,7 @@ from kernmodel.incore.front_end.costs import Cost, bars_lsd, instruction_cost, o
 from kernmodel.incore.model import InstructionData, PortUse
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
+from kernmodel.value_types import NamedTuple
 
 _MOST_JUMPS = 64
 """Kinds of conditional jumps that a template has bits for; further ones fuse with nothing."""

@@ -5,12 +5,12 @@ Times are core cycles; a *pass* is one execution of the block.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from kernmodel.incore.dependences.data_flow import DataFlowFigures
 from kernmodel.incore.dependences.line_splits import Lines
 from kernmodel.incore.engine.layout import FetchUnit
-from kernmodel.value_types import dataclass
+from kernmodel.value_types import NamedTuple, dataclass
 
 Memory = Literal["moving", "different", "stack", "none"]
 """Which loads take their data from a store of the block: wherever address arithmetic proves that they overlap

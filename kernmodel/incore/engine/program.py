@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from kernmodel.incore.engine.lowering import Template
+from kernmodel.value_types import NamedTuple
 
 
 class Lowered(NamedTuple):

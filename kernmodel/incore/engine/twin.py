@@ -8,7 +8,6 @@ Facile for code to miss the µop cache and the loop buffer. Times are cycles per
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from kernmodel.incore.dependences.cycles import Cycle, Edge, maximum_cycle_ratio
 from kernmodel.incore.engine.fetch import fetch_of, op_cache_fetch
@@ -48,6 +47,7 @@ from kernmodel.incore.front_end.op_cache import dispatch_bound, fetch_bound, op_
 from kernmodel.incore.front_end.predecode import predecode_bound
 from kernmodel.incore.model import PortUse
 from kernmodel.incore.tables.core_parameters import FrontEndParameters, OpCacheParameters
+from kernmodel.value_types import NamedTuple
 
 _NO_FETCH = Fetch("ideal", (), 1, 0, False, ())
 _Bounds = dict[str, float]

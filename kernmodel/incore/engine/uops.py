@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil
-from typing import NamedTuple
 
 from kernmodel.incore.dependences.data_flow import (
     address_registers,
@@ -31,7 +30,7 @@ from kernmodel.incore.model import InstructionData
 from kernmodel.incore.tables.core_parameters import UOPS_OF_A_SLOT
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction, MemoryReference
-from kernmodel.value_types import dataclass
+from kernmodel.value_types import NamedTuple, dataclass
 
 _MOST_UOPS = 1000
 """µops of one kind, and issue slots, that an instruction is simulated with: privileged ones (wbinvd) have millions."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from kernmodel.incore.model import InstructionData
 from kernmodel.incore.tables.core_parameters import FrontEndParameters, OpCacheParameters
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
+from kernmodel.value_types import NamedTuple
 
 _WIDE_BYTES = 512 // 8
 """What "wide-store" means among the extra slots of parameter files, on whichever core: a store of so many bytes."""

@@ -5,9 +5,9 @@ Positions are bytes from the first byte of the block; times are cycles per execu
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
 
-from kernmodel.value_types import dataclass
+from kernmodel.value_types import NamedTuple, dataclass
 
 Notion = Literal["unrolled", "loop"]
 """How the block is executed over and over: copies one behind the other (TP_U), or one copy that jumps back to its start

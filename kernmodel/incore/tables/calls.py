@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from kernmodel.errors import InstructionTableError, Location
 from kernmodel.incore.model import Parameters
 from kernmodel.incore.tables.table import DATA, Legend
 from kernmodel.user_files import lines_of, opened
+from kernmodel.value_types import NamedTuple
 
 _CELLS = 6
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
+
+from kernmodel.value_types import NamedTuple
 
 _NAMES = {"sp": ("x", "sp"), "wsp": ("w", "sp"), "xzr": ("x", ""), "wzr": ("w", "")}
 _NAMES |= {"lr": ("x", "x30"), "fp": ("x", "x29"), "ip0": ("x", "x16"), "ip1": ("x", "x17")}

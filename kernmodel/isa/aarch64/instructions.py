@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from kernmodel.isa.aarch64.grammar import Address, NotReadError, Part, Statement
 from kernmodel.isa.aarch64.roles import ALL_FLAGS, ELEMENT_BYTES, Role, access_bytes, role
 from kernmodel.isa.model import Instruction, MemoryReference, Operand
+from kernmodel.value_types import NamedTuple
 
 LENGTH = 4
 WANTS_LENGTH = "say it (--vl 512, or --uarch A64FX@512), or take a machine or core with one length (a64fx, grace)"

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from kernmodel.value_types import NamedTuple
 
 Branch = Literal["conditional", "jump", "indirect", "call", "return"]
 ALL_FLAGS = "SZCO"

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
-from typing import Literal, NamedTuple, cast
+from typing import Literal, cast
 
 import iced_x86 as iced
 from iced_x86 import (
@@ -34,7 +34,7 @@ from iced_x86 import (
 
 from kernmodel.isa.model import Encoding, Instruction, MemoryReference, Operand
 from kernmodel.isa.x86.encoding import encoding_of
-from kernmodel.value_types import dataclass
+from kernmodel.value_types import NamedTuple, dataclass
 
 Branch = Literal["conditional", "jump", "indirect", "call", "return"]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import replace
 from itertools import count
-from typing import NamedTuple
 
 import iced_x86 as iced
 from iced_x86 import Code, EncodingKind, OpKind, Register
@@ -26,6 +25,7 @@ from kernmodel.isa.x86.decode import (
     used_registers,
 )
 from kernmodel.isa.x86.encoding import encoding_of
+from kernmodel.value_types import NamedTuple
 
 _PLAIN, _VECTOR = 1, 2
 _GENERAL = ("r64", "r32", "r16", "r8")

@@ -21,9 +21,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import NamedTuple
 
 from kernmodel.machine.model import BandwidthSeries, Machine, StreamMix
+from kernmodel.value_types import NamedTuple
 
 _MEMORY_LIMIT = 1.45
 _CACHE_LIMIT = 1.6

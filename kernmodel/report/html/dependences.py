@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kernmodel.report.html.blocks import table_html
 from kernmodel.report.html.elements import Html, element
 from kernmodel.report.layout import filled, left, right
 from kernmodel.report.number_text import count
+from kernmodel.value_types import NamedTuple
 
 if TYPE_CHECKING:
     from kernmodel.incore.dependences.graph import Graph

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kernmodel.code.calls import named
 from kernmodel.models.ecm import AT_LEAST, UNKNOWN
@@ -40,6 +40,7 @@ from kernmodel.report.text.traffic import (
 )
 from kernmodel.traffic.model import SYMBOLIC, strongest
 from kernmodel.units import Work, meaningful_units
+from kernmodel.value_types import NamedTuple
 
 if TYPE_CHECKING:
     from kernmodel.models.ecm import EcmPrediction, ScalingPoint

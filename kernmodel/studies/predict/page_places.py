@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import prod
-from typing import NamedTuple
 
 from kernmodel.code.model import AddressStream, AssemblyLoop, ExpectedAccess
 from kernmodel.incore.dependences.false_stores import ALIASED_BYTES
@@ -21,6 +20,7 @@ from kernmodel.source.model import LoopNest
 from kernmodel.studies.predict.expectation import expectation
 from kernmodel.studies.predict.row_starts import POINTED
 from kernmodel.traffic.simulation.array_layout import MAPPED_BYTES
+from kernmodel.value_types import NamedTuple
 
 _GAP = 64
 """Bytes between references of one array beyond which they are of different rows."""

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from kernmodel.errors import Note, UsageError
 from kernmodel.machine.cores import SPREAD, Spread
 from kernmodel.traffic.options import CacheMode, SimulationOptions, StoreMode
 from kernmodel.user_files import Source, source_of
-from kernmodel.value_types import dataclass
+from kernmodel.value_types import NamedTuple, dataclass
 
 if TYPE_CHECKING:
     from kernmodel.code.model import AssemblyLoop

@@ -13,12 +13,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise, product
-from typing import NamedTuple
 
 from kernmodel.code.model import AddressStream, AssemblyLoop, StreamStart
 from kernmodel.isa import isa_of
 from kernmodel.source.model import LoopNest
 from kernmodel.source.nest.counting import numeric_loops, put_in
+from kernmodel.value_types import NamedTuple
 
 STATIC = "&"
 """Before the name of a static array, as the address analysis writes it."""

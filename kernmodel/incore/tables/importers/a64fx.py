@@ -10,10 +10,10 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import NamedTuple
 
 from kernmodel.incore.model import InstructionData, PortUse
 from kernmodel.isa.aarch64.roles import role
+from kernmodel.value_types import NamedTuple
 
 _UNITS = {
     "EX*": ("EXA", "EXB"),
