@@ -128,3 +128,23 @@ for (int k = 0; k < 4800000; k += 16) for (int j = 0; j < 8; j++) {
     assert all(note.code != "not-settled" for note in answer.notes)
     memory = answer.traffic.paths[-1]
     assert (memory.loads, memory.stores) == pytest.approx((4, 4), rel=0.05)
+
+
+@pytest.mark.parametrize(("places", "rows", "pitch", "method", "lines"), [
+    ("24 * i, 24 * i + 1", 1, 72000, "layer conditions", 1),
+    ("24 * i + 7, 24 * i + 8", 1, 72000, "layer conditions", 2),
+    ("-24 * i + 71979, -24 * i + 71980, -24 * i + 71996", 1, 72000, "layer conditions", 2),
+    ("24 * i + 1, 24 * i + 25", 1, 72100, "layer conditions", 1),
+    ("24 * i, 24 * i + 7", 24, 72004, "simulation", 1.5),
+])  # fmt: skip
+def test_places_in_long_strides_share_lines(
+    tmp_path: Path, places: str, rows: int, pitch: int, method: str, lines: float
+) -> None:
+    """Lines per iteration: places within a line are one; rows may begin in the middle of a line."""
+    text = " + ".join(f"a[j][{place}]" for place in places.split(", "))
+    (tmp_path / "k.c").write_text(
+        f"double a[{rows}][{pitch}], s; for (int j = 0; j < {rows}; ++j) for (int i = 0; i < 2999; ++i) s += {text};\n"
+    )
+    traffic = predict_traffic(KernelRequest(str(tmp_path / "k.c"), "spr", {})).traffic
+    assert traffic.method == method
+    assert traffic.paths[0].loads / traffic.iterations_per_unit == pytest.approx(lines, rel=0.01)

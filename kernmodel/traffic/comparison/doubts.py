@@ -262,7 +262,7 @@ def straddling_arrays(working_set: WorkingSet, line_bytes: int) -> tuple[str, ..
 
 
 def _straddles(group: ReferenceGroup, working_set: WorkingSet, line_bytes: int) -> bool:
-    """Whether the innermost loop touches several places of structures that are no whole number of lines long."""
+    """Whether the innermost loop touches several places of structures, some of which do not begin where a line does."""
     stride = abs(group.strides[-1])
     places = {
         place % stride
@@ -271,7 +271,8 @@ def _straddles(group: ReferenceGroup, working_set: WorkingSet, line_bytes: int) 
         for place in other.places
         if stride
     }
-    return 2 * stride > line_bytes and stride % line_bytes != 0 and len(places) > 1
+    uneven = any(2 * abs(other) > line_bytes and other % line_bytes != 0 for other in group.strides)
+    return 2 * stride > line_bytes and uneven and len(places) > 1
 
 
 # }}}

@@ -277,7 +277,7 @@ def _streams(
     within = tuple(_without_blocks(move, space) for move in moves)
     groups: dict[object, list[Reference]] = {}
     for reference in members.references:
-        placed = _place(reference, members.references[0], pitches, within, values)
+        placed = _place(reference, members.references[0], pitches, within, values, line_bytes)
         groups.setdefault(_kinship(placed, strides, line_bytes), []).append(placed)
     streams = []
     for group in groups.values():
@@ -329,29 +329,39 @@ def _place(
     pitches: Sequence[Size],
     moves: Sequence[tuple[Size, ...]],
     values: Mapping[str, int],
+    line_bytes: int,
 ) -> Reference:
     """Express the constants of an index as shifts of the loops that move its dimensions; what is left is the offset."""
     shift = [NOTHING] * len(moves[0]) if moves else []
     offset = NOTHING
     for form, base, pitch, move in zip(reference.index, origin.index, pitches, moves, strict=True):
-        movers = [loop for loop, step in enumerate(move) if step.value]
+        movers = sorted((loop for loop, step in enumerate(move) if step.value), key=lambda loop: -move[loop].magnitude)
         if not movers:
             offset += sized(form.constant, values) * pitch
             continue
         rest = sized(form.constant - base.constant, values)
-        for loop in sorted(movers, key=lambda loop: -move[loop].magnitude):
-            steps = _steps(rest, move[loop], last=loop == min(movers, key=lambda m: move[m].magnitude))
+        last = move[movers[-1]]
+        far = (last * pitch).magnitude >= line_bytes
+        if far and last.formula.is_constant and base.constant.is_constant:
+            rest += fixed(base.constant.number % last.magnitude)
+        for loop in movers:
+            steps = _steps(rest, move[loop], last=loop == movers[-1], far=far)
             shift[loop] += steps
             rest -= steps * move[loop]
         offset += rest * pitch
     return Reference(reference.access, reference.order, tuple(shift), offset)
 
 
-def _steps(distance: Size, step: Size, *, last: bool) -> Size:
-    """How many steps make up a distance: exactly for the last (smallest) step if that is a number, else the nearest."""
-    if last and step.formula.is_constant:
-        return distance.scaled(Fraction(1, step.value))
-    return fixed(round(Fraction(distance.value, step.value)))
+def _steps(distance: Size, step: Size, *, last: bool, far: bool) -> Size:
+    """How many steps make up a distance: for the last (smallest) step, if that is a number, exactly, else the nearest.
+
+    Of a last step to other lines only whole ones: what is left is a place within it, which may lie in the same line.
+    """
+    if not last or not step.formula.is_constant:
+        return fixed(round(Fraction(distance.value, step.value)))
+    if far and distance.formula.is_constant:
+        return fixed(floor(Fraction(distance.value, step.magnitude)) * (1 if step.value > 0 else -1))
+    return distance.scaled(Fraction(1, step.value))
 
 
 def _kinship(reference: Reference, strides: Sequence[Size], line_bytes: int) -> object:
