@@ -194,7 +194,6 @@ UNSUPPORTED = {
     "x[idx[i] / 2] = s;": ("3:33", "of what is read from memory"),
     "x[idx[i] % 4] = s;": ("3:33", "of what is read from memory"),
     "x[idx[i * i]] = s;": ("3:33", "index idx[i*i] is not affine"),
-    "x[idx[i] < 4 ? idx[i] : 4] = s;": ("3:31", "is not affine"),
     "x[(int)f[i]] = s;": ("3:38", "f[i], which is read from memory but is no element of an integer array"),
     "x[nothing[i]] = s;": ("3:33", "array nothing is not declared"),
 }

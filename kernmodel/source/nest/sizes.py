@@ -11,7 +11,7 @@ from math import prod
 
 from kernmodel.errors import SourceError, UsageError
 from kernmodel.formulas.formula import ZERO, total, variable
-from kernmodel.source.model import ROW_LENGTH, Access, Array, IndirectIndex, Loop, LoopNest
+from kernmodel.source.model import ALWAYS, ROW_LENGTH, Access, Array, IndirectIndex, Loop, LoopNest
 from kernmodel.source.nest.affine import nonnegative
 from kernmodel.source.nest.counting import (
     NumericLoop,
@@ -182,7 +182,7 @@ def _check_indices(nest: LoopNest, loops: tuple[NumericLoop, ...], sizes: Mappin
 
 def _always_executed(access: Access) -> bool:
     """Whether no condition keeps an access from places outside of its array (`if (i > 0) a[i] = b[i - 1];`)."""
-    return access.share >= 1
+    return access.share >= 1 and access.guard == ALWAYS
 
 
 def _computed_range(

@@ -7,14 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from kernmodel.errors import Location, SourceError, UnsupportedKernelError
+from kernmodel.errors import Location, UnsupportedKernelError
 from kernmodel.formulas.formula import Formula
 from kernmodel.source.model import ALWAYS, Branch, ElementType, FlopCount, Guard, Loop, Operation, Operations
 from kernmodel.source.parse.c_types import DOUBLE, FLOAT, INT, LONG, LONG_DOUBLE, common_type
 from kernmodel.source.parse.chains import branches, holds_loop
-from kernmodel.source.parse.guards import Condition, formula_of, iterations_under, without_null_tests
+from kernmodel.source.parse.guards import iterations_under, without_null_tests
 from kernmodel.source.parse.inductions import Induction, amount, at_start
-from kernmodel.source.parse.scope import MOST_CALLS, Scope, View, returned
+from kernmodel.source.parse.inequalities import Condition, inequalities
+from kernmodel.source.parse.scope import EVEN, MOST_CALLS, Scope, View, returned
+from kernmodel.source.parse.selections import by_share, cases
 from kernmodel.source.parse.standard_headers import ENDING_FUNCTIONS, MATH_FUNCTIONS
 from kernmodel.source.parse.syntax import (
     MemberRef,
@@ -31,8 +33,6 @@ from kernmodel.source.parse.value_numbers import Origin, ValueNumbers
 from kernmodel.value_types import dataclass
 
 Kind = Literal["read", "write"]
-EVEN = 0.5
-"""With which probability a condition holds that the data decide, where nothing is stated."""
 _Carried = frozenset[str]
 
 _ARITHMETIC: Mapping[str, Operation] = {"+": "add", "-": "add", "*": "mul", "/": "div"}
@@ -75,6 +75,7 @@ class Body:
         references: array references in execution order (what a statement reads before what it writes).
         moving: the variables that advance with a loop; the scope has their values at the start of an iteration.
         exchanged: where pointers to buffers change places.
+        chosen: the references in whose index a condition chooses: as written, and how many cases are left out.
         share: of the iterations, those that come to the statement that is read; guards: the conditions of sizes and
             loop variables under which it stands.
         counted: by the place of a branch, in what share of the iterations its condition holds, where that is counted.
@@ -84,6 +85,7 @@ class Body:
         self.moving = moving
         self._loops = tuple(loops)
         self.exchanged: list[Location] = []
+        self.chosen: dict[Location, tuple[str, int]] = {}
         self._bound: list[dict[str, Value]] = []
         self.scope = scope
         self.references: list[Reference] = []
@@ -163,24 +165,30 @@ class Body:
         sides = []
         places, ends = self._places(), []
         known, after = dict(self.scope.values), []
+        views, seen = dict(self.scope.views), []
         for part, chance, formula in zip(branches(statement), chances, formulas, strict=False):
             self.share = coming * chance
             self.guards = guards if formula is None else (*guards, formula)
-            self.scope.values = dict(known)
+            self.scope.values, self.scope.views = dict(known), dict(views)
             self._place(places)
             self._written, self._carried = set(written), dict(carried)
             self._all(part)
             sides.append((self._written, self._carried))
             ends.append(self._places())
             after.append(self.scope.values)
+            seen.append(self.scope.views)
         passed = _ends_with(statement, c_ast.Continue)
         self.share = coming * chances[1] if passed else coming
         self.guards = (*guards, formulas[1]) if passed and formulas[1] is not None else guards
         if isinstance(statement, c_ast.Switch) or statement.iffalse is None:
             after.append(known)
-        self.scope.values = {
-            name: value for name, value in after[0].items() if all(end.get(name) == value for end in after)
-        }
+            seen.append(views)
+        self.scope.values, self.scope.views = known, views
+        if not passed:
+            chosen = self._joined(condition, after) if isinstance(statement, c_ast.If) else {}
+            self._join_views(seen, statement)
+            same = {name: value for name, value in after[0].items() if all(end.get(name) == value for end in after)}
+            self.scope.values = chosen | same
         # of the sides that move a variable the first counts
         self._place({name: next((end[name] for end in ends if end[name] != old), old) for name, old in places.items()})
         if isinstance(statement, c_ast.Switch) or statement.iffalse is None:
@@ -194,6 +202,36 @@ class Body:
             if name in self.scope.scalars:
                 self._values.assign(name, self._values.fresh())
 
+    def _joined(self, condition: Node, ends: Sequence[Mapping[str, Formula]]) -> dict[str, Formula]:
+        """The integers that the two sides of a branch leave with other values, as what its condition chooses."""
+        yes, no = ends
+        names = [name for name in yes if name in no and name in self.scope.scalars and yes[name] != no[name]]
+        others = [name for name in names if name not in self.moving and name not in self._variables]
+        return {name: self.scope.choose(condition, yes[name], no[name]) for name in others}
+
+    def _join_views(self, ends: Sequence[Mapping[str, View]], statement: Node) -> None:
+        """The pointers that sides of a branch let point elsewhere: what the condition chooses within one array, else
+        not known."""
+        for name in dict.fromkeys(name for end in ends for name in end if name not in self.moving):
+            found = [end.get(name) for end in ends]
+            first, last = found[0], found[-1]
+            if all(one == first for one in found):
+                if first is not None:
+                    self.scope.views[name] = first
+            elif (
+                isinstance(statement, c_ast.If)
+                and first is not None
+                and last is not None
+                and (first.array, first.prefix) == (last.array, last.prefix)
+            ):
+                offset = self.scope.choose(statement.cond, first.offset, last.offset)
+                self.scope.views[name] = replace(first, offset=offset)
+            else:
+                self.scope.views.pop(name, None)
+                known = self.scope.arrays[name]
+                change = "a branch lets it point elsewhere"
+                self.scope.arrays[name] = replace(known, computed=self.scope.location(statement), change=change)
+
     def _chances(self, statement: Node, condition: Node) -> tuple[float, float]:
         """With which probability the sides of a branch are executed: as stated, one half each where the data decide,
         and both always where neither is so."""
@@ -204,7 +242,7 @@ class Body:
                 return 0.0, 1.0  # the loop is taken to run to its end
             if isinstance(statement, c_ast.Switch):
                 return 1.0, 1.0
-            if not self._decided_by_data(condition):
+            if not self.scope.decided_by_data(condition):
                 return self._counted(condition, place)
             taken = EVEN
         if self._depth == self._innermost:
@@ -214,7 +252,7 @@ class Body:
     def _counted(self, condition: Node, place: Location) -> tuple[float, float]:
         """In what share of the iterations that come to it a condition holds, and does not; 1 both where that is not
         known."""
-        formula = formula_of(condition, self.scope)
+        formula = inequalities(condition, self.scope)
         coming = self._iterations(self.guards)
         if formula is None or coming is None or (holding := self._iterations((*self.guards, formula))) is None:
             return 1.0, 1.0
@@ -235,22 +273,7 @@ class Body:
         if place not in self.counted or not isinstance(statement, c_ast.If):
             return None, None
         condition = without_null_tests(statement.cond, self.scope)
-        return formula_of(condition, self.scope), formula_of(condition, self.scope, holds=False)
-
-    def _decided_by_data(self, condition: Node) -> bool:
-        """Whether a condition is none of integer formulas of sizes and loop variables."""
-        if isinstance(condition, c_ast.BinaryOp) and condition.op in ("&&", "||"):
-            return self._decided_by_data(condition.left) or self._decided_by_data(condition.right)
-        if isinstance(condition, c_ast.UnaryOp) and condition.op == "!":
-            return self._decided_by_data(condition.expr)
-        sides: tuple[Node, ...] = (condition,)
-        if isinstance(condition, c_ast.BinaryOp) and condition.op in _COMPARISONS:
-            sides = (condition.left, condition.right)
-        try:
-            found = [self.scope.index(side) for side in sides]
-        except SourceError:
-            return True
-        return any(symbol in self.scope.indirect for side in found for symbol in side.free_symbols)
+        return inequalities(condition, self.scope), inequalities(condition, self.scope, holds=False)
 
     def _places(self) -> dict[str, Formula]:
         """Where the variables that advance with a loop are now."""
@@ -408,7 +431,7 @@ class Body:
     def _fetch(self, target: Node, place: Reference | None) -> Value:
         if place is None:
             return self._scalar(target.name)
-        self.references.append(replace(place, kind="read"))
+        self._note(replace(place, kind="read"))
         return self._element_read(place, target)
 
     def _element_read(self, place: Reference, node: Node) -> Value:
@@ -418,15 +441,42 @@ class Body:
 
     def _loop_variables(self, place: Reference) -> frozenset[str]:
         """The variables of the loops on which the place of an element depends."""
-        symbols = {symbol for index in place.subscripts for symbol in index.free_symbols}
-        for symbol in tuple(symbols):
-            entry = self.scope.indirect.get(symbol)
-            symbols |= entry.position.free_symbols if entry is not None else set()
-        return self._variables & symbols
+        return self._variables & self.scope.behind(s for index in place.subscripts for s in index.free_symbols)
+
+    def _note(self, place: Reference) -> None:
+        """Take in a reference: in each of its cases where a condition chooses its subscripts."""
+        found = cases(place.subscripts, self.scope.selected)
+        if len(found) == 1:
+            self.references.append(place)
+            return
+        if not found:
+            raise UnsupportedKernelError(
+                f"the index of {place.text} has too many cases",
+                where=place.location,
+                todo="split the loop at the borders, so that fewer conditions choose its indices",
+            )
+        whole = self._iterations(self.guards)
+
+        def share(conditions: tuple[Condition, ...]) -> float | None:
+            holding = self._iterations((*self.guards, *conditions))
+            return None if holding is None or not whole else holding / whole
+
+        kept = by_share(found, share)
+        self.chosen.setdefault(place.location, (place.text, len(found) - len(kept)))
+        for case, part in kept:
+            guards = tuple(dict.fromkeys((*self.guards, *case.conditions)))
+            self.references.append(
+                replace(
+                    place,
+                    subscripts=case.subscripts,
+                    share=place.share * part * case.chance,
+                    guard=self._guard(guards) if guards else ("chosen", 1.0),
+                )
+            )
 
     def _store(self, target: Node, place: Reference | None, value: Value, source: Node | None) -> Value:
         if place is not None:
-            self.references.append(place)
+            self._note(place)
             element = self._element(place.array, target)
             self._convert(value, element)
             self._values.store(place.array)
@@ -499,7 +549,7 @@ class Body:
 
     def _array(self, node: Node) -> Value:
         place = self._reference(node, "read")
-        self.references.append(place)
+        self._note(place)
         return self._element_read(place, node)
 
     def _unary(self, node: Node) -> Value:
@@ -712,15 +762,23 @@ class Body:
         if view is not None:
             name, indices = view.array, (*view.prefix, view.offset + indices[0], *indices[1:])
         return Reference(
-            name, kind, indices, self._depth, written(node), place, self._after_inner, self.share, self._guard()
+            name,
+            kind,
+            indices,
+            self._depth,
+            written(node),
+            place,
+            self._after_inner,
+            self.share,
+            self._guard(self.guards),
         )
 
-    def _guard(self) -> Guard:
-        """The conditions of sizes and loop variables around, with the share of the iterations in which they hold."""
-        if not self.guards:
+    def _guard(self, guards: tuple[Condition, ...]) -> Guard:
+        """Conditions of sizes and loop variables, with the share of the iterations in which they hold."""
+        if not guards:
             return ALWAYS
-        holding, whole = self._iterations(self.guards), self._iterations(())
-        return " and ".join(map(str, self.guards)), holding / whole if whole and holding is not None else 1.0
+        holding, whole = self._iterations(guards), self._iterations(())
+        return " and ".join(map(str, guards)), holding / whole if whole and holding is not None else 1.0
 
     def _walked(self, base: Node, nodes: Sequence[Node], node: Node, kind: Kind) -> Reference:
         """`*p++` and its like: the element before or after the pointer moves."""
@@ -748,11 +806,9 @@ class Body:
 
     def _stays(self, place: Reference) -> bool:
         """Whether the element is the same in all iterations of the innermost loop."""
-        symbols = {symbol for index in place.subscripts for symbol in index.free_symbols}
-        entries = [self.scope.indirect[symbol] for symbol in symbols if symbol in self.scope.indirect]
-        return not any(
-            self._inner_variable in found for found in (symbols, *(e.position.free_symbols for e in entries))
-        )
+        symbols = self.scope.behind(symbol for index in place.subscripts for symbol in index.free_symbols)
+        by_data = any(symbol in self.scope.selected and self.scope.selected[symbol].holds is None for symbol in symbols)
+        return self._inner_variable not in symbols and not by_data
 
     def _key(self, place: Reference) -> str:
         return f"{place.array}[{', '.join(map(str, place.subscripts))}]"

@@ -19,6 +19,7 @@ from kernmodel.source.parse.loops import loop_steps, read_loop, take_repeating
 from kernmodel.source.parse.openmp import parallel_of
 from kernmodel.source.parse.pragmas import updates_said
 from kernmodel.source.parse.scope import Scope, View
+from kernmodel.source.parse.selections import RARE
 from kernmodel.source.parse.syntax import Node, Program, c_ast, pragma_words, walk, written_names
 
 
@@ -153,7 +154,7 @@ def build_nest(program: Program, function: Node, found: Chain, text: str, name: 
         between=tuple(_between(found, scope)),
         inner_lines=lines_of(found.inner, program),
         parallel=parallel_of(program, function, found),
-        counted_at=frozenset(symbols) if body.counted else frozenset(),
+        counted_at=frozenset(symbols) if body.counted or body.chosen or scope.decided else frozenset(),
     )
 
 
@@ -370,6 +371,11 @@ def _taken_notes(scope: Scope, body: Body, symbols: Mapping[str, Formula]) -> It
     for name, loop in scope.rows.items():
         text = f"rows over which {name} runs are taken to lie one after the other, with {ROW_LENGTH} entries each"
         yield Note("rows", text, "assumption", scope.location(loop))
+    for place, (reference, left_out) in body.chosen.items():
+        text = f"a condition chooses the index of {reference}: each case is a reference of its own"
+        if left_out:
+            text += f"; cases that hold in less than {RARE:.1%} of the iterations, or never, are left out"
+        yield Note("chosen-index", text, "assumption", place)
     for place in body.exchanged:
         text = "pointers change places here: each is taken to stay with its array"
         yield Note("pointers-exchanged", text, "assumption", place)

@@ -10,36 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from kernmodel.errors import SourceError
 from kernmodel.formulas.formula import Formula, constant, maximum, minimum
 from kernmodel.source.model import Loop
 from kernmodel.source.nest.counting import TooManyValues, count_iterations, numeric_loops, put_in
+from kernmodel.source.parse.inequalities import Condition
 from kernmodel.source.parse.scope import Scope
 from kernmodel.source.parse.syntax import Node, c_ast
-from kernmodel.source.parse.tree import OPPOSITE
-from kernmodel.value_types import dataclass
 
 _MOST_PARTS = 12
 """Inequalities of a condition that are counted: inclusion and exclusion takes up to 2^n nests."""
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """An inequality `least` ≥ 0, or where that is None all ("and") or any ("or") of its parts."""
-
-    least: Formula | None = None
-    join: str = "and"
-    parts: tuple[Condition, ...] = ()
-
-    def __str__(self) -> str:
-        if self.least is not None:
-            return f"{self.least} ≥ 0"
-        return f" {self.join} ".join(f"({part})" for part in self.parts)
-
-    @property
-    def size(self) -> int:
-        """Its inequalities."""
-        return 1 if self.least is not None else sum(part.size for part in self.parts)
 
 
 def without_null_tests(condition: Node, scope: Scope) -> Node:
@@ -71,36 +50,6 @@ def _is_null(node: Node) -> bool:
     return (isinstance(node, c_ast.Constant) and node.value == "0") or (
         isinstance(node, c_ast.ID) and node.name == "NULL"
     )
-
-
-def formula_of(condition: Node, scope: Scope, *, holds: bool = True) -> Condition | None:
-    """The inequalities of a condition, or of its opposite; None where the data decide it."""
-    if isinstance(condition, c_ast.UnaryOp) and condition.op == "!":
-        return formula_of(condition.expr, scope, holds=not holds)
-    if isinstance(condition, c_ast.BinaryOp) and condition.op in ("&&", "||"):
-        parts = [formula_of(side, scope, holds=holds) for side in (condition.left, condition.right)]
-        known = tuple(part for part in parts if part is not None)
-        return Condition(None, "and" if (condition.op == "&&") == holds else "or", known) if len(known) == 2 else None
-    operator, sides = "!=", (condition, c_ast.Constant("int", "0"))
-    if isinstance(condition, c_ast.BinaryOp) and condition.op in OPPOSITE:
-        operator, sides = condition.op, (condition.left, condition.right)
-    try:
-        left, right = (scope.index(side) for side in sides)
-    except SourceError:
-        return None
-    difference = left - right
-    if any(symbol in scope.indirect for symbol in difference.free_symbols):
-        return None
-    return _compared(difference, operator if holds else OPPOSITE[operator])
-
-
-def _compared(difference: Formula, operator: str) -> Condition:
-    """`difference operator 0`, of integers."""
-    if operator == "==":
-        return Condition(None, "and", (Condition(difference), Condition(-difference)))
-    if operator == "!=":
-        return Condition(None, "or", (Condition(difference - 1), Condition(-difference - 1)))
-    return Condition({">=": difference, ">": difference - 1, "<=": -difference, "<": -difference - 1}[operator])
 
 
 def iterations_under(conditions: Sequence[Condition], loops: Sequence[Loop], sizes: Mapping[str, int]) -> int | None:

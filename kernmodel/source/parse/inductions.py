@@ -158,6 +158,10 @@ def _values_at_end(body: Sequence[Node], scope: Scope) -> tuple[dict[str, Formul
                 ends[name] = scope.values[name] = scope.index(set_here[name])
             except KernmodelError:
                 scope.values.pop(name)
+                continue
+            if any(symbol in scope.selected for symbol in ends[name].free_symbols):
+                # what is chosen in an iteration is not known as a formula of the one before
+                del ends[name], scope.values[name]
     finally:
         scope.values = outside
     return ends, {name: unknown[name] for name in ends}

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
 from kernmodel.errors import Location, SourceError, UnsupportedKernelError
 from kernmodel.formulas.division import whole_quotient
-from kernmodel.formulas.formula import ONE, ZERO, Formula, constant, floored, maximum, minimum, size
+from kernmodel.formulas.formula import (
+    ONE,
+    ZERO,
+    Formula,
+    constant,
+    floored,
+    maximum,
+    minimum,
+    size,
+    variable,
+)
 from kernmodel.source.model import ROW_LENGTH, ElementType, IndirectIndex
 from kernmodel.source.parse.c_types import element_type
+from kernmodel.source.parse.inequalities import inequalities
 from kernmodel.source.parse.preprocess import integer_literal
+from kernmodel.source.parse.selections import Selection
 from kernmodel.source.parse.standard_headers import MAXIMA, MINIMA, is_known_function
 from kernmodel.source.parse.syntax import (
     MemberRef,
@@ -28,9 +41,11 @@ from kernmodel.source.parse.syntax import (
     written,
     written_names,
 )
-from kernmodel.source.parse.tree import STEPS, called_name
+from kernmodel.source.parse.tree import OPPOSITE, STEPS, called_name
 from kernmodel.value_types import dataclass
 
+EVEN = 0.5
+"""With which probability a condition holds that the data decide, where nothing is stated."""
 _MACRO_NAME = re.compile(r"^[A-Z][A-Z0-9_]*$")
 
 
@@ -77,6 +92,8 @@ class Scope:
         values: integer names whose value is known: size symbols, loop variables, substituted locals.
         fixed: size symbols that must be numbers because a loop steps by them, with their values.
         indirect: by the name of their symbol, the values from index arrays that integer expressions contain.
+        selected: by the name of their symbol, the integers that conditions choose.
+        decided: whether the value of a size has chosen one of them.
         given: integer parameters for which the calls in the file give a number, with that number.
         views: by name, the pointers that point into other arrays, or move.
         moving: the names of variables that advance with a loop, whose values are not those they are set to.
@@ -94,6 +111,8 @@ class Scope:
         self.values: dict[str, Formula] = {}
         self.fixed: dict[str, int] = {}
         self.indirect: dict[str, IndirectIndex] = {}
+        self.selected: dict[str, Selection] = {}
+        self.decided = False
         self.views: dict[str, View] = {}
         self.moving: frozenset[str] = frozenset()
         self.asked: dict[str, Location] = {}
@@ -328,6 +347,8 @@ class Scope:
         """
         expression = self.index(node)
         for symbol in expression.free_symbols:
+            if symbol in self.selected:
+                raise self._no_integer(node, f"{symbol[1:-1]}, which a condition chooses,")
             entry = self.indirect.get(symbol)
             if entry is not None and self.moved_entry(symbol) is None:
                 # an element that no loop moves is a size that happens to stand in an array
@@ -481,8 +502,10 @@ class Scope:
 
     def _divided(self, left: Formula, divisor: Formula, modulus: Formula | None, node: Node) -> Formula:
         """The symbol of a quotient or remainder that loops move; equal ones have equal names."""
-        if any(symbol in self.indirect for symbol in left.free_symbols):
-            raise self._no_integer(node, f"{written(node)}, of what is read from memory or divided already,")
+        if self.unsettled(left):
+            raise self._no_integer(
+                node, f"{written(node)}, of what is read from memory, divided or chosen by a condition already,"
+            )
         if left.linear([symbol for symbol in left.free_symbols if not symbol.positive]) is None:
             raise self._no_integer(node, f"{written(node)}, of what is not affine in the loop variables,")
         shown = [_as_operand(part) for part in (left, divisor, modulus or ONE)]
@@ -492,15 +515,65 @@ class Scope:
         return self.indirect[name].symbol
 
     def _conditional(self, node: Node) -> Formula:
-        """`x < y ? x : y` and its seven relatives are a minimum or maximum."""
+        """`x < y ? x : y` and its seven relatives are a minimum or maximum, others what their condition chooses."""
         test = node.cond
+        chosen, other = self.index(node.iftrue), self.index(node.iffalse)
         if isinstance(test, c_ast.BinaryOp) and test.op in ("<", "<=", ">", ">="):
-            left, right = self.index(test.left), self.index(test.right)
-            chosen, other = self.index(node.iftrue), self.index(node.iffalse)
-            if {chosen, other} == {left, right}:
-                smaller = (chosen == left) == (test.op in ("<", "<="))
-                return minimum(left, right) if smaller else maximum(left, right)
-        raise self._no_integer(node, "this ?: (no minimum or maximum of two terms)")
+            with suppress(SourceError):
+                left, right = self.index(test.left), self.index(test.right)
+                if {chosen, other} == {left, right}:
+                    smaller = (chosen == left) == (test.op in ("<", "<="))
+                    return minimum(left, right) if smaller else maximum(left, right)
+        return self.choose(test, chosen, other)
+
+    def choose(self, condition: Node, yes: Formula, no: Formula) -> Formula:
+        """The integer that is `yes` where a condition holds, and `no` elsewhere."""
+        if yes == no:
+            return yes
+        holds, fails = (inequalities(condition, self, holds=truth) for truth in (True, False))
+        known = {**self.program.preprocessed.values, **self.given, **self.fixed}
+        for side, value in ((holds, yes), (fails, no)):
+            if side is not None and side.proven(known):
+                self.decided |= not side.proven({})
+                return value
+        name = f"({written(condition) if holds is None else holds} ? {yes} : {no})"
+        chance = None if holds is not None else self._chance(condition)
+        self.selected.setdefault(name, Selection(name, holds, fails, yes, no, chance))
+        return variable(name)
+
+    def _chance(self, condition: Node) -> float | None:
+        """How often a condition holds that is no formula: as stated, else half of the times if the data decide it."""
+        stated = dict(self.program.stated.taken).get(self.location(condition).line or 0)
+        return EVEN if stated is None and self.decided_by_data(condition) else stated
+
+    def decided_by_data(self, condition: Node) -> bool:
+        """Whether a condition is none of integer formulas of sizes and loop variables."""
+        if isinstance(condition, c_ast.BinaryOp) and condition.op in ("&&", "||"):
+            return self.decided_by_data(condition.left) or self.decided_by_data(condition.right)
+        if isinstance(condition, c_ast.UnaryOp) and condition.op == "!":
+            return self.decided_by_data(condition.expr)
+        sides: tuple[Node, ...] = (condition,)
+        if isinstance(condition, c_ast.BinaryOp) and condition.op in OPPOSITE:
+            sides = (condition.left, condition.right)
+        try:
+            found = [self.index(side) for side in sides]
+        except SourceError:
+            return True
+        return any(symbol in self.indirect for side in found for symbol in side.free_symbols)
+
+    def unsettled(self, formula: Formula) -> bool:
+        """Whether a formula holds what is read from memory, divided, or chosen by a condition."""
+        return any(symbol in self.indirect or symbol in self.selected for symbol in formula.free_symbols)
+
+    def behind(self, symbols: Iterable[str]) -> set[str]:
+        """The symbols with those on which values from index arrays, quotients and choices among them depend."""
+        found, new = set[str](), set(symbols)
+        while new:
+            found |= new
+            inside: list[Iterable[str]] = [self.indirect[s].position.free_symbols for s in new if s in self.indirect]
+            inside += [self.selected[s].symbols() for s in new if s in self.selected]
+            new = set[str]().union(*inside) - found
+        return found
 
     def _call(self, node: Node) -> Formula:
         name = called_name(node)
@@ -536,9 +609,11 @@ class Scope:
         if array is None or element is None or element.kind != "integer":
             raise self._no_integer(node, f"{text}, which is read from memory but is no element of an integer array,")
         place = [self.index(part) for part in nodes]
-        if any(symbol in self.indirect for part in place for symbol in part.free_symbols):
+        if any(map(self.unsettled, place)):
+            chosen = any(symbol in self.selected for part in place for symbol in part.free_symbols)
+            how = "chosen by a condition" if chosen else "found through an index array"
             raise self.unsupported(
-                f"the index {text} is itself found through an index array",
+                f"the index {text} is itself {how}",
                 node,
                 "one index array may stand in an index: put two together before the nest, c[i] = a[b[i]], for x[c[i]]",
             )
