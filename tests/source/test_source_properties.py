@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise, product
+from math import comb
 
 import pytest
 from hypothesis import assume, given, settings
@@ -99,6 +100,14 @@ def test_iterations_equal_enumeration(heads: tuple[Head, ...]) -> None:
     assert iterations_per_sweep(nest, {"N": 7}) == counts[-1]
     expected = tuple(inner / outer if outer else 0.0 for outer, inner in pairwise(counts))
     assert trip_counts(nest, {"N": 7}) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_deep_triangles_need_no_enumeration(turned: bool) -> None:
+    inner = "for (int l = k - 1; l >= 0; --l)" if turned else "for (int l = 0; l < k; ++l)"
+    text = f"""void f(int n, double *x) {{
+        for (int i = 0; i < n; ++i) for (int j = 0; j < i; ++j) for (int k = 0; k < j; ++k) {inner} x[0] = 1; }}"""
+    assert iterations_per_sweep(parse_kernel(text, "x.c"), {"n": 10**6}) == comb(10**6, 4)
 
 
 @pytest.mark.thorough

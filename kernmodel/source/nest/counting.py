@@ -1,14 +1,16 @@
 """Exact iteration counts and index ranges of a nest at given sizes, without walking through all iterations.
 
-Loops whose bounds do not depend on one another (directly or through others) multiply, so the nest falls into groups; in
-a group only the variables that inner bounds use are enumerated, and the innermost loop is summed in closed form where
-it is triangular.
+Loops whose bounds do not depend on one another (directly or through others) multiply, so the nest falls into groups. In
+a group the iterations inside a loop are a polynomial in its variable where bounds are affine and every loop inside has
+at least its trip count of 0: their sum is that of a few values. Elsewhere the variables that inner bounds use are
+enumerated, and the innermost loop is summed in closed form where it is triangular.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from math import prod
+from itertools import pairwise
+from math import comb, prod
 
 from kernmodel.formulas.formula import Formula
 from kernmodel.source.model import Loop
@@ -37,6 +39,7 @@ class NumericLoop:
         uses: the outer loop variables that the bounds use.
         slope: coefficients of the outer variables in (stop − start), with the rest under ""; None where a minimum or
             maximum stands in the way.
+        first: the same of the start.
     """
 
     variable: str
@@ -45,6 +48,7 @@ class NumericLoop:
     step: int
     uses: frozenset[str]
     slope: Mapping[str, int] | None
+    first: Mapping[str, int] | None
 
     def values(self, environment: Environment) -> range:
         """The values that the variable takes."""
@@ -58,12 +62,17 @@ def numeric_loops(loops: Sequence[Loop], sizes: Mapping[str, int]) -> tuple[Nume
 
 def _numeric_loop(loop: Loop, outer: Sequence[str], sizes: Mapping[str, int]) -> NumericLoop:
     start, stop = put_in(loop.start, sizes, outer), put_in(loop.stop, sizes, outer)
-    parts = (stop - start).linear(outer)
-    slope = None
-    if parts is not None and parts[1].is_integer:
-        slope = {name: int(factor) for name, factor in parts[0].items()} | {"": int(parts[1])}
+    slope, first = _coefficients(stop - start, outer), _coefficients(start, outer)
     uses = frozenset[str](start.free_symbols | stop.free_symbols)
-    return NumericLoop(loop.variable, _function(start), _function(stop), loop.step, uses, slope)
+    return NumericLoop(loop.variable, _function(start), _function(stop), loop.step, uses, slope, first)
+
+
+def _coefficients(form: Formula, variables: Sequence[str]) -> dict[str, int] | None:
+    """Those of an affine form in the variables, with its constant under ""; None for others."""
+    parts = form.linear(variables)
+    if parts is None or not parts[1].is_integer:
+        return None
+    return {name: int(factor) for name, factor in parts[0].items()} | {"": int(parts[1])}
 
 
 def put_in(formula: Formula, sizes: Mapping[str, int], variables: Iterable[str]) -> Formula:
@@ -141,10 +150,52 @@ class _Count:
             series = _triangular(loop.variable, values, self.loops[depth + 1], environment)
             if series is not None:
                 return series
+        degree = len(self.loops) - depth - 1
+        if len(values) > degree + 1 and self._is_polynomial(depth, values, environment):
+            inside = [self.total(depth + 1, environment | {loop.variable: value}) for value in values[: degree + 1]]
+            return _sum_of_polynomial(inside, len(values))
         self.enumerated += len(values)
         if self.enumerated > ENUMERATION_LIMIT:
             raise TooManyValues
         return sum(self.total(depth + 1, environment | {loop.variable: value}) for value in values)
+
+    def _is_polynomial(self, depth: int, values: range, environment: Environment) -> bool:
+        """Whether the iterations inside a loop are a polynomial in its variable: all trip counts inside are affine and
+        nowhere negative."""
+        inside = self.loops[depth + 1 :]
+        if any(loop.slope is None or loop.first is None or abs(loop.step) != 1 for loop in inside):
+            return False
+        own = self.loops[depth].variable
+        return all(
+            _least_trips(inside[:number], loop, own, values, environment) >= 0 for number, loop in enumerate(inside)
+        )
+
+
+def _least_trips(
+    around: Sequence[NumericLoop], loop: NumericLoop, own: str, values: range, environment: Environment
+) -> int:
+    """The least trip count of a loop, before it is taken as 0 where it is negative.
+
+    Each variable of the loops around it, the innermost first, stands at that end of its range where the count is less;
+    `own`, the variable of the loop around these, takes the values.
+    """
+    form = {name: loop.step * factor for name, factor in (loop.slope or {}).items()}
+    for outer in reversed(around):
+        factor = form.pop(outer.variable, 0)
+        for end in (outer.first, *(() if factor * outer.step > 0 else (outer.slope, {"": -outer.step}))):
+            for name, coefficient in (end or {}).items():
+                form[name] = form.get(name, 0) + factor * coefficient
+    factor, known = form.pop(own, 0), {"": 1, **environment}
+    return min(factor * values[0], factor * values[-1]) + sum(f * known[name] for name, f in form.items())
+
+
+def _sum_of_polynomial(first: list[int], count: int) -> int:
+    """Σ of a polynomial over 0 … count − 1, of which the first values are given, one more than its degree (Newton)."""
+    result, differences = 0, first
+    for order in range(len(first)):
+        result += differences[0] * comb(count, order + 1)
+        differences = [after - before for before, after in pairwise(differences)]
+    return result
 
 
 def _triangular(own: str, values: range, inner: NumericLoop, environment: Environment) -> int | None:

@@ -103,8 +103,8 @@ class Work:
     def _pinned(self, loop: int, value: int, repeat: int) -> NumericLoop:
         counted = self.nest.counted[loop]
         stop = value + repeat * counted.step
-        slope = {"": repeat * counted.step}
-        return NumericLoop(counted.variable, lambda _: value, lambda _: stop, counted.step, frozenset(), slope)
+        slope, first = {"": repeat * counted.step}, {"": value}
+        return NumericLoop(counted.variable, lambda _: value, lambda _: stop, counted.step, frozenset(), slope, first)
 
 
 @dataclass
