@@ -24,6 +24,10 @@ typedef __int128 i128;
 
 enum { LRU, FIFO, RANDOM, MRU, PLRU };
 enum { LOAD, STORE, STREAM };
+/* Of the machine that this runs on, which changes the speed alone: words of a cache line, words from which on the sets of
+ * a level are fetched ahead (beyond what an inner cache holds), how many accesses ahead, and lines
+ * from one to the next up to which the hardware does that by itself. */
+enum { HOST_LINE = 8, HOST_DISTANT = 1 << 15, AHEAD = 8, FEW_LINES = 4 };
 
 /* ---- Arithmetic ------------------------------------------------------------------------------------------------ */
 
@@ -89,6 +93,7 @@ struct Level {
     int index, policy, ordered, write_back, write_allocate, clean_victims, inclusive, hashed, sub_blocks, sectored;
     int masked;                    /* the set is the low bits of the line number */
     int recency, queue;            /* LRU, MRU; LRU, FIFO */
+    int distant;                   /* its sets are fetched ahead */
     u64 load_hits, load_misses, store_hits, store_misses, dirty_evictions, clean_evictions, invalidations;
 };
 
@@ -683,6 +688,36 @@ static int store_line(Sim *s, Level *l, u64 number, u64 first, u64 last)
     if (!l->write_back)
         store(s, l->store_to, first, last);
     return served;
+}
+
+/* ---- What will be needed soon ---------------------------------------------------------------------------------- */
+
+/* Fetch the set of a line into the caches of this machine. */
+INLINE void fetch_set(const Level *l, u64 number)
+{
+    const u64 *b = set_of(l, number), *last = b + l->stride - 1;
+    for (; b < last; b += HOST_LINE)
+        __builtin_prefetch(b, 1);
+    __builtin_prefetch(last, 1);
+}
+
+/* A line will be asked for: fetch its sets. Nothing that is simulated changes. */
+INLINE void fetch_sets(const Sim *s, u64 number)
+{
+    for (const Level *l = s->levels; l < s->levels + s->count; l++)
+        if (l->distant)
+            fetch_set(l, number);
+}
+
+/* The same for the lines that will make room for it: fetch the sets to which they go. */
+INLINE void fetch_victims(const Sim *s, u64 number)
+{
+    for (const Level *l = s->levels; l < s->levels + s->count; l++)
+        if (l->queue && l->victim && l->victim->distant) {
+            u64 key = set_of(l, number)[l->keys + l->ways - 1];
+            if (key)
+                fetch_set(l->victim, number_of(key));
+        }
 }
 
 /* ---- Loads and stores in plain hierarchies --------------------------------------------------------------------- */

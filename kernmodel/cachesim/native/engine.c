@@ -155,6 +155,7 @@ static void find_pace(const Walk *w, Inner *in)
         in->pace = divisor(size);
     if (!size || in->kind == STREAM)
         return;
+    in->ahead = size > FEW_LINES * line ? AHEAD * in->stride : 0;
     in->step = size > line ? size / line : 1;
     if (size == back)
         in->step = 0 - in->step;
@@ -304,6 +305,7 @@ static int level_memory(Level *l)
     l->lines = l->stride;
     if (!l->ordered)
         l->stride++;
+    l->distant = l->sets * l->stride >= HOST_DISTANT;
     l->blocks = calloc((size_t)(l->sets * l->stride), sizeof(u64));
     return l->blocks != NULL && tree_turns(l);
 }

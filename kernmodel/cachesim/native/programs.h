@@ -47,6 +47,7 @@ typedef struct {
     u64 until, since;          /* the iteration at which they change; up to which hits have been added */
     u64 clean;                 /* 1 unless it stores */
     Divisor pace;              /* the stride without its sign */
+    u64 ahead;                 /* bytes that it moves in AHEAD iterations; 0: by few lines, which need no fetching */
     u64 usual_period;          /* see find_period */
     u64 period, step;          /* the line moves by `step` every `period` iterations; 0: not so regular */
     i64 *position, *position_step;
@@ -276,7 +277,12 @@ INLINE void run_quickly(Sim *s, Inner *inner, int count, u64 iterations, const i
             if (LIKELY(repeats(l, in, first, policy)) || hits_quickly(l, in, first, policy))
                 continue;
             in->hits--;
+            u64 fills = s->fills;
             execute(s, in->kind, first, first + in->last, in->served);
+            if (in->ahead && s->fills > fills + 1) {
+                fetch_sets(s, quotient(&l->line, first + in->ahead));
+                fetch_victims(s, quotient(&l->line, first + in->ahead / 2));
+            }
         }
 }
 
