@@ -11,8 +11,8 @@ from kernmodel.code.blocks import block_of_bytes
 from kernmodel.incore.answer.predictor import Predictor
 from kernmodel.incore.core import Core, Settings, analyse_block
 
-_BACK = "48ffc80f85"
-"""dec rax, and the opcode of jnz with four bytes of displacement."""
+_COUNT, _BACK = "48ffc8", "0f85"
+"""dec rax; the opcode of jnz with four bytes of displacement."""
 
 
 @cache
@@ -27,10 +27,10 @@ def cycles(code: str) -> float:
     ).prediction
 
 
-def closed(body: str) -> str:
-    """The body closed by dec rax and jnz back to its start."""
+def closed(body: str, count: str = _COUNT) -> str:
+    """The body closed by a dec and jnz back to its start."""
     length = len(body) // 2 + 9
-    return body + _BACK + (-length & 0xFFFFFFFF).to_bytes(4, "little").hex()
+    return body + count + _BACK + (-length & 0xFFFFFFFF).to_bytes(4, "little").hex()
 
 
 def chains(pairs: int) -> str:
@@ -253,3 +253,25 @@ def test_moves_between_registers_and_fused_pairs_take_their_own_alus(
     """What comes from a vector passes over ALU2, what goes to one over ALU0 or ALU3 and FP2, dec fused with jnz takes
     ALU0 or ALU3: measured on a Zen 3. A loop of vmovd r,x, add and dec with jnz takes 1.57 cycles on Zen 4."""
     assert cycles(looped(body, copies)) == pytest.approx(measured, rel=near)
+
+
+@pytest.mark.parametrize(
+    ("body", "measured"),
+    [
+        ("c4c30d06c521c4c30d18cd01", 1.99),  # vperm2f128, vinsertf128: one across the halves a cycle
+        ("c4c30d06c521c4c10d59cdc4c10d59d5", 1.49),  # vperm2f128 and two vmulpd: it starts on FP0 or FP1
+        ("c4c30d06c521c4c10d58cdc4c10d58d5", 1.00),  # and two vaddpd: not on FP2 or FP3
+        ("c4e1f97ec0c4e1f96ec0", 5.98),  # vmovq rax,xmm0; vmovq xmm0,rax
+        ("48890fc5fa7e07c4e1f97ec1", 10.97),  # mov [rdi],rcx; vmovq xmm0,[rdi]; vmovq rcx,xmm0
+        ("c5f97e078b0fc5f96ec1", 9.98),  # vmovd [rdi],xmm0; mov ecx,[rdi]; vmovd xmm0,ecx
+        ("48890f488b0f480fafc9", 2.99),  # mov [rdi],rcx; mov rcx,[rdi]; imul rcx,rcx: the reload is renamed away
+        ("c4c17b2cc6c4c11558d4c4c11558dc", 1.52),  # vcvttsd2si and two vaddpd
+    ],
+)
+def test_zen_3_as_measured(body: str, measured: float) -> None:
+    """Loops closed by dec and jnz, measured on a Zen 3 (family 25, model 1)."""
+    settings = Settings(notion="loop", offset=0)
+    found = analyse_block(
+        block_of_bytes(bytes.fromhex(closed(body, "49ffcf")), file="x"), Core.open("ZEN3", settings), settings
+    )
+    assert found.prediction == pytest.approx(measured, rel=0.02)

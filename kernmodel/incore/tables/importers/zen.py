@@ -19,7 +19,7 @@ from kernmodel.incore.tables.importers.facts import facts_of
 from kernmodel.incore.tables.importers.forms import form_name
 from kernmodel.incore.tables.importers.instlatx64 import Reading, read_instlatx64
 from kernmodel.incore.tables.importers.llvm import Cost, instruction_costs, llvm_version, port_groups
-from kernmodel.incore.tables.importers.measured import as_measured
+from kernmodel.incore.tables.importers.measured import MEASURED, as_measured
 from kernmodel.incore.tables.importers.recipes import (
     cpu_read,
     differences,
@@ -115,7 +115,7 @@ def zen_table(core: ZenCore, pack: Path) -> tuple[str, ImportReport]:
         beside = tuple(read_instlatx64(readings_file(pack, name)) for name in core.siblings)
         rows = mended(rows, Reference(readings, core.parameters.issue_width, beside))
     if not core.base:
-        rows = (*rows, *_x87(core, rows, pack))
+        rows = as_measured((*rows, *_x87(core, rows, pack)), core.name)
     model = f"{llvm_version()}, -mcpu={core.model}"
     inputs = (
         f"Integer ports: {model}; dividers, microcode: InstLatx64 readings {core.readings}.csv.",
@@ -128,8 +128,9 @@ def zen_table(core: ZenCore, pack: Path) -> tuple[str, ImportReport]:
     other = zen_cores()[core.base]
     others, _ = _zen_rows(other, pack, readings, forward)
     own = _as_neighbour(core, rows, others, readings)
-    others = (*others, *_x87(other, others, pack))
-    rows = tuple(differences((*own, *_x87(core, own, pack)), others))
+    others = as_measured((*others, *_x87(other, others, pack)), other.name)
+    measured = {row.form for row in own if MEASURED in row.source}  # on this core: their source stays its own
+    rows = tuple(differences((*own, *_x87(core, own, pack)), (row for row in others if row.form not in measured)))
     return table_text(header, rows, legend(rows, tags), (f"{core.base}.txt", core.base_words)), report
 
 
