@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from os import fspath
 from pathlib import Path
@@ -117,9 +117,14 @@ def analyse_loop(
     targets = targets_of(machine, uarch)
     if len(targets) > 1:
         raise UsageError("names several cores", where="--uarch", todo="ask km.analyse_loops")
+    return analysis_on(targets[0], _loop_of(code), core, explain=explain, strict=strict)
+
+
+def analysis_on(target: Target, code: Loop, core: CoreOptions, *, explain: bool, strict: bool) -> Analysis:
+    """What `analyse_loop` answers, of a core that is known."""
     from kernmodel.studies.predict.incore import analyse_one
 
-    return Analysis(partial(analyse_one, _loop_of(code), targets[0]), core, explain=explain, strict=strict)
+    return Analysis(partial(analyse_one, code, target), core, explain=explain, strict=strict)
 
 
 def analyse_kernel(
@@ -167,12 +172,16 @@ def analyse_loops(
     Raises:
         KernmodelError: the input is at fault.
     """
-    from kernmodel.studies.predict.incore import analyse_many
-
     if core.align == ALL:
         raise UsageError("wants one loop on one core", where="--align", todo="leave it out of a table")
-    outcomes = analyse_many(_loop_of(code), targets_of(machine, uarch), core.request())
-    return Result(outcomes, _OUTCOMES, total=0, strict=strict)
+    return outcomes_on(targets_of(machine, uarch), _loop_of(code), core, strict=strict)
+
+
+def outcomes_on(targets: Sequence[Target], code: Loop, core: CoreOptions, *, strict: bool) -> Result[Outcome]:
+    """What `analyse_loops` answers, of cores that are known."""
+    from kernmodel.studies.predict.incore import analyse_many
+
+    return Result(analyse_many(code, targets, core.request()), _OUTCOMES, total=0, strict=strict)
 
 
 def targets_of(machine: File | None, uarch: str | None) -> tuple[Target, ...]:

@@ -139,7 +139,6 @@ def incore(loop: Loop, core: CoreOptions, shown: Shown, **given: Any) -> None:
       kernmodel incore --uarch all loop.o --function daxpy
       kernmodel incore --uarch skl --batch blocks.txt --json > out.jsonl
     """
-    on = {"machine": given["machine"], "uarch": given["uarch"], "core": core, "strict": shown.strict}
     if given["graph"] is not None:
         api.graph_file(given["graph"])
     if loop.file is not None and not loop.raw and _is_kernel(loop.file):
@@ -149,15 +148,17 @@ def incore(loop: Loop, core: CoreOptions, shown: Shown, **given: Any) -> None:
     _check_code(loop, given)
     if given["batch"] is not None:
         _check_batch(loop, given)
+        on = {"machine": given["machine"], "uarch": given["uarch"], "core": core, "strict": shown.strict}
         _answer_batch(on, shown, given)
         return
-    if loop.all_loops or len(api.targets_of(given["machine"], given["uarch"])) > 1:
+    targets = api.targets_of(given["machine"], given["uarch"])
+    if loop.all_loops or len(targets) > 1:
         for name, there in (("explain", given["explain"]), ("graph", given["graph"]), ("align", core.align == api.ALL)):
             if there:
                 raise UsageError("wants one loop on one core", where=f"--{name}", todo="leave it out of a table")
-        show_result(api.analyse_loops(loop, **on), shown)
+        show_result(api.outcomes_on(targets, loop, core, strict=shown.strict), shown)
         return
-    _show(api.analyse_loop(loop, **on, explain=given["explain"]), shown, given)
+    _show(api.analysis_on(targets[0], loop, core, explain=given["explain"], strict=shown.strict), shown, given)
 
 
 def _show(result: api.Analysis, shown: Shown, given: dict[str, Any]) -> None:

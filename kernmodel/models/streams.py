@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import product
-from statistics import fmean
+from math import fsum
 
 from kernmodel.incore.tables.core_parameters import MissParameters
 from kernmodel.machine.model import Machine, StreamMix, TransferPath
@@ -193,7 +193,7 @@ def _stream_times(machine: Machine) -> dict[str, tuple[StreamTime, ...]]:
             found.setdefault(name, {}).setdefault(kind, []).append((mix.name, cycles))
     return {
         name: tuple(
-            StreamTime(tuple(mix for mix, _ in group), *kind, fmean(cycles for _, cycles in group))
+            StreamTime(tuple(mix for mix, _ in group), *kind, fsum(cycles for _, cycles in group) / len(group))
             for kind, group in sorted(kinds.items(), key=lambda item: (item[0][0], item[0][1] or False))
         )
         for name, kinds in found.items()

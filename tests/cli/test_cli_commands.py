@@ -16,6 +16,12 @@ from kernmodel.cli.main import COMMANDS, commands
 from kernmodel.resources import carried_files
 
 HEAVY = ("sympy", "pycparser", "pcpp", "rich", "yaml", "iced_x86", "numpy", "pint")
+NOT_BY_DEFAULT = {
+    *("sympy", "mpmath", "numpy", "pint", "matplotlib", "rich", "elftools", "capstone", "distributed"),
+    *("asyncio", "email", "hashlib", "importlib.metadata", "importlib.resources", "json", "logging", "statistics"),
+    *("kernmodel.plot", "kernmodel.report.html", "kernmodel.report.json", "kernmodel.measure", "kernmodel.evaluate"),
+}
+"""Libraries and parts that a plain answer in text has no use for, each of which takes a share of its start."""
 needs_compiler = pytest.mark.skipif(
     shutil.which("gcc") is None and shutil.which("clang") is None, reason="no C compiler is installed"
 )
@@ -98,7 +104,7 @@ def test_help_imports_no_stage():
 def test_incore_loads_no_sympy(triad):
     loaded = loaded_after(f"from kernmodel.cli.main import main; main(['incore', '--uarch', 'SKL', {str(triad)!r}])")
     assert "kernmodel.incore.answer.analyse" in loaded
-    assert not loaded.intersection({"sympy", "pycparser", "pint", "numpy"})
+    assert not loaded.intersection({*NOT_BY_DEFAULT, "pycparser", "pcpp", "fractions"})
 
 
 @needs_compiler
@@ -106,7 +112,28 @@ def test_incore_loads_no_sympy(triad):
 def test_predictions_of_carried_kernels_load_no_sympy(command):
     loaded = loaded_after(f"from kernmodel.cli.main import main; main([{command!r}, '-m', 'clx', 'stencil'])")
     assert "kernmodel.traffic.conditions.layer_conditions" in loaded
-    assert not loaded.intersection({"sympy", "mpmath", "numpy", "pint", "matplotlib"})
+    assert not loaded.intersection(NOT_BY_DEFAULT)
+
+
+def opened_by(*arguments: str) -> list[str]:
+    """The files that a command opens, without those that Python reads to import modules."""
+    code = (
+        "import sys; opened = []\n"
+        "sys.addaudithook(lambda event, given: opened.append(str(given[0])) if event == 'open' else None)\n"
+        f"from kernmodel.cli.main import main; main({list(arguments)!r}); print(*opened, sep='\\n', file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return [name for name in done.stderr.splitlines() if not name.endswith((".py", ".pyc", ".so"))]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("incore", "-m", "clx"), ("incore", "--uarch", "skl"), pytest.param(("ecm", "-m", "clx"), marks=needs_compiler)],
+)
+def test_descriptions_of_the_hardware_are_read_once(words, triad):
+    given = "stencil" if words[0] == "ecm" else str(triad)
+    read = [name for name in opened_by(*words, given) if name.endswith((".yml", ".yaml"))]
+    assert len(read) == len(set(read)) == (2 if "--uarch" in words else 3)
 
 
 def test_json_does_not_load_rich():

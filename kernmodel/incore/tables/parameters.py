@@ -128,7 +128,12 @@ def canonical_name(name: str) -> str:
     Raises:
         InstructionTableError: as `load_parameters`.
     """
-    parameters, (bare, bits) = load_parameters(name), split_vectors(name)
+    return canonical(name, load_parameters(name))
+
+
+def canonical(name: str, parameters: Parameters) -> str:
+    """The canonical name of a microarchitecture whose parameters are known."""
+    bare, bits = split_vectors(name)
     core, rows = split_rows(bare)
     if core.lower().endswith(".yml"):
         return name

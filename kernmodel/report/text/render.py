@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from textwrap import TextWrapper
 from typing import TYPE_CHECKING, Any
 from unicodedata import east_asian_width, normalize
 
@@ -101,6 +100,8 @@ def _folded(before: str, text: str, style: Style) -> str:
     word, in a sentence of its own two columns further in."""
     if style.width is None or len(before) + len(text) <= style.width or "\n" in text:
         return before + text
+    from textwrap import TextWrapper  # only for terminals
+
     indent = len(before) if before else len(text) - len(text.lstrip()) + 2
     width = max(style.width, indent + _LEAST_FOLDED)
     wrapper = TextWrapper(

@@ -14,7 +14,7 @@ from kernmodel.incore.answer.components import row_of
 from kernmodel.incore.core import CODE_ALIGNMENT, Core, Settings, analyse_block, predictions_at
 from kernmodel.incore.model import InCore
 from kernmodel.incore.tables.core_parameters import Parameters
-from kernmodel.incore.tables.parameters import canonical_name, known_microarchitectures, load_parameters
+from kernmodel.incore.tables.parameters import canonical, known_microarchitectures, load_parameters
 from kernmodel.incore.tables.table import base_of
 from kernmodel.isa import DEFAULT, at_vectors, isa_of, split_rows, split_vectors, with_rows
 from kernmodel.studies.predict.placement import array_notes, placement
@@ -33,11 +33,20 @@ ALL = "all"
 @dataclass(frozen=True, slots=True)
 class Target:
     """What the code runs on: the core of a machine, or a microarchitecture; whether it is named, so that
-    code that it does not execute is an error."""
+    code that it does not execute is an error; its parameters where they were read."""
 
     microarchitecture: str
     machine: Machine | None = None
     any_code: bool = True
+    parameters: Parameters | None = field(default=None, compare=False)
+
+    def core(self, settings: Settings) -> Core:
+        """The core for blocks that are analysed by these settings.
+
+        Raises:
+            InstructionTableError: it is not known, or a file of it is malformed.
+        """
+        return Core.of(self.parameters or load_parameters(self.microarchitecture), settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +117,9 @@ def named_targets(names: str) -> tuple[Target, ...]:
     wanted = list(_every_core(split_vectors(bare[0])[1])) if every else given
     if len(wanted) > 1 and len(set(rows)) == 1 and rows[0] is not None:
         wanted = _with_their_rows(wanted if every else bare, rows[0])
-    return tuple(Target(name, any_code=not every) for name in dict.fromkeys(map(canonical_name, wanted)))
+    read = ((name, load_parameters(name)) for name in wanted)
+    found = {canonical(name, parameters): parameters for name, parameters in read}
+    return tuple(Target(name, any_code=not every, parameters=parameters) for name, parameters in found.items())
 
 
 def _without_rows(name: str) -> tuple[str, str | None]:
@@ -153,7 +164,7 @@ def analyse_one(source: Loop, target: Target, settings: Settings) -> InCoreAnswe
     Raises:
         KernmodelError: any stage's error about its input.
     """
-    core = Core.open(target.microarchitecture, settings)
+    core = target.core(settings)
     return _answer(read_loops(source, core.parameters.isa)[0], source, target, core, settings)
 
 
@@ -168,8 +179,8 @@ def analyse_kernel(kernel: KernelRequest, code: CodeRequest, settings: Settings)
     stages, point = Stages(), Point(kernel, code)
     machine = stages.machine(kernel.machine)
     found = stages.code(point, machine)
-    core = Core.open(machine.core.microarchitecture, settings)
     target = Target(machine.core.microarchitecture, machine)
+    core = target.core(settings)
     answer = _answer(found.loop, Loop(found.loop.label), target, core, settings)
     return replace(answer, origin=found.origin, notes=(*stages.nest(kernel).notes, *answer.notes))
 
@@ -182,7 +193,7 @@ def analyse_many(source: Loop, targets: Sequence[Target], settings: Settings) ->
     Raises:
         KernmodelError: the code cannot be read, or a core is not known.
     """
-    cores = [Core.open(target.microarchitecture, settings) for target in targets]
+    cores = [target.core(settings) for target in targets]
     loops = _loops_for(source, tuple(dict.fromkeys(core.parameters.isa for core in cores)))
     for target, core in zip(targets, cores, strict=True):
         own = loops.get(core.parameters.isa)
