@@ -285,7 +285,17 @@ def test_many_sizes_compile_once(counting) -> None:
     compiler, runs = counting
     notes = [o.view for o in evaluate(grid(sizes(*range(100, 160)), compiler=compiler), compiled_at)]
     assert runs() == 1
-    assert set(notes) == {"the kernel was compiled once, with M=5000, N=159; all points share its in-core time"}
+    shared = "all points share its in-core time, and the code around its loop"
+    other = "of other values of M, N, constants of the code, a compiler may make other code"
+    assert set(notes) == {f"the kernel was compiled once, with M=5000, N=159; {shared}; {other}"}
+
+
+def test_sizes_that_are_parameters_are_no_constants_of_the_code(tmp_path) -> None:
+    file = tmp_path / "scaled.c"
+    file.write_text("void scale(double *a, int n) { for (int i = 0; i < n; ++i) a[i] = 2.0 * a[i]; }\n")
+    notes = [o.view for o in evaluate(grid(sizes(1000, 2000, name="n"), kernel=str(file)), compiled_at)]
+    assert len(set(notes)) == 1
+    assert notes[0].endswith("and the code around its loop")
 
 
 def test_changed_flags_of_a_machine(counting, workers) -> None:

@@ -117,6 +117,7 @@ class Stages:
         self._arounds: Memo[OutsideCycles] = Memo(_FEW)
         self._streams: Memo[Streams] = Memo(_FEW)
         self._placements: Memo[tuple[Note, ...]] = Memo(_SOME)
+        self._onces: Memo[Note] = Memo(_FEW)
         self._started: dict[Hashable, Compilation] = {}
         self._among: dict[Hashable, tuple[Together, int] | None] = {}
 
@@ -463,7 +464,6 @@ class Stages:
     def _answer(self, case: _Case, code: Code, scaling_cores: Sequence[int], *, shared: Point | None) -> EcmAnswer:
         from kernmodel.models.ecm import Elsewhere, predict
         from kernmodel.models.pages import in_pages
-        from kernmodel.source.nest.sizes import deciding_names
         from kernmodel.studies.predict.arrays import aliasing_notes
         from kernmodel.traffic.stream_runs import runs_of
 
@@ -514,8 +514,7 @@ class Stages:
         divided = division_notes(method.nest, spread, [made for _, made in scaled]) if many else ()
         once: tuple[Note, ...] = ()
         if shared is not None and case.point.code.asm is None:
-            deciding = deciding_names(self.nest(shared.kernel), shared.kernel.sizes)
-            once = (compiled_once(self.sizes(shared, shared)[1], deciding, shared.blocks, by_size=layout.by_size),)
+            once = (self._compiled_once(shared, by_size=layout.by_size),)
         return EcmAnswer(
             nest=method.nest,
             machine=machine,
@@ -529,6 +528,19 @@ class Stages:
             scaling=tuple(point for point, _ in scaled),
             notes=tuple(dict.fromkeys((*once, *notes, *divided))),
         )
+
+    def _compiled_once(self, shared: Point, *, by_size: bool) -> Note:
+        """The note that points share the code of this one."""
+        from kernmodel.source.emit.whole_function import compiler_defines
+        from kernmodel.source.nest.sizes import deciding_names
+
+        def find() -> Note:
+            nest, shown = self.nest(shared.kernel), self.sizes(shared, shared)[1]
+            deciding = deciding_names(nest, shared.kernel.sizes)
+            constants = [name for name in compiler_defines(nest.text, shown) if name not in deciding]
+            return compiled_once(shown, deciding, constants, shared.blocks, by_size=by_size)
+
+        return self._onces.get((nest_key(shared.kernel, shared.blocks), by_size), find)
 
 
 def _key(places: Places) -> tuple[object, ...]:
@@ -556,16 +568,24 @@ def _start(stack: ExitStack, at: Point, machine: Machine) -> Compilation | None:
 
 
 def compiled_once(
-    shown: Mapping[str, int], deciding: Sequence[str], blocks: Blocks = (), *, by_size: bool = False
+    shown: Mapping[str, int],
+    deciding: Sequence[str],
+    constants: Sequence[str],
+    blocks: Blocks = (),
+    *,
+    by_size: bool = False,
 ) -> Note:
-    """The note that points share code compiled with these sizes; `deciding` are those that they all have, `by_size`
-    says that rows begin where they do at the sizes of each point."""
+    """The note that points share code compiled with these sizes; `deciding` are those that they all have, `constants`
+    those that the code has in it (macros), `by_size` says that rows begin where they do at the sizes of each point."""
     values = [f"{name}={value}" for name, value in shown.items()]
     values += [f"blocks of {value} in {name}" for name, value in blocks]
     same = ", ".join(f"{name}={shown[name]}" for name in deciding)
     points = f"all points with {same}" if same else "all points"
     what = "its code, with rows that begin in cache lines as theirs do" if by_size else "its in-core time"
-    text = f"the kernel was compiled once, with {', '.join(values)}; {points} share {what}"
+    shared = f"{points} share {what}, and the code around its loop"
+    text = f"the kernel was compiled once, with {', '.join(values)}; {shared}"
+    if constants:
+        text += f"; of other values of {', '.join(constants)}, constants of the code, a compiler may make other code"
     return Note("compiled-once", text, "assumption")
 
 
