@@ -13,7 +13,13 @@ from pathlib import Path
 
 from kernmodel.errors import Location, UnsupportedKernelError
 from kernmodel.source.parse.standard_headers import MATH_FUNCTIONS
-from kernmodel.source.text import blanked, closing_brace, function_bodies, is_cxx, read_source, without_comments
+from kernmodel.source.text import (
+    blanked,
+    end_of_declaration,
+    is_cxx,
+    read_source,
+    without_comments,
+)
 
 _WORD = re.compile(r"[A-Za-z_]\w*|[^\w\s]")
 _HEADER = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<[a-z_]+>", re.MULTILINE)
@@ -100,33 +106,12 @@ def c_of_cxx(text: str) -> Translated:
     return Translated("".join(_top_level(plain, refused)), refused)
 
 
-def without_function_at(text: str, line: int) -> Translated | None:
-    """A translated text without the function in which something at a line is no C; None where there is none."""
-    if not isinstance(text, Translated):
-        return None
-    bare = without_comments(text, directives=False)
-    for start in function_bodies(bare):
-        end = closing_brace(bare, start)
-        head = re.search(r"(\w+)\s*\([^{};]*$", bare[:start])
-        if end is None or head is None:
-            continue
-        first = bare.count("\n", 0, head.start()) + 1
-        if first <= line <= bare.count("\n", 0, end) + 1:
-            begin = max(
-                (found.end() for found in re.finditer(r"[;}]|^[ \t]*#.*$", bare[: head.start()], re.M)), default=0
-            )
-            gap = re.sub(r"(?m)^(?![ \t]*#).*$", blanked, text[begin:end])
-            uses = f"what is no C in line {line}"
-            return Translated(text[:begin] + gap + text[end:], {**text.refused, head[1]: (first, uses)})
-    return None
-
-
 def _top_level(text: str, refused: dict[str, tuple[int, str]]) -> Iterator[str]:
     """The declarations of a text one after the other, each as C or blanked."""
     place, found, names = 0, list[tuple[str, str]](), set[str]()
     bare = without_comments(text, directives=False)
     while place < len(text):
-        end = _end_of_declaration(bare, place)
+        end = end_of_declaration(bare, place)
         part, seen = text[place:end], bare[place:end]
         opened = re.match(r"\s*(?:inline\s+)?(?:namespace\b[\w:\s]*|extern\s*)\{", seen)
         if opened:
@@ -147,20 +132,6 @@ def _top_level(text: str, refused: dict[str, tuple[int, str]]) -> Iterator[str]:
 def _line(bare: str, place: int) -> int:
     start = place + len(bare[place:]) - len(bare[place:].lstrip())
     return bare.count("\n", 0, start) + 1
-
-
-def _end_of_declaration(bare: str, place: int) -> int:
-    """Behind the `;` or the closing brace that ends the declaration here."""
-    for token in re.compile(r"[;{}]").finditer(bare, place):
-        if token[0] != "{":
-            return token.end()
-        end = closing_brace(bare, token.start()) or len(bare)
-        head = bare[place : token.start()].rstrip()
-        if head.endswith((")", "const")) or re.match(r"\s*(?:inline\s+)?(?:namespace|extern)\b", head):
-            return end
-        semicolon = bare.find(";", end)
-        return semicolon + 1 if semicolon >= 0 else len(bare)
-    return len(bare)
 
 
 def _declaration(part: str, bare: str, text: str, line: int, refused: dict[str, tuple[int, str]]) -> tuple[str, str]:

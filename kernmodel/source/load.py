@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from kernmodel.errors import Location, SeveralNestsError, SourceError
 from kernmodel.schema.document import read_text
-from kernmodel.source.cxx import left_out, refusal, without_function_at
+from kernmodel.source.cxx import left_out, refusal
 from kernmodel.source.model import NOTHING_STATED, LoopNest, Stated
 from kernmodel.source.parse.build import build_nest, choose_function, choose_nest, nest_at_line
 from kernmodel.source.parse.chains import Chain, chains
@@ -78,7 +78,8 @@ def parse_kernel(
     """
     try:
         if function is None:
-            text, program = _parsed(text, file, defines, include, stated)
+            _refuse_left_out(text, file, None)
+            program = parse_program(text, file, defines, include, stated)
         else:
             _refuse_left_out(text, file, function)
             # what a large file holds besides the function would only take time
@@ -136,7 +137,8 @@ def find_nests(
         InputError: no such file; SourceError: it cannot be read as C, or has no such function.
     """
     text, file = find_source(name_or_path)
-    text, program = _parsed(text, file, defines, include, stated)
+    _refuse_left_out(text, file, None)
+    program = parse_program(text, file, defines, include, stated)
     functions = program.functions
     if function is not None or marked:
         with suppress(SeveralNestsError):
@@ -158,6 +160,10 @@ def find_nests(
             place, repeating = program.location(chain.inner), tuple(map(id, chain.repeated))
             found.append(FoundNest(name, number, variables, place, nest, _common(before, chain), repeating))
             before = chain
+    for one in program.unread:
+        where = one.error.where
+        if one.loops and function in (None, one.name) and isinstance(where, Location):
+            found.append(FoundNest(one.name, 1, ("?",), where, one.error))
     return (*found, *_left_out(text, file, function))
 
 
@@ -165,21 +171,6 @@ def _common(before: Chain | None, chain: Chain) -> int:
     """How many of the outermost loops of two chains are the same."""
     pairs = zip(before.levels if before else (), chain.levels, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0].statement is pair[1].statement, pairs))
-
-
-def _parsed(text: str, file: str, defines: Defines, include: Sequence[str], stated: Stated) -> tuple[str, Program]:
-    """The program of a text, and the text: that of C++ without the functions that turn out to be no C."""
-    while True:
-        _refuse_left_out(text, file, None)
-        try:
-            return text, parse_program(text, file, defines, include, stated)
-        except SourceError as error:
-            where = error.where
-            here = isinstance(where, Location) and where.file == file and "syntax error" in error.what
-            fewer = without_function_at(text, where.line or 0) if isinstance(where, Location) and here else None
-            if fewer is None:
-                raise
-            text = fewer
 
 
 def _refuse_left_out(text: str, file: str, function: str | None) -> None:

@@ -31,6 +31,11 @@ _FORTRAN = re.compile(
 _BLANKED = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", re.MULTILINE)
 _ASSEMBLY = re.compile(r"\b(?:asm|__asm|__asm__)\b(?:\s+(?:volatile|__volatile__|__volatile|goto|inline))*\s*\(")
+_OLD_STYLE = re.compile(r"\b(\w+)[ \t]*\(\s*(\w+(?:\s*,\s*\w+)*)\s*\)\s*((?:[A-Za-z_][\w\s*,\[\]]*;\s*)+)\{")
+"""`f(n, a) int n; double *a; {`: name, parameters and their types."""
+_DECLARATOR = re.compile(
+    r"\s*((?:(?:const|volatile|register|unsigned|signed|long|short|struct)\s+)*\w+)\b(.*)", re.DOTALL
+)
 _STRUCTURE = re.compile(r"\w+|[^\w\s]")
 _CONTROL = frozenset({"for", "while", "if", "switch"})
 
@@ -73,9 +78,10 @@ def is_cxx(text: str, file: str) -> bool:
 
 
 def _c_text(text: str, file: str) -> str:
-    """A C++ text as C, where any of its functions with loops is C; as it stands where none is."""
+    """A C++ text as C, where any of its functions with loops is C; as it stands where none is. A C text with the types
+    of parameters in their parentheses."""
     if not is_cxx(text, file):
-        return text
+        return with_prototypes(text)
     from kernmodel.source.cxx import c_of_cxx
 
     made = c_of_cxx(text)
@@ -127,6 +133,32 @@ def without_comments(text: str, *, directives: bool = True, strings: bool = True
     """
     bare = _BLANKED.sub(lambda found: blanked(found) if strings or found[0][0] == "/" else found[0], text)
     return bare if directives else _DIRECTIVE.sub(blanked, bare)
+
+
+def with_prototypes(text: str) -> str:
+    """C text in which functions have the types of their parameters in their parentheses, and a type, as C has since
+    1989: `f(n, a) int n; double *a; {` becomes `int f(int n, double *a) {`; every line stays one."""
+    bare = without_comments(text)
+    for found in reversed(list(_OLD_STYLE.finditer(bare))):
+        if found[1] in _CONTROL or bare.count("{", 0, found.start()) != bare.count("}", 0, found.start()):
+            continue
+        types = {}
+        for declaration in found[3].split(";"):
+            first, *others = declaration.split(",")
+            if (parts := _DECLARATOR.match(first)) is None:
+                continue
+            for declarator in (parts[2], *others):
+                if named := re.search(r"\w+", declarator):
+                    types[named[0]] = " ".join(f"{parts[1]} {declarator}".split())
+        names = [name.strip() for name in found[2].split(",")]
+        if set(types) > set(names):
+            continue
+        listed = ", ".join(types.get(name, f"int {name}") for name in names)
+        before = bare[: found.start()].rstrip(" \t")
+        kind = "int " if before.rstrip()[-1:] in ("", ";", "}") or _DIRECTIVE.fullmatch(before.splitlines()[-1]) else ""
+        breaks = "\n" * found[0].count("\n")
+        text = f"{text[: found.start()]}{kind}{found[1]}({listed}){breaks}{{{text[found.end() :]}"
+    return text
 
 
 def without_assembly(text: str) -> str:
@@ -235,6 +267,20 @@ def closing_brace(bare: str, start: int) -> int | None:
         if depth == 0:
             return token.end()
     return None
+
+
+def end_of_declaration(bare: str, place: int) -> int:
+    """Behind the `;` or the closing brace that ends the declaration here."""
+    for token in re.compile(r"[;{}]").finditer(bare, place):
+        if token[0] != "{":
+            return token.end()
+        end = closing_brace(bare, token.start()) or len(bare)
+        head = bare[place : token.start()].rstrip()
+        if head.endswith((")", "const")) or re.match(r"\s*(?:inline\s+)?(?:namespace|extern)\b", head):
+            return end
+        semicolon = bare.find(";", end)
+        return semicolon + 1 if semicolon >= 0 else len(bare)
+    return len(bare)
 
 
 def top_level_words(bare: str, words: frozenset[str]) -> tuple[tuple[int, int], ...]:

@@ -108,7 +108,7 @@ def test_headers_are_found_beside_the_file_and_in_folders(tmp_path: Path) -> Non
     # what stands beside the definition of a size that -D gives holds as well
     given = preprocess(text, str(file), {"N": 7}, [str(tmp_path / "include")])
     assert given.values == {"N": 7, "M": 60} and given.hidden
-    with pytest.raises(SourceError, match=r"syntax error.*headers were not found: <own2.h>.*-I"):
+    with pytest.raises(SourceError, match=r"the elements of a are no numbers; headers were not found: <own2.h>.*-I"):
         parse_kernel(text.replace("own.h", "own2.h"), str(file), include=[str(tmp_path / "include")])
 
 
@@ -308,3 +308,46 @@ def test_a_structure_of_cxx_may_stand_behind_a_macro() -> None:
     text = f"namespace a {{}}\n#define LAST 3\n\nstruct pair {{ int a; }};\n{loop}"
     (found,) = find_nests(GivenText(text))
     assert isinstance(found.nest, LoopNest)
+
+
+def test_types_of_parameters_may_stand_behind_their_names(tmp_path: Path) -> None:
+    text = """/* as before 1989 */
+update(n, s, x, y)
+double s, x[], *y;
+int n;
+{ int i;
+  for (i = 0; i < n; i++) y[i] = y[i] + s * x[i]; }
+static double sum(n, a) int n; register double **a;
+{ int i; double s = 0; for (i = 0; i < n; i++) s += a[0][i]; return s; }
+"""
+    (tmp_path / "k.c").write_text(text)
+    first, second = find_nests(str(tmp_path / "k.c"))
+    assert isinstance(first.nest, LoopNest) and isinstance(second.nest, LoopNest)
+    assert (first.location.line, second.location.line) == (6, 8)
+    assert first.nest.operations.flops_per_iteration == 2 and second.nest.operations.flops_per_iteration == 1
+    assert first.nest.text.count("\n") == text.count("\n")
+
+
+MIXED = """#include <there/is_none.h>
+#include "nor_this.h"
+typedef struct { Comm comm; int n; double *u; } grid_t;
+struct other { Request r[4]; };
+int exchange(grid_t *g, Status *s);
+void members(grid_t *g, double *restrict b) { Request r; for (int i = 0; i < g->n; i++) b[i] = 2.0 * g->u[i]; }
+void typed(Long n, Real *x) { Long i; for (i = 0; i < n; i++) x[i] = 0.0; }
+void wrong(int n, double *x) { for (int i = 0; i < n; i++) x[i] = = 0.0; }
+void plain(int n, double *x) { for (int i = 0; i < n; i++) x[i] = 1.0; }
+"""
+
+
+def test_what_cannot_be_read_costs_its_own_function_alone() -> None:
+    found = {one.function: one.nest for one in find_nests(GivenText(MIXED))}
+    assert [name for name, nest in found.items() if isinstance(nest, LoopNest)] == ["members", "plain"]
+    assert ":7:36: the type of i, Long, is not known; headers were not found: <there/is_none.h>" in str(found["typed"])
+    assert ":8:67: syntax error" in str(found["wrong"])
+    plain = parse_kernel(MIXED, "x.c", {}, function="plain")
+    assert {note.where.line for note in plain.notes if note.code == "missing-header"} == {2}  # type: ignore[union-attr]
+    with pytest.raises(SourceError, match=r"x\.c:8:67: syntax error"):
+        parse_kernel(MIXED, "x.c", {}, function="wrong")
+    with pytest.raises(SourceError, match=r"4 functions have loops: .*wrong \(not read: x\.c:8:67: syntax error"):
+        parse_kernel(MIXED, "x.c")

@@ -799,9 +799,8 @@ class Body:
             return node.element
         element = self.scope.arrays[array].element
         if element is None:
-            raise self.scope.unsupported(
-                f"the elements of {array} are no numbers", node, "use arrays of float, double or integer types"
-            )
+            todo = self.scope.program.preprocessed.advice("use arrays of float, double or integer types")
+            raise self.scope.unsupported(f"the elements of {array} are no numbers", node, todo)
         return element
 
     def _stays(self, place: Reference) -> bool:

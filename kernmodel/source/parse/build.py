@@ -38,15 +38,22 @@ def choose_function(program: Program, wanted: str | None) -> Node:
     if not looped:
         _refuse_other_loops(program, *program.functions)
         raise SourceError("has no loop", where=file, todo="give a kernel with at least one for-loop")
-    if len(looped) > 1:
-        listed = ", ".join(f"{function.decl.name} at {program.location(function.decl)}" for function in looped)
+    unread = [] if looped is marked else [one for one in program.unread if one.loops]
+    if len(looped) + len(unread) > 1:
+        places = [f"{function.decl.name} at {program.location(function.decl)}" for function in looped]
+        listed = ", ".join([*places, *(f"{one.name} (not read: {one.error})" for one in unread)])
         raise SeveralNestsError(
-            f"{len(looped)} functions have loops: {listed}", where=file, todo="choose one with --function NAME"
+            f"{len(places) + len(unread)} functions have loops: {listed}",
+            where=file,
+            todo="choose one with --function NAME",
         )
     return looped[0]
 
 
 def _named_function(program: Program, wanted: str) -> Node:
+    for one in program.unread:
+        if one.name == wanted:
+            raise one.error
     names = [function.decl.name for function in program.functions]
     if wanted not in names:
         near = get_close_matches(wanted, names, n=3) or names
@@ -147,6 +154,7 @@ def build_nest(program: Program, function: Node, found: Chain, text: str, name: 
         notes=(
             *_chain_notes(found, scope, {one.location: one.taken for one in operations.branches}, body.counted),
             *_taken_notes(scope, body, symbols),
+            *_header_notes(program),
             *_step_notes(scope, chain, loops),
             *_left_out_notes(left, left_out, loops[-1]),
             *notes,
@@ -379,6 +387,14 @@ def _taken_notes(scope: Scope, body: Body, symbols: Mapping[str, Formula]) -> It
     for place in body.exchanged:
         text = "pointers change places here: each is taken to stay with its array"
         yield Note("pointers-exchanged", text, "assumption", place)
+
+
+def _header_notes(program: Program) -> Iterator[Note]:
+    """That headers of the user are missing, whose macros and types are not known."""
+    for name, place in program.preprocessed.missing:
+        if name.startswith('"'):
+            text = f"{name} is not found (give its folder with -I): what it defines is not known"
+            yield Note("missing-header", text, where=place)
 
 
 def _read_body(chain: Sequence[Level], body: Body, left: Mapping[str, Formula]) -> Body:

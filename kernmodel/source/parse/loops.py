@@ -105,6 +105,7 @@ def _integer_variable(name: str, node: Node, scope: Scope) -> str:
     if declared is None:
         raise scope.undeclared(c_ast.ID(name, node.coord))
     if declared.kind != "integer" or not declared.size_bytes:
+        scope.refuse_unknown_type(name)
         raise scope.unsupported(f"the loop variable {name} is no integer", node, _SUPPORTED)
     return name
 

@@ -21,7 +21,7 @@ from kernmodel.errors import Location, SourceError
 from kernmodel.limits import MACRO_TOKENS, SOURCE_TOKENS, STATEMENT_TOKENS, Limit
 from kernmodel.source.cxx import as_c
 from kernmodel.source.parse.standard_headers import STANDARD_HEADERS, STANDARD_TYPEDEFS
-from kernmodel.source.text import is_cxx, read_source, without_assembly
+from kernmodel.source.text import read_source, without_assembly
 from kernmodel.value_types import dataclass
 
 # GNU spellings that the parser does not know; all of them leave the meaning of a kernel alone.
@@ -61,7 +61,7 @@ class Preprocessed:
         origins: (line, column) in `text` of each token → its place in the user's file.
         values: the integer macros that stayed names, with their values.
         file: name of the user's file, for places that have no token.
-        missing: the includes in angle brackets that are neither standard headers nor found, with their places.
+        missing: the includes that are neither standard headers nor found, as written, with their places.
         hidden: whether a size given with -D is one that the file or its headers define themselves, so that a compiler
             that is given it alone may pass over definitions that stand beside it.
     """
@@ -86,7 +86,7 @@ class Preprocessed:
         """What to do about what is not understood: find the headers that are missing, else `todo`."""
         if not self.missing:
             return todo
-        names = ", ".join(f"<{name}> ({place})" for name, place in self.missing)
+        names = ", ".join(f"{name} ({place})" for name, place in self.missing)
         return f"headers were not found: {names}; give their folder with -I, else {todo}"
 
 
@@ -114,7 +114,7 @@ def preprocess(text: str, file: str, defines: Mapping[str, str | int], include: 
     definition holds as well.
 
     Raises:
-        SourceError: a malformed directive, `#error`, an include of the user that is missing.
+        SourceError: a malformed directive, `#error`.
     """
     preprocessor = _Preprocessor(file, defines, include)
     try:
@@ -140,7 +140,7 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]  # pcpp has no typ
         values: the integer macros that stand for themselves.
         texts: per file read, where its lines start.
         uses: per file, the macro names in the text with their positions, in order.
-        missing: headers in angle brackets that are not found.
+        missing: headers that are not found.
         hidden: given sizes that a file defines itself, as macros.
     """
 
@@ -251,15 +251,9 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]  # pcpp has no typ
     ) -> NoReturn:
         directive = self.lastdirective
         where = Location(self._shown(str(directive.source)), directive.lineno)
-        if is_system_include or is_cxx("", self.file):
-            # much is modelled without it: it matters only where a name is not known
-            self.missing.setdefault(includepath, where)
-            raise pcpp.OutputDirective(pcpp.Action.IgnoreAndRemove)
-        raise SourceError(
-            f"include file {includepath} is not found",
-            where=where,
-            todo="give its folder with -I, or put it beside the kernel",
-        )
+        # much is modelled without it: it matters only where a name is not known
+        self.missing.setdefault(f"<{includepath}>" if is_system_include else f'"{includepath}"', where)
+        raise pcpp.OutputDirective(pcpp.Action.IgnoreAndRemove)
 
     def include(self, tokens: Any, original_line: Any) -> Any:
         written = "".join(str(token.value) for token in tokens).strip('<>" ')

@@ -46,6 +46,8 @@ from kernmodel.value_types import dataclass
 
 EVEN = 0.5
 """With which probability a condition holds that the data decide, where nothing is stated."""
+UNKNOWN = ElementType("struct", 0, "integer")
+"""The type of what is no number, or not known to be one."""
 _MACRO_NAME = re.compile(r"^[A-Z][A-Z0-9_]*$")
 
 
@@ -178,7 +180,10 @@ class Scope:
             if dimensions[0] is None and node.init is not None:
                 self.point(name, node.init, node)
             return
-        self.scalars[name] = element or ElementType("struct", 0, "integer")
+        self.scalars[name] = element or UNKNOWN
+        if element is None and (kind := _type_name(node.type)) and kind not in self._types:
+            todo = self.program.preprocessed.advice("declare it, or give the header that does with -I")
+            self._unread[name] = self.unsupported(f"the type of {name}, {kind}, is not known", node, todo)
         if element is None or element.kind != "integer":
             return
         if parameter:
@@ -187,6 +192,11 @@ class Scope:
             self.values[name] = size(name)
         elif node.init is not None:
             self.assign(name, node.init, final="const" in (node.quals or ()))
+
+    def refuse_unknown_type(self, name: str) -> None:
+        """Refuse a name that is declared with a type that nothing declares."""
+        if name in self._unread and self.scalars.get(name) == UNKNOWN:
+            raise self._unread[name]
 
     def _take_argument(self, name: str, argument: Node | None) -> None:
         """An integer parameter to which every call in the file gives one size is that size; a number is its default."""
@@ -647,6 +657,12 @@ _INTEGER_HANDLERS: Mapping[type[Any], Any] = {
     MemberRef: Scope._memory,
     c_ast.StructRef: Scope._structure,
 }
+
+
+def _type_name(node: Node) -> str:
+    """The name of the type that a declarator uses; "" where that is a structure or of several words."""
+    names = list(getattr(getattr(node, "type", None), "names", ()))
+    return str(names[0]) if len(names) == 1 else ""
 
 
 def _as_operand(part: Formula) -> str:

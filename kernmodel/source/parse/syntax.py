@@ -13,6 +13,7 @@ from pycparser.c_parser import CParser, ParseError  # type: ignore[import-untype
 from kernmodel.errors import Location, SourceError, UnsupportedKernelError
 from kernmodel.source.model import NOTHING_STATED, Stated
 from kernmodel.source.parse.counted_loops import rewrite_loops, state_trips
+from kernmodel.source.parse.declarations import Unread, read_each
 from kernmodel.source.parse.inlining import inline_calls
 from kernmodel.source.parse.jumps import structure_jumps
 from kernmodel.source.parse.preprocess import Preprocessed, preprocess
@@ -42,8 +43,6 @@ _BARE = "bare_nest"
 _WRAP = f"void {_BARE}(void) {{\n"
 _PACKED = re.compile(r"\b(?:__)?packed(?:__)?\b|#[ \t]*pragma[ \t]+pack\b")
 _SPACED = re.compile(r"\s*([-+*/,%<>])\s*")
-_OLD_STYLE = re.compile(r"\b(\w+)[ \t]*\(\s*\w+(?:\s*,\s*\w+)*\s*\)\s*((?:[A-Za-z_][\w\s*,\[\]]*;\s*)+)\{")
-"""`f(n, a) int n; double *a; {`: name and types of the parameters."""
 _MESSAGE = re.compile(r"^(?:.*?:)?(\d+):(?:(\d+):)? *(.*)$", re.DOTALL)
 
 
@@ -57,6 +56,7 @@ class Program:
         bare: whether the text is a bare loop nest with declarations.
         preprocessed: the text the tree was parsed from.
         stated: what the user says of its lines.
+        unread: the functions that are no C, or use what headers declare that are missing.
     """
 
     globals: tuple[Node, ...]
@@ -64,6 +64,7 @@ class Program:
     bare: bool
     preprocessed: Preprocessed
     stated: Stated = NOTHING_STATED
+    unread: tuple[Unread, ...] = ()
 
     def location(self, node: Node) -> Location:
         """Where the node starts in the user's file."""
@@ -89,13 +90,21 @@ def parse_program(
     bare = not function_bodies(plain)
     body = f"{_WRAP}{preprocessed.text}\n}}" if bare else preprocessed.text
     parser = CParser(lexer=_Lexer)
+    unread: list[Unread] = []
+
+    def refuse(error: ParseError, last: Any) -> SourceError:
+        wrong = _syntax_error(str(error), last, preprocessed, bare)
+        return _known_cause(text, wrong) or wrong
+
     try:
-        tree = parser.parse(body, "")
+        nodes = parser.parse(body, "").ext
     except ParseError as error:
-        wrong = _syntax_error(str(error), parser.clex.last, preprocessed, bare)
-        raise _known_cause(text, wrong) or wrong from error
-    functions = tuple(node for node in tree.ext if isinstance(node, c_ast.FuncDef))
-    others = tuple(node for node in tree.ext if not isinstance(node, c_ast.FuncDef))
+        nodes, unread = ([], []) if bare else read_each(preprocessed.text, plain, _Lexer, refuse)
+        if not any(isinstance(node, c_ast.FuncDef) and _has_loop(node) for node in nodes):
+            first = next((one.error for one in unread if one.loops), None)
+            raise first or refuse(error, parser.clex.last) from error
+    functions = tuple(node for node in nodes if isinstance(node, c_ast.FuncDef))
+    others = tuple(node for node in nodes if not isinstance(node, c_ast.FuncDef))
     trips = dict(stated.trip_counts)
 
     def line_of(node: Node) -> int:
@@ -115,7 +124,11 @@ def parse_program(
         # the parser is not told of attributes
         packed = bool(_PACKED.search(without_comments(text)))
         others = rewrite_members(others, functions, preprocessed.values, packed=packed)
-    return Program(others, functions, bare, preprocessed, stated)
+    return Program(others, functions, bare, preprocessed, stated, tuple(unread))
+
+
+def _has_loop(function: Node) -> bool:
+    return any(isinstance(node, LOOPS) for node in walk(function.body))
 
 
 def _refuse_other_lines(functions: Sequence[Node], stated: Stated, line_of: Callable[[Node], int], file: str) -> None:
@@ -171,8 +184,7 @@ def _syntax_error(message: str, last: Any, preprocessed: Preprocessed, bare: boo
 
 
 def _known_cause(text: str, wrong: SourceError) -> SourceError | None:
-    """A better error for a syntax error in a line that uses a macro without a value, complex numbers, or types of
-    parameters behind their names."""
+    """A better error for a syntax error in a line that uses a macro without a value, or complex numbers."""
     where = wrong.where
     if not isinstance(where, Location) or where.line is None:
         return None
@@ -188,12 +200,6 @@ def _known_cause(text: str, wrong: SourceError) -> SourceError | None:
         place = Location(where.file, where.line, use.start() + 1)
         todo = "use two arrays, for the real and the imaginary parts"
         return UnsupportedKernelError("complex numbers are not supported", where=place, todo=todo)
-    for old in _OLD_STYLE.finditer(bare):
-        first, last = (bare.count("\n", 0, at) + 1 for at in (old.start(1), old.end(2)))
-        if first <= where.line <= last and old[1] not in ("if", "while", "for", "switch"):
-            what = f"{old[1]} has the types of its parameters behind its parentheses, as C had before 1989"
-            todo = f"write them inside: {old[1]}({old[2].split(';')[0].strip()}, …)"
-            return UnsupportedKernelError(what, where=Location(where.file, first), todo=todo)
     return None
 
 
