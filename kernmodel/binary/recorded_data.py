@@ -8,7 +8,7 @@ those through registers do.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 
 from kernmodel.binary.recorded_run import RecordedRun
@@ -25,6 +25,18 @@ _NEAR = 128
 """Stores since: those before are in the first cache (of no core in the house does the buffer hold more)."""
 
 
+class Turn(NamedTuple):
+    """A load that waits until stores have reached the cache.
+
+    Attributes:
+        load: number of the instruction in the trace.
+        stores: those behind the load before it that waited so, up to the one that wrote some of its bytes.
+    """
+
+    load: int
+    stores: tuple[int, ...]
+
+
 class TraceData(NamedTuple):
     """What a trace's accesses meet.
 
@@ -32,26 +44,31 @@ class TraceData(NamedTuple):
         links: which stores feed which loads, by numbers of the instructions in the trace.
         loads_across, stores_across: instructions whose loads, and whose stores, cross what makes them take longer.
         alone: those that store from general-purpose registers to another line than the stores before and behind.
+        stores: all instructions that store, in order.
     """
 
     links: tuple[Forwarding, ...]
     loads_across: frozenset[int]
     stores_across: frozenset[int]
     alone: frozenset[int] = frozenset()
+    stores: tuple[int, ...] = ()
 
-    def blocked_in_turn(self, window: int) -> int:
+    def blocked_in_turn(self, window: int) -> tuple[Turn, ...]:
         """Loads that wait one after the other, each for a store that wrote some of its bytes only and is younger than
         the one before: stores reach the cache in order, and none before all that is older is complete.
 
         Args:
             window: instructions that the core has in flight; stores further back have reached the cache.
         """
-        found, latest = 0, -1
+        found: list[Turn] = []
+        latest = -1
         blocked = (link for link in self.links if not link.whole and not link.passes)
         for load, store in sorted((link.load[0], link.store[0]) for link in blocked):
             if store > latest and load - store < window:
-                found, latest = found + 1, load
-        return found
+                older = bisect_left(self.stores, latest), bisect_right(self.stores, store)
+                found.append(Turn(load, self.stores[slice(*older)]))
+                latest = load
+        return tuple(found)
 
 
 class _Fed(NamedTuple):
@@ -78,9 +95,10 @@ def trace_data(
     trace = [instruction for address in walk.steps for instruction in code[address]]
     numbers = list(_numbers(walk, code))
     links = tuple(_links(run, walk, trace, numbers))
+    stores = tuple(number for number, one in enumerate(trace) if any(memory.written for memory in one.memory))
     if lines is None:
-        return TraceData(links, frozenset(), frozenset())
-    return TraceData(links, *_across(run, walk, numbers, lines), _alone(run, walk, trace, numbers, lines))
+        return TraceData(links, frozenset(), frozenset(), stores=stores)
+    return TraceData(links, *_across(run, walk, numbers, lines), _alone(run, walk, trace, numbers, lines), stores)
 
 
 def _numbers(walk: Walk, code: Mapping[int, Sequence[Instruction]]) -> Iterator[dict[int, int]]:

@@ -17,16 +17,16 @@ complete: so they wait one after the other, whatever needs their values (`benchm
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
-from kernmodel.binary.recorded_data import TraceData
+from kernmodel.binary.recorded_data import TraceData, Turn
 from kernmodel.incore.answer.components import row_of
 from kernmodel.incore.core import Core
 from kernmodel.incore.dependences.line_splits import AT_LINES, Lines, halves
 from kernmodel.incore.engine.analyser import Analyser, LoweredBlock
 from kernmodel.incore.engine.compiled import simulate
 from kernmodel.incore.engine.interface import Program
-from kernmodel.incore.engine.layout import LINES, ON, PASSES, PHASES, SIMULATION, SOURCES, Access
+from kernmodel.incore.engine.layout import LINES, ON, PASSES, PHASES, SIMULATION, SOURCES, Access, Wait, port_mask
 from kernmodel.incore.engine.simulation import run
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Instruction
@@ -113,19 +113,42 @@ class TraceTimer:
         if len(units) != len(program.units):
             return None
         program = self._placed(program, trace, units)
+        turns = () if data is None else data.blocked_in_turn(self.window)
+        program, least = self._in_turn(program, trace, units, turns)
         times = []
         for wrong in mispredicted or ((),):
             redirected = _redirected(program, units, frozenset(wrong), round(self.penalty or 0))
             found = simulate(redirected) or run(redirected)
-            times.append(max(found[1] / max(found[2], 1), self._blocked(data)))
+            times.append(max(found[1] / max(found[2], 1), least))
         return tuple(times)
 
-    def _blocked(self, data: TraceData | None) -> float:
-        """Cycles that loads of a trace take one after the other that no store can feed; 0 where that is not known."""
+    def _in_turn(
+        self, program: Program, trace: Sequence[Instruction], units: Sequence[_Unit], turns: Sequence[Turn]
+    ) -> tuple[Program, float]:
+        """The program in which loads that no store can feed wait for each other and for the stores in between, and
+        the cycles that they take at least."""
         pipeline = self._core.model.pipeline
-        if data is None or pipeline is None or pipeline.memory.forwards is None:
-            return 0.0
-        return float(pipeline.memory.forwards.partial * data.blocked_in_turn(self.window))
+        if not turns or pipeline is None or pipeline.memory.forwards is None:
+            return program, 0.0
+        forwards = pipeline.memory.forwards
+        loads = _piped(program, trace, units, _mask(pipeline.memory.load_ports, pipeline.ports))
+        stores = _piped(program, trace, units, _mask(pipeline.memory.store_data_ports, pipeline.ports))
+        waits = [list(program.waits[m.first_wait : n.first_wait]) for m, n in pairwise(program.microops)]
+        known = [turn for turn in turns if turn.load in loads]
+        cycles = 0
+        for before, turn in zip(known[-1:] + known[:-1], known, strict=True):
+            wrapped = int(before.load >= turn.load)
+            own = forwards.partial_vector if trace[turn.load].vector_bytes else forwards.partial
+            cycles += own
+            waits[loads[turn.load]].append(Wait(loads[before.load], wrapped, own))
+            for store in turn.stores:
+                if store in stores:
+                    waits[loads[turn.load]].append(Wait(stores[store], 0, own - pipeline.memory.load_latency))
+        firsts = _firsts([len(one) for one in waits])
+        microops = tuple(m._replace(first_wait=first) for m, first in zip(program.microops, firsts, strict=True))
+        core = program.core._replace(waits=firsts[-1], longest=max(program.core.longest, forwards.partial_vector))
+        found = program._replace(core=core, microops=microops, waits=tuple(w for one in waits for w in one))
+        return found, float(cycles)
 
     def _accesses(self, block: LoweredBlock, data: TraceData, lines: Lines) -> list[Access]:
         """What becomes of the accesses of a trace of which is known which ones cross lines: these do in every pass."""
@@ -188,17 +211,40 @@ def _lines(trace: Sequence[Instruction], units: Sequence[_Unit], line: int) -> l
 
 def _redirected(program: Program, units: Sequence[_Unit], mispredicted: frozenset[int], penalty: int) -> Program:
     """The program in which what follows a mispredicted branch is fetched once the branch was executed."""
-    slots = _firsts([entry.slots for entry in program.entries])
-    entries = _firsts([unit.entries for unit in program.units])
+    first = _first_microops(program)
     microops, placed = list(program.microops), list(program.units)
     for number, unit in enumerate(units if penalty and mispredicted else ()):
-        last = program.first_microop[slots[entries[number + 1]]] - 1  # of a fused pair, the one that both share
-        if last >= program.first_microop[slots[entries[number]]] and not mispredicted.isdisjoint(unit):
+        last = first[number + 1] - 1  # of a fused pair, the one that both share
+        if last >= first[number] and not mispredicted.isdisjoint(unit):
             microops[last] = microops[last]._replace(redirects=1)
             placed[number] = placed[number]._replace(redirects=1)
     redirect = max(1, penalty - _PIPELINE)
     core = program.core._replace(redirect=redirect, longest=max(program.core.longest, redirect))
     return program._replace(core=core, units=tuple(placed), microops=tuple(microops))
+
+
+def _mask(groups: Sequence[Collection[str]], known: tuple[str, ...]) -> int:
+    """The ports of all groups as bits."""
+    return port_mask(tuple({port for group in groups for port in group}), known)
+
+
+def _piped(program: Program, trace: Sequence[Instruction], units: Sequence[_Unit], pipes: int) -> dict[int, int]:
+    """The first µop in these pipes of each instruction that accesses memory, by its number in the trace."""
+    found: dict[int, int] = {}
+    for unit, (first, end) in zip(units, pairwise(_first_microops(program)), strict=True):
+        ports = [microop.ports for microop in program.microops[first:end]]
+        piped = [first + k for k, own in enumerate(ports) if own and not own & ~pipes]
+        accessing = [number for number in dict.fromkeys(unit) if trace[number].memory]
+        if piped and accessing:
+            found[accessing[0]] = piped[0]
+    return found
+
+
+def _first_microops(program: Program) -> list[int]:
+    """The first µop of each unit, and behind them how many there are."""
+    slots = _firsts([entry.slots for entry in program.entries])
+    entries = _firsts([unit.entries for unit in program.units])
+    return [program.first_microop[slots[entry]] for entry in entries]
 
 
 def _firsts(sizes: Sequence[int]) -> list[int]:

@@ -201,4 +201,15 @@ def test_loads_that_no_store_can_feed_wait_in_turn(own: OwnPredictor, order: str
     data = TraceData(links, frozenset(), frozenset())
     timer = TraceTimer(own.core, own.analyser)
     assert timer.cycles(trace, data=data) == (pytest.approx(18 * turns, abs=1),)
-    assert data.blocked_in_turn(window=1) == 0
+    assert data.blocked_in_turn(window=1) == ()
+
+
+def test_a_load_that_no_store_can_feed_and_the_branch_behind_it_take_their_time_together(own: OwnPredictor) -> None:
+    """mov [rdi],eax; mov rcx,[rdi]; cmp rcx,rax; jne: what follows the branch stores only when that is known."""
+    trace = decode_block(bytes.fromhex("8907488b0f4839c17500"), file="made", address=0x1000)
+    data = TraceData((Forwarding((0, 0), (1, 0), 0, False),), frozenset(), frozenset(), stores=(0,))
+    timer = TraceTimer(own.core, own.analyser)
+    foreseen, wrong = timer.cycles(trace, (), (3,), data=data) or (0.0, 0.0)
+    assert foreseen == pytest.approx(18, abs=1)
+    assert timer.penalty is not None
+    assert wrong >= foreseen + timer.penalty - 1

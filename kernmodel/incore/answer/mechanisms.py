@@ -201,7 +201,7 @@ def _forwarding(core: ModelledCore, pipeline: PipelineCore, subject: Subject) ->
     def with_forwards(own: Forwards) -> ModelledCore:
         return replace(core, pipeline=replace(pipeline, memory=replace(pipeline.memory, forwards=own)))
 
-    kinds = ("general", "vector", "to_vector", "to_general", "partial")
+    kinds = ("general", "vector", "to_vector", "to_general", "partial", "partial_vector")
     at_once = with_forwards(replace(forwards, **dict.fromkeys(kinds, 0), renamed=0))
 
     def waits(bounds: Bounds, _: Bounds) -> Reason:

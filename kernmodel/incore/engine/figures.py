@@ -324,6 +324,7 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
             to_vector=cycles(figures.forward_to_vector),
             to_general=cycles(figures.forward_to_general),
             partial=cycles(figures.forward_partial),
+            partial_vector=cycles(figures.forward_partial_vector or figures.forward_partial),
             renamed=None if figures.renamed_load is None else round(figures.renamed_load),
             renamed_bytes=figures.renamed_bytes,
         ),
@@ -384,7 +385,7 @@ def windowed_pipeline(parameters: Parameters) -> PipelineCore | None:
             store_address_ports=accesses,
             store_data_ports=_sets(figures.store_data_ports),
             forwards=Forwards(
-                **dict.fromkeys(("general", "vector", "to_vector", "to_general", "partial"), forward),
+                **dict.fromkeys(("general", "vector", "to_vector", "to_general", "partial", "partial_vector"), forward),
                 renamed=None,
                 renamed_bytes=1,
             ),

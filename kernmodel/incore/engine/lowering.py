@@ -229,7 +229,7 @@ def forward_cycles(link: Forwarding, instructions: Sequence[Instruction], forwar
     """
     storing, loading = instructions[link.store[0]], instructions[link.load[0]]
     if not link.whole:
-        return forwards.partial
+        return forwards.partial_vector if loading.vector_bytes else forwards.partial
     if storing.vector_bytes or loading.vector_bytes:
         if storing.vector_bytes and loading.vector_bytes:
             return forwards.vector

@@ -77,7 +77,8 @@ class Forwards:
 
     Attributes:
         general, vector: between registers of a kind; to_vector, to_general: from one kind to the other.
-        partial: where the load needs bytes that the store did not write.
+        partial, partial_vector: where the load needs bytes that the store did not write, of general-purpose registers
+            and of vectors.
         renamed: where the core renames memory, for a plain load of what a general-purpose register held; an instruction
             that loads, changes and stores it again gets it at once. None where it does not. renamed_bytes: of the
             smallest load that this serves.
@@ -88,6 +89,7 @@ class Forwards:
     to_vector: int
     to_general: int
     partial: int
+    partial_vector: int
     renamed: int | None
     renamed_bytes: int
 

@@ -449,7 +449,8 @@ class ZenPipelineParameters:
         passed_bytes: size of the vectors that take two passes through a pipe.
         forward_general, forward_to_vector, forward_to_general: cycles from stored to loaded data between
             general-purpose registers, and from one kind of register to the other; forward_partial: where the load needs
-            more bytes than the store wrote. Each as `store_forward_latency` where it is not known.
+            more bytes than the store wrote, forward_partial_vector: into vectors. Each as `store_forward_latency`
+            where it is not known.
         renamed_load: cycles of a load of at least renamed_bytes that memory renaming serves; without it there is
             none.
         wide_store_loads: cycles for which a store of such a vector keeps a load pipe.
@@ -472,6 +473,7 @@ class ZenPipelineParameters:
     forward_to_vector: Annotated[float | None, Figure("store forward latency to vectors", _TIME)] = None
     forward_to_general: Annotated[float | None, Figure("store forward latency from vectors", _TIME)] = None
     forward_partial: Annotated[float | None, Figure("partial store forward latency", _TIME)] = None
+    forward_partial_vector: Annotated[float | None, Figure("partial store forward latency to vectors", _TIME)] = None
     queued: Annotated[tuple[str, ...], Figure("queued ports", Ports())] = ()
     queue_entries: Annotated[int, Figure("non-scheduling queue entries", Integer(UOPS_OF_A_SLOT, 10_000))] = 0
     vector_registers: Annotated[int, Figure("vector registers in flight", _ENTRIES)] = 0
