@@ -149,6 +149,8 @@ def _changed(command: Command, ran: Occurrences) -> InputError:
     how = f"signal {-ran.exit_status}" if ran.exit_status < 0 else f"status {ran.exit_status}"
     what = f"ends with {how} when the function is counted, and well when it is not"
     todo = "a function that throws exceptions, or reads or changes its own code, is counted with --method callgrind"
+    if which("valgrind") is None:
+        todo += " (package valgrind)"
     return InputError(what, where=command.words[0], todo=todo)
 
 
@@ -199,11 +201,13 @@ def _one_run(function: Function, command: Command, shared: bool, told: Told) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """The copy in the program: what was added to addresses of the file, and where traps send the program."""
+    """The copy in the program: what was added to addresses of the file, where traps send the program, and what stands
+    in place of the old code, by address."""
 
     copy: CountedCopy
     shift: int
     traps: Mapping[int, int]
+    bent: Mapping[int, bytes]
 
 
 def _place(program: TracedProgram, function: Function, counters: int, shared: bool) -> _Placed:
@@ -224,7 +228,9 @@ def _place(program: TracedProgram, function: Function, counters: int, shared: bo
         raise NotTracedError("the program has no memory for the copy", todo="see ulimit -v")
     program.close_descriptor(counters)
     program.write(place, copy.code)
-    return _Placed(copy, shift, bend(program, function, copy.entry, copy.arrivals, shift))
+    traps = bend(program, function, copy.entry, copy.arrivals, shift)
+    old = {block.address + shift: len(block.code) for block in _reached(function)}
+    return _Placed(copy, shift, traps, {place: program.read(place, size) for place, size in old.items()})
 
 
 def counted_blocks(function: Function) -> list[CountedBlock]:
@@ -349,6 +355,9 @@ def _follow(
             raise _AgainError(function, True)
         elif stop.kind == "exec" and stop.process == program.process:
             notes = (note_of_exec(function),)
+        elif stop.kind == "exiting" and stop.process == program.process and not notes:
+            if any(program.read(place, len(code)) != code for place, code in placed.bent.items()):
+                notes = (note_of_changes(function),)
         elif stop.kind in ("exited", "killed"):
             return ended(program, command, stop, "it was counted"), notes
 
@@ -357,6 +366,12 @@ def note_of_exec(function: Function) -> Note:
     """What is said of a program that calls exec."""
     text = "the program replaced itself by another (exec): what ran after that does not count"
     return Note("replaced", text, "warning", Location(function.file))
+
+
+def note_of_changes(function: Function) -> Note:
+    """What is said of a program that writes into its own code."""
+    text = f"the program changed the code of {function.name} while it ran: all this is of the code in the file"
+    return Note("changed-code", text, "warning", Location(function.file))
 
 
 def ended(program: TracedProgram, command: Command, stop: Stop, what: str) -> int:

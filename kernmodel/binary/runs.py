@@ -86,8 +86,7 @@ def plain_run(command: Command, told: Told = lambda what: None) -> PlainRun:
                 start_new_session=True,
             )
         except OSError as error:
-            todo = "give the program and its arguments behind --"
-            raise InputError(f"cannot be run: {error.strerror}", where=command.words[0], todo=todo) from error
+            raise cannot_run(command.words[0], error) from error
         try:
             while True:
                 with suppress(subprocess.TimeoutExpired):
@@ -104,6 +103,14 @@ def plain_run(command: Command, told: Told = lambda what: None) -> PlainRun:
         return PlainRun(time.monotonic() - begun, child.returncode, said_of(said))
 
 
+def cannot_run(program: str, error: OSError) -> InputError:
+    """The error for a program that the system does not start."""
+    todo = "give the program and its arguments behind --"
+    if isinstance(error, PermissionError):
+        todo = f"make it executable (chmod +x {program})"
+    return InputError(f"cannot be run: {error.strerror}", where=program, todo=todo)
+
+
 def too_long(command: Command, what: str = "") -> InputError:
     """The error for a program that takes longer than it may."""
     doing = f" while {what}" if what else ""
@@ -112,7 +119,9 @@ def too_long(command: Command, what: str = "") -> InputError:
 
 
 def ended_badly(command: Command, status: int, said: str, todo: str = "see that it runs as it is") -> InputError:
-    """The error for a program that did not end with status 0."""
+    """The error for a program that did not end with status 0, which may be for want of input."""
+    if status > 0 and not command.standard_input:
+        todo = f"{todo}; terminals and pipes are not read: give what it reads in a file (< FILE)"
     how = f"was ended by {_signal_name(-status)}" if status < 0 else f"ended with status {status}"
     last = said.splitlines()[-1:] if said else []
     quoted = f" (it said: {last[0][:200]})" if last else ""

@@ -20,8 +20,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Literal
 
-from kernmodel.binary.runs import Command, Told
-from kernmodel.errors import InputError, ToolError
+from kernmodel.binary.runs import Command, Told, cannot_run
+from kernmodel.errors import ToolError
 from kernmodel.value_types import dataclass
 
 _TRACEME, _CONT, _GETREGS, _SETREGS, _SETOPTIONS, _GETEVENTMSG = 0, 7, 12, 13, 0x4200, 0x4201
@@ -125,8 +125,7 @@ class TracedProgram:
         except subprocess.SubprocessError as error:
             raise NotTracedError("the system does not let a program be traced (ptrace)", todo=_PERMISSION) from error
         except OSError as error:
-            what = f"cannot be run: {error.strerror}"
-            raise InputError(what, where=command[0], todo="give the program and its arguments behind --") from error
+            raise cannot_run(command[0], error) from error
         self.process = self._child.pid
         self._alive.add(self.process)
         _, status = os.waitpid(self.process, _ALL)
@@ -333,7 +332,9 @@ class TracedProgram:
     # }}}
 
 
-_PERMISSION = "allow it (containers: --cap-add SYS_PTRACE or another seccomp profile), or count with --method callgrind"
+_PERMISSION = (
+    "allow it (containers: --cap-add SYS_PTRACE or another seccomp profile); without it binary run counts by callgrind"
+)
 
 
 @contextmanager

@@ -182,6 +182,20 @@ def test_a_program_that_replaces_itself_is_said_to(build):
     assert [note.code for note in counted.notes] == ["replaced"]
 
 
+def test_a_program_that_changes_the_function_is_said_to(build):
+    """The copy does not change with it."""
+    program = build("unruly.c", "-O1", "-pthread")
+    counted = occurrences_of(counted_run(find_function(program, "work"), Command((str(program), "w"))))
+    assert max(counted.blocks.values()) == 10
+    assert [note.code for note in counted.notes] == ["changed-code"]
+
+
+def test_a_program_that_fails_without_input_is_told_how_to_get_some(build):
+    program = build("unruly.c", "-O1", "-pthread")
+    with pytest.raises(InputError, match=r"ended with status 3.*give what it reads in a file \(< FILE\)"):
+        count_occurrences(find_function(program, "work"), Command((str(program), "e")))
+
+
 def test_what_does_not_run_is_refused(build, tmp_path):
     program = build("flow.c", "-O2")
     function = find_function(program, "complain")
@@ -191,6 +205,9 @@ def test_what_does_not_run_is_refused(build, tmp_path):
         count_occurrences(function, Command(("/bin/true",)))
     with pytest.raises(InputError, match="cannot be run"):
         count_occurrences(function, Command((str(tmp_path / "absent"),)))
+    (tmp_path / "data").write_text("none")
+    with pytest.raises(InputError, match=r"Permission denied; make it executable \(chmod \+x"):
+        count_occurrences(function, Command((str(tmp_path / "data"),)))
     with pytest.raises(InputError, match="is an object"):
         count_occurrences(find_function(build("flow.c", "-O2", "-c"), "gemm"), Command((str(program),)))
 

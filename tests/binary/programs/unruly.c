@@ -56,6 +56,15 @@ __attribute__((noinline)) int changes_itself(void)
     return first == 0x90 ? 9 : 0;
 }
 
+/* changes code of another function, which it may be sure of */
+static int changes_another(unsigned char *code)
+{
+    if (mprotect((void *)((unsigned long)code & ~4095ul), 8192, PROT_READ | PROT_WRITE | PROT_EXEC))
+        return 1;
+    code[8] ^= 1;
+    return 0;
+}
+
 #ifdef __x86_64__
 /* a stretch of bytes that nothing reaches, in the middle of the code */
 __attribute__((noinline)) long holds_data(long n)
@@ -104,6 +113,7 @@ int main(int count, char **arguments)
 #ifdef __x86_64__
     case 'd': return holds_data(40) != 80;
 #endif
+    case 'w': sink = work(10); return changes_another((unsigned char *)work);
     case 'x': sink = work(10); execl("/bin/true", "true", (char *)NULL); break;
     default: sink = work(100);
     }
