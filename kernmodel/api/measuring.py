@@ -303,13 +303,14 @@ def validate(
         levels: where the data are to lie; none: all levels of this host.
         code: compiler and flags, `align`, `data_align` and `array_offsets`, for measurement and prediction alike.
         pages: "huge" or "4k".
-        explain: error in percent beyond which experiments look for the cause; None: none do.
+        explain: error in percent beyond which experiments look for the cause; None: beyond 30, only such as run nothing
+            again.
         sizes: from which the sizes of each level are scaled, one value each.
 
     Raises:
         KernmodelError: the machine file is at fault, a tool is missing, or nothing can be measured here.
     """
-    from kernmodel.evaluate.validation import Plan
+    from kernmodel.evaluate.validation import LARGE_PERCENT, Plan
     from kernmodel.evaluate.validation import validate as run
     from kernmodel.measure.kernels import Conditions
     from kernmodel.resources import carried_files
@@ -319,7 +320,8 @@ def validate(
     requests = [kernel_request(kernel, machine, at) for kernel in chosen]
     asked = code.request()
     conditions = Conditions(asked.align, asked.data_align, asked.array_offsets, pages == "huge")
-    plan = Plan(asked, conditions, tuple(levels), explain)
+    again = explain is not None
+    plan = Plan(asked, conditions, tuple(levels), LARGE_PERCENT if explain is None else explain, again)
     return Result([run(requests, plan, progress)], _VALIDATION)
 
 

@@ -30,7 +30,7 @@ from kernmodel.cli.output import Shown, show_result, shown_progress
     metavar="PERCENT",
     help="Look for the cause of larger errors by experiments.",
 )
-@click.option("--no-explain", is_flag=True, help="Make no experiments.")
+@click.option("--no-explain", is_flag=True, help="Run nothing again for the cause of errors beyond 30 %.")
 @options.plot_file_option("measured over predicted cycles")
 @options.json_option
 @options.gathered(shown=Shown.of, asked=options.asked, code=CodeOptions)

@@ -30,17 +30,16 @@ _LESS, _LONGER = 2, 4
 
 
 def model_experiments(point: JudgedPoint, l1_cycles: float | None) -> Iterator[Experiment]:
-    """The point with other in-core times and compositions; nothing is run.
+    """A point beyond L1 with other in-core times and compositions; nothing is run.
 
     Args:
-        l1_cycles: measured in L1 per iteration, None: this is L1, or not known.
+        l1_cycles: measured in L1 per iteration, None: not known.
     """
-    if l1_cycles is None:  # in L1 there is nothing to compose
-        return
     prediction = point.prediction
-    t_ol = l1_cycles * prediction.work.iterations_per_unit
-    predicted = recomposed(prediction, in_core=t_ol)
-    yield Experiment("in-core time", f"T_OL = {t_ol:.2f} cy/CL, as measured in L1", point.measured, predicted)
+    if l1_cycles is not None:
+        t_ol = l1_cycles * prediction.work.iterations_per_unit
+        predicted = recomposed(prediction, in_core=t_ol)
+        yield Experiment("in-core time", f"T_OL = {t_ol:.2f} cy/CL, as measured in L1", point.measured, predicted)
     for what, overlap in _compositions(prediction):
         predicted = recomposed(prediction, overlap=overlap)
         yield Experiment("composition", what, point.measured, predicted)

@@ -29,6 +29,8 @@ from kernmodel.value_types import dataclass
 
 CLOCK_PERCENT = 5.0
 """Difference of clocks beyond which cycles of memory, which the file has for its own clock, are not this host's."""
+LARGE_PERCENT = 30.0
+"""Error beyond which the cause is asked if nothing else is said."""
 Progress = Callable[[str], object]
 
 
@@ -39,13 +41,14 @@ class Plan:
     Attributes:
         code: compiler and flags; conditions: where code and data lie.
         levels: where the data lie; empty: all that this host has.
-        large_percent: errors beyond have experiments; None: none has.
+        large_percent: of errors beyond the cause is asked; again: also by running the kernel again.
     """
 
     code: CodeRequest
     conditions: Conditions
     levels: tuple[str, ...] = ()
-    large_percent: float | None = 30.0
+    large_percent: float = LARGE_PERCENT
+    again: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +141,11 @@ def _explained(
 ) -> ValidatedPoint:
     """The point with experiments on its cause, where its error is large."""
     plan, level = host.plan, point.level
-    if plan.large_percent is None or abs(point.error_percent) <= plan.large_percent:
+    if abs(point.error_percent) <= plan.large_percent:
         return point
+    modelled = () if level == "L1" else tuple(model_experiments(point.judged, l1_cycles))
+    if not plan.again:
+        return replace(point, experiments=modelled)
 
     def rerun(conditions: Conditions, sizes: Mapping[str, int], flags: tuple[str, ...]) -> JudgedPoint:
         progress(f"{point.kernel} {level}: looking for the cause")
@@ -149,7 +155,6 @@ def _explained(
         code = replace(plan.code, flags=(*point.run.flags, *flags)) if flags else plan.code
         return judged_run(host_kernel(other, nest, code, host.machine, None, conditions, host.topology))
 
-    modelled = model_experiments(point.judged, None if level == "L1" else l1_cycles)
     run = run_experiments(nest, point.judged, level, plan.conditions, rerun)
     return replace(point, experiments=(*modelled, *run))
 

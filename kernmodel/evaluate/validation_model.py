@@ -107,7 +107,7 @@ class Validation:
 
     Attributes:
         machine: its name; clock_hz: of the machine file; measured_hz: of this host, the median of the points.
-        large_percent: errors beyond have experiments; None: none has.
+        large_percent: of errors beyond experiments ask the cause.
         points: in the order of the kernels; left: kernels without.
         groups: errors of all points, by level, by class and by both.
         notes: what is to know of all of it.
@@ -116,7 +116,7 @@ class Validation:
     machine: str
     clock_hz: float
     measured_hz: float
-    large_percent: float | None
+    large_percent: float
     points: tuple[ValidatedPoint, ...]
     left: tuple[Left, ...]
     groups: tuple[PointGroup, ...]

@@ -93,6 +93,22 @@ def test_points_groups_and_causes(recorded, tmp_path) -> None:
 
 
 @needs_gcc
+def test_without_running_again_large_errors_are_told_with_what_the_model_says(
+    recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(CYCLES, "copy", {"L1": 1.0, "L2": 1.0})
+    result = km.validate(MACHINE, "copy.c", levels=["L1", "L2"], explain=None)
+    inner, outer = result.answer.points
+    assert len(recorded) == 2
+    assert min(abs(inner.error_percent), abs(outer.error_percent)) > 30
+    assert not inner.experiments
+    assert {one.cause for one in outer.experiments} == {"in-core time", "composition"}
+    text = result.text()
+    assert "copy L1 (" in text.partition("Causes of errors")[2]
+    assert "copy L2 (" in text.partition("Causes of errors")[2]
+
+
+@needs_gcc
 def test_the_prediction_is_of_the_code_where_it_lay(recorded, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     predict = validation.predict_ecm

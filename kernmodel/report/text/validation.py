@@ -49,9 +49,7 @@ def validation_report(validation: Validation) -> Blocks:
 
 
 def _causes(validation: Validation) -> Blocks:
-    if validation.large_percent is None:
-        return ()
-    large = [point for point in validation.points if point.experiments]
+    large = [point for point in validation.points if abs(point.error_percent) > validation.large_percent]
     title = f"Causes of errors beyond {validation.large_percent:g} %, by experiment"
     return lines(title, (text for point in large for text in _cause_lines(point)))
 
@@ -59,6 +57,9 @@ def _causes(validation: Validation) -> Blocks:
 def _cause_lines(point: ValidatedPoint) -> Iterator[str]:
     """What explains the error of a point, or that nothing tried does, and what comes nearest."""
     head = f"{point.kernel} {point.level} ({point.error_percent:+.1f} %)"
+    if not point.experiments:
+        yield f"{head}: not asked by any experiment; predicted is {' + '.join(point.judged.prediction.binding)}"
+        return
     tried = count(len(point.experiments), "experiment")
     if point.causes:
         best = point.causes[0]
