@@ -6,6 +6,7 @@ Templates and instructions are handed over once, as packed numbers, and blocks a
 from __future__ import annotations
 
 import ctypes
+import struct
 import weakref
 from array import array
 from collections.abc import Callable, Mapping, Sequence
@@ -83,18 +84,17 @@ class CompiledEngine:
             raise ValueError("the compiled in-core engine was not built")
         self._core = core
         self._library = engine
-        self._new = array("i")  # instructions that the library does not have yet
+        self._new: list[int] = []  # instructions that the library does not have yet
         self._given = 0
         self._numbers = array("q", bytes(8 * (_TOTALS + len(REASONS))))
         self._cycles = array("d", bytes(8 * (_CYCLES + 2)))
         self._results = (_place(self._numbers), _place(self._cycles))
         lsd = core.front.lsd_copies if core.front else {}
-        copies = array("i", [lsd.get(uops, 1) for uops in range(max(lsd, default=0) + 1)])
+        copies = [lsd.get(uops, 1) for uops in range(max(lsd, default=0) + 1)]
         pipeline = core.pipeline
         simulated = Core() if pipeline is None else simulated_core(pipeline, core.switches)
-        figures, times = array("i", figures_of(core)), array("d", times_of(core))
-        packed = (figures, simulated.numbers(), times, copies)
-        self._handle = engine.km_new(*[part for numbers in packed for part in numbers.buffer_info()])
+        whole = (*_sized(figures_of(core)), *_sized(simulated.numbers()))
+        self._handle = engine.km_new(*whole, *_sized(times_of(core), "d"), *_sized(copies))
         if not self._handle:
             raise ValueError(f"the figures of {core.parameters.name} make no sense to the in-core engine")
         weakref.finalize(self, engine.km_free, self._handle)
@@ -102,10 +102,10 @@ class CompiledEngine:
     def template(self, template: Template) -> tuple[int, int]:
         """Hand over a template: its number, and that of its µops, -1 for none."""
         slots = {name: number for number, name in enumerate(template.registers)}
-        numbers, times = array("i", template.traits), array("d", template.times)
+        numbers, times = list[int](template.traits), list[float](template.times)
         self._pack_uses(template, numbers, times)
         _pack_flow(template.flow, slots, numbers, times)
-        number = _checked(self._library.km_add_template(self._handle, *_sized(numbers), *_sized(times)))
+        number = _checked(self._library.km_add_template(self._handle, *_sized(numbers), *_sized(times, "d")))
         return number, -1 if template.uops is None else self._uops(template.uops, slots, None)
 
     def pair(self, pair: Pair) -> int:
@@ -122,7 +122,7 @@ class CompiledEngine:
                 bytes.
             resources: the number of each resource that its template names, 0 for the stack pointer; -1 for none.
         """
-        self._new.extend((*template, *layout, *resources))
+        self._new += (*template, *layout, *resources)
         self._given += 1
         return self._given - 1
 
@@ -130,17 +130,16 @@ class CompiledEngine:
         """What bounds a block; None for one of more port sets or µops than the engine counts."""
         if self._new:
             _checked(self._library.km_add_instructions(self._handle, *_sized(self._new)))
-            self._new = array("i")
+            self._new = []
         pairs = [number for pair in look.pairs for number in pair]
-        given = array("i", [*how, *look.instructions, *pairs, *look.places])
+        given = [*how, *look.instructions, *pairs, *look.places]
         for access in look.accesses:
-            given.extend(access)
-        feeding = array("i")
+            given += access
+        feeding: list[int] = []
         for link in (*look.links, *look.simulated_links) if look.links or look.simulated_links else ():
-            feeding.extend((*link.store, *link.load, link.passes, link.whole, link.cycles))
-        split = array("d", look.splits)
-        shares = _place(split) if look.splits else None
-        result = self._library.km_block(self._handle, *_sized(given), _place(feeding), shares, *self._results)
+            feeding += (*link.store, *link.load, link.passes, link.whole, link.cycles)
+        shares = _packed(look.splits, "d") if look.splits else None
+        result = self._library.km_block(self._handle, *_sized(given), _packed(feeding), shares, *self._results)
         if result == _BEYOND:
             return None
         _checked(result)
@@ -192,21 +191,21 @@ class CompiledEngine:
         )
 
     def _uops(self, uops: InstructionUops | None, slots: Mapping[str, int], pair: Pair | None) -> int:
-        numbers, times = array("i", (len(slots),)), array("d")
+        numbers, times = [len(slots)], list[float]()
         _pack_uops(uops, self._core, slots, numbers)
         self._pack_uses(pair, numbers, times)
         numbers.append(pair is not None and pair.keeps_ports)
-        return _checked(self._library.km_add_uops(self._handle, *_sized(numbers), *_sized(times)))
+        return _checked(self._library.km_add_uops(self._handle, *_sized(numbers), *_sized(times, "d")))
 
-    def _pack_uses(self, own: Template | Pair | None, numbers: array[int], times: array[float]) -> None:
+    def _pack_uses(self, own: Template | Pair | None, numbers: list[int], times: list[float]) -> None:
         if own is None:
             numbers.append(0)
             return
         numbers.append(len(own.uses))
         for use, mask, split in zip(own.uses, own.masks, own.splits, strict=True):
             divides = self._core.pipeline is not None and bool(use.ports) and use.ports[0].endswith(DIVIDER_SUFFIX)
-            numbers.extend((mask, divides))
-            times.extend((use.cycles, split))
+            numbers += (mask, divides)
+            times += (use.cycles, split)
 
 
 def simulate(program: Program) -> tuple[int, ...] | None:
@@ -240,8 +239,18 @@ def _place(numbers: array[int] | array[float]) -> int:
     return numbers.buffer_info()[0]
 
 
-def _sized(numbers: array[int] | array[float]) -> tuple[int, int]:
-    return numbers.buffer_info()
+def _sized(numbers: Sequence[float], kind: str = "i") -> tuple[bytes, int]:
+    return _packed(numbers, kind), len(numbers)
+
+
+def _packed(numbers: Sequence[float], kind: str = "i") -> bytes:
+    return _packer(len(numbers), kind)(*numbers)
+
+
+@cache
+def _packer(count: int, kind: str) -> Callable[..., bytes]:
+    """Packs so many numbers of a kind of C: an array looks at each of them three times as long."""
+    return struct.Struct(f"{count}{kind}").pack
 
 
 def _checked(result: int) -> int:
@@ -258,22 +267,22 @@ def _checked(result: int) -> int:
     return result
 
 
-def _pack_flow(flow: DataFlow, slots: Mapping[str, int], numbers: array[int], times: array[float]) -> None:
+def _pack_flow(flow: DataFlow, slots: Mapping[str, int], numbers: list[int], times: list[float]) -> None:
     numbers.append(len(flow.carriers))
-    numbers.extend([not isinstance(carrier, str) for carrier in flow.carriers])
-    times.extend(flow.entry)
+    numbers += [not isinstance(carrier, str) for carrier in flow.carriers]
+    times += flow.entry
     numbers.append(len(flow.waits))
     for value, resource, cycles in flow.waits:
-        numbers.extend((value, slots[resource]))
+        numbers += (value, slots[resource])
         times.append(cycles)
     numbers.append(len(flow.inner))
     for load, value, cycles in flow.inner:
-        numbers.extend((load, value))
+        numbers += (load, value)
         times.append(cycles)
     given = [(slots[resource], value) for resources, value in flow.gives for resource in resources]
     numbers.append(len(given))
     for pair in given:
-        numbers.extend(pair)
+        numbers += pair
     loads, stores = (flow.special.loads, flow.special.stores) if flow.special is not None else ((), ())
     numbers.append(len(loads))
     for place, cycles in loads:
@@ -281,36 +290,36 @@ def _pack_flow(flow: DataFlow, slots: Mapping[str, int], numbers: array[int], ti
         times.append(cycles)
     numbers.append(len(stores))
     for store in stores:
-        numbers.extend(store)
+        numbers += store
 
 
-def _pack_uops(uops: InstructionUops | None, core: ModelledCore, slots: Mapping[str, int], numbers: array[int]) -> None:
+def _pack_uops(uops: InstructionUops | None, core: ModelledCore, slots: Mapping[str, int], numbers: list[int]) -> None:
     if uops is None or core.pipeline is None:
-        numbers.extend((0,) * 7)
+        numbers += (0,) * 7
         return
-    numbers.extend((uops.chaseable, uops.pointer, len(uops.uops)))
+    numbers += (uops.chaseable, uops.pointer, len(uops.uops))
     for uop in uops.uops:
-        numbers.extend((*uop.traits(core.pipeline), len(uop.reads)))
+        numbers += (*uop.traits(core.pipeline), len(uop.reads))
         for resource, cycles in uop.reads:
-            numbers.extend((slots[resource], cycles))
+            numbers += (slots[resource], cycles)
         _pack_inside(uop.inside, numbers)
     numbers.append(len(uops.slots))
     for members in uops.slots:
         numbers.append(len(members))
-        numbers.extend(members)
+        numbers += members
     numbers.append(len(uops.results))
     for resource, waits in uops.results:
         numbers.append(slots[resource])
         _pack_inside(waits, numbers)
     numbers.append(len(uops.loads))
     for load in uops.loads:
-        numbers.extend(load)
+        numbers += load
     numbers.append(len(uops.stores))
     for place, data, address, forward in uops.stores:
-        numbers.extend((place, data, -1 if address is None else address, forward))
+        numbers += (place, data, -1 if address is None else address, forward)
 
 
-def _pack_inside(waits: Sequence[tuple[int, int]], numbers: array[int]) -> None:
+def _pack_inside(waits: Sequence[tuple[int, int]], numbers: list[int]) -> None:
     numbers.append(len(waits))
     for wait in waits:
-        numbers.extend(wait)
+        numbers += wait
