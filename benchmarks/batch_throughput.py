@@ -65,7 +65,7 @@ def show_cycles(blocks: Sequence[BlockQuery], settings: Settings) -> None:
     """Print how many cycles blocks are simulated, and how far predictions are from those of many more cycles."""
     few, cycles = _simulated(blocks, settings)
     long = LIMITS._replace(most_cycles=LONG, steady_cycles=LONG, floor_cycles=LONG)
-    with patch.multiple(figures, LIMITS=long, BY_PORT_LIMITS=long):
+    with patch.object(figures, "LIMITS", long):
         many, _ = _simulated(blocks, settings)
     apart = [100 * abs(short - long) / long for short, long in zip(few, many, strict=True) if short and long]
     longest = [own for own in cycles if own >= LIMITS.most_cycles]

@@ -10,6 +10,9 @@ import pytest
 from kernmodel.code.blocks import block_of_bytes
 from kernmodel.incore.answer.predictor import Predictor
 from kernmodel.incore.core import Core, Settings, analyse_block
+from kernmodel.incore.engine import figures
+from kernmodel.incore.engine.figures import simulated_core
+from kernmodel.incore.engine.model import LIMITS
 
 _COUNT, _BACK = "48ffc8", "0f85"
 """dec rax; the opcode of jnz with four bytes of displacement."""
@@ -216,6 +219,16 @@ def test_without_the_path_stores_beside_fused_additions_wait_for_nothing() -> No
     without = analyse_block(block, replace(core, model=replace(core.model, pipeline=apart)), settings).prediction
     assert without == pytest.approx(6.0, rel=0.01)
     assert with_paths > without
+
+
+def test_a_replaced_limit_holds_for_cores_with_schedulers_by_port_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    core = _core().model
+    assert core.pipeline is not None
+    usual = simulated_core(core.pipeline, core.switches)
+    monkeypatch.setattr(figures, "LIMITS", LIMITS._replace(most_cycles=20_000, steady_cycles=20_000))
+    longer = simulated_core(core.pipeline, core.switches)
+    assert (usual.most_cycles, usual.again_cycles) == (1200, 800)
+    assert (longer.most_cycles, longer.steady_cycles, longer.again_cycles) == (16_000, 20_000, 40_000)
 
 
 def looped(body: str, copies: int) -> str:

@@ -22,7 +22,6 @@ from kernmodel.incore.engine.layout import (
 )
 from kernmodel.incore.engine.model import (
     ANY_NUMBER,
-    BY_PORT_LIMITS,
     LIMITS,
     Delivery,
     Forwards,
@@ -249,7 +248,7 @@ def simulated_core(pipeline: PipelineCore, switches: Switches) -> Core:
         "reorder_buffer": _AMPLE if ample else pipeline.reorder_buffer,
         **_schedulers(pipeline, ample),
     }
-    limits = BY_PORT_LIMITS if pipeline.by_port and pipeline.gives_ports else LIMITS
+    limits = LIMITS.by_port if pipeline.by_port and pipeline.gives_ports else LIMITS
     return Core(**{**same, **own, **limits._asdict()})
 
 
