@@ -25,7 +25,7 @@ from kernmodel.incore.answer.components import (
     row_of,
 )
 from kernmodel.incore.answer.reasons import Busy, Filled, filled_of, idle_reason, reason_of
-from kernmodel.incore.answer.verdict import verdict_of
+from kernmodel.incore.answer.verdict import reaching, verdict_of
 from kernmodel.incore.dependences.addresses import MemoryPolicy
 from kernmodel.incore.dependences.cycles import Cycle, Edge, longest_path
 from kernmodel.incore.dependences.graph import Graph
@@ -106,7 +106,7 @@ def analyse(
         filled = _filled_even(bounds, rows, uses, parameters, lcd, (throughput, binding), port_sums)
     else:
         filled = filled_of(bounds.analyser, bounds.block.templates, bounds.fused, bounds.answer, lambda: lcd)
-    verdict = verdict_of(filled.applied, filled.prediction, filled.stalls)
+    verdict = verdict_of(reaching(filled.applied, filled.prediction), filled.prediction, filled.stalls)
     retries = None if even else _retries(instructions, uses, parameters, filled.prediction)
     return InCore(
         microarchitecture=parameters.name,

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from kernmodel.incore.answer.components import FRONT_TO_BACK, PIPELINE, PORTS, PRECEDENCE, row_of
 from kernmodel.incore.answer.mechanisms import MechanismCost, Subject, mechanism_costs, simulated_without
-from kernmodel.incore.answer.verdict import reaches
+from kernmodel.incore.answer.verdict import binding_of, reaches, reaching
 from kernmodel.incore.core import Core
 from kernmodel.incore.dependences.line_splits import AT_LINES, Places
 from kernmodel.incore.model import Component, InCore, PortUse, Reason, Why
@@ -152,9 +152,8 @@ def binding_components(incore: InCore) -> tuple[str, ...]:
 
 
 def _reaching(components: Sequence[Component], cycles: float) -> tuple[str, ...]:
-    """The bounds that explain so many cycles; the pipeline, which is no bound, only where there are none."""
-    found = tuple(part.name for part in components if part.name != PIPELINE and reaches(part.cycles, cycles))
-    return found or tuple(part.name for part in components if reaches(part.cycles, cycles))
+    """The bounds that explain so many cycles."""
+    return binding_of(reaching({part.name: part.cycles for part in components}, cycles))
 
 
 def _crowd(incore: InCore) -> tuple[CrowdingInstruction, ...]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from kernmodel.incore.answer.analyse import chain_of
 from kernmodel.incore.answer.components import row_of
 from kernmodel.incore.answer.reasons import Filled, filled_of, reason_of
-from kernmodel.incore.answer.verdict import BoundBy, binding_of, verdict_of
+from kernmodel.incore.answer.verdict import BoundBy, binding_of, reaching, verdict_of
 from kernmodel.incore.core import CODE_ALIGNMENT, Core, Settings
 from kernmodel.incore.dependences.addresses import (
     AddressStep,
@@ -329,8 +329,9 @@ class Predictor:
 
     def _prediction(self, warned: list[_Kind], notion: Notion, filled: Filled, blocked: bool) -> Prediction:
         applied, cycles = dict(filled.applied), filled.prediction
-        component, bound_by = verdict_of(applied, cycles, filled.stalls)
-        reason, binding = reason_of(component, filled), binding_of(applied, cycles)
+        found = reaching(applied, cycles)
+        component, bound_by = verdict_of(found, cycles, filled.stalls)
+        reason, binding = reason_of(component, filled), binding_of(found)
         if not warned and not blocked:
             return Prediction(notion, cycles, bound_by, reason, applied, binding)
         return Prediction(

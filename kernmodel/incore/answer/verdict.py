@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal
 
 from kernmodel.incore.answer.components import DIVIDER, FRONT_END, PIPELINE, PORTS, PRECEDENCE
@@ -30,31 +30,34 @@ def reaches(cycles: float, prediction: float) -> bool:
     return cycles > 0 and cycles >= prediction * (1 - CLOSE)
 
 
-def verdict_of(
-    applied: Mapping[str, float], prediction: float, stalls: Callable[[], Mapping[str, float] | None]
-) -> Verdict:
-    """The verdict on a block, from the components that count, the largest of them, and what gives the stalls of the
-    simulation.
+def reaching(applied: Mapping[str, float], prediction: float) -> list[str]:
+    """Those of the components that count which reach the prediction, front to back."""
+    least = prediction * (1 - CLOSE)
+    return [name for name, cycles in applied.items() if 0 < cycles >= least]
+
+
+def verdict_of(found: Collection[str], prediction: float, stalls: Callable[[], Mapping[str, float] | None]) -> Verdict:
+    """The verdict on a block, from the components that reach the prediction, the largest of all that count, and what
+    gives the stalls of the simulation.
 
     Where the simulation takes longer than every bound, the front end binds if the renamer most often stands still for
     want of µops, else the scheduling of µops.
     """
     for name in _ORDER:
-        if name in applied and reaches(applied[name], prediction):
+        if name in found:
             return Verdict(name, _kind(name))
-    found = stalls() if prediction else None
-    if found is None:
+    stalled = stalls() if prediction else None
+    if stalled is None:
         return Verdict(PORTS, "throughput")
-    starved = max(found, key=found.__getitem__, default="") == "front end" and found["front end"] > 0
+    starved = max(stalled, key=stalled.__getitem__, default="") == "front end" and stalled["front end"] > 0
     return Verdict(PIPELINE, "front end" if starved else "scheduling")
 
 
-def binding_of(applied: Mapping[str, float], prediction: float) -> tuple[str, ...]:
-    """The components that explain the prediction, front to back; the pipeline, which is no bound, only where none
-    does."""
-    found = [name for name, cycles in applied.items() if reaches(cycles, prediction)]
+def binding_of(found: Sequence[str]) -> tuple[str, ...]:
+    """Of the components that reach the prediction, those that explain it; the pipeline, which is no bound, only where
+    no other does."""
     if len(found) > 1 and PIPELINE in found:
-        found.remove(PIPELINE)
+        return tuple([name for name in found if name != PIPELINE])
     return tuple(found)
 
 

@@ -94,6 +94,7 @@ def _features(code: Code_) -> frozenset[str]:
     return frozenset(_FEATURES[feature] for feature in instruction.cpuid_features())
 
 
+@cache
 def _encodings(mnemonic: str, kinds: tuple[str, ...]) -> list[Code_]:
     """iced's codes with this mnemonic and these operands; all with the mnemonic where the operands are implicit."""
     codes = _codes_by_mnemonic().get(mnemonic, [])
@@ -103,13 +104,13 @@ def _encodings(mnemonic: str, kinds: tuple[str, ...]) -> list[Code_]:
 
 def _fits(code: iced.OpCodeInfo, kinds: tuple[str, ...]) -> bool:
     """Whether an encoding takes operands of these kinds."""
-    return code.op_count == len(kinds) and all(
-        _takes(_KINDS[taken], kind) for taken, kind in zip(code.op_kinds(), kinds, strict=True)
-    )
+    return code.op_count == len(kinds) and all(map(_takes, code.op_kinds(), kinds))
 
 
-def _takes(taken: str, kind: str) -> bool:
-    """Whether an operand that iced describes as `taken` (XMM_OR_MEM) may be of our `kind` (m128)."""
+@cache
+def _takes(described: int, kind: str) -> bool:
+    """Whether an operand that iced describes so (XMM_OR_MEM) may be of our `kind` (m128)."""
+    taken = _KINDS[described]
     if kind.startswith("vsib"):
         return taken.startswith("MEM_VSIB") and taken[-1].lower() == kind[5]
     if kind.startswith("m") and kind != "mm":

@@ -6,7 +6,6 @@ Only general-purpose and vector registers are renamed; instructions that use oth
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import replace
 from itertools import count
 
 import iced_x86 as iced
@@ -121,11 +120,11 @@ class X86Memo(DecodeMemo):
         return found
 
     def representative(self, one: Decoded) -> Representative:
-        """The instruction that stands for all that are like this one."""
+        """The instruction that stands for all that are like this one, without text."""
         found = self._representatives.get(one.shape)
         if found is None:
             raw, names = _renamed(one.raw, one.registers, _RENAMED[0]) if one.registers else (one.raw, ())
-            found = Representative(translate(raw, one.encoding, disassemble(raw), 0, None), names)
+            found = Representative(translate(raw, one.encoding, "", 0, None), names)
             self._representatives[one.shape] = found
         return found
 
@@ -135,7 +134,7 @@ class X86Memo(DecodeMemo):
         found = self._instructions.get(one.key)
         if found is None:
             alike = self.representative(one)
-            found = replace(alike.instruction, text="") if one.is_its_own else _of_representative(one, alike)
+            found = alike.instruction if one.is_its_own else _of_representative(one, alike)
             self._instructions[one.key] = found
         return found
 
