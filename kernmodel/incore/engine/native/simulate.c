@@ -6,6 +6,8 @@
 
 #include "program.h"
 
+#define INLINE static inline __attribute__((always_inline))
+
 enum { HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, RANKS = 32, SCALARS = 160, STEADY_SHARE = 100, BEFORE_ALL = -2 };
 
 /* A µop of the block with all that issue and dispatch ask of it; `limited`: by more than its port; `group`: its port set
@@ -78,6 +80,8 @@ typedef struct {
     int32_t *registers, registers_taken, registers_coming[RELEASES]; /* of vectors: that slots take; in flight; free again */
     int32_t rotation[GROUPS][PORTS], in_rotation[GROUPS];
     int32_t by_port, phase, phases; /* ports with schedulers of their own, given at issue; pass modulo PHASES; of them, those that differ */
+    int32_t plain; /* nothing of what only some cores and blocks have: schedulers by port, operand paths that are lent,
+                      accesses that take all pipes, vector registers that are counted */
     int32_t of_slots[PORTS], slot_ports, kinds, *taken; /* ports given by slot; by kind of µop, those of this cycle */
     int32_t counters[PORTS], starting[PORTS], started[PORTS], turn[GROUPS];
     int32_t turns[GROUPS], in_turn[GROUPS][PORTS]; /* ports of each set that alternates */
@@ -203,13 +207,13 @@ static int is_done(const Sim *s, int64_t first, int32_t slot)
     return 1;
 }
 
-static void retire(Sim *s)
+INLINE void retire(Sim *s, const int plain)
 {
     const Core *c = s->core;
     const int64_t left = s->slots_issued - s->slots_retired, most = left < c->retire_width ? left : c->retire_width;
     int32_t slot = s->slot_retiring, count = 0;
     for (; count < most && is_done(s, s->first_retiring, slot); count++) {
-        if (c->vector_registers)
+        if (!plain && c->vector_registers)
             s->registers_coming[(s->now + c->register_release) & (RELEASES - 1)] += s->registers[slot];
         if (++slot == c->slots) {
             slot = 0;
@@ -243,7 +247,7 @@ static void give_room(Sim *s, int32_t scheduler)
         s->with_room |= s->ports_of[scheduler];
 }
 
-static void dispatch(Sim *s, Instance *x, const Op *m, int32_t port)
+INLINE void dispatch(Sim *s, Instance *x, const Op *m, int32_t port, const int plain)
 {
     if (m->limited) {
         if (m->divider)
@@ -251,15 +255,15 @@ static void dispatch(Sim *s, Instance *x, const Op *m, int32_t port)
         if (m->alone)
             s->alone_free = s->now + m->alone;
         if (m->data)
-            s->data_free[port] = s->now + m->data + (takes_all(x, m) ? 0 : x->slow);
-        if (m->blocks)
+            s->data_free[port] = s->now + m->data + (!plain && takes_all(x, m) ? 0 : x->slow);
+        if (!plain && m->blocks)
             s->back[m->blocks - 1] = s->now + 2;
     }
     s->counters[port]--;
     s->started[port]++;
     s->tally.dispatched[port]++;
     s->scheduled[x->scheduler]--;
-    if (s->by_port)
+    if (!plain && s->by_port)
         give_room(s, x->scheduler);
     x->done = s->now + m->latency;
     know(s, x, s->now);
@@ -302,7 +306,7 @@ static void dispatch_in_order(Sim *s)
         s->counters[x->port]--;
         s->counters[port]++;
         x->port = (int16_t)port;
-        dispatch(s, x, m, port);
+        dispatch(s, x, m, port, 0);
     }
 }
 
@@ -343,22 +347,22 @@ static int take_paths(Sim *s, int32_t port)
     return 1;
 }
 
-static void dispatch_bound(Sim *s)
+INLINE void dispatch_bound(Sim *s, const int plain)
 {
-    if (s->pipes)
+    if (!plain && s->pipes)
         dispatch_in_order(s);
-    for (uint32_t rest = s->waiting & ~s->pipes; rest; rest &= rest - 1) {
+    for (uint32_t rest = plain ? s->waiting : s->waiting & ~s->pipes; rest; rest &= rest - 1) {
         const int32_t port = __builtin_ctz(rest);
-        if (s->back[port] > s->now)
+        if (!plain && s->back[port] > s->now)
             continue;
         for (int32_t k = s->first_ready[port]; k < s->ready_end[port]; k++) {
             Instance *x = instance(s, s->ready[port][k]);
             const Op *m = x->op;
             if (can_dispatch(s, m, port)) {
-                if ((m->third && !borrow(s, x, m, port)) || !take_paths(s, port))
+                if (!plain && ((m->third && !borrow(s, x, m, port)) || !take_paths(s, port)))
                     break;
                 take_out(s, port, k);
-                dispatch(s, x, m, port);
+                dispatch(s, x, m, port, plain);
                 break;
             }
         }
@@ -383,7 +387,7 @@ static void dispatch_free(Sim *s)
         take_out(s, 0, k);
         s->counters[best]++;
         x->port = best;
-        dispatch(s, x, m, best);
+        dispatch(s, x, m, best, 0);
     }
 }
 
@@ -614,7 +618,7 @@ static void enter_by_port(Sim *s, Instance *x, int32_t port)
         take_entry(s, x, port);
 }
 
-static void issue_microop(Sim *s, int32_t u, int32_t slot)
+INLINE void issue_microop(Sim *s, int32_t u, int32_t slot, const int plain)
 {
     const Core *c = s->core;
     const Op *m = &s->ops[u];
@@ -628,13 +632,13 @@ static void issue_microop(Sim *s, int32_t u, int32_t slot)
     x->slow = (int16_t)(m->slow >> s->phase & 1);
     x->scheduler = (int16_t)m->scheduler;
     x->ready = s->now + (m->ports ? c->dispatch_delay : 0);
-    x->enters = c->by_port || !m->ports ? BEFORE_ALL : x->ready;
+    x->enters = (!plain && c->by_port) || !m->ports ? BEFORE_ALL : x->ready;
     s->microops_issued = id + 1;
-    if (m->ports && s->by_port) {
+    if (!plain && m->ports && s->by_port) {
         enter_by_port(s, x, s->given[u - s->first_microop[s->slot_issuing]]);
     } else if (m->ports) {
         s->scheduled[m->scheduler]++;
-        if (c->issue_ports) {
+        if (plain || c->issue_ports) {
             x->port = choose_port(s, m, slot);
             s->counters[x->port]++;
         }
@@ -645,21 +649,21 @@ static void issue_microop(Sim *s, int32_t u, int32_t slot)
 }
 
 /* Issue the next slot, in its place of the cycle; 0 if something that its µops need is full. */
-static int issue_slot(Sim *s, int32_t slot)
+INLINE int issue_slot(Sim *s, int32_t slot, const int plain)
 {
     const Core *c = s->core;
     const int32_t k = s->slot_issuing, end = s->first_microop[k + 1];
-    if (s->registers_taken && s->registers_taken + s->registers[k] > c->vector_registers) {
+    if (!plain && s->registers_taken && s->registers_taken + s->registers[k] > c->vector_registers) {
         s->tally.stalls[REGISTERS]++;
         return 0;
     }
-    if (s->by_port && !place_slot(s, k, slot)) {
+    if (!plain && s->by_port && !place_slot(s, k, slot)) {
         s->tally.stalls[SCHEDULER]++;
         return 0;
     }
     for (int32_t u = s->first_microop[k]; u < end; u++)
-        issue_microop(s, u, slot);
-    s->registers_taken += c->vector_registers ? s->registers[k] : 0;
+        issue_microop(s, u, slot, plain);
+    s->registers_taken += !plain && c->vector_registers ? s->registers[k] : 0;
     s->slots_issued++;
     s->slot_issuing = k + 1 == c->slots ? 0 : k + 1;
     s->slot_in_entry++;
@@ -678,18 +682,18 @@ static void begin_entry(Sim *s)
     }
 }
 
-static void issue(Sim *s)
+INLINE void issue(Sim *s, const int plain)
 {
     const Core *c = s->core;
     const int32_t width = c->issue_width;
     int32_t slot = 0, taken = 0, unlaminated = 0;
-    if (s->kinds)
+    if (!plain && s->kinds)
         memset(s->taken, 0, (size_t)s->kinds * sizeof *s->taken);
     if (s->slots_issued - s->slots_retired + width > c->reorder_buffer) {
         s->tally.stalls[REORDER_BUFFER]++;
         return;
     }
-    if (!s->by_port && (s->scheduled[0] + width > c->scheduler ||
+    if ((plain || !s->by_port) && (s->scheduled[0] + width > c->scheduler ||
                         (c->load_scheduler && s->scheduled[1] + width > c->load_scheduler) ||
                         (c->store_scheduler && s->scheduled[2] + width > c->store_scheduler))) {
         s->tally.stalls[SCHEDULER]++;
@@ -697,10 +701,11 @@ static void issue(Sim *s)
     }
     if (s->entries_issued >= s->entries_delivered)
         s->tally.stalls[FRONT_END]++;
+    const int groups = c->source == LSD && c->group_boundary;
     while (slot < width && s->entries_issued < s->entries_delivered) {
         const int32_t e = s->entry_issuing;
         const Entry *entry = &s->entries[e];
-        if (c->source == LSD && c->group_boundary && slot && !e && !s->slot_in_entry && s->pass_issuing % c->copies == 0)
+        if (groups && slot && !e && !s->slot_in_entry && s->pass_issuing % c->copies == 0)
             break;
         if (entry->together && slot && slot + entry->slots > width && entry->slots <= width)
             break;
@@ -710,7 +715,7 @@ static void issue(Sim *s)
         unlaminated += entry->together;
         const int32_t left = entry->slots - s->slot_in_entry, end = left < width - slot ? slot + left : width;
         for (; slot < end; slot++)
-            if (!issue_slot(s, slot))
+            if (!issue_slot(s, slot, plain))
                 return;
         if (s->slot_in_entry == entry->slots)
             begin_entry(s);
@@ -1211,32 +1216,34 @@ static void count_users(Sim *s)
 
 /* What the renamer knows of the µops that wait for each port: those that started in the cycle before still count, where all
    ports share a scheduler. */
-static void count_waiting(Sim *s)
+INLINE void count_waiting(Sim *s, const int plain)
 {
+    const int32_t together = plain || !s->core->by_port;
     for (int32_t port = 0; port < PORTS; port++) {
-        s->starting[port] = s->counters[port] + (s->core->by_port ? 0 : s->started[port]);
+        s->starting[port] = s->counters[port] + (together ? s->started[port] : 0);
         s->started[port] = 0;
     }
 }
 
-static void cycle(Sim *s)
+/* `plain` as in Sim, a constant at each call: what it excludes costs nothing where it is not. */
+INLINE void cycle(Sim *s, const int plain)
 {
     const Core *c = s->core;
-    if (c->vector_registers) {
+    if (!plain && c->vector_registers) {
         int32_t *coming = &s->registers_coming[s->now & (RELEASES - 1)];
         s->registers_taken -= *coming;
         *coming = 0;
     }
-    retire(s);
-    if (c->issue_ports)
-        count_waiting(s);
+    retire(s, plain);
+    if (plain || c->issue_ports)
+        count_waiting(s, plain);
     wake(s);
-    if (c->issue_ports)
-        dispatch_bound(s);
+    if (plain || c->issue_ports)
+        dispatch_bound(s, plain);
     else
         dispatch_free(s);
-    issue(s);
-    if (s->by_port)
+    issue(s, plain);
+    if (!plain && s->by_port)
         leave_queue(s);
     deliver(s);
     s->now++;
@@ -1295,7 +1302,10 @@ static int run(Sim *s, double floor, Counts *until)
     Trial late = {.cycles = c->steady_cycles, .slots = 2 * c->reorder_buffer};
     Trial again = {.cycles = c->again_cycles, .slots = 2 * c->reorder_buffer};
     while (s->now < c->most_cycles || s->passes < c->least_passes) {
-        cycle(s);
+        if (s->plain)
+            cycle(s, 1);
+        else
+            cycle(s, 0);
         if (s->pass_retiring != until->passes) {
             *until = (Counts){s->now, s->pass_retiring, s->tally};
             mark(&half, until, c->most_cycles / 2, c->least_passes / 2);
@@ -1325,6 +1335,15 @@ static int run(Sim *s, double floor, Counts *until)
     return 0;
 }
 
+/* Whether what `plain` names is nowhere in the core and the block. */
+static int is_plain(const Sim *s)
+{
+    int special = !s->core->issue_ports || s->core->by_port || s->core->vector_registers || s->pipes || s->lenders;
+    for (int32_t u = 0; u < s->core->microops; u++)
+        special |= s->ops[u].third || s->ops[u].blocks;
+    return !special;
+}
+
 int simulate(const Program *program, Arena *arena, int64_t *result)
 {
     Sim s;
@@ -1343,6 +1362,7 @@ int simulate(const Program *program, Arena *arena, int64_t *result)
     if (!s.core->issue_ports)
         count_users(&s);
     list_turns(&s);
+    s.plain = is_plain(&s);
     Counts until = {0};
     const int found = run(&s, program->floor, &until);
     if (found < 0)
