@@ -706,7 +706,8 @@ def _result(
     doubts = fit.doubts + _doubt_work(listing, fit, source)
     found = tuple(replace(note, where=where) for note in doubts + notes + _transformations(fit, source, trip_count))
     loop = assembly_loop(listing, fit.strides, float(fit.iterations), evidence, "main", found)
-    return replace(loop, variable=fit.variable, steps=fit.steps)
+    outer = fit.copies > 1 and fit.variable is None and fit.along not in (None, source.inner)
+    return replace(loop, variable=fit.variable, steps=fit.steps, along=fit.along if outer else None)
 
 
 def _reasons(fit: Fit, source: _Source, trip_count: int | None) -> list[str]:
@@ -742,7 +743,7 @@ def _transformations(fit: Fit, source: _Source, trip_count: int | None) -> tuple
         text = f"the compiler exchanged loops: the innermost loop of the code runs over {fit.variable}"
         notes.append(Note("loops-exchanged", text))
     if fit.copies > 1:
-        how = "at once (unroll-and-jam or vector lanes); the traffic is that of the loops as the source writes them"
+        how = "at once (unroll-and-jam or vector lanes); reuse is that of the loops as the source writes them"
         text = f"the compiler executes {fit.copies} iterations of the loop over {fit.along} {how}"
         notes.append(Note("outer-loop-unrolled", text))
     return tuple(notes)

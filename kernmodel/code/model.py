@@ -122,6 +122,7 @@ class AssemblyLoop:
         variable: the outer loop variable that the loop runs over, where compilers exchanged loops or unrolled the inner
             one; None for the innermost loop of the source.
         steps: steps of that variable per pass, None where no source was matched.
+        along: the outer loop of which a pass executes several iterations at once (unroll-and-jam), None without.
         around: the code around the loop; None where it is not known (a marked block, a stretch of lines).
         function: the function that holds it, "" where the code names none.
         alignment: bytes modulo which the addresses of its instructions are known; 1 where nothing is.
@@ -145,3 +146,9 @@ class AssemblyLoop:
     function: str = ""
     alignment: int = 1
     source_lines: tuple[int, ...] = ()
+    along: str | None = None
+
+    @property
+    def copies(self) -> float:
+        """Iterations of the loop `along` that a pass executes at once; 1 without."""
+        return (self.iterations_per_pass or 1.0) / (self.steps or 1) if self.along else 1.0

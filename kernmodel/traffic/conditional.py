@@ -26,16 +26,28 @@ def executed_traffic(traffic: Traffic, nest: LoopNest, sizes: Mapping[str, int],
         return traffic
     touched = _shares(nest, sizes, machine.line_bytes, lambda access: True)
     modified = _shares(nest, sizes, machine.line_bytes, lambda access: access.kind == "write")
-    paths = tuple(
-        _thinned(path, traffic, machine, touched, modified, number) for number, path in enumerate(traffic.paths)
-    )
-    flops = traffic.flops_per_iteration * traffic.iterations_per_unit
-    registers = traffic.register_loads_bytes + traffic.register_stores_bytes
     least = min((*touched.values(), *modified.values()), default=1.0)
     text = (
         "references under conditions move the lines of which any iteration executes one, as if each were independent "
         f"of the others: {least:.1%} of the lines of the array that they touch least; formulas have all lines"
     )
+    thinned = with_shares(traffic, machine, touched, modified)
+    return replace(thinned, notes=(*thinned.notes, Note("conditional-lines", text, "assumption")))
+
+
+def with_shares(
+    traffic: Traffic, machine: Machine, touched: Mapping[str, float], modified: Mapping[str, float]
+) -> Traffic:
+    """The traffic with a share of the lines of each array.
+
+    Args:
+        touched: by array; modified: the same of its modified lines, of every array that is written.
+    """
+    paths = tuple(
+        _thinned(path, traffic, machine, touched, modified, number) for number, path in enumerate(traffic.paths)
+    )
+    flops = traffic.flops_per_iteration * traffic.iterations_per_unit
+    registers = traffic.register_loads_bytes + traffic.register_stores_bytes
     return replace(
         traffic,
         paths=paths,
@@ -44,7 +56,6 @@ def executed_traffic(traffic: Traffic, nest: LoopNest, sizes: Mapping[str, int],
             for row in traffic.accesses
         ),
         arithmetic_intensity=arithmetic_intensity(flops, registers, paths, machine),
-        notes=(*traffic.notes, Note("conditional-lines", text, "assumption")),
     )
 
 
@@ -91,7 +102,13 @@ def _thinned(
     stores = path.stores * _kept(fewer_stores, _loaded(traffic, beyond, modified))
     # a victim cache takes what the inner level has loaded from anywhere, modified or not
     clean = path.clean_victims and max(0.0, path.evictions - fewer_loads - stores)
-    return replace(path, loads=loads, stores=stores, clean_victims=clean)
+    kept = {"loads": (loads, path.loads), "stores": (stores, path.stores), "clean_victims": (clean, path.clean_victims)}
+    intervals = {
+        name: interval and replace(interval, low=interval.low * now / was, high=interval.high * now / was)
+        for name, interval in path.intervals.items()
+        for now, was in (kept[name] if kept[name][1] else (1.0, 1.0),)
+    }
+    return replace(path, loads=loads, stores=stores, clean_victims=clean, intervals=intervals)
 
 
 def _loaded(traffic: Traffic, beyond: tuple[str, ...], arrays: Mapping[str, float] | None = None) -> float:

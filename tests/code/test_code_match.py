@@ -131,7 +131,7 @@ TRANSPOSED = (
 def test_outer_loop_in_vector_lanes_counts_all_lanes() -> None:
     accesses = (read("a", 8000, j=8), read("x", 8, j=0), read("y", 0, j=8), write("y", 0, j=8))
     found = choose_loop(compiled(TRANSPOSED, "-O3 -march=haswell"), Expectation(accesses, trip_count=999))
-    assert found.iterations_per_pass == 4
+    assert (found.iterations_per_pass, found.along, found.copies) == (4, "j", 4)
     assert [note.code for note in found.notes] == ["outer-loop-unrolled"]
 
 

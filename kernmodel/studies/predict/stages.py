@@ -349,6 +349,15 @@ class Stages:
         key = ("placed", case.key, case.point.kernel.pages, traffic_key(method.machine), stores, cores)
         return self._traffics.get(key, lambda: method.placed(found, case.sizes, cores, stores))
 
+    def _moved(self, case: _Case, loop: AssemblyLoop, stores: StoreMode, cores: int) -> Traffic:
+        """The traffic as this loop moves it; the textbook knows the source alone."""
+        from kernmodel.traffic.jammed import jammed_traffic
+
+        if case.point.code.classic:
+            return self._traffic(case, stores, cores)
+        found, method = self._placed_traffic(case, stores, cores), case.method
+        return jammed_traffic(found, method.nest, method.machine, loop.along, loop.copies)
+
     def _core(self, machine: Machine) -> tuple[Parameters, InstructionTable]:
         def read() -> tuple[Parameters, InstructionTable]:
             parameters = core_parameters(machine)
@@ -477,8 +486,7 @@ class Stages:
         stores, told = _stores_of(loop, method)
         predictions: dict[int, EcmPrediction] = {}
         classic = case.point.code.classic
-        moved = self._traffic if classic else self._placed_traffic
-        traffic = moved(case, stores, cores)
+        traffic = self._moved(case, loop, stores, cores)
         outside, unsure = (None, ()) if classic else self._outside(case, code, incore, traffic)
         passes, given = traffic.iterations_per_unit / (loop.iterations_per_pass or 1.0), case.point.code.call_cycles
         calls = call_work(loop, outside, passes, self._core(machine)[0], given)
@@ -489,7 +497,7 @@ class Stages:
 
         def predict_at(active: int) -> EcmPrediction:
             if active not in predictions:
-                known = moved(case, stores, active)
+                known = self._moved(case, loop, stores, active)
                 predictions[active] = predict(
                     known, incore, paged, outside=outside, runs=runs, streams=streams, elsewhere=laid_out, calls=calls
                 )
