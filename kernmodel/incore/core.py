@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import field, replace
 from itertools import groupby
 from typing import Literal
 
@@ -60,12 +60,19 @@ class Core:
         parameters, table: of the core.
         lacked: the extensions that it does not have.
         model: what the analysis makes of the figures.
+        analyser: what remembers what is made of instructions, for several questions about the same ones; None to begin
+            anew with each.
     """
 
     parameters: Parameters
     table: InstructionTable | EstimatingTable
     lacked: frozenset[str]
     model: ModelledCore
+    analyser: Analyser | None = field(default=None, compare=False)
+
+    def remembering(self, analyser: Analyser | None = None) -> Core:
+        """The core with an analyser that remembers, a new one if none is given."""
+        return replace(self, analyser=analyser or Analyser(self.model).keep())
 
     @classmethod
     def open(cls, name: str, settings: Settings) -> Core:
@@ -108,7 +115,7 @@ def analyse_block(loop: AssemblyLoop, core: Core, settings: Settings) -> InCore:
         notion=notion_of(loop, settings),
         offset=offset_of(loop, settings),
         places=settings.places,
-        model=core.model,
+        model=core.analyser or core.model,
     )
     estimated = estimate_notes(loop.instructions, tuple(row.source for row in incore.rows), loop.file)
     return replace(incore, notes=(*estimated, *incore.notes)) if estimated else incore
@@ -127,7 +134,7 @@ def predictions_at(loop: AssemblyLoop, core: Core, settings: Settings, offsets: 
     instructions, notion = isa_of(loop.isa).with_named_registers(loop.instructions), notion_of(loop, settings)
     refuse_missing(instructions, core.lacked, core.parameters, loop.file)
     rows = tuple(row_of(instruction, core.table) for instruction in instructions)
-    analyser = Analyser(core.model)
+    analyser = core.analyser or Analyser(core.model)
     block = analyser.lower(instructions, rows, notion, places=settings.places)
     for offset in offsets:
         answer = analyser.bound(block, offset)
@@ -148,7 +155,7 @@ def predictions_placed(
     instructions, offset = isa_of(loop.isa).with_named_registers(loop.instructions), offset_of(loop, settings)
     refuse_missing(instructions, core.lacked, core.parameters, loop.file)
     rows = tuple(row_of(instruction, core.table) for instruction in instructions)
-    analyser = Analyser(core.model)
+    analyser = core.analyser or Analyser(core.model)
     block = analyser.lower(instructions, rows, notion_of(loop, settings))
     known: dict[object, float] = {}
     for in_page, alike in groupby(layouts, key=lambda places: places.in_page):

@@ -241,6 +241,7 @@ def _answer(loop: AssemblyLoop, source: Loop, target: Target, core: Core, settin
         from kernmodel.studies.predict.machine_check import check_core
 
         check_core(target.machine, core.parameters)
+    core = core.remembering()
     incore = analyse_block(loop, core, settings)
     origin = CodeOrigin(source.file or source.title, None, None, (), ())
     notes = (*loop.notes, *incore.notes, *array_notes(loop, core, settings, incore.prediction))

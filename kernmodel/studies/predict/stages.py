@@ -365,6 +365,14 @@ class Stages:
 
         return self._cores.get(_core_key(machine), read)
 
+    def _analyser(self, machine: Machine) -> Analyser:
+        """What remembers what the core of a machine makes of instructions."""
+        from kernmodel.incore.engine.analyser import Analyser
+        from kernmodel.incore.engine.figures import modelled_core
+
+        parameters, _ = self._core(machine)
+        return self._analysers.get(_core_key(machine), lambda: Analyser(modelled_core(parameters)).keep())
+
     def _layout(self, case: _Case, code: Code) -> _Layout:
         """Where the arrays lie, at the sizes of the point, whatever sizes the code was compiled with.
 
@@ -410,7 +418,8 @@ class Stages:
 
         parameters, _ = self._core(machine)
         settings = Settings(notion="loop", port_model=request.port_model, offset=request.align)
-        cycles = predictions_placed(code.loop, Core.of(parameters, settings), settings, places.others)
+        core = Core.of(parameters, settings).remembering(self._analyser(machine))
+        cycles = predictions_placed(code.loop, core, settings, places.others)
         found = sorted((one, number) for number, one in enumerate(cycles))
         if not found or found[0][0] == found[-1][0]:
             return ()
@@ -428,8 +437,8 @@ class Stages:
         key = (code.key, parameters.name, request.port_model, within, offset, _key(place))
 
         def analysed() -> InCore:
-            core = modelled_core(parameters)
-            core = replace(core, splits={}) if within else core  # textbooks know no loads across lines
+            # textbooks know no loads across lines
+            core = replace(modelled_core(parameters), splits={}) if within else self._analyser(machine)
             model = request.port_model
             return analyse(code.loop, parameters, table, port_model=model, offset=offset, places=place, model=core)
 
@@ -448,7 +457,8 @@ class Stages:
         parameters, _ = self._core(machine)
 
         def find() -> tuple[Note, ...]:
-            found = placement(code.loop, Core.of(parameters, settings), settings, incore.prediction)
+            core = Core.of(parameters, settings).remembering(self._analyser(machine))
+            found = placement(code.loop, core, settings, incore.prediction)
             return placement_notes(found, code.loop.file)
 
         return self._placements.get((code.key, parameters.name, request.port_model, request.align, _key(place)), find)
@@ -458,14 +468,12 @@ class Stages:
     ) -> tuple[OutsideWork, tuple[Note, ...]]:
         """What is executed outside the innermost loop at the sizes of a point, and what is not known of it."""
         from kernmodel.incore.answer.outside import outside_cycles
-        from kernmodel.incore.engine.analyser import Analyser
-        from kernmodel.incore.engine.figures import modelled_core
         from kernmodel.studies.predict.outside import outside_notes, outside_work
 
         method = case.method
         parameters, table = self._core(method.machine)
         key = (code.key, parameters.name, case.point.code.port_model)
-        analyser = self._analysers.get(_core_key(method.machine), lambda: Analyser(modelled_core(parameters)).keep())
+        analyser = self._analyser(method.machine)
         around = self._arounds.get(key, lambda: outside_cycles(code.loop, incore, parameters, table, analyser))
         work = outside_work(method.nest, case.sizes, code.loop, incore, around, traffic.iterations_per_unit)
         return work, outside_notes(work, code.loop, around, parameters)
