@@ -5,7 +5,8 @@
 VENV holds `kerncraft osaca "pycparser<3"`; DIR is Kerncraft's unpacked source distribution (`pip download --no-deps
 --no-binary kerncraft kerncraft`), which has the kernel and machine file its wheel lacks. The peers run on the same
 machine in the same call, so the ratios hold where absolute times do not. Prints the minimum and median wall time and
-the peak memory, the CPU time of `ecm` and `incore` over that of `import sympy`, and what a value type costs.
+the peak memory, the CPU time of `ecm` and `incore` over that of `import sympy`, what a value type costs, and wall and
+CPU time of the peers' first and later runs over those of the command that answers the same.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ TRIAD_30_LINES = """
 """
 
 
+HEX = "4801d84801c3ffc975f7"
 SIMULATED = "kernmodel traffic --cache sim stencil, N=20000"
 
 
@@ -122,6 +124,7 @@ def main() -> None:
             ("kernmodel --help", [kernmodel, "--help"]),
             ("kernmodel machine list", [kernmodel, "machine", "list"]),
             ("kernmodel incore -m clx (30 lines)", [kernmodel, "incore", "-m", "clx", "triad30.s"]),
+            ("kernmodel incore --uarch skl --hex", [kernmodel, "incore", "--uarch", "skl", "--hex", HEX]),
             ("kernmodel traffic -m clx stencil.c", [kernmodel, "traffic", "-m", "clx", "stencil.c"]),
             ("kernmodel ecm -m clx stencil.c", [kernmodel, "ecm", "-m", "clx", "stencil.c"]),
             ("kernmodel ecm -m skx stencil.c", [kernmodel, "ecm", "-m", "skx", "stencil.c"]),
@@ -140,7 +143,7 @@ def main() -> None:
         beside_sympy(commands, work, options.runs)
         value_types()
         if options.peers:
-            compare(options, work, results)
+            compare(options, work, results, dict(commands))
 
 
 def beside_sympy(commands: list[tuple[str, list[str]]], work: Path, runs: int) -> None:
@@ -176,21 +179,28 @@ def value_types(count: int = 200) -> None:
         print(f"a value type by {where}: {(time.process_time() - start) / count * 1e3:.2f} ms")
 
 
-def compare(options: argparse.Namespace, work: Path, results: dict[str, Result]) -> None:
+def compare(
+    options: argparse.Namespace, work: Path, results: dict[str, Result], commands: dict[str, list[str]]
+) -> None:
     ours = {
         "osaca --arch": "kernmodel incore -m clx (30 lines)",
         "kerncraft -p": "kernmodel ecm -m skx stencil.c",
         "kerncraft -P": SIMULATED,
     }
     for label, command in peer_commands(options.peers, options.kerncraft_sources, work):
+        mine = ours[" ".join(label.split()[:2])]
         start = time.perf_counter()
-        subprocess.run(command, cwd=work, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        first_cpu = cpu_seconds(command, work)
         first = time.perf_counter() - start
-        result = measure(label, command, work, max(2, options.runs // 3))
+        runs = max(2, options.runs // 3)
+        result = measure(label, command, work, runs)
         print(result.row(), flush=True)
-        own = results[ours[" ".join(label.split()[:2])]].best
-        warm = result.best
+        own, warm = results[mine].best, result.best
         print(f"    first run {first:.2f} s = {first / own:.1f}× kernmodel; warm {warm:.2f} s = {warm / own:.1f}×")
+        pairs = [(cpu_seconds(command, work), cpu_seconds(commands[mine], work)) for _ in range(runs)]
+        own = statistics.median(cpu for _, cpu in pairs)
+        warm_ratio = statistics.median(cpu / other for cpu, other in pairs)
+        print(f"    CPU time: first run {first_cpu:.2f} s = {first_cpu / own:.1f}× kernmodel; warm {warm_ratio:.1f}×")
 
 
 if __name__ == "__main__":
