@@ -220,6 +220,24 @@ def _write_own_core(folder: Path, base: str, own: dict[str, object]) -> None:
     (folder / "OWN.txt").write_bytes((DATA / figures.table).read_bytes())
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "c4c11159d6c4c179fec7",  # vmulpd, and a chain of vpaddd
+        "c4c21140dec4c291a8eec4c179fec7c4c171fecf",  # vpmulld, vfmadd213pd, and two chains of vpaddd
+        "62d2154840de62d17d48fec7",  # the first, of 512 bits
+        "c4c1115ed6c4c179fec7",  # vdivpd
+    ],
+)
+@pytest.mark.parametrize("name", ["ZEN3", "ZEN4"])
+def test_engine_and_python_let_a_pipe_give_one_result_a_cycle(body: str, name: str) -> None:
+    if name == "ZEN3" and body.startswith("62"):
+        return
+    code = bytes.fromhex(body * 4 + "48ffc875" + f"{251 - 2 * len(body):02x}")
+    by_engine, by_python = both(code, name, "loop", 0)
+    assert by_engine == by_python
+
+
 def test_two_ports_may_share_a_path_of_third_vectors_on_which_nothing_else_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

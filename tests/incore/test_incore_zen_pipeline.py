@@ -19,14 +19,14 @@ _COUNT, _BACK = "48ffc8", "0f85"
 
 
 @cache
-def _core() -> Core:
-    return Core.open("ZEN4", Settings())
+def _core(name: str = "ZEN4") -> Core:
+    return Core.open(name, Settings())
 
 
-def cycles(code: str) -> float:
+def cycles(code: str, core: str = "ZEN4") -> float:
     """Cycles per pass of a loop in L1 from address 0."""
     return analyse_block(
-        block_of_bytes(bytes.fromhex(code), file="x"), _core(), Settings(notion="loop", offset=0)
+        block_of_bytes(bytes.fromhex(code), file="x"), _core(core), Settings(notion="loop", offset=0)
     ).prediction
 
 
@@ -288,3 +288,25 @@ def test_zen_3_as_measured(body: str, measured: float) -> None:
         block_of_bytes(bytes.fromhex(closed(body, "49ffcf")), file="x"), Core.open("ZEN3", settings), settings
     )
     assert found.prediction == pytest.approx(measured, rel=0.02)
+
+
+_PRODUCT, _WIDE_PRODUCT, _SHIFT = "c4c11159d6", "c4c21140de", "c4c15972f503"
+_STEPS = "c4c179fec7", "c4c171fecf"
+"""vmulpd, vpmulld and vpslld to xmm2 to xmm4; vpaddd of xmm15 to xmm0, xmm1."""
+_LOADED = "c4e2792516" + "c4e279255e08" + "c5f9d4c2" + "c5f1d4cb"
+"""vpmovsxdq of [rsi] to xmm2 and of [rsi+8] to xmm3, vpaddq of these to xmm0 and xmm1."""
+
+
+@pytest.mark.parametrize(
+    ("core", "body", "measured", "near"),
+    [
+        ("ZEN3", _PRODUCT + _STEPS[0], 1.26, 0.04),
+        ("ZEN3", _WIDE_PRODUCT * 2 + "".join(_STEPS), 1.62, 0.12),
+        ("ZEN3", _SHIFT + _STEPS[0], 1.00, 0.01),
+        ("ZEN4", _WIDE_PRODUCT * 2 + "".join(_STEPS), 1.736, 0.06),
+        ("ZEN4", _LOADED, 1.465, 0.06),
+    ],
+)
+def test_a_pipe_gives_one_result_a_cycle(core: str, body: str, measured: float, near: float) -> None:
+    """Longer operations keep chains of one cycle waiting, those of one cycle do not (benchmarks/results_per_cycle.py)."""
+    assert cycles(looped(body, 12), core) / 12 == pytest.approx(measured, rel=near)

@@ -275,6 +275,7 @@ def _schedulers(pipeline: PipelineCore, ample: bool) -> dict[str, Any]:
         "scheduler_of": tuple(of_ports + [SCHEDULERS - 1] * (PORTS - len(of_ports))),
         "borrowed": _borrowed(by_port, pipeline.ports),
         "one_store": int(by_port.store_takes_paths),
+        "one_result": port_mask(by_port.one_result, pipeline.ports),
     }
 
 
@@ -339,6 +340,7 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
         register_release=figures.register_release,
         third_paths=figures.third_paths,
         store_takes_paths=figures.store_takes_paths,
+        one_result=figures.one_result,
     )
     return PipelineCore(
         ports=execution_ports(parameters.ports),

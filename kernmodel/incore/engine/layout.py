@@ -21,6 +21,8 @@ PORTS = 20
 """Most ports that the simulation keeps count of."""
 SCHEDULERS = 8
 """Most schedulers."""
+RESULTS = 64
+"""Cycles ahead for which results of ports that give one a cycle are followed."""
 RELEASES = 32
 """More cycles than pass until the register of a retired instruction is free again."""
 PHASES = 64
@@ -65,6 +67,7 @@ class Core(NamedTuple):
         rooms: entries of each scheduler; scheduler_of: the scheduler of each port.
         borrowed: by port, 1 more than the number of the port whose operand path brings the third vector that a µop
             reads, 0 for a path of its own; one_store: whether what starts on one of these ports takes the paths of all.
+        one_result: ports that give one result a cycle.
         vector_registers: that instructions in flight can have, 0 for any number; register_release: cycles from the
             retirement of an instruction until its register can be given again.
         line_fetch: whether units come line of code by line of code, `dsb_width` a cycle, each pass for itself.
@@ -113,6 +116,7 @@ class Core(NamedTuple):
     scheduler_of: tuple[int, ...] = (0,) * PORTS
     borrowed: tuple[int, ...] = (0,) * PORTS
     one_store: int = 0
+    one_result: int = 0
     line_fetch: int = 0
     redirect: int = 0
     units: int = 0
@@ -523,7 +527,7 @@ def header() -> str:
     lines = ["/* Made by kernmodel.incore.engine.layout, which says what the fields mean. */", ""]
     lines += ["#ifndef KERNMODEL_LAYOUT_H", "#define KERNMODEL_LAYOUT_H", "", "#include <stdint.h>", ""]
     lines += [f"enum {{ PORTS = {PORTS}, GROUPS = {GROUPS}, SCHEDULERS = {SCHEDULERS}, PHASES = {PHASES} }};"]
-    lines += [f"enum {{ RELEASES = {RELEASES} }};"]
+    lines += [f"enum {{ RELEASES = {RELEASES}, RESULTS = {RESULTS} }};"]
     lines += [f"enum {{ LOAD = {LOAD}, STORE = {STORE} }};"]
     lines += [f"enum {{ ON = {ON}, PASSES = {PASSES}, LINES = {LINES} }};"]
     lines += [f"enum {{ {', '.join(prefix + _constant(name) for name in names)} }};" for prefix, names in _ENUMS]

@@ -143,6 +143,7 @@ class PortSchedulers:
             retirement of an instruction until its register can be given again.
         third_paths: ports, each with the one whose operand path brings the third vector that a µop reads;
             store_takes_paths: whether what starts on one of the latter takes the paths of all of them.
+        one_result: ports that give one result a cycle, for which a later one waits.
     """
 
     schedulers: tuple[tuple[tuple[str, ...], int], ...]
@@ -155,6 +156,7 @@ class PortSchedulers:
     register_release: int = 0
     third_paths: tuple[tuple[str, ...], ...] = ()
     store_takes_paths: bool = False
+    one_result: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ from kernmodel.incore.engine.layout import (
     PORTS,
     REASONS,
     RELEASES,
+    RESULTS,
     SCHEDULERS,
     SOURCES,
     MicroOp,
@@ -116,6 +117,7 @@ class Pipeline:
         self.divider_free = self.alone_free = 0
         self.data_free = [0] * len(self.ports)
         self.back = [0] * PORTS
+        self.results = [0] * len(self.ports)
         self.lenders = {lender - 1 for lender in self.core.borrowed if lender} if self.core.one_store else set()
         slow = [m for m in self.microops if (m.slow_low or m.slow_high) and m.data == 1 and m.ports & (m.ports - 1)]
         self.pipes = {port for port in self.ports if any(m.ports >> port & 1 for m in slow)}
@@ -152,6 +154,7 @@ class Pipeline:
         if self.by_port:
             self._leave_queue()
         self._deliver()
+        self.results = [own >> 1 for own in self.results]
         self.now += 1
 
     def _count_waiting(self) -> None:
@@ -212,6 +215,18 @@ class Pipeline:
             or (microop.data and self.data_free[port] > self.now)
         )
 
+    def _result(self, microop: MicroOp, port: int) -> int:
+        """How much later the result of a µop comes that starts: a port gives one a cycle, in two cycles one of two
+        passes; very late ones are not followed."""
+        if not self.core.one_result >> port & 1 or not 0 < microop.latency <= RESULTS // 4:
+            return 0
+        own = 3 if microop.data > 1 else 1
+        later = 0
+        while self.results[port] >> microop.latency + later & own:
+            later += 1
+        self.results[port] |= own << microop.latency + later
+        return later
+
     def _dispatch(self, x: _InFlight, microop: MicroOp) -> None:
         if microop.divider:
             self.divider_free = self.now + microop.divider
@@ -226,8 +241,9 @@ class Pipeline:
         self.dispatched[x.port] += 1
         self.scheduled[x.scheduler] -= 1
         self.ready.remove(x)
-        x.done = self.now + microop.latency
-        self._know(x, self.now)
+        base = self.now + self._result(microop, x.port)
+        x.done = base + microop.latency
+        self._know(x, base)
 
     def _dispatch_in_order(self) -> None:
         """Where accesses may go to two lines at once, pipes are taken in order: one that needs all of them waits until
@@ -680,6 +696,7 @@ class Pipeline:
             () if core.by_port or not core.issue_ports else tuple(self.started),
             tuple(map(self._left, self.data_free)),
             tuple(map(self._left, self.back)),
+            tuple(self.results),
             tuple(self._trace(number) for number in range(self._oldest_needed(), self.microops_issued)),
         )
 

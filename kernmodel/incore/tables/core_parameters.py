@@ -441,6 +441,8 @@ class ZenPipelineParameters:
             retirement of an instruction until its register can be given again.
         third_paths: pairs of ports, of which the first one's µops get the third vector that they read over the operand
             path of the second one; store_takes_paths: what starts on one of the latter takes the paths of all.
+        one_result: ports that give one result a cycle: that of a µop that would come in the same cycle as an earlier
+            one's comes later.
         result_paths: pairs of ports, of which the first one gives its results over the path of the second one, which
             starts nothing meanwhile, in instructions that take both.
         fused_ports: that macro-fused pairs go to which write a register; without them those of their first instruction.
@@ -480,6 +482,7 @@ class ZenPipelineParameters:
     register_release: Annotated[int, Figure("register release cycles", Integer(1, 31))] = 1
     third_paths: Annotated[tuple[tuple[str, ...], ...], Figure("paths of third vectors", PortGroups())] = ()
     store_takes_paths: Annotated[bool, Figure("stored vectors take all paths of third vectors", _FLAG)] = False
+    one_result: Annotated[tuple[str, ...], Figure("ports of one result per cycle", Ports())] = ()
     fused_ports: Annotated[tuple[str, ...], Figure("ports of fused pairs", Ports())] = ()
     result_paths: Annotated[tuple[tuple[str, ...], ...], Figure("paths of results", PortGroups())] = ()
     rotating: Annotated[tuple[tuple[str, ...], ...], Figure("rotating ports", PortGroups())] = ()

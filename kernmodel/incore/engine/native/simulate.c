@@ -8,7 +8,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-enum { HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, RANKS = 32, SCALARS = 160, STEADY_SHARE = 100, BEFORE_ALL = -2 };
+enum { HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, RANKS = 32, SCALARS = 192, STEADY_SHARE = 100, BEFORE_ALL = -2 };
 
 /* A µop of the block with all that issue and dispatch ask of it; `limited`: by more than its port; `group`: its port set
    alternates, -1 if not; `rotation`: of which it takes ports in rotation, -1 for none; `kind`: a number of its port set, if that has ports given by slot; `slow`: passes in which its
@@ -86,6 +86,7 @@ typedef struct {
     int32_t counters[PORTS], starting[PORTS], started[PORTS], turn[GROUPS];
     int32_t turns[GROUPS], in_turn[GROUPS][PORTS]; /* ports of each set that alternates */
     int64_t divider_free, alone_free, data_free[PORTS];
+    uint64_t results[PORTS]; /* of ports that give one result a cycle, when they do, as bits from this cycle on */
     int64_t back[PORTS]; /* cycle from which an operand path that was lent is free again */
     uint32_t pipes; /* ports of accesses that may go to two lines at once */
     uint32_t lenders; /* ports of which each takes the operand paths of all, where one does */
@@ -247,6 +248,20 @@ static void give_room(Sim *s, int32_t scheduler)
         s->with_room |= s->ports_of[scheduler];
 }
 
+/* How much later the result of a µop comes that starts: a port gives one a cycle, in two cycles one of two passes; very
+   late ones are not followed. */
+static int64_t result(Sim *s, const Op *m, int32_t port)
+{
+    if (!(s->core->one_result >> port & 1) || m->latency <= 0 || m->latency > RESULTS / 4)
+        return 0;
+    const uint64_t own = m->data > 1 ? 3 : 1;
+    int64_t later = 0;
+    while (s->results[port] >> (m->latency + later) & own)
+        later++;
+    s->results[port] |= own << (m->latency + later);
+    return later;
+}
+
 INLINE void dispatch(Sim *s, Instance *x, const Op *m, int32_t port, const int plain)
 {
     if (m->limited) {
@@ -265,8 +280,9 @@ INLINE void dispatch(Sim *s, Instance *x, const Op *m, int32_t port, const int p
     s->scheduled[x->scheduler]--;
     if (!plain && s->by_port)
         give_room(s, x->scheduler);
-    x->done = s->now + m->latency;
-    know(s, x, s->now);
+    const int64_t base = s->now + (plain ? 0 : result(s, m, port));
+    x->done = base + m->latency;
+    know(s, x, base);
 }
 
 /* Nearly always the oldest or one close behind it. */
@@ -979,6 +995,7 @@ static int32_t scalars(const Sim *s, int64_t *out)
         out[n++] = s->counters[port];
         out[n++] = c->by_port || !c->issue_ports ? 0 : s->started[port];
         out[n++] = left(s, s->data_free[port]) << 32 | left(s, s->back[port]);
+        out[n++] = (int64_t)s->results[port];
     }
     return n;
 }
@@ -1246,6 +1263,8 @@ INLINE void cycle(Sim *s, const int plain)
     if (!plain && s->by_port)
         leave_queue(s);
     deliver(s);
+    for (uint32_t rest = plain ? 0 : (uint32_t)c->one_result; rest; rest &= rest - 1)
+        s->results[__builtin_ctz(rest)] >>= 1;
     s->now++;
 }
 
