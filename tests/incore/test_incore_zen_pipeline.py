@@ -308,5 +308,5 @@ _LOADED = "c4e2792516" + "c4e279255e08" + "c5f9d4c2" + "c5f1d4cb"
     ],
 )
 def test_a_pipe_gives_one_result_a_cycle(core: str, body: str, measured: float, near: float) -> None:
-    """Longer operations keep chains of one cycle waiting, those of one cycle do not (benchmarks/results_per_cycle.py)."""
+    """Longer operations keep chains of one cycle waiting, short ones do not (benchmarks/results_per_cycle.py)."""
     assert cycles(looped(body, 12), core) / 12 == pytest.approx(measured, rel=near)

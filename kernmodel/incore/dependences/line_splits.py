@@ -19,6 +19,8 @@ from kernmodel.isa.model import Instruction
 from kernmodel.value_types import NamedTuple
 
 _DATA_PATH = "D"
+_TOGETHER = 2
+"""Loads of half lines that start in one cycle."""
 
 
 NO_PAGES: Mapping[int, int] = {}
@@ -199,10 +201,10 @@ def _long_loads(
     loads: Sequence[MovingAccess], stores: Sequence[MovingAccess], lines: Lines, crossing: Container[int]
 ) -> dict[int, int]:
     """By instruction, the passes in which a load of a line, or of half a line, is the one of so many that takes longer;
-    none of half lines where some cross lines, which costs them more."""
+    none of half lines where some cross lines, which costs them more, nor where two are all, which start together."""
     whole = 0 if any(store.size == lines.line_bytes for store in stores) else lines.whole_lines
     halves = [load.instruction for load in loads if 2 * load.size == lines.line_bytes]
-    half = 0 if any(number in crossing for number in halves) else lines.half_lines
+    half = 0 if len(halves) <= _TOGETHER or any(number in crossing for number in halves) else lines.half_lines
     wholes = [load.instruction for load in loads if load.size == lines.line_bytes]
     return dict([*_one_in(whole, wholes), *_one_in(half, halves)])
 
