@@ -81,7 +81,7 @@ typedef struct {
     int32_t rotation[GROUPS][PORTS], in_rotation[GROUPS];
     int32_t by_port, phase, phases; /* ports with schedulers of their own, given at issue; pass modulo PHASES; of them, those that differ */
     int32_t plain; /* nothing of what only some cores and blocks have: schedulers by port, operand paths that are lent,
-                      accesses that take all pipes, vector registers that are counted */
+                      accesses that take all pipes, vector registers that are counted, ports of one result a cycle */
     int32_t of_slots[PORTS], slot_ports, kinds, *taken; /* ports given by slot; by kind of µop, those of this cycle */
     int32_t counters[PORTS], starting[PORTS], started[PORTS], turn[GROUPS];
     int32_t turns[GROUPS], in_turn[GROUPS][PORTS]; /* ports of each set that alternates */
@@ -250,7 +250,7 @@ static void give_room(Sim *s, int32_t scheduler)
 
 /* How much later the result of a µop comes that starts: a port gives one a cycle, in two cycles one of two passes; very
    late ones are not followed. */
-static int64_t result(Sim *s, const Op *m, int32_t port)
+static int64_t result_delay(Sim *s, const Op *m, int32_t port)
 {
     if (!(s->core->one_result >> port & 1) || m->latency <= 0 || m->latency > RESULTS / 4)
         return 0;
@@ -280,7 +280,7 @@ INLINE void dispatch(Sim *s, Instance *x, const Op *m, int32_t port, const int p
     s->scheduled[x->scheduler]--;
     if (!plain && s->by_port)
         give_room(s, x->scheduler);
-    const int64_t base = s->now + (plain ? 0 : result(s, m, port));
+    const int64_t base = s->now + (plain ? 0 : result_delay(s, m, port));
     x->done = base + m->latency;
     know(s, x, base);
 }
@@ -1357,7 +1357,8 @@ static int run(Sim *s, double floor, Counts *until)
 /* Whether what `plain` names is nowhere in the core and the block. */
 static int is_plain(const Sim *s)
 {
-    int special = !s->core->issue_ports || s->core->by_port || s->core->vector_registers || s->pipes || s->lenders;
+    int special = !s->core->issue_ports || s->core->by_port || s->core->vector_registers || s->pipes || s->lenders ||
+                  s->core->one_result;
     for (int32_t u = 0; u < s->core->microops; u++)
         special |= s->ops[u].third || s->ops[u].blocks;
     return !special;
