@@ -15,7 +15,7 @@ import traceback
 from collections import Counter
 
 from kernmodel.code.listing import read_listing
-from kernmodel.code.loops import find_loops
+from kernmodel.code.loops import control_flow
 from kernmodel.errors import KernmodelError
 
 SEEDS = (
@@ -94,7 +94,7 @@ def main() -> None:
     for _ in range(given.listings):
         text = mutated(chance)
         try:
-            find_loops(read_listing(text, "k.s", isa_name=chance.choice(("aarch64", "aarch64-sve256"))))
+            control_flow(read_listing(text, "k.s", isa_name=chance.choice(("aarch64", "aarch64-sve256"))))
             counts["read"] += 1
         except KernmodelError:
             counts["refused"] += 1

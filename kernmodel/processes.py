@@ -8,7 +8,7 @@ import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from kernmodel.limits import TOOL_BYTES, TOOL_OUTPUT_BYTES, Limit, are_lifted
 
@@ -26,6 +26,20 @@ _SAID = (
     (re.compile("file size limit exceeded", re.IGNORECASE), TOOL_OUTPUT_BYTES),
     (re.compile("out of memory|memory exhausted|cannot allocate memory|bad_alloc", re.IGNORECASE), TOOL_BYTES),
 )
+
+
+class ClosedAtEnd:
+    """Something that is closed at the end of its `with` block."""
+
+    def close(self) -> None:
+        """End it, and what it holds."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def start(command: tuple[str, ...], seconds: Limit, **arguments: Any) -> subprocess.Popen[bytes]:

@@ -56,11 +56,6 @@ class BasicBlock:
         """The address behind its last byte."""
         return self.address + len(self.code)
 
-    @property
-    def follows_itself(self) -> bool:
-        """Whether it can be its own successor: a loop of one block."""
-        return self.address in self.successors
-
 
 @dataclass(frozen=True, slots=True)
 class Loop:

@@ -17,11 +17,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Literal
 
 from kernmodel.binary.runs import Command, Told, cannot_run
 from kernmodel.errors import ToolError
+from kernmodel.processes import ClosedAtEnd
 from kernmodel.value_types import dataclass
 
 _TRACEME, _CONT, _GETREGS, _SETREGS, _SETOPTIONS, _GETEVENTMSG = 0, 7, 12, 13, 0x4200, 0x4201
@@ -75,7 +75,7 @@ class MappedStretch:
     path: str
 
 
-class TracedProgram:
+class TracedProgram(ClosedAtEnd):
     """A program that is started stopped behind its exec; leave the `with` block to end it.
 
     Args:
@@ -150,14 +150,6 @@ class TracedProgram:
                 self._kill()
                 return
             told(passed)
-
-    def __enter__(self) -> TracedProgram:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End what still runs of the program."""

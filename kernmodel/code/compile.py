@@ -14,14 +14,13 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Protocol
 
 from kernmodel.errors import Location, ToolError
 from kernmodel.isa import DEFAULT, isa_of
 from kernmodel.isa.assembler import english
 from kernmodel.limits import COMPILER_SECONDS
-from kernmodel.processes import limit_met, start, stop, wait
+from kernmodel.processes import ClosedAtEnd, limit_met, start, stop, wait
 from kernmodel.value_types import dataclass
 
 _FAMILY = re.compile(r"(?:.*-)?(gcc|clang|icx|icc|cc)(?:-[\d.]+)?(?:\.exe)?")
@@ -164,7 +163,7 @@ def _command(name: str) -> str | None:
     return next((path for _, file in sorted(versions, reverse=True) if (path := shutil.which(file))), None)
 
 
-class Compilation:
+class Compilation(ClosedAtEnd):
     """A compiler that is running; leaving its `with` block stops it.
 
     Attributes:
@@ -198,14 +197,6 @@ class Compilation:
             raise ToolError(
                 f"{command[0]} could not be run: {error.strerror}", todo="name another --compiler"
             ) from error
-
-    def __enter__(self) -> Compilation:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Stop the compiler if it still runs, and let go of its files."""

@@ -68,11 +68,6 @@ class ControlFlow:
     loops: tuple[LoopBody, ...]
 
 
-def find_loops(listing: Listing) -> tuple[LoopBody, ...]:
-    """All loops of `listing`, outer and inner, numbered by address."""
-    return control_flow(listing).loops
-
-
 def control_flow(listing: Listing) -> ControlFlow:
     """Basic blocks and loops of `listing`."""
     blocks = _without_padding(listing.instructions, _blocks(listing.instructions))

@@ -38,7 +38,7 @@ def select_without_source(
 
     Args:
         listing: the code.
-        loop: number of the loop to take (as error messages and `find_loops` number them).
+        loop: number of the loop to take (as error messages and `control_flow` number them).
         lines: first and last line of the listing to take.
         region: marked instructions, first and one past the last; `loop` and `lines` go before it.
 

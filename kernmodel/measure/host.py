@@ -19,13 +19,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from statistics import median
-from types import TracebackType
 
 from kernmodel.errors import MeasurementError
 from kernmodel.isa.assembler import english
 from kernmodel.limits import CALL_SECONDS, COMPILER_SECONDS
 from kernmodel.measure.samples import Brackets, Figure, Sample, agreed, brackets_of, counts, judge
-from kernmodel.processes import start, stop, wait
+from kernmodel.processes import ClosedAtEnd, start, stop, wait
 from kernmodel.value_types import dataclass
 
 HARNESS = Path(__file__).parent / "native" / "harness.c"
@@ -111,7 +110,7 @@ def usable_processors() -> tuple[int, ...]:
     return tuple(sorted(os.sched_getaffinity(0)))
 
 
-class Harness:
+class Harness(ClosedAtEnd):
     """A child that runs code for its parent; leave its `with` block to end it.
 
     Args:
@@ -158,14 +157,6 @@ class Harness:
         if sys.platform != "linux" or platform.machine().lower() not in ("x86_64", "amd64", "aarch64"):
             what = f"nothing is measured on {sys.platform} on {platform.machine()}"
             raise MeasurementError(what, todo="measure on Linux on x86-64 or AArch64")
-
-    def __enter__(self) -> Harness:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the child."""

@@ -94,7 +94,7 @@ def application_driven(case: Case) -> Roofline:
     Raises:
         InputError, MachineError: as `roofline`.
     """
-    ceilings, compute_roofs, unknown = _scaled_levels(case), scaled_compute_roofs(case), _unknown_work(case)
+    ceilings, compute_roofs, unknown = scaled_bandwidths(case), scaled_compute_roofs(case), _unknown_work(case)
     if unknown:  # work without a rate may still be no faster than the machine's peak
         compute_roofs = (*peak_roofs(case)[:1], *compute_roofs)
     return _cache_aware_chart(
@@ -172,22 +172,17 @@ def needed_mix(case: Case) -> InstructionMix:
     return case.mix
 
 
-def scaled_bandwidths(case: Case) -> tuple[MemoryCeiling, ...]:
-    """B_r^y of every level that is known, innermost first: Σ_i R_i #β_i / Σ_i (R_i #β_i / B_{i,r}^y) (equation 1).
+def scaled_bandwidths(case: Case) -> tuple[Ceiling, ...]:
+    """B_r^y of every level, innermost first, None where it is not known (equation 1).
 
-    R_i is the share of the memory instructions of one size, #β_i that size, r the load/store ratio of the kernel: the
-    bytes are those of all instructions, the time that of each type at its own rate. Without memory instructions: the
-    widest, only loads.
+    Σ_i R_i #β_i / Σ_i (R_i #β_i / B_{i,r}^y): R_i is the share of the memory instructions of one size, #β_i that size,
+    r the load/store ratio of the kernel. The bytes are those of all instructions, the time that of each type at its own
+    rate. Without memory instructions: the widest, only loads.
 
     Raises:
         InputError: the case has no mix.
         MachineError: as `memory_ceiling`.
     """
-    return tuple(one for _, one in _scaled_levels(case) if one is not None)
-
-
-def _scaled_levels(case: Case) -> tuple[Ceiling, ...]:
-    """The same with the levels that are not known."""
     mix = needed_mix(case)
     counts: dict[int, float] = {}
     for kind, count in mix.memory:
@@ -305,7 +300,7 @@ def memory_shares(case: Case) -> tuple[LevelShare, ...]:
         InputError: the case has no traffic.
         MachineError: as `memory_ceiling`.
     """
-    ceilings = _scaled_levels(case) if case.mix is not None else _best(case)
+    ceilings = scaled_bandwidths(case) if case.mix is not None else _best(case)
     return level_shares(served_bytes(case), {level: one.bytes_per_second if one else None for level, one in ceilings})
 
 

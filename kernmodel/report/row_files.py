@@ -18,8 +18,6 @@ from kernmodel.errors import InputError, ToolError, UsageError
 from kernmodel.output_files import cannot_write, output_file
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from kernmodel.studies.sweep.grid import Row
     from kernmodel.studies.sweep.rows import RowColumn
 
@@ -39,9 +37,7 @@ class RowFile(AbstractContextManager["RowFile"]):
     def close(self) -> None:
         """End the file; nothing where no row was added."""
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

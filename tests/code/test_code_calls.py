@@ -9,7 +9,7 @@ import pytest
 from kernmodel.code.balance import ExpectedWork
 from kernmodel.code.compile import FoundCompiler, start_compile
 from kernmodel.code.listing import read_listing
-from kernmodel.code.loops import find_loops
+from kernmodel.code.loops import control_flow
 from kernmodel.code.match import Expectation, choose_loop
 from kernmodel.code.model import AssemblyLoop, ExpectedAccess
 from kernmodel.code.select import select_without_source
@@ -96,7 +96,7 @@ def test_the_end_of_an_outer_loop_is_no_cold_block() -> None:
     # the outer loop begins with its inner one, and calls a function after it
     text = "f:\n.L2:\naddsd (%rdi,%rax,8), %xmm0\nincq %rax\ncmpq %rcx, %rax\nje .L5\njmp .L2\nret\n"
     text += ".L5:\ncall step\nxorl %eax, %eax\ndecq %rbx\njne .L2\nret\n"
-    loops = find_loops(read_listing(text, "test.s", syntax="att"))
+    loops = control_flow(read_listing(text, "test.s", syntax="att")).loops
     assert [loop.left_out for loop in loops] == [()] * len(loops)
     assert 6 in loops[0].instructions
 

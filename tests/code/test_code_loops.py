@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernmodel.code.listing import read_listing
-from kernmodel.code.loops import LoopBody, find_loops
+from kernmodel.code.loops import LoopBody, control_flow
 from kernmodel.isa.model import Instruction, Listing
 
 
 def loops_of(text: str) -> tuple[LoopBody, ...]:
-    return find_loops(read_listing(text, "test.s", syntax="att"))
+    return control_flow(read_listing(text, "test.s", syntax="att")).loops
 
 
 def body_text(text: str, loop: LoopBody) -> list[str]:
@@ -190,7 +190,7 @@ def test_every_loop_of_a_random_nest_is_found_with_its_nesting(programs: list[in
     spans: list[tuple[int, int]] = []
     for program in programs:
         emit(program, code, spans)
-    loops = find_loops(Listing("random", "x86-64", "binary", tuple(code), ()))
+    loops = control_flow(Listing("random", "x86-64", "binary", tuple(code), ())).loops
     assert [tuple(sorted(loop.instructions)) for loop in loops] == [
         tuple(range(start, end)) for start, end in sorted(spans, key=lambda s: (s[0], -s[1]))
     ]

@@ -359,11 +359,6 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
     )
 
 
-def pipeline_by_ports(parameters: Parameters) -> PipelineCore | None:
-    """The pipeline of a core without a µop cache of Intel's; None where nothing is known of it."""
-    return zen_pipeline(parameters) or windowed_pipeline(parameters)
-
-
 def windowed_pipeline(parameters: Parameters) -> PipelineCore | None:
     """The pipeline of a core of which the reorder buffer is known, and maybe schedulers; None for others."""
     figures, front = parameters.pipeline, op_cache_parameters(parameters)

@@ -17,7 +17,7 @@ from dataclasses import fields, is_dataclass
 from errno import ENOSPC
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from kernmodel import __version__
 from kernmodel.errors import InputError
@@ -25,9 +25,6 @@ from kernmodel.limits import CODE_BYTES
 from kernmodel.machine.load import load_machine
 from kernmodel.studies.sweep.grid import Axis, Grid, Row
 from kernmodel.user_files import read_file
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 _TODO = "give another file for this study, or the options of the study that is in it"
 
@@ -166,9 +163,7 @@ class Checkpoint:
     def __enter__(self) -> Checkpoint:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with suppress(OSError):
             # every row was written out when it was added: what is left is one that could not be
             self._file.close()
