@@ -125,3 +125,25 @@ def test_loops_that_do_not_count_stay_refused() -> None:
     ):
         with pytest.raises(UnsupportedKernelError, match="while loop"):
             parse_kernel(f"void f(double *a, int n) {{ {body} }}", "x.c", {})
+
+
+def test_pointers_to_known_structures_are_these() -> None:
+    text = """typedef struct { int dim, hidden; } conf_t;
+    typedef struct { float *x, *q, *w; } state_t;
+    typedef struct { conf_t c; state_t s; } model_t;
+    void f(model_t *m, float *restrict out) {
+        conf_t *p = &m->c; state_t *s = &m->s; float *x = s->x; int dim = p->dim;
+        for (int l = 0; l < 4; l++)
+            for (int i = 0; i < p->hidden; i++) {
+                float *row = s->w + l * p->hidden, v = 0;
+                for (int j = 0; j < dim; j++) v += row[j] * x[j] + s->x[j];
+                out[i] = v; } }"""
+    nest = parse_kernel(text, "x.c")
+    assert {one.array: str(one.offset) for one in nest.reads()} == {"m->s.w": "j + l*m_c_hidden", "m->s.x": "j"}
+    assert str(nest.loops[2].stop) == "dim" and nest.operations.flops_per_iteration == 3
+
+
+def test_a_pointer_that_is_set_to_a_member_is_the_array_of_the_member() -> None:
+    text = "struct s { double *x; }; void f(struct s *p, int n) { double *a = p->x; %s }"
+    for code in ("for (int i = 0; i < n; i++) a[i] += p->x[i];", "for (int i = 0; i < n; i++) p->x[i] += a[i + 1];"):
+        assert set(parse_kernel(text % code, "x.c").arrays) == {"p->x"}

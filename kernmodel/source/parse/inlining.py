@@ -154,7 +154,7 @@ class _Inliner:
             _declarator(own.type).declname = own.name
             places[parameter.name] = c_ast.ID(own.name, argument.coord)
             set_first.append(own)
-        body = _replaced(body, places)
+        body = replaced(body, places)
         body.block_items = [*set_first, *(body.block_items or ())]
         return body
 
@@ -243,17 +243,17 @@ def _each_part(node: Node, change: Callable[[Node], Node]) -> None:
             setattr(node, slot, [change(part) if isinstance(part, c_ast.Node) else part for part in child])
 
 
-def _replaced(node: Node, places: Mapping[str, Node]) -> Node:
+def replaced(node: Node, places: Mapping[str, Node]) -> Node:
     """A tree with other expressions in the place of names, also where it declares them."""
     if isinstance(node, c_ast.ID):
         return deepcopy(places[node.name]) if node.name in places else node
     if isinstance(node, c_ast.StructRef):
-        node.name = _replaced(node.name, places)
+        node.name = replaced(node.name, places)
         return _through_address(node)
     if isinstance(node, c_ast.Decl) and node.name in places:
         node.name = places[node.name].name
         _declarator(node.type).declname = node.name
-    _each_part(node, lambda part: _replaced(part, places))
+    _each_part(node, lambda part: replaced(part, places))
     return _through_address(node)
 
 

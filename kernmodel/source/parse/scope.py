@@ -246,6 +246,8 @@ class Scope:
             value = value.expr
         if isinstance(value, c_ast.ID) and value.name in self.arrays:
             return self.views.get(value.name) or View(value.name, (), ZERO)
+        if isinstance(value, c_ast.StructRef) and (name := written(value)) in self.arrays and self._again(name):
+            return View(name, (), ZERO)
         if isinstance(value, c_ast.BinaryOp) and value.op in ("+", "-"):
             inner = self._pointed(value.left)
             if inner is not None:
@@ -263,6 +265,12 @@ class Scope:
         if address:
             return View(whole.array, (*whole.prefix, *place[:-1]), place[-1])
         return View(whole.array, (*whole.prefix, *place), ZERO)
+
+    def _again(self, member: str) -> bool:
+        """Whether a function uses a member that is an array more than once, so that pointers may share it."""
+        parts = (node for node in walk(self.function.body) if isinstance(node, (c_ast.ID, c_ast.StructRef)))
+        uses = (node.name if isinstance(node, c_ast.ID) else written(node) for node in parts)
+        return list(uses).count(member) > 1
 
     def enter(self) -> None:
         """From here on, what is read stands in the nest."""

@@ -12,6 +12,7 @@ from pycparser.c_parser import CParser, ParseError  # type: ignore[import-untype
 
 from kernmodel.errors import Location, SourceError, UnsupportedKernelError
 from kernmodel.source.model import NOTHING_STATED, Stated
+from kernmodel.source.parse.aliases import follow_structures
 from kernmodel.source.parse.counted_loops import rewrite_loops, state_trips
 from kernmodel.source.parse.declarations import Unread, read_each
 from kernmodel.source.parse.inlining import inline_calls
@@ -114,6 +115,7 @@ def parse_program(
     _refuse_other_lines(functions, stated, line_of, preprocessed.file)
 
     for function in functions:
+        follow_structures(function)
         structure_jumps(function)
         if trips:
             state_trips(function, lambda loop: trips.get(line_of(loop)))
