@@ -148,3 +148,19 @@ def test_places_in_long_strides_share_lines(
     traffic = predict_traffic(KernelRequest(str(tmp_path / "k.c"), "spr", {})).traffic
     assert traffic.method == method
     assert traffic.paths[0].loads / traffic.iterations_per_unit == pytest.approx(lines, rel=0.01)
+
+
+@pytest.mark.parametrize("text", [
+    "double a[2000][2000], d[2000]; for (int i = 0; i < 1999; ++i) d[i] = a[i][i] + a[i][i+1];",
+    "double a[999][1024], d[999]; for (int i = 9; i < 990; ++i) d[i] = a[i][i-8] + a[i][i] + a[i][i+8];",
+    "double a[200][100], b[100][100]; for (int i = 0; i < 100; ++i) for (int j = 0; j < 100; ++j) b[i][j] = a[i+j][j];",
+    "double a[100][300], d[100]; "
+    "for (int j = 1; j < 9; ++j) for (int i = 8; i < 95; ++i) d[i] += a[i][i+j] + a[i-1][i+j-1] + a[i-8][i];",
+    "double a[30][2032]; for (int t = 1; t < 30; ++t) for (int i = t + 1; i < 2000 + t; ++i) "
+    "a[t][i-t+1] = a[t-1][i-t] + a[t-1][i-t+1] + a[t-1][i-t+2];",
+])  # fmt: skip
+@pytest.mark.parametrize("machine", ["snb", "spr"])
+def test_loops_that_move_several_dimensions(tmp_path: Path, text: str, machine: str) -> None:
+    """A step along a diagonal is a step in both dimensions: a[i][i+1] is not a[i][i] an iteration later."""
+    default, simulated = answers(tmp_path, text + "\n", machine)
+    assert not differs(default.traffic, simulated.traffic)

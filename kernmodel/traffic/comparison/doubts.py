@@ -7,6 +7,7 @@ here. A doubt proves nothing: it says where a simulation is worth its time. Wher
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import combinations
 from math import ceil
 from typing import Literal, get_args
 
@@ -208,10 +209,26 @@ def _of_rows(working_set: WorkingSet, line_bytes: int) -> Iterator[Doubt]:
     share = boundary_share(working_set, line_bytes)
     if share > TOLERANCE * (1 + share):  # two numbers differ relative to the larger one
         yield Doubt("short-rows", f"loops are short: lines at the ends of rows and planes can add {share:.0%}")
+    for array in dict.fromkeys(
+        group.array for group in working_set.groups if _is_skewed(group, working_set, line_bytes)
+    ):
+        yield Doubt(
+            "index-patterns", f"{array}: steps of two loops differ by less than a line, so that both find its lines"
+        )
     straddling = straddling_arrays(working_set, line_bytes)
     if straddling:
         names = ", ".join(straddling)
         yield Doubt("structure", f"{names}: structures that lie across lines, so that members share lines in part")
+
+
+def _is_skewed(group: ReferenceGroup, working_set: WorkingSet, line_bytes: int) -> bool:
+    """Whether some steps of one loop lead to the line to which one step of another does, as both in a[i + j][j]."""
+    moves = sorted((abs(stride), trip) for stride, trip in zip(group.strides, working_set.trips, strict=True))
+    far = [(stride, trip) for stride, trip in moves if stride >= line_bytes and trip > 1]
+    return any(
+        round(longer / shorter) < trip and min(longer % shorter, -longer % shorter) < line_bytes
+        for (shorter, trip), (longer, _) in combinations(far, 2)
+    )
 
 
 def boundary_share(working_set: WorkingSet, line_bytes: int) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import floor
 
 from kernmodel.errors import InputError, Note
@@ -275,9 +275,10 @@ def _streams(
     )
     # distances between references are iterations within a block, also where they reach beyond it
     within = tuple(_without_blocks(move, space) for move in moves)
+    subscripts = _subscripts(pitches, within)
     groups: dict[object, list[Reference]] = {}
     for reference in members.references:
-        placed = _place(reference, members.references[0], pitches, within, values, line_bytes)
+        placed = _place(reference, members.references[0], subscripts, values, line_bytes)
         groups.setdefault(_kinship(placed, strides, line_bytes), []).append(placed)
     streams = []
     for group in groups.values():
@@ -323,27 +324,66 @@ def _without_blocks(move: tuple[Size, ...], space: _Space) -> tuple[Size, ...]:
     return tuple(NOTHING if loop in blocks else step for loop, step in enumerate(move))
 
 
+@dataclass(frozen=True, slots=True)
+class _Subscript:
+    """A dimension of an array, or several that a loop moves at the same time, which are one subscript in bytes.
+
+    Attributes:
+        dimensions: which ones, with the factor of each in the subscript.
+        pitch: bytes per unit of the subscript.
+        move: units per iteration of each loop.
+    """
+
+    dimensions: tuple[tuple[int, Size], ...]
+    pitch: Size
+    move: tuple[Size, ...]
+
+    def constant(self, index: Sequence[Affine], values: Mapping[str, int]) -> Size:
+        """What does not depend on loops."""
+        return total(factor * sized(index[dimension].constant, values) for dimension, factor in self.dimensions)
+
+
+def _subscripts(pitches: Sequence[Size], moves: Sequence[tuple[Size, ...]]) -> tuple[_Subscript, ...]:
+    """The dimensions as subscripts of which no two are moved by one loop: a step of it is a step in all of them."""
+    groups: list[list[int]] = []
+    for dimension, move in enumerate(moves):
+        movers = [loop for loop, step in enumerate(move) if step.value]
+        coupled = [group for group in groups if any(moves[other][loop].value for other in group for loop in movers)]
+        groups = [group for group in groups if group not in coupled]
+        groups.append([*chain(*coupled), dimension])
+    return tuple(_subscript(group, pitches, moves) for group in groups)
+
+
+def _subscript(dimensions: list[int], pitches: Sequence[Size], moves: Sequence[tuple[Size, ...]]) -> _Subscript:
+    first, *others = dimensions
+    if not others:
+        return _Subscript(((first, ONE),), pitches[first], moves[first])
+    steps = zip(*([step * pitches[dimension] for step in moves[dimension]] for dimension in dimensions), strict=True)
+    return _Subscript(tuple((each, pitches[each]) for each in dimensions), ONE, tuple(total(each) for each in steps))
+
+
 def _place(
     reference: SymbolicReference,
     origin: SymbolicReference,
-    pitches: Sequence[Size],
-    moves: Sequence[tuple[Size, ...]],
+    subscripts: Sequence[_Subscript],
     values: Mapping[str, int],
     line_bytes: int,
 ) -> Reference:
-    """Express the constants of an index as shifts of the loops that move its dimensions; what is left is the offset."""
-    shift = [NOTHING] * len(moves[0]) if moves else []
+    """Express the constants of an index as shifts of the loops that move its subscripts; what is left is the offset."""
+    shift = [NOTHING] * len(subscripts[0].move) if subscripts else []
     offset = NOTHING
-    for form, base, pitch, move in zip(reference.index, origin.index, pitches, moves, strict=True):
+    for subscript in subscripts:
+        move, pitch = subscript.move, subscript.pitch
+        constant, base = (subscript.constant(each.index, values) for each in (reference, origin))
         movers = sorted((loop for loop, step in enumerate(move) if step.value), key=lambda loop: -move[loop].magnitude)
         if not movers:
-            offset += sized(form.constant, values) * pitch
+            offset += constant * pitch
             continue
-        rest = sized(form.constant - base.constant, values)
+        rest = constant - base
         last = move[movers[-1]]
         far = (last * pitch).magnitude >= line_bytes
-        if far and last.formula.is_constant and base.constant.is_constant:
-            rest += fixed(base.constant.number % last.magnitude)
+        if far and last.formula.is_constant and base.formula.is_constant:
+            rest += fixed(base.value % last.magnitude)
         for loop in movers:
             steps = _steps(rest, move[loop], last=loop == movers[-1], far=far)
             shift[loop] += steps
