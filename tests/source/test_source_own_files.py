@@ -351,3 +351,12 @@ def test_what_cannot_be_read_costs_its_own_function_alone() -> None:
         parse_kernel(MIXED, "x.c", {}, function="wrong")
     with pytest.raises(SourceError, match=r"4 functions have loops: .*wrong \(not read: x\.c:8:67: syntax error"):
         parse_kernel(MIXED, "x.c")
+
+
+def test_nests_in_the_cases_of_a_switch_stand_under_its_condition() -> None:
+    text = """void f(int kind, int n, double *x) { switch (kind) {
+    case 1: for (int i = 0; i < n; i++) x[i] = 1.0; break;
+    default: for (int i = 0; i < n; i++) x[i] += 2.0; } }"""
+    for number in (1, 2):
+        nest = nest_of(text, nest=number)
+        assert [note.where.line for note in nest.notes if note.code == "branch"] == [1]  # type: ignore[union-attr]

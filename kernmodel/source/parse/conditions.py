@@ -51,7 +51,7 @@ def condition_notes(
     """What is assumed of the branches of a chain; `decided`: by its place, how often a condition holds that the data
     decide, or of which it is stated; `counted`: of one that is counted."""
     parts = tuple(_parts(found))
-    branches = [*found.conditions, *(node for node in parts if isinstance(node, (c_ast.If, c_ast.Switch)))]
+    branches = [node for node in (*found.conditions, *parts) if isinstance(node, (c_ast.If, c_ast.Switch))]
     stated = dict(scope.program.stated.taken)
     for node in branches:
         place = scope.location(node)
