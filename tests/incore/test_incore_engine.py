@@ -100,6 +100,17 @@ def test_paths_of_operands_and_results_are_alike(core: str) -> None:
         assert by_engine == predicted(code, core, "loop", 0, "moving", engine=False)
 
 
+@pytest.mark.parametrize("core", ["ZEN3", "ZEN4"])
+def test_orders_of_loads_are_alike(core: str) -> None:
+    """Three loads of vectors, one of them across lines, and one to four general-purpose ones, dec and jne."""
+    vectors, general = "c4c17c1001c4c17c104928c4c17c105140", ("8b0c24", "8b542404", "8b5c2408", "8b74240c")
+    for count in range(len(general)):
+        code = bytes.fromhex(vectors * 2 + "".join(general[: count + 1]) + "ffc9757f")
+        by_engine = predicted(code, core, "loop", 0, "moving", engine=True)
+        assert by_engine is not None
+        assert by_engine == predicted(code, core, "loop", 0, "moving", engine=False)
+
+
 @pytest.mark.thorough
 @settings(max_examples=70, deadline=None)
 @given(BLOCKS, HOW, st.sampled_from(("moving", "different", "stack")))

@@ -278,6 +278,11 @@ def test_moves_between_registers_and_fused_pairs_take_their_own_alus(
         ("48890fc5fa7e07c4e1f97ec1", 10.97),  # mov [rdi],rcx; vmovq xmm0,[rdi]; vmovq rcx,xmm0
         ("c5f97e078b0fc5f96ec1", 9.98),  # vmovd [rdi],xmm0; mov ecx,[rdi]; vmovd xmm0,ecx
         ("48890f488b0f480fafc9", 2.99),  # mov [rdi],rcx; mov rcx,[rdi]; imul rcx,rcx: the reload is renamed away
+        ("c4c17d1001c4c17d1049208b0c24", 1.00),  # two loads of vectors and a general-purpose one
+        (
+            "c4c17d1001c4c17d104920c4c17d105140c4c17d105960c4c17d1021c4c17d106920c4c17d107140c4c17d1079608b0c248b5424088b5c24108b742418",
+            5.01,
+        ),  # eight and four of them: younger loads pass none that wait
         ("c4c17b2cc6c4c11558d4c4c11558dc", 1.52),  # vcvttsd2si and two vaddpd
     ],
 )

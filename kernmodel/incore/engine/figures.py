@@ -276,7 +276,12 @@ def _schedulers(pipeline: PipelineCore, ample: bool) -> dict[str, Any]:
         "borrowed": _borrowed(by_port, pipeline.ports),
         "one_store": int(by_port.store_takes_paths),
         "one_result": port_mask(by_port.one_result, pipeline.ports),
+        "ordered_pipes": _load_pipes(pipeline) if by_port.loads_in_order else 0,
     }
+
+
+def _load_pipes(pipeline: PipelineCore) -> int:
+    return port_mask(frozenset().union(*pipeline.memory.load_ports), pipeline.ports)
 
 
 def _borrowed(by_port: PortSchedulers, ports: Sequence[str]) -> tuple[int, ...]:
@@ -341,6 +346,7 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
         third_paths=figures.third_paths,
         store_takes_paths=figures.store_takes_paths,
         one_result=figures.one_result,
+        loads_in_order=figures.loads_in_order,
     )
     return PipelineCore(
         ports=execution_ports(parameters.ports),

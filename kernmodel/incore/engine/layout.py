@@ -68,6 +68,7 @@ class Core(NamedTuple):
         borrowed: by port, 1 more than the number of the port whose operand path brings the third vector that a µop
             reads, 0 for a path of its own; one_store: whether what starts on one of these ports takes the paths of all.
         one_result: ports that give one result a cycle.
+        ordered_pipes: ports whose µops start in the order of the program among those that are ready.
         vector_registers: that instructions in flight can have, 0 for any number; register_release: cycles from the
             retirement of an instruction until its register can be given again.
         line_fetch: whether units come line of code by line of code, `dsb_width` a cycle, each pass for itself.
@@ -117,6 +118,7 @@ class Core(NamedTuple):
     borrowed: tuple[int, ...] = (0,) * PORTS
     one_store: int = 0
     one_result: int = 0
+    ordered_pipes: int = 0
     line_fetch: int = 0
     redirect: int = 0
     units: int = 0

@@ -144,6 +144,7 @@ class PortSchedulers:
         third_paths: ports, each with the one whose operand path brings the third vector that a µop reads;
             store_takes_paths: whether what starts on one of the latter takes the paths of all of them.
         one_result: ports that give one result a cycle, for which a later one waits.
+        loads_in_order: whether a load whose address is known passes no older one that waits for its pipe.
     """
 
     schedulers: tuple[tuple[tuple[str, ...], int], ...]
@@ -157,6 +158,7 @@ class PortSchedulers:
     third_paths: tuple[tuple[str, ...], ...] = ()
     store_takes_paths: bool = False
     one_result: tuple[str, ...] = ()
+    loads_in_order: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -120,7 +120,9 @@ class Pipeline:
         self.results = [0] * len(self.ports)
         self.lenders = {lender - 1 for lender in self.core.borrowed if lender} if self.core.one_store else set()
         slow = [m for m in self.microops if (m.slow_low or m.slow_high) and m.data == 1 and m.ports & (m.ports - 1)]
+        used = sum({1 << port for m in self.microops for port in self.ports if m.ports >> port & 1})
         self.pipes = {port for port in self.ports if any(m.ports >> port & 1 for m in slow)}
+        self.pipes |= {port for port in self.ports if (used & self.core.ordered_pipes) >> port & 1}
         self.delivered = self.entries_issued = 0
         self.stopped, self.resumed = False, 0
         self.fetched = self.predecoded = self.decoded = 0
@@ -247,7 +249,8 @@ class Pipeline:
 
     def _dispatch_in_order(self) -> None:
         """Where accesses may go to two lines at once, pipes are taken in order: one that needs all of them waits until
-        they are free, and the younger ones wait for it."""
+        they are free, and the younger ones wait for it. So are `ordered_pipes`, of which each µop takes the last: those
+        that few may use come last."""
         unused = set(self.pipes)
         while unused:
             x = next((x for x in self.ready if x.port in self.pipes), None)
@@ -258,7 +261,7 @@ class Pipeline:
             able = unused & wanted
             if not able or (_takes_all(x, microop) and able != wanted):
                 return
-            port = x.port if x.port in able else min(able)
+            port = max(able) if self.core.ordered_pipes else x.port if x.port in able else min(able)
             unused -= able if _takes_all(x, microop) else {port}
             if self._can_dispatch(microop, port):
                 self.counters[x.port] -= 1

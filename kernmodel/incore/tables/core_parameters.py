@@ -443,6 +443,7 @@ class ZenPipelineParameters:
             path of the second one; store_takes_paths: what starts on one of the latter takes the paths of all.
         one_result: ports that give one result a cycle: that of a µop that would come in the same cycle as an earlier
             one's comes later.
+        loads_in_order: a load whose address is known does not pass an older one that waits for its pipe.
         result_paths: pairs of ports, of which the first one gives its results over the path of the second one, which
             starts nothing meanwhile, in instructions that take both.
         fused_ports: that macro-fused pairs go to which write a register; without them those of their first instruction.
@@ -483,6 +484,7 @@ class ZenPipelineParameters:
     third_paths: Annotated[tuple[tuple[str, ...], ...], Figure("paths of third vectors", PortGroups())] = ()
     store_takes_paths: Annotated[bool, Figure("stored vectors take all paths of third vectors", _FLAG)] = False
     one_result: Annotated[tuple[str, ...], Figure("ports of one result per cycle", Ports())] = ()
+    loads_in_order: Annotated[bool, Figure("loads take pipes in order", _FLAG)] = False
     fused_ports: Annotated[tuple[str, ...], Figure("ports of fused pairs", Ports())] = ()
     result_paths: Annotated[tuple[tuple[str, ...], ...], Figure("paths of results", PortGroups())] = ()
     rotating: Annotated[tuple[tuple[str, ...], ...], Figure("rotating ports", PortGroups())] = ()

@@ -298,7 +298,7 @@ static void take_out(Sim *s, int32_t port, int32_t k)
 }
 
 /* Where accesses may go to two lines at once, pipes are taken in order: one that needs all of them waits until they are
-   free, and the younger ones wait for it. */
+   free, and the younger ones wait for it. So are `ordered_pipes`, of which each takes the last. */
 static void dispatch_in_order(Sim *s)
 {
     for (uint32_t unused = s->pipes; unused;) {
@@ -314,7 +314,9 @@ static void dispatch_in_order(Sim *s)
         const uint32_t able = unused & (uint32_t)m->ports;
         if (!able || (takes_all(x, m) && able != (uint32_t)m->ports))
             return;
-        const int32_t port = able >> x->port & 1 ? x->port : __builtin_ctz(able);
+        const int32_t port = s->core->ordered_pipes       ? 31 - __builtin_clz(able)
+                             : able >> x->port & 1 ? x->port
+                                                   : __builtin_ctz(able);
         unused &= takes_all(x, m) ? ~able : ~(1u << port);
         if (!can_dispatch(s, m, port))
             continue;
@@ -1159,6 +1161,7 @@ static int make_ops(Sim *s, const Program *program)
                       (uint32_t)m[u].slow_low | (uint64_t)(uint32_t)m[u].slow_high << 32, m[u].redirects, m[u].third,
                       m[u].blocks};
         s->phases = ops[u].slow ? PHASES : s->phases;
+        s->pipes |= (uint32_t)(c->ordered_pipes & m[u].ports);
         s->pipes |= ops[u].slow && m[u].data == 1 && (m[u].ports & (m[u].ports - 1)) ? (uint32_t)m[u].ports : 0;
     }
     for (int32_t e = 0; e < c->waits; e++)
