@@ -86,11 +86,17 @@ class _Case:
         return checking()
 
     def simulated(self) -> Traffic:
-        """The simulated traffic of the same point: briefly, or longer where that does not settle."""
+        """The simulated traffic of the same point: briefly, or longer where that differs and has not settled.
+
+        Not in nests that differ from place to place, such as triangles: what caches hold before each of many places
+        takes minutes to simulate longer, so that the answer says that it has not settled.
+        """
         from kernmodel.traffic.simulation.sampling import effort
 
         short = self._simulated(self.spend)
-        return short if short.sampling is None or short.sampling.settled else self._simulated(effort())
+        settled = short.sampling is None or short.sampling.settled
+        varies = any(loop.uses for loop in self.work.nest.counted)
+        return short if settled or varies or not differs(self.symbolic, short) else self._simulated(effort())
 
     def _simulated(self, spend: Effort) -> Traffic:
         from kernmodel.traffic.simulation.simulate import simulate_placed
