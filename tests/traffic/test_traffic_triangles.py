@@ -14,7 +14,7 @@ from kernmodel.machine.load import load_machine
 from kernmodel.source.load import parse_kernel
 from kernmodel.source.model import LoopNest
 from kernmodel.traffic.comparison.differences import compare_traffic
-from kernmodel.traffic.conditions.affine_sets import AffineSet, Linear, sum_over, variable
+from kernmodel.traffic.conditions.affine_sets import AffineSet, Linear, variable
 from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 from kernmodel.traffic.conditions.quantities import fixed
 from kernmodel.traffic.model import LayerCondition, Traffic
@@ -129,7 +129,7 @@ def test_sums_over_sets_are_those_over_their_points(size: int, low: int, high: i
     i, j, last = variable("i"), variable("j"), Linear({}, fixed(size - 1))
     shortened = Linear({"j": slope} if slope else {}, fixed(high + size - 1))
     points = AffineSet(("j", "i"), [j, last - j, i, i - j.plus(low), last - i, shortened - i])
-    counted = sum(piece.formula.value({}) for piece in sum_over(points, 0))
+    counted = sum(piece.formula.value({}) for piece in points.count(0))
     places = product(range(size), repeat=2)
     assert counted == sum(j + low <= i < slope * j + high + size for j, i in places)
 

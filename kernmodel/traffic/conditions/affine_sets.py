@@ -27,6 +27,9 @@ class Linear:
     terms: Mapping[str, Number]
     constant: Size
 
+    def __hash__(self) -> int:
+        return hash((frozenset(self.terms.items()), self.constant.value))
+
     def __add__(self, other: Linear) -> Linear:
         terms = dict(self.terms)
         for name, coefficient in other.terms.items():
@@ -148,16 +151,34 @@ class Limit:
 class AffineSet:
     """A set of points with an order of its variables.
 
+    Sets that are made of one another (`like` and what calls it) are one object where they are equal, so that what was
+    found out about one is known: the images of references have the same projections and parts over and over again.
+
     Attributes:
         variables: outermost first.
         constraints: forms that are not negative in it.
     """
 
-    def __init__(self, variables: Sequence[str], constraints: Iterable[Linear]) -> None:
+    def __init__(
+        self,
+        variables: Sequence[str],
+        constraints: Iterable[Linear],
+        known: dict[tuple[object, ...], AffineSet] | None = None,
+    ) -> None:
         self.variables = tuple(variables)
         self.constraints = tidied(constraints)
+        self._known = {} if known is None else known
         self._bounds: dict[str, tuple[list[Linear], list[Linear]]] = {}
         self._limits: dict[str, tuple[Limit, Limit]] = {}
+        self._least: dict[Linear, Number | None] = {}
+        self._parts: dict[tuple[Linear, ...], AffineSet] = {}
+        self._alone: dict[tuple[str, int], AffineSet] = {}
+        self._sums: dict[int, tuple[Piece, ...]] = {}
+
+    def like(self, variables: Sequence[str], constraints: Iterable[Linear]) -> AffineSet:
+        """Another set; the same object for the same set."""
+        made = AffineSet(variables, constraints, self._known)
+        return self._known.setdefault((made.variables, made.constraints), made)
 
     @cached_property
     def key(self) -> object:
@@ -167,7 +188,7 @@ class AffineSet:
     @cached_property
     def outer(self) -> AffineSet:
         """The projection along the last variable."""
-        return AffineSet(self.variables[:-1], without(self.constraints, self.variables[-1]))
+        return self.like(self.variables[:-1], without(self.constraints, self.variables[-1]))
 
     @cached_property
     def is_empty(self) -> bool:
@@ -178,7 +199,9 @@ class AffineSet:
 
     def within(self, *more: Linear) -> AffineSet:
         """The part in which these forms are not negative either."""
-        return AffineSet(self.variables, (*self.constraints, *more)) if more else self
+        if more not in self._parts:
+            self._parts[more] = self.like(self.variables, (*self.constraints, *more)) if more else self
+        return self._parts[more]
 
     def has(self, point: Mapping[str, Number]) -> bool:
         """Whether a point is in it."""
@@ -187,6 +210,21 @@ class AffineSet:
     def onto(self, count: int) -> AffineSet:
         """The projection onto the outermost variables."""
         return self if len(self.variables) <= count else self.outer.onto(count)
+
+    def alone(self, name: str, count: int) -> AffineSet:
+        """The projection onto the outermost variables, so many, and one of those further in."""
+        if (name, count) not in self._alone:
+            constraints = self.constraints
+            for other in self.variables[count:]:
+                constraints = constraints if other == name else without(constraints, other)
+            self._alone[name, count] = self.like((*self.variables[:count], name), constraints)
+        return self._alone[name, count]
+
+    def ending_with(self, name: str) -> AffineSet:
+        """The same set, with a variable in the last place."""
+        if self.variables[-1] == name:
+            return self
+        return self.like((*(other for other in self.variables if other != name), name), self.constraints)
 
     def bounds(self, name: str) -> tuple[list[Linear], list[Linear]]:
         """The lower and upper bounds that constraints set to a variable."""
@@ -200,6 +238,11 @@ class AffineSet:
         """A number that a form does not fall below in the set, as large as bounds show; None where none is known."""
         if not form.terms:
             return form.constant.value
+        if form not in self._least:
+            self._least[form] = self._found_least(form)
+        return self._least[form]
+
+    def _found_least(self, form: Linear) -> Number | None:
         last = self.variables[-1]
         if last not in form.terms:
             return self.outer.least(form)
@@ -229,6 +272,15 @@ class AffineSet:
                 kept.pop(1 if difference.at(self.outer.middle) >= 0 else 0)
         return Limit(kept[0], crossed)
 
+    def count(self, parameters: int) -> tuple[Piece, ...]:
+        """The number of its points, as polynomials in the sizes and the first so many variables."""
+        if parameters == len(self.variables):
+            return () if self.is_empty else (Piece(self, ONE),)
+        if parameters not in self._sums:
+            further = self.count(parameters + 1)
+            self._sums[parameters] = tuple(part for piece in further for part in _sum(piece.where, piece.formula))
+        return self._sums[parameters]
+
     @cached_property
     def middle(self) -> Mapping[str, Number]:
         """A point in the middle of its variables' ranges, each taken in the middle of those before."""
@@ -249,28 +301,22 @@ class Piece:
     formula: Formula
 
 
-def sum_over(points: AffineSet, parameters: int, weight: Formula | None = None) -> tuple[Piece, ...]:
-    """The sum of a weight (1) over a set, as a polynomial in the sizes and the first so many variables."""
-    return tuple(_sum(points, parameters, ONE if weight is None else weight))
-
-
 def total_of(pieces: Iterable[Piece], values: Mapping[str, int]) -> Size:
     """The sum of pieces without parameters, with its number at these sizes."""
     return sized(total(piece.formula for piece in pieces), values)
 
 
-def _sum(points: AffineSet, parameters: int, weight: Formula) -> list[Piece]:
+def _sum(points: AffineSet, weight: Formula) -> list[Piece]:
+    """The sum of a weight over the last variable."""
     if points.is_empty:
         return []
-    if len(points.variables) == parameters:
-        return [Piece(points, weight)]
     last = points.variables[-1]
     low, high = points.limits(last)
     for limit in (low, high):
         if limit.crossed is not None:
             sides = limit.crossed, beyond(limit.crossed)
-            return [piece for side in sides for piece in _sum(points.within(side), parameters, weight)]
-    return _sum(points.outer, parameters, power_sum(weight, last, low.form.formula, high.form.formula))
+            return [piece for side in sides for piece in _sum(points.within(side), weight)]
+    return [Piece(points.outer, power_sum(weight, last, low.form.formula, high.form.formula))]
 
 
 def power_sum(weight: Formula, name: str, low: Formula, high: Formula) -> Formula:

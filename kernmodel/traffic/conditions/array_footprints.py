@@ -17,7 +17,6 @@ from kernmodel.traffic.conditions.affine_sets import (
     Linear,
     Piece,
     bound_on,
-    sum_over,
     total_of,
     variable,
     without,
@@ -85,8 +84,8 @@ class ArrayFootprint:
         """Bytes of the cache lines under the elements: of one visit, as pieces over the loops that stand still; or of
         all visits together."""
         kept, rows = 0 if summed else self.parameters, self._rows
-        pieces = _scaled(sum_over(rows.points, kept), rows.step)
-        return pieces + _scaled(sum_over(rows.points.outer, kept), fixed(rows.ends)) if rows.ends else pieces
+        pieces = _scaled(rows.points.count(kept), rows.step)
+        return pieces + _scaled(rows.points.outer.count(kept), fixed(rows.ends)) if rows.ends else pieces
 
     @cached_property
     def total(self) -> Size:
@@ -111,17 +110,10 @@ class ArrayFootprint:
 
     def _count(self, points: AffineSet, name: str) -> int:
         """How many values a dimension's variable takes at most while the loops further out stand still."""
-        alone = self._alone(points, name)
+        alone = points.alone(name, self.parameters)
         low, high = nearest_bounds(alone, name)
         least = alone.outer.least((low - high).plus(-1))
         return max(1, ceil(-least)) if least is not None else 1
-
-    def _alone(self, points: AffineSet, name: str) -> AffineSet:
-        """What a dimension's variable goes through, whatever the other dimensions are."""
-        kept, constraints = points.variables[: self.parameters], points.constraints
-        for other in points.variables[self.parameters :]:
-            constraints = constraints if other == name else without(constraints, other)
-        return AffineSet((*kept, name), constraints)
 
     @property
     def _dimensions(self) -> tuple[str, ...]:
@@ -133,7 +125,7 @@ class ArrayFootprint:
         moving = [number for number, name in enumerate(names) if self._fixed_at(name) is None]
         number = moving.pop() if moving else len(names) - 1
         name, step, width = names[number], self._step(number), fixed(self.layout.element_bytes)
-        points = with_last(self.elements, name)
+        points = self.elements.ending_with(name)
         low, high = nearest_bounds(points, name)
         place = self._address()
         first, end = place.with_variable(name, low), place.with_variable(name, high).plus(width.value)
@@ -148,7 +140,7 @@ class ArrayFootprint:
                 break
             number = moving.pop()
             name, width, step = names[number], self._step(number) - fixed(max(hole, 0)), self._step(number)
-            points = with_last(points.outer, name)
+            points = points.outer.ending_with(name)
             low, high = nearest_bounds(points, name)
             first, end = first.with_variable(name, low), end.with_variable(name, high)
             hole, contiguous = self._hole(points, number, moving, step, width), False
@@ -170,7 +162,7 @@ class ArrayFootprint:
 
     def _fixed_at(self, name: str) -> Linear | None:
         """Where an index stands while the loops further out stand still; None if it moves."""
-        points = self._alone(self.elements, name)
+        points = self.elements.alone(name, self.parameters)
         low, high = nearest_bounds(points, name)
         least = points.outer.least(low - high)
         return low if least is not None and least > -1 else None
@@ -196,13 +188,6 @@ def _mean_remainder(form: Linear, line: int) -> Number:
     for coefficient in form.terms.values():
         grain = gcd(grain, int(coefficient)) if coefficient == int(coefficient) else 1
     return form.constant.value % grain + exact(Fraction(line - grain, 2))
-
-
-def with_last(points: AffineSet, name: str) -> AffineSet:
-    """The same set, with a variable in the last place."""
-    if points.variables[-1] == name:
-        return points
-    return AffineSet((*(other for other in points.variables if other != name), name), points.constraints)
 
 
 def nearest_bounds(points: AffineSet, name: str) -> tuple[Linear, Linear]:
@@ -257,7 +242,7 @@ def array_footprint(
     remaining = tuple(constraints)
     for loop in reversed(running):
         remaining = without(remaining, loop)
-    elements = AffineSet((*kept, *dimensions), remaining)
+    elements = iterations.like((*kept, *dimensions), remaining)
     return ArrayFootprint(layout, tuple(scales), tuple(offsets), elements, parameters, values)
 
 
@@ -291,7 +276,7 @@ def joined(one: ArrayFootprint, other: ArrayFootprint) -> ArrayFootprint | None:
         for constraint in footprint.elements.constraints
         if (relaxed := _relaxed(constraint, beside)) is not None
     ]
-    elements = AffineSet(one.elements.variables, around)
+    elements = one.elements.like(one.elements.variables, around)
     if any(not all(elements.bounds(name)) for name in elements.variables):
         return None
     both = ArrayFootprint(one.layout, one.scales, one.offsets, elements, one.parameters, one.values)

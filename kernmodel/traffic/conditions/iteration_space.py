@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from math import gcd, lcm
 
-from kernmodel.traffic.conditions.affine_sets import AffineSet, Linear, sum_over, total_of, variable
+from kernmodel.traffic.conditions.affine_sets import AffineSet, Linear, total_of, variable
 from kernmodel.traffic.conditions.quantities import Size, sized
 from kernmodel.traffic.conditions.symbolic_nest import Affine, Bound, SymbolicLoop, SymbolicNest
 from kernmodel.value_types import dataclass
@@ -41,7 +41,7 @@ class IterationSpace:
 
     def count(self, points: AffineSet) -> Size:
         """The points of a set of loop variables."""
-        return total_of(sum_over(points, 0), self.values)
+        return total_of(points.count(0), self.values)
 
 
 def iteration_space(prepared: SymbolicNest, values: Mapping[str, int]) -> IterationSpace | None:

@@ -328,7 +328,7 @@ class NestFootprints:
         running = [constraint.with_variable(own, now) for constraint in points.constraints]
         first = points.onto(place + 1).constraints
         variables = (*points.variables[: place + 1], f"{own}'", *points.variables[place + 1 :])
-        moved = AffineSet(variables, [*running, *first, since, since.scaled(-1).plus(count - 1)])
+        moved = points.like(variables, [*running, *first, since, since.scaled(-1).plus(count - 1)])
         return moved, place + 1, (own, now)
 
     # parts of the sweep
