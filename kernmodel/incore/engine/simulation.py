@@ -285,10 +285,16 @@ class Pipeline:
         if lender < 0 or self._comes_straight(x):
             return True
         used = lender in self.ports and (self.started[lender] or self.data_free[lender] > self.now)
-        if used or self.back[lender] > self.now:
+        if used or self.back[lender] > self.now or self._gives_way(x):
             return False
         self.back[lender] = self.now + max(microop.data, 1)
         return True
+
+    def _gives_way(self, x: _InFlight) -> bool:
+        """Whether something older waits for the paths of all, and none of them is lent in this cycle."""
+        if any(self.back[lender] > self.now for lender in self.lenders):
+            return False
+        return any(y.port in self.lenders and y.id < x.id for y in self.ready)
 
     def _take_paths(self, port: int) -> bool:
         """Take the paths of all lending ports, where what starts on one takes them; False while one is busy."""

@@ -340,6 +340,19 @@ static int comes_straight(const Sim *s, const Instance *x, const Op *m)
     return 0;
 }
 
+/* Whether something older waits for the paths of all, and none of them is lent in this cycle. */
+static int gives_way(const Sim *s, const Instance *x)
+{
+    int older = 0;
+    for (uint32_t rest = s->lenders; rest; rest &= rest - 1) {
+        const int32_t port = __builtin_ctz(rest);
+        if (s->back[port] > s->now)
+            return 0;
+        older |= s->waiting >> port & 1 && instance(s, s->ready[port][s->first_ready[port]])->id < x->id;
+    }
+    return older;
+}
+
 /* Take the operand path over which the third vector comes, that of another port; 0 while it is busy. */
 static int borrow(Sim *s, const Instance *x, const Op *m, int32_t port)
 {
@@ -347,6 +360,8 @@ static int borrow(Sim *s, const Instance *x, const Op *m, int32_t port)
     if (lender < 0 || comes_straight(s, x, m))
         return 1;
     if (s->started[lender] || s->back[lender] > s->now || s->data_free[lender] > s->now)
+        return 0;
+    if (gives_way(s, x))
         return 0;
     s->back[lender] = s->now + (m->data ? m->data : 1);
     return 1;
