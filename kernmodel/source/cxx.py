@@ -139,7 +139,10 @@ def _declaration(part: str, bare: str, text: str, line: int, refused: dict[str, 
     nothing = re.sub(r"(?m)^(?![ \t]*#).*$", blanked, part)
     head = bare.partition("{")[0]
     template = re.match(r"\s*template\s*<([^<>]*)>", bare)
-    kind = re.match(r"\s*(?:template\s*<[^<>]*>)?\s*(using|class|struct|union|enum\s+class|template|friend|\})", bare)
+    # behind directives, which are spaces here: two runs of spaces side by side would be parted in all ways
+    kind = re.match(
+        r"(?:template\s*<[^<>]*>\s*)?(using|class|struct|union|enum\s+class|template|friend|\})", bare.lstrip()
+    )
     if kind and kind[1] in ("struct", "union") and not template and _is_plain(bare):
         tag = re.match(r"\s*(?:struct|union)\s+(\w+)\s*\{", bare)
         known = f"typedef {kind[1]} {tag[1]} {tag[1]}; " if tag else ""

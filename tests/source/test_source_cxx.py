@@ -139,3 +139,11 @@ def test_what_is_no_c_costs_its_own_function_alone(tmp_path: Path) -> None:
     assert "an address that is computed" in str(found["members"])
     assert "k.cpp:5:73: syntax error" in str(found["strange"])
     assert load_kernel(str(tmp_path / "k.cpp"), line=4) == found["shifted"]
+
+
+def test_many_directives_before_a_declaration_are_passed_over_quickly(tmp_path: Path) -> None:
+    macros = "".join(f"#define LONG_NAME_OF_A_MACRO_{number} {number}\n" for number in range(1500))
+    loop = "void f(double *a, int n) { for (int i = 0; i < n; i++) a[i] = 1.0; }\n"
+    (tmp_path / "k.cpp").write_text(f"{macros}int one;\n{loop}")
+    (found,) = find_nests(str(tmp_path / "k.cpp"))
+    assert isinstance(found.nest, LoopNest)
