@@ -28,7 +28,6 @@ from kernmodel.machine.cores import SPREAD, Spread
 from kernmodel.machine.model import BandwidthSeries, Machine, StreamMix, TransferPath
 from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate
 from kernmodel.models.calls import CALLS, CallWork
-from kernmodel.models.ceilings import at_cores
 from kernmodel.models.outside import OUTSIDE, OutsideWork
 from kernmodel.models.streams import Streams, beside_cycles, recomposed, stream_cycles
 from kernmodel.traffic.model import ENDS, PathLines, PathTraffic, Traffic
@@ -876,6 +875,8 @@ def drawn_share(machine: Machine, memory: TransferTime, cores: int) -> float:
     series = next(one for one in machine.bandwidths if (one.level, one.mix, one.threads_per_core) == asked)
     if not series.cores[0] <= cores <= series.cores[-1]:
         return 1.0
+    from kernmodel.models.ceilings import at_cores  # one core has no use for the roofs, which bring the instruction mix
+
     return min(1.0, at_cores(machine, series, cores)[0] / at_cores(machine, series, found.cores)[0])
 
 
