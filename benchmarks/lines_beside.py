@@ -1,6 +1,6 @@
 """What a line of an outer level takes beside lines of streams that lie in an inner one, on this host.
 
-    python benchmarks/lines_beside.py [--each 32] [--samples 40]
+    python benchmarks/lines_beside.py [--each 32] [--samples 40] [--streams 4]
 
 Each pass of the measured loop loads one line of a large buffer and one line of each of k streams, which are walked
 round. docs/ecm.md tells what models make of it.
@@ -20,7 +20,6 @@ OUTER, INNER, TOTAL, POSITION = 0, 1, 62, 63
 SEGMENT_BYTES = 1 << 18
 SKEW_BYTES = 3 * LINE
 """Between streams, so that they do not begin in the same set."""
-STREAMS = range(5)
 
 
 def loop(each: int, streams: int) -> bytes:
@@ -61,6 +60,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--each", type=int, default=32, help="KiB of each stream in L2, a power of two")
     parser.add_argument("--samples", type=int, default=40)
+    parser.add_argument("--streams", type=int, default=4, help="most streams beside the outer one")
     given = parser.parse_args()
     sizes, effort = level_sizes(host_topology()), Effort(samples=given.samples, rounds=2, seconds=2.0)
     inner = {"L2": given.each << 10, "L3": 1 << 20}
@@ -68,9 +68,12 @@ def main() -> None:
         for outer, levels in (("L3", ("L2",)), ("Mem", ("L2", "L3"))):
             total = sizes[outer] // 1024 * 1024
             for level in levels:
-                found = [timed(harness, total, inner[level], k, effort, memory=outer == "Mem") for k in STREAMS]
+                found = [
+                    timed(harness, total, inner[level], k, effort, memory=outer == "Mem")
+                    for k in range(given.streams + 1)
+                ]
                 cycles = " ".join(f"{one.value:6.2f}{'' if one.confirmed else '?'}" for one in found)
-                print(f"a line of {outer} beside 0 to 4 of {level}: {cycles}", flush=True)
+                print(f"a line of {outer} beside 0 to {given.streams} of {level}: {cycles}", flush=True)
 
 
 if __name__ == "__main__":
