@@ -277,18 +277,18 @@ class Formula:
         return exact(found)
 
     def substitute(self, values: Mapping[str, Formula | Number]) -> Formula:
-        """The formula with others in place of symbols, all at once."""
-        if not self.free_symbols & values.keys():
+        """The formula with others in place of symbols, floors, maxima and minima, all at once."""
+        if values.keys().isdisjoint(self.free_symbols) and not any(isinstance(atom, Whole) for atom in values):
             return self
         parts = []
         for monomial, coefficient in self.terms.items():
             kept = tuple(item for item in monomial if not isinstance(item[0], Whole) and item[0] not in values)
             part = Formula({kept: coefficient})
             for atom, exponent in monomial if len(kept) < len(monomial) else ():
-                if isinstance(atom, Whole):
-                    part *= atom.of(inner.substitute(values) for inner in atom.parts) ** exponent
-                elif atom in values:
+                if atom in values:
                     part *= as_formula(values[atom]) ** exponent
+                elif isinstance(atom, Whole):
+                    part *= atom.of(inner.substitute(values) for inner in atom.parts) ** exponent
             parts.append(part)
         return total(parts)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from kernmodel.formulas.formula import ONE, ZERO, Formula, Whole, of_atom
+from kernmodel.formulas.formula import Formula, Whole, of_atom
 from kernmodel.source.parse.inequalities import Condition
 from kernmodel.value_types import dataclass
 
@@ -100,7 +100,7 @@ def _extremes(case: Case, extreme: Whole) -> Iterator[Case]:
             for place, other in enumerate(extreme.parts)
             if place != number
         ]
-        subscripts = tuple(_put(index, extreme, part) for index in case.subscripts)
+        subscripts = tuple(index.substitute({extreme: part}) for index in case.subscripts)
         yield replace(case, subscripts=subscripts, conditions=(*case.conditions, *others))
 
 
@@ -108,20 +108,6 @@ def _chooses(whole: Whole) -> bool:
     """Whether it is a maximum or minimum that loops move, of parts that hold none."""
     plain = not any(part.holds("max", "min") for part in whole.parts)
     return whole.kind in ("max", "min") and plain and not of_atom(whole).of_sizes
-
-
-def _put(index: Formula, atom: Whole, value: Formula) -> Formula:
-    """The formula with a value in the place of an atom, also within others."""
-    total = ZERO
-    for monomial, coefficient in index.terms.items():
-        term = ONE.scaled(coefficient)
-        for factor, power in monomial:
-            put = value if factor == atom else of_atom(factor)
-            if isinstance(factor, Whole) and factor != atom:
-                put = factor.of(_put(part, atom, value) for part in factor.parts)
-            term = term * put**power
-        total += term
-    return total
 
 
 def by_share(found: Sequence[Case], share: Callable[[tuple[Condition, ...]], float | None]) -> list[tuple[Case, float]]:
