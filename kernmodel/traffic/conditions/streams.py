@@ -276,9 +276,10 @@ def _streams(
     # distances between references are iterations within a block, also where they reach beyond it
     within = tuple(_without_blocks(move, space) for move in moves)
     subscripts = _subscripts(pitches, within)
+    origin = [subscript.constant(members.references[0].index, values) for subscript in subscripts]
     groups: dict[object, list[Reference]] = {}
     for reference in members.references:
-        placed = _place(reference, members.references[0], subscripts, values, line_bytes)
+        placed = _place(reference, subscripts, origin, values, line_bytes)
         groups.setdefault(_kinship(placed, strides, line_bytes), []).append(placed)
     streams = []
     for group in groups.values():
@@ -355,6 +356,7 @@ def _subscripts(pitches: Sequence[Size], moves: Sequence[tuple[Size, ...]]) -> t
 
 
 def _subscript(dimensions: list[int], pitches: Sequence[Size], moves: Sequence[tuple[Size, ...]]) -> _Subscript:
+    """One dimension in its own unit, in which steps are numbers where the pitch is a formula; several in bytes."""
     first, *others = dimensions
     if not others:
         return _Subscript(((first, ONE),), pitches[first], moves[first])
@@ -364,17 +366,19 @@ def _subscript(dimensions: list[int], pitches: Sequence[Size], moves: Sequence[t
 
 def _place(
     reference: SymbolicReference,
-    origin: SymbolicReference,
     subscripts: Sequence[_Subscript],
+    origin: Sequence[Size],
     values: Mapping[str, int],
     line_bytes: int,
 ) -> Reference:
-    """Express the constants of an index as shifts of the loops that move its subscripts; what is left is the offset."""
+    """Express the constants of an index as shifts of the loops that move its subscripts; what is left is the offset.
+
+    Shifts count from the `origin`: the constant of each subscript in the first reference of the class.
+    """
     shift = [NOTHING] * len(subscripts[0].move) if subscripts else []
     offset = NOTHING
-    for subscript in subscripts:
-        move, pitch = subscript.move, subscript.pitch
-        constant, base = (subscript.constant(each.index, values) for each in (reference, origin))
+    for subscript, base in zip(subscripts, origin, strict=True):
+        move, pitch, constant = subscript.move, subscript.pitch, subscript.constant(reference.index, values)
         movers = sorted((loop for loop, step in enumerate(move) if step.value), key=lambda loop: -move[loop].magnitude)
         if not movers:
             offset += constant * pitch
