@@ -238,7 +238,7 @@ class X86(Isa):
         return alike and instruction.mnemonic.removeprefix("v") in _CONSTANT_WITH_ITSELF
 
     def third_vector(self, instruction: Instruction) -> int | None:
-        """The addend of a fused multiplication and addition, the choice of a blend."""
+        """The addend of a fused multiplication and addition, the choice of a blend, the indices into two vectors."""
         return floating.third_vector(instruction)
 
     def is_fp_addition(self, instruction: Instruction) -> bool:

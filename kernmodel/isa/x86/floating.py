@@ -74,6 +74,9 @@ _ADDENDS = {"132": 1, "213": 2, "231": 0}
 """By the order that a fused multiplication and addition names, the operand that it adds."""
 _FUSED_ORDER = re.compile(rf"v(?:{'|'.join(_FUSED)})(\d{{3}})[ps][dsh]")
 _BLENDS = ("vblendvpd", "vblendvps", "vpblendvb")
+_OF_TWO_VECTORS = re.compile(r"vperm([it])2(?:[bwdq]|p[sd])")
+_INDICES = {"i": 0, "t": 1}
+"""Of a permutation of two vectors, the operand that says which elements are taken."""
 
 _CONVERSION = re.compile(
     r"(?:cvtt?(?:ne2?|nee|neo)?|bcstne)"
@@ -161,8 +164,12 @@ def _memory_sizes() -> dict[str, frozenset[iced.MemorySize_]]:
 
 
 def third_vector(instruction: Instruction) -> int | None:
-    """The number of the operand that is the third vector: what is added to a product, or tells what is blended."""
+    """The number of the operand that is the third vector: what is added to a product, or tells what is blended or
+    which elements of two vectors are taken."""
     if instruction.mnemonic in _BLENDS:
         return 3
+    permutation = _OF_TWO_VECTORS.fullmatch(instruction.mnemonic)
+    if permutation:
+        return _INDICES[permutation[1]]
     fused = _FUSED_ORDER.fullmatch(instruction.mnemonic)
     return _ADDENDS[fused[1]] if fused else None
