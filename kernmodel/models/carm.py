@@ -11,10 +11,10 @@ from functools import partial
 
 from kernmodel.code.mix import FpClass, InstructionMix
 from kernmodel.errors import InputError, Note
+from kernmodel.models.bandwidths import Origin
 from kernmodel.models.ceilings import (
     ComputeCeiling,
     MemoryCeiling,
-    Origin,
     best_ceiling,
     compute_ceiling,
     joint_performance,

@@ -20,16 +20,15 @@ from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import FpOperation, Precision
 from kernmodel.machine.model import BandwidthSeries, Machine, TransferPath
-from kernmodel.traffic.stores import default_stores, evasion_of
+from kernmodel.models.bandwidths import MEMORY, Origin, at_cores, nearest_bandwidth, with_cores
+from kernmodel.traffic.model import PathLines
 from kernmodel.value_types import dataclass
 
 Ratio = Literal["loads", "2:1", "1:1", "stores"]
-Origin = Literal["measured", "derived", "interpolated"]
 
 RATIOS: dict[Ratio, float] = {"loads": 1.0, "2:1": 2 / 3, "1:1": 1 / 2, "stores": 0.0}
 """The load/store ratios that benchmarks measure (the paper, Figure 3), by their share of loads."""
 
-MEMORY = "Mem"
 _SAME = 1e-6
 """Shares of loads that differ by less are one ratio."""
 
@@ -471,33 +470,6 @@ def _interpolated(points: Sequence[_Known], share: float) -> _Known:
     return _Known(share, left.size, 1 / _time(left, right, share), origin, source)
 
 
-def at_cores(machine: Machine, series: BandwidthSeries, cores: int) -> tuple[float, Origin, str]:
-    """The bandwidth of a series for so many cores, its origin, and how it was found in words.
-
-    Between measured counts it is interpolated. Caches scale with the cores beyond them; memory scales with the ccNUMA
-    domains that are full, holds its last figure within one, and its first for fewer cores.
-    """
-    found = dict(zip(series.cores, series.bytes_per_second, strict=True))
-    if cores in found:
-        return found[cores], "measured", ""
-    first, last = series.cores[0], series.cores[-1]
-    if first < cores < last:
-        low = max(count for count in found if count < cores)
-        high = min(count for count in found if count > cores)
-        value = found[low] + (found[high] - found[low]) * (cores - low) / (high - low)
-        return value, "interpolated", f", interpolated between {low} and {high} cores"
-    if series.level != MEMORY:
-        nearest = first if cores < first else last
-        return found[nearest] / nearest * cores, "derived", f", in proportion from {nearest} cores"
-    block = max(last, machine.topology.cores_per_numa_domain)
-    if cores <= block:
-        nearest = first if cores < first else last
-        return found[nearest], "derived", f", as with {nearest} cores"
-    full, rest = divmod(cores, block)
-    value = full * at_cores(machine, series, block)[0] + (at_cores(machine, series, rest)[0] if rest else 0.0)
-    return value, "derived", f", {cores / block:g} times that of {block} cores"
-
-
 # }}}
 # {{{ bandwidths between levels
 
@@ -527,51 +499,39 @@ def theoretical_bandwidth(machine: Machine, level: str, cores: int) -> float | N
     return width * machine.clock_hz * cores if width is not None else None
 
 
-def path_bandwidth(machine: Machine, path: str, read_share: float, cores: int) -> MemoryCeiling:
+def path_bandwidth(machine: Machine, path: str, flow: PathLines, cores: int) -> MemoryCeiling:
     """Bytes/s between two neighbouring levels (original, hierarchical): width × clock × cores, or measured.
 
-    Both directions count, so a full-duplex path moves at most twice its width. Measured: the stream mix whose share of
-    loaded lines is nearest, at this number of cores, with the write-allocates that the benchmark does not report; of
-    mixes that are equally near, the slower one.
+    Both directions count, so a full-duplex path moves at most twice its width. Measured: the stream mix that T_Mem of
+    the ECM model takes (`nearest_bandwidth`), at this number of cores.
 
     Args:
         path: its name ("L1L2", …).
-        read_share: lines toward the core over all lines on the path.
+        flow: the lines on the path, in any unit.
 
     Raises:
         BandwidthNotKnownError: neither width nor measurement, nor theoretical bandwidth of the memory.
     """
     found = next(one for one in machine.paths if one.name == path)
     if found.bytes_per_cycle is None:
-        return _measured_path(machine, found, read_share, cores)
+        return _measured_path(machine, found, flow, cores)
     width, source = _path_width(machine, found, cores)
-    rate = width if found.duplex == "half" else width / max(read_share, 1 - read_share)
-    return MemoryCeiling(found.outer, machine.line_bytes, read_share, rate, "derived", source)
+    lines, occupying = sum(flow), flow.occupying(found)
+    rate, share = (width * lines / occupying, flow.loads / lines) if lines else (width, 1.0)
+    return MemoryCeiling(found.outer, machine.line_bytes, share, rate, "derived", source)
 
 
-def _measured_path(machine: Machine, path: TransferPath, read_share: float, cores: int) -> MemoryCeiling:
-    series = [one for one in machine.bandwidths if one.level == path.outer and one.threads_per_core == 1]
-    if not series:
+def _measured_path(machine: Machine, path: TransferPath, flow: PathLines, cores: int) -> MemoryCeiling:
+    total = flow.loads + flow.stores
+    share = flow.loads / total if total else 1.0
+    if not any(one.level == path.outer and one.threads_per_core == 1 for one in machine.bandwidths):
         width, source = _path_width(machine, path, cores)
-        return MemoryCeiling(path.outer, machine.line_bytes, read_share, width, "derived", source)
-    found = [(abs(_true(machine, one, cores)[1] - read_share), one) for one in series]
-    nearest = min(round(distance, 9) for distance, _ in found)
-    candidates = [one for distance, one in found if round(distance, 9) == nearest]
-    best = min(candidates, key=lambda one: at_cores(machine, one, cores)[0] * _true(machine, one, cores)[0])
-    value, origin, how = at_cores(machine, best, cores)
-    factor, share = _true(machine, best, cores)
-    source = (
-        f"{machine.sources.get(f'bandwidths.mixes.{best.mix.name}', best.mix.name)}{how}, {share:.0%} of lines loaded"
-    )
-    return MemoryCeiling(path.outer, machine.line_bytes, read_share, value * factor, origin, source)
-
-
-def _true(machine: Machine, series: BandwidthSeries, cores: int) -> tuple[float, float]:
-    """True over reported bytes of a benchmark, and its share of loaded lines; evaded write-allocates do not move."""
-    evasion = evasion_of(machine, cores, default_stores(machine)) if series.level == MEMORY else None
-    mix = series.mix
-    loads = mix.read + (mix.write - mix.read_write) * (1 - (evasion.share if evasion else 0.0))
-    return (loads + mix.write) / (mix.read + mix.write), loads / (loads + mix.write)
+        return MemoryCeiling(path.outer, machine.line_bytes, share, width, "derived", source)
+    found = nearest_bandwidth(machine, path.outer, share)
+    value, origin, how = with_cores(machine, found, cores)
+    mix = machine.sources.get(f"bandwidths.mixes.{found.mix.name}", found.mix.name)
+    source = f"{mix}{how}, {found.mix_read_share:.0%} of lines loaded"
+    return MemoryCeiling(path.outer, machine.line_bytes, share, value, origin, source)
 
 
 def _path_width(machine: Machine, path: TransferPath, cores: int) -> tuple[float, str]:

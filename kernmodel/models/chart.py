@@ -15,10 +15,10 @@ from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.isa import isa_of
 from kernmodel.isa.model import Precision
 from kernmodel.machine.model import Machine
+from kernmodel.models.bandwidths import Origin
 from kernmodel.models.ceilings import (
     BandwidthNotKnownError,
     MemoryCeiling,
-    Origin,
     compute_ceiling,
     joint_performance,
     register_bytes,

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import count, islice, pairwise
+from itertools import chain, islice, pairwise, repeat
 from typing import Literal
 
 from kernmodel.errors import MachineError, Note
@@ -25,13 +25,19 @@ from kernmodel.incore.engine.ports import group_bound
 from kernmodel.incore.model import InCore, Reason
 from kernmodel.incore.tables.core_parameters import with_dividers
 from kernmodel.machine.cores import SPREAD, Spread
-from kernmodel.machine.model import BandwidthSeries, Machine, StreamMix, TransferPath
+from kernmodel.machine.model import Machine, TransferPath
 from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate
+from kernmodel.models.bandwidths import (
+    UNFITTED,
+    MemoryBandwidth,
+    drawn_share,
+    nearest_bandwidth,
+    penalties,
+)
 from kernmodel.models.calls import CALLS, CallWork
 from kernmodel.models.outside import OUTSIDE, OutsideWork
 from kernmodel.models.streams import Streams, beside_cycles, recomposed, stream_cycles
 from kernmodel.traffic.model import ENDS, PathLines, PathTraffic, Traffic
-from kernmodel.traffic.stores import default_stores, evasion_of
 from kernmodel.traffic.stream_runs import Runs, restart_cycles, shortest_run
 from kernmodel.uncertainty import Interval, union
 from kernmodel.units import Work, format_bytes
@@ -47,25 +53,6 @@ UNKNOWN = "?"
 
 AT_LEAST = "≥ "
 """Before a sum of which a part is not known."""
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryBandwidth:
-    """The measured bandwidth a transfer time is derived from.
-
-    Attributes:
-        mix: the stream mix whose read share is nearest to the kernel's.
-        bytes_per_second: true bandwidth: as reported, and the write-allocates that the machine did not evade.
-        cores: number of cores at which it was measured (where it is highest, up to one ccNUMA domain).
-        kernel_read_share, mix_read_share: loaded lines over all lines, of the kernel and of the mix.
-    """
-
-    level: str
-    mix: StreamMix
-    bytes_per_second: float
-    cores: int
-    kernel_read_share: float
-    mix_read_share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +103,7 @@ class EcmPrediction:
             out (the textbook model).
         calls: the functions that the loop calls, in the levels and T_ECM as far as their times are known; None without
             any.
+        penalties: p0 of the recursive rule in units of T_Mem for 2, 3, … cores, the last one for more; empty: T_Mem/2.
     """
 
     machine: str
@@ -135,6 +123,7 @@ class EcmPrediction:
     cycles_interval: Interval | None = None
     outside: OutsideWork | None = None
     calls: CallWork | None = None
+    penalties: tuple[float, ...] = ()
 
     @property
     def lacks_calls(self) -> bool:
@@ -290,6 +279,8 @@ def predict(
     every = {**times, OUTSIDE: t_out}
     levels = tuple((level, t_out + cycles) for level, cycles in residence_predictions(machine, times))
     t_ecm, t_mem = levels[-1][1], transfers[-1].bandwidth_cycles
+    bandwidth = transfers[-1].bandwidth
+    fitted = penalties(machine, bandwidth) if bandwidth and transfers[-1].of_streams else ()
     binding, domain = binding_times(machine.overlap, times), machine.topology.cores_per_numa_domain
     if t_call > 0 and "T_OL" in binding:
         at = binding.index("T_OL") + 1
@@ -324,7 +315,7 @@ def predict(
         binding=binding,
         core_reason=incore.reason,
         saturation_simple=saturation_simple(t_ecm, t_mem, domain),
-        saturation_recursive=saturation_recursive(t_ecm, t_mem, domain),
+        saturation_recursive=saturation_recursive(t_ecm, t_mem, domain, fitted),
         work=_work(traffic, machine),
         notes=(
             *_notes(incore, transfers),
@@ -337,6 +328,7 @@ def predict(
         cycles_interval=union(intervals),
         outside=outside,
         calls=calls,
+        penalties=fitted,
     )
 
 
@@ -644,63 +636,12 @@ def _least_cycles(
     machine: Machine, path: TransferPath, flow: PathLines, *, textbook: bool
 ) -> tuple[float, MemoryBandwidth | None]:
     """What the width of a path takes for these lines, or the bandwidth of memory that all cores share, and that."""
-    occupying = flow.occupying(path) * machine.line_bytes
     if path.bytes_per_cycle is not None:
-        return occupying / path.bytes_per_cycle, None
+        return flow.occupying(path) * machine.line_bytes / path.bytes_per_cycle, None
     total = flow.loads + flow.stores
-    read_share = flow.loads / total if total else 1.0
-    writes = not textbook and 1 - read_share > _END_OF_ROWS
-    bandwidth = nearest_bandwidth(machine, path.outer, read_share, writes=writes)
-    return occupying / bandwidth.bytes_per_second * machine.clock_hz, bandwidth
-
-
-_END_OF_ROWS = 0.01
-"""Share of written lines up to which a kernel writes what ends its rows (a sum of each), and no stream."""
-
-
-def nearest_bandwidth(machine: Machine, level: str, read_share: float, *, writes: bool = False) -> MemoryBandwidth:
-    """The measured bandwidth of `level` whose stream mix is nearest in read share (write-allocates counted on both
-    sides); of mixes that are equally near, the slower one.
-
-    Memory: the highest value over up to one ccNUMA domain's cores; a cache: the value for one core.
-
-    Args:
-        writes: whether only mixes that write count (where the file has some), however little they write. The bus of a
-            memory channel turns around between reads and writes (B. Jacob, S. W. Ng, D. T. Wang: Memory systems, 2007),
-            and streams of several arrays share the open rows of its banks; a mix that only reads does neither. With all
-            cores of a domain of the carried files, a fifth of writes (triad) costs 8 to 19 % of what loads alone draw;
-            a seventh more (copy, daxpy) at most 5 %, and nothing on the Zen cores and Sandy Bridge.
-
-    Raises:
-        MachineError: no measurement of this level.
-    """
-    series = [s for s in machine.bandwidths if s.level == level and s.threads_per_core == 1]
-    if not series:
-        raise MachineError(
-            f"has no measured bandwidth of {level}", where=machine.file, todo=f"add a series under bandwidths.{level}"
-        )
-    series = [one for one in series if one.mix.write or not writes] or series
-    measured = [_true_bandwidth(machine, one, read_share) for one in series]
-    # 9 digits, so that rounding does not decide
-    return min(measured, key=lambda m: (round(abs(m.mix_read_share - read_share), 9), m.bytes_per_second))
-
-
-def _true_bandwidth(machine: Machine, series: BandwidthSeries, read_share: float) -> MemoryBandwidth:
-    """What a benchmark truly moved: it reports its streams, and what it writes only was also loaded, unless evaded.
-
-    Loads are r + w − rw streams; less the evaded share of the w − rw that are written only, where the machine evades
-    by itself and as many cores were active.
-    """
-    level, mix = series.level, series.mix
-    # the highest over at most so many cores (else the fewest measured), and the fewest cores that it takes
-    limit = machine.topology.cores_per_numa_domain if level == "Mem" else 1
-    measured = list(zip(series.bytes_per_second, series.cores, strict=True))
-    within = [one for one in measured if one[1] <= limit] or measured[:1]
-    value, cores = max(within, key=lambda pair: (pair[0], -pair[1]))
-    evasion = evasion_of(machine, cores, default_stores(machine)) if level == "Mem" else None
-    loads = mix.read + (mix.write - mix.read_write) * (1 - (evasion.share if evasion else 0.0))
-    factor = (loads + mix.write) / (mix.read + mix.write)
-    return MemoryBandwidth(level, mix, value * factor, cores, read_share, loads / (loads + mix.write))
+    bandwidth = nearest_bandwidth(machine, path.outer, flow.loads / total if total else 1.0, textbook=textbook)
+    # measured bytes are those of both directions, whichever of them the path has at a time
+    return sum(flow) * machine.line_bytes / bandwidth.bytes_per_second * machine.clock_hz, bandwidth
 
 
 def residence_predictions(machine: Machine, times: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
@@ -808,29 +749,44 @@ def saturation_simple(t_ecm: float, t_mem: float, limit: int = _MANY_CORES) -> i
     return cores if cores <= limit else None
 
 
-def _utilizations(t_ecm: float, t_mem: float) -> Iterator[float]:
+def _utilizations(t_ecm: float, t_mem: float, penalties: Sequence[float]) -> Iterator[float]:
     """Utilisation u(n) of the memory bandwidth by n = 1, 2, … cores, by the recursive latency-aware rule.
 
     u(1) = T_Mem/T_ECM, u(n) = min(1, n·T_Mem / (T_ECM + u(n−1)·(n−1)·p0)) (Hofmann, Hager, Fey: On the accuracy and
-    usefulness of analytic energy models for contemporary multicore processors, ISC 2018). The penalty p0 was fitted
-    there; without a fit p0 = T_Mem/2, as Kerncraft takes it.
+    usefulness of analytic energy models for contemporary multicore processors, ISC 2018). The penalty p0 is fitted
+    to measurements there. More cores draw no less, which a penalty of more than T_Mem would make them do.
+
+    Args:
+        penalties: p0/T_Mem for 2, 3, … cores, the last one for more; empty: it was not fitted.
     """
     u = min(1.0, t_mem / t_ecm)
-    for n in count(2):
+    fitted = chain(penalties, repeat(penalties[-1] if penalties else UNFITTED))
+    for n, penalty in enumerate(fitted, 2):
         yield u
-        u = min(1.0, n * t_mem / (t_ecm + u * (n - 1) * t_mem / 2))
+        drawn = n * t_mem / (t_ecm + u * (n - 1) * penalty * t_mem)
+        u = 1.0 if drawn > 1 - _ROUNDING else max(u, drawn)
 
 
-def utilization(cores: int, t_ecm: float, t_mem: float) -> float:
+_ROUNDING = 1e-9
+
+
+def utilization(cores: int, t_ecm: float, t_mem: float, penalties: Sequence[float] = ()) -> float:
     """Utilisation of the memory bandwidth by so many cores; 0 where nothing moves over the memory path."""
-    return next(islice(_utilizations(t_ecm, t_mem), cores - 1, None)) if t_mem > 0 else 0.0
+    return next(islice(_utilizations(t_ecm, t_mem, penalties), cores - 1, None)) if t_mem > 0 else 0.0
 
 
-def saturation_recursive(t_ecm: float, t_mem: float, limit: int = _MANY_CORES) -> int | None:
+def recursive_use(prediction: EcmPrediction, cores: int) -> float:
+    """The same of a predicted kernel."""
+    return utilization(cores, prediction.cycles, prediction.memory_cycles, prediction.penalties)
+
+
+def saturation_recursive(
+    t_ecm: float, t_mem: float, limit: int = _MANY_CORES, penalties: Sequence[float] = ()
+) -> int | None:
     """The first number of cores with u(n) = 1, None if nothing moves over the memory path or `limit` do not do."""
     if t_mem <= 0:
         return None
-    used = enumerate(islice(_utilizations(t_ecm, t_mem), limit), 1)
+    used = enumerate(islice(_utilizations(t_ecm, t_mem, penalties), limit), 1)
     return next((cores for cores, u in used if u >= 1.0), None)
 
 
@@ -847,7 +803,7 @@ def scale(
     single = {n: predict_at(n) for n in set(counts)}
     for prediction in single.values():
         refuse_unknown(prediction, machine, "performance over cores")
-    used = {n: utilization(n, one.cycles, one.memory_cycles) for n, one in single.items()}
+    used = {n: recursive_use(one, n) for n, one in single.items()}
     drawn = {n: min(used[n], _drawn(machine, one, n)) for n, one in single.items()}
     total = together({n: _domain_rate(single[n], n, drawn[n]) for n in single}, counts, spread)
     return ScalingPoint(
@@ -861,29 +817,12 @@ def scale(
     )
 
 
-def drawn_share(machine: Machine, memory: TransferTime, cores: int) -> float:
-    """The share of the bandwidth behind a memory time that so many cores of a domain draw together.
-
-    By the streams over cores in the machine's file: their highest may be that of fewer cores, and several may draw less
-    than the rule of saturation says. Linear between the counts that were measured; 1 of one core, whose streams are in
-    the time itself, and where it is not known.
-    """
-    found = memory.bandwidth
-    if found is None or not memory.of_streams or cores < 2:
-        return 1.0
-    asked = found.level, found.mix, 1
-    series = next(one for one in machine.bandwidths if (one.level, one.mix, one.threads_per_core) == asked)
-    if not series.cores[0] <= cores <= series.cores[-1]:
-        return 1.0
-    from kernmodel.models.ceilings import at_cores  # one core has no use for the roofs, which bring the instruction mix
-
-    return min(1.0, at_cores(machine, series, cores)[0] / at_cores(machine, series, found.cores)[0])
-
-
 def _drawn(machine: Machine, prediction: EcmPrediction, cores: int) -> float:
     """The same of a kernel; more cores draw no less than what one draws by itself."""
-    alone = utilization(1, prediction.cycles, prediction.memory_cycles)
-    return max(drawn_share(machine, prediction.transfers[-1], cores), alone)
+    memory = prediction.transfers[-1]
+    if memory.bandwidth is None or not memory.of_streams:
+        return 1.0
+    return max(drawn_share(machine, memory.bandwidth, cores), recursive_use(prediction, 1))
 
 
 def together(rates: Mapping[int, float], counts: Sequence[int], spread: Spread) -> float:

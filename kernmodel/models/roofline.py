@@ -25,6 +25,7 @@ from kernmodel.models.chart import (
     path_bytes,
     peak_roofs,
 )
+from kernmodel.traffic.model import PathLines
 
 
 def roofline(model: ModelName, case: Case) -> Roofline:
@@ -84,8 +85,8 @@ def _levels_between(case: Case) -> tuple[LevelDemand, ...]:
     levels = [LevelDemand(ceiling.level, ceiling, ceiling.level, wanted.bytes)]
     for path, size in zip(machine.paths, path_bytes(traffic, machine), strict=True):
         moved = traffic.path(path.name)
-        lines = moved.lines
-        found = known(partial(path_bandwidth, machine, path.name, moved.loads / lines if lines else 1.0, case.cores))
+        flow = PathLines(moved.loads, moved.stores, moved.clean_victims)
+        found = known(partial(path_bandwidth, machine, path.name, flow, case.cores))
         levels.append(LevelDemand(path.outer, found, path.outer, size))
     return tuple(levels)
 

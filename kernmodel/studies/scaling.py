@@ -228,9 +228,9 @@ def _simple_use(prediction: EcmPrediction, cores: int) -> float:
 
 def _recursive_use(prediction: EcmPrediction, cores: int) -> float:
     """Utilisation of the memory bandwidth by the recursive latency-aware rule."""
-    from kernmodel.models.ecm import utilization
+    from kernmodel.models.ecm import recursive_use
 
-    return utilization(cores, prediction.cycles, prediction.memory_cycles)
+    return recursive_use(prediction, cores)
 
 
 def _first(domain: int, used: Callable[[int], float]) -> int | None:

@@ -225,7 +225,7 @@ def test_ecm_draws_sizes_and_cores(run, tmp_path):
     assert (outcome.status, outcome.err) == (0, "")
     assert "T_L3Mem" in sizes.read_text()
     assert run("ecm", "-m", "clx", "stencil.c", "--cores", "1-20", "--plot", cores).status == 0
-    assert "saturation, 5 cores" in cores.read_text()
+    assert "saturation, 9 cores" in cores.read_text()
 
 
 @needs_compiler

@@ -13,9 +13,9 @@ from kernmodel.code.mix import FpClass
 from kernmodel.errors import MachineError
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import BandwidthSeries, MeasuredPeak, MemoryChannels, StreamMix
+from kernmodel.models.bandwidths import at_cores
 from kernmodel.models.ceilings import (
     RATIOS,
-    at_cores,
     best_ceiling,
     compute_ceiling,
     issue_ceiling,
@@ -28,6 +28,7 @@ from kernmodel.models.ceilings import (
     widest_access,
 )
 from kernmodel.models.chart import Case
+from kernmodel.traffic.model import PathLines
 
 
 def peak(case: Case, kind: FpClass) -> float | None:
@@ -201,9 +202,9 @@ def test_missing_bandwidths_are_named() -> None:
     with pytest.raises(MachineError, match=r"no bandwidth of Mem.*add a series of Mem"):
         bandwidth(bare, "Mem", 64, 1.0)
     with pytest.raises(MachineError, match="no bandwidth of Mem"):
-        path_bandwidth(bare.machine, "L3Mem", 1.0, 1)
+        path_bandwidth(bare.machine, "L3Mem", PathLines(1, 0, 0), 1)
     known = replace(bare.machine, memory=MemoryChannels(6, 8, 2933e6))
-    assert path_bandwidth(known, "L3Mem", 1.0, 40).bytes_per_second == pytest.approx(2 * 6 * 8 * 2933e6)
+    assert path_bandwidth(known, "L3Mem", PathLines(1, 0, 0), 40).bytes_per_second == pytest.approx(2 * 6 * 8 * 2933e6)
     with pytest.raises(MachineError, match="no load of 64 B"):
         bandwidth(core("hsw"), "L1", 64, 1.0)
 
@@ -211,17 +212,17 @@ def test_missing_bandwidths_are_named() -> None:
 def test_paths_count_both_directions() -> None:
     """L2L3 of Cascade Lake: 16 B/cy each way; L1L2: 64 B/cy for both together."""
     machine = load_machine("clx")
-    assert path_bandwidth(machine, "L2L3", 0.5, 2).bytes_per_second == pytest.approx(2 * 32 * 2.5e9)
-    assert path_bandwidth(machine, "L2L3", 1.0, 1).bytes_per_second == pytest.approx(16 * 2.5e9)
-    assert path_bandwidth(machine, "L1L2", 0.5, 1).bytes_per_second == pytest.approx(64 * 2.5e9)
+    assert path_bandwidth(machine, "L2L3", PathLines(1, 1, 0), 2).bytes_per_second == pytest.approx(2 * 32 * 2.5e9)
+    assert path_bandwidth(machine, "L2L3", PathLines(1, 0, 0), 1).bytes_per_second == pytest.approx(16 * 2.5e9)
+    assert path_bandwidth(machine, "L1L2", PathLines(1, 1, 0), 1).bytes_per_second == pytest.approx(64 * 2.5e9)
 
 
 def test_memory_path_counts_write_allocates() -> None:
     """Half of the lines loaded is the update benchmark (53.08 GB/s on 10 cores), two thirds the copy one with its
     write-allocates (36.46 × 1.5), which is slower than daxpy with as many."""
     machine = load_machine("clx")
-    assert path_bandwidth(machine, "L3Mem", 0.5, 10).bytes_per_second == pytest.approx(53.08e9)
-    assert path_bandwidth(machine, "L3Mem", 2 / 3, 10).bytes_per_second == pytest.approx(
+    assert path_bandwidth(machine, "L3Mem", PathLines(1, 1, 0), 10).bytes_per_second == pytest.approx(53.08e9)
+    assert path_bandwidth(machine, "L3Mem", PathLines(2, 1, 0), 10).bytes_per_second == pytest.approx(
         min(36.46 * 1.5, 54.77 * 1.0) * 1e9
     )
 

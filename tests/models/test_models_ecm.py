@@ -26,9 +26,9 @@ from kernmodel.machine.model import (
     TransferPath,
 )
 from kernmodel.machine.overlap import parse_overlap
+from kernmodel.models.bandwidths import nearest_bandwidth
 from kernmodel.models.ecm import (
     binding_times,
-    nearest_bandwidth,
     predict,
     saturation_recursive,
     saturation_simple,
@@ -372,4 +372,4 @@ def test_a_kernel_that_writes_takes_the_bandwidth_of_streams_that_write(read_sha
 def test_a_file_of_loads_alone_still_has_a_bandwidth_for_kernels_that_write() -> None:
     toy = machine()
     loads = replace(toy, bandwidths=tuple(one for one in toy.bandwidths if not one.mix.write))
-    assert nearest_bandwidth(loads, "Mem", 0.5, writes=True).mix.name == "load"
+    assert nearest_bandwidth(loads, "Mem", 0.5).mix.name == "load"

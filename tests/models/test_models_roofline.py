@@ -11,11 +11,18 @@ from roofline_cases import TRIAD, core, incore, mix, traffic
 
 from kernmodel.code.mix import FpClass
 from kernmodel.errors import InputError
+from kernmodel.formulas.formula import ZERO
+from kernmodel.incore.tables.core_parameters import MissParameters
+from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import BandwidthSeries, StreamMix
 from kernmodel.machine.overlap import parse_overlap
+from kernmodel.models.bandwidths import drawn_share
+from kernmodel.models.ceilings import path_bandwidth
 from kernmodel.models.chart import Case, ModelName, Roofline, demand
-from kernmodel.models.ecm import predict
+from kernmodel.models.ecm import predict, transfer_time
 from kernmodel.models.roofline import hierarchical, original, roofline
+from kernmodel.models.streams import streams_of
+from kernmodel.traffic.model import PathLines, PathTraffic
 
 PATHS = ("L1L2", "L2L3", "L3Mem")
 EVERY: tuple[ModelName, ...] = ("orm", "hierarchical", "carm", "irm", "adcarm")
@@ -190,13 +197,13 @@ def test_the_hierarchical_bound_is_never_below_ecm(
     lcd: float,
     bandwidth: float,
 ) -> None:
-    """Same data: one core, its measured memory bandwidth that of the ECM model, code whose µops have ports of one group
-    (overlapping or not). Every roof is one of the times that the ECM model adds or takes the maximum of, and a sum of
-    times is at least their maximum."""
+    """Same data: one core, a measured bandwidth of memory that is that of all mixes, as the textbook's ECM model takes
+    the nearest, code whose µops have ports of one group (overlapping or not). Every roof is one of the times that the
+    ECM model adds or takes the maximum of, and a sum of times is at least their maximum."""
     loads, stores, fmas = counts
     series = tuple(
-        BandwidthSeries("Mem", StreamMix(f"{read}{write}", read, write, 0), (1,), (bandwidth / (1 + write),))
-        for read, write in ((1, 0), (1, 1), (2, 1))
+        BandwidthSeries("Mem", mix, (1,), (bandwidth / mix.write_allocate_factor,))
+        for mix in (StreamMix(f"{read}{write}", read, write, 0) for read, write in ((1, 0), (1, 1), (2, 1)))
     )
     base = core("clx")
     machine = replace(base.machine, overlap=parse_overlap(overlap), bandwidths=series)
@@ -209,3 +216,24 @@ def test_the_hierarchical_bound_is_never_below_ecm(
     assert found.iterations_per_second >= rate * (1 - 1e-9)
     if "+" not in overlap:
         assert found.iterations_per_second == pytest.approx(rate)
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(["snb", "ivb", "hsw", "bdw", "skx", "skx-6140", "clx", "zen", "zen2", "zen4", "tx2", "a64fx"]),
+    st.floats(0.1, 40),
+    st.floats(0, 1),
+    st.integers(1, 20),
+)
+def test_the_memory_roof_is_the_bandwidth_of_t_mem(name: str, loads: float, written: float, cores: int) -> None:
+    """All cores of a domain draw no more by ECM than the roof of memory has, and as much where they saturate it."""
+    machine = load_machine(name)
+    path, stores = machine.paths[-1], loads * written
+    moved = PathTraffic(path.name, loads, stores, 0.0, ZERO, ZERO, ZERO)
+    time = transfer_time(machine, streams_of(machine, MissParameters()), path, moved)
+    assert time.bandwidth is not None
+    cores = min(cores, machine.topology.cores_per_numa_domain)
+    drawn = time.bytes / time.bandwidth_cycles * machine.clock_hz
+    roof = path_bandwidth(machine, path.name, PathLines(loads, stores, 0.0), cores).bytes_per_second
+    share = drawn_share(machine, time.bandwidth, cores) if cores > 1 else roof / time.bandwidth.bytes_per_second
+    assert roof == pytest.approx(drawn * share)

@@ -13,7 +13,8 @@ from kernmodel.incore.tables.core_parameters import MissParameters
 from kernmodel.machine.load import load_machine
 from kernmodel.machine.model import BandwidthSeries, StreamMix
 from kernmodel.machine.overlap import evaluate
-from kernmodel.models.ecm import drawn_share, transfer_time, transfer_times
+from kernmodel.models.bandwidths import drawn_share, nearest_bandwidth, penalties, with_cores
+from kernmodel.models.ecm import transfer_time, transfer_times, utilization
 from kernmodel.models.pages import in_pages
 from kernmodel.models.streams import beside_cycles, stream_cycles, streams_of
 from kernmodel.traffic.model import AccessTraffic, PathLines, PathTraffic, Traffic
@@ -165,21 +166,54 @@ def test_cores_draw_no_more_than_streams_of_as_many() -> None:
     series = next(one for one in machine.bandwidths if (one.level, one.mix) == ("Mem", time.bandwidth.mix))
     measured = dict(zip(series.cores, series.bytes_per_second, strict=True))
     most = measured[time.bandwidth.cores]
-    assert drawn_share(machine, time, 2) == pytest.approx(measured[2] / most)
-    assert drawn_share(machine, time, 9) == pytest.approx(measured[9] / most)
+    assert drawn_share(machine, time.bandwidth, 2) == pytest.approx(measured[2] / most)
+    assert drawn_share(machine, time.bandwidth, 9) == pytest.approx(measured[9] / most)
     assert measured[9] < 0.97 * most
     few = [
         replace(one, cores=(1, 3), bytes_per_second=(measured[1], most)) if one == series else one
         for one in machine.bandwidths
     ]
     between = replace(machine, bandwidths=tuple(few))
-    assert drawn_share(between, replace(time, bandwidth=replace(time.bandwidth, cores=3)), 2) == pytest.approx(
-        (measured[1] + most) / 2 / most
+    assert drawn_share(between, replace(time.bandwidth, cores=3), 2) == pytest.approx((measured[1] + most) / 2 / most)
+    assert drawn_share(between, replace(time.bandwidth, cores=3), 9) == 1.0  # not known
+    assert drawn_share(machine, time.bandwidth, 1) == 1.0
+
+
+@pytest.mark.parametrize("name", ["snb", "ivb", "hsw", "bdw", "skx", "clx", "zen", "zen2", "zen4", "a64fx"])
+def test_several_cores_draw_what_streams_of_as_many_draw(name: str) -> None:
+    """The recursive rule with p0 of a mix, and what as many cores draw at most, give the mix itself on every count of
+    cores but those on which it was faster than that many single ones."""
+    machine = load_machine(name)
+    for read_share in (1.0, 0.8, 2 / 3, 0.5):
+        found = nearest_bandwidth(machine, "Mem", read_share)
+        alone = found.bytes_per_second / with_cores(machine, found, 1)[0]
+        fitted = penalties(machine, found)
+        for cores in range(2, machine.topology.cores_per_numa_domain + 1):
+            drawn = drawn_share(machine, found, cores)
+            used = min(utilization(cores, alone, 1.0, fitted), drawn)
+            assert used == pytest.approx(min(drawn, cores / alone), rel=0.011 if min(fitted) > 0 else 0.03)
+
+
+def test_cores_of_which_no_figure_tells_wait_as_published() -> None:
+    machine = load_machine("clx")
+    series = tuple(
+        replace(one, cores=one.cores[1:], bytes_per_second=one.bytes_per_second[1:]) for one in machine.bandwidths
     )
-    assert drawn_share(between, replace(time, bandwidth=replace(time.bandwidth, cores=3)), 9) == 1.0  # not known
-    assert drawn_share(machine, time, 1) == 1.0
-    textbook = transfer_time(machine, None, path, PathTraffic("L3Mem", 1.0, 1.0, 0.0, ZERO, ZERO, ZERO))
-    assert drawn_share(machine, textbook, 9) == 1.0
+    assert penalties(replace(machine, bandwidths=series), nearest_bandwidth(machine, "Mem", 1.0)) == ()
+    assert utilization(3, 4.0, 1.0) == utilization(3, 4.0, 1.0, (0.5,))
+
+
+@pytest.mark.parametrize("textbook", [False, True])
+def test_both_directions_of_a_duplex_memory_count_in_its_time(textbook: bool) -> None:
+    """A64FX: triad reports 4 of the 5 lines that it moves, and draws 158.67 GB/s with the cores of a domain."""
+    machine = load_machine("a64fx")
+    path = machine.paths[-1]
+    assert path.duplex == "full"
+    streams = None if textbook else streams_of(machine, MissParameters())
+    time = transfer_time(machine, streams, path, PathTraffic(path.name, 4.0, 1.0, 0.0, ZERO, ZERO, ZERO))
+    assert time.bandwidth is not None
+    assert time.bandwidth.mix.name == "triad"
+    assert time.bandwidth_cycles == pytest.approx(4 * machine.line_bytes / 158.67e9 * machine.clock_hz)
 
 
 def test_a_mix_that_only_writes_has_no_loads_that_add_to_its_transfers() -> None:

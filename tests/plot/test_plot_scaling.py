@@ -53,7 +53,7 @@ def test_both_rules_linear_scaling_and_saturation_points(stencil):
     linear = drawn["linear, n·P(1)"]
     assert list(linear.get_ydata()) == pytest.approx([0, 40 * recursive.get_ydata()[0]])
     assert linear.get_linewidth() < recursive.get_linewidth()
-    assert list(drawn["saturation, recursive rule, 5 cores"].get_xdata()) == [5]
+    assert list(drawn["saturation, recursive rule, 9 cores"].get_xdata()) == [9]
     assert list(drawn["saturation, simple rule, 3 cores"].get_xdata()) == [3]
 
 
@@ -100,7 +100,7 @@ def test_ecm_draws_the_same_performance(stencil):
     scaled = lines(scaling_figure([stencil], "LUP/s").axes[0])
     rule = scaled["recursive latency-aware rule"]
     assert list(ecm["prediction"].get_ydata()) == list(rule.get_ydata())
-    assert list(ecm["saturation, 5 cores"].get_xdata()) == [5]
+    assert list(ecm["saturation, 9 cores"].get_xdata()) == [9]
 
 
 @pytest.mark.parametrize(("width", "ascii_only"), [(80, False), (120, True), (10, True)])

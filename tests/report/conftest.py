@@ -33,7 +33,8 @@ from kernmodel.machine.model import (
     TransferPath,
 )
 from kernmodel.machine.overlap import parse_overlap
-from kernmodel.models.ecm import EcmPrediction, MemoryBandwidth, ScalingPoint, TransferTime
+from kernmodel.models.bandwidths import MemoryBandwidth
+from kernmodel.models.ecm import EcmPrediction, ScalingPoint, TransferTime
 from kernmodel.models.outside import OutsideWork
 from kernmodel.source.model import Access, Array, ElementType, FlopCount, Loop, LoopNest, Operations
 from kernmodel.studies.predict.request import CodeOrigin, EcmAnswer, InCoreAnswer, TrafficAnswer

@@ -67,7 +67,7 @@ def prediction_json(prediction: EcmPrediction) -> Json:
         {"levels": [_level(prediction, level, cycles) for level, cycles in prediction.levels]},
         doc.pick(prediction, "overlap", "binding"),
         {"bottleneck": bottleneck_text(prediction)},
-        doc.pick(prediction, "saturation_simple", "saturation_recursive", "work"),
+        doc.pick(prediction, "saturation_simple", "saturation_recursive", "penalties", "work"),
     )
 
 

@@ -20,6 +20,7 @@ from kernmodel.report.text.sections import (
 from kernmodel.studies.scaling import unit_of_performance
 
 if TYPE_CHECKING:
+    from kernmodel.models.ecm import EcmPrediction
     from kernmodel.studies.scaling import ScalingAnswer, ScalingRow
 
 
@@ -80,10 +81,24 @@ def _summary(answer: ScalingAnswer, unit: str) -> Blocks:
         "Saturation point of a ccNUMA domain, and best performance of the core counts below by the recursive rule",
         ("simple rule ⌈T_ECM/T_Mem⌉", _saturation(answer, answer.saturation_simple)),
         ("recursive latency-aware rule", _saturation(answer, answer.saturation_recursive)),
+        ("its penalty p0", _penalty(answer.single.prediction)),
         ("best of one domain", told(_best(in_one_domain)) if in_one_domain else None),
         ("best of all", told(_best(answer.rows))),
         ("95 % of it", told(enough)),
     )
+
+
+def _penalty(prediction: EcmPrediction) -> str | None:
+    """What p0 of the recursive rule is, and where it is from; None where no core waits for memory."""
+    found, fitted = prediction.transfers[-1].bandwidth, prediction.penalties
+    if prediction.memory_cycles <= 0:
+        return None
+    if not fitted or found is None:
+        return "T_Mem/2"
+    low, high = (f"{value:.2f}" for value in (min(fitted), max(fitted)))
+    value = low if low == high else f"{low} to {high}"
+    cores = "2" if len(fitted) == 1 else f"2 to {len(fitted) + 1}"
+    return f"{value} T_Mem, by what {cores} cores draw of {found.mix.name}"
 
 
 def _best(rows: Sequence[ScalingRow]) -> ScalingRow:

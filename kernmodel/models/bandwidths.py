@@ -1,0 +1,179 @@
+"""Measured bandwidths: with which stream mix a kernel is compared, and what so many cores draw of it.
+
+The ECM model's T_Mem, the saturation of a ccNUMA domain and the roofs of memory all take theirs from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from kernmodel.errors import MachineError
+from kernmodel.machine.model import BandwidthSeries, Machine, StreamMix
+from kernmodel.traffic.stores import default_stores, evasion_of
+from kernmodel.value_types import dataclass
+
+MEMORY = "Mem"
+
+Origin = Literal["measured", "derived", "interpolated"]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBandwidth:
+    """The measured bandwidth a transfer time is derived from.
+
+    Attributes:
+        mix: the stream mix whose read share is nearest to the kernel's.
+        bytes_per_second: true bandwidth: as reported, and the write-allocates that the machine did not evade.
+        cores: number of cores at which it was measured (where it is highest, up to one ccNUMA domain).
+        kernel_read_share, mix_read_share: loaded lines over all lines, of the kernel and of the mix.
+    """
+
+    level: str
+    mix: StreamMix
+    bytes_per_second: float
+    cores: int
+    kernel_read_share: float
+    mix_read_share: float
+
+
+def nearest_bandwidth(machine: Machine, level: str, read_share: float, *, textbook: bool = False) -> MemoryBandwidth:
+    """The measured bandwidth of `level` whose stream mix is nearest in read share (write-allocates counted on both
+    sides); of mixes that are equally near, the slower one.
+
+    Memory: the highest value over up to one ccNUMA domain's cores; a cache: the value for one core.
+
+    Args:
+        textbook: whether mixes that only read count for kernels that write, too. Else only mixes that write do (where
+            the file has some), however little the kernel writes. The bus of a memory channel turns around between
+            reads and writes (B. Jacob, S. W. Ng, D. T. Wang: Memory systems, 2007), and streams of several arrays share
+            the open rows of its banks; a mix that only reads does neither. With all cores of a domain of the carried
+            files, a fifth of writes (triad) costs 8 to 19 % of what loads alone draw; a seventh more (copy, daxpy) at
+            most 5 %, and nothing on the Zen cores and Sandy Bridge.
+
+    Raises:
+        MachineError: no measurement of this level.
+    """
+    series = [s for s in machine.bandwidths if s.level == level and s.threads_per_core == 1]
+    if not series:
+        raise MachineError(
+            f"has no measured bandwidth of {level}", where=machine.file, todo=f"add a series under bandwidths.{level}"
+        )
+    writes = not textbook and 1 - read_share > _END_OF_ROWS
+    series = [one for one in series if one.mix.write or not writes] or series
+    measured = [_highest(machine, one, read_share) for one in series]
+    # 9 digits, so that rounding does not decide
+    return min(measured, key=lambda m: (round(abs(m.mix_read_share - read_share), 9), m.bytes_per_second))
+
+
+_END_OF_ROWS = 0.01
+"""Share of written lines up to which a kernel writes what ends its rows (a sum of each), and no stream."""
+
+
+def _highest(machine: Machine, series: BandwidthSeries, read_share: float) -> MemoryBandwidth:
+    """The highest of a series over the cores of a domain, as the mix truly moved."""
+    # the highest over at most so many cores (else the fewest measured), and the fewest cores that it takes
+    limit = machine.topology.cores_per_numa_domain if series.level == MEMORY else 1
+    measured = list(zip(series.bytes_per_second, series.cores, strict=True))
+    within = [one for one in measured if one[1] <= limit] or measured[:1]
+    value, cores = max(within, key=lambda pair: (pair[0], -pair[1]))
+    factor, share = _true(machine, series, cores)
+    return MemoryBandwidth(series.level, series.mix, value * factor, cores, read_share, share)
+
+
+def _true(machine: Machine, series: BandwidthSeries, cores: int) -> tuple[float, float]:
+    """True over reported bytes of a benchmark, and its share of loaded lines: it reports its streams, and what it
+    writes only was also loaded, unless evaded.
+
+    Loads are r + w − rw streams; less the evaded share of the w − rw that are written only, where the machine evades
+    by itself and as many cores were active.
+    """
+    mix = series.mix
+    evasion = evasion_of(machine, cores, default_stores(machine)) if series.level == MEMORY else None
+    loads = mix.read + (mix.write - mix.read_write) * (1 - (evasion.share if evasion else 0.0))
+    return (loads + mix.write) / (mix.read + mix.write), loads / (loads + mix.write)
+
+
+def with_cores(machine: Machine, found: MemoryBandwidth, cores: int) -> tuple[float, Origin, str]:
+    """True bytes/s that so many cores draw of the mix of a bandwidth, its origin, and how it was found in words."""
+    series = _series(machine, found)
+    value, origin, how = at_cores(machine, series, cores)
+    return value * _true(machine, series, cores)[0], origin, how
+
+
+def _series(machine: Machine, found: MemoryBandwidth) -> BandwidthSeries:
+    asked = found.level, found.mix, 1
+    return next(one for one in machine.bandwidths if (one.level, one.mix, one.threads_per_core) == asked)
+
+
+def at_cores(machine: Machine, series: BandwidthSeries, cores: int) -> tuple[float, Origin, str]:
+    """The bandwidth of a series for so many cores, its origin, and how it was found in words.
+
+    Between measured counts it is interpolated. Caches scale with the cores beyond them; memory scales with the ccNUMA
+    domains that are full, holds its last figure within one, and its first for fewer cores.
+    """
+    found = dict(zip(series.cores, series.bytes_per_second, strict=True))
+    if cores in found:
+        return found[cores], "measured", ""
+    first, last = series.cores[0], series.cores[-1]
+    if first < cores < last:
+        low = max(count for count in found if count < cores)
+        high = min(count for count in found if count > cores)
+        value = found[low] + (found[high] - found[low]) * (cores - low) / (high - low)
+        return value, "interpolated", f", interpolated between {low} and {high} cores"
+    if series.level != MEMORY:
+        nearest = first if cores < first else last
+        return found[nearest] / nearest * cores, "derived", f", in proportion from {nearest} cores"
+    block = max(last, machine.topology.cores_per_numa_domain)
+    if cores <= block:
+        nearest = first if cores < first else last
+        return found[nearest], "derived", f", as with {nearest} cores"
+    full, rest = divmod(cores, block)
+    value = full * at_cores(machine, series, block)[0] + (at_cores(machine, series, rest)[0] if rest else 0.0)
+    return value, "derived", f", {cores / block:g} times that of {block} cores"
+
+
+def drawn_share(machine: Machine, found: MemoryBandwidth, cores: int) -> float:
+    """The share of a bandwidth of memory that so many cores of a domain draw together.
+
+    By the streams over cores in the machine's file: their highest may be that of fewer cores, and several may draw less
+    than the rule of saturation says. Linear between the counts that were measured; 1 of one core, whose streams are in
+    the time itself, and where it is not known.
+    """
+    series = _series(machine, found)
+    if cores < 2 or not series.cores[0] <= cores <= series.cores[-1]:
+        return 1.0
+    return min(1.0, with_cores(machine, found, cores)[0] / found.bytes_per_second)
+
+
+UNFITTED = 0.5
+"""p₀ of the recursive rule in units of T_Mem where nothing shows it, as Kerncraft takes it."""
+
+
+def penalties(machine: Machine, found: MemoryBandwidth) -> tuple[float, ...]:
+    """p₀ of the recursive rule in units of T_Mem for 2, 3, … cores, by the streams over cores in the machine's file:
+    with it, the rule gives what they draw.
+
+    J. Hofmann, G. Hager, D. Fey (ISC 2018) fit p₀ to a measurement; these are the measurements that the file has.
+    Counts of cores that draw as much as all do, to what measurements repeat, tell no more than an upper limit. Empty
+    where there is no figure of one core, or that is the highest.
+    """
+    series = _series(machine, found)
+    if series.cores[0] != 1 or found.level != MEMORY or found.cores < 2:
+        return ()
+    return tuple(_fitted(machine, found))
+
+
+_SATURATED = 0.99
+"""Share of the highest bandwidth from which on measurements do not tell a lower one from it."""
+
+
+def _fitted(machine: Machine, found: MemoryBandwidth) -> Iterator[float]:
+    alone = found.bytes_per_second / with_cores(machine, found, 1)[0]
+    used, penalty = 1 / alone, UNFITTED
+    for cores in range(2, found.cores + 1):
+        share = drawn_share(machine, found, cores)
+        wanted = (cores / share - alone) / (used * (cores - 1))
+        penalty = max(0.0, min(wanted, penalty) if share > _SATURATED else wanted)
+        used = min(1.0, max(used, cores / (alone + used * (cores - 1) * penalty)))
+        yield penalty
