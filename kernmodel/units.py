@@ -8,6 +8,7 @@ pint. A test holds the table against pint.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from kernmodel.errors import InputError, Location, UsageError
@@ -85,6 +86,12 @@ def format_bytes(value: float) -> str:
         if abs(value) >= _KIBI**power:
             return f"{value / _KIBI**power:.4g} {unit}"
     return f"{value:.4g} B"
+
+
+def first_names(names: Sequence[str], most: int) -> str:
+    """At most so many of the names, and how many there are besides ("a, b and 3 more")."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def format_share(share: float) -> str:

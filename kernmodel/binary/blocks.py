@@ -225,9 +225,8 @@ def _forward(flow: _Flow, item: Instruction, held: dict[str, Linear]) -> None:
     isa = flow.binary.isa
     effect = isa.effect(item, held.get, lambda _: None)
     known = {name: one for name, one in effect.registers if all(term[0].startswith("&") for term in one.terms)}
-    written = [one.register for one in item.operands if one.written and one.register]
     clobbered = isa.registers.clobbered if item.branch == "call" else ()
-    for register in (*written, *item.implicit_writes, *clobbered):
+    for register in (*item.registers_written, *clobbered):
         held.pop(register, None)
     held.update(known)
 

@@ -81,7 +81,7 @@ class Branches:
             register = (wanted - seen).pop()
             seen.add(register)
             for instruction in around:
-                if register not in _written(instruction):
+                if register not in instruction.registers_written:
                     continue
                 if _loads(instruction) or instruction.vector_bytes:
                     return True
@@ -122,8 +122,3 @@ def _sources(instruction: Instruction) -> set[str]:
     read = {operand.register for operand in instruction.operands if operand.read and operand.register}
     read |= {name for one in instruction.memory for name in (one.base, one.index) if name}
     return {name for name in (*read, *instruction.implicit_reads) if name in general}
-
-
-def _written(instruction: Instruction) -> set[str]:
-    written = {operand.register for operand in instruction.operands if operand.written and operand.register}
-    return written | set(instruction.implicit_writes)

@@ -67,7 +67,7 @@ def callgrind_run(
             last = said.splitlines()[-1] if said else f"status {status}"
             raise ToolError(f"valgrind failed: {last}", where="valgrind", todo="see whether it runs this program")
         executed = _read(dump, function)
-    return _occurrences(function, executed, status, seconds, plain_seconds)
+    return _occurrences(function, executed, status, seconds)
 
 
 def _command(valgrind: str, dump: Path, command: Command) -> tuple[str, ...]:
@@ -141,16 +141,14 @@ def _take_jump(line: str, source: str, found: _Executed) -> None:
         found.jumps[key] = found.jumps.get(key, 0) + int(match[1])
 
 
-def _occurrences(
-    function: Function, executed: _Executed, status: int, seconds: float, plain_seconds: float
-) -> Occurrences:
+def _occurrences(function: Function, executed: _Executed, status: int, seconds: float) -> Occurrences:
     blocks = {block.address: executed.times.get(block.address, 0) for block in function.blocks}
     edges: dict[tuple[int, int], int] = {}
     for block in function.blocks:
         edges |= _edges(block, blocks, executed.jumps)
     inner = sum(count for (_, target), count in edges.items() if target == function.entry)
     calls = blocks[function.entry] - inner
-    return Occurrences(blocks, edges, calls, "callgrind", 1, seconds, plain_seconds, status)
+    return Occurrences(blocks, edges, calls, "callgrind", 1, seconds, status)
 
 
 def _edges(

@@ -24,7 +24,7 @@ from kernmodel.binary.loop_nest import natural_loops
 from kernmodel.binary.occurrences import Method, Occurrences
 from kernmodel.binary.program import BasicBlock, Function
 from kernmodel.binary.qemu import emulator_for, qemu_run
-from kernmodel.binary.runs import Command, Told, ended_badly, plain_run, said_of, too_long
+from kernmodel.binary.runs import Command, Told, ended_badly, plain_run, too_long
 from kernmodel.binary.tracing import NotTracedError, Stop, TracedProgram, free_stretch, traced_run
 from kernmodel.errors import AssemblyError, InputError, Location, Note, ToolError
 from kernmodel.isa import isa_of
@@ -49,7 +49,6 @@ class CountedRun:
     counts: Mapping[Counter, int]
     seconds: float
     exit_status: int
-    said: str
     notes: tuple[Note, ...]
 
 
@@ -125,13 +124,12 @@ def _counted(
 
     if method == "qemu" or is_foreign(function):
         told(f"counting with qemu: about {_QEMU_SLOWDOWN * plain:.0f} s")
-        known, ran = qemu_run(function, command, told)
-        return known, replace(ran, plain_seconds=plain)
+        return qemu_run(function, command, told)
     if method in ("auto", "re-encoded"):
         try:
             run = counted_run(function, command, told=told)
             if not run.exit_status or method != "auto" or which("valgrind") is None:
-                return run.function, occurrences_of(run, plain)
+                return run.function, occurrences_of(run)
         except (NotTracedError, AssemblyError):
             if method != "auto":
                 raise
@@ -188,7 +186,7 @@ def counted_run(function: Function, command: Command, *, told: Told = lambda wha
 
 
 def _one_run(function: Function, command: Command, shared: bool, told: Told) -> CountedRun:
-    with traced_run(command, told, "counting") as (program, counters, said):
+    with traced_run(command, told, "counting") as (program, counters, _):
         placed = _place(program, function, counters, shared)
         begun = time.monotonic()
         status, notes = _follow(program, function, command, placed, shared)
@@ -196,7 +194,7 @@ def _one_run(function: Function, command: Command, shared: bool, told: Told) -> 
         size = _WORD * len(placed.copy.counters)
         values = struct.unpack(f"<{len(placed.copy.counters)}Q", os.pread(counters, size, 0))
         counts = dict(zip(placed.copy.counters, values, strict=True))
-        return CountedRun(function, counts, seconds, status, said_of(said), notes)
+        return CountedRun(function, counts, seconds, status, notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,7 +402,7 @@ def _with_leader(function: Function, address: int) -> Function:
 # {{{ from counters to occurrences
 
 
-def occurrences_of(run: CountedRun, plain_seconds: float = 0.0) -> Occurrences:
+def occurrences_of(run: CountedRun) -> Occurrences:
     """What the counters say."""
     function, counts = run.function, run.counts
     arrived = {one.address: count for one, count in counts.items() if one.kind == "arrivals"}
@@ -435,7 +433,6 @@ def occurrences_of(run: CountedRun, plain_seconds: float = 0.0) -> Occurrences:
         calls=counts.get(Counter("calls"), 0),
         method="re-encoded",
         seconds=run.seconds,
-        plain_seconds=plain_seconds,
         exit_status=run.exit_status,
         notes=notes,
     )

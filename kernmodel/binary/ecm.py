@@ -21,7 +21,7 @@ from kernmodel.incore.tables.table import InstructionTable
 from kernmodel.machine.model import Machine
 from kernmodel.machine.overlap import evaluate
 from kernmodel.models.chart import Case, MeasuredMark
-from kernmodel.models.ecm import TransferTime, binding_times, residence_predictions, transfer_times
+from kernmodel.models.ecm import TransferTime, binding_times, residence_predictions, transfer_times, unknown_names
 from kernmodel.models.roofline import roofline
 from kernmodel.models.streams import streams_of
 from kernmodel.studies.predict.roofline import DEFAULT_MODEL, Charted, RooflineAnswer, Subject
@@ -67,7 +67,7 @@ class FunctionEcm:
     @property
     def unknown(self) -> tuple[str, ...]:
         """Times that are not known, since the machine file lacks a figure."""
-        return tuple(transfer.name for transfer in self.transfers if not transfer.known)
+        return unknown_names(self.transfers)
 
 
 def call_paths(found: Residency, machine: Machine, store_bytes: float | None = None) -> tuple[PathTraffic, ...]:
@@ -230,8 +230,8 @@ def with_measured(answer: RooflineAnswer, seconds: float) -> RooflineAnswer:
     (kernel,) = answer.kernels
     (chart,) = kernel.rooflines
     traffic = kernel.subject.case.traffic
-    point = next((one for one in chart.points if one.level == chart.bound_by), chart.points[0])
-    if traffic is None or not traffic.flops_per_iteration or not point.intensity:
+    point = chart.limiting_point
+    if traffic is None or not traffic.flops_per_iteration or point is None or not point.intensity:
         return answer
     if chart.bound is None or chart.bound_by is None:
         return answer

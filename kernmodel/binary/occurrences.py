@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from kernmodel.errors import Note
 from kernmodel.value_types import dataclass
+
+if TYPE_CHECKING:
+    from kernmodel.binary.program import Function, Loop
 
 Method = Literal["re-encoded", "callgrind", "qemu"]
 """How occurrences were counted: counters in a copy of the function in the running program's memory, by valgrind's
@@ -25,7 +28,7 @@ class Occurrences:
         calls: how often the function was entered.
         method: how they were counted.
         runs: of the program that agreed on every count.
-        seconds: wall time of the counted run; plain_seconds: of a run without counting, 0.0 where none was made.
+        seconds: wall time of the counted run.
         exit_status: of the program; negative: the signal that ended it.
     """
 
@@ -35,6 +38,10 @@ class Occurrences:
     method: Method
     runs: int = 1
     seconds: float = 0.0
-    plain_seconds: float = 0.0
     exit_status: int = 0
     notes: tuple[Note, ...] = ()
+
+    def entries(self, function: Function, loop: Loop) -> int:
+        """How often a loop of the function was entered from outside the loop."""
+        found = sum(n for (a, b), n in self.edges.items() if b == loop.header and a not in loop.blocks)
+        return found + (self.calls if loop.header == function.entry else 0)

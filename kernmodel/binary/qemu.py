@@ -189,4 +189,4 @@ def _occurrences(function: Function, executed: _Executed, status: int, seconds: 
         for one in block.successors:
             edges[block.address, one] = executed.edges.get((last, one), 0) if several else blocks[block.address]
     inner = sum(count for (_, target), count in edges.items() if target == function.entry)
-    return Occurrences(blocks, edges, blocks[function.entry] - inner, "qemu", 1, seconds, 0.0, status)
+    return Occurrences(blocks, edges, blocks[function.entry] - inner, "qemu", 1, seconds, status)

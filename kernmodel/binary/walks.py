@@ -45,9 +45,7 @@ class CountedFlow:
 
     def entries(self, loop: Loop) -> int:
         """How often a loop was entered from outside."""
-        edges = self.occurrences.edges.items()
-        found = sum(n for (a, b), n in edges if b == loop.header and a not in loop.blocks)
-        return found + (self.occurrences.calls if loop.header == self.function.entry else 0)
+        return self.occurrences.entries(self.function, loop)
 
     def trips(self, loop: Loop) -> float:
         """Mean passes of a loop each time that it is entered; 0 where it never is."""

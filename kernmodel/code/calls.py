@@ -82,7 +82,7 @@ def _waits_for_itself(body: Sequence[Instruction], call: int) -> bool:
     """Whether the result of a call reaches an argument of the same call in a later pass, through registers and the
     stack frame, as by System V's and Arm's calling conventions."""
     registers = isa_of(body[call].isa).registers
-    moved = {one for instruction in body for one in _written(instruction)}
+    moved = {one for instruction in body for one in instruction.registers_written}
     found = set(registers.vectors[:1])  # what holds a value that depends on the result
     order = [*range(call + 1, len(body)), *(number for _ in range(_PASSES) for number in range(len(body)))]
     for number in order:
@@ -121,16 +121,11 @@ def _follow(instruction: Instruction, found: set[str], moved: set[str], register
     words = [(_word(one, moved, registers), one) for one in instruction.memory]
     read = [one.register for one in instruction.operands if one.read and one.register]
     read += [*instruction.implicit_reads, *(word for word, one in words if one.read and word)]
-    written = [*_written(instruction), *(word for word, one in words if one.written and word)]
+    written = [*instruction.registers_written, *(word for word, one in words if one.written and word)]
     if not found.isdisjoint(read) and not isa_of(instruction.isa).writes_constant(instruction):
         found.update(written)
     else:
         found.difference_update(written)
-
-
-def _written(instruction: Instruction) -> list[str]:
-    explicit = [operand.register for operand in instruction.operands if operand.written and operand.register]
-    return [*explicit, *instruction.implicit_writes]
 
 
 def _word(reference: MemoryReference, moved: set[str], registers: Registers) -> str:

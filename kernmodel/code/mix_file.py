@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Generic, Literal, NamedTuple, Self, TypeVar, cast
 
@@ -23,6 +22,7 @@ from kernmodel.isa import DEFAULT, isa_of
 from kernmodel.isa.model import FpOperation, Precision
 from kernmodel.schema.document import FileKind, read_text
 from kernmodel.schema.entry import Entry, parse_entry
+from kernmodel.schema.fields import suggest
 from kernmodel.units import parse_quantity
 
 TOLERANCE = 0.01
@@ -82,14 +82,6 @@ class _Entry(Entry):
 
     __slots__ = ()
 
-    def keys(self, known: Iterable[str]) -> dict[str, Self]:
-        """The values by key; refuses unknown keys."""
-        found = self.mapping()
-        for name, entry in found.items():
-            if name not in known:
-                raise entry.error("is an unknown key", _nearest(name, known))
-        return found
-
     def listed(self) -> tuple[Self, ...]:
         """The elements of a list that is not empty."""
         if not self.is_list or not self.items():
@@ -136,7 +128,7 @@ class _Entry(Entry):
         """The value that a name stands for, in any case."""
         text = self.text()
         if text.lower() not in known:
-            raise self.error(f"{text[:40]!r} is unknown", _nearest(text.lower(), known))
+            raise self.error(f"{text[:40]!r} is unknown", suggest(text.lower(), known))
         return known[text.lower()]
 
     def whole(self, most: int, what: str) -> int:
@@ -146,14 +138,8 @@ class _Entry(Entry):
         return int(value)
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
-    names = list(known)
-    near = get_close_matches(name, names, n=1, cutoff=0.5)
-    return f"did you mean {near[0]}?" if near else f"use one of {', '.join(names)}"
-
-
 def _mix(root: _Entry) -> InstructionMix:
-    keys = root.keys(_KEYS)
+    keys = root.known_keys(_KEYS)
     for key in ("title", "source"):
         if key in keys:
             keys[key].text()
@@ -264,7 +250,7 @@ def _memory(keys: Mapping[str, _Entry]) -> _Section[MemoryClass]:
         return _Section((), False)
     load_share = _load_share(ratio) if ratio is not None else None
     found = [one for entry in keys["memory"].listed() for one in _memory_entry(entry, load_share)]
-    if ratio is not None and not any("share" in one.entry.keys(_MEMORY_KEYS) for one in found):
+    if ratio is not None and not any("share" in one.entry.known_keys(_MEMORY_KEYS) for one in found):
         raise ratio.error("stands beside loads and stores, which tell it", "leave it out, or give shares")
     return _section(keys["memory"], found)
 
@@ -280,7 +266,7 @@ def _load_share(entry: _Entry) -> float:
 
 def _memory_entry(entry: _Entry, load_share: float | None) -> tuple[_Found[MemoryClass], ...]:
     """Loads and stores of one size."""
-    keys = entry.keys(_MEMORY_KEYS)
+    keys = entry.known_keys(_MEMORY_KEYS)
     loads, stores = _loads_and_stores(entry, keys, load_share)
     size = _size(entry, keys)
     kind = keys["kind"].choice({name: name for name in _KINDS}) if "kind" in keys else None
@@ -352,7 +338,7 @@ def _fp(keys: Mapping[str, _Entry]) -> _Section[FpClass]:
 
 def _fp_entry(entry: _Entry) -> _Found[FpClass]:
     """Instructions of one operation, precision and width."""
-    keys = entry.keys(_FP_KEYS)
+    keys = entry.known_keys(_FP_KEYS)
     for name, todo in (("operation", "such as add, mul or fma"), ("precision", "DP, SP, HP or X87")):
         if name not in keys:
             raise entry.error(f"has no {name}", f"give {name}: {todo}")

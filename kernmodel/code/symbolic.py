@@ -102,7 +102,7 @@ class _Execution:
         if instruction.branch is not None:
             return
         known = dict(effect.registers)
-        for register in _written_by(instruction):
+        for register in instruction.registers_written:
             self.state.registers[register] = known.get(register) or self.unknown(f"?{index}.{register}")
         stores = dict(effect.stores)
         for number, (reference, address) in enumerate(zip(instruction.memory, effect.addresses, strict=True)):
@@ -111,12 +111,6 @@ class _Execution:
                 self.state.memory[address] = (value, reference.size_bytes)
         if instruction.flags_written:
             self.state.flags = effect.compared
-
-
-def _written_by(instruction: Instruction) -> list[str]:
-    """The registers that an instruction writes."""
-    explicit = [operand.register for operand in instruction.operands if operand.written and operand.register]
-    return [*explicit, *instruction.implicit_writes]
 
 
 def trace(listing: Listing, flow: ControlFlow) -> Trace:

@@ -169,10 +169,8 @@ def _mark(chart: Roofline, row: Row, rate: float, flops: float) -> MeasuredMark 
         highest = max((roof.flop_per_second for roof in chart.compute_roofs), default=float("inf"))
         roof = min(intensity * memory.bytes_per_second, highest)
         return MeasuredMark(row.kernel, MEMORY, intensity, rate, MEMORY, roof, row.line, by_bytes=True)
-    if not chart.points:
-        return None
-    limiting = next((point for point in chart.points if point.level == chart.bound_by), chart.points[0])
-    if not limiting.intensity or not chart.bound:
+    limiting = chart.limiting_point
+    if limiting is None or not limiting.intensity or not chart.bound:
         return None
     return MeasuredMark(
         row.kernel, limiting.level, limiting.intensity, rate, chart.bound_by or "", chart.bound, row.line

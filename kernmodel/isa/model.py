@@ -143,6 +143,11 @@ class Instruction:
     encoding: Encoding = Encoding()
     isa: str = "x86-64"
 
+    @property
+    def registers_written(self) -> list[str]:
+        """All registers that it writes: those of explicit operands first, as they are named."""
+        return [*(one.register for one in self.operands if one.written and one.register), *self.implicit_writes]
+
 
 @dataclass(frozen=True, slots=True)
 class Listing:

@@ -138,13 +138,17 @@ class StreamMix:
     @property
     def write_allocate_factor(self) -> float:
         """True bytes over reported bytes on a write-allocating cache: (r + 2w − rw) / (r + w)."""
-        return (self.read + 2 * self.write - self.read_write) / (self.read + self.write)
+        return self.true_traffic()[0]
 
     @property
     def read_share(self) -> float:
         """Share of loaded lines in the true traffic, write-allocates counted: (r + w − rw) / (r + 2w − rw)."""
-        loads = self.read + self.write - self.read_write
-        return loads / (loads + self.write)
+        return self.true_traffic()[1]
+
+    def true_traffic(self, evaded: float = 0.0) -> tuple[float, float]:
+        """True bytes over reported bytes, and the share of loaded lines, with a share of the write-allocates evaded."""
+        loads = self.read + (self.write - self.read_write) * (1 - evaded)
+        return (loads + self.write) / (self.read + self.write), loads / (loads + self.write)
 
     @property
     def load_share(self) -> float:

@@ -178,9 +178,8 @@ def _trips_by_own_branch(body: Sequence[Instruction], closing: Instruction) -> t
     isa = isa_of(_ISA)
     for item in body:
         effect = isa.effect(item, values.get, lambda _: None)
-        written = {operand.register for operand in item.operands if operand.written and operand.register}
         new = dict(effect.registers)
-        for name in {*written, *item.implicit_writes}:
+        for name in item.registers_written:
             values[name] = new.get(name)
         values.update(new)
         if item.flags_written:

@@ -88,10 +88,8 @@ def _true(machine: Machine, series: BandwidthSeries, cores: int) -> tuple[float,
     Loads are r + w − rw streams; less the evaded share of the w − rw that are written only, where the machine evades
     by itself and as many cores were active.
     """
-    mix = series.mix
     evasion = evasion_of(machine, cores, default_stores(machine)) if series.level == MEMORY else None
-    loads = mix.read + (mix.write - mix.read_write) * (1 - (evasion.share if evasion else 0.0))
-    return (loads + mix.write) / (mix.read + mix.write), loads / (loads + mix.write)
+    return series.mix.true_traffic(evasion.share if evasion else 0.0)
 
 
 def with_cores(machine: Machine, found: MemoryBandwidth, cores: int) -> tuple[float, Origin, str]:

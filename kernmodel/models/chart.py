@@ -147,6 +147,11 @@ class Roofline:
     measured: tuple[MeasuredMark, ...] = ()
     unknown: tuple[str, ...] = ()
 
+    @property
+    def limiting_point(self) -> Point | None:
+        """The point of the level whose roof limits, else the first one; None without any."""
+        return next((one for one in self.points if one.level == self.bound_by), next(iter(self.points), None))
+
 
 @dataclass(frozen=True, slots=True)
 class LevelShare:
@@ -473,16 +478,14 @@ def chart(
     reached = predicted if predicted is not None else flops * rate
     binding = _that_bind(compute_roofs, highest)
     above, below = _neighbours((*compute_roofs, *own), crossings, wanted, reached or rate)
-    memory_roofs = sorted(
-        (roof for one in levels for roof in one.roofs(model)), key=lambda roof: -roof.bytes_per_second
-    )
+    memory_roofs = _memory_roofs(levels, model)
     ridge = min((roof.flop_per_second for roof in binding), default=None)
     points = [("", levels[0].bytes)] if one_point else [(one.level, one.bytes) for one in levels]
     own_of = {level: [limit for limit in limits if limit.roof == level] if level else [bound] for level, _ in points}
     return Roofline(
         model=model,
         bytes_meant=bytes_meant,
-        memory_roofs=tuple(memory_roofs),
+        memory_roofs=memory_roofs,
         compute_roofs=tuple(sorted((*compute_roofs, *own), key=lambda roof: -roof.flop_per_second)),
         points=tuple(
             Point(
@@ -517,6 +520,12 @@ def chart(
     )
 
 
+def _memory_roofs(levels: Sequence[LevelDemand], model: ModelName) -> tuple[MemoryRoof, ...]:
+    """The memory roofs of all levels, lowest last."""
+    roofs = (roof for one in levels for roof in one.roofs(model))
+    return tuple(sorted(roofs, key=lambda roof: -roof.bytes_per_second))
+
+
 def _roofs_alone(
     model: ModelName,
     case: Case,
@@ -526,13 +535,10 @@ def _roofs_alone(
     notes: Iterable[Note],
 ) -> Roofline:
     """The chart of a kernel of which no intensity is known."""
-    memory_roofs = sorted(
-        (roof for one in levels for roof in one.roofs(model)), key=lambda roof: -roof.bytes_per_second
-    )
     return Roofline(
         model=model,
         bytes_meant=bytes_meant,
-        memory_roofs=tuple(memory_roofs),
+        memory_roofs=_memory_roofs(levels, model),
         compute_roofs=tuple(compute_roofs),
         points=(),
         bound=None,

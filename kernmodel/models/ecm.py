@@ -12,7 +12,7 @@ All times are in cycles per unit of work (cy/CL) at the core clock of the machin
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice, pairwise, repeat
@@ -78,6 +78,11 @@ class TransferTime:
     def bandwidth_cycles(self) -> float:
         """The part of the time that occupies the path."""
         return self.cycles - self.penalty_cycles
+
+
+def unknown_names(transfers: Iterable[TransferTime]) -> tuple[str, ...]:
+    """The times that are not known since the machine file lacks a bandwidth."""
+    return tuple(transfer.name for transfer in transfers if not transfer.known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +154,7 @@ class EcmPrediction:
     @property
     def unknown_transfers(self) -> tuple[str, ...]:
         """The times that are not known since the machine file lacks a bandwidth."""
-        return tuple(transfer.name for transfer in self.transfers if not transfer.known)
+        return unknown_names(self.transfers)
 
     @property
     def is_lower_bound(self) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kernmodel.plot import style
 from kernmodel.plot.placement import text_width
 from kernmodel.studies.predict.arranged import UNARRANGED, Arrangement, AxisLimits, step_ends
-from kernmodel.units import format_si
+from kernmodel.units import first_names, format_si
 from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Chart:
         """Kernels in a label, the first of many; empty for all of them."""
         if len(numbers) == len(self.charts):
             return ""
-        return _some([self.names[number] for number in numbers], most)
+        return first_names([self.names[number] for number in numbers], most)
 
     @property
     def compute_labels(self) -> tuple[tuple[float, str, bool], ...]:
@@ -116,7 +116,7 @@ class Chart:
             owners = tuple(dict.fromkeys(number for roof in roofs for number in self.owners(roof)))
             value = roofs[0].flop_per_second
             for most_roofs, most_owners in ((len(roofs), _MOST_NAMED), (2, 1), (1, 1)):
-                names = _some([roof.name for roof in roofs], most_roofs)
+                names = first_names([roof.name for roof in roofs], most_roofs)
                 kernels = self.named(owners, most_owners)
                 text = f"{names} {format_si(value, 'FLOP/s')}" + (f" ({kernels})" if kernels else "")
                 if text_width(text, style.TINY) <= _LABEL_SHARE * WIDTH:
@@ -153,12 +153,6 @@ class Chart:
         """Number of each kernel that has no point, and why."""
         placed = {number for number, _ in self.points}
         return tuple((number, _why(chart)) for number, chart in enumerate(self.charts) if number not in placed)
-
-
-def _some(names: Sequence[str], most: int) -> str:
-    """The first names, and how many there are beside them."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 def roofs_of(chart: Roofline) -> list[MemoryRoof | ComputeRoof]:

@@ -107,7 +107,12 @@ def _y_scale(values: Sequence[float], log: bool) -> Scale:
         low = 0.0
     if low == high:
         low, high = min(low, 0.0), max(high, 0.0) or float(low == 0)
-    step = nice_step((high - low) / 5)
+    return _round_scale(low, high, 5)
+
+
+def _round_scale(low: float, high: float, steps: int) -> Scale:
+    """Limits around both values that are multiples of a round step, about so many steps apart."""
+    step = nice_step((high - low) / steps)
     return Scale(step * math.floor(low / step + 1e-9), step * math.ceil(high / step - 1e-9))
 
 
@@ -186,8 +191,7 @@ def _bar_scale(values: Sequence[float]) -> Scale:
     low, high = min(values), max(values)
     if low == high:
         low, high = low - 0.5, high + 0.5
-    step = nice_step((high - low) / 10)
-    return Scale(step * math.floor(low / step + 1e-9), step * math.ceil(high / step - 1e-9))
+    return _round_scale(low, high, 10)
 
 
 def _cell(scale: Scale, value: float, columns: int) -> int:

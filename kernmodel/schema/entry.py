@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+import shlex
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Self, TypeVar
@@ -85,6 +86,25 @@ class Entry:
                 raise found[name].error("is given twice", "leave one of the two out")
             found[name] = self.at(f"{self.key}.{name}" if self.key else name, node)
         return found
+
+    def known_keys(self, known: Iterable[str]) -> dict[str, Self]:
+        """The values by key, of a mapping that may have no others.
+
+        Raises:
+            InputError: it is no mapping, a key is given twice, or is unknown.
+        """
+        found = self.mapping()
+        for name, entry in found.items():
+            if name not in known:
+                raise entry.error("is an unknown key", suggest(name, known))
+        return found
+
+    def words(self) -> tuple[str, ...]:
+        """The words of a text, as a shell splits it."""
+        try:
+            return tuple(shlex.split(self.text()))
+        except ValueError as error:
+            raise self.error(f"cannot be split: {error}", "check the quotes") from error
 
     def items(self) -> tuple[Self, ...]:
         """The elements of a list.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -25,10 +24,7 @@ def read_suite(path: str) -> SuiteFile:
         InputError: it cannot be read, has an unknown key, or names no kernel; with its line.
     """
     root = read_entry(Path(path), SUITE_FILE)
-    entries = root.mapping()
-    for key, entry in entries.items():
-        if key not in _KEYS:
-            raise entry.error("is an unknown key", suggest(key, _KEYS))
+    entries = root.known_keys(_KEYS)
     if "kernels" not in entries:
         raise root.error("names no kernel", "write `kernels: [gemm.c]`, or `kernels: [*.c]` in quotes")
     folder = Path(path).parent
@@ -37,8 +33,8 @@ def read_suite(path: str) -> SuiteFile:
         file=path,
         kernels=tuple(dict.fromkeys(kernels)),
         compilers=_list(entries.get("compilers"), _word, ("gcc",)),
-        flags=_list(entries.get("flags"), _flags, (("-O2",),)),
-        always=_flags(entries["always"]) if "always" in entries else (),
+        flags=_list(entries.get("flags"), Entry.words, (("-O2",),)),
+        always=entries["always"].words() if "always" in entries else (),
         block=_list(entries.get("block"), _block, (None,)),
         function=_word(entries["function"]) if "function" in entries else "kernel",
         aside=frozenset(_list(entries.get("aside"), _word, ())),
@@ -85,13 +81,6 @@ def _kernels(entry: Entry, folder: Path) -> tuple[Path, ...]:
         near = [one.name for one in folder.glob("*.c")]
         raise entry.error(f"there is no file {text!r} beside it", suggest(text, near))
     return (file,)
-
-
-def _flags(entry: Entry) -> tuple[str, ...]:
-    try:
-        return tuple(shlex.split(entry.text()))
-    except ValueError as error:
-        raise entry.error(f"cannot be split: {error}", "check the quotes") from error
 
 
 def _block(entry: Entry) -> int | None:

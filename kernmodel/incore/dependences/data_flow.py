@@ -167,7 +167,11 @@ def _special(
     if not (memory or moves or reads or writes or copies):
         return None
     pointer = len(loads) if copies or (loads and isa.loads_pointer(instruction)) else None
-    near = bool(loads) and figures.pointer_saving > 0.0 and _is_simple_load(instruction, figures.pointer_reach)
+    near = (
+        bool(loads)
+        and figures.pointer_saving > 0.0
+        and is_simple_load(instruction, instruction.memory[0], figures.pointer_reach)
+    )
     return Special(
         tuple([(load.place, load.latency) for load in loads]),
         tuple([(place, n) for n, (_, _, place) in enumerate(targets, len(loads)) if isinstance(place, int)]),
@@ -301,9 +305,8 @@ def advanced_pointers(instruction: Instruction) -> frozenset[str]:
     return isa_of(instruction.isa).registers.advanced.intersection(instruction.implicit_writes)
 
 
-def _is_simple_load(instruction: Instruction, reach: int | None) -> bool:
+def is_simple_load(instruction: Instruction, reference: MemoryReference, reach: int | None) -> bool:
     """Whether a general-purpose instruction loads from a base register and a displacement below `reach` bytes."""
-    reference = instruction.memory[0]
     simple = reference.base is not None and reference.index is None and reference.symbol is None
     near = reference.displacement >= 0 and (reach is None or reference.displacement < reach)
     return simple and near and not instruction.vector_bytes

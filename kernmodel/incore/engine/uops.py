@@ -17,6 +17,7 @@ from kernmodel.incore.dependences.data_flow import (
     clears_mask,
     is_eliminated_move,
     is_idiom,
+    is_simple_load,
     latency_of,
     operand_key,
     scaled_index,
@@ -637,22 +638,16 @@ class _Builder:
         slots = self.slots + [()] * (count - len(self.slots))
         while len(slots) > count:
             slots[-2:] = [slots[-2] + slots[-1]]
-        loads = bool(self.loads)
+        item, loads = self.instruction, bool(self.loads)
         return InstructionUops(
             uops=tuple(self.uops),
             slots=tuple(slots),
             results=tuple(self.results),
             loads=tuple(self.loads),
             stores=tuple(self.stores),
-            chaseable=loads and self._reachable(self.instruction.memory[self.loads[0][0]]),
-            pointer=loads and isa_of(self.instruction.isa).loads_pointer(self.instruction) == "whole",
+            chaseable=loads and is_simple_load(item, item.memory[self.loads[0][0]], self.core.memory.pointer_reach),
+            pointer=loads and isa_of(item.isa).loads_pointer(item) == "whole",
         )
-
-    def _reachable(self, reference: MemoryReference) -> bool:
-        simple = reference.base is not None and reference.index is None and reference.symbol is None
-        reach = self.core.memory.pointer_reach
-        near = reference.displacement >= 0 and (reach is None or reference.displacement < reach)
-        return simple and near and not self.instruction.vector_bytes
 
 
 def _append(source: Outside | Inside, cycles: int, reads: list[Outside], inside: list[Inside]) -> None:

@@ -12,20 +12,10 @@ from typing import TYPE_CHECKING
 from kernmodel.errors import AssemblyError, ToolError
 from kernmodel.isa.aarch64.grammar import Address, NotReadError, Part, Statement, parse
 from kernmodel.isa.aarch64.instructions import LENGTH, WANTS_LENGTH, Context, LengthNotKnownError, instruction_of
-from kernmodel.isa.elf import (
-    SYMBOL_FILE,
-    SYMBOL_FUNCTION,
-    SYMBOL_SECTION,
-    ElfFile,
-    Relocation,
-    Symbol,
-    damage_reported,
-    machine_name,
-    read_elf,
-    relocations,
-)
+from kernmodel.isa.elf import Relocation, Symbol, damage_reported
+from kernmodel.isa.elf_code import ElfCode, laid_out, read_code
 from kernmodel.isa.model import Instruction
-from kernmodel.isa.protocol import CodeSection, CodeSymbol, ObjectCode
+from kernmodel.isa.protocol import CodeSection
 from kernmodel.value_types import dataclass
 
 if TYPE_CHECKING:
@@ -93,29 +83,10 @@ def _disassembled(code: bytes, address: int) -> Iterator[tuple[int, str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class CodeImage(ObjectCode):
-    """Code sections by number with their address, the fields that relocations fill, the named symbols by section."""
+class CodeImage(ElfCode):
+    """The code of an AArch64 file, and in which context it is read."""
 
-    elf: ElfFile
-    layout: dict[int, int]
-    fields: dict[int, dict[int, Relocation]]
-    named: dict[int, list[Symbol]]
     context: Context
-
-    @property
-    def sections(self) -> tuple[CodeSection, ...]:
-        """The sections that hold code."""
-        every = self.elf.sections
-        return tuple(CodeSection(n, every[n].name, base, every[n].data) for n, base in self.layout.items())
-
-    @property
-    def symbols(self) -> tuple[CodeSymbol, ...]:
-        """The names of places in the code."""
-        return tuple(
-            CodeSymbol(symbol.name, number, self._address(symbol), symbol.size, symbol.kind == SYMBOL_FUNCTION)
-            for number in self.layout
-            for symbol in self.named.get(number, ())
-        )
 
     def instructions(self, section: CodeSection, first: int, end: int) -> Iterator[Instruction]:
         """The instructions at addresses `first` up to `end` of a section."""
@@ -135,12 +106,9 @@ class CodeImage(ObjectCode):
 
             yield _instruction(statement, text, place, self.context, aimed)
 
-    def _address(self, symbol: Symbol) -> int:
-        return symbol.value + (self.layout[symbol.section] if self.elf.relocatable and symbol.section else 0)
-
     def _target(self, field: Relocation) -> int | None:
         inside = field.kind in _BRANCHES and field.symbol.section in self.layout
-        return self._address(field.symbol) + field.addend if inside else None
+        return self.address(field.symbol) + field.addend if inside else None
 
 
 def _with_symbol(statement: Statement, symbol: Symbol) -> Statement:
@@ -168,24 +136,11 @@ def read_image(data: bytes, file: str, context: Context) -> CodeImage:
         AssemblyError: not ELF, damaged, or of another architecture.
         ToolError: no capstone.
     """
-    elf = read_elf(data, file)
-    if elf.machine != _MACHINE:
-        todo = "use a machine of that architecture"
-        raise AssemblyError(f"holds {machine_name(elf.machine)} code, not AArch64", where=file, todo=todo)
+    elf = read_code(data, file, _MACHINE, "AArch64")
     with damage_reported(file):
-        layout: dict[int, int] = {}
-        end = 0
-        for number, section in enumerate(elf.sections):
-            if section.executable and section.data:
-                layout[number] = (
-                    -(-end // section.alignment) * section.alignment if elf.relocatable else section.address
-                )
-                end = layout[number] + len(section.data)
-        named: dict[int, list[Symbol]] = {}
-        for symbol in elf.symbols:
-            plain = symbol.kind not in (SYMBOL_SECTION, SYMBOL_FILE) and not symbol.name.startswith(("$x", "$d"))
-            if symbol.section is not None and symbol.name and plain:
-                named.setdefault(symbol.section, []).append(symbol)
-        for symbols in named.values():
-            symbols.sort(key=lambda symbol: symbol.value)
-        return CodeImage(elf, layout, {number: relocations(elf, number) for number in layout}, named, context)
+        return CodeImage(*laid_out(elf, _is_name), context)
+
+
+def _is_name(name: str) -> bool:
+    """Whether it names something, unlike mapping symbols, which say where code and where data begin."""
+    return bool(name) and not name.startswith(("$x", "$d"))

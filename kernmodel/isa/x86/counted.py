@@ -20,11 +20,10 @@ from kernmodel.isa.counting import CountedBlock, CountedCopy, Counter
 from kernmodel.isa.model import Instruction as Decoded
 from kernmodel.isa.x86.decode import decode_raw
 from kernmodel.isa.x86.effects import REGISTERS
-from kernmodel.isa.x86.emit import Emitter, Key, memory_at
+from kernmodel.isa.x86.emit import RED_ZONE, Emitter, Key, memory_at
 from kernmodel.value_types import dataclass
 
 _ALL_FLAGS = frozenset("CPAZSO")
-_RED_ZONE = 128
 _WORD = 8
 _RETURNED = frozenset({"rax", "rdx"})
 _SCRATCH = tuple(name for name in REGISTERS.clobbered if name not in _RETURNED)
@@ -38,16 +37,12 @@ class _Emitter(Emitter):
 
     counters_at: int = 0
     shared: bool = False
-    entry: int = 0
     counters: list[Counter] = field(default_factory=list)
 
     def new_counter(self, counter: Counter) -> int:
         """The address of one more counter."""
         self.counters.append(counter)
         return self.counters_at + _WORD * (len(self.counters) - 1)
-
-    def called(self, goal: Key) -> Key:
-        return ("calls", self.entry) if goal[1] == self.entry else goal
 
     def count(self, counter: Counter, state: _State) -> None:
         """Add one to a new counter."""
@@ -76,7 +71,7 @@ class _Emitter(Emitter):
 
     def _saving(self, plain: Instruction) -> None:
         """Flags go through ah and al while the counter is added to."""
-        self._move_stack(-_RED_ZONE)
+        self.move_stack(-RED_ZONE)
         self.put(Instruction.create_reg(Code.PUSH_R64, Register.RAX))
         self.put(Instruction.create_reg(Code.SETO_RM8, Register.AL))
         self.put(Instruction.create(Code.LAHF))
@@ -85,11 +80,7 @@ class _Emitter(Emitter):
         self.put(Instruction.create_reg_i32(Code.ADD_AL_IMM8, Register.AL, 0x7F))
         self.put(Instruction.create(Code.SAHF))
         self.put(Instruction.create_reg(Code.POP_R64, Register.RAX))
-        self._move_stack(_RED_ZONE)
-
-    def _move_stack(self, by: int) -> None:
-        memory = MemoryOperand(Register.RSP, displ=by, displ_size=8)
-        self.put(Instruction.create_reg_mem(Code.LEA_R64_M, Register.RSP, memory))
+        self.move_stack(RED_ZONE)
 
 
 # {{{ what is live
@@ -189,7 +180,7 @@ def counted_copy(
     by_address = {block.address: block for block in blocks}
     live = _Liveness(by_address, _overwritten(blocks))
     live.find()
-    emitter = _Emitter(shift, [], counters, shared, entry)
+    emitter = _Emitter(shift, entry, counters_at=counters, shared=shared)
     goals: dict[int, Key] = {block.address: ("block", block.address) for block in blocks}
     sources = _sources(blocks)
     jumped_to = [one for block in blocks if block.indirect for one in block.successors]

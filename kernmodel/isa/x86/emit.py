@@ -11,6 +11,9 @@ from iced_x86 import Code, Encoder, Instruction, MemoryOperand, Register
 from kernmodel.errors import AssemblyError
 from kernmodel.value_types import dataclass
 
+RED_ZONE = 128
+"""Bytes below the stack pointer that the function may use without moving it (psABI, 3.2.2)."""
+
 Key = tuple[str, int]
 """A place in the code: what begins there, and of which block."""
 
@@ -27,9 +30,13 @@ class Item:
 
 @dataclass(slots=True)
 class Emitter:
-    """Code as it grows; what is copied is at addresses that are `shift` more than those of the file."""
+    """Code as it grows; what is copied is at addresses that are `shift` more than those of the file.
+
+    A copied function that calls itself goes to the label "calls" of its `entry`; None: nothing is copied.
+    """
 
     shift: int
+    entry: int | None = None
     items: list[Item] = field(default_factory=list)
 
     def label(self, kind: str, address: int = 0) -> None:
@@ -39,6 +46,11 @@ class Emitter:
     def put(self, instruction: Instruction, target: Key | None = None) -> None:
         """An instruction; a jump goes to `target` where that is given."""
         self.items.append(Item(instruction=instruction, target=target))
+
+    def move_stack(self, by: int) -> None:
+        """Add to the stack pointer; the flags stay."""
+        memory = MemoryOperand(Register.RSP, displ=by, displ_size=8)
+        self.put(Instruction.create_reg_mem(Code.LEA_R64_M, Register.RSP, memory))
 
     def raw(self, code: bytes) -> None:
         """Bytes as they are."""
@@ -56,17 +68,15 @@ class Emitter:
                 self._by_way_of(raw, item.near_branch_target, goal)
             elif item.is_jcc_short_or_near or item.is_jmp_short_or_near or item.is_call_near:
                 item.as_near_branch()
-                self.put(item, self.called(goal) if item.is_call_near and goal is not None else goal)
+                if item.is_call_near and goal is not None and goal[1] == self.entry:
+                    goal = ("calls", goal[1])
+                self.put(item, goal)
             else:
                 raise AssemblyError(f"{item} cannot stand elsewhere", todo="count with --method callgrind")
         elif item.is_ip_rel_memory_operand:
             self.put(item)
         else:
             self.items.append(Item(raw=raw))
-
-    def called(self, goal: Key) -> Key:
-        """Where a call of a place goes to."""
-        return goal
 
     def _by_way_of(self, raw: bytes, near: int, goal: Key | None) -> None:
         """An instruction that reaches 127 bytes only jumps over a jump to the far place."""

@@ -8,21 +8,10 @@ from collections.abc import Iterator
 import iced_x86 as iced
 from iced_x86 import Register
 
-from kernmodel.errors import AssemblyError
-from kernmodel.isa.elf import (
-    SYMBOL_FILE,
-    SYMBOL_FUNCTION,
-    SYMBOL_SECTION,
-    ElfFile,
-    Relocation,
-    Symbol,
-    damage_reported,
-    machine_name,
-    read_elf,
-    relocations,
-)
+from kernmodel.isa.elf import SYMBOL_SECTION, ElfFile, Relocation, Symbol, damage_reported
+from kernmodel.isa.elf_code import ElfCode, laid_out, read_code
 from kernmodel.isa.model import Encoding, Instruction
-from kernmodel.isa.protocol import CodeSection, CodeSymbol, ObjectCode
+from kernmodel.isa.protocol import CodeSection
 from kernmodel.isa.x86.decode import Fixup, decode_raw, disassemble, translate
 from kernmodel.value_types import dataclass
 
@@ -44,45 +33,14 @@ _ABSOLUTE = {1: "", 3: "@GOT", 10: "", 11: "", 14: "", 21: "@DTPOFF", 23: "@TPOF
 """The same for fields that hold the address itself or an offset to some base."""
 
 
-_PAGE = 4096
-"""Bytes: loaders move linked code by whole pages."""
-
-
 @dataclass(frozen=True, slots=True)
-class CodeImage(ObjectCode):
-    """Code sections by number with their address, the fields that relocations fill, the named symbols by section."""
-
-    elf: ElfFile
-    layout: dict[int, int]
-    fields: dict[int, dict[int, Relocation]]
-    named: dict[int, list[Symbol]]
-
-    @property
-    def sections(self) -> tuple[CodeSection, ...]:
-        """The sections that hold code."""
-        every = self.elf.sections
-        return tuple(
-            CodeSection(n, every[n].name, base, every[n].data, every[n].alignment if self.elf.relocatable else _PAGE)
-            for n, base in self.layout.items()
-        )
-
-    @property
-    def symbols(self) -> tuple[CodeSymbol, ...]:
-        """The names of places in the code."""
-        return tuple(
-            CodeSymbol(symbol.name, number, self.address(symbol), symbol.size, symbol.kind == SYMBOL_FUNCTION)
-            for number in self.layout
-            for symbol in self.named.get(number, ())
-        )
+class CodeImage(ElfCode):
+    """The code of an x86-64 file."""
 
     def instructions(self, section: CodeSection, first: int, end: int) -> Iterator[Instruction]:
         """The instructions at addresses `first` up to `end` of a section."""
         for item, encoding, fixup in self.decode(section.number, first - section.address, end - section.address):
             yield translate(item, encoding, disassemble(item, fixup), 0, fixup)
-
-    def address(self, symbol: Symbol) -> int:
-        """The address of a symbol of a code section."""
-        return symbol.value + (self.layout[symbol.section] if self.elf.relocatable and symbol.section else 0)
 
     def decode(
         self, section: int, start: int, end: int, text: str = ""
@@ -148,26 +106,11 @@ def read_image(data: bytes, file: str) -> CodeImage:
     Raises:
         AssemblyError: not ELF, damaged, or of another architecture.
     """
-    elf = read_elf(data, file)
-    if elf.machine != _MACHINE:
-        todo = "use a machine of that architecture"
-        raise AssemblyError(f"holds {machine_name(elf.machine)} code, not x86-64", where=file, todo=todo)
+    elf = read_code(data, file, _MACHINE, "x86-64")
     with damage_reported(file):
         return code_image(elf)
 
 
 def code_image(elf: ElfFile) -> CodeImage:
-    """Lay out the code sections of an ELF file: at their own addresses, or one after the other in relocatable files."""
-    layout: dict[int, int] = {}
-    end = 0
-    for number, section in enumerate(elf.sections):
-        if section.executable and section.data:
-            layout[number] = -(-end // section.alignment) * section.alignment if elf.relocatable else section.address
-            end = layout[number] + len(section.data)
-    named: dict[int, list[Symbol]] = {}
-    for symbol in elf.symbols:
-        if symbol.section is not None and symbol.name and symbol.kind not in (SYMBOL_SECTION, SYMBOL_FILE):
-            named.setdefault(symbol.section, []).append(symbol)
-    for symbols in named.values():
-        symbols.sort(key=lambda symbol: symbol.value)
-    return CodeImage(elf, layout, {number: relocations(elf, number) for number in layout}, named)
+    """Lay out the code sections of an ELF file."""
+    return CodeImage(*laid_out(elf))

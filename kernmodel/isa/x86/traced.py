@@ -17,10 +17,9 @@ from iced_x86 import Code, Instruction, MemoryOperand, Register
 from kernmodel.isa.counting import CountedBlock, TracedAccess, TracedCopy
 from kernmodel.isa.model import Instruction as Decoded
 from kernmodel.isa.x86.decode import decode_raw, signed
-from kernmodel.isa.x86.emit import Emitter, Key, memory_at
+from kernmodel.isa.x86.emit import RED_ZONE, Emitter, Key, memory_at
 from kernmodel.value_types import dataclass
 
-_RED_ZONE = 128
 _SAVED = 16
 """Bytes that are pushed while an address is computed."""
 _RECORD = 16
@@ -32,16 +31,12 @@ class _Tracer(Emitter):
     """The copy as it grows, and the accesses that it records."""
 
     pointer: int = 0
-    entry: int = 0
     accesses: list[TracedAccess] = field(default_factory=list)
     left_out: list[int] = field(default_factory=list)
 
-    def called(self, goal: Key) -> Key:
-        return ("calls", self.entry) if goal[1] == self.entry else goal
-
     def record(self, operand: MemoryOperand, accesses: Sequence[TracedAccess]) -> None:
         """Put the address of an operand into the buffer, once for each access."""
-        self._move_stack(-_RED_ZONE)
+        self.move_stack(-RED_ZONE)
         self.put(Instruction.create_reg(Code.PUSH_R64, Register.RAX))
         self.put(Instruction.create_reg(Code.PUSH_R64, Register.RCX))
         self.put(Instruction.create_reg_mem(Code.LEA_R64_M, Register.RAX, operand))
@@ -57,22 +52,18 @@ class _Tracer(Emitter):
         self.put(Instruction.create_mem_reg(Code.MOV_RM64_R64, memory_at(self.pointer), Register.RCX))
         self.put(Instruction.create_reg(Code.POP_R64, Register.RCX))
         self.put(Instruction.create_reg(Code.POP_R64, Register.RAX))
-        self._move_stack(_RED_ZONE)
+        self.move_stack(RED_ZONE)
 
     def mark(self, place: TracedAccess) -> None:
         """Record that this place is reached; the address is that of the stack."""
-        self.record(MemoryOperand(Register.RSP, displ=_RED_ZONE + _SAVED, displ_size=8), (place,))
-
-    def _move_stack(self, by: int) -> None:
-        memory = MemoryOperand(Register.RSP, displ=by, displ_size=8)
-        self.put(Instruction.create_reg_mem(Code.LEA_R64_M, Register.RSP, memory))
+        self.record(MemoryOperand(Register.RSP, displ=RED_ZONE + _SAVED, displ_size=8), (place,))
 
 
 def traced_copy(
     blocks: Sequence[CountedBlock], entry: int, place: int, pointer: int, *, shift: int, path: bool
 ) -> TracedCopy:
     """A copy of a function that records its accesses, as `Isa.traced_copy` says."""
-    tracer = _Tracer(shift, [], pointer, entry)
+    tracer = _Tracer(shift, entry, pointer=pointer)
     goals: dict[int, Key] = {block.address: ("block", block.address) for block in blocks}
     for number, block in enumerate(blocks):
         following = blocks[number + 1].address if number + 1 < len(blocks) else None
@@ -127,7 +118,7 @@ def _operand(item: iced.Instruction) -> MemoryOperand:
     if item.is_ip_rel_memory_operand:
         return memory_at(item.ip_rel_memory_address)
     pushed = sum(
-        times * (_RED_ZONE + _SAVED)
+        times * (RED_ZONE + _SAVED)
         for register, times in ((item.memory_base, 1), (item.memory_index, item.memory_index_scale))
         if register == Register.RSP
     )

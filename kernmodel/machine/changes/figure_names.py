@@ -7,6 +7,7 @@ from pathlib import Path
 
 from kernmodel.errors import UsageError
 from kernmodel.machine.changes.figure_paths import FigurePath
+from kernmodel.units import first_names
 
 _OPTIONAL_SECTIONS = ("memory", "stores", "peaks")
 _MEANT = {"frequency": "clock", "frequency_ghz": "clock", "ghz": "clock", "cores": "topology.cores_per_socket"}
@@ -45,9 +46,8 @@ class FigureNames:
         if len(several) == 1:
             return several[0]
         if several:
-            paths = ", ".join(self.short(place) for place in several[:_MOST_NAMED])
-            more = f" and {len(several) - _MOST_NAMED} more" if len(several) > _MOST_NAMED else ""
-            raise UsageError(f"{name!r} may be one of several figures", where=where, todo=f"say which: {paths}{more}")
+            paths = first_names([self.short(place) for place in several], _MOST_NAMED)
+            raise UsageError(f"{name!r} may be one of several figures", where=where, todo=f"say which: {paths}")
         raise self._unknown(name, where)
 
     def short(self, place: FigurePath) -> str:

@@ -9,7 +9,7 @@ from kernmodel.machine.overlap import Max, Overlap, Sum, Time, evaluate, parse_o
 from kernmodel.models.calls import CALLS
 from kernmodel.models.outside import OUTSIDE
 from kernmodel.report.html.charts import Axis, Bar, BarChart, Chart, LineChart, Segment, Series, stacked
-from kernmodel.report.html.scaling import curves_chart
+from kernmodel.report.html.scaling import curves_chart, varying_sizes
 from kernmodel.report.number_text import short
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def _size_text(answer: EcmAnswer) -> str:
 
 def varying_size(answers: Sequence[EcmAnswer]) -> str | None:
     """The size that alone differs between the answers; None if several do."""
-    names = [name for name in answers[0].sizes if len({answer.sizes.get(name) for answer in answers}) > 1]
+    names = varying_sizes(answers)
     return names[0] if len(names) == 1 else None
 
 

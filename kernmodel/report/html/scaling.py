@@ -49,10 +49,14 @@ def curves_chart(answers: Sequence[EcmAnswer]) -> LineChart:
     return LineChart("Performance over cores", about, Axis("cores"), Axis(rate, rate), tuple(series))
 
 
+def varying_sizes(answers: Sequence[EcmAnswer]) -> list[str]:
+    """The sizes that are not the same in all answers."""
+    return [name for name in answers[0].sizes if len({one.sizes.get(name) for one in answers}) > 1]
+
+
 def _name(answers: Sequence[EcmAnswer], number: int) -> str:
     """The sizes in which an answer differs from others, before what is said of it."""
-    varying = [name for name in answers[0].sizes if len({one.sizes.get(name) for one in answers}) > 1]
-    return "".join(f"{name}={answers[number].sizes.get(name)} " for name in varying)
+    return "".join(f"{name}={answers[number].sizes.get(name)} " for name in varying_sizes(answers))
 
 
 def _curve(

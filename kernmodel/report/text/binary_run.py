@@ -161,9 +161,7 @@ def _tree(answer: BinaryRun, best: LiftedPrediction, parent: int | None) -> Iter
     for loop in answer.function.loops:
         headed = answer.occurrences.blocks.get(loop.header, 0)
         if loop.parent == parent and headed:
-            edges = answer.occurrences.edges.items()
-            entered = sum(n for (a, b), n in edges if b == loop.header and a not in loop.blocks)
-            entered += answer.occurrences.calls if loop.header == answer.function.entry else 0
+            entered = answer.occurrences.entries(answer.function, loop)
             yield loop, best.loops.get(loop.header, 0.0) / (best.cycles or 1.0), headed / max(1, entered)
             yield from _tree(answer, best, loop.header)
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from kernmodel.incore.model import Reason, Why
+from kernmodel.units import first_names
 
 _NAMED = 4
 """Instructions or ports that a sentence spells out."""
@@ -123,8 +124,7 @@ def _counted(names: Sequence[str]) -> Sequence[str]:
 def _listed(names: Sequence[str]) -> str:
     """The first of the names, and how many there are besides; one more is named as well."""
     shown = len(names) if len(names) <= _NAMED + 1 else _NAMED
-    more = f" and {len(names) - shown} more" if len(names) > shown else ""
-    return f"{', '.join(names[:shown])}{more}"
+    return first_names(names, shown)
 
 
 SENTENCES: Mapping[Why, Callable[[Reason], str]] = {

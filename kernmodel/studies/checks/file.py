@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn, get_args
@@ -11,7 +10,7 @@ from typing import Any, NoReturn, get_args
 from kernmodel.errors import InputError
 from kernmodel.schema.document import FileKind
 from kernmodel.schema.entry import Entry, read_entry
-from kernmodel.schema.fields import nearest, suggest
+from kernmodel.schema.fields import nearest
 from kernmodel.studies.checks.model import FACTS, Assertion, Bound, Check, Comparison
 from kernmodel.studies.predict.request import CodeRequest, KernelRequest
 from kernmodel.traffic.options import StoreMode
@@ -61,10 +60,7 @@ def read_checks(path: str) -> tuple[Check, ...]:
 
 
 def _check(item: Entry, folder: Path) -> Check:
-    entries = item.mapping()
-    for key, entry in entries.items():
-        if key not in _KEYS:
-            raise entry.error("is an unknown key", suggest(key, _KEYS))
+    entries = item.known_keys(_KEYS)
     for key in ("kernel", "machine", "assert"):
         if key not in entries:
             raise item.error(f"has no {key}", f"{CHECKS_FILE.guide} says what belongs there")
@@ -82,7 +78,7 @@ def _check(item: Entry, folder: Path) -> Check:
     code = CodeRequest(
         asm=beside(given["asm"], folder) if "asm" in given else None,
         compiler=given.get("compiler"),
-        flags=_flags(entries["flags"]) if "flags" in given else None,
+        flags=entries["flags"].words() if "flags" in given else None,
         classic="classic" in entries and entries["classic"].flag(),
     )
     assertions = entries["assert"].items() if entries["assert"].is_list else (entries["assert"],)
@@ -105,13 +101,6 @@ def _one_of(entries: Mapping[str, Entry], key: str, choices: tuple[str, ...]) ->
     if value not in choices:
         raise entries[key].error(f"{value!r} is unknown", f"use one of {', '.join(choices)}")
     return value
-
-
-def _flags(entry: Entry) -> tuple[str, ...]:
-    try:
-        return tuple(shlex.split(entry.text()))
-    except ValueError as error:
-        raise entry.error(f"cannot be split: {error}", "check the quotes") from error
 
 
 # {{{ assertions
