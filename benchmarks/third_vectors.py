@@ -16,6 +16,7 @@ from line_crossing import cycle_of, library_of, ticks
 
 _CHAINS = 12
 _FUSED = "vfmadd231pd %%ymm14, %%ymm13, %%ymm{register}"
+_LOAD = r"vmovupd 512(%2), %%ymm{register}\n "
 _STORE = "vmovupd %%ymm15, {place}(%2)"
 _MIXES = ((1, 1), (2, 1), (4, 1), (6, 1), (1, 2), (1, 3), (4, 4))
 _OTHERS = {
@@ -23,6 +24,7 @@ _OTHERS = {
     "1 blend by a vector and 1 store": ("vblendvpd %%ymm12, %%ymm14, %%ymm13, %%ymm{register}", _STORE, 1, 1),
     "1 with a factor from memory and 1 store": ("vfmadd231pd 512(%2), %%ymm13, %%ymm{register}", _STORE, 1, 1),
     "1 with an addend from memory and 1 store": ("vfmadd213pd 512(%2), %%ymm13, %%ymm{register}", _STORE, 1, 1),
+    "1 with an addend loaded before and 1 store": (_LOAD + _FUSED, _STORE, 1, 1),
     "1 and 1 store from a general-purpose register": (_FUSED, "mov %1, {place}(%2)", 1, 1),
     "1 and 1 move to a general-purpose register": (_FUSED, "vmovd %%xmm15, %%r8d", 1, 1),
 }

@@ -217,11 +217,21 @@ _ONE_AND_ONE = (
     "c4c295b8eec57d11bfa0000000c4c295b8f6c57d11bfc0000000c4c295b8fec57d11bfe000000048ffc975a0"
 )
 """Eight times one of eight independent chains of vfmadd231pd, and a store of 256 bits."""
+_DAXPY = "c5fd100406c4e2f5a80407c5fd1104074883c0204839c175e7"
+"""A load, vfmadd213pd ymm0,ymm1,[rdi+rax] and a store: the addend is an operand in memory."""
+_LOADED_BEFORE = "c5fd100406c5fd101407c4e2fdb8d1c5fd1114074883c0204839c175e3"
+"""Two loads, vfmadd231pd ymm2,ymm0,ymm1 and a store: the addend is loaded by a move."""
 
 
 @pytest.mark.parametrize(
     ("code", "measured"),
-    [(_FUSED_AND_STORES, 6 * 1.97), (_ONE_AND_ONE, 12.0), (_PRODUCTS_AND_STORES, 6 * 1.0)],
+    [
+        (_FUSED_AND_STORES, 6 * 1.97),
+        (_ONE_AND_ONE, 12.0),
+        (_PRODUCTS_AND_STORES, 6 * 1.0),
+        (_DAXPY, 1.51),
+        (_LOADED_BEFORE, 1.53),
+    ],
 )
 def test_a_stored_vector_of_zen3_keeps_all_third_vectors_off(code: str, measured: float) -> None:
     """n of them and m stores take n/2 + m cycles there (benchmarks/third_vectors.py)."""

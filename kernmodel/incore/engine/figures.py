@@ -275,6 +275,7 @@ def _schedulers(pipeline: PipelineCore, ample: bool) -> dict[str, Any]:
         "scheduler_of": tuple(of_ports + [SCHEDULERS - 1] * (PORTS - len(of_ports))),
         "borrowed": _borrowed(by_port, pipeline.ports),
         "one_store": int(by_port.store_takes_paths),
+        "loaded_third": int(by_port.loaded_third_waits),
         "one_result": port_mask(by_port.one_result, pipeline.ports),
         "ordered_pipes": _load_pipes(pipeline) if by_port.loads_in_order else 0,
     }
@@ -345,6 +346,7 @@ def zen_pipeline(parameters: Parameters) -> PipelineCore | None:
         register_release=figures.register_release,
         third_paths=figures.third_paths,
         store_takes_paths=figures.store_takes_paths,
+        loaded_third_waits=figures.loaded_third_waits,
         one_result=figures.one_result,
         loads_in_order=figures.loads_in_order,
     )

@@ -33,6 +33,8 @@ REASONS = ("front end", "scheduler", "reorder buffer", "registers")
 """Why the renamer stands still; numbered in this order."""
 KINDS = ("none", "uop cache", "op cache")
 """What feeds the renamer: nothing is known of it; predecoder, decoders, DSB and LSD; Zen's decoders and op cache."""
+COMPUTED, LOADED = 1, 2
+"""Where a third vector comes from."""
 LOAD, STORE = 1, 2
 """Of which accesses a µop is the data path."""
 ON, PASSES, LINES = 1, 2, 4
@@ -66,7 +68,8 @@ class Core(NamedTuple):
         queued: ports whose µops pass through a queue of `queue_entries` before they get port and scheduler.
         rooms: entries of each scheduler; scheduler_of: the scheduler of each port.
         borrowed: by port, 1 more than the number of the port whose operand path brings the third vector that a µop
-            reads, 0 for a path of its own; one_store: whether what starts on one of these ports takes the paths of all.
+            reads, 0 for a path of its own; one_store: whether what starts on one of these ports takes the paths of all;
+            loaded_third: whether a loaded vector needs the path also in the cycle in which it is there.
         one_result: ports that give one result a cycle.
         ordered_pipes: ports whose µops start in the order of the program among those that are ready.
         vector_registers: that instructions in flight can have, 0 for any number; register_release: cycles from the
@@ -117,6 +120,7 @@ class Core(NamedTuple):
     scheduler_of: tuple[int, ...] = (0,) * PORTS
     borrowed: tuple[int, ...] = (0,) * PORTS
     one_store: int = 0
+    loaded_third: int = 0
     one_result: int = 0
     ordered_pipes: int = 0
     line_fetch: int = 0
@@ -483,7 +487,7 @@ class MicroOp(NamedTuple):
 
 class Wait(NamedTuple):
     """A µop may dispatch `cycles` after µop number `microop` of `passes` passes earlier dispatched (is known); `third`:
-    for its third vector."""
+    for its third vector, `LOADED` where that is loaded."""
 
     microop: int
     passes: int
@@ -530,7 +534,7 @@ def header() -> str:
     lines += ["#ifndef KERNMODEL_LAYOUT_H", "#define KERNMODEL_LAYOUT_H", "", "#include <stdint.h>", ""]
     lines += [f"enum {{ PORTS = {PORTS}, GROUPS = {GROUPS}, SCHEDULERS = {SCHEDULERS}, PHASES = {PHASES} }};"]
     lines += [f"enum {{ RELEASES = {RELEASES}, RESULTS = {RESULTS} }};"]
-    lines += [f"enum {{ LOAD = {LOAD}, STORE = {STORE} }};"]
+    lines += [f"enum {{ COMPUTED = {COMPUTED}, LOADED = {LOADED} }};", f"enum {{ LOAD = {LOAD}, STORE = {STORE} }};"]
     lines += [f"enum {{ ON = {ON}, PASSES = {PASSES}, LINES = {LINES} }};"]
     lines += [f"enum {{ {', '.join(prefix + _constant(name) for name in names)} }};" for prefix, names in _ENUMS]
     for struct, number in _STRUCTS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from kernmodel.incore.dependences.addresses import Forwarding
-from kernmodel.incore.engine.layout import LOAD, Access, Entry, MicroOp, UopTraits, Wait
+from kernmodel.incore.engine.layout import COMPUTED, LOAD, LOADED, Access, Entry, MicroOp, UopTraits, Wait
 from kernmodel.incore.engine.model import PipelineCore, Switches
 from kernmodel.incore.engine.program import Lowered
 from kernmodel.incore.engine.uops import Inside, InstructionUops, Outside, Uop
@@ -122,7 +122,8 @@ class _Linker:
             number = self._add_uop(unit.number, uop, instruction.resources)
             before = len(uop.reads) + 1
             self.waits[number] += [
-                Wait(first + inner.uop, 0, inner.cycles, uop.third == k) for k, inner in enumerate(uop.inside, before)
+                Wait(first + inner.uop, 0, inner.cycles, self._third(first + inner.uop) if uop.third == k else 0)
+                for k, inner in enumerate(uop.inside, before)
             ]
         for name, waits in uops.results:
             resource = instruction.resources[name]
@@ -148,7 +149,12 @@ class _Linker:
         """Let a µop wait for what gives a resource so many passes earlier; `third`: a third vector."""
         for wait in found:
             later = int(self.longer(self.uops[wait.uop][0], self.uops[number][0]))
-            self.waits[number].append(Wait(wait.uop, passes, wait.cycles + cycles + later, third))
+            origin = self._third(wait.uop) if third else 0
+            self.waits[number].append(Wait(wait.uop, passes, wait.cycles + cycles + later, origin))
+
+    def _third(self, source: int) -> int:
+        """Where a third vector comes from, as of `Wait`."""
+        return LOADED if self.uops[source][1].role == "load" else COMPUTED
 
     def _synchronise(self, owner: int, instruction: Lowered) -> bool:
         """Insert the stack engine's µop where rsp, which is resource 0, is read while the engine is ahead of it."""

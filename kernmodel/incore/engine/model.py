@@ -142,7 +142,8 @@ class PortSchedulers:
         vector_registers: that instructions in flight can have, 0 for any number; register_release: cycles from the
             retirement of an instruction until its register can be given again.
         third_paths: ports, each with the one whose operand path brings the third vector that a µop reads;
-            store_takes_paths: whether what starts on one of the latter takes the paths of all of them.
+            store_takes_paths: whether what starts on one of the latter takes the paths of all of them;
+            loaded_third_waits: whether one that is loaded needs the path too when it comes straight from the load.
         one_result: ports that give one result a cycle, for which a later one waits.
         loads_in_order: whether a load whose address is known passes no older one that waits for its pipe.
     """
@@ -157,6 +158,7 @@ class PortSchedulers:
     register_release: int = 0
     third_paths: tuple[tuple[str, ...], ...] = ()
     store_takes_paths: bool = False
+    loaded_third_waits: bool = False
     one_result: tuple[str, ...] = ()
     loads_in_order: bool = False
 

@@ -18,6 +18,7 @@ from typing import Any
 from kernmodel.incore.engine.interface import Program
 from kernmodel.incore.engine.layout import (
     LINES,
+    LOADED,
     PASSES,
     PHASES,
     PORTS,
@@ -275,7 +276,7 @@ class Pipeline:
         sources = [
             (self.flight.get((executed - w.passes) * self.core.microops + w.microop), w.cycles)
             for w in self._waits_of(u)
-            if w.third
+            if w.third and not (w.third == LOADED and self.core.loaded_third)
         ]
         return any(y is not None and y.base + cycles == self.now for y, cycles in sources)
 

@@ -440,7 +440,8 @@ class ZenPipelineParameters:
         vector_registers: that instructions in flight can have, 0 where not known; register_release: cycles from the
             retirement of an instruction until its register can be given again.
         third_paths: pairs of ports, of which the first one's µops get the third vector that they read over the operand
-            path of the second one; store_takes_paths: what starts on one of the latter takes the paths of all.
+            path of the second one; store_takes_paths: what starts on one of the latter takes the paths of all;
+            loaded_third_waits: a third vector that is loaded never comes straight.
         one_result: ports that give one result a cycle: that of a µop that would come in the same cycle as an earlier
             one's comes later.
         loads_in_order: a load whose address is known does not pass an older one that waits for its pipe.
@@ -483,6 +484,7 @@ class ZenPipelineParameters:
     register_release: Annotated[int, Figure("register release cycles", Integer(1, 31))] = 1
     third_paths: Annotated[tuple[tuple[str, ...], ...], Figure("paths of third vectors", PortGroups())] = ()
     store_takes_paths: Annotated[bool, Figure("stored vectors take all paths of third vectors", _FLAG)] = False
+    loaded_third_waits: Annotated[bool, Figure("loaded third vectors take their path", _FLAG)] = False
     one_result: Annotated[tuple[str, ...], Figure("ports of one result per cycle", Ports())] = ()
     loads_in_order: Annotated[bool, Figure("loads take pipes in order", _FLAG)] = False
     fused_ports: Annotated[tuple[str, ...], Figure("ports of fused pairs", Ports())] = ()

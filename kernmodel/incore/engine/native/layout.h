@@ -7,6 +7,7 @@
 
 enum { PORTS = 20, GROUPS = 4, SCHEDULERS = 8, PHASES = 64 };
 enum { RELEASES = 32, RESULTS = 64 };
+enum { COMPUTED = 1, LOADED = 2 };
 enum { LOAD = 1, STORE = 2 };
 enum { ON = 1, PASSES = 2, LINES = 4 };
 enum { IDEAL, LSD, DSB, DECODERS };
@@ -21,9 +22,9 @@ typedef struct {
         predecode_delay, unlaminated_slots, unlaminated_first, taken_branches, dispatch_delay, counter_gap,
         choice_by_slot, issue_ports, group_boundary, source, copies, barred_from, repeats, alternating[4], by_port,
         rotating[4], gaps[4], by_slot, queued, queue_entries, vector_registers, register_release, rooms[8],
-        scheduler_of[20], borrowed[20], one_store, one_result, ordered_pipes, line_fetch, redirect, units, entries,
-        slots, microops, waits, schedule, farthest, longest, most_cycles, least_passes, steady_cycles, floor_cycles,
-        again_cycles;
+        scheduler_of[20], borrowed[20], one_store, loaded_third, one_result, ordered_pipes, line_fetch, redirect,
+        units, entries, slots, microops, waits, schedule, farthest, longest, most_cycles, least_passes, steady_cycles,
+        floor_cycles, again_cycles;
 } Core;
 
 typedef struct {

@@ -11,7 +11,7 @@ enum { FARTHEST = 32, NOTHING = -1, STACK_ENGINE = -1 };
 /* What readers of a resource wait for: the µops of a result, counted from a first one. */
 typedef struct { int32_t first, count; const Inside *waits; } Latest;
 
-/* `target` waits for `source`; `third`: for the third vector that it reads. */
+/* `target` waits for `source`; `third`: for the third vector that it reads, as of `Wait`. */
 typedef struct { int32_t target, source, passes, cycles, third; } Join;
 
 typedef struct { int32_t target, resource, cycles, third; } Pending;
@@ -109,13 +109,20 @@ static int make_room(Linker *l, const Sizes *sizes)
 
 /* ---- µops and what they wait for ---- */
 
+/* Where a third vector comes from that this µop gives. */
+static int32_t third_of(const Uop *uop)
+{
+    return uop->is.access == LOAD ? LOADED : COMPUTED;
+}
+
 static void wait_for(Linker *l, const Pending *p, const Latest *found, int32_t passes)
 {
     for (int32_t k = 0; k < found->count; k++) {
         const Inside *w = &found->waits[k];
         const int32_t source = found->first + w->uop;
         const int32_t later = (int32_t)waits_longer(l->b, l->uop[source].owner, l->uop[p->target].owner);
-        l->join[l->joins++] = (Join){p->target, source, passes, w->cycles + p->cycles + later, p->third};
+        const int32_t third = p->third ? third_of(l->uop[source].uop) : 0;
+        l->join[l->joins++] = (Join){p->target, source, passes, w->cycles + p->cycles + later, third};
     }
 }
 
@@ -190,7 +197,7 @@ static void add_unit(Linker *l, int32_t place)
         const Uop *uop = &p->uop[k];
         const int32_t number = add_uop(l, owner, uop, registers);
         for (int32_t i = 0; i < uop->inside; i++) {
-            const int32_t third = uop->is.third == uop->reads + i + 1;
+            const int32_t third = uop->is.third == uop->reads + i + 1 ? third_of(&p->uop[uop->in[i].uop]) : 0;
             l->join[l->joins++] = (Join){number, first + uop->in[i].uop, 0, uop->in[i].cycles, third};
         }
     }

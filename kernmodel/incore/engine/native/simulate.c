@@ -334,7 +334,7 @@ static int comes_straight(const Sim *s, const Instance *x, const Op *m)
     for (int32_t e = m->first_wait; e < m->waits_end; e++) {
         const Apart *w = &s->waiting_for[e];
         const int64_t source = x->id - w->distance;
-        if (w->third && source >= 0 && instance(s, source)->base + w->cycles == s->now)
+        if (w->third && !(w->third == LOADED && s->core->loaded_third) && source >= 0 && instance(s, source)->base + w->cycles == s->now)
             return 1;
     }
     return 0;
