@@ -28,7 +28,7 @@ UNSUPPORTED = {
     "for (int i = 0; i < n; ++i) { x[i] = s; break; }": ("4:41", "break ends the loop in its first iteration"),
     "for (int i = 0; i < n; ++i) { x[i] = s; goto out; } out: ;": ("4:41", "goto ends the loop in its first iteration"),
     "int i = 0; while (x[i] < s) { x[i] = s; ++i; }": ("4:12", "a while loop is not supported"),
-    "for (int i = 0; i < n; ++i) x[i] = foo(s);": ("4:36", "the call of foo"),
+    "for (int i = 0; i < n; ++i) x[i] = foo(x, s);": ("4:36", "the call of foo, whose code is elsewhere, is given x"),
     "x++; for (int i = 0; i < n; ++i) x[i] = s;": ("4:1", "the pointer x is set here (x++)"),
     "x += n; for (int i = 0; i < n; ++i) x[i] = s;": ("4:1", "the pointer x is set here (x += n)"),
     "if (n > 3) x = a[0]; for (int i = 0; i < n; ++i) x[i] = s;": ("4:12", "the pointer x is set here (x = a[0])"),

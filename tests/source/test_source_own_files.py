@@ -222,7 +222,7 @@ static inline double flux(const double *p, int i, double w)
 static void put(double *q, double v) { *q = v; }
 static void axpy(double *y, const double *x, double s) { for (int m = 0; m < 5; ++m) y[m] += s * x[m]; }
 static void sweep(double *y) { for (int m = 0; m < N; ++m) y[m] += 1.0; }
-static void say(double v) { printf("%f", v); }
+static double count(double v) { static double total; return total += v; }
 void f(double *a, double *b, double u[N][5], double v[N][5], struct cell *c)
 {
     for (int i = 0; i < N - 1; ++i) BODY
@@ -250,8 +250,10 @@ def test_functions_of_the_file_are_inlined(body: str, loops: str, accesses: set[
     ("body", "why"),
     [
         ("sweep(a);", "the call of sweep, which has loops of its own.*--function sweep"),
-        ("say(a[i]);", "the call of say is not inlined: it calls functions that are not known"),
-        ("other(a[i]);", "the call of other, which is not a known function"),
+        ("count(a[i]);", "the call of count is not inlined: it calls functions that are not known, or has labels"),
+        ("other(&a[i]);", "the call of other, whose code is elsewhere, is given &a"),
+        ("other(b + i);", "the call of other, whose code is elsewhere, is given b"),
+        ("c->call(a[i]);", "the call of a function pointer"),
     ],
 )
 def test_calls_that_are_not_inlined_say_why(body: str, why: str) -> None:

@@ -17,7 +17,15 @@ from kernmodel.source.parse.inductions import Induction, amount, at_start
 from kernmodel.source.parse.inequalities import Condition, inequalities
 from kernmodel.source.parse.scope import EVEN, MOST_CALLS, Scope, View, returned
 from kernmodel.source.parse.selections import by_share, cases
-from kernmodel.source.parse.standard_headers import ENDING_FUNCTIONS, MATH_FUNCTIONS
+from kernmodel.source.parse.standard_headers import (
+    ASSEMBLY,
+    ENDING_FUNCTIONS,
+    FLOATING_FUNCTIONS,
+    INTEGER_FUNCTIONS,
+    MATH_FUNCTIONS,
+    PRINTING_FUNCTIONS,
+    STREAMS,
+)
 from kernmodel.source.parse.syntax import (
     MemberRef,
     Node,
@@ -39,7 +47,6 @@ _ARITHMETIC: Mapping[str, Operation] = {"+": "add", "-": "add", "*": "mul", "/":
 _COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 _BITS = frozenset({"%", "&", "|", "^", "<<", ">>", "&&", "||"})
 _OPERATIONS: Mapping[str, Operation] = {"sqrt": "sqrt", "fma": "fma", "fmin": "compare", "fmax": "compare"}
-_INTEGER_FUNCTIONS = frozenset({"abs", "labs", "llabs"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +83,7 @@ class Body:
         moving: the variables that advance with a loop; the scope has their values at the start of an iteration.
         exchanged: where pointers to buffers change places.
         chosen: the references in whose index a condition chooses: as written, and how many cases are left out.
+        not_followed: functions whose code is elsewhere, with the place of a call of each.
         share: of the iterations, those that come to the statement that is read; guards: the conditions of sizes and
             loop variables under which it stands.
         counted: by the place of a branch, in what share of the iterations its condition holds, where that is counted.
@@ -86,6 +94,7 @@ class Body:
         self._loops = tuple(loops)
         self.exchanged: list[Location] = []
         self.chosen: dict[Location, tuple[str, int]] = {}
+        self.not_followed: dict[str, Location] = {}
         self._bound: list[dict[str, Value]] = []
         self.scope = scope
         self.references: list[Reference] = []
@@ -238,8 +247,10 @@ class Body:
         place = self.scope.location(condition if statement.coord is None else statement)
         taken = self._taken.get(place.line or 0)
         if taken is None:
-            if _ends_with(statement, c_ast.Break, c_ast.Return):
+            if _ends_with(statement, c_ast.Break, c_ast.Return) or _ends_program(statement, "iftrue"):
                 return 0.0, 1.0  # the loop is taken to run to its end
+            if _ends_program(statement, "iffalse"):
+                return 1.0, 0.0
             if isinstance(statement, c_ast.Switch):
                 return 1.0, 1.0
             if not self.scope.decided_by_data(condition):
@@ -644,14 +655,14 @@ class Body:
 
     def _call(self, node: Node) -> Value:
         written = called_name(node)
-        if written in ENDING_FUNCTIONS:
+        if written in ENDING_FUNCTIONS or written == "assert":
             return Value(INT, self._values.fresh(), True)
         if (inlined := self._inlined(written, node)) is not None:
             return inlined
         name = written.removeprefix("__builtin_")
         function, element = math_function(name)
         if function is None or element is None:
-            raise self._not_called(written, node)
+            return self._not_followed(written, node)
         values = [self.evaluate(argument) for argument in (node.args.exprs if node.args else ())]
         literal = all(value.literal for value in values)
         operation = _OPERATIONS.get(function, "function")
@@ -659,6 +670,56 @@ class Body:
         self._count(operation, element, (written, node), name=name, literal=literal)
         origin = self._computed(operation, values, function, element)
         return Value(element, origin, literal, frozenset().union(*(value.carried for value in values)))
+
+    def _not_followed(self, name: str, node: Node) -> Value:
+        """The value of a call of a function whose code is not in the file: it is given numbers and addresses of scalars
+        alone, so that it touches no array of the nest, unless that is one of the file."""
+        if name in ("", ASSEMBLY) or any(one.decl.name == name for one in self.scope.program.functions):
+            raise self._not_called(name, node)
+        carried = frozenset[str]()
+        changed: list[Node] = []
+        for argument in node.args.exprs if node.args else ():
+            plain = argument
+            while isinstance(plain, c_ast.Cast):
+                plain = plain.expr
+            if (
+                isinstance(plain, c_ast.UnaryOp)
+                and plain.op == "&"
+                and getattr(plain.expr, "name", "") in self._loose()
+            ):
+                changed.append(plain.expr)
+            elif isinstance(plain, c_ast.ID) and plain.name in STREAMS:
+                continue
+            elif (base := _pointed(plain, self.scope)) is not None:
+                if name not in PRINTING_FUNCTIONS:
+                    raise self._given_array(name, base, node)
+            else:
+                carried |= self.evaluate(argument).carried
+        for target in changed:
+            carried |= self._scalar(target.name).carried
+        result = Value(self._result_of(name), self._values.fresh(), carried=carried)
+        for target in changed:
+            self._store(target, None, replace(result, origin=self._values.fresh()), None)
+        self.not_followed.setdefault(name, self.scope.location(node))
+        return result
+
+    def _loose(self) -> Mapping[str, ElementType]:
+        """The scalars that something else than the loops may change."""
+        return {name: kind for name, kind in self.scope.scalars.items() if name not in self._variables}
+
+    def _result_of(self, name: str) -> ElementType:
+        """The type that a function gives whose code is not in the file; int where nothing declares it."""
+        for one in self.scope.program.globals:
+            if isinstance(one, c_ast.Decl) and one.name == name and isinstance(one.type, c_ast.FuncDecl):
+                return self.scope.type_of(one.type) or INT
+        return DOUBLE if name in FLOATING_FUNCTIONS else INT
+
+    def _given_array(self, name: str, array: str, node: Node) -> Exception:
+        return self.scope.unsupported(
+            f"the call of {name}, whose code is elsewhere, is given {array}: what it touches is not known",
+            node,
+            f"give the file that holds {name}, or write its code into the loop",
+        )
 
     def _not_called(self, name: str, node: Node) -> Exception:
         """The refusal of a call that is neither inlined nor one of a known function."""
@@ -670,8 +731,8 @@ class Body:
             what = f"the call of {name} is not inlined: it calls functions that are not known, or has labels or statics"
             todo = "write its code into the loop"
         else:
-            what = f"the call of {name or 'a function pointer'}, which is not a known function, is not supported"
-            todo = "write its code into the loop; functions of this file and of <math.h> are known"
+            what = f"the call of {name or 'a function pointer'}, of which nothing is known, is not supported"
+            todo = "write what it does into the loop as C, or take it out"
         return self.scope.unsupported(what, node, todo)
 
     def _inlined(self, name: str, node: Node) -> Value | None:
@@ -827,9 +888,31 @@ def _ends_with(statement: Node, *kinds: type[Any]) -> bool:
     return isinstance(side, kinds)
 
 
+def _ends_program(statement: Node, side: str) -> bool:
+    """Whether this side of a branch ends the program."""
+    body = getattr(statement, side, None)
+    return isinstance(body, c_ast.FuncCall) and called_name(body) in ENDING_FUNCTIONS
+
+
+def _pointed(node: Node, scope: Scope) -> str | None:
+    """The array that an argument points into, or another address that it is; None for a number or text."""
+    if isinstance(node, c_ast.UnaryOp) and node.op == "&":
+        return written(node)
+    base, indices = subscripts(node)
+    if isinstance(base, c_ast.BinaryOp) and base.op in ("+", "-"):
+        return _pointed(base.left, scope) or _pointed(base.right, scope)
+    if (
+        isinstance(base, c_ast.ID)
+        and base.name in scope.arrays
+        and len(indices) < len(scope.arrays[base.name].dimensions)
+    ):
+        return str(base.name)
+    return None
+
+
 def math_function(name: str) -> tuple[str | None, ElementType | None]:
     """The double-precision name of a function of <math.h> and the type it computes in; (None, None) if it is none."""
-    if name in _INTEGER_FUNCTIONS:
+    if name in INTEGER_FUNCTIONS:
         return name, LONG
     if name in MATH_FUNCTIONS:
         return name, DOUBLE

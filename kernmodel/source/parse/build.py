@@ -384,6 +384,12 @@ def _taken_notes(scope: Scope, body: Body, symbols: Mapping[str, Formula]) -> It
         if left_out:
             text += f"; cases that hold in less than {RARE:.1%} of the iterations, or never, are left out"
         yield Note("chosen-index", text, "assumption", place)
+    for name, place in body.not_followed.items():
+        text = (
+            f"the code of {name} is not in this file: what it reads and writes and its FLOP are not counted, its time "
+            "is that of a called function"
+        )
+        yield Note("call-not-followed", text, where=place)
     for place in body.exchanged:
         text = "pointers change places here: each is taken to stay with its array"
         yield Note("pointers-exchanged", text, "assumption", place)

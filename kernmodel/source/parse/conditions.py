@@ -8,7 +8,7 @@ from kernmodel.errors import Location, Note
 from kernmodel.source.parse.chains import Chain
 from kernmodel.source.parse.guards import without_null_tests
 from kernmodel.source.parse.scope import Scope
-from kernmodel.source.parse.standard_headers import ENDING_FUNCTIONS
+from kernmodel.source.parse.standard_headers import ASSERTION, ENDING_FUNCTIONS
 from kernmodel.source.parse.syntax import Node, c_ast, walk
 from kernmodel.source.parse.tree import called_name
 
@@ -55,6 +55,8 @@ def condition_notes(
     stated = dict(scope.program.stated.taken)
     for node in branches:
         place = scope.location(node)
+        if isinstance(node, c_ast.If) and any(map(_ends_program, (node.iftrue, node.iffalse))):
+            continue
         condition = without_null_tests(node.cond, scope)
         if condition is not node.cond:
             yield Note("null-pointer", "pointers that are tested are taken to be no null pointers", "assumption", place)
@@ -81,12 +83,19 @@ def condition_notes(
     inside = {id(part) for node in parts if isinstance(node, c_ast.Switch) for part in walk(node)}
     for node in parts:
         leaves = isinstance(node, c_ast.Goto) and node.name not in labels
-        leaves = leaves or (isinstance(node, c_ast.FuncCall) and called_name(node) in ENDING_FUNCTIONS)
+        if _ends_program(node):
+            if called_name(node) != ASSERTION:
+                yield Note("program-ends", "the program is taken not to end here", "assumption", scope.location(node))
+            continue
         if leaves or isinstance(node, c_ast.Return) or (isinstance(node, c_ast.Break) and id(node) not in inside):
             text = "the loop may be left here: it is taken to run to its end (--trip-count LINE=N says otherwise)"
             if any(_is_stated(level.statement, node, scope) for level in found.levels):
                 continue
             yield Note("early-exit", text, where=scope.location(node))
+
+
+def _ends_program(node: Node | None) -> bool:
+    return isinstance(node, c_ast.FuncCall) and called_name(node) in ENDING_FUNCTIONS
 
 
 def _is_stated(loop: Node, node: Node, scope: Scope) -> bool:

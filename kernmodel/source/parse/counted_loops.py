@@ -108,11 +108,11 @@ def _split(node: Node, before: Sequence[Node], parameters: set[str], function: N
         if len(own) == 1:
             node.next = own[0]
             node.stmt = c_ast.Compound([*_items(node.stmt), *others], node.coord)
-    if isinstance(node.init, c_ast.ExprList) and name is not None:
-        own = [part for part in node.init.exprs if _set(part) == name]
-        if len(own) == 1:
-            result = [part for part in node.init.exprs if part is not own[0]]
-            node.init = own[0]
+    several = getattr(node.init, "exprs", None) or getattr(node.init, "decls", None) or ()
+    own = [part for part in several if _set(part) == name]
+    if name is not None and len(several) > 1 and len(own) == 1:
+        result = [part for part in several if part is not own[0]]
+        node.init = own[0] if isinstance(node.init, c_ast.ExprList) else c_ast.DeclList(own, node.init.coord)
     down = _counted_down(node.cond)
     if node.next is None and down is not None:
         start = node.init if node.init is not None else _start_of(down, before, parameters, function)

@@ -2,8 +2,9 @@
 
 A compiler does the same to small functions; here it is done in the syntax tree, before anything else reads it. Inlined
 are functions that have neither labels nor `static` variables, return at the end of a block only, and call nothing but
-such functions and those of <math.h>. One that has loops is inlined only where an argument depends on a variable of a
-loop around the call: otherwise that loop only repeats what the function does, whose nests stand on their own.
+such functions, those of <math.h> and, without loops of their own, such as are not in the file. One that has loops is
+inlined only where an argument depends on a variable of a loop around the call: otherwise that loop only repeats what
+the function does, whose nests stand on their own.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from copy import deepcopy
 
 from pycparser import c_ast  # type: ignore[import-untyped]
 
-from kernmodel.source.parse.standard_headers import is_known_function
+from kernmodel.source.parse.standard_headers import ASSEMBLY, is_known_function
 from kernmodel.source.parse.tree import LOOPS, Node, called_name, slots, walk, written_names
 
 _MOST_NODES = 20_000
@@ -36,13 +37,16 @@ def _fits(name: str, known: Mapping[str, Node], within: tuple[str, ...]) -> bool
     if name in within or name not in known:
         return False
     function = known[name]
+    loops = any(isinstance(node, LOOPS) for node in walk(function.body))
     for node in walk(function):
         static = isinstance(node, c_ast.Decl) and "static" in (node.storage or ()) and node is not function.decl
         if static or isinstance(node, _BARRED):
             return False
         if isinstance(node, c_ast.FuncCall):
             called = called_name(node)
-            if not is_known_function(called) and not _fits(called, known, (*within, name)):
+            # with loops the call would come to stand around nests
+            elsewhere = called not in ("", ASSEMBLY, *known) and not loops
+            if not is_known_function(called) and not elsewhere and not _fits(called, known, (*within, name)):
                 return False
     return _with_result(function.body, None) is not None
 

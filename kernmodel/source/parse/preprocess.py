@@ -64,6 +64,7 @@ class Preprocessed:
         missing: the includes that are neither standard headers nor found, as written, with their places.
         hidden: whether a size given with -D is one that the file or its headers define themselves, so that a compiler
             that is given it alone may pass over definitions that stand beside it.
+        asserts: whether `assert` is compiled (NDEBUG is not defined).
     """
 
     text: str
@@ -72,6 +73,7 @@ class Preprocessed:
     file: str
     missing: tuple[tuple[str, Location], ...] = ()
     hidden: bool = False
+    asserts: bool = True
 
     def location(self, line: int | None, column: int | None) -> Location:
         """The user's place of a position in `text`: that of the last token at or before it."""
@@ -130,7 +132,8 @@ def preprocess(text: str, file: str, defines: Mapping[str, str | int], include: 
     expanded, origins = _join(_placed(tokens, preprocessor), prelude)
     expanded = without_assembly(expanded)
     missing = tuple(preprocessor.missing.items())
-    return Preprocessed(expanded, origins, preprocessor.values, file, missing, bool(preprocessor.hidden))
+    hidden, asserts = bool(preprocessor.hidden), "NDEBUG" not in {**preprocessor.macros, **preprocessor.values}
+    return Preprocessed(expanded, origins, preprocessor.values, file, missing, hidden, asserts)
 
 
 class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]  # pcpp has no types

@@ -280,6 +280,8 @@ class Scope:
         """Note the pointers that change within a statement that may be executed any number of times, or never."""
         for name, node in written_names(statement):
             value = getattr(node, "rvalue", None) if getattr(node, "op", "") == "=" else None
+            if isinstance(node, c_ast.UnaryOp) and node.op == "&":
+                continue  # a call sets it: an array of its own
             if name in self.arrays and not isinstance(node, c_ast.Decl) and (value is None or _computed_pointer(value)):
                 self.point(name, None, node)
 

@@ -74,15 +74,37 @@ MINIMA = frozenset({"min", "MIN", "Min", "imin", "fmin", "fminf"})
 MAXIMA = frozenset({"max", "MAX", "Max", "imax", "fmax", "fmaxf"})
 """Names by which functions and macros that give the least and the greatest of values go."""
 
-INTEGER_FUNCTIONS = frozenset({"abs", "labs", "llabs"})
+# fmt: off
+INTEGER_FUNCTIONS = frozenset({
+    "abs", "labs", "llabs", "lround", "lroundf", "llround", "llroundf", "lrint", "lrintf", "isnan", "isinf", "isfinite",
+    "signbit",
+})
+# fmt: on
+"""Functions and macros of <stdlib.h> and <math.h> that give integers."""
 
+PRINTING_FUNCTIONS = frozenset({"printf", "fprintf", "puts", "fputs", "putchar", "putc", "fputc", "perror", "fflush"})
+"""Functions that print: of the arrays of a kernel they read at most text."""
 
-ENDING_FUNCTIONS = frozenset({"exit", "abort", "_exit", "__builtin_unreachable", "__builtin_trap"})
+FLOATING_FUNCTIONS = frozenset({"drand48", "erand48", "atof", "strtod", "difftime", "omp_get_wtime", "MPI_Wtime"})
+"""Functions of headers that are not read, and that are not of <math.h>, which give a double."""
+
+ASSEMBLY = "asm"
+"""The function that inline assembly stands for (source.text); what it does is not known."""
+
+STREAMS = frozenset({"stdin", "stdout", "stderr", "NULL"})
+"""Names of standard headers that stand for pointers to what is no data of a kernel."""
+
+ASSERTION = "__assert_fail"
+"""What an assertion that does not hold calls."""
+
+ENDING_FUNCTIONS = frozenset(
+    {"exit", "abort", "_exit", "_Exit", "quick_exit", "MPI_Abort", "__builtin_unreachable", "__builtin_trap", ASSERTION}
+)
 """Functions that end the program."""
 
 
 def is_known_function(name: str) -> bool:
     """Whether a call of this function has no other effect than its value, which is known what it is."""
     name = name.removeprefix("__builtin_")
-    known = ENDING_FUNCTIONS | MATH_FUNCTIONS | MINIMA | MAXIMA | INTEGER_FUNCTIONS
+    known = ENDING_FUNCTIONS | {"assert"} | MATH_FUNCTIONS | MINIMA | MAXIMA | INTEGER_FUNCTIONS
     return name in known or (name[-1:] in ("f", "l") and name[:-1] in MATH_FUNCTIONS)

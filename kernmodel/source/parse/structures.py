@@ -10,7 +10,8 @@ What cannot be rewritten stays a member in the tree; whoever reads it says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from math import gcd
 from typing import Any
@@ -23,7 +24,18 @@ from kernmodel.source.parse.preprocess import integer_literal
 from kernmodel.source.parse.tree import LOOPS, STEPS, Node, slots, walk
 from kernmodel.value_types import dataclass
 
+_FOLDED: Mapping[str, Callable[[int, int], int]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.floordiv,
+    "%": operator.mod,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+}
+"""Operators of constant expressions that give extents; their operands are no negative numbers."""
 _POINTER_BYTES = 8
+_POINTER = c_ast.PtrDecl([], None)
 _LARGEST_ALIGNMENT = 16
 _MOST_COPIED = 64
 """Parts of a structure that is copied as a whole, which are written out."""
@@ -168,11 +180,20 @@ class Types:
 
     def extent(self, node: Node) -> int:
         """The number of elements of an array in a structure."""
+        return self._constant(node.dim)
+
+    def _constant(self, node: Node | None) -> int:
+        """The value of an integer constant expression."""
         found: int | None = None
-        if isinstance(node.dim, c_ast.Constant):
-            found = integer_literal(node.dim.value)
-        elif isinstance(node.dim, c_ast.ID):
-            found = self._values.get(node.dim.name)
+        if isinstance(node, c_ast.Constant):
+            found = integer_literal(node.value)
+        elif isinstance(node, c_ast.ID):
+            found = self._values.get(node.name)
+        elif isinstance(node, c_ast.UnaryOp) and node.op == "sizeof" and isinstance(node.expr, c_ast.Typename):
+            found = self.size(node.expr)
+        elif isinstance(node, c_ast.BinaryOp) and node.op in _FOLDED:
+            left, right = self._constant(node.left), self._constant(node.right)
+            found = _FOLDED[node.op](left, right) if right or node.op not in ("/", "%") else None
         if found is None:
             raise _UnknownLayoutError
         return found
@@ -236,6 +257,13 @@ class Rewriter:
         for node in globals_:
             if isinstance(node, c_ast.Decl) and node.name:
                 self._variables[node.name] = node.type
+        parameters = getattr(function.decl.type, "args", None)
+        arrays = (
+            one
+            for one in (parameters.params if parameters else ())
+            if isinstance(getattr(one, "type", None), c_ast.ArrayDecl)
+        )
+        self._decayed = {one.name for one in arrays}
         for node in walk(function):
             if isinstance(node, c_ast.Decl) and node.name:
                 self._variables[node.name] = node.type
@@ -311,6 +339,8 @@ class Rewriter:
         return self._children(node, loop=loop) if copied is None else c_ast.Compound(copied, node.coord)
 
     def _children(self, node: Node, *, loop: bool) -> Node:
+        if _is_sizeof(node):
+            return self._size_of(node)
         if isinstance(node, (c_ast.StructRef, c_ast.ArrayRef)) or (
             isinstance(node, c_ast.UnaryOp) and node.op in ("*", "&")
         ):
@@ -328,6 +358,30 @@ class Rewriter:
                 parts = [self._statement(part, loop=inside) if isinstance(part, c_ast.Node) else part for part in child]
                 setattr(node, slot, parts)
         return node
+
+    def _size_of(self, node: Node) -> Node:
+        """`sizeof` as a number, where the type is known."""
+        with suppress(_UnknownLayoutError):
+            kind = node.expr if isinstance(node.expr, c_ast.Typename) else self._type_of(node.expr)
+            if kind is not None:
+                return c_ast.Constant("unsigned long", str(self.types.size(kind)), node.coord)
+        return node
+
+    def _type_of(self, node: Node) -> Node | None:
+        """The declared type of a variable, a member or an element; None for other expressions."""
+        if isinstance(node, c_ast.ID):
+            return _POINTER if node.name in self._decayed else self._variables.get(node.name)
+        if isinstance(node, c_ast.ArrayRef) or (isinstance(node, c_ast.UnaryOp) and node.op == "*"):
+            inner = self._type_of(node.name if isinstance(node, c_ast.ArrayRef) else node.expr)
+            kind = None if inner is None else self.types.resolved(inner)
+            return kind.type if isinstance(kind, (c_ast.ArrayDecl, c_ast.PtrDecl)) else None
+        if isinstance(node, c_ast.StructRef):
+            outer = self._type_of(node.name)
+            kind = None if outer is None else self.types.resolved(outer)
+            if node.type == "->" and isinstance(kind, (c_ast.ArrayDecl, c_ast.PtrDecl)):
+                kind = self.types.resolved(kind.type)
+            return self.types.member(kind, node.field.name) if kind is not None and is_structure(kind) else None
+        return None
 
     def _from_outside(self, value: Node) -> bool:
         """Whether a variable is set to a pointer or integer of one structure: then it has a name already."""
@@ -544,7 +598,7 @@ def rewrite_members(
         values: of macros that stayed names.
         packed: whether some structures may be packed.
     """
-    if not any(is_structure(part) for node in (*globals_, *functions) for part in walk(node)):
+    if not any(is_structure(part) or _is_sizeof(part) for node in (*globals_, *functions) for part in walk(node)):
         return tuple(globals_)
     declared: dict[str, Node] = {}
     rewriters = []
@@ -564,6 +618,10 @@ def rewrite_members(
         if isinstance(node, c_ast.Decl) and node.name:
             last.array(node)
     return (*globals_, *declared.values())
+
+
+def _is_sizeof(node: Node) -> bool:
+    return isinstance(node, c_ast.UnaryOp) and node.op == "sizeof"
 
 
 def _wrapped(chain: Sequence[Node], inner: Node) -> Node:

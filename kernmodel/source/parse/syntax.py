@@ -17,6 +17,7 @@ from kernmodel.source.parse.counted_loops import rewrite_loops, state_trips
 from kernmodel.source.parse.declarations import Unread, read_each
 from kernmodel.source.parse.inlining import inline_calls
 from kernmodel.source.parse.jumps import structure_jumps
+from kernmodel.source.parse.library_calls import rewrite_library_calls
 from kernmodel.source.parse.preprocess import Preprocessed, preprocess
 from kernmodel.source.parse.structures import MemberRef, rewrite_members
 from kernmodel.source.parse.tree import LOOPS, Node, memory_reads, statements, subscripts, walk, written_names
@@ -114,6 +115,7 @@ def parse_program(
 
     _refuse_other_lines(functions, stated, line_of, preprocessed.file)
 
+    rewrite_library_calls(functions, asserts=preprocessed.asserts)
     for function in functions:
         follow_structures(function)
         structure_jumps(function)

@@ -68,7 +68,8 @@ def called_name(call: Node) -> str:
 
 
 def written_names(node: Node) -> Iterator[tuple[str, Node]]:
-    """The variables that assignments, `++`, `--` and initialisers below the node write (array elements not counted)."""
+    """The variables that assignments, `++`, `--`, initialisers and functions that are given their address write below
+    the node (array elements not counted)."""
     for part in walk(node):
         if isinstance(part, c_ast.Assignment) and isinstance(part.lvalue, c_ast.ID):
             yield part.lvalue.name, part
@@ -77,6 +78,10 @@ def written_names(node: Node) -> Iterator[tuple[str, Node]]:
                 yield part.expr.name, part
         elif isinstance(part, c_ast.Decl) and part.init is not None and part.name:
             yield part.name, part
+        elif isinstance(part, c_ast.FuncCall) and part.args:
+            for one in part.args.exprs:
+                if isinstance(one, c_ast.UnaryOp) and one.op == "&" and isinstance(one.expr, c_ast.ID):
+                    yield one.expr.name, one
 
 
 def slots(node: Node) -> list[str]:
