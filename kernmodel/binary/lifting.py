@@ -54,7 +54,7 @@ _MOST_INSTRUCTIONS = 12_000
 
 @dataclass(frozen=True, slots=True)
 class BlockShare:
-    """What a block contributes.
+    """What one basic block contributes to the predicted time of its function.
 
     Attributes:
         address: of the block; occurrences: in the whole run.
@@ -108,7 +108,8 @@ def lift_sum(flow: CountedFlow, predictor: Predictor) -> LiftedPrediction:
 
 
 def sum_of(flow: CountedFlow, predictor: str, answers: Mapping[int, PieceCycles]) -> LiftedPrediction:
-    """Way (a) from answers that are there, by address; a block that is all call has none and costs nothing."""
+    """The time by way (a), from the predictor's answers by block address; a block that only calls has no answer and
+    costs nothing."""
     for address, answer in answers.items():
         if answer.cycles is None:
             return LiftedPrediction(predictor, "sum", None, failed=f"block {address:#x}: {answer.error}")
@@ -148,7 +149,7 @@ def _lifted(
 
 
 class _Own:
-    """What ways (b) and (c) ask of the in-core analysis about the blocks of one function."""
+    """The in-core analyses that ways (b) and (c) need of the blocks of one function."""
 
     def __init__(self, flow: CountedFlow, predictor: OwnPredictor) -> None:
         self.flow = flow
@@ -161,7 +162,7 @@ class _Own:
         self.answers: dict[int, PieceCycles] = {}
 
     def straight(self, address: int) -> float:
-        """Cycles of a block that nothing keeps waiting."""
+        """Cycles of a block without waiting for operands: what its issue slots, ports and dividers take."""
         return self.predictor.straight(self.code[address])
 
     def body(self, loop: Loop) -> tuple[float, float, tuple[int, ...]]:
@@ -193,7 +194,7 @@ class _Own:
             path.append(at)
 
     def describe(self) -> None:
-        """What bounds the blocks that are in no body of a loop."""
+        """Note the throughput bounds of the blocks that are in no body of a loop."""
         for address, code in self.code.items():
             if code and self.flow.count(address) and address not in self.answers:
                 answer = self.predictor.repeated(code, "unrolled")
@@ -243,7 +244,7 @@ class _Iteration:
     mispredicted: float = 0.0
 
     def plus(self, other: _Iteration, times: float) -> _Iteration:
-        """Together with another one that is executed so many times."""
+        """This iteration and another one that is executed so many times in it, added up."""
         return _Iteration(
             self.cycles + times * other.cycles,
             self.least + times * other.least,
@@ -253,7 +254,7 @@ class _Iteration:
 
 
 class _Traces:
-    """Way (c), one loop after the other."""
+    """Lifting by way (c): times the loops of a function, the innermost first."""
 
     def __init__(self, own: _Own, timer: TraceTimer, run: RecordedRun | None) -> None:
         self.own, self.flow, self._timer, self._run = own, own.flow, timer, run
@@ -265,7 +266,7 @@ class _Traces:
         self._shares = surprise_shares(run, self._wrong) if run is not None and self._wrong is not None else {}
 
     def all(self) -> _Iteration:
-        """A call of the function."""
+        """The time of one call of the function."""
         for loop in sorted(self.flow.function.loops, key=lambda loop: -loop.depth):
             if self.flow.count(loop.header):
                 self.times[loop.header] = self._iteration(loop)

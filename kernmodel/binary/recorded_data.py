@@ -25,7 +25,7 @@ _NEAR = 128
 """Stores since: those before are in the first cache (of no core in the house does the buffer hold more)."""
 
 
-class Turn(NamedTuple):
+class BlockedLoad(NamedTuple):
     """A load that waits until stores have reached the cache.
 
     Attributes:
@@ -38,7 +38,7 @@ class Turn(NamedTuple):
 
 
 class TraceData(NamedTuple):
-    """What a trace's accesses meet.
+    """What the recorded addresses say of the accesses of a trace.
 
     Attributes:
         links: which stores feed which loads, by numbers of the instructions in the trace.
@@ -53,25 +53,25 @@ class TraceData(NamedTuple):
     alone: frozenset[int] = frozenset()
     stores: tuple[int, ...] = ()
 
-    def blocked_in_turn(self, window: int) -> tuple[Turn, ...]:
+    def blocked_in_turn(self, window: int) -> tuple[BlockedLoad, ...]:
         """Loads that wait one after the other, each for a store that wrote some of its bytes only and is younger than
         the one before: stores reach the cache in order, and none before all that is older is complete.
 
         Args:
             window: instructions that the core has in flight; stores further back have reached the cache.
         """
-        found: list[Turn] = []
+        found: list[BlockedLoad] = []
         latest = -1
         blocked = (link for link in self.links if not link.whole and not link.passes)
         for load, store in sorted((link.load[0], link.store[0]) for link in blocked):
             if store > latest and load - store < window:
                 older = bisect_left(self.stores, latest), bisect_right(self.stores, store)
-                found.append(Turn(load, self.stores[slice(*older)]))
+                found.append(BlockedLoad(load, self.stores[slice(*older)]))
                 latest = load
         return tuple(found)
 
 
-class _Fed(NamedTuple):
+class _ForwardedLoad(NamedTuple):
     """A load at a step of the run: the instruction, the store that wrote its bytes last, how many executions of that
     store were since, and whether it wrote all of them."""
 
@@ -85,7 +85,7 @@ class _Fed(NamedTuple):
 def trace_data(
     run: RecordedRun, walk: Walk, code: Mapping[int, Sequence[Instruction]], lines: Lines | None
 ) -> TraceData:
-    """What the accesses of a walk meet.
+    """What the recorded addresses say of the accesses of a walk.
 
     Args:
         walk: from the run.
@@ -172,7 +172,7 @@ def _accesses(run: RecordedRun, steps: Sequence[int]) -> Iterator[tuple[int, Tra
             yield position, run.kinds[number], place
 
 
-def _feeding(run: RecordedRun, steps: Sequence[int]) -> Iterator[tuple[int, _Fed]]:
+def _feeding(run: RecordedRun, steps: Sequence[int]) -> Iterator[tuple[int, _ForwardedLoad]]:
     """The loads of steps of a run that read what was stored just before, with the positions of their steps."""
     begin = 0
     while begin < len(steps):
@@ -184,8 +184,8 @@ def _feeding(run: RecordedRun, steps: Sequence[int]) -> Iterator[tuple[int, _Fed
         begin = end
 
 
-def _stretch(run: RecordedRun, first: int, end: int) -> Iterator[_Fed]:
-    """The same for steps that follow one another."""
+def _stretch(run: RecordedRun, first: int, end: int) -> Iterator[_ForwardedLoad]:
+    """As `_feeding`, for steps that follow one another without a gap."""
     begin = max(0, int(run.firsts[first]) - _BEFORE)
     bound, last = int(run.firsts[first]), int(run.firsts[end])
     writers: dict[int, tuple[int, int, int]] = {}
@@ -208,4 +208,4 @@ def _stretch(run: RecordedRun, first: int, end: int) -> Iterator[_Fed]:
             wrote = {writers.get(byte) for byte in touched}
             latest = max((one for one in wrote if one is not None), default=None)
             if latest is not None and stores - latest[0] < _NEAR:
-                yield _Fed(step, access.address, latest[1], executed[latest[1]] - latest[2], len(wrote) == 1)
+                yield _ForwardedLoad(step, access.address, latest[1], executed[latest[1]] - latest[2], len(wrote) == 1)

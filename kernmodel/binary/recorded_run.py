@@ -1,7 +1,7 @@
 """The beginning of a run as it was: block by block, with the address of each access.
 
-Occurrences say how often each block ran; in which order, which branches surprise a predictor, and which load reads what
-a store has just written, is in here.
+Occurrences say how often each block ran. The recording says in which order, and so which branches a predictor
+mispredicts, and which loads read what a store has just written.
 """
 
 from __future__ import annotations

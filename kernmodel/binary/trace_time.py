@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from itertools import accumulate, pairwise
 
-from kernmodel.binary.recorded_data import TraceData, Turn
+from kernmodel.binary.recorded_data import BlockedLoad, TraceData
 from kernmodel.incore.answer.components import row_of
 from kernmodel.incore.core import Core
 from kernmodel.incore.dependences.line_splits import AT_LINES, Lines, halves
@@ -123,7 +123,7 @@ class TraceTimer:
         return tuple(times)
 
     def _in_turn(
-        self, program: Program, trace: Sequence[Instruction], units: Sequence[_Unit], turns: Sequence[Turn]
+        self, program: Program, trace: Sequence[Instruction], units: Sequence[_Unit], turns: Sequence[BlockedLoad]
     ) -> tuple[Program, float]:
         """The program in which loads that no store can feed wait for each other and for the stores in between, and
         the cycles that they take at least."""

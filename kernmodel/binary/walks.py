@@ -23,7 +23,7 @@ _MOST_STEPS = 20_000
 
 
 class CountedFlow:
-    """What was counted of a function: how often each block leads to which other one, and each loop is entered."""
+    """The counted control flow of a function: how often each edge is taken, and each loop is entered."""
 
     __slots__ = ("function", "inner", "loops", "occurrences", "successors")
 

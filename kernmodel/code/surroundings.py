@@ -103,7 +103,7 @@ def _ways(
     remainders: Mapping[int, int],
     step: Step,
 ) -> Iterator[Way]:
-    """What the ways execute, each way of the same cost once."""
+    """What is executed on each way; ways of the same cost count once."""
     found = set[Way]()
     children = {loop.header: loop for loop in flow.loops if loop.parent == around.number}
     instructions = {block: _instructions(listing, flow, (block,)) for block in around.blocks}

@@ -102,7 +102,7 @@ def with_measured(answer: RooflineAnswer, path: str) -> RooflineAnswer:
 
 
 def carm_with_measured(answer: CarmAnswer, path: str) -> CarmAnswer:
-    """The same of the application-driven reading of one kernel.
+    """The adCARM chart of one kernel with the rows of a file that are of it.
 
     Raises:
         InputError: as `read_rows`.
@@ -122,7 +122,7 @@ def _missing(names: Sequence[str], path: str) -> Iterator[Note]:
 
 
 def _mine(subject: Subject, rows: Sequence[Row], machine: str, cores: int) -> tuple[Row, ...]:
-    """The rows of this kernel; those of a file of measured kernels have to be of these sizes, machine and cores."""
+    """The rows that are of this kernel; in a file of measured kernels also of these sizes, machine and cores."""
     names = {subject.name, *([Path(subject.nest.file).stem] if subject.nest is not None else [])}
     return tuple(
         row

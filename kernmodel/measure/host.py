@@ -83,7 +83,7 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class BufferPlace:
     """Where a buffer lies: `address`, and the bytes of it in huge pages."""
 
     address: int
@@ -179,11 +179,11 @@ class Harness(ClosedAtEnd):
         """Take the linked `km_kernel` as what is called; its address."""
         return int(self._done("kernel").split()[1])
 
-    def buffer(self, number: int, wanted: Buffer) -> Placed:
+    def buffer(self, number: int, wanted: Buffer) -> BufferPlace:
         """Make the buffer with this number; the one before it is forgotten."""
         answer = self._done(f"buffer {number} {wanted.size} {int(wanted.huge)} {wanted.offset} {wanted.fill}")
         _, huge_kib, address = answer.split()
-        return Placed(int(address), min(max(int(huge_kib), 0) * 1024, wanted.size))
+        return BufferPlace(int(address), min(max(int(huge_kib), 0) * 1024, wanted.size))
 
     def value(self, number: int, value: int) -> None:
         """Put a number in the place of a buffer's address."""

@@ -191,7 +191,7 @@ def _merged_points(trials: Sequence[Sequence[BandwidthPoint]]) -> tuple[Bandwidt
 
 
 def _figures(trials: Sequence[OneCore]) -> Iterator[tuple[str, list[Figure]]]:
-    """Names of all figures, and what the trials have of each."""
+    """The figures of all trials by name."""
     rows = [dict(_of_trial(trial)) for trial in trials]
     for name in dict.fromkeys(name for row in rows for name in row):
         yield name, [row[name] for row in rows if name in row]

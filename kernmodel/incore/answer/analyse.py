@@ -24,7 +24,7 @@ from kernmodel.incore.answer.components import (
     one_at_a_time,
     row_of,
 )
-from kernmodel.incore.answer.reasons import Busy, Filled, filled_of, idle_reason, reason_of
+from kernmodel.incore.answer.reasons import BlockFacts, BusyPorts, block_facts, idle_reason, reason_of
 from kernmodel.incore.answer.verdict import reaching, verdict_of
 from kernmodel.incore.dependences.addresses import MemoryPolicy
 from kernmodel.incore.dependences.cycles import Cycle, Edge, longest_path
@@ -103,11 +103,11 @@ def analyse(
     port_sums = _sums(pressure, parameters.ports)
     throughput, binding = throughput_of(uses, rows, parameters.ports, port_sums if even else None)
     if even:
-        filled = _filled_even(bounds, rows, uses, parameters, lcd, (throughput, binding), port_sums)
+        facts = _facts_even(bounds, rows, uses, parameters, lcd, (throughput, binding), port_sums)
     else:
-        filled = filled_of(bounds.analyser, bounds.block.templates, bounds.fused, bounds.answer, lambda: lcd)
-    verdict = verdict_of(reaching(filled.applied, filled.prediction), filled.prediction, filled.stalls)
-    retries = None if even else _retries(instructions, uses, parameters, filled.prediction)
+        facts = block_facts(bounds.analyser, bounds.block.templates, bounds.fused, bounds.answer, lambda: lcd)
+    verdict = verdict_of(reaching(facts.applied, facts.prediction), facts.prediction, facts.stalls)
+    retries = None if even else _retries(instructions, uses, parameters, facts.prediction)
     return InCore(
         microarchitecture=parameters.name,
         ports=parameters.ports,
@@ -119,14 +119,14 @@ def analyse(
         binding_ports=binding,
         lcd=lcd,
         critical_path=path,
-        prediction=filled.prediction,
+        prediction=facts.prediction,
         bound_by=verdict.bound_by,
-        reason=reason_of(verdict.component, filled),
+        reason=reason_of(verdict.component, facts),
         iterations_per_pass=loop.iterations_per_pass,
         uncertain=tuple(i.form for i, row in zip(instructions, rows, strict=True) if row is None),
         notes=(*_notes(loop, rows, graph, parameters, notion), *_retry_notes(retries)),
         notion=notion,
-        components=_components(bounds, filled) if ISSUE in filled.components else (),
+        components=_components(bounds, facts) if ISSUE in facts.components else (),
         offset=offset,
         prediction_interval=retries,
     )
@@ -172,7 +172,7 @@ def _even_uses(bounds: Bounds) -> Uses:
     return tuple([() if template.instruction.branch else template.uses for template in templates])
 
 
-def _filled_even(
+def _facts_even(
     bounds: Bounds,
     rows: Rows,
     uses: Uses,
@@ -180,20 +180,20 @@ def _filled_even(
     lcd: Chain | None,
     throughput: tuple[float, tuple[str, ...]],
     port_sums: Sequence[float],
-) -> Filled:
+) -> BlockFacts:
     """What there is to say by the two bounds of the OSACA papers; here `ports` holds all of TP."""
     mnemonics = tuple([template.instruction.mnemonic for template in bounds.block.templates])
     slow_forms, slow = one_at_a_time(rows)
     cycles = {PORTS: max(*port_sums, slow, 0.0), PRECEDENCE: bounds.cycle.ratio if bounds.cycle else 0.0}
 
-    def busy() -> Busy:
+    def busy() -> BusyPorts:
         total, ports = throughput
         inside = frozenset(ports)
         users = zip(mnemonics, uses, strict=True)
         names = tuple([name for name, row in users if any(use.ports and inside.intersection(use.ports) for use in row)])
-        return Busy(total, ports, names if ports else slow_forms)
+        return BusyPorts(total, ports, names if ports else slow_forms)
 
-    return Filled(
+    return BlockFacts(
         mnemonics=mnemonics,
         issue_width=parameters.issue_width,
         components=cycles,
@@ -207,16 +207,16 @@ def _filled_even(
     )
 
 
-def _components(bounds: Bounds, filled: Filled) -> tuple[Component, ...]:
+def _components(bounds: Bounds, facts: BlockFacts) -> tuple[Component, ...]:
     """All components front to back; those that the block does not meet do not apply."""
     found = []
     idle = bounds.answer.idle
     for name in FRONT_TO_BACK:
-        if name in filled.components:
-            applies = name in filled.applied
-            found.append(Component(name, filled.components[name], applies, reason_of(name, filled)))
+        if name in facts.components:
+            applies = name in facts.applied
+            found.append(Component(name, facts.components[name], applies, reason_of(name, facts)))
         elif name in idle:
-            found.append(Component(name, idle[name], False, idle_reason(name, filled)))
+            found.append(Component(name, idle[name], False, idle_reason(name, facts)))
     return tuple(found)
 
 

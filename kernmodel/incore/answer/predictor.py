@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from kernmodel.incore.answer.analyse import chain_of
 from kernmodel.incore.answer.components import row_of
-from kernmodel.incore.answer.reasons import Filled, filled_of, reason_of
+from kernmodel.incore.answer.reasons import BlockFacts, block_facts, reason_of
 from kernmodel.incore.answer.verdict import BoundBy, binding_of, reaching, verdict_of
 from kernmodel.incore.core import CODE_ALIGNMENT, Core, Settings
 from kernmodel.incore.dependences.addresses import (
@@ -301,9 +301,9 @@ class Predictor:
             return None
         fused = lowered.pairs if answer.totals.fused else {}
         templates = lowered.templates
-        filled = filled_of(self._analyser, templates, fused, answer, lambda: self._carried(known, templates, answer))
+        facts = block_facts(self._analyser, templates, fused, answer, lambda: self._carried(known, templates, answer))
         warned = [one.kind for one in known if one.kind.warnings] if traits & _WARNED else []
-        return self._prediction(warned, chosen, filled, bool(lowered.blocked))
+        return self._prediction(warned, chosen, facts, bool(lowered.blocked))
 
     def _tells_shapes_apart(self) -> bool:
         """Whether instructions of one shape are alike on this core: some cores tell their displacements apart."""
@@ -327,11 +327,11 @@ class Predictor:
             traits |= one.kind.traits
         return known, traits, before
 
-    def _prediction(self, warned: list[_Kind], notion: Notion, filled: Filled, blocked: bool) -> Prediction:
-        applied, cycles = dict(filled.applied), filled.prediction
+    def _prediction(self, warned: list[_Kind], notion: Notion, facts: BlockFacts, blocked: bool) -> Prediction:
+        applied, cycles = dict(facts.applied), facts.prediction
         found = reaching(applied, cycles)
-        component, bound_by = verdict_of(found, cycles, filled.stalls)
-        reason, binding = reason_of(component, filled), binding_of(found)
+        component, bound_by = verdict_of(found, cycles, facts.stalls)
+        reason, binding = reason_of(component, facts), binding_of(found)
         if not warned and not blocked:
             return Prediction(notion, cycles, bound_by, reason, applied, binding)
         return Prediction(

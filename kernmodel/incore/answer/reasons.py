@@ -20,7 +20,7 @@ _SEEN = 0.005
 """Share of the cycles from which on it is told that the renamer stands still: half of what percent show."""
 
 
-class Busy(NamedTuple):
+class BusyPorts(NamedTuple):
     """What keeps ports busy.
 
     Attributes:
@@ -33,8 +33,8 @@ class Busy(NamedTuple):
     users: tuple[str, ...]
 
 
-class Filled(NamedTuple):
-    """What the reasons are about.
+class BlockFacts(NamedTuple):
+    """Facts of a block and its bounds from which the reasons are derived.
 
     Attributes:
         mnemonics: of the instructions of the block; issue_width: of the core.
@@ -53,8 +53,8 @@ class Filled(NamedTuple):
     op_cache: OpCacheParameters | None
     stalls: Callable[[], Mapping[str, float] | None]
     lcd: Callable[[], Chain | None]
-    ports: Callable[[], Busy]
-    divider: Callable[[], Busy]
+    ports: Callable[[], BusyPorts]
+    divider: Callable[[], BusyPorts]
 
     @property
     def prediction(self) -> float:
@@ -62,14 +62,14 @@ class Filled(NamedTuple):
         return max(self.applied.values(), default=0.0)
 
 
-def filled_of(
+def block_facts(
     analyser: Analyser,
     templates: Sequence[Template],
     fused: Mapping[int, Pair],
     answer: Answer,
     lcd: Callable[[], Chain | None],
-) -> Filled:
-    """What there is to say of a block, from the engine's answer.
+) -> BlockFacts:
+    """The facts of a block, from the engine's answer.
 
     Args:
         analyser: that was asked.
@@ -81,17 +81,17 @@ def filled_of(
     totals, met = answer.totals, answer.met
     divides = parts.DIVIDER in met
 
-    def busy(cycles: float, ports: int) -> Busy:
+    def busy(cycles: float, ports: int) -> BusyPorts:
         owned = [fused.get(number, own) for number, own in enumerate(templates)] if fused else templates
         names = tuple([name for name, own in zip(mnemonics, owned, strict=True) if _needs(own.masks, ports)])
-        return Busy(cycles, analyser.ports(ports), names)
+        return BusyPorts(cycles, analyser.ports(ports), names)
 
-    def largest() -> Busy:
+    def largest() -> BusyPorts:
         if answer.slow > answer.ports_alone + (0.0 if divides else parts.TINY):
-            return Busy(answer.slow, (), one_at_a_time([template.row for template in templates])[0])
+            return BusyPorts(answer.slow, (), one_at_a_time([template.row for template in templates])[0])
         return busy(answer.ports_alone, totals.ports)
 
-    return Filled(
+    return BlockFacts(
         mnemonics=mnemonics,
         issue_width=analyser.core.parameters.issue_width,
         components=met,
@@ -111,88 +111,88 @@ def _needs(masks: tuple[int, ...], ports: int) -> bool:
     return any(mask and not mask & ~ports for mask in masks)
 
 
-def reason_of(name: str, filled: Filled) -> Reason:
+def reason_of(name: str, facts: BlockFacts) -> Reason:
     """What fills a component that the block meets."""
-    return _REASONS[name](filled)
+    return _REASONS[name](facts)
 
 
-def idle_reason(name: str, filled: Filled) -> Reason:
+def idle_reason(name: str, facts: BlockFacts) -> Reason:
     """Why a part of the front end does not count."""
-    seen = filled.front or NOTHING
+    seen = facts.front or NOTHING
     barred = seen.erratum and name not in (parts.PREDECODE, parts.DECODE)
     return Reason(Why.IDLE_ERRATUM if barred else Why.IDLE, names=(SOURCES[seen.source],))
 
 
-def _predecode(filled: Filled) -> Reason:
-    seen = filled.front or NOTHING
-    figures = {"instructions": len(filled.mnemonics), "bytes": seen.length, "prefixed": seen.prefixed}
-    return Reason(Why.FETCH if filled.op_cache else Why.PREDECODE, filled.components[parts.PREDECODE], figures)
+def _predecode(facts: BlockFacts) -> Reason:
+    seen = facts.front or NOTHING
+    figures = {"instructions": len(facts.mnemonics), "bytes": seen.length, "prefixed": seen.prefixed}
+    return Reason(Why.FETCH if facts.op_cache else Why.PREDECODE, facts.components[parts.PREDECODE], figures)
 
 
-def _decode(filled: Filled) -> Reason:
-    seen, cycles = filled.front or NOTHING, filled.components[parts.DECODE]
+def _decode(facts: BlockFacts) -> Reason:
+    seen, cycles = facts.front or NOTHING, facts.components[parts.DECODE]
     if seen is not NOTHING and SOURCES[seen.source] != "decoders":
         return Reason(Why.DECODE_ERRATUM, cycles, {"branches": seen.erratum})
     return Reason(Why.DECODE, cycles, {"units": seen.units, "complex": seen.complex_units})
 
 
-def _dsb(filled: Filled) -> Reason:
-    seen, cycles, core = filled.front or NOTHING, filled.components[parts.DSB], filled.op_cache
+def _dsb(facts: BlockFacts) -> Reason:
+    seen, cycles, core = facts.front or NOTHING, facts.components[parts.DSB], facts.op_cache
     if core is not None and cycles > -(-seen.decoded // (core.op_cache_width or seen.decoded)):
         return Reason(Why.CODE_LINES, cycles, {"lines": round(cycles), "bytes": seen.length})
     return Reason(Why.UOP_CACHE if core is None else Why.OP_CACHE, cycles, {"entries": seen.decoded})
 
 
-def _lsd(filled: Filled) -> Reason:
-    seen = filled.front or NOTHING
-    return Reason(Why.LOOP_BUFFER, filled.components[parts.LSD], {"uops": seen.decoded, "passes": seen.copies})
+def _lsd(facts: BlockFacts) -> Reason:
+    seen = facts.front or NOTHING
+    return Reason(Why.LOOP_BUFFER, facts.components[parts.LSD], {"uops": seen.decoded, "passes": seen.copies})
 
 
-def _issue(filled: Filled) -> Reason:
-    seen, width, cycles = filled.front, filled.issue_width, filled.components[parts.ISSUE]
+def _issue(facts: BlockFacts) -> Reason:
+    seen, width, cycles = facts.front, facts.issue_width, facts.components[parts.ISSUE]
     if seen is None:
         return Reason(Why.ISSUE, cycles, {"uops": round(cycles * width), "width": width, "synchronisations": 0})
     figures: dict[str, float] = {"uops": seen.slots, "width": width, "synchronisations": seen.synchronisations}
-    if filled.op_cache is None and cycles > seen.entries / width:
+    if facts.op_cache is None and cycles > seen.entries / width:
         return Reason(Why.ISSUE_GROUPS, cycles, figures)
-    if filled.op_cache is not None and cycles > seen.slots / width:
+    if facts.op_cache is not None and cycles > seen.slots / width:
         return Reason(Why.ISSUE_INSTRUCTIONS, cycles, {**figures, "instructions": round(seen.units / cycles)})
     return Reason(Why.ISSUE, cycles, figures)
 
 
-def _busy(busy: Busy) -> Reason:
+def _busy(busy: BusyPorts) -> Reason:
     why = (Why.PORTS if busy.ports else Why.ONE_AT_A_TIME) if busy.cycles else Why.NO_PORT
     return Reason(why, busy.cycles, names=busy.ports, users=busy.users)
 
 
-def _precedence(filled: Filled) -> Reason:
-    chain = filled.lcd()
+def _precedence(facts: BlockFacts) -> Reason:
+    chain = facts.lcd()
     if chain is None:
         return Reason(Why.NO_DEPENDENCY)
-    users = tuple([filled.mnemonics[member] for member in chain.members])
+    users = tuple([facts.mnemonics[member] for member in chain.members])
     return Reason(Why.DEPENDENCY, chain.cycles, {"passes": chain.passes}, chain.carriers, users)
 
 
-def _pipeline(filled: Filled) -> Reason:
-    cycles = filled.components[parts.PIPELINE]
-    largest = max((c for name, c in filled.applied.items() if name != parts.PIPELINE), default=0.0)
+def _pipeline(facts: BlockFacts) -> Reason:
+    cycles = facts.components[parts.PIPELINE]
+    largest = max((c for name, c in facts.applied.items() if name != parts.PIPELINE), default=0.0)
     if reaches(largest, cycles):
         return Reason(Why.PIPELINE, cycles)
-    stalls = {name: share for name, share in (filled.stalls() or {}).items() if share >= _SEEN}
+    stalls = {name: share for name, share in (facts.stalls() or {}).items() if share >= _SEEN}
     if not stalls:
         return Reason(Why.PORT_CHOICE, cycles, {"largest": largest})
     name = max(stalls, key=stalls.__getitem__)
     return Reason(Why.STALLS, cycles, {"largest": largest, "share": stalls[name]}, (name,))
 
 
-_REASONS: dict[str, Callable[[Filled], Reason]] = {
+_REASONS: dict[str, Callable[[BlockFacts], Reason]] = {
     parts.PREDECODE: _predecode,
     parts.DECODE: _decode,
     parts.DSB: _dsb,
     parts.LSD: _lsd,
     parts.ISSUE: _issue,
-    parts.PORTS: lambda filled: _busy(filled.ports()),
-    parts.DIVIDER: lambda filled: _busy(filled.divider()),
+    parts.PORTS: lambda facts: _busy(facts.ports()),
+    parts.DIVIDER: lambda facts: _busy(facts.divider()),
     parts.PRECEDENCE: _precedence,
     parts.PIPELINE: _pipeline,
 }

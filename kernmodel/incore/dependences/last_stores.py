@@ -1,4 +1,4 @@
-"""Which stores wrote the bytes of a load last, of many stores: every byte in a lane of its own, so that loads look up.
+"""Which of many stores wrote the bytes of a load last: stores are kept by byte, so that a load looks its bytes up.
 
 `addresses` compares a load with every store, which is fastest for the few stores of usual loops.
 """
@@ -14,7 +14,7 @@ Place = tuple[int, int]
 """Number of an instruction and of its memory reference."""
 
 
-class Found(NamedTuple):
+class LastStore(NamedTuple):
     """A store that wrote some bytes of a load last.
 
     Attributes:
@@ -90,7 +90,7 @@ class LatestStores:
             lane, at = self._cell(byte, position)
             self._lanes.setdefault(lane, _Lane()).add(at, place)
 
-    def of(self, number: int, start: int, size: int, position: int = 0) -> tuple[Found, ...]:
+    def of(self, number: int, start: int, size: int, position: int = 0) -> tuple[LastStore, ...]:
         """The stores that wrote the bytes of a load last, the latest first.
 
         Args:
@@ -102,7 +102,7 @@ class LatestStores:
         for passes, place in sorted(writers, key=lambda one: (one[0], -one[1][0], -one[1][1])):
             begin, length = self._extents[place]
             begin -= passes * moves
-            found.append(Found(place, passes, begin <= start and start + size <= begin + length))
+            found.append(LastStore(place, passes, begin <= start and start + size <= begin + length))
         return tuple(found)
 
     def all_overlap(self, number: int, start: int, size: int) -> bool:

@@ -144,7 +144,7 @@ class Analyser:
         self._ports: dict[int, tuple[str, ...]] = {}
 
     def keep(self) -> Analyser:
-        """Remember what is made of each instruction, for many blocks; the analyser itself."""
+        """From now on remember how each instruction was lowered, which pays for many blocks; returns the analyser."""
         self._kept, self._kept_steps = {}, {}
         return self
 
@@ -204,7 +204,7 @@ class Analyser:
         notion: Notion,
         starts: Sequence[int],
     ) -> LoweredBlock:
-        """The same wherever the arrays lie."""
+        """The parts of a block that do not depend on where its arrays lie, joined."""
         pairs = self._fusing(kinds) if traits & JUMPS else {}
         links, simulated, incomparable = (
             self._links(addresses) if traits & LOADS and traits & STORES else ((), (), False)
@@ -215,7 +215,7 @@ class Analyser:
         return LoweredBlock(templates, fused, look, incomparable, notion, traits, addresses)
 
     def placed(self, block: LoweredBlock, places: Places, aliases: Sequence[Forwarding] = ()) -> LoweredBlock:
-        """The same block with its arrays elsewhere, which matters in a loop; `aliases` are those there."""
+        """The block with its arrays at other addresses, which matters in a loop; `aliases` are those there."""
         lines = self.core.pipeline and self.core.pipeline.memory.lines
         splits, slow = block.traits & SPLITS, lines and block.traits & (LOADS | STORES)
         if block.notion != "loop" or not (splits or slow or aliases):

@@ -1,4 +1,4 @@
-"""What is asked of the engine, and what it answers; the same for the compiled one and for its twin in Python."""
+"""The interface of the engine: requests and answers, the same for the compiled engine and its twin in Python."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TINY = 1e-9
 
 
 class Look(NamedTuple):
-    """A block by what was handed over to the engine.
+    """A block as the engine is asked about it: by the numbers of instructions that it was given before.
 
     Attributes:
         instructions: their numbers.
@@ -50,7 +50,7 @@ class Look(NamedTuple):
     accesses: Sequence[Access] = ()
 
     def request(self, unrolled: bool, offset: int, all_parts: bool = False, scope: int = WHOLE) -> Request:
-        """How it is looked at; arguments as in `Request`."""
+        """The request to the engine; arguments as in `Request`."""
         return Request(
             len(self.instructions),
             unrolled,

@@ -1,4 +1,4 @@
-"""How kernels stand to one another on charts: versions of one kernel, shares of time, the limits of the axes."""
+"""Several kernels on one chart: steps between versions of a kernel, shares of time, the limits of the axes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Range = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """From a version of a kernel to the next.
+    """The change from one version of a kernel to the next.
 
     Attributes:
         before, after: names of the versions.
@@ -44,7 +44,7 @@ class AxisLimits:
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """How kernels stand to one another.
+    """What a chart shows of several kernels beside their points.
 
     Attributes:
         steps: from each version to the next; empty: the kernels are no versions of one.
@@ -67,7 +67,7 @@ def arranged(
     calls: Mapping[str, float] | None = None,
     axes: AxisLimits | Literal["same"] | None = None,
 ) -> RooflineAnswer:
-    """The charts with their kernels set beside one another.
+    """The charts with steps between versions, shares of time and common limits of the axes.
 
     Args:
         versions: whether the kernels are versions of one, in this order.

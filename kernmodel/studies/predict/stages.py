@@ -344,13 +344,13 @@ class Stages:
         return self._traffics.get(key, lambda: method.traffic(case.sizes, cores, stores))
 
     def _placed_traffic(self, case: _Case, stores: StoreMode, cores: int) -> Traffic:
-        """The same with pages at random places (`TrafficMethod.placed`)."""
+        """The traffic with the pages of the arrays at random physical addresses (`TrafficMethod.placed`)."""
         found, method = self._traffic(case, stores, cores), case.method
         key = ("placed", case.key, case.point.kernel.pages, traffic_key(method.machine), stores, cores)
         return self._traffics.get(key, lambda: method.placed(found, case.sizes, cores, stores))
 
     def _moved(self, case: _Case, loop: AssemblyLoop, stores: StoreMode, cores: int) -> Traffic:
-        """The traffic as this loop moves it; the textbook knows the source alone."""
+        """The traffic with what the compiled loop changes of it; the textbook model takes the source's."""
         from kernmodel.traffic.jammed import jammed_traffic
 
         if case.point.code.classic:
@@ -560,7 +560,7 @@ class Stages:
 
 
 def _key(places: Places) -> tuple[object, ...]:
-    """What tells places of arrays from others."""
+    """A key that is equal for equal places of arrays."""
     return places.base, tuple(places.starts.items()), tuple(places.in_page.items())
 
 

@@ -23,7 +23,7 @@ Transition = tuple[str, int, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """One reuse: `lines` per unit of work that it saves."""
+    """One reuse, and the `lines` per unit of work that it saves."""
 
     window: Window
     carrier: str

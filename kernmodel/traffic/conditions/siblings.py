@@ -94,7 +94,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A nest during one iteration of a loop of its (a whole sweep for `SWEEP`)."""
+    """A nest during one iteration of one of its loops (during a whole sweep for `SWEEP`)."""
 
     member: Member
     loop: int
@@ -146,7 +146,7 @@ class SequenceReuse:
         self._found: dict[int, tuple[Neighbour, ...]] = {}
 
     def sized(self, number: int) -> SizedNest:
-        """A nest with what it finds of others."""
+        """A nest with what it finds in caches of other nests."""
         nest, values = self.members[number].nest, dict[str, int]()
         for member in self.members:
             values |= member.nest.values

@@ -55,7 +55,7 @@ _LESS = Fraction(999, 1000)
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """What is touched of an array during a window.
+    """The footprint in one array during a window.
 
     Attributes:
         pieces: bytes of its lines, over the outer loop variables.
@@ -253,7 +253,7 @@ def _intervals(
 
 
 class NestFootprints:
-    """What the streams of a nest touch, in windows and over parts of the sweep.
+    """The footprints of the streams of a nest: during windows, and over parts of the sweep.
 
     Attributes:
         nest: at given sizes, with its iterations.
@@ -500,7 +500,7 @@ class VaryingAnalysis(Analysis):
             yield from ((part, len(self.nest.trips) - 1) for part in failing)
 
     def _holding(self, links: frozenset[object], room: Room) -> Holds:
-        """Says which windows hold: these of links, and those between nests."""
+        """Which windows hold in a part of the sweep: those of links within the nest, and those between nests."""
         return lambda window: self.holds(window, room) if _is_between_nests(window) else window.key in links
 
     def _sweep_fails(self, reuse: StreamReuse, room: Room) -> bool:
@@ -513,7 +513,7 @@ class VaryingAnalysis(Analysis):
         return ([points], []) if self.holds(window, room) else ([], [points])
 
     def _cells(self, reuse: StreamReuse, part: AffineSet, room: Room) -> list[tuple[AffineSet, frozenset[object]]]:
-        """A part divided by which links hold in it."""
+        """Divides a part of the sweep into parts in each of which the same links hold."""
         cells: list[tuple[AffineSet, frozenset[object]]] = [(part, frozenset())]
         for window in {link.window.key: link.window for link in reuse.links if link.window is not None}.values():
             divided = list[tuple[AffineSet, frozenset[object]]]()

@@ -17,7 +17,7 @@ from kernmodel.cachesim.model import Hierarchy
 from kernmodel.limits import process_count
 from kernmodel.traffic.model import Sampling
 from kernmodel.traffic.simulation.rates import Rates, in_balance, rates_of, spread, weighted_sum
-from kernmodel.traffic.simulation.steady_state import TOLERANCE, Effort, Place, measure_at, measure_here
+from kernmodel.traffic.simulation.steady_state import TOLERANCE, Effort, PlaceCounts, measure_at, measure_here
 from kernmodel.traffic.simulation.work import Work, run_to_end
 from kernmodel.value_types import dataclass
 
@@ -156,7 +156,7 @@ def _sweeps_reason(work: Work, number: int, half: int | None, difference: float,
 class _Counted:
     """What was counted at a place, with the share of all iterations that it stands for."""
 
-    place: Place
+    place: PlaceCounts
     weight: float
 
 

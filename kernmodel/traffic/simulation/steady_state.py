@@ -58,7 +58,7 @@ class Effort:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PlaceCounts:
     """What was counted at one place.
 
     Attributes:
@@ -77,7 +77,7 @@ class Place:
     touches: float
 
 
-def measure_at(work: Work, hierarchy: Hierarchy, values: Sequence[int], repeat: int, effort: Effort) -> Place:
+def measure_at(work: Work, hierarchy: Hierarchy, values: Sequence[int], repeat: int, effort: Effort) -> PlaceCounts:
     """Count at a place.
 
     Args:
@@ -95,7 +95,7 @@ def measure_at(work: Work, hierarchy: Hierarchy, values: Sequence[int], repeat: 
     return place.measure(repeat, max(2 * repeat, int(effort.measured / cost)), from_history=not filled)
 
 
-def measure_here(work: Work, hierarchy: Hierarchy, values: tuple[int, ...], repeat: int, effort: Effort) -> Place:
+def measure_here(work: Work, hierarchy: Hierarchy, values: tuple[int, ...], repeat: int, effort: Effort) -> PlaceCounts:
     """The same in two short windows around the place, for nests that differ from place to place.
 
     Warming up by executing would lead away from it: the history fills the caches, and one window before those that
@@ -179,7 +179,7 @@ class _Start:
                 executed = self.runner.simulator.run(program).iterations
                 self.spent += _NEW_LINE * executed * len(program.references)
 
-    def measure(self, repeat: int, limit: int, *, from_history: bool) -> Place:
+    def measure(self, repeat: int, limit: int, *, from_history: bool) -> PlaceCounts:
         """Count over windows of growing length until two agree or `limit` iterations of the loop are executed."""
         warm_up = self.runner.executed
         first, before = self.execute(repeat)
@@ -192,7 +192,7 @@ class _Start:
                 break
             first, before, window = rates, before + after, 2 * window
         measured = before + after
-        return Place(
+        return PlaceCounts(
             rates=_per_iteration(rates, measured),
             warm_up=warm_up,
             measured=measured,
