@@ -348,3 +348,16 @@ _LOADED = "c4e2792516" + "c4e279255e08" + "c5f9d4c2" + "c5f1d4cb"
 def test_a_pipe_gives_one_result_a_cycle(core: str, body: str, measured: float, near: float) -> None:
     """Longer operations keep chains of one cycle waiting, short ones do not (benchmarks/results_per_cycle.py)."""
     assert cycles(looped(body, 12), core) / 12 == pytest.approx(measured, rel=near)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("4d0fafe24d8d6205", 1.0),  # imul r12, r10; lea r12, [r10 + 5]: the product is never read
+        ("4d8d5a014d0fafd3", 4.0),  # lea r11, [r10 + 1]; imul r10, r11: a chain of both
+    ],
+)
+@pytest.mark.parametrize("core", ["ZEN3", "ZEN4"])
+def test_what_lea_computes_is_read_behind_it(core: str, body: str, expected: float) -> None:
+    """Zen 3's address generators execute it, which access no memory then."""
+    assert cycles(closed(body), core) == pytest.approx(expected, abs=0.05)

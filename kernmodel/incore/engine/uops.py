@@ -224,16 +224,17 @@ def _ports_with_pipes(instruction: Instruction, row: InstructionData, core: Pipe
     """The µops of a row where address generators are told from load and store pipes.
 
     An access is one address, and keeps its pipe for as many cycles as there are uses of the pipe. Vectors that go
-    through a unit in two passes are one µop.
+    through a unit in two passes are one µop. Address generators compute what has no pipe (lea).
     """
-    addresses = _uses(row, core.memory.address_ports)
     loads, stores = _uses(row, core.memory.load_ports), _uses(row, core.memory.store_data_ports)
+    addresses = _uses(row, core.memory.address_ports) if loads or stores else []
     written = sum(reference.written for reference in instruction.memory)
     store_count = min(len(stores), max(written, len(addresses) - len(loads), 1))
     load_count = min(len(loads), max(1, len(addresses)))
     passes = 2 if core.memory.passed_bytes is not None and instruction.vector_bytes == core.memory.passed_bytes else 1
     compute: list[tuple[str, ...]] = []
-    accesses = (*core.memory.address_ports, *core.memory.load_ports, *core.memory.store_data_ports)
+    pipes = (*core.memory.load_ports, *core.memory.store_data_ports)
+    accesses = (*core.memory.address_ports, *pipes) if loads or stores else pipes
     even = True
     for use in row.ports:
         if not use.ports[0].endswith("DV") and frozenset(use.ports) not in accesses:
