@@ -10,7 +10,7 @@ from kernmodel.cachesim.model import MEMORY, Hierarchy
 from kernmodel.machine.model import Machine
 from kernmodel.source.model import LoopNest
 from kernmodel.traffic.comparison.agreement import TOLERANCE, disagreements
-from kernmodel.traffic.comparison.doubts import boundary_share, straddling_arrays
+from kernmodel.traffic.comparison.doubts import boundary_share, can_add, straddling_arrays
 from kernmodel.traffic.model import Difference, LayerCondition, PathTraffic, Quantity, Traffic
 from kernmodel.traffic.options import SimulationOptions
 from kernmodel.traffic.simulation.hierarchy import hierarchy_of
@@ -171,7 +171,7 @@ class _Experiments:
         if question.simulated < question.symbolic or question.simulated > question.symbolic * (1 + share):
             return None
         return "boundary", (
-            f"loops are short: lines at the boundaries, which layer conditions leave out, can add {share:.0%}"
+            f"loops are short: lines at the boundaries, which layer conditions leave out, {can_add(share)}"
         )
 
     def _mean_trips(self, question: _Question) -> Answer | None:

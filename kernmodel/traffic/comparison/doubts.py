@@ -208,7 +208,7 @@ def _near(condition: LayerCondition, share: float, filling: _Filling | None) -> 
 def _of_rows(working_set: WorkingSet, line_bytes: int) -> Iterator[Doubt]:
     share = boundary_share(working_set, line_bytes)
     if share > TOLERANCE * (1 + share):  # two numbers differ relative to the larger one
-        yield Doubt("short-rows", f"loops are short: lines at the ends of rows and planes can add {share:.0%}")
+        yield Doubt("short-rows", f"loops are short: lines at the ends of rows and planes {can_add(share)}")
     for array in dict.fromkeys(
         group.array for group in working_set.groups if _is_skewed(group, working_set, line_bytes)
     ):
@@ -242,6 +242,11 @@ def boundary_share(working_set: WorkingSet, line_bytes: int) -> float:
         arrays.setdefault((group.array, group.strides), []).extend(group.places)
     shares = (_share(places, strides, working_set.trips, line_bytes) for (_, strides), places in arrays.items())
     return max(shares, default=0.0)
+
+
+def can_add(share: float) -> str:
+    """What lines at the ends of loops can do to traffic, in words."""
+    return f"can add {share:.0%}" if share < 1 else "can be most of all lines"
 
 
 def _share(places: list[int], strides: tuple[int, ...], trips: tuple[int, ...], line_bytes: int) -> float:
