@@ -109,6 +109,7 @@ class EcmPrediction:
         calls: the functions that the loop calls, in the levels and T_ECM as far as their times are known; None without
             any.
         penalties: p0 of the recursive rule in units of T_Mem for 2, 3, … cores, the last one for more; empty: T_Mem/2.
+        textbook: whether the machine's streams have no part in it.
     """
 
     machine: str
@@ -129,6 +130,7 @@ class EcmPrediction:
     outside: OutsideWork | None = None
     calls: CallWork | None = None
     penalties: tuple[float, ...] = ()
+    textbook: bool = False
 
     @property
     def lacks_calls(self) -> bool:
@@ -284,8 +286,8 @@ def predict(
     every = {**times, OUTSIDE: t_out}
     levels = tuple((level, t_out + cycles) for level, cycles in residence_predictions(machine, times))
     t_ecm, t_mem = levels[-1][1], transfers[-1].bandwidth_cycles
-    bandwidth = transfers[-1].bandwidth
-    fitted = penalties(machine, bandwidth) if bandwidth and transfers[-1].of_streams else ()
+    textbook, bandwidth = streams is None, transfers[-1].bandwidth
+    fitted = penalties(machine, bandwidth) if bandwidth and not textbook else ()
     binding, domain = binding_times(machine.overlap, times), machine.topology.cores_per_numa_domain
     if t_call > 0 and "T_OL" in binding:
         at = binding.index("T_OL") + 1
@@ -334,6 +336,7 @@ def predict(
         outside=outside,
         calls=calls,
         penalties=fitted,
+        textbook=textbook,
     )
 
 
@@ -824,10 +827,10 @@ def scale(
 
 def _drawn(machine: Machine, prediction: EcmPrediction, cores: int) -> float:
     """The same of a kernel; more cores draw no less than what one draws by itself."""
-    memory = prediction.transfers[-1]
-    if memory.bandwidth is None or not memory.of_streams:
+    bandwidth = prediction.transfers[-1].bandwidth
+    if bandwidth is None or prediction.textbook:
         return 1.0
-    return max(drawn_share(machine, memory.bandwidth, cores), recursive_use(prediction, 1))
+    return max(drawn_share(machine, bandwidth, cores), recursive_use(prediction, 1))
 
 
 def together(rates: Mapping[int, float], counts: Sequence[int], spread: Spread) -> float:

@@ -373,3 +373,15 @@ def test_a_file_of_loads_alone_still_has_a_bandwidth_for_kernels_that_write() ->
     toy = machine()
     loads = replace(toy, bandwidths=tuple(one for one in toy.bandwidths if not one.mix.write))
     assert nearest_bandwidth(loads, "Mem", 0.5).mix.name == "load"
+
+
+def test_streams_over_cores_count_where_a_file_has_none_of_one_core_in_caches() -> None:
+    """copy draws 26.7 GB/s with 4 cores and 20 with 2: three quarters of it, however little a core computes."""
+    toy = machine(OVERLAPPING)
+    result = predict(traffic(), incore(), toy, streams=streams_of(toy, MissParameters()))
+    memory = replace(result.transfers[-1], of_streams=False)
+    alone = replace(result, levels=(*result.levels[:-1], ("Mem", 12.8)), transfers=(*result.transfers[:-1], memory))
+    assert scale(lambda _: alone, 2, toy).units_per_cycle == pytest.approx(3 / 4 / 9.6)
+    assert scale(lambda _: replace(alone, textbook=True, penalties=()), 2, toy).units_per_cycle == pytest.approx(
+        1 / 9.6
+    )
