@@ -149,24 +149,25 @@ def load_kernel(kernel: Kernel, **sizes: Sizes) -> Result[LoopNest]:
     return Result([loaded], _KERNEL, {"values": known})
 
 
-def find_nests(kernel: Kernel, **sizes: Sizes) -> Result[FoundNest]:
+def find_nests(kernel: Kernel, *, headers: bool = False, **sizes: Sizes) -> Result[FoundNest]:
     """All loop nests of a file, each with what is read of it or why it is not, as `kernmodel kernel loops`.
 
     >>> [(found.function, found.number) for found in km.find_nests("stencil.c")]
 
     Args:
         kernel, sizes: as for `ecm`; of a `Nest` its function limits what is listed.
+        headers: also the nests of the headers that the file includes, which are left out where it has some of its own.
 
     Raises:
         SourceError: it cannot be read as C.
     """
-    from kernmodel.source.load import find_nests as find
+    from kernmodel.source.load import list_nests
 
     nest, given = kernel if isinstance(kernel, Nest) else Nest(kernel), one_point_of(sizes, kernel)
     defines: dict[str, str | int] = {**macros_of(nest), **given}
     source, stated = source_of(nest.source), nest.stated()
-    found = find(source, defines, function=nest.function, include=nest.include, stated=stated)
-    return Result(found, _NESTS, total=len(found))
+    found = list_nests(source, defines, function=nest.function, include=nest.include, stated=stated, headers=headers)
+    return Result(found.nests, _NESTS, {"left_out": found.left_out}, total=len(found.nests))
 
 
 _NESTS = Views("kernel:nests_report", "carried:nests_document", together=True)

@@ -55,13 +55,14 @@ def show_(asked: dict[str, Any], shown: Shown) -> None:
 @options.defines_option
 @options.function_option
 @options.include_option
+@click.option("--headers", is_flag=True, help="Also the loop nests of the headers that FILE includes.")
 @options.json_option
 @options.gathered(shown=Shown.of, asked=options.asked)
-def loops_(asked: dict[str, Any], shown: Shown) -> None:
+def loops_(asked: dict[str, Any], shown: Shown, headers: bool) -> None:
     """List every loop nest of FILE: function, number, line, loops, arrays, and whether it is modelled or why not.
 
     \b
     Example:
       kernmodel kernel loops stencil
     """
-    show_result(api.find_nests(**asked), shown)
+    show_result(api.find_nests(**asked, headers=headers), shown)

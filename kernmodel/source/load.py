@@ -84,7 +84,7 @@ def parse_kernel(
             _refuse_left_out(text, file, function)
             # what a large file holds besides the function would only take time
             own = other_bodies_blanked(text, function, callers=True)
-            program = parse_program(own, file, defines, include, stated)
+            program = parse_program(own, file, defines, include, stated, wanted=function)
         _refuse_wrong_sizes(program, text, defines)
         if line is not None:
             chosen, chain = nest_at_line(program, line)
@@ -118,6 +118,19 @@ class FoundNest:
     repeating: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class FileNests:
+    """The loop nests of a file.
+
+    Attributes:
+        nests: in the order of the source.
+        left_out: the functions with loops of its headers that are left out: name and header of each.
+    """
+
+    nests: tuple[FoundNest, ...]
+    left_out: tuple[tuple[str, str], ...] = ()
+
+
 def find_nests(
     name_or_path: str,
     defines: Defines = _NONE,
@@ -136,10 +149,30 @@ def find_nests(
     Raises:
         InputError: no such file; SourceError: it cannot be read as C, or has no such function.
     """
+    return list_nests(name_or_path, defines, function=function, include=include, marked=marked, stated=stated).nests
+
+
+def list_nests(
+    name_or_path: str,
+    defines: Defines = _NONE,
+    *,
+    function: str | None = None,
+    include: Sequence[str] = (),
+    marked: bool = False,
+    stated: Stated = NOTHING_STATED,
+    headers: bool = False,
+) -> FileNests:
+    """As `find_nests`, with what is left out; `headers`: the nests of the headers that the file includes too.
+
+    Those of headers are left out where the file has nests of its own, and none of their functions is named.
+
+    Raises:
+        As `find_nests`.
+    """
     text, file = find_source(name_or_path)
     _refuse_left_out(text, file, None)
-    program = parse_program(text, file, defines, include, stated)
-    functions = program.functions
+    program = parse_program(text, file, defines, include, stated, wanted=function, headers=headers)
+    functions = program.listed
     if function is not None or marked:
         with suppress(SeveralNestsError):
             functions = (choose_function(program, function),)
@@ -164,7 +197,8 @@ def find_nests(
         where = one.error.where
         if one.loops and function in (None, one.name) and isinstance(where, Location):
             found.append(FoundNest(one.name, 1, ("?",), where, one.error))
-    return (*found, *_left_out(text, file, function))
+    nests = (*found, *_left_out(text, file, function))
+    return FileNests(nests, program.left_out if function is None else ())
 
 
 def _common(before: Chain | None, chain: Chain) -> int:

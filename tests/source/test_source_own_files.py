@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernmodel.errors import SourceError
-from kernmodel.source.load import FoundNest, find_nests, parse_kernel
+from kernmodel.source.load import FoundNest, find_nests, list_nests, parse_kernel
 from kernmodel.source.model import LoopNest
 from kernmodel.source.parse.preprocess import preprocess
 from kernmodel.source.text import other_bodies_blanked
@@ -110,6 +110,55 @@ def test_headers_are_found_beside_the_file_and_in_folders(tmp_path: Path) -> Non
     assert given.values == {"N": 7, "M": 60} and given.hidden
     with pytest.raises(SourceError, match=r"the elements of a are no numbers; headers were not found: <own2.h>.*-I"):
         parse_kernel(text.replace("own.h", "own2.h"), str(file), include=[str(tmp_path / "include")])
+
+
+HEADER = """typedef struct { double x, y; } unused_t;
+typedef enum { WIDTH = 8, HEIGHT } extent_t;
+typedef double element, *elements;
+static const element weights[WIDTH] = {1, 2};
+int prototype(struct unknown_t x, elements n), another(void);
+float called(int m), uncalled(int m);
+int uncalled_too(int called, int f);
+extern int (*pointer)(int), steps;
+static inline element scaled(element x) { return weights[0] * x; }
+static inline void fill(elements a, int n) { for (int i = 0; i < n; ++i) a[i] = scaled(1); }
+static inline void broken(element *a, vector4 v) { for (int i = 0; i < 8; ++i) v[i] = not C; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "own", "left_out"),
+    [
+        ("void f(elements a) { for (int i = 0; i < HEIGHT; ++i) a[i] = scaled(a[i]); }", ["f"], ["fill", "broken"]),
+        ("void f(elements a) { for (int i = 0; i < 9; ++i) a[i] = 0; fill(a, 7); }", ["f"], ["broken", "fill"]),
+        ("void f(elements a) { fill(a, 7); }", ["fill", "broken"], []),
+        ("elements a; for (int i = 0; i < 9; ++i) a[i] = steps;", [""], ["fill", "broken"]),
+    ],
+)
+def test_functions_of_headers_are_listed_where_the_file_has_no_loop(
+    tmp_path: Path, text: str, own: list[str], left_out: list[str]
+) -> None:
+    (tmp_path / "own.h").write_text(HEADER)
+    file = tmp_path / "k.c"
+    file.write_text(f'#include "own.h"\n{text}\n')
+    found = list_nests(str(file))
+    assert [one.function for one in found.nests] == own
+    assert all(isinstance(one.nest, LoopNest) for one in found.nests if one.function != "broken")
+    assert sorted(name for name, _ in found.left_out) == sorted(left_out)
+    # a function that is named is read wherever it stands, and all are with `headers`
+    (named,) = find_nests(str(file), function="fill")
+    assert isinstance(named.nest, LoopNest) and Path(named.location.file).name == "own.h"
+    listed = {one.function for one in list_nests(str(file), headers=True).nests}
+    assert listed >= {"fill", "broken"} | set(own) - {""}
+
+
+def test_what_a_header_declares_is_read_where_it_is_used(tmp_path: Path) -> None:
+    (tmp_path / "own.h").write_text(HEADER)
+    text = '#include "own.h"\nvoid f(elements a) { for (int i = 0; i < HEIGHT; ++i) a[i] = scaled(called(i)); }'
+    kept = preprocess(text, str(tmp_path / "k.c"), {}).text
+    assert "weights[WIDTH]" in kept and "enum" in kept and "typedef double element" in kept
+    assert "float called(int m)" in kept
+    assert not any(name in kept for name in ("unused_t", "prototype", "pointer", "fill", "broken", "uncalled_too"))
 
 
 def test_functions_that_are_not_called_lose_their_bodies() -> None:

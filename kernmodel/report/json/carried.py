@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
@@ -91,9 +91,10 @@ def kernel_document(nest: LoopNest, values: Mapping[str, int]) -> Json:
     )
 
 
-def nests_document(nests: Iterable[FoundNest]) -> Json:
+def nests_document(nests: Iterable[FoundNest], left_out: Sequence[tuple[str, str]]) -> Json:
     """The loop nests of a file; `reason` is null where one is modelled, and what is read of it null where it is not."""
-    return document("kernmodel.kernel-loops/1", nests=[_nest_json(found) for found in nests])
+    others = [{"function": name, "header": header} for name, header in left_out]
+    return document("kernmodel.kernel-loops/1", nests=[_nest_json(found) for found in nests], left_out=others)
 
 
 def _nest_json(found: FoundNest) -> Json:

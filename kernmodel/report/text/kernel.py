@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from kernmodel.errors import SourceError
@@ -69,8 +70,8 @@ def _times(flop: FlopCount) -> str:
     return f"{count(flop.count, 'time')} in {flop.element.name}{share}"
 
 
-def nests_report(nests: Iterable[FoundNest]) -> Blocks:
-    """One line for each loop nest of a file, and below why some are not modelled."""
+def nests_report(nests: Iterable[FoundNest], left_out: Sequence[tuple[str, str]]) -> Blocks:
+    """One line for each loop nest of a file, below why some are not modelled, and what of its headers is left out."""
     found = tuple(nests)
     columns = (
         left("function", lambda one: one.function or "(bare)"),
@@ -83,7 +84,16 @@ def nests_report(nests: Iterable[FoundNest]) -> Blocks:
     )
     reasons = tuple(Line(f"{one.nest}") for one in found if isinstance(one.nest, SourceError))
     head = (Heading("Not modelled"),) if reasons else ()
-    return (*table("Loop nests", columns, found, always=True), *head, *reasons)
+    return (*table("Loop nests", columns, found, always=True), *head, *reasons, *_left_out(left_out))
+
+
+def _left_out(functions: Sequence[tuple[str, str]]) -> Blocks:
+    """How many functions of which headers are left out."""
+    if not functions:
+        return ()
+    files = ", ".join(dict.fromkeys(PurePath(header).name for _, header in functions))
+    text = f"{count(len(functions), 'function')} with loops in headers left out ({files}): list them with --headers"
+    return (Line(""), Line(text))
 
 
 def _flops(one: FoundNest) -> str:

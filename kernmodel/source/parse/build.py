@@ -24,19 +24,19 @@ from kernmodel.source.parse.syntax import Node, Program, c_ast, pragma_words, wa
 
 
 def choose_function(program: Program, wanted: str | None) -> Node:
-    """The function that holds the kernel: the one named, else the only one with a loop.
+    """The function that holds the kernel: the one named, else the only one with a loop, those of headers apart.
 
     Raises:
         SourceError: no such function, or none with a loop; SeveralNestsError: several to choose from.
     """
     if wanted is not None and not program.bare:
         return _named_function(program, wanted)
-    looped = [function for function in program.functions if holds_loop(function.body)]
+    looped = [function for function in program.listed if holds_loop(function.body)]
     file = program.preprocessed.file
     marked = [function for function in looped if any(map(_is_marked, walk(function.body)))]
     looped = marked if len(marked) == 1 else looped
     if not looped:
-        _refuse_other_loops(program, *program.functions)
+        _refuse_other_loops(program, *program.listed)
         raise SourceError("has no loop", where=file, todo="give a kernel with at least one for-loop")
     unread = [] if looped is marked else [one for one in program.unread if one.loops]
     if len(looped) + len(unread) > 1:

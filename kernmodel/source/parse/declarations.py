@@ -19,7 +19,7 @@ from kernmodel.source.text import end_of_declaration
 from kernmodel.value_types import dataclass
 
 # fmt: off
-_KEYWORDS = frozenset({
+KEYWORDS = frozenset({
     "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float",
     "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed", "sizeof",
     "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "_Bool",
@@ -106,4 +106,4 @@ def _undeclared(bare: str, types: set[str]) -> set[str]:
     found = {match[1] for match in _PARAMETER.finditer(whole)}
     for form in (_LOCAL, _COUNTER, _CAST, _SIZE):
         found |= {match[1] for match in form.finditer(brace + body)}
-    return found - _KEYWORDS - types
+    return found - KEYWORDS - types

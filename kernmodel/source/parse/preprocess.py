@@ -11,6 +11,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -20,6 +21,7 @@ from pcpp import evaluator
 from kernmodel.errors import Location, SourceError
 from kernmodel.limits import MACRO_TOKENS, SOURCE_TOKENS, STATEMENT_TOKENS, Limit
 from kernmodel.source.cxx import as_c
+from kernmodel.source.parse.header_parts import HEADERS, without_unused
 from kernmodel.source.parse.standard_headers import STANDARD_HEADERS, STANDARD_TYPEDEFS
 from kernmodel.source.text import read_source, without_assembly
 from kernmodel.value_types import dataclass
@@ -62,6 +64,7 @@ class Preprocessed:
         values: the integer macros that stayed names, with their values.
         file: name of the user's file, for places that have no token.
         missing: the includes that are neither standard headers nor found, as written, with their places.
+        left_out: the functions with loops in headers that nothing uses, which `text` has not: name and header of each.
         hidden: whether a size given with -D is one that the file or its headers define themselves, so that a compiler
             that is given it alone may pass over definitions that stand beside it.
         asserts: whether `assert` is compiled (NDEBUG is not defined).
@@ -72,6 +75,7 @@ class Preprocessed:
     values: Mapping[str, int]
     file: str
     missing: tuple[tuple[str, Location], ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()
     hidden: bool = False
     asserts: bool = True
 
@@ -108,12 +112,21 @@ def integer_literal(text: str) -> int | None:
     return int(digits, 8 if octal else 10)
 
 
-def preprocess(text: str, file: str, defines: Mapping[str, str | int], include: Sequence[str] = ()) -> Preprocessed:
+def preprocess(
+    text: str,
+    file: str,
+    defines: Mapping[str, str | int],
+    include: Sequence[str] = (),
+    *,
+    wanted: str | None = None,
+    headers: bool = False,
+) -> Preprocessed:
     """Expand the text; `defines` act as -D on a compiler's command line and win over `#define` lines of the file.
 
     Headers are looked for beside the file and in the folders `include`, those in angle brackets too. What tests for a
     size of `defines` that the file or a header defines itself sees it as not defined before: what stands beside that
-    definition holds as well.
+    definition holds as well. Of headers, what the file does not use is left out, but for the function `wanted`, and
+    with `headers` for all functions.
 
     Raises:
         SourceError: a malformed directive, `#error`.
@@ -127,13 +140,14 @@ def preprocess(text: str, file: str, defines: Mapping[str, str | int], include: 
     except Exception as error:  # pcpp meets malformed directives with IndexError, AttributeError and the like
         line = getattr(preprocessor.lastdirective, "lineno", None)
         raise SourceError("a preprocessor line cannot be read", where=Location(file, line)) from error
+    tokens, left_out = without_unused(tokens, partial(header_of, file), wanted, functions=headers)
     used = {token.value for token in tokens}  # of headers, too
     prelude = "".join(f"typedef {meaning} {name};\n" for name, meaning in STANDARD_TYPEDEFS.items() if name in used)
     expanded, origins = _join(_placed(tokens, preprocessor), prelude)
     expanded = without_assembly(expanded)
     missing = tuple(preprocessor.missing.items())
     hidden, asserts = bool(preprocessor.hidden), "NDEBUG" not in {**preprocessor.macros, **preprocessor.values}
-    return Preprocessed(expanded, origins, preprocessor.values, file, missing, hidden, asserts)
+    return Preprocessed(expanded, origins, preprocessor.values, file, missing, left_out, hidden, asserts)
 
 
 class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]  # pcpp has no types
@@ -316,6 +330,11 @@ class _Lines:
     def location(self, file: str, position: int) -> Location:
         line = bisect_right(self._starts, position)
         return Location(file, line, position - self._starts[line - 1] + 1)
+
+
+def header_of(file: str, source: str) -> str:
+    """The source, where it is a header that a file includes, by its ending; "" where it is part of the file."""
+    return source if Path(source).suffix in HEADERS and Path(source).resolve() != Path(file).resolve() else ""
 
 
 def _placed(tokens: Iterable[Any], preprocessor: _Preprocessor) -> Iterator[tuple[Any, Location]]:

@@ -723,14 +723,12 @@ def argument_of(program: Program, function: Node, number: int) -> Node | None:
     """What the calls in the file give a function as its argument `number`, through a variable of the caller that is set
     once; None where there is none, or they differ."""
     found: dict[str, Node] = {}
-    for caller in program.functions:
-        for call in walk(caller.body):
-            if isinstance(call, c_ast.FuncCall) and called_name(call) == function.decl.name:
-                arguments = call.args.exprs if call.args else ()
-                value = _followed(arguments[number], caller) if number < len(arguments) else None
-                if value is None:
-                    return None
-                found[written(value)] = value
+    for caller, call in program.calls.get(function.decl.name, ()):
+        arguments = call.args.exprs if call.args else ()
+        value = _followed(arguments[number], caller) if number < len(arguments) else None
+        if value is None:
+            return None
+        found[written(value)] = value
     return next(iter(found.values())) if len(found) == 1 else None
 
 

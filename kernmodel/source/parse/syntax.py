@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, replace
 from typing import Any
 
 from pycparser import c_ast, c_generator  # type: ignore[import-untyped]
@@ -18,9 +19,18 @@ from kernmodel.source.parse.declarations import Unread, read_each
 from kernmodel.source.parse.inlining import inline_calls
 from kernmodel.source.parse.jumps import structure_jumps
 from kernmodel.source.parse.library_calls import rewrite_library_calls
-from kernmodel.source.parse.preprocess import Preprocessed, preprocess
+from kernmodel.source.parse.preprocess import Preprocessed, header_of, preprocess
 from kernmodel.source.parse.structures import MemberRef, rewrite_members
-from kernmodel.source.parse.tree import LOOPS, Node, memory_reads, statements, subscripts, walk, written_names
+from kernmodel.source.parse.tree import (
+    LOOPS,
+    Node,
+    called_name,
+    memory_reads,
+    statements,
+    subscripts,
+    walk,
+    written_names,
+)
 from kernmodel.source.parse.wrapping import unwrap
 from kernmodel.source.text import function_bodies, refuse_other_languages, without_comments
 from kernmodel.value_types import dataclass
@@ -59,6 +69,9 @@ class Program:
         preprocessed: the text the tree was parsed from.
         stated: what the user says of its lines.
         unread: the functions that are no C, or use what headers declare that are missing.
+        calls: by the name of a function, each function that calls it, with the call.
+        listed: the functions of the file itself, and those of its headers where they are asked for, or it has no loop.
+        left_out: the other functions with loops of its headers, which are not all read: name and header of each.
     """
 
     globals: tuple[Node, ...]
@@ -67,6 +80,9 @@ class Program:
     preprocessed: Preprocessed
     stated: Stated = NOTHING_STATED
     unread: tuple[Unread, ...] = ()
+    calls: Mapping[str, Sequence[tuple[Node, Node]]] = field(default_factory=dict)
+    listed: tuple[Node, ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()
 
     def location(self, node: Node) -> Location:
         """Where the node starts in the user's file."""
@@ -77,16 +93,26 @@ class Program:
 
 
 def parse_program(
-    text: str, file: str, defines: Mapping[str, str | int], include: Sequence[str] = (), stated: Stated = NOTHING_STATED
+    text: str,
+    file: str,
+    defines: Mapping[str, str | int],
+    include: Sequence[str] = (),
+    stated: Stated = NOTHING_STATED,
+    *,
+    wanted: str | None = None,
+    headers: bool = False,
 ) -> Program:
     """The program that `text` holds; `include` are folders in which its headers are looked for, `stated` what the user
     says of its lines.
+
+    Functions of headers are read where the file calls them, or has no loop of its own; besides, `wanted`, and all of
+    them with `headers`.
 
     Raises:
         SourceError: empty, C++ or Fortran, a preprocessor line that cannot be read, a syntax error.
     """
     refuse_other_languages(text, file)
-    preprocessed = preprocess(text, file, defines, include)
+    preprocessed = preprocess(text, file, defines, include, wanted=wanted, headers=headers)
     plain = without_comments(preprocessed.text, directives=False)
     _refuse_stray_brace(plain, preprocessed)
     bare = not function_bodies(plain)
@@ -128,7 +154,37 @@ def parse_program(
         # the parser is not told of attributes
         packed = bool(_PACKED.search(without_comments(text)))
         others = rewrite_members(others, functions, preprocessed.values, packed=packed)
-    return Program(others, functions, bare, preprocessed, stated, tuple(unread))
+    program = Program(others, functions, bare, preprocessed, stated, tuple(unread), _calls(functions), functions)
+    return program if headers else _own(program, wanted)
+
+
+def _own(program: Program, wanted: str | None) -> Program:
+    """The program with the functions of its headers apart, where the file itself has one with a loop."""
+    file = program.preprocessed.file
+    inside = {function: header_of(file, program.location(function.decl).file) for function in program.functions}
+    unread = [(one, header_of(file, getattr(one.error.where, "file", file))) for one in program.unread]
+    looped = [header for function, header in inside.items() if _has_loop(function)]
+    looped += [header for one, header in unread if one.loops]
+    if all(looped):
+        return program
+    others = [(str(function.decl.name), header) for function, header in inside.items() if _has_loop(function)]
+    others += [(one.name, header) for one, header in unread if one.loops]
+    return replace(
+        program,
+        unread=tuple(one for one, header in unread if not header or one.name == wanted),
+        listed=tuple(function for function, header in inside.items() if not header),
+        left_out=(*program.preprocessed.left_out, *(other for other in others if other[1])),
+    )
+
+
+def _calls(functions: Sequence[Node]) -> dict[str, list[tuple[Node, Node]]]:
+    """Who calls what, and where."""
+    found: dict[str, list[tuple[Node, Node]]] = {}
+    for caller in functions:
+        for node in walk(caller.body):
+            if isinstance(node, c_ast.FuncCall):
+                found.setdefault(called_name(node), []).append((caller, node))
+    return found
 
 
 def _has_loop(function: Node) -> bool:
