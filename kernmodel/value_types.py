@@ -5,7 +5,8 @@ about 1 ms in all, so that every command began with 0.3 s of it, half as much as
 (`benchmarks/cold_start.py` prints what a class costs). Only `__init__` has to be text, for its parameters, and is
 compiled when a class has made a few values, since of most classes a command makes none or few; what compares, hashes,
 prints and guards a value is the same code for all classes. They are data classes for everybody else:
-`dataclasses.fields`, `replace`, `asdict`, `match` and pickle take them.
+`dataclasses.fields`, `replace`, `asdict`, `match` and pickle take them. The same holds for classes with slots that are
+not frozen, whose values can be changed.
 
 `NamedTuple` leaves annotations as they are written, where the standard library's compiles each of them.
 """
@@ -15,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 from collections import namedtuple
 from collections.abc import Callable
-from functools import cache
+from functools import cached_property
 from inspect import get_annotations, signature
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -28,16 +29,17 @@ if TYPE_CHECKING:  # type checkers know the standard library's and what it makes
 else:
 
     def dataclass(cls: type | None = None, /, *, frozen: bool = False, slots: bool = False, **options: Any) -> Any:
-        """The decorator `dataclasses.dataclass`; frozen classes with slots are made faster, all others by it.
+        """The decorator `dataclasses.dataclass`; classes with slots are made faster, all others by it.
 
         Raises:
             TypeError: a field without a default follows one with a default.
         """
-        quick = frozen and slots and options.keys() <= {"kw_only"}
+        quick = slots and options.keys() <= {"kw_only", "eq"}
 
         def make(one: type) -> type:
-            if quick and not _has_other_annotations(one):
-                return _value_type(one, **options)
+            annotations = get_annotations(one)
+            if quick and not _has_others(annotations):
+                return _with_slots(one, annotations, frozen, **options)
             return dataclasses.dataclass(one, frozen=frozen, slots=slots, **options)
 
         return make if cls is None else make(cls)
@@ -65,35 +67,37 @@ _FEW = 20
 _set = object.__setattr__
 
 
-def _has_other_annotations(cls: type) -> bool:
+def _has_others(annotations: dict[str, Any]) -> bool:
     """Whether an annotation of a class may be none of a field."""
-    annotations = str(get_annotations(cls))
-    return any(word in annotations for word in ("ClassVar", "InitVar", "KW_ONLY"))
+    written = str(annotations)
+    return "ClassVar" in written or "InitVar" in written or "KW_ONLY" in written
 
 
-def _value_type(cls: type, kw_only: bool = False) -> type:
-    """The class with slots for its fields, and methods that make it a value: compared and hashed by its fields."""
-    fields = _fields_of(cls, kw_only)
+def _with_slots(
+    cls: type, annotations: dict[str, Any], frozen: bool, *, eq: bool = True, kw_only: bool = False
+) -> type:
+    """The class with slots for its fields, and methods that make it a value: compared by its fields, and hashed if
+    frozen."""
+    fields = _fields_of(cls, annotations, kw_only)
     inherited = {name for base in cls.__mro__[1:] for name in base.__dict__.get("__slots__", ())}
-    compared = _values_of([name for name, one in fields.items() if one.compare])
-    library: Callable[[], Any] = cache(
-        lambda: dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=kw_only)(cls)
-    )
+    library = _Library(cls, kw_only)
     content: dict[str, Any] = {
         "__init__": _late_initialiser(cls, fields),
         "__signature__": _Late(lambda: _signature(cls, fields)),
-        "__eq__": _equality(compared),
-        "__hash__": lambda self: hash(compared(self)),
         "__repr__": _representation([name for name, one in fields.items() if one.repr]),
-        "__setattr__": _refuse_assignment,
-        "__delattr__": _refuse_deletion,
         "__getstate__": _state,
         "__setstate__": _set_state,
-        "__match_args__": tuple(name for name, one in fields.items() if not one.kw_only),
-        "__dataclass_fields__": _Late(lambda: library().__dataclass_fields__),
-        "__dataclass_params__": _Late(lambda: library().__dataclass_params__),
-        "__slots__": tuple(name for name in fields if name not in inherited),
+        "__match_args__": tuple([name for name, one in fields.items() if not one.kw_only]),
+        "__dataclass_fields__": _Late(lambda: library.made.__dataclass_fields__),
+        "__dataclass_params__": _Late(lambda: library.made.__dataclass_params__),
+        "__slots__": tuple([name for name in fields if name not in inherited]),
     }
+    if eq:
+        compared = _values_of([name for name, one in fields.items() if one.compare])
+        content["__eq__"] = _equality(compared)
+        content["__hash__"] = (lambda self: hash(compared(self))) if frozen else None
+    if frozen:
+        content |= {"__setattr__": _refuse_assignment, "__delattr__": _refuse_deletion}
     own = dict(cls.__dict__)
     for name in ("__dict__", "__weakref__", *fields):
         own.pop(name, None)  # defaults stand in __init__; as attributes of the class they would hide the slots
@@ -104,7 +108,7 @@ def _value_type(cls: type, kw_only: bool = False) -> type:
     return made
 
 
-def _fields_of(cls: type, kw_only: bool) -> Fields:
+def _fields_of(cls: type, annotations: dict[str, Any], kw_only: bool) -> Fields:
     """The fields, inherited ones first.
 
     Raises:
@@ -113,7 +117,7 @@ def _fields_of(cls: type, kw_only: bool) -> Fields:
     fields: Fields = {}
     for base in cls.__mro__[-1:0:-1]:
         fields |= getattr(base, "__dataclass_fields__", {})
-    for name, annotation in get_annotations(cls).items():
+    for name, annotation in annotations.items():
         given = cls.__dict__.get(name, dataclasses.MISSING)
         one = given if isinstance(given, dataclasses.Field) else dataclasses.field(default=given)
         one.type = annotation
@@ -128,6 +132,18 @@ def _fields_of(cls: type, kw_only: bool) -> Fields:
 
 def _is_required(one: dataclasses.Field[Any]) -> bool:
     return dataclasses.MISSING is one.default is one.default_factory
+
+
+class _Library:
+    """What the standard library makes of a class, which is asked for it late."""
+
+    def __init__(self, cls: type, kw_only: bool) -> None:
+        self._cls, self._kw_only = cls, kw_only
+
+    @cached_property
+    def made(self) -> Any:
+        """The class with the library's `__dataclass_fields__` and `__dataclass_params__`."""
+        return dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=self._kw_only)(self._cls)
 
 
 class _Late:

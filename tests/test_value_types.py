@@ -55,6 +55,17 @@ class Box(Generic[T]):
         return self.content, self.content
 
 
+@dataclass(slots=True)
+class Counter:
+    count: int = 0
+    names: list[str] = dataclasses.field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Apart:
+    count: int
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Standard:
     x: int
@@ -192,11 +203,24 @@ def test_generic_and_matched() -> None:
     assert Box("a").twice == ("a", "a")
 
 
+def test_values_with_slots_that_are_not_frozen_can_be_changed_and_have_no_hash() -> None:
+    counter: Any = Counter()
+    counter.count += 1
+    assert counter == Counter(1) != Counter(1, ["a"])
+    assert repr(counter) == "Counter(count=1, names=[])"
+    assert Counter.__hash__ is None  # type: ignore[comparison-overlap]
+    assert pickle.loads(pickle.dumps(counter)) == counter
+    with pytest.raises(AttributeError):
+        counter.other = 1
+    assert len({Apart(1), Apart(1)}) == 2
+    assert Apart(1) != Apart(1)
+
+
 def test_other_data_classes_are_made_by_the_library() -> None:
-    @dataclass(slots=True)
-    class Counter:
+    @dataclass
+    class Open:
         count: int = 0
 
-    counter = Counter()
-    counter.count += 1
-    assert counter == Counter(1)
+    value: Any = Open()
+    value.other = 1
+    assert value == Open()
