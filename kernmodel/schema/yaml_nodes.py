@@ -36,13 +36,18 @@ class _Counted:
     depth = 0
     values = 0
 
+    def __init__(self, text: str) -> None:
+        super().__init__(text)  # type: ignore[call-arg]  # that of a loader
+        self.deepest = min(YAML_DEPTH.most, _DEEPEST)
+        self.most_values = YAML_VALUES.most
+
     def descend_resolver(self, current_node: yaml.Node | None, current_index: object) -> None:
         """Called by loaders before they compose a node."""
         self.depth += 1
         self.values += 1
-        if YAML_DEPTH.exceeded(self.depth) or self.depth > _DEEPEST:
+        if self.depth > self.deepest:
             raise _TooMuchError("is nested too deeply", YAML_DEPTH.todo("close the brackets"), current_node)
-        if YAML_VALUES.exceeded(self.values):
+        if self.values > self.most_values:
             raise _TooMuchError(
                 f"holds more than {YAML_VALUES.text} values", YAML_VALUES.todo("split it"), current_node
             )
@@ -118,9 +123,11 @@ def _refuse_growth(root: yaml.Node) -> None:
             stack.pop()
             continue
         children = _children(node)
-        waiting = [child for child in children if id(child) not in sizes]
+        collections = [child for child in children if isinstance(child, yaml.CollectionNode)]
+        waiting = [child for child in collections if id(child) not in sizes]
         if not waiting:
-            sizes[id(node)] = 1 + sum(sizes[id(child)] for child in children)
+            scalars = len(children) - len(collections)
+            sizes[id(node)] = 1 + scalars + sum(sizes[id(child)] for child in collections)
             open_nodes.discard(id(stack.pop()))
             continue
         open_nodes.add(id(node))
