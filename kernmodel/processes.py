@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from kernmodel.limits import TOOL_BYTES, TOOL_OUTPUT_BYTES, Limit, are_lifted
+from kernmodel.patterns import pattern
 
 if TYPE_CHECKING:
     import subprocess
@@ -22,9 +23,9 @@ _BLOCK = 512
 """Bytes of the unit in which `ulimit -f` counts (POSIX)."""
 _TIMED_OUT = -signal.SIGXCPU
 _SAID = (
-    (re.compile("CPU time limit exceeded", re.IGNORECASE), None),
-    (re.compile("file size limit exceeded", re.IGNORECASE), TOOL_OUTPUT_BYTES),
-    (re.compile("out of memory|memory exhausted|cannot allocate memory|bad_alloc", re.IGNORECASE), TOOL_BYTES),
+    (pattern("CPU time limit exceeded", re.IGNORECASE), None),
+    (pattern("file size limit exceeded", re.IGNORECASE), TOOL_OUTPUT_BYTES),
+    (pattern("out of memory|memory exhausted|cannot allocate memory|bad_alloc", re.IGNORECASE), TOOL_BYTES),
 )
 
 

@@ -7,11 +7,11 @@ pint. A test holds the table against pint.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from kernmodel.errors import InputError, Location, UsageError
+from kernmodel.patterns import pattern
 from kernmodel.value_types import dataclass
 
 _KIBI, _KILO = 1024.0, 1000.0
@@ -38,7 +38,7 @@ FACTORS: dict[str, dict[str, float]] = {
 """Per dimension, the units that are read without pint, with their factor to the base unit."""
 
 _PINT_DIMENSION = {"data": "byte", "frequency": "hertz", "time": "second", "bandwidth": "byte/second"}
-_QUANTITY = re.compile(r"^\s*([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*(\S.*?)?\s*$")
+_QUANTITY = pattern(r"^\s*([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*(\S.*?)?\s*$")
 
 
 def parse_quantity(text: object, dimension: str, *, where: Location | str | None = None) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from os import fspath
 from typing import TYPE_CHECKING, Literal
@@ -26,6 +25,7 @@ from kernmodel.api.options import (
 )
 from kernmodel.api.result import Result, Views
 from kernmodel.errors import UsageError
+from kernmodel.patterns import pattern
 from kernmodel.units import plain_number
 from kernmodel.user_files import File, source_of
 from kernmodel.value_types import dataclass
@@ -101,7 +101,7 @@ def _calls(given: Mapping[str, float] | Sequence[str]) -> dict[str, float]:
 
 
 _NUMBER = r"\s*(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)\s*"
-_LIMITS = re.compile(rf"{_NUMBER}-{_NUMBER},{_NUMBER}-{_NUMBER}")
+_LIMITS = pattern(rf"{_NUMBER}-{_NUMBER},{_NUMBER}-{_NUMBER}")
 
 
 def _axes(text: str | None) -> AxisLimits | Literal["same"] | None:

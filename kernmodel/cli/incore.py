@@ -15,10 +15,11 @@ from kernmodel.cli import options
 from kernmodel.cli.command import Command, watch_option
 from kernmodel.cli.output import Shown, print_line, show_result
 from kernmodel.errors import UsageError
+from kernmodel.patterns import pattern
 from kernmodel.resources import carried_files
 from kernmodel.studies.predict.request import Loop
 
-_RANGE = re.compile(r"(0[xX][0-9a-fA-F]+|[0-9]+)-(0[xX][0-9a-fA-F]+|[0-9]+)")
+_RANGE = pattern(r"(0[xX][0-9a-fA-F]+|[0-9]+)-(0[xX][0-9a-fA-F]+|[0-9]+)")
 _LINE = 64
 """Bytes of a line of the instruction cache, in which addresses repeat for the front end."""
 

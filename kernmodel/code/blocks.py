@@ -7,7 +7,6 @@ business of `listing` and `select`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,14 +16,15 @@ from kernmodel.errors import AssemblyError, Location, Note
 from kernmodel.isa.model import Instruction, Listing
 from kernmodel.isa.protocol import CodeSection, ObjectCode
 from kernmodel.limits import CODE_BYTES
+from kernmodel.patterns import pattern
 from kernmodel.user_files import STANDARD_INPUT, opened, read_file
 
 LARGEST_BLOCK = 1 << 14
 """Bytes that one block may have: far more than any µop cache holds, and analysed in seconds."""
 
 _SHOWN = 8  # bytes and digits that a message shows
-_BETWEEN = re.compile(r"0[xX](?=[0-9a-fA-F])|\\x|[\s,:_]+")
-_DIGITS = re.compile(r"[0-9a-fA-F]*")
+_BETWEEN = pattern(r"0[xX](?=[0-9a-fA-F])|\\x|[\s,:_]+")
+_DIGITS = pattern(r"[0-9a-fA-F]*")
 _ARCHIVE = b"!<arch>\n", b"!<thin>\n"
 
 

@@ -20,14 +20,15 @@ from kernmodel.errors import Location, ToolError
 from kernmodel.isa import DEFAULT, isa_of
 from kernmodel.isa.assembler import english
 from kernmodel.limits import COMPILER_SECONDS
+from kernmodel.patterns import pattern
 from kernmodel.processes import ClosedAtEnd, limit_met, start, stop, wait
 from kernmodel.value_types import dataclass
 
-_FAMILY = re.compile(r"(?:.*-)?(gcc|clang|icx|icc|cc)(?:-[\d.]+)?(?:\.exe)?")
-_VERSION = re.compile(r"(?:version|GCC: \(.*\)|Compiler)\s+(\d+(?:\.\d+)+)")
-_IDENT = re.compile(r'^\s*\.ident\s+"(.*)"', re.MULTILINE)
-_LOCATED = re.compile(r"(.+?):(\d+):(?:(\d+):)? (?:fatal )?error: (.*)")
-_ERROR = re.compile(r"(?:fatal )?error: (.*)")
+_FAMILY = pattern(r"(?:.*-)?(gcc|clang|icx|icc|cc)(?:-[\d.]+)?(?:\.exe)?")
+_VERSION = pattern(r"(?:version|GCC: \(.*\)|Compiler)\s+(\d+(?:\.\d+)+)")
+_IDENT = pattern(r'^\s*\.ident\s+"(.*)"', re.MULTILINE)
+_LOCATED = pattern(r"(.+?):(\d+):(?:(\d+):)? (?:fatal )?error: (.*)")
+_ERROR = pattern(r"(?:fatal )?error: (.*)")
 
 # unwinding tables, address significance and link-time optimisation put no instruction into the loop
 _ALWAYS = ("-fno-asynchronous-unwind-tables", "-fno-lto")
@@ -155,11 +156,11 @@ def _command(name: str) -> str | None:
     plain = shutil.which(name)
     if plain is not None:
         return plain
-    pattern = re.compile(rf"{re.escape(name)}-(\d+)")
+    versioned = re.compile(rf"{re.escape(name)}-(\d+)")
     versions: list[tuple[int, str]] = []
     for folder in filter(None, os.environ.get("PATH", "").split(os.pathsep)):
         names = (path.name for path in Path(folder).glob(f"{name}-*")) if Path(folder).is_dir() else ()
-        versions += [(int(match[1]), file) for file in names if (match := pattern.fullmatch(file))]
+        versions += [(int(match[1]), file) for file in names if (match := versioned.fullmatch(file))]
     return next((path for _, file in sorted(versions, reverse=True) if (path := shutil.which(file))), None)
 
 

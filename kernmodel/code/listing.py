@@ -57,12 +57,18 @@ def read_listing(text: str, file: str, *, syntax: str | None = None, isa_name: s
         AssemblyError: no instructions, of another instruction set, or a line that the assembler rejects.
         ToolError: no assembler.
     """
-    expected = isa_name or isa.DEFAULT
-    likely = isa.likeliest(text, expected)
-    if likely != expected and isa_name is not None:
-        todo = f"use a machine of that architecture, or give a listing of {expected} code"
-        raise AssemblyError(f"looks like {isa.title(likely)} assembly, not {expected}", where=file, todo=todo)
-    return isa.isa_of(likely).read_listing(text, file, syntax)
+    if isa_name is None:
+        return isa.isa_of(isa.likeliest(text, isa.DEFAULT)).read_listing(text, file, syntax)
+    try:
+        return isa.isa_of(isa_name).read_listing(text, file, syntax)
+    except AssemblyError as error:
+        likely = isa.likeliest(text, isa_name)
+        if likely == isa_name:
+            raise
+        todo = f"use a machine of that architecture, or give a listing of {isa_name} code"
+        raise AssemblyError(
+            f"looks like {isa.title(likely)} assembly, not {isa_name}", where=file, todo=todo
+        ) from error
 
 
 def decode_bytes(code: bytes, *, address: int = 0, file: str = "<bytes>", isa_name: str = isa.DEFAULT) -> Listing:

@@ -6,18 +6,18 @@ line or after an instruction, in any comment style: `# LLVM-MCA-BEGIN name`, `//
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from kernmodel.errors import AssemblyError, Location
 from kernmodel.isa import isa_of
 from kernmodel.isa.assembler import is_data
 from kernmodel.isa.model import Instruction, Listing
+from kernmodel.patterns import pattern
 from kernmodel.value_types import dataclass
 
 Region = tuple[int, int]
 
-_COMMENT = re.compile(r"(?:#|//|;|/\*)[\s#/;*]*(OSACA|LLVM-MCA)-(BEGIN|END)\b[ \t]*([^\s*]*)")
+_COMMENT = pattern(r"(?:#|//|;|/\*)[\s#/;*]*(OSACA|LLVM-MCA)-(BEGIN|END)\b[ \t]*([^\s*]*)")
 _IACA_START, _IACA_END = 111, 222
 
 
@@ -147,8 +147,8 @@ def _iaca_error(listing: Listing, item: Instruction, what: str) -> AssemblyError
     return AssemblyError(what, where=where, todo="put both markers around the instructions of the loop")
 
 
-_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+(?:"[^"]*"\s+)?"([^"]*)"')
-_LOCATION = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)")
+_FILE = pattern(r'^\s*\.file\s+(\d+)\s+(?:"[^"]*"\s+)?"([^"]*)"')
+_LOCATION = pattern(r"^\s*\.loc\s+(\d+)\s+(\d+)")
 
 
 def lines_of_source(text: str, file: str) -> dict[int, int]:

@@ -8,20 +8,21 @@ import re
 
 from kernmodel.errors import AssemblyError, Location, ToolError
 from kernmodel.limits import ASSEMBLER_SECONDS, LISTING_LINES
+from kernmodel.patterns import pattern
 from kernmodel.processes import limit_met, start, stop, wait
 from kernmodel.value_types import dataclass
 
-_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|(?:#|//).*|/\*.*?\*/')
-_LABEL = re.compile(r'\s*(?:"(?:[^"\\]|\\.)*"|[\w.$@?]+)\s*:(?!:)')
+_COMMENT = pattern(r'"(?:[^"\\]|\\.)*"|(?:#|//).*|/\*.*?\*/')
+_LABEL = pattern(r'\s*(?:"(?:[^"\\]|\\.)*"|[\w.$@?]+)\s*:(?!:)')
 """A label at the start of a line."""
-_SEMICOLON_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|;.*')
-_STATEMENT = re.compile(r'(?:"(?:[^"\\]|\\.)*"|[^;"])+')
-_DATA = re.compile(
+_SEMICOLON_COMMENT = pattern(r'"(?:[^"\\]|\\.)*"|;.*')
+_STATEMENT = pattern(r'(?:"(?:[^"\\]|\\.)*"|[^;"])+')
+_DATA = pattern(
     r"\.(?:byte|[248]byte|hword|short|value|word|long|int|quad|octa|string|ascii|nops?|fill|skip|space|zero|p2align|b?align)|npad\b"
 )
-_REPEATING = re.compile(r"(?:^|[;:])[ \t]*\.(?:(rept|rep|endr)\b|(irpc?)\b)[ \t]*([^;\n#]*)", re.IGNORECASE)
-_NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+")
-_MESSAGE = re.compile(r"\{standard input\}:(\d+): (?:Error|Fatal error): (.*)")
+_REPEATING = pattern(r"(?:^|[;:])[ \t]*\.(?:(rept|rep|endr)\b|(irpc?)\b)[ \t]*([^;\n#]*)", re.IGNORECASE)
+_NUMBER = pattern(r"0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+")
+_MESSAGE = pattern(r"\{standard input\}:(\d+): (?:Error|Fatal error): (.*)")
 
 
 def english() -> dict[str, str]:

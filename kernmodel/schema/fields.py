@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar
 import yaml
 
 from kernmodel.errors import InputError, Location
+from kernmodel.patterns import pattern
 from kernmodel.schema.document import FileKind, line_of
 from kernmodel.units import FACTORS, parse_quantity
 from kernmodel.value_types import dataclass
@@ -125,7 +126,7 @@ def _field_names(kind: type) -> frozenset[str]:
     return frozenset(field.name for field in fields(kind))
 
 
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_NUMBER = pattern(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kernmodel.errors import Location, UnsupportedKernelError
+from kernmodel.patterns import pattern
 from kernmodel.source.parse.standard_headers import MATH_FUNCTIONS
 from kernmodel.source.text import (
     blanked,
@@ -21,13 +22,13 @@ from kernmodel.source.text import (
     without_comments,
 )
 
-_WORD = re.compile(r"[A-Za-z_]\w*|[^\w\s]")
-_HEADER = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<[a-z_]+>", re.MULTILINE)
-_OWN_HEADER = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)".*$', re.MULTILINE)
-_CONSTANT = re.compile(r"\b(?:static\s+)?const\s+(?:int|long|unsigned|size_t)\s+(\w+)\s*=\s*([\w*+ ]+);")
-_REFERENCE = re.compile(r"([\w*>]\s*)&(\s*)(\w+)(?=\s*[,)])")
-_CAST = re.compile(r"\bstatic_cast\s*<([^<>()]*)>")
-_CALLED_TYPE = re.compile(
+_WORD = pattern(r"[A-Za-z_]\w*|[^\w\s]")
+_HEADER = pattern(r"^[ \t]*#[ \t]*include[ \t]*<[a-z_]+>", re.MULTILINE)
+_OWN_HEADER = pattern(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)".*$', re.MULTILINE)
+_CONSTANT = pattern(r"\b(?:static\s+)?const\s+(?:int|long|unsigned|size_t)\s+(\w+)\s*=\s*([\w*+ ]+);")
+_REFERENCE = pattern(r"([\w*>]\s*)&(\s*)(\w+)(?=\s*[,)])")
+_CAST = pattern(r"\bstatic_cast\s*<([^<>()]*)>")
+_CALLED_TYPE = pattern(
     r"(?:(?<=[=(,+*/<>?:&|!\[-])|(?<=\breturn))(\s*)\b(double|float|int|long|unsigned|\w+_t)(\s*)\((?![\s*)])"
 )
 _PLAIN = {"nullptr": "NULL", "true": "1", "false": "0", "noexcept": "", "constexpr": "const", "std::size_t": "size_t"}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from kernmodel.errors import Location, SourceError
 from kernmodel.limits import TEXT_BYTES
+from kernmodel.patterns import pattern
 from kernmodel.resources import resolve
 from kernmodel.user_files import GivenText, read_file
 
@@ -19,24 +20,22 @@ _CXX_ENDINGS = frozenset({".cpp", ".cc", ".cxx", ".c++", ".hpp", ".hh", ".hxx", 
 _FORTRAN_ENDINGS = frozenset({".f", ".for", ".ftn", ".f77", ".f90", ".f95", ".f03", ".f08"})
 
 # Only forms that no C file holds outside comments and strings.
-_CXX = re.compile(
+_CXX = pattern(
     r"\bstd::|\btemplate\s*<|\bnamespace\s+\w+\s*[{;]|\busing\s+namespace\b|\bclass\s+\w+\s*[{:]|\bpublic\s*:"
     r"|\bstatic_cast\s*<|#[ \t]*include[ \t]*<(?:iostream|vector|cmath|array|cstd\w+|algorithm|span|memory)>"
 )
-_FORTRAN = re.compile(
+_FORTRAN = pattern(
     r"^[ \t]*(?:(?:end[ \t]*)?(?:subroutine|module|program)[ \t]+\w+|end[ \t]*do\b|implicit[ \t]+none"
     r"|do[ \t]+\w+[ \t]*=|real[ \t]*(?:\([^)]*\))?[ \t]*(?:,[^:\n]*)?::)",
     re.IGNORECASE | re.MULTILINE,
 )
-_BLANKED = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
-_DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", re.MULTILINE)
-_ASSEMBLY = re.compile(r"\b(?:asm|__asm|__asm__)\b(?:\s+(?:volatile|__volatile__|__volatile|goto|inline))*\s*\(")
-_OLD_STYLE = re.compile(r"\b(\w+)[ \t]*\(\s*(\w+(?:\s*,\s*\w+)*)\s*\)\s*((?:[A-Za-z_][\w\s*,\[\]]*;\s*)+)\{")
+_BLANKED = pattern(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
+_DIRECTIVE = pattern(r"^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", re.MULTILINE)
+_ASSEMBLY = pattern(r"\b(?:asm|__asm|__asm__)\b(?:\s+(?:volatile|__volatile__|__volatile|goto|inline))*\s*\(")
+_OLD_STYLE = pattern(r"\b(\w+)[ \t]*\(\s*(\w+(?:\s*,\s*\w+)*)\s*\)\s*((?:[A-Za-z_][\w\s*,\[\]]*;\s*)+)\{")
 """`f(n, a) int n; double *a; {`: name, parameters and their types."""
-_DECLARATOR = re.compile(
-    r"\s*((?:(?:const|volatile|register|unsigned|signed|long|short|struct)\s+)*\w+)\b(.*)", re.DOTALL
-)
-_STRUCTURE = re.compile(r"\w+|[^\w\s]")
+_DECLARATOR = pattern(r"\s*((?:(?:const|volatile|register|unsigned|signed|long|short|struct)\s+)*\w+)\b(.*)", re.DOTALL)
+_STRUCTURE = pattern(r"\w+|[^\w\s]")
 _CONTROL = frozenset({"for", "while", "if", "switch"})
 
 
@@ -245,7 +244,7 @@ def other_bodies_blanked(text: str, function: str, *, callers: bool = False) -> 
     return text
 
 
-_HEAD = re.compile(r"(\w+)\s*$")
+_HEAD = pattern(r"(\w+)\s*$")
 _LONGEST_NAME = 500
 
 

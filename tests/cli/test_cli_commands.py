@@ -98,7 +98,7 @@ def test_help_imports_no_stage():
     loaded = loaded_after("from kernmodel.cli.main import main; main(['--help'])")
     assert not loaded.intersection(HEAVY)
     packages = {name.split(".")[1] for name in loaded if name.startswith("kernmodel.")}
-    assert packages <= {"cli", "errors", "limits", "units", "value_types"}
+    assert packages <= {"cli", "errors", "limits", "patterns", "units", "value_types"}
 
 
 def test_incore_loads_no_sympy(triad):

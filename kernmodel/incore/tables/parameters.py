@@ -40,13 +40,14 @@ from kernmodel.incore.tables.core_parameters import (
 )
 from kernmodel.isa import ROWS_ENDING, at_vectors, split_rows, split_vectors, with_rows
 from kernmodel.limits import YAML_BYTES
+from kernmodel.patterns import pattern
 from kernmodel.schema.document import FileKind, read_document
 from kernmodel.schema.fields import Choice, Field, FieldReader, Problem, Quantity, Table, Values, names, suggest, text
 from kernmodel.schema.fields import items as list_items
 from kernmodel.user_files import read_file
 
 _DATA = Path(__file__).parents[1] / "data"
-_ALIASES = re.compile(r"^aliases: *\[([^\]]*)\]", re.MULTILINE)
+_ALIASES = pattern(r"^aliases: *\[([^\]]*)\]", re.MULTILINE)
 _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 PARAMETER_FILE = FileKind("parameter file", "docs/microarchitectures.md", InstructionTableError)
 

@@ -40,6 +40,7 @@ from kernmodel.errors import InstructionTableError, Location
 from kernmodel.incore.model import FrontEnd, InstructionData, Parameters, PortUse
 from kernmodel.incore.tables.lookup import find_row, lookup_key
 from kernmodel.isa.model import Instruction
+from kernmodel.patterns import pattern
 from kernmodel.user_files import opened
 from kernmodel.value_types import dataclass
 
@@ -53,11 +54,11 @@ before Skylake finish early, or those that take longest."""
 
 SIMPLE_DECODERS = 4  # the number uops.info gives where an instruction restricts none; left out of the cells
 
-_CYCLES = re.compile(r"[\d.]+")
-_PORTS = re.compile(r"(p|[A-Z]{2,}?)([0-9AB]*)(DV|D)?")
-_PORT_NAME = re.compile(r"()([0-9AB])(DV|D)?|([A-Z]{2,}?)([0-9]?)(DV|D)?")
-_PAIR = re.compile(r"(\w+)>(\w+):(-?[\d.]+)")
-_FRONT = re.compile(r"(\d+)/(\d+)/(\d+)(?: ([cs])(\d))?(?: f=(\w+))?")
+_CYCLES = pattern(r"[\d.]+")
+_PORTS = pattern(r"(p|[A-Z]{2,}?)([0-9AB]*)(DV|D)?")
+_PORT_NAME = pattern(r"()([0-9AB])(DV|D)?|([A-Z]{2,}?)([0-9]?)(DV|D)?")
+_PAIR = pattern(r"(\w+)>(\w+):(-?[\d.]+)")
+_FRONT = pattern(r"(\d+)/(\d+)/(\d+)(?: ([cs])(\d))?(?: f=(\w+))?")
 _BREAKS: dict[str, str] = {"zero": "zero", "dep": "dependency"}
 
 

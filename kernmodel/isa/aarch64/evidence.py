@@ -6,12 +6,13 @@ import re
 from functools import lru_cache
 
 from kernmodel.isa.assembler import code_lines
+from kernmodel.patterns import pattern
 
-_REGISTER = re.compile(
+_REGISTER = pattern(
     r"(?<![\w%.$@])(?:[xw](?:[12]?\d|30|zr)|[vz]\d+\.\d*[bhsdq]|p\d+/[mz]|[qdsh](?:[12]?\d|3[01]))(?!\w)", re.IGNORECASE
 )
-_MNEMONIC = re.compile(r"^\s*(?:ld[rpu]\w*|st[rpu]\w*|adrp|fml[as]|fmadd|cbn?z|tbn?z|b\.\w\w|bl|madd)\s", re.IGNORECASE)
-_DIRECTIVE = re.compile(r"^\s*\.(?:arch|cpu)\s+(?:armv|cortex|neoverse)|^\s*\.arch_extension\b", re.MULTILINE)
+_MNEMONIC = pattern(r"^\s*(?:ld[rpu]\w*|st[rpu]\w*|adrp|fml[as]|fmadd|cbn?z|tbn?z|b\.\w\w|bl|madd)\s", re.IGNORECASE)
+_DIRECTIVE = pattern(r"^\s*\.(?:arch|cpu)\s+(?:armv|cortex|neoverse)|^\s*\.arch_extension\b", re.MULTILINE)
 
 MNEMONICS = (
     *("add", "adds", "adr", "adrp", "and", "asr", "b", "bl", "cbnz", "cbz", "cmp"),

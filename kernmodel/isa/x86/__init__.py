@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal
@@ -22,6 +21,7 @@ from kernmodel.isa.model import (
 from kernmodel.isa.protocol import Effect, Isa, ObjectCode, RegisterForm
 from kernmodel.isa.timing import TimedCode
 from kernmodel.isa.x86 import decode, effects, features, floating, forms, x87
+from kernmodel.patterns import pattern
 
 _CONDITIONS: dict[str, Condition] = {
     "je": "e", "jne": "ne", "jl": "l", "jge": "ge", "jle": "le", "jg": "g",
@@ -36,7 +36,7 @@ _STREAMING_MASKED = frozenset({"maskmovdqu", "vmaskmovdqu", "maskmovq"})
 _VECTORS = frozenset({"xmm", "ymm", "zmm"})
 _STRINGS = frozenset({"cmpsd", "movsd"})
 """String instructions, without operands of their own, that are named like others."""
-_BROADCAST = re.compile(r"\{1to(\d+)\}")
+_BROADCAST = pattern(r"\{1to(\d+)\}")
 _PACKED = {"pd": 8, "ps": 4}
 _PARTS: dict[str, Literal["low byte", "high byte"]] = {"r8": "low byte", "cl": "low byte", "r8h": "high byte"}
 _LOADED_POINTERS = frozenset({"mov", "movsxd", "pop"})

@@ -12,7 +12,6 @@ What an instruction reads and writes is iced's knowledge (Intel SDM vol. 2), bro
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import cache
 from typing import Literal, cast
@@ -34,6 +33,7 @@ from iced_x86 import (
 
 from kernmodel.isa.model import Encoding, Instruction, MemoryReference, Operand
 from kernmodel.isa.x86.encoding import encoding_of
+from kernmodel.patterns import pattern
 from kernmodel.value_types import NamedTuple, dataclass
 
 Branch = Literal["conditional", "jump", "indirect", "call", "return"]
@@ -136,7 +136,7 @@ def _register_facts() -> dict[iced.Register_, RegisterFacts]:
 
 REGISTERS = _register_facts()
 """What there is to know of the registers, by iced's number."""
-_RIP_OPERAND = re.compile(r"\[rip[^\]]*\]")
+_RIP_OPERAND = pattern(r"\[rip[^\]]*\]")
 _INFO = iced.InstructionInfoFactory()
 _FORMATTER = iced.Formatter(FormatterSyntax.INTEL)
 _FORMATTER.use_pseudo_ops = False

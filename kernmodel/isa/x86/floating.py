@@ -8,13 +8,13 @@ nor a move is `UNCLASSIFIED`, so that nothing is left out in silence.
 
 from __future__ import annotations
 
-import re
 from functools import cache
 
 import iced_x86 as iced
 from iced_x86 import MemorySize, MemorySizeExt, Mnemonic, OpCodeInfo
 
 from kernmodel.isa.model import FpKind, FpOperation, Instruction, Precision
+from kernmodel.patterns import pattern
 
 Work = tuple[tuple[FpOperation, int], ...]
 
@@ -72,13 +72,13 @@ _ENDINGS: dict[str, tuple[Precision, int, bool]] = {
 
 _ADDENDS = {"132": 1, "213": 2, "231": 0}
 """By the order that a fused multiplication and addition names, the operand that it adds."""
-_FUSED_ORDER = re.compile(rf"v(?:{'|'.join(_FUSED)})(\d{{3}})[ps][dsh]")
+_FUSED_ORDER = pattern(rf"v(?:{'|'.join(_FUSED)})(\d{{3}})[ps][dsh]")
 _BLENDS = ("vblendvpd", "vblendvps", "vpblendvb")
-_OF_TWO_VECTORS = re.compile(r"vperm([it])2(?:[bwdq]|p[sd])")
+_OF_TWO_VECTORS = pattern(r"vperm([it])2(?:[bwdq]|p[sd])")
 _INDICES = {"i": 0, "t": 1}
 """Of a permutation of two vectors, the operand that says which elements are taken."""
 
-_CONVERSION = re.compile(
+_CONVERSION = pattern(
     r"(?:cvtt?(?:ne2?|nee|neo)?|bcstne)"
     r"(?P<source>p[dshi]|s[dshi]|u?(?:dq|qq|w|si)|bf16)2(?P<target>p[dsh]x?|pi|s[dsh]|u?(?:dq|qq|w|si)|bf16)"
 )

@@ -7,20 +7,20 @@ for an EVEX one.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Literal
 
 from kernmodel.isa.model import FpOperation, Instruction, MemoryReference, Precision
 from kernmodel.isa.protocol import RegisterForm
+from kernmodel.patterns import pattern
 
-_MASK = re.compile(r"\{kz?\}")
+_MASK = pattern(r"\{kz?\}")
 _SIZES = ("m64", "m32", "m128", "m256", "m512", "m16", "m8", "m", "m80")
 _IMMEDIATES = ("i8", "i32", "i16", "i64")
 _HIGH_BYTE_ENCODINGS = frozenset({"rsp", "rbp", "rsi", "rdi", "r12", "r13", "r14", "r15"})
 """Registers whose low byte has the number that names ah, ch, dh or bh without REX (Intel SDM vol. 2, table 2-2)."""
 _SYNONYMS = {"sal": "shl", "movabs": "mov", "endbr64": "nop", "fnop": "nop", "retn": "ret", "wait": "fwait"}
-_EVEX_NAMES = re.compile(r"(v\w+?)(8|16|32|64|32x4|64x2|32x8|64x4)$")
+_EVEX_NAMES = pattern(r"(v\w+?)(8|16|32|64|32x4|64x2|32x8|64x4)$")
 _EVEX_TO_VEX = {"vpandd": "vpand", "vpandq": "vpand", "vpandnd": "vpandn", "vpandnq": "vpandn", "vpord": "vpor"}
 _EVEX_TO_VEX |= {"vporq": "vpor", "vpxord": "vpxor", "vpxorq": "vpxor", "vextractf64x2": "vextractf128"}
 _EVEX_TO_VEX |= {"vinsertf64x2": "vinsertf128", "vinserti64x2": "vinserti128", "vextracti64x2": "vextracti128"}

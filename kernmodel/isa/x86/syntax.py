@@ -6,38 +6,39 @@ import re
 from typing import Literal
 
 from kernmodel.isa.assembler import code_lines, strip_comment, without_semicolons
+from kernmodel.patterns import pattern
 
 Syntax = Literal["att", "intel"]
 
 _GENERAL = r"(?:[re]?(?:[abcd]x|[sd]i|[sb]p|ip)|[abcd][hl]|(?:[sd]i|[sb]p)l|r(?:8|9|1[0-5])[dwb]?)"
 _VECTOR = r"(?:[xyz]mm(?:[12]?\d|3[01])|st(?:\(\d\))?|[cdefgs]s|k[0-7])"
-_BARE_REGISTER = re.compile(rf"(?<![\w%.$@]){_GENERAL}(?!\w)|(?<![\w%.$@])[xyz]mm\d+(?!\w)", re.IGNORECASE)
-_PERCENT_REGISTER = re.compile(rf"%(?:{_GENERAL}|{_VECTOR})(?!\w)", re.IGNORECASE)
-_INTEL_WORDS = re.compile(r"\b(?:byte|[dqxyzt]?m?m?word|tbyte) ptr\b|\[[^\]]*\]", re.IGNORECASE)
-_ATT_IMMEDIATE = re.compile(r"(?:^|[\s,])\$-?(?:0x[0-9a-f]|\d)", re.IGNORECASE)
-_SYNTAX_DIRECTIVE = re.compile(r"^\s*\.(att|intel)_syntax\b", re.MULTILINE)
+_BARE_REGISTER = pattern(rf"(?<![\w%.$@]){_GENERAL}(?!\w)|(?<![\w%.$@])[xyz]mm\d+(?!\w)", re.IGNORECASE)
+_PERCENT_REGISTER = pattern(rf"%(?:{_GENERAL}|{_VECTOR})(?!\w)", re.IGNORECASE)
+_INTEL_WORDS = pattern(r"\b(?:byte|[dqxyzt]?m?m?word|tbyte) ptr\b|\[[^\]]*\]", re.IGNORECASE)
+_ATT_IMMEDIATE = pattern(r"(?:^|[\s,])\$-?(?:0x[0-9a-f]|\d)", re.IGNORECASE)
+_SYNTAX_DIRECTIVE = pattern(r"^\s*\.(att|intel)_syntax\b", re.MULTILINE)
 
-_PREFIX = re.compile(r"rep|rep[ez]|repn[ez]|lock|bnd|notrack|xacquire|xrelease|data16|addr32|rex64", re.IGNORECASE)
+_PREFIX = pattern(r"rep|rep[ez]|repn[ez]|lock|bnd|notrack|xacquire|xrelease|data16|addr32|rex64", re.IGNORECASE)
 
 _UNKNOWN_TO_AS = (
     r"loc|cfi_|cv_|seh_|addrsig|build_version|subsections_via_symbols|macosx_version|ios_version|zerofill|desc\b|def\b|scl\b|endef"
     r"|size\b|ident\b|line\b|file\s+\d|alt_entry|no_dead_strip|indirect_symbol|data_region|end_data_region|reference\b|linker_option"
     r"|llvm_|private_extern|ltorg|lto_|weak_definition|symver|linkonce|lcomm|secrel32|secidx"
 )
-_DROPPED = re.compile(
+_DROPPED = pattern(
     rf'\s*(?:\.(?:{_UNKNOWN_TO_AS})|\.type\s+\d|\.globl\s+@feat|\.set\s+@feat|@feat|#\s*\d+\s+"|#\s*(?:NO_)?APP\b)',
     re.IGNORECASE,
 )
-_SECTION_CHANGE = re.compile(r"\s*\.(?:section|text|data|bss|pushsection|popsection|previous)\b")
-_DEBUG_SECTION = re.compile(r'\s*\.section\s+"?(?:\.z?debug_|\.stab|__DWARF)')
+_SECTION_CHANGE = pattern(r"\s*\.(?:section|text|data|bss|pushsection|popsection|previous)\b")
+_DEBUG_SECTION = pattern(r'\s*\.section\s+"?(?:\.z?debug_|\.stab|__DWARF)')
 # LLVM writes the width of all lanes (`zmmword ptr`) where GNU as wants that of one
-_GATHER = re.compile(r"\s*vp?(?:gather|scatter)", re.IGNORECASE)
-_POINTER_SIZE = re.compile(r"\b\w+\s+ptr\b", re.IGNORECASE)
-_MSVC_CONSTANT = re.compile(r"\b__(?:real|[xyz]mm)@\w+")
-_COFF_SECTION = re.compile(r'\s*\.section\s+([\w.$]+)\s*,\s*"([a-z]*[rbnysi][a-z]*)"')
-_MACHO_SECTION = re.compile(r"\s*\.section\s+__(\w+)\s*,")
+_GATHER = pattern(r"\s*vp?(?:gather|scatter)", re.IGNORECASE)
+_POINTER_SIZE = pattern(r"\b\w+\s+ptr\b", re.IGNORECASE)
+_MSVC_CONSTANT = pattern(r"\b__(?:real|[xyz]mm)@\w+")
+_COFF_SECTION = pattern(r'\s*\.section\s+([\w.$]+)\s*,\s*"([a-z]*[rbnysi][a-z]*)"')
+_MACHO_SECTION = pattern(r"\s*\.section\s+__(\w+)\s*,")
 # names stand at the start of the line, instructions do not: `call PROC` is none of these
-_MASM = re.compile(r"^(?:[\w?@$]+\s+(?:PROC|SEGMENT|ENDP)|INCLUDELIB)\b", re.MULTILINE)
+_MASM = pattern(r"^(?:[\w?@$]+\s+(?:PROC|SEGMENT|ENDP)|INCLUDELIB)\b", re.MULTILINE)
 _SPELLINGS = {"@": "ⓐ", "?": "ⓠ", "$": "ⓓ"}
 _SPELL = str.maketrans(_SPELLINGS)
 _SPELL_BACK = str.maketrans({spelling: sign for sign, spelling in _SPELLINGS.items()})

@@ -6,18 +6,18 @@ and pops. fxch stays an instruction that exchanges two registers.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from kernmodel.isa.model import Instruction
+from kernmodel.patterns import pattern
 
 _DEPTH = 8
-_STACK = re.compile(r"st([0-7])")
-_LOADS = re.compile(r"f(?:ld(?!cw|env)|ild|bld|decstp)")
+_STACK = pattern(r"st([0-7])")
+_LOADS = pattern(r"f(?:ld(?!cw|env)|ild|bld|decstp)")
 _RESULT_PUSHED = frozenset({"fptan", "fsincos", "fxtract"})
 """Instructions that replace the top and push a second result."""
-_POPS = re.compile(r"f(?:i?(?:add|subr?|mul|divr?|com|st|stt)p|ucomp|u?comip|bstp|freep|incstp|patan|yl2x(?:p1)?)")
+_POPS = pattern(r"f(?:i?(?:add|subr?|mul|divr?|com|st|stt)p|ucomp|u?comip|bstp|freep|incstp|patan|yl2x(?:p1)?)")
 _POPS_TWICE = frozenset({"fcompp", "fucompp"})
 _NO_RESULT = frozenset({"fdecstp"})
 

@@ -6,17 +6,17 @@ own problem already and are passed over.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 from kernmodel.machine.overlap import Overlap, names
+from kernmodel.patterns import pattern
 from kernmodel.schema.fields import FieldReader, Values, suggest
 from kernmodel.units import format_bytes
 
 CORE_TIMES = ("T_OL", "T_nOL")
-_LEVEL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_LEVEL_NAME = pattern(r"[A-Za-z][A-Za-z0-9_]*")
 
 _VICTIM_CACHE = {
     "clean_victims": "clean victims enter this victim cache",

@@ -6,12 +6,12 @@ padded here, and rich (a fifth of a cold start) is not imported.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 from unicodedata import east_asian_width, normalize
 
+from kernmodel.patterns import pattern
 from kernmodel.report.layout import Block, Column, Fields, Heading, Line, Table, cells
 from kernmodel.value_types import dataclass
 
@@ -28,7 +28,7 @@ _SIGNS = {
     "‘": "'", "↻": "@", "⤨": "&",
     "⌊": "floor(", "⌋": ")", "∞": "inf", "Σ": "sum", "≈": "~", "“": '"', "”": '"', "’": "'", "²": "^2", "³": "^3",
 }  # fmt: skip
-_CEILING = re.compile("⌈([^⌉]*)⌉")
+_CEILING = pattern("⌈([^⌉]*)⌉")
 
 
 @dataclass(frozen=True, slots=True)

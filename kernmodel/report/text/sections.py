@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kernmodel.errors import Note
+from kernmodel.patterns import pattern
 from kernmodel.report.layout import Blocks, Fields, Heading, Line, Pair, left, right, table
 from kernmodel.report.number_text import MISSING, sizes
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kernmodel.studies.predict.request import CodeOrigin
     from kernmodel.traffic.model import Traffic
 
-NUMBERS = re.compile(r"((?<![\w.])\d+(?:[.,]\d+)*)")
+NUMBERS = pattern(r"((?<![\w.])\d+(?:[.,]\d+)*)")
 """Splits a text into what is around its numbers, and the numbers."""
 _SHOWN_FAILURES = 5
 _USED_PARAMETERS = ("load latency", "store forward latency")

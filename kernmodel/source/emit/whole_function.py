@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 
+from kernmodel.patterns import pattern
 from kernmodel.source.parse.standard_headers import MATH_FUNCTIONS, STANDARD_HEADERS, STANDARD_TYPEDEFS
 from kernmodel.source.text import (
     blanked,
@@ -20,10 +21,10 @@ from kernmodel.source.text import (
 )
 
 _HEADERS = {"size_t": "stddef.h", "ptrdiff_t": "stddef.h", "ssize_t": "sys/types.h", "bool": "stdbool.h"}
-_WORD = re.compile(r"[A-Za-z_]\w*")
+_WORD = pattern(r"[A-Za-z_]\w*")
 _TYPE_WORDS = r"(?:int|long|short|char|signed|unsigned|float|double|_Bool|\w+_t|const)"
 _TYPE_NAME = r"(?!(?:return|else|do|goto|case|sizeof|typedef)\b)[A-Za-z_]\w*"
-_INCLUDED = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]+)", re.MULTILINE)
+_INCLUDED = pattern(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]+)", re.MULTILINE)
 _LINKAGE = frozenset({"static", "inline", "__inline", "__inline__"})
 
 

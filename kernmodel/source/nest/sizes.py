@@ -11,6 +11,7 @@ from math import prod
 
 from kernmodel.errors import SourceError, UsageError
 from kernmodel.formulas.formula import ZERO, total, variable
+from kernmodel.patterns import pattern
 from kernmodel.source.model import ALWAYS, ROW_LENGTH, Access, Array, IndirectIndex, Loop, LoopNest
 from kernmodel.source.nest.affine import nonnegative
 from kernmodel.source.nest.counting import (
@@ -86,7 +87,7 @@ def refuse_unknown(nest: LoopNest, defines: Mapping[str, int]) -> None:
             raise SourceError(f"{nest.name} has no macro or parameter {name}", where=f"-D {name}={value}", todo=hint)
 
 
-_CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:el)?if\b((?:[^\n\\]|\\.|\\\n)*)", re.MULTILINE)
+_CONDITION = pattern(r"^[ \t]*#[ \t]*(?:el)?if\b((?:[^\n\\]|\\.|\\\n)*)", re.MULTILINE)
 
 
 def deciding_names(nest: LoopNest, names: Iterable[str]) -> tuple[str, ...]:

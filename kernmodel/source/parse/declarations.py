@@ -14,6 +14,7 @@ from pycparser import c_ast  # type: ignore[import-untyped]
 from pycparser.c_parser import CParser, ParseError  # type: ignore[import-untyped]
 
 from kernmodel.errors import SourceError
+from kernmodel.patterns import pattern
 from kernmodel.source.parse.tree import Node
 from kernmodel.source.text import end_of_declaration
 from kernmodel.value_types import dataclass
@@ -28,12 +29,12 @@ KEYWORDS = frozenset({
 _WORD = r"([A-Za-z_]\w*)"
 _QUALIFIED = r"(?:(?:const|static|extern|inline|register|volatile|restrict)\s+)*"
 _POINTERS = r"(?:\s*\*[\s*]*(?:const\b\s*|restrict\b\s*)*|\s+)"
-_PARAMETER = re.compile(rf"(?:^|[(,;{{])\s*{_QUALIFIED}{_WORD}{_POINTERS}[A-Za-z_]\w*\s*(?=[;,)=\[(])")
-_LOCAL = re.compile(rf"[;{{}}]\s*{_QUALIFIED}{_WORD}{_POINTERS}[A-Za-z_]\w*\s*(?=[;,=\[])")
-_COUNTER = re.compile(rf"\bfor\s*\(\s*{_QUALIFIED}{_WORD}\s+[A-Za-z_]\w*\s*=")
-_CAST = re.compile(rf"\(\s*(?:const\s+)?{_WORD}\s*\*+\s*\)")
-_SIZE = re.compile(rf"\bsizeof\s*\(\s*{_WORD}\s*\)")
-_FUNCTION = re.compile(r"([A-Za-z_]\w*)\s*\([^{}]*\)\s*\{")
+_PARAMETER = pattern(rf"(?:^|[(,;{{])\s*{_QUALIFIED}{_WORD}{_POINTERS}[A-Za-z_]\w*\s*(?=[;,)=\[(])")
+_LOCAL = pattern(rf"[;{{}}]\s*{_QUALIFIED}{_WORD}{_POINTERS}[A-Za-z_]\w*\s*(?=[;,=\[])")
+_COUNTER = pattern(rf"\bfor\s*\(\s*{_QUALIFIED}{_WORD}\s+[A-Za-z_]\w*\s*=")
+_CAST = pattern(rf"\(\s*(?:const\s+)?{_WORD}\s*\*+\s*\)")
+_SIZE = pattern(rf"\bsizeof\s*\(\s*{_WORD}\s*\)")
+_FUNCTION = pattern(r"([A-Za-z_]\w*)\s*\([^{}]*\)\s*\{")
 
 
 @dataclass(frozen=True, slots=True)

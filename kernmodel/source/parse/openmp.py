@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
+from kernmodel.patterns import pattern
 from kernmodel.source.model import Parallel, Scheduling
 from kernmodel.source.parse.chains import Chain
 from kernmodel.source.parse.preprocess import integer_literal
 from kernmodel.source.parse.syntax import Node, Program, c_ast, pragma_words, walk
 
-_DIVIDES = re.compile(r"^omp\b[^(]*\b(?:for|distribute|loop|taskloop)\b")
-_COLLAPSE = re.compile(r"\bcollapse\s*\(\s*(\w+)\s*\)")
-_SCHEDULE = re.compile(r"\bschedule\s*\(\s*(?:[\w, ]+:\s*)?(static|dynamic|guided|auto|runtime)\s*(?:,\s*([^()]*))?\)")
+_DIVIDES = pattern(r"^omp\b[^(]*\b(?:for|distribute|loop|taskloop)\b")
+_COLLAPSE = pattern(r"\bcollapse\s*\(\s*(\w+)\s*\)")
+_SCHEDULE = pattern(r"\bschedule\s*\(\s*(?:[\w, ]+:\s*)?(static|dynamic|guided|auto|runtime)\s*(?:,\s*([^()]*))?\)")
 _KINDS: dict[str, Scheduling] = {"static": "static", "dynamic": "dynamic", "guided": "guided"}
 
 

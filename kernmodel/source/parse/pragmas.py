@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from kernmodel.errors import SourceError
+from kernmodel.patterns import pattern
 from kernmodel.source.parse.syntax import Node, Program, c_ast, pragma_words, walk
 
-_NUMBER = re.compile(r"\d+(\.\d+)?")
+_NUMBER = pattern(r"\d+(\.\d+)?")
 
 
 def updates_said(program: Program, function: Node, nest: Node) -> float | None:

@@ -20,6 +20,7 @@ from pcpp import evaluator
 
 from kernmodel.errors import Location, SourceError
 from kernmodel.limits import MACRO_TOKENS, SOURCE_TOKENS, STATEMENT_TOKENS, Limit
+from kernmodel.patterns import pattern
 from kernmodel.source.cxx import as_c
 from kernmodel.source.parse.header_parts import HEADERS, without_unused
 from kernmodel.source.parse.standard_headers import STANDARD_HEADERS, STANDARD_TYPEDEFS
@@ -47,7 +48,7 @@ _SPELLINGS = (
     "__STDC__ 1",
     "__STDC_VERSION__ 201112L",
 )
-_INTEGER = re.compile(r"^(0[xX][0-9a-fA-F]+|[0-9]+)[uUlL]*$")
+_INTEGER = pattern(r"^(0[xX][0-9a-fA-F]+|[0-9]+)[uUlL]*$")
 _DIVIDING = frozenset(";{},")
 _WORD_BITS = 64
 _LONGEST_LITERAL = 64

@@ -23,6 +23,7 @@ from kernmodel.formulas.formula import (
     size,
     variable,
 )
+from kernmodel.patterns import pattern
 from kernmodel.source.model import ROW_LENGTH, ElementType, IndirectIndex
 from kernmodel.source.parse.c_types import element_type
 from kernmodel.source.parse.inequalities import inequalities
@@ -48,7 +49,7 @@ EVEN = 0.5
 """With which probability a condition holds that the data decide, where nothing is stated."""
 UNKNOWN = ElementType("struct", 0, "integer")
 """The type of what is no number, or not known to be one."""
-_MACRO_NAME = re.compile(r"^[A-Z][A-Z0-9_]*$")
+_MACRO_NAME = pattern(r"^[A-Z][A-Z0-9_]*$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from pycparser.c_lexer import CLexer  # type: ignore[import-untyped]
 from pycparser.c_parser import CParser, ParseError  # type: ignore[import-untyped]
 
 from kernmodel.errors import Location, SourceError, UnsupportedKernelError
+from kernmodel.patterns import pattern
 from kernmodel.source.model import NOTHING_STATED, Stated
 from kernmodel.source.parse.aliases import follow_structures
 from kernmodel.source.parse.counted_loops import rewrite_loops, state_trips
@@ -53,9 +54,9 @@ __all__ = [
 
 _BARE = "bare_nest"
 _WRAP = f"void {_BARE}(void) {{\n"
-_PACKED = re.compile(r"\b(?:__)?packed(?:__)?\b|#[ \t]*pragma[ \t]+pack\b")
-_SPACED = re.compile(r"\s*([-+*/,%<>])\s*")
-_MESSAGE = re.compile(r"^(?:.*?:)?(\d+):(?:(\d+):)? *(.*)$", re.DOTALL)
+_PACKED = pattern(r"\b(?:__)?packed(?:__)?\b|#[ \t]*pragma[ \t]+pack\b")
+_SPACED = pattern(r"\s*([-+*/,%<>])\s*")
+_MESSAGE = pattern(r"^(?:.*?:)?(\d+):(?:(\d+):)? *(.*)$", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from kernmodel.code.model import AssemblyLoop
 from kernmodel.errors import InputError
 from kernmodel.isa.model import Listing
+from kernmodel.patterns import pattern
 from kernmodel.source.text import is_description
 from kernmodel.studies.predict.request import CodeOrigin, CodeRequest, KernelRequest
 from kernmodel.value_types import dataclass
@@ -86,7 +87,7 @@ def chosen_compiler(machine: Toolchain, code: CodeRequest) -> tuple[FoundCompile
     return compiler, compiler.flags if code.flags is None else code.flags
 
 
-_SIMD = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+omp\b.*\bsimd\b", re.MULTILINE)
+_SIMD = pattern(r"^[ \t]*#[ \t]*pragma[ \t]+omp\b.*\bsimd\b", re.MULTILINE)
 """Pragmas that decide the code of a loop, wherever threads are."""
 _OPENMP_SIMD = frozenset({"gcc", "clang", "icx"})
 

@@ -10,6 +10,7 @@ from math import floor, log, prod
 from typing import TYPE_CHECKING, Any
 
 from kernmodel.errors import UsageError
+from kernmodel.patterns import pattern
 from kernmodel.units import FACTORS
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ EVERY_SIZE = "."
 """In place of the name of a size: every one that has no value of its own."""
 _SPACING = r"(?:([0-9]+)(?:lin|(log[0-9]*))?|(log[0-9]*))"
 """Behind the colon of a range: a number of points and how they are spaced, or powers of a base."""
-_WHOLE_RANGE = re.compile(rf"([0-9]+)-([0-9]+)(?::{_SPACING})?")
+_WHOLE_RANGE = pattern(rf"([0-9]+)-([0-9]+)(?::{_SPACING})?")
 _MAX_VALUE = 2**63 - 1
 _MAX_POINTS = 100_000
 
@@ -177,7 +178,7 @@ def _by_name(
 
 _NUMBER = r"[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?"
 _QUANTITY = rf"({_NUMBER})\s*([A-Za-zµ][\w/µ ]*?)?"
-_RANGE = re.compile(rf"(x?){_QUANTITY}\s*-\s*(x?){_QUANTITY}\s*:\s*{_SPACING}")
+_RANGE = pattern(rf"(x?){_QUANTITY}\s*-\s*(x?){_QUANTITY}\s*:\s*{_SPACING}")
 
 
 def _part_values(part: str, option: str) -> Iterable[str]:
@@ -210,8 +211,8 @@ def _base_value(number: str, unit: str, option: str, part: str) -> float:
     return float(number) * factor
 
 
-_PLAIN = re.compile(rf"(x?){_QUANTITY}")
-_PERCENT = re.compile(rf"([+-]{_NUMBER})\s*%")
+_PLAIN = pattern(rf"(x?){_QUANTITY}")
+_PERCENT = pattern(rf"([+-]{_NUMBER})\s*%")
 
 
 def numeric_values(axis: Axis) -> tuple[tuple[float, ...], str] | None:
