@@ -86,9 +86,6 @@ KEPT_ACCESSES = Limit("accesses of a trace that `--repeat` repeats", 10**8)
 SIMULATED_LINES = Limit("lines of a simulated cache", 2**26)
 PROCESSES_PER_PROCESSOR = Limit("processes of `--jobs` for each processor (and never more than there are points)", 4)
 
-TABLE = tuple(value for value in globals().values() if isinstance(value, Limit))
-"""All limits, in the order of the documentation."""
-
 # }}}
 
 

@@ -40,18 +40,16 @@ class FunctionEcm:
 
     Attributes:
         machine: its name.
-        t_ol: cycles of a call that overlap with transfers: its in-core time; least_t_ol: where that is not known, the
-            least.
+        t_ol: cycles of a call that overlap with transfers: its in-core time.
         t_nol: cycles in which its loads occupy the ports that do not overlap.
         transfers: per path, innermost first.
         levels: prediction per residence level, (level, cycles), innermost first; the last one is T_ECM.
-        least: T_ECM with `least_t_ol`.
+        least: T_ECM with the least in-core time that is possible, where that is not known.
         binding: names of the times that add up to T_ECM; overlap: how all compose.
     """
 
     machine: str
     t_ol: float
-    least_t_ol: float
     t_nol: float
     transfers: tuple[TransferTime, ...]
     levels: tuple[tuple[str, float], ...]
@@ -160,7 +158,6 @@ def function_ecm(
     return FunctionEcm(
         machine=machine.name,
         t_ol=t_ol,
-        least_t_ol=least,
         t_nol=t_nol / calls,
         transfers=transfers,
         levels=residence_predictions(machine, times),

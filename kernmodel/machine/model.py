@@ -308,6 +308,10 @@ class Machine:
         """The levels a data set can reside in: the caches and "Mem"."""
         return (*(level.name for level in self.levels), "Mem")
 
+    def beyond(self, index: int) -> CacheLevel | None:
+        """The cache after the one with this index, at the outer end of its path; None where that is memory."""
+        return self.levels[index + 1] if index + 1 < len(self.levels) else None
+
     def level(self, name: str) -> CacheLevel:
         """The cache called `name` (KeyError if there is none)."""
         for level in self.levels:

@@ -46,7 +46,6 @@ class HostTopology:
         features: extensions as Linux names them; hypervisor: whether this is a guest.
         sockets, domains: of the system; cores: physical; threads_per_core.
         caches: of the first processor, innermost first; memory_bytes: free for use now.
-        huge_pages: of the kernel's setting ("always", "madvise", "never", "" unknown).
     """
 
     model: str
@@ -62,7 +61,6 @@ class HostTopology:
     threads_per_core: int
     caches: tuple[HostCache, ...]
     memory_bytes: int
-    huge_pages: str
 
     @property
     def last_level(self) -> HostCache:
@@ -105,7 +103,6 @@ def host_topology() -> HostTopology:
         threads_per_core=max(1, len(processors) // cores),
         caches=caches,
         memory_bytes=_memory(),
-        huge_pages=_bracketed(Path("/sys/kernel/mm/transparent_hugepage/enabled")),
     )
 
 
@@ -175,11 +172,6 @@ def _text(path: Path) -> str:
     with suppress(OSError):
         return path.read_text(encoding="ascii", errors="replace").strip()
     return ""
-
-
-def _bracketed(path: Path) -> str:
-    match = re.search(r"\[(\w+)\]", _text(path))
-    return match[1] if match else ""
 
 
 def _memory() -> int:

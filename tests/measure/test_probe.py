@@ -38,7 +38,7 @@ CACHES = (
 )
 GUEST = HostTopology(
     "Xeon", "Intel", 6, 167, 8, frozenset({"avx", "avx2", "avx512f", "avx512vbmi2", "amx_tile"}), True, 1, 1, 2, 1,
-    CACHES, 1 << 34, "madvise",
+    CACHES, 1 << 34,
 )  # fmt: skip
 # cycles a line of all streams, as measured on a guest with two cores of Sapphire Rapids
 CYCLES = {"L1": (0.53, 0.99), "L2": (1.26, 4.96), "L3": (6.56, 15.41), "Mem": (13.1, 27.91)}

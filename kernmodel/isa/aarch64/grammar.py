@@ -155,7 +155,7 @@ def _operand(mnemonic: str, text: str, position: int, count: int, arrangement: s
     if (floating := _FLOAT.fullmatch(lower)) is not None:
         return [Part("#fimm") if float(floating[1]) else Part("#0", number=0)]
     if (shift := _SHIFT.fullmatch(lower)) is not None:
-        return _shift(shift[1], None if shift[2] is None else _int(shift[2]), position == 2 == count - 1)
+        return _shift(shift[1], None if shift[2] is None else _int(shift[2]))
     return [_word(mnemonic, text, lower, position, count)]
 
 
@@ -243,7 +243,7 @@ def _list(text: str, arrangement: str) -> list[Part]:
     return [part._replace(kind="" if number else kind) for number, part in enumerate(found)]
 
 
-def _shift(name: str, amount: int | None, of_immediate: bool) -> list[Part]:
+def _shift(name: str, amount: int | None) -> list[Part]:
     """A shift or extension; by 0 it is none."""
     if name[0] in "us" and name[1:3] == "xt":
         return [Part(f"{name}#n" if amount else name, number=amount or 0)]

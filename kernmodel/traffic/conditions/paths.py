@@ -113,7 +113,7 @@ def path_traffic(machine: Machine, counts: Sequence[LevelCounts]) -> tuple[PathT
     """
     paths = []
     for index, (path, inner) in enumerate(zip(machine.paths, counts, strict=True)):
-        outer = machine.levels[index + 1] if index + 1 < len(machine.levels) else None
+        outer = machine.beyond(index)
         loads, clean, allocated = inner.misses, Lines(0.0, ZERO), inner.allocated
         if outer is not None and outer.filled_by == "victims":
             leaving = inner.misses - inner.modified - inner.dropped

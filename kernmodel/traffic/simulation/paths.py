@@ -21,7 +21,7 @@ def simulated_paths(machine: Machine, nest: NumericNest, rates: Rates, unit: Fra
     paths = []
     moved = moved_lines(machine, rates, _store_share(nest))
     for index, (path, lines) in enumerate(zip(machine.paths, moved, strict=True)):
-        outer = machine.levels[index + 1] if index + 1 < len(machine.levels) else None
+        outer = machine.beyond(index)
         passing = outer is not None and outer.filled_by == "victims" and outer.loads_pass_by
         allocates = _stored_from(nest, rates, index + 1, 1 if passing else None)
         loads, stores, clean = (float(unit) * number for number in lines)
@@ -48,7 +48,7 @@ def moved_lines(machine: Machine, rates: Rates, store_share: float) -> tuple[Pat
     found = []
     for index in range(len(machine.paths)):
         inner = machine.levels[index]
-        outer = machine.levels[index + 1] if index + 1 < len(machine.levels) else None
+        outer = machine.beyond(index)
         if outer is not None and outer.filled_by == "victims":
             loads = rates.of(outer.name, "load_hits" if outer.loads_pass_by else "loads")
             stores = rates.of(inner.name, "dirty_evictions")
