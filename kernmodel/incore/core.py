@@ -84,13 +84,13 @@ class Core:
         return cls.of(load_parameters(name), settings)
 
     @classmethod
-    def of(cls, parameters: Parameters, settings: Settings) -> Core:
-        """The core with these parameters, wherever their file was.
+    def of(cls, parameters: Parameters, settings: Settings, table: InstructionTable | None = None) -> Core:
+        """The core with these parameters, wherever their file was; `table` is that of the core if it is open already.
 
         Raises:
             InstructionTableError: its table is missing or empty.
         """
-        table = InstructionTable.open(parameters, settings.operands)
+        table = table or InstructionTable.open(parameters, settings.operands)
         chosen = EstimatingTable(table) if settings.estimate else table
         return cls(parameters, chosen, lacked_extensions(parameters), modelled_core(parameters, settings.memory))
 

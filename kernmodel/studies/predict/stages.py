@@ -416,9 +416,9 @@ class Stages:
         """The analyses with the arrays where they are the least and the most in the way; none if all are alike."""
         from kernmodel.incore.core import Core, Settings, predictions_placed
 
-        parameters, _ = self._core(machine)
+        parameters, table = self._core(machine)
         settings = Settings(notion="loop", port_model=request.port_model, offset=request.align)
-        core = Core.of(parameters, settings).remembering(self._analyser(machine))
+        core = Core.of(parameters, settings, table).remembering(self._analyser(machine))
         cycles = predictions_placed(code.loop, core, settings, places.others)
         found = sorted((one, number) for number, one in enumerate(cycles))
         if not found or found[0][0] == found[-1][0]:
@@ -454,10 +454,10 @@ class Stages:
 
         place = places.taken if places else AT_LINES
         settings = Settings(notion=incore.notion, port_model=request.port_model, offset=request.align, places=place)
-        parameters, _ = self._core(machine)
+        parameters, table = self._core(machine)
 
         def find() -> tuple[Note, ...]:
-            core = Core.of(parameters, settings).remembering(self._analyser(machine))
+            core = Core.of(parameters, settings, table).remembering(self._analyser(machine))
             found = placement(code.loop, core, settings, incore.prediction)
             return placement_notes(found, code.loop.file)
 

@@ -19,6 +19,7 @@ from kernmodel.source.model import LoopNest
 from kernmodel.source.nest.sizes import iterations_per_sweep
 from kernmodel.source.nest.strides import updates_per_iteration
 from kernmodel.traffic.conditions.access_table import access_table
+from kernmodel.traffic.conditions.analysis import analyse_reuse
 from kernmodel.traffic.conditions.cache_sets import Room, rooms
 from kernmodel.traffic.conditions.paths import (
     LevelCounts,
@@ -37,7 +38,6 @@ from kernmodel.traffic.conditions.reuse import Analysis, ReferenceMisses
 from kernmodel.traffic.conditions.streaming import StreamingNest, analyse_streaming, writes_whole_lines
 from kernmodel.traffic.conditions.streams import SizedNest, at_sizes
 from kernmodel.traffic.conditions.symbolic_nest import symbolic_nest
-from kernmodel.traffic.conditions.varying_trips import analyse_reuse
 from kernmodel.traffic.model import (
     SYMBOLIC,
     AccessTraffic,

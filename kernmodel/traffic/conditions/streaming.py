@@ -12,11 +12,11 @@ from itertools import pairwise
 
 from kernmodel.cachesim.model import Hierarchy
 from kernmodel.errors import Note
+from kernmodel.traffic.conditions.analysis import analyse_reuse
 from kernmodel.traffic.conditions.cache_sets import Room
 from kernmodel.traffic.conditions.quantities import Rate, fixed
 from kernmodel.traffic.conditions.reuse import Analysis, Link, StreamReuse, misses_where
 from kernmodel.traffic.conditions.streams import Reference, SizedNest, Stream
-from kernmodel.traffic.conditions.varying_trips import analyse_reuse
 from kernmodel.traffic.conditions.windows import SWEEP, Window, unit_window
 from kernmodel.value_types import dataclass
 

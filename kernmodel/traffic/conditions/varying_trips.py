@@ -37,7 +37,6 @@ from kernmodel.traffic.conditions.reuse import (
     ReferenceMisses,
     SelfReuse,
     StreamReuse,
-    analyse_regular,
     links_of,
     misses_where,
     span_of,
@@ -535,11 +534,9 @@ def _added(one: ReferenceMisses, other: ReferenceMisses, written: Fraction) -> R
     return ReferenceMisses(one.reference, one.misses + other.misses, one.modified + modified, one.read or other.read)
 
 
-def analyse_reuse(nest: SizedNest, line_bytes: int) -> Analysis:
-    """All reuse of a nest at given sizes, with the volume that each needs."""
-    if nest.space is None:
-        return analyse_regular(nest, line_bytes)
-    footprints = NestFootprints(nest, nest.space, line_bytes)
+def analyse_varying(nest: SizedNest, space: IterationSpace, line_bytes: int) -> Analysis:
+    """All reuse of a nest over these iterations, with the volume that each needs."""
+    footprints = NestFootprints(nest, space, line_bytes)
     reuses = tuple(_stream_reuse(number, stream, footprints) for number, stream in enumerate(nest.streams))
     windows = {window.key: window for reuse in reuses for window in reuse.windows}
     volumes = {key: footprints.volume(window).largest for key, window in windows.items()}
