@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+from pathlib import Path
 
 from kernmodel.errors import AssemblyError, Location, ToolError
 from kernmodel.limits import ASSEMBLER_SECONDS, LISTING_LINES
@@ -25,9 +26,10 @@ _NUMBER = pattern(r"0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+")
 _MESSAGE = pattern(r"\{standard input\}:(\d+): (?:Error|Fatal error): (.*)")
 
 
-def english() -> dict[str, str]:
-    """The environment in which tools print messages that can be read here."""
-    return {**os.environ, "LC_ALL": "C.UTF-8"}
+def english(folder: Path | None = None) -> dict[str, str]:
+    """The environment in which tools print messages that can be read here, and keep what they need for a while in a
+    folder of the caller's, so that it goes with that if they are stopped."""
+    return {**os.environ, "LC_ALL": "C.UTF-8", **({"TMPDIR": str(folder)} if folder else {})}
 
 
 @dataclass(frozen=True, slots=True)

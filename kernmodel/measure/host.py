@@ -384,7 +384,8 @@ def _built(folder: Path, compiler: str, objects: dict[str, str], flags: Sequence
 def _run(command: tuple[str, ...], folder: Path) -> None:
     with tempfile.TemporaryFile() as messages:
         try:
-            process = start(command, COMPILER_SECONDS, stdout=messages, stderr=messages, env=english(), cwd=folder)
+            around = english(folder)
+            process = start(command, COMPILER_SECONDS, stdout=messages, stderr=messages, env=around, cwd=folder)
         except OSError as error:
             raise MeasurementError(f"{command[0]} could not be run: {error.strerror}") from error
         try:

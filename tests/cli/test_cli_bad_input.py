@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -138,23 +139,40 @@ def test_a_binary_listing(run, tmp_path):
     assert_refused(run("incore", "-m", "clx", path), 1, "x.s")
 
 
-def test_interruption_leaves_nothing_behind(tmp_path):
-    """Ctrl-C while the compiler runs: status 130, one line, no file in the user's or the temporary directory."""
+ON_HOST = pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() != "x86_64", reason="blocks are measured on Linux on x86-64"
+)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["ecm", "-m", "clx", "stencil", "--compiler", "cc"],
+        pytest.param(["measure", "block", "--hex", "90"], marks=ON_HOST),
+    ],
+    ids=["ecm", "measure"],
+)
+def test_interruption_leaves_nothing_behind(tmp_path, arguments, number):
+    """Ctrl-C or a request to end while the compiler runs: status 130, one line, no file in the user's or the temporary
+    directory."""
     started, work, temporary = (tmp_path / name for name in ("started", "work", "temporary"))
     work.mkdir()
     temporary.mkdir()
-    compiler = tmp_path / "slow-gcc"
+    compiler = tmp_path / "cc"
     compiler.write_text(f"#!/bin/sh\ntouch {started}\nexec sleep 60\n")
     compiler.chmod(0o755)
-    arguments = ["ecm", "-m", "clx", "stencil", "--compiler", str(compiler)]
-    code = f"import sys; from kernmodel.cli.main import main; sys.exit(main({arguments!r}))"
-    environment = {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": str(Path(__file__).parents[2])}
+    code = f"import sys; sys.argv[1:] = {arguments!r}; from kernmodel.cli.main import console; sys.exit(console())"
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    environment = {
+        **os.environ, "PATH": path, "TMPDIR": str(temporary), "PYTHONPATH": str(Path(__file__).parents[2])
+    }  # fmt: skip
     process = subprocess.Popen(
         [sys.executable, "-c", code], cwd=work, env=environment, stderr=subprocess.PIPE, text=True, process_group=0
     )
     while not started.exists() and process.poll() is None:
         time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (130, "kernmodel: error: interrupted\n")
     assert [*work.iterdir(), *temporary.iterdir()] == []

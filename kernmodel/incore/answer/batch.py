@@ -283,6 +283,7 @@ _WORKING: list[Cores] = []
 def _begin(cores: Cores) -> None:
     """Prepare a worker process; an interrupt is the business of the process that started it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     gc.freeze()  # what was copied stays
     gc.set_threshold(_COLLECTING)
     _WORKING.append(cores)
