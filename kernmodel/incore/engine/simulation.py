@@ -145,6 +145,7 @@ class Pipeline:
         if self.registers:
             self.registers_taken -= self.registers_coming[self.now % RELEASES]
             self.registers_coming[self.now % RELEASES] = 0
+        self.given.clear()
         self._retire()
         self._count_waiting()
         for x in self.calendar.pop(self.now, ()):
@@ -379,15 +380,15 @@ class Pipeline:
 
     def _port_with_room(self, ports: int, coming: Sequence[int] = (), slot: int = 0) -> int:
         """By the slot; or in rotation, unless far fewer µops wait for another one, or any fewer where a µop may go
-        beside the rotation; else the port for which fewest wait, behind the queue at the start of the cycle. -1 where
-        none has room."""
+        beside the rotation; else the port for which fewest wait. -1 where none has room."""
         able = [port for port in self.ports if ports >> port & 1 and self._has_room(port, coming)]
         if able and ports & self.core.by_slot:
             return self._port_of_slot(able, ports, slot)
         rotating = next((number for number, group in enumerate(self.core.rotating) if ports & group), None)
+        if rotating is None and ports & self.core.queued:
+            return self._port_behind_queue(ports)
         if rotating is None:
-            counters = self.starting if ports & self.core.queued else self.counters
-            return min(reversed(able), key=lambda port: counters[port], default=-1)
+            return min(reversed(able), key=lambda port: self.counters[port], default=-1)
         if not able:
             return -1
         group, order = self.core.rotating[rotating], self.rotations[rotating]
@@ -398,6 +399,18 @@ class Pipeline:
         if group >> chosen & 1:
             self.turn[rotating] = (turn + 1) % len(order)
         return chosen
+
+    def _port_behind_queue(self, ports: int) -> int:
+        """Of the ports that no µop of the same ones got in this cycle the one for which fewest waited at its start; -1
+        where its scheduler has no room, for which the queue waits."""
+        allowed = [port for port in reversed(self.ports) if ports >> port & 1]
+        given = self.given.get(ports, 0)
+        fresh = [port for port in allowed if not given >> port & 1]
+        port = min(fresh or allowed, key=lambda port: self.starting[port])
+        if not self._has_room(port, ()):
+            return -1
+        self.given[ports] = (given if fresh else 0) | 1 << port
+        return port
 
     def _place_slot(self, slot: int, place: int) -> list[int] | None:
         """The ports of the µops of a slot of the block, at a place of the cycle, -1 for those without and queued ones;
@@ -484,7 +497,6 @@ class Pipeline:
             return
         if self.entries_issued >= self.delivered:
             self.stalls[0] += 1
-        self.given.clear()
         slot = taken = unlaminated = 0
         while slot < core.issue_width and self.entries_issued < self.delivered:
             executed, e = divmod(self.entries_issued, core.entries)

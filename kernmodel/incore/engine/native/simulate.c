@@ -11,7 +11,7 @@
 enum { HISTORY = 16, SAVING = 4, SNAPSHOTS = 32, RANKS = 32, SCALARS = 192, STEADY_SHARE = 100, BEFORE_ALL = -2 };
 
 /* A µop of the block with all that issue and dispatch ask of it; `limited`: by more than its port; `group`: its port set
-   alternates, -1 if not; `rotation`: of which it takes ports in rotation, -1 for none; `kind`: a number of its port set, if that has ports given by slot; `slow`: passes in which its
+   alternates, -1 if not; `rotation`: of which it takes ports in rotation, -1 for none; `kind`: a number of its port set, if its ports are given by slot or behind the queue; `slow`: passes in which its
    data path is kept one cycle longer. */
 typedef struct {
     int32_t ports, latency, divider, data, alone, limited, scheduler, group, rotation, kind, first_wait, waits_end, first_user, users_end;
@@ -82,7 +82,7 @@ typedef struct {
     int32_t by_port, phase, phases; /* ports with schedulers of their own, given at issue; pass modulo PHASES; of them, those that differ */
     int32_t plain; /* nothing of what only some cores and blocks have: schedulers by port, operand paths that are lent,
                       accesses that take all pipes, vector registers that are counted, ports of one result a cycle */
-    int32_t of_slots[PORTS], slot_ports, kinds, *taken; /* ports given by slot; by kind of µop, those of this cycle */
+    int32_t of_slots[PORTS], slot_ports, kinds, *taken; /* ports given by slot; by kind of µop, those given in this cycle */
     int32_t counters[PORTS], starting[PORTS], started[PORTS], turn[GROUPS];
     int32_t turns[GROUPS], in_turn[GROUPS][PORTS]; /* ports of each set that alternates */
     int64_t divider_free, alone_free, data_free[PORTS];
@@ -534,24 +534,39 @@ static int32_t port_of_slot(Sim *s, const Op *m, int32_t slot)
     return port;
 }
 
-/* The port for which fewest µops wait, behind the queue at the start of the cycle; -1 where no scheduler has room. */
-static int32_t least_used_port(const Sim *s, const Op *m)
+/* Of some ports the one for which fewest µops wait, -1 where there is none. */
+static int32_t least_used(const int32_t *counters, uint32_t ports)
 {
     int32_t best = -1;
-    const int32_t *counters = m->ports & s->core->queued ? s->starting : s->counters;
-    for (uint32_t rest = (uint32_t)m->ports & s->with_room; rest; rest &= rest - 1) {
-        const int32_t port = __builtin_ctz(rest);
+    for (; ports; ports &= ports - 1) {
+        const int32_t port = __builtin_ctz(ports);
         if (best < 0 || counters[port] <= counters[best])
             best = port;
     }
     return best;
 }
 
+/* Behind the queue: of the ports that no µop of the same ones got in this cycle the one for which fewest waited at its
+   start; -1 where its scheduler has no room, for which the queue waits. */
+static int32_t port_behind_queue(Sim *s, const Op *m)
+{
+    const uint32_t ports = (uint32_t)m->ports, fresh = ports & ~(uint32_t)s->taken[m->kind];
+    const int32_t port = least_used(s->starting, fresh ? fresh : ports);
+    if (!(s->with_room >> port & 1))
+        return -1;
+    s->taken[m->kind] = (fresh ? s->taken[m->kind] : 0) | 1 << port;
+    return port;
+}
+
 static int32_t port_with_room(Sim *s, const Op *m, int32_t slot)
 {
     if (m->ports & s->core->by_slot)
         return port_of_slot(s, m, slot);
-    return m->rotation < 0 ? least_used_port(s, m) : port_in_rotation(s, m, m->rotation);
+    if (m->rotation >= 0)
+        return port_in_rotation(s, m, m->rotation);
+    if (m->ports & s->core->queued)
+        return port_behind_queue(s, m);
+    return least_used(s->counters, (uint32_t)m->ports & s->with_room);
 }
 
 static void take_entry(Sim *s, Instance *x, int32_t port)
@@ -720,8 +735,6 @@ INLINE void issue(Sim *s, const int plain)
     const Core *c = s->core;
     const int32_t width = c->issue_width;
     int32_t slot = 0, taken = 0, unlaminated = 0;
-    if (!plain && s->kinds)
-        memset(s->taken, 0, (size_t)s->kinds * sizeof *s->taken);
     if (s->slots_issued - s->slots_retired + width > c->reorder_buffer) {
         s->tally.stalls[REORDER_BUFFER]++;
         return;
@@ -1127,7 +1140,7 @@ static void list_turns(Sim *s)
 /* A number of the port set of a µop: that of an earlier one with the same, if there is one. */
 static int32_t kind_of(Sim *s, const Op *ops, int32_t number, int32_t ports)
 {
-    if (!(ports & s->core->by_slot))
+    if (!(ports & (s->core->by_slot | s->core->queued)))
         return 0;
     for (int32_t u = 0; u < number; u++)
         if (ops[u].ports == ports)
@@ -1269,6 +1282,8 @@ INLINE void cycle(Sim *s, const int plain)
         s->registers_taken -= *coming;
         *coming = 0;
     }
+    if (!plain && s->kinds)
+        memset(s->taken, 0, (size_t)s->kinds * sizeof *s->taken);
     retire(s, plain);
     if (plain || c->issue_ports)
         count_waiting(s, plain);
