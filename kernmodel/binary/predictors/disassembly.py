@@ -1,11 +1,13 @@
-"""Machine code as text for other tools, by LLVM's llvm-mc: many pieces in one call."""
+"""Machine code as assembly for other tools, by LLVM's llvm-mc: many pieces in one call."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
 
-from kernmodel.binary.predictors.protocol import Piece
-from kernmodel.binary.predictors.tools import found_tool, llvm_names, said
+from kernmodel.binary.predictors.protocol import Piece, PieceCycles
+from kernmodel.binary.predictors.tools import each_once, found_tool, llvm_names, said, version_of
 
 TRIPLES: Mapping[str, str] = {"x86-64": "x86_64-linux-gnu", "aarch64": "aarch64-linux-gnu"}
 _FEATURES: Mapping[str, tuple[str, ...]] = {"aarch64": ("-mattr=+all",)}
@@ -47,3 +49,50 @@ class Disassembler:
         if len(pieces) == 1:
             return [None]
         return [text for piece in pieces for text in self.texts([piece])]
+
+
+class AssemblyPredictor(ABC):
+    """A tool that predicts pieces of assembly, to which llvm-mc disassembles them.
+
+    Attributes:
+        name: of the tool; title: as messages call it.
+        cores: the tool's names of cores, by ours.
+        at_once: pieces that one process answers for.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    cores: ClassVar[Mapping[str, str]]
+    at_once: ClassVar[int]
+
+    def __init__(self, tool: str, microarchitecture: str, isa: str, jobs: int | None) -> None:
+        """Look for llvm-mc.
+
+        Args:
+            tool: path of the tool; microarchitecture: our name of the core; isa: of the code.
+            jobs: processes at a time, None: one for each processor.
+
+        Raises:
+            ToolError: llvm-mc is not installed, or the tool does not say its version.
+        """
+        self.version = version_of(tool)
+        self._disassembler = Disassembler(isa, self.name)
+        self._microarchitecture = microarchitecture
+        self._core = self.cores.get(microarchitecture, "")
+        self._jobs = jobs
+
+    def predict(self, pieces: Sequence[Piece]) -> list[PieceCycles]:
+        """As `Predictor.predict`."""
+        if not self._core:
+            return [PieceCycles(None, error=f"{self.title} has no model of {self._microarchitecture}") for _ in pieces]
+        return each_once(pieces, self._answer, self.at_once, self._jobs)
+
+    def _answer(self, pieces: Sequence[Piece]) -> list[PieceCycles]:
+        texts = self._disassembler.texts(pieces)
+        answers = iter(self._predicted([text for text in texts if text is not None]))
+        unknown = PieceCycles(None, error="llvm-mc does not know all of its instructions")
+        return [unknown if text is None else next(answers) for text in texts]
+
+    @abstractmethod
+    def _predicted(self, texts: Sequence[str]) -> Iterable[PieceCycles]:
+        """The answer of the tool for each piece of assembly."""

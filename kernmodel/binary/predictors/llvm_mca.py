@@ -9,9 +9,9 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from kernmodel.binary.predictors.disassembly import LLVM, TRIPLES, Disassembler
-from kernmodel.binary.predictors.protocol import Piece, PieceCycles
-from kernmodel.binary.predictors.tools import each_once, found_tool, llvm_names, said, version_of
+from kernmodel.binary.predictors.disassembly import LLVM, TRIPLES, AssemblyPredictor
+from kernmodel.binary.predictors.protocol import PieceCycles
+from kernmodel.binary.predictors.tools import found_tool, llvm_names, said
 
 _CPUS: Mapping[str, str] = {
     "SNB": "sandybridge",
@@ -46,68 +46,43 @@ _CPUS: Mapping[str, str] = {
 """LLVM's names of cores (`llc -mcpu=help`), by ours."""
 
 _ITERATIONS = 100
-_AT_ONCE = 40
 _SECONDS = 60.0
 
 
-class LlvmMca:
-    """llvm-mca for one core.
+class LlvmMca(AssemblyPredictor):
+    """llvm-mca for one core."""
 
-    Args:
-        microarchitecture: our name of it; isa: of its code.
-        jobs: processes at a time, None: one for each processor.
-    """
-
-    name = "llvm-mca"
+    name = title = "llvm-mca"
+    cores = _CPUS
+    at_once = 40
 
     def __init__(self, microarchitecture: str, isa: str, jobs: int | None = None) -> None:
-        """Look for the tool.
+        """Look for the tool; arguments as of `AssemblyPredictor`.
 
         Raises:
             ToolError: llvm-mca, or llvm-mc beside it, is not installed.
         """
         self._tool = found_tool(self.name, "KERNMODEL_LLVM_MCA", llvm_names("llvm-mca"), LLVM)
-        self.version = version_of(self._tool)
-        self._disassembler = Disassembler(isa, self.name)
-        self._core = microarchitecture
-        self._cpu = _CPUS.get(microarchitecture, "")
+        super().__init__(self._tool, microarchitecture, isa, jobs)
         self._triple = TRIPLES.get(isa, isa)
-        self._jobs = jobs
 
-    def predict(self, pieces: Sequence[Piece]) -> list[PieceCycles]:
-        """As `Predictor.predict`."""
-        if not self._cpu:
-            return [PieceCycles(None, error=f"llvm-mca has no model of {self._core}") for _ in pieces]
-        return each_once(pieces, self._answer, _AT_ONCE, self._jobs)
-
-    def _answer(self, pieces: Sequence[Piece]) -> list[PieceCycles]:
-        """Many pieces at once."""
-        found: dict[int, PieceCycles] = {}
-        known = []
-        for number, text in enumerate(self._disassembler.texts(pieces)):
-            if text is None:
-                found[number] = PieceCycles(None, error="llvm-mc does not know all of its instructions")
-            else:
-                known.append((number, text))
-        found.update(self._simulated(known))
-        return [found[number] for number in range(len(pieces))]
-
-    def _simulated(self, pieces: Sequence[tuple[int, str]]) -> dict[int, PieceCycles]:
-        """Answers by number for pieces of assembly; one by one where one of them is refused."""
-        if not pieces:
-            return {}
-        regions = "".join(f"# LLVM-MCA-BEGIN b{number}\n{text}\n# LLVM-MCA-END b{number}\n" for number, text in pieces)
-        command = (self._tool, f"-mtriple={self._triple}", f"-mcpu={self._cpu}", f"-iterations={_ITERATIONS}", "-json")
+    def _predicted(self, texts: Sequence[str]) -> list[PieceCycles]:
+        """Answers for pieces of assembly at once; one by one where one of them is refused."""
+        if not texts:
+            return []
+        named = [(f"b{number}", text) for number, text in enumerate(texts)]
+        regions = "".join(f"# LLVM-MCA-BEGIN {name}\n{text}\n# LLVM-MCA-END {name}\n" for name, text in named)
+        command = (self._tool, f"-mtriple={self._triple}", f"-mcpu={self._core}", f"-iterations={_ITERATIONS}", "-json")
         status, output, told = said(command, regions.encode(), _SECONDS)
         if not status:
             with suppress(ValueError, KeyError, TypeError, ZeroDivisionError):
                 summaries = {region["Name"]: region["SummaryView"] for region in json.loads(output)["CodeRegions"]}
-                return {number: _cycles(summaries[f"b{number}"]) for number, _ in pieces}
+                return [_cycles(summaries[name]) for name, _ in named]
             told = "the answer of llvm-mca is not understood"
-        if len(pieces) == 1:
-            return {pieces[0][0]: PieceCycles(None, error=told or f"exit status {status}")}
-        half = len(pieces) // 2
-        return self._simulated(pieces[:half]) | self._simulated(pieces[half:])
+        if len(texts) == 1:
+            return [PieceCycles(None, error=told or f"exit status {status}")]
+        half = len(texts) // 2
+        return self._predicted(texts[:half]) + self._predicted(texts[half:])
 
 
 def _cycles(summary: Mapping[str, float]) -> PieceCycles:

@@ -12,9 +12,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from kernmodel.binary.predictors.disassembly import Disassembler
-from kernmodel.binary.predictors.protocol import Piece, PieceCycles
-from kernmodel.binary.predictors.tools import each_once, found_tool, said, version_of
+from kernmodel.binary.predictors.disassembly import AssemblyPredictor
+from kernmodel.binary.predictors.protocol import PieceCycles
+from kernmodel.binary.predictors.tools import found_tool, said
 from kernmodel.errors import ToolError
 
 _CORES: Mapping[str, str] = {
@@ -42,7 +42,6 @@ _CORES: Mapping[str, str] = {
 }
 """OSACA's names of cores, by ours."""
 
-_AT_ONCE = 200
 _SECONDS = 600.0
 _PACKAGE = "pip install osaca"
 _MARK = "answer "
@@ -83,43 +82,24 @@ for text in asked["pieces"]:
 """What the other Python executes."""
 
 
-class Osaca:
-    """OSACA for one core.
+class Osaca(AssemblyPredictor):
+    """OSACA for one core."""
 
-    Args:
-        microarchitecture: our name of it; isa: of its code.
-        jobs: processes at a time, None: one for each processor.
-    """
-
-    name = "osaca"
+    name, title = "osaca", "OSACA"
+    cores = _CORES
+    at_once = 200
 
     def __init__(self, microarchitecture: str, isa: str, jobs: int | None = None) -> None:
-        """Look for the tool.
+        """Look for the tool; arguments as of `AssemblyPredictor`.
 
         Raises:
             ToolError: OSACA, or llvm-mc, is not installed.
         """
         script = found_tool(self.name, "KERNMODEL_OSACA", ("osaca",), _PACKAGE)
-        self.version = version_of(script)
+        super().__init__(script, microarchitecture, isa, jobs)
         self._python = _python_of(script)
-        self._disassembler = Disassembler(isa, self.name)
-        self._core = _CORES.get(microarchitecture, "")
-        self._known = microarchitecture
-        self._jobs = jobs
 
-    def predict(self, pieces: Sequence[Piece]) -> list[PieceCycles]:
-        """As `Predictor.predict`."""
-        if not self._core:
-            return [PieceCycles(None, error=f"OSACA has no model of {self._known}") for _ in pieces]
-        return each_once(pieces, self._answer, _AT_ONCE, self._jobs)
-
-    def _answer(self, pieces: Sequence[Piece]) -> list[PieceCycles]:
-        texts = self._disassembler.texts(pieces)
-        answers = self._asked([text for text in texts if text is not None])
-        unknown = PieceCycles(None, error="llvm-mc does not know all of its instructions")
-        return [unknown if text is None else next(answers) for text in texts]
-
-    def _asked(self, texts: Sequence[str]) -> Iterator[PieceCycles]:
+    def _predicted(self, texts: Sequence[str]) -> Iterator[PieceCycles]:
         """What OSACA says of pieces of assembly.
 
         Raises:
