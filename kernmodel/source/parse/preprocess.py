@@ -338,8 +338,11 @@ def header_of(file: str, source: str) -> str:
     return source if Path(source).suffix in HEADERS and Path(source).resolve() != Path(file).resolve() else ""
 
 
-def _placed(tokens: Iterable[Any], preprocessor: _Preprocessor) -> Iterator[tuple[Any, Location]]:
-    """Each token with its place; a token from the body of a macro has the place where the macro is used."""
+def _placed(tokens: Iterable[Any], preprocessor: _Preprocessor) -> Iterator[tuple[str, Location | None]]:
+    """The text of each token with its place; a token from the body of a macro has the place where the macro is used.
+
+    A line continues in the next one, so that a backslash at its end is a space; spaces have no place.
+    """
     main, files = Path(preprocessor.file).resolve(), dict[str, str]()
     last: dict[str, int] = {}
     outermost = None
@@ -349,25 +352,27 @@ def _placed(tokens: Iterable[Any], preprocessor: _Preprocessor) -> Iterator[tupl
         place = getattr(token, "place", None if outermost else token.lexpos)
         if place is None and outermost != before:
             uses = preprocessor.uses[source]
-            following = uses[bisect_right(uses, (last.get(source, -1), "\U0010ffff")) :]
-            place = next((position for position, name in following if name == outermost), None)
+            following = range(bisect_right(uses, (last.get(source, -1), "\U0010ffff")), len(uses))
+            place = next((uses[number][0] for number in following if uses[number][1] == outermost), None)
         if place is not None:
             last[source] = max(place, last.get(source, -1))
+        value = str(token.value)
+        if not value.strip() or value.startswith("\\"):
+            yield "\n" if value == "\n" else " ", None
+            continue
         if source not in files:
             files[source] = preprocessor.file if Path(source).resolve() == main else source
-        yield token, preprocessor.texts[source].location(files[source], last.get(source, 0))
+        yield value, preprocessor.texts[source].location(files[source], last.get(source, 0))
 
 
-def _join(placed: Iterable[tuple[Any, Location]], prelude: str) -> tuple[str, dict[tuple[int, int], Location]]:
+def _join(placed: Iterable[tuple[str, Location | None]], prelude: str) -> tuple[str, dict[tuple[int, int], Location]]:
     """The text of the tokens after the prelude, and where each token of it comes from."""
     parts = [prelude]
     origins: dict[tuple[int, int], Location] = {}
     line, column = prelude.count("\n") + 1, 1
-    for token, location in placed:
-        value = str(token.value)
-        if not value.strip() or value.startswith("\\"):
-            value = "\n" if value == "\n" else " "
-        origins[line, column] = location
+    for value, location in placed:
+        if location is not None:
+            origins[line, column] = location
         parts.append(value)
         line, column = (line + 1, 1) if value == "\n" else (line, column + len(value))
     return "".join(parts), origins

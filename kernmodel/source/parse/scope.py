@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
@@ -164,12 +164,11 @@ class Scope:
                 self._declare_variable(node, parameter)
 
     def _enumerators(self, node: Node) -> None:
-        for part in walk(node.type):
-            if isinstance(part, c_ast.EnumeratorList):
-                value = constant(-1)
-                for item in part.enumerators:
-                    value = value + 1 if item.value is None else self.integer(item.value)
-                    self.values[item.name] = value
+        for enumeration in _enumerations(node.type):
+            value = constant(-1)
+            for item in enumeration.values.enumerators:
+                value = value + 1 if item.value is None else self.integer(item.value)
+                self.values[item.name] = value
 
     def _declare_variable(self, node: Node, parameter: bool) -> None:
         element, dimensions = self._resolved(node.type)
@@ -689,6 +688,17 @@ def _computed_pointer(value: Node) -> bool:
     if isinstance(value, c_ast.UnaryOp) and value.op == "*":
         return not any(isinstance(part, c_ast.StructRef) for part in walk(value))
     return not isinstance(value, (c_ast.FuncCall, c_ast.InitList, c_ast.Constant, c_ast.StructRef))
+
+
+def _enumerations(kind: Node) -> Iterator[Node]:
+    """The enumerations that a type declares, also for members of structures."""
+    while hasattr(kind, "type"):
+        kind = kind.type
+    if isinstance(kind, c_ast.Enum):
+        yield from (kind,) if kind.values is not None else ()
+    elif isinstance(kind, (c_ast.Struct, c_ast.Union)):
+        for member in kind.decls or ():
+            yield from _enumerations(member)
 
 
 def _comes_from_outside(value: Node) -> bool:

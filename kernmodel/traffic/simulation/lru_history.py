@@ -30,10 +30,12 @@ class _Group:
     Attributes:
         movers: the loops that move them, also by moving the bounds of an inner loop that does.
         shifts: whether the loop of the segment takes them to other lines, rather than to more or fewer of the same.
+        grows: whether it never takes them to fewer, so that its last iteration touches what those before it have.
     """
 
     movers: frozenset[int]
     shifts: bool
+    grows: bool
     references: tuple[ProgramReference, ...]
 
 
@@ -115,7 +117,8 @@ class _Segment:
         for group in reversed(self.groups):
             if self.loop in group.movers:
                 repeated = count if group.shifts else 1
-                yield self._program(group, piece), repeated * self._lines(group, around)
+                executed = (piece[1] - step, piece[1]) if group.grows else piece
+                yield self._program(group, executed), repeated * self._lines(group, around)
             elif not moving:
                 yield self._program(group, piece), self._lines(group, around)
 
@@ -138,7 +141,10 @@ class _Segment:
                 known.append((array, reference))
             elif reference.kind == "store":
                 known[place] = array, reference
-        return [_Group(*how, tuple(reference for _, reference in found)) for how, found in groups.items()]
+        return [
+            _Group(movers, shifts, not shifts and self._grows(movers), tuple(reference for _, reference in found))
+            for (movers, shifts), found in groups.items()
+        ]
 
     def _same_lines(
         self, one: ProgramReference, other: ProgramReference, movers: frozenset[int], trips: Sequence[int]
@@ -184,6 +190,18 @@ class _Segment:
         starts = (self.work.program.loops[inner].start for inner in movers if inner > self.loop)
         forms = [form for start in starts for group in start.groups for form in group]
         return any(form.coefficients[self.loop] for form in (*forms, *_forms(reference)))
+
+    def _grows(self, movers: frozenset[int]) -> bool:
+        """Whether no loop further in ends earlier in a later iteration."""
+        loops = self.work.program.loops
+        ends = (
+            (form.coefficients[self.loop], loops[inner].step)
+            for inner in movers
+            if inner > self.loop
+            for group in loops[inner].stop.groups
+            for form in group
+        )
+        return all(moved * step * loops[self.loop].step >= 0 for moved, step in ends)
 
     def _stride(self, group: _Group, loop: int) -> int:
         """Bytes by which a loop moves the fastest reference of a group; beyond a line if a table decides."""
