@@ -9,6 +9,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from traffic_reference import LINE, toy_machine
 
+from kernmodel.cachesim.engine import Simulator
+from kernmodel.cachesim.model import Counters
 from kernmodel.formulas.formula import Formula, size
 from kernmodel.machine.load import load_machine
 from kernmodel.source.load import parse_kernel
@@ -19,7 +21,9 @@ from kernmodel.traffic.conditions.layer_conditions import layer_conditions
 from kernmodel.traffic.conditions.quantities import fixed
 from kernmodel.traffic.model import LayerCondition, Traffic
 from kernmodel.traffic.options import SimulationOptions
-from kernmodel.traffic.simulation.simulate import simulate
+from kernmodel.traffic.simulation.hierarchy import hierarchy_of
+from kernmodel.traffic.simulation.lru_history import _Segment, history
+from kernmodel.traffic.simulation.simulate import placed_work, simulate
 
 CLX = load_machine("clx")
 N = size("N")
@@ -173,3 +177,32 @@ def test_triangles_as_simulated(loops: str, size: int, lines: int) -> None:
     )
     assume(all(not 0.6 < c.required / c.capacity_bytes < 1.6 for c in traffic.conditions))
     assert_agree(traffic, simulate(nest, machine, sizes, options=SimulationOptions(exact=True)), 0.08)
+
+
+SYRK = """for (int i = 0; i < N; ++i) for (int k = 0; k < N; ++k) for (int j = 0; j <= i; ++j)
+        a[i][j] += b[i][k] * b[j][k];"""
+SHRINKING = """for (int i = 0; i < N; ++i) for (int k = 0; k < N; ++k) for (int j = 0; j < N - i; ++j)
+        a[i][j] += b[j][k];"""
+
+
+def after_history(loops: str, values: tuple[int, ...]) -> tuple[int, Counters]:
+    """The iterations of the history before a place, and what is counted from there on in caches that hold it."""
+    hierarchy = hierarchy_of(CLX)
+    work = placed_work(nest_of(loops, 300), CLX, {"N": 300}, hierarchy, "regular", SimulationOptions())
+    simulator, executed = Simulator(hierarchy), 0
+    for program in history(work, values, 1_000_000, 1.25):
+        executed += simulator.run(program).iterations
+    simulator.reset_counters()
+    simulator.run(work.program, start=work.position(values), iterations=20_000)
+    return executed, simulator.counters()
+
+
+@pytest.mark.parametrize(("loops", "less"), [(SYRK, True), (SHRINKING, False)])
+def test_iterations_that_only_add_lines_are_replayed_once(
+    loops: str, less: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    once, counted = after_history(loops, (150,))
+    monkeypatch.setattr(_Segment, "_grows", lambda *_: False)
+    each, expected = after_history(loops, (150,))
+    assert counted == expected
+    assert once < each if less else once == each
