@@ -32,7 +32,7 @@ KERNELS = {
         "k.c:2:29: the member a[i].x",
     ),
     "while": ("k.c", "double a[9]; int i = 0;\nwhile (i < 9) a[i++] = 0;\n", "k.c:2:"),
-    "unknown function": ("k.c", "double a[9];\nfor (int i = 0; i < 9; ++i) a[i] = g(i);\n", "k.c:2:"),
+    "unknown function of an array": ("k.c", "double a[9];\nfor (int i = 0; i < 9; ++i) a[i] = g(a);\n", "k.c:2:"),
     "parameter without value": ("k.c", "void f(int n, double *a) { for (int i = 0; i < n; ++i) a[i] = 0; }\n", "-D n="),
     "two functions": ("k.c", f"double a[9], b[9];\nvoid f() {{ {LOOP} }}\nvoid g() {{ {LOOP} }}\n", "-D N="),
     "no loop": ("k.c", "double a[10];\na[0] = 1;\n", "loop"),
