@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+import kernmodel as km
 from kernmodel.errors import SourceError
 from kernmodel.source.load import parse_kernel
 from kernmodel.source.model import LoopNest
@@ -96,3 +97,13 @@ def test_sizeof_is_a_number() -> None:
     }
     """
     assert str(parse_kernel(text, "x.c").loops[1].stop) == "20"
+
+
+@pytest.mark.parametrize("mode", ["lc", "sim"])
+def test_traffic_of_nests_with_calls_by_hand(mode: str) -> None:
+    body = 'if (b[i] < 0) { fprintf(stderr, "%g", x[i]); exit(1); } assert(b[i] < n); a[i] = rand() * b[i];'
+    kernel = FILE.replace("BODY", body)
+    traffic = km.data_traffic(kernel, "clx", cache=mode, sizes={"n": 400_000}).answer.traffic  # type: ignore[arg-type]
+    path, unit = traffic.paths[0], traffic.iterations_per_unit
+    # a is read before it is written, and so is b; x is printed where the program ends
+    assert (path.loads / unit, path.stores / unit) == pytest.approx((2 / 8, 1 / 8), rel=0.01)

@@ -147,3 +147,25 @@ def test_a_pointer_that_is_set_to_a_member_is_the_array_of_the_member() -> None:
     text = "struct s { double *x; }; void f(struct s *p, int n) { double *a = p->x; %s }"
     for code in ("for (int i = 0; i < n; i++) a[i] += p->x[i];", "for (int i = 0; i < n; i++) p->x[i] += a[i + 1];"):
         assert set(parse_kernel(text % code, "x.c").arrays) == {"p->x"}
+
+
+def test_arrays_behind_two_pointers_in_rows_of_counted_length() -> None:
+    text = """
+    struct cells { int n; int *count; };
+    struct atoms { double (*r)[3]; double *u; };
+    struct state { struct cells *cells; struct atoms *atoms; };
+    void move(struct state *s, int cells, double dt)
+    {
+        for (int c = 0; c < cells; ++c)
+            for (int at = 16 * c, i = 0; i < s->cells->count[c]; ++i, ++at)
+                s->atoms->r[at][0] += dt * s->atoms->u[at];
+    }
+    """
+    nest = parse_kernel(text, "x.c")
+    assert [(one.array, one.kind, str(one.offset)) for one in nest.accesses] == [
+        ("s->cells->count", "read", "c"),
+        ("s->atoms->u", "read", "16*c + i"),
+        ("s->atoms->r", "read", "48*c + 3*i"),
+        ("s->atoms->r", "write", "48*c + 3*i"),
+    ]
+    assert nest.operations.flops_per_iteration == 2

@@ -533,12 +533,14 @@ class Rewriter:
         if name in self.declared:
             return
         resolved = self.types.resolved(kind)
-        found = self._of_parts(name, resolved)
+        found: Node | None = None
+        with suppress(_UnknownLayoutError):  # a pointer to one structure, none of whose members is used by place
+            found = self._of_parts(name, resolved)
         chain: list[Node] = []
         while isinstance(resolved, (c_ast.ArrayDecl, c_ast.PtrDecl)):
             chain.append(resolved)
             resolved = self.types.resolved(resolved.type)
-        if found is None and not is_structure(resolved):
+        if found is None and (chain or not is_structure(resolved)):
             found = _wrapped(chain, c_ast.TypeDecl(name, [], None, resolved))
         if found is not None:
             self.declared[name] = c_ast.Decl(name, [], [], [], [], found, None, None, getattr(kind, "coord", None))
