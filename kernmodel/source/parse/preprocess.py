@@ -11,7 +11,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -141,7 +141,7 @@ def preprocess(
     except Exception as error:  # pcpp meets malformed directives with IndexError, AttributeError and the like
         line = getattr(preprocessor.lastdirective, "lineno", None)
         raise SourceError("a preprocessor line cannot be read", where=Location(file, line)) from error
-    tokens, left_out = without_unused(tokens, partial(header_of, file), wanted, functions=headers)
+    tokens, left_out = without_unused(tokens, cache(partial(header_of, file)), wanted, functions=headers)
     used = {token.value for token in tokens}  # of headers, too
     prelude = "".join(f"typedef {meaning} {name};\n" for name, meaning in STANDARD_TYPEDEFS.items() if name in used)
     expanded, origins = _join(_placed(tokens, preprocessor), prelude)
@@ -241,12 +241,13 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]  # pcpp has no typ
         """
         tokens: list[Any] = []
         length = 0
+        longest, most = STATEMENT_TOKENS.most, SOURCE_TOKENS.most
         for token in iter(self.token, None):
             tokens.append(token)
             length = 0 if token.value in _DIVIDING else length + (not token.value.isspace())
-            if STATEMENT_TOKENS.exceeded(length):
+            if length > longest:
                 raise self._too_long("an expression has", STATEMENT_TOKENS, token.lineno)
-            if SOURCE_TOKENS.exceeded(len(tokens)):
+            if len(tokens) > most:
                 raise self._too_long("the source has", SOURCE_TOKENS, token.lineno)
         return tokens
 

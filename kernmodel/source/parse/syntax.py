@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
+from functools import cache, partial
 from typing import Any
 
 from pycparser import c_ast, c_generator  # type: ignore[import-untyped]
@@ -161,9 +162,9 @@ def parse_program(
 
 def _own(program: Program, wanted: str | None) -> Program:
     """The program with the functions of its headers apart, where the file itself has one with a loop."""
-    file = program.preprocessed.file
-    inside = {function: header_of(file, program.location(function.decl).file) for function in program.functions}
-    unread = [(one, header_of(file, getattr(one.error.where, "file", file))) for one in program.unread]
+    header_in = cache(partial(header_of, program.preprocessed.file))
+    inside = {function: header_in(program.location(function.decl).file) for function in program.functions}
+    unread = [(one, header_in(getattr(one.error.where, "file", ""))) for one in program.unread]
     looped = [header for function, header in inside.items() if _has_loop(function)]
     looped += [header for one, header in unread if one.loops]
     if all(looped):
