@@ -255,7 +255,8 @@ def _implied(machine: Machine, mix: StreamMix) -> Iterator[tuple[str, _Kind, flo
             if one.name in per_line
         }
         cycles, lines = _one_core_cycles(machine, mix, path.outer), flows[depth].occupying(path)
-        found = None if cycles is None else _solved(machine, fixed | inner, path.time_name, cycles)
+        width = None if path.bytes_per_cycle is None else lines * machine.line_bytes / path.bytes_per_cycle
+        found = None if cycles is None else _solved(machine, fixed | inner, path.time_name, cycles, width)
         if found is not None and len(inner) == depth:
             per_line[path.name] = found / lines
             told = mix.write and (depth + 1 == len(machine.levels) or not machine.levels[depth + 1].loads_pass_by)
@@ -304,13 +305,15 @@ _SEEN = 1.1
 """A path shows in a stream where it makes it longer by more than measurements vary."""
 
 
-def _solved(machine: Machine, times: Mapping[str, float], name: str, cycles: float) -> float | None:
-    """The time of a path for which the composition gives so many cycles; None where the other times take as long."""
-    others = evaluate(machine.overlap, times)
-    if cycles <= _SEEN * others:
-        return None
-    added = evaluate(machine.overlap, {**times, name: _MANY}) - _MANY
-    return cycles - added
+def _solved(
+    machine: Machine, times: Mapping[str, float], name: str, cycles: float, width: float | None
+) -> float | None:
+    """The time of a path for which the composition gives so many cycles; None where the other times take as long, and
+    leave as much for the path as its width takes: then nothing is seen of it."""
+    left = cycles - (evaluate(machine.overlap, {**times, name: _MANY}) - _MANY)
+    if cycles > _SEEN * evaluate(machine.overlap, times):
+        return left
+    return max(0.0, left) if width is not None and cycles * _SEEN < cycles - left + width else None
 
 
 # }}}

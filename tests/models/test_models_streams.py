@@ -50,6 +50,17 @@ def test_streams_of_one_core_take_what_was_measured(name, mix):
     assert evaluate(streams.overlap, times) == pytest.approx(measured(machine, mix, "Mem"), rel=rel)
 
 
+def test_a_width_that_makes_a_stream_longer_than_measured_gives_way_to_it() -> None:
+    """ThunderX2 takes as long for copy in L3 as in L2, 10.5 and 10.3 cycles; by its width L2L3 alone takes 6."""
+    machine = load_machine("tx2")
+    streams = streams_of(machine, MissParameters())
+    flow = PathLines(2, 1, 0)
+    times = {"T_nOL": 64 / machine.core.load_bytes_per_cycle}
+    for path in machine.paths:
+        times[path.time_name] = stream_cycles(streams.times[path.name], path, flow, 0.0)
+        assert evaluate(streams.overlap, times) == pytest.approx(measured(machine, "copy", path.outer), rel=0.01)
+
+
 @pytest.mark.parametrize(
     ("name", "overlap"),
     [
