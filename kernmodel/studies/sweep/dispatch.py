@@ -183,7 +183,7 @@ class Dispatch(Generic[View]):
     _codes: OrderedDict[Hashable, Packed] = field(default_factory=OrderedDict)
     _waiting: deque[_Planned] = field(default_factory=deque)
     _size: int = _FIRST
-    _workers: int = field(init=False)
+    _workers: int = 1
 
     def __post_init__(self) -> None:
         self._workers = getattr(self.executor, "workers", None) or os.cpu_count() or 1
