@@ -480,40 +480,38 @@ def chart(
     above, below = _neighbours((*compute_roofs, *own), crossings, wanted, reached or rate)
     memory_roofs = _memory_roofs(levels, model)
     ridge = min((roof.flop_per_second for roof in binding), default=None)
-    points = [("", levels[0].bytes)] if one_point else [(one.level, one.bytes) for one in levels]
-    own_of = {level: [limit for limit in limits if limit.roof == level] if level else [bound] for level, _ in points}
+    moved = [("", levels[0].bytes)] if one_point else [(one.level, one.bytes) for one in levels]
+    limits_of = {level: [one for one in limits if one.roof == level] if level else [bound] for level, _ in moved}
+    points = tuple(
+        Point(
+            name=case.name,
+            level=level,
+            intensity=flops / carried if carried else None,
+            flop_per_second=reached,
+            predicted=predicted is not None,
+            above_roof=_exceeded([*limits_of[level], *computing], flops, reached),
+        )
+        for level, carried in moved
+    )
+    every_note = (
+        *notes,
+        *_unknown_notes(unknown, case),
+        *demand_notes(case),
+        *_point_notes(reached, flops * rate, bound.roof),
+    )
     return Roofline(
         model=model,
         bytes_meant=bytes_meant,
         memory_roofs=memory_roofs,
         compute_roofs=tuple(sorted((*compute_roofs, *own), key=lambda roof: -roof.flop_per_second)),
-        points=tuple(
-            Point(
-                name=case.name,
-                level=level,
-                intensity=flops / moved if moved else None,
-                flop_per_second=reached,
-                predicted=predicted is not None,
-                above_roof=_exceeded([*own_of[level], *computing], flops, reached),
-            )
-            for level, moved in points
-        ),
+        points=points,
         bound=flops * rate,
         bound_by=bound.roof,
         region=_region(binding, crossings if len(points) == 1 else limits[:1], flops),
         above=above,
         below=below,
         cores=case.cores,
-        notes=tuple(
-            dict.fromkeys(
-                (
-                    *notes,
-                    *_unknown_notes(unknown, case),
-                    *demand_notes(case),
-                    *_point_notes(reached, flops * rate, bound.roof),
-                )
-            )
-        ),
+        notes=tuple(dict.fromkeys(every_note)),
         iterations_per_second=rate,
         unknown=unknown,
         memory_until=ridge / memory_roofs[0].bytes_per_second if ridge is not None and len(points) == 1 else None,

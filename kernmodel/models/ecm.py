@@ -288,12 +288,7 @@ def predict(
     t_ecm, t_mem = levels[-1][1], transfers[-1].bandwidth_cycles
     textbook, bandwidth = streams is None, transfers[-1].bandwidth
     fitted = penalties(machine, bandwidth) if bandwidth and not textbook else ()
-    binding, domain = binding_times(machine.overlap, times), machine.topology.cores_per_numa_domain
-    if t_call > 0 and "T_OL" in binding:
-        at = binding.index("T_OL") + 1
-        binding = (*binding[:at], CALLS, *binding[at:])
-    if t_out > 0:
-        binding = (*binding[:1], OUTSIDE, *binding[1:])
+    domain = machine.topology.cores_per_numa_domain
     bodies = [body]
     for other in elsewhere.incores if elsewhere else ():
         one_ol, one_nol, _ = _incore_times(other, machine, passes)
@@ -319,7 +314,7 @@ def predict(
         transfers=transfers,
         levels=levels,
         overlap=str(machine.overlap),
-        binding=binding,
+        binding=_binding_terms(binding_times(machine.overlap, times), calls=t_call > 0, outside=t_out > 0),
         core_reason=incore.reason,
         saturation_simple=saturation_simple(t_ecm, t_mem, domain),
         saturation_recursive=saturation_recursive(t_ecm, t_mem, domain, fitted),
@@ -338,6 +333,14 @@ def predict(
         penalties=fitted,
         textbook=textbook,
     )
+
+
+def _binding_terms(times: tuple[str, ...], *, calls: bool, outside: bool) -> tuple[str, ...]:
+    """The times that add up to T_ECM, with the terms for called functions and for work outside the innermost loop."""
+    if calls and "T_OL" in times:
+        at = times.index("T_OL") + 1
+        times = (*times[:at], CALLS, *times[at:])
+    return (*times[:1], OUTSIDE, *times[1:]) if outside else times
 
 
 def _otherwise_composed(machine: Machine, streams: Streams | None) -> Iterator[tuple[Machine, Streams | None]]:
