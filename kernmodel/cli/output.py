@@ -52,9 +52,13 @@ class Shown:
         unit: str | None = None,
         plot: str | None = None,
         html: str | None = None,
+        html_option: str = "--html",
         force: bool = False,
     ) -> Shown:
         """The values of the options with these names; the files are checked before any work is done.
+
+        Args:
+            html_option: what names the page on the command line.
 
         Raises:
             UsageError: an unknown format, a place that cannot be written, a page that is there, a drawing in a JSON
@@ -72,7 +76,7 @@ class Shown:
         if html is not None:
             from kernmodel.api.result import page_file
 
-            page = page_file(html, force=force)
+            page = page_file(html, force=force, option=html_option)
         return cls(verbose, strict, as_json, unit, plot, target, page, force)
 
     @property

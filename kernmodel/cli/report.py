@@ -66,7 +66,7 @@ def report(
     """
     if output is None and not given["as_json"]:
         raise UsageError("there is no file for the page", where="report", todo="give -o FILE.html")
-    shown = Shown.of(strict=given["strict"], as_json=given["as_json"], html=output, force=force)
+    shown = Shown.of(strict=given["strict"], as_json=given["as_json"], html=output, html_option="-o", force=force)
     kernels, machines = asked.pop("kernels"), given["machines"]
     of_both = {**asked, "measured": given["measured"], "cache": cache, "code": code, "strict": shown.strict}
     of_one = {"over": _over(given["over"]), "without": given["without"]}

@@ -15,6 +15,15 @@ def test_commands_write_pages_once(run, tmp_path):
     assert run("ecm", "-m", "clx", "triad.c", "--html", file, "--force").status == 0
 
 
+def test_a_report_whose_page_is_there_is_refused_by_the_option_that_was_given(run, tmp_path):
+    file = tmp_path / "triad.html"
+    file.write_text("mine")
+    refused = run("report", "triad.c", "-m", "clx", "-o", file)
+    assert refused.status == 2
+    assert refused.err.startswith(f"kernmodel: error: -o {file}: the file exists")
+    assert file.read_text() == "mine"
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [("page.pdf", "is no name of a page"), ("there/page.html", "there is no directory"), ("", "is empty")],
